@@ -5,7 +5,7 @@ A language is recognized by its small words (stop words). A text without any cou
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from importlib.resources import files
 from threading import local
@@ -25,6 +25,7 @@ _STEMMERS: Final = {"de": "german", "fr": "french", "es": "spanish"}
 _SHORT: Final = re.compile(r"\b(\w)ies\b", re.IGNORECASE)  # the stemmer turns `pies` into `pi` but leaves `pie`
 _OF_THREAD: Final = local()
 _LOOKED_AT: Final = 400  # characters
+_PIECE: Final = 64 << 10  # characters that are taken apart at once
 _LETTERS: Final = {"de": frozenset("äöüß"), "fr": frozenset("àâçèêëîïôùûœ"), "es": frozenset("ñáíóú¿¡")}
 _ENOUGH: Final = 2  # small words of another language, in a text without its English small words
 _SHARE: Final = 7  # at least one word in this many must be a small word
@@ -60,14 +61,32 @@ def english_stems(text: str) -> set[str]:
     if not hasattr(_OF_THREAD, "tokenizer"):  # a connection belongs to one thread
         _OF_THREAD.db = apsw.Connection(":memory:")
         _OF_THREAD.tokenizer = _OF_THREAD.db.fts5_tokenizer("porter", ["unicode61"])
-    found = _OF_THREAD.tokenizer(
-        _SHORT.sub(r"\1ie", text).encode(),
-        apsw.FTS5_TOKENIZE_DOCUMENT,
-        None,
-        include_offsets=False,
-        include_colocated=False,
-    )
-    return {str(stem) for stem in found}
+    found = set[str]()
+    for piece in pieces(text):
+        stems = _OF_THREAD.tokenizer(
+            _SHORT.sub(r"\1ie", piece).encode(),
+            apsw.FTS5_TOKENIZE_DOCUMENT,
+            None,
+            include_offsets=False,
+            include_colocated=False,
+        )
+        found.update(map(str, stems))
+    return found
+
+
+def pieces(text: str) -> Iterator[str]:
+    """Yield a text in pieces that end at a space: a single call in C for a long text would hold up every thread.
+
+    A word that is longer than a piece is divided.
+    """
+    at = 0
+    while at < len(text):
+        end = at + _PIECE
+        if end < len(text):
+            gap = max(text.rfind(space, at, end) for space in " \n\t")
+            end = gap if gap > at else end
+        yield text[at:end]
+        at = end
 
 
 @lru_cache(maxsize=1 << 16)

@@ -9,7 +9,6 @@ keeps its content, but anything in it that looks like the program's author label
 
 import asyncio
 import json
-import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -24,6 +23,7 @@ from agent_core.base.untrusted import visible
 from agent_core.registry.validation import LIMIT_CHARS
 from agent_core.storage import (
     BETWEEN,
+    LARGEST_NUMBER,
     SUMMARY,
     USAGE,
     ClaimedTurn,
@@ -33,6 +33,7 @@ from agent_core.storage import (
     TurnStore,
     content_hash,
     fitting,
+    fix_of,
 )
 from sandbox.errors import ProtocolError
 from sandbox.wire.large import Large
@@ -339,7 +340,7 @@ class Summary:
     @classmethod
     def read(cls, payload: dict[str, Any], seq: int, *, is_imported: bool = False) -> "Summary":  # Any: JSON
         """Read a summary from its entry."""
-        fitting(payload, _SHAPE, "A summary of the conversation")
+        fitting(payload, _SHAPE, "A summary of the conversation", fix_of())
         quotes = tuple((quote["by"], quote["text"]) for quote in payload.get("said", ()))
         style, open_request = payload.get("style", "summary"), payload.get("asked", "")
         return cls(payload["text"], payload["covers"], payload["upto"], style, seq, quotes, open_request, is_imported)
@@ -560,19 +561,21 @@ ReadEntries = Callable[[Sequence[Entry]], Sequence[Message]]
 """Maps journal entries to the messages that the model reads."""
 
 
-async def resume(store: TurnStore, agent: str, history: History, read: ReadEntries, before: float = math.inf) -> None:
+async def resume(
+    store: TurnStore, agent: str, history: History, read: ReadEntries, before: int = LARGEST_NUMBER
+) -> None:
     """Rebuild the history from storage, as after a restart or when turns were removed.
 
     Optionally only the entries `before` a number are read.
     """
     history.clear()
-    entries = [entry for entry in await store.history(agent, kinds=(SUMMARY,)) if entry.seq < before]
+    entries = await store.history(agent, before=before, kinds=(SUMMARY,))
     since = 0
     if entries:
         summary = Summary.read(entries[-1].payload, entries[-1].seq, is_imported=entries[-1].is_imported)
         history.compact(summary)
         since = summary.upto
-    said = [entry for entry in await store.history(agent, since=since) if entry.seq < before]
+    said = await store.history(agent, since=since, before=before)
 
     def add() -> None:
         for entry in said:

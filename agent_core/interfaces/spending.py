@@ -20,6 +20,7 @@ from agent_core.storage import USAGE, Entry, TurnStore
 from sandbox.wire.strict_json import read_toml
 
 from .attachments import headline
+from .history_pages import read_pages
 from .styled_lines import Line, columns, counted, line, money
 
 FILE = "prices.toml"
@@ -109,9 +110,11 @@ class Spending:
             case _:
                 pass
 
-    def read(self, journal: Iterable[Entry], agent: str) -> None:
-        """Count the usage in an agent's journal, except for imported entries, which were paid for elsewhere."""
-        turn = ""
+    def read(self, journal: Iterable[Entry], agent: str, turn: str = "") -> str:
+        """Count the usage in a part of an agent's journal that begins in a `turn`; return the turn that it ends in.
+
+        Imported entries were paid for elsewhere.
+        """
         for entry in journal:
             payload = entry.payload
             if entry.turn != turn and not entry.is_imported:
@@ -127,6 +130,7 @@ class Spending:
                     estimated=bool(payload.get("estimated")),
                 )
                 self.hear(usage, agent, str(payload.get("model", "")))
+        return turn
 
     def reread(self, said: Mapping[str, Sequence[str]]) -> None:
         """After something was forgotten, mask the messages that the record no longer contains."""
@@ -147,7 +151,9 @@ class Spending:
 
 async def spent_since_ever(store: TurnStore, agent: str, spending: Spending) -> Spending:
     """Return the record of a new `Spending`, filled with all turns of an agent."""
-    spending.read(await store.history(agent, kinds=("user", "notice", USAGE), with_removed=True), agent)
+    turn = ""
+    async for entries in read_pages(store, agent, kinds=("user", "notice", USAGE), with_removed=True):
+        turn = spending.read(entries, agent, turn)
     return spending
 
 

@@ -26,7 +26,6 @@ from agent_core.base.errors import SettingsError, UsageError
 from agent_core.base.untrusted import one_line, visible
 from agent_core.registry.schema import read_methods
 from agent_core.storage import (
-    FIX,
     LARGEST_NUMBER,
     BlockRow,
     DropSection,
@@ -35,6 +34,7 @@ from agent_core.storage import (
     SaveSection,
     SectionRow,
     Value,
+    fix_of,
 )
 
 from . import edits
@@ -178,7 +178,7 @@ def from_row(row: BlockRow) -> Block:
             position=row.position,
         )
     except ValidationError as error:
-        raise Misfit(f"A memory block in the state file cannot be: {reasons(error)}", fix=FIX) from error
+        raise Misfit(f"A memory block in the state file cannot be: {reasons(error)}", fix=fix_of()) from error
 
 
 def value_lines(value: Value) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from agent_core.base.clock import local
-from agent_core.base.language import OTHERS, foreign, marked, stem
+from agent_core.base.language import OTHERS, foreign, marked, pieces, stem
 
 _STOP: Final = """
 a an the of to in on for and or but if so is are was were be been being am do does did done what which who whom whose
@@ -21,7 +21,7 @@ _ASKS_WITHIN: Final = 3
 
 def split(text: str) -> list[str]:
     """Return the words of a text, in lower case."""
-    return _WORD.findall(text.lower())
+    return [word for piece in pieces(text.lower()) for word in _WORD.findall(piece)]
 
 
 def content(text: str) -> list[str]:

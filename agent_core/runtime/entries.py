@@ -18,7 +18,7 @@ from agent_core.base.untrusted import one_line
 from agent_core.context import CALLER, Section
 from agent_core.context.history import harmless
 from agent_core.registry.validation import NotJson, read_object
-from agent_core.storage import IMPORTED_MARK, Entry, Inbound, SaveText, Shape, Write, content_hash, fitting
+from agent_core.storage import IMPORTED_MARK, Entry, Inbound, SaveText, Shape, Write, content_hash, fitting, fix_of
 
 from .message_protocol import HEARTBEAT, MessageProtocol, moment
 
@@ -335,7 +335,7 @@ _NEEDED: Mapping[str, Shape] = {
 def _checked_payload(entry: Entry) -> dict[str, Any]:  # Any: JSON
     """Return the payload of an entry after checking its shape; others may have edited the state file."""
     payload: dict[str, Any] = fitting(
-        entry.payload, _NEEDED[entry.kind], f"An entry of the conversation (`{one_line(entry.kind, 40)}`)"
+        entry.payload, _NEEDED[entry.kind], f"An entry of the conversation (`{one_line(entry.kind, 40)}`)", fix_of()
     )
     return payload
 

@@ -111,7 +111,6 @@ from .sqlite import adopt, set_aside
 from .store import FUNCTIONS, LOST, WORK, Store, WorkerRow
 from .subject import (
     ENTRY,
-    FIX,
     BlockConflict,
     Entry,
     InboxFull,
@@ -126,6 +125,7 @@ from .subject import (
     content_hash,
     dump,
     fitting,
+    fix_of,
 )
 from .tables import LARGEST_NUMBER, Hit, Shelf
 from .thread_store import (
@@ -162,6 +162,7 @@ from .turn_store import (
     ClaimedTurn,
     Due,
     EndedTurn,
+    HistoryPage,
     Inbound,
     JournalReport,
     Post,
@@ -180,7 +181,6 @@ __all__ = [
     "ENDED",
     "ENTRY",
     "FAILURES",
-    "FIX",
     "FROM_USER",
     "FUNCTIONS",
     "IMPORTED_MARK",
@@ -234,6 +234,7 @@ __all__ = [
     "EntryText",
     "Erasure",
     "FunctionStore",
+    "HistoryPage",
     "Hit",
     "Inbound",
     "InboxFull",
@@ -317,6 +318,7 @@ __all__ = [
     "copy_store",
     "dump",
     "fitting",
+    "fix_of",
     "lock_agent",
     "only_writer",
     "open_lock",

@@ -27,7 +27,7 @@ from .block_store import (
 )
 from .function_store import PinFunction
 from .memory_store import DocumentRow, PassageRow, SaveDocument, SavePassages
-from .subject import SETTINGS, Entry, Misfit, SaveText, Write, dump, parse_row
+from .subject import SETTINGS, Entry, Misfit, SaveText, Write, dump, parse_row, rows_of
 from .tables import SqlSession, Tables, apply, change, drop_texts, perform, query, text_hashes
 from .thread_store import leave_threads
 from .turn_store import IMPORTED, IMPORTED_MARK, N_BITS, SUMMARY
@@ -238,9 +238,13 @@ class AgentStore(Tables):
 
         The characters `%` and `_` in the text are wildcards.
         """
-        found = "select name, settings from agent where name >= ? and name < ? and settings like ?"
-        rows = session.all(found, prefix, f"{prefix}\U0010ffff", f"%{text}%")  # by bytes in both databases
-        return {name: parse_row(settings, SETTINGS) for name, settings in rows}
+        sql = "select name, settings from agent where name >= ? and name < ? and settings like ?"
+        rows = session.all(sql, prefix, f"{prefix}\U0010ffff", f"%{text}%")  # by bytes in both databases
+        found: dict[str, dict[str, Any]] = {}  # Any: JSON
+        for name, settings in rows:
+            with rows_of(name):
+                found[name] = parse_row(settings, SETTINGS)
+        return found
 
     @query
     def agents(self, session: SqlSession) -> list[AgentRow]:
@@ -387,7 +391,10 @@ def _turns(session: SqlSession, agent: str) -> Iterator[WholeTurn]:
         )
         for n, (number, kind, payload, at) in enumerate(rows):
             counted.append(number)
-            said = parse_row(payload, dict)
+            try:
+                said = parse_row(payload, dict)
+            except Misfit as error:  # the rest of the conversation is kept, and says what is missing
+                kind, said = "notice", {"text": f"[An entry was left out. {error.message}]"}
             if kind == SUMMARY and isinstance(said.get("upto"), int):
                 said = {**said, "upto": bisect_right(counted, said["upto"])}
             entries.append(Entry(kind, said, n, at=at))

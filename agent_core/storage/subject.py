@@ -8,7 +8,8 @@ passes through every room.
 import asyncio
 import hashlib
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from random import Random
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
@@ -91,18 +92,34 @@ def storable(value: object) -> object:
     return [*map(storable, value)] if isinstance(value, list) else value
 
 
-def fitting(value: Any, shape: Shape, subject: str = "A row of the state file") -> Any:  # Any: JSON
+def fitting(value: Any, shape: Shape, subject: str = "A row of the state file", fix: str = "") -> Any:  # Any: JSON
     """Return the value if it has this shape.
 
     Raises:
         Misfit: it has another.
     """
     if not _fits(value, shape):
-        raise Misfit(f"{subject} is not what this program writes.", fix=FIX)
+        raise Misfit(f"{subject} is not what this program writes.", fix=fix or FIX)
     return value
 
 
-FIX: Final = "Move .knapper/state.db away if you did not make it: a new one will be created."
+FIX: Final = "Restore .knapper/state.db from a backup. This says what else does not fit: knapper storage check"
+
+
+def fix_of(agent: str = "NAME") -> str:
+    """Return what to do about an agent with a row that does not fit; nobody else's rows are touched by it."""
+    return f"Keep what can be read: knapper agents export {agent}. Then remove it: knapper agents delete {agent}"
+
+
+@contextmanager
+def rows_of(agent: str) -> Iterator[None]:
+    """Name the agent in the error about one of its rows: the others, and the file, are whole."""
+    try:
+        yield
+    except Misfit as error:
+        if error.fix != FIX:  # it names an agent already
+            raise
+        raise Misfit(f"The agent `{agent}` cannot be read: {error.message}", fix=fix_of(agent)) from error
 
 
 def _fits(value: Any, shape: Shape) -> bool:  # Any: JSON

@@ -10,13 +10,14 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from contextlib import AbstractContextManager
 from functools import singledispatch, wraps
+from inspect import signature
 from typing import Any, Concatenate, Final, Literal, NamedTuple, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from agent_core.base.errors import IntegrityError
 from agent_core.base.records import dataclass
 from agent_core.base.seal import Sealer
 
-from .subject import SaveText, StoreClock, Write, content_hash, dump
+from .subject import SaveText, StoreClock, Write, content_hash, dump, rows_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -129,8 +130,9 @@ def query(work: Callable[Concatenate[Any, SqlSession, P], T]) -> Callable[Concat
 
     @wraps(work)
     async def run(tables: "Tables", /, *values: P.args, **named: P.kwargs) -> T:
-        return await tables._read(lambda session: work(tables, session, *values, **named))
+        return await tables._read(lambda session: named_work(tables, session, *values, **named))
 
+    named_work = _naming(work)
     return run
 
 
@@ -139,7 +141,22 @@ def change(work: Callable[Concatenate[Any, SqlSession, P], T]) -> Callable[Conca
 
     @wraps(work)
     async def run(tables: "Tables", /, *values: P.args, **named: P.kwargs) -> T:
-        return await tables._write(lambda session: work(tables, session, *values, **named))
+        return await tables._write(lambda session: named_work(tables, session, *values, **named))
+
+    named_work = _naming(work)
+    return run
+
+
+def _naming(work: Callable[Concatenate[Any, SqlSession, P], T]) -> Callable[Concatenate[Any, SqlSession, P], T]:
+    """Have an error about a row that does not fit name the agent, if the work has one."""
+    parameters = [*signature(work).parameters]
+    if "agent" not in parameters:
+        return work
+    place = parameters.index("agent") - 2
+
+    def run(tables: Any, session: SqlSession, /, *values: P.args, **named: P.kwargs) -> T:
+        with rows_of(str(named.get("agent", values[place] if len(values) > place else ""))):
+            return work(tables, session, *values, **named)
 
     return run
 

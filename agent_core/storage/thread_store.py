@@ -14,7 +14,7 @@ from agent_core.base.limits import NAMES, Allowance, SpendingLimits
 from agent_core.base.records import dataclass, field
 
 from .call_store import CallOwners, owners_given
-from .subject import Write, dump, parse_row
+from .subject import Misfit, Write, dump, parse_row
 from .tables import SqlSession, Tables, change, perform, query
 from .turn_store import BETWEEN, AnswerAsk, Due, Post, WakeAsker, post_event
 
@@ -300,7 +300,11 @@ class ThreadStore(Tables):
         """Return the steps and tokens of each agent's last turn, if it asked a model."""
         spent: dict[str, dict[str, int]] = {}
         for agent, payload in session.all(_USED_LAST):
-            used, total = parse_row(payload, dict), spent.setdefault(agent, {"steps": 0, "tokens": 0})
+            try:
+                used = parse_row(payload, dict)
+            except Misfit:  # the agent says so itself; what the others spent is known
+                continue
+            total = spent.setdefault(agent, {"steps": 0, "tokens": 0})
             total["steps"] += 1
             total["tokens"] += int(used.get("prompt_tokens", 0)) + int(used.get("completion_tokens", 0))
         return spent

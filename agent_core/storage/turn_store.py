@@ -13,8 +13,8 @@ from agent_core.base.records import dataclass, field
 from sandbox.wire.strict_json import whole_value
 
 from .block_store import shared_versions
-from .subject import ENTRY, Entry, InboxFull, Write, dump, parse_row
-from .tables import SqlSession, Tables, apply, change, query, text_hashes
+from .subject import ENTRY, Entry, InboxFull, Misfit, Write, dump, parse_row, rows_of
+from .tables import LARGEST_NUMBER, SqlSession, Tables, apply, change, query, text_hashes
 
 SAID = ("user", "assistant", "call", "result", "notice")
 """The kinds of entries that are part of the conversation; others (such as `request`) explain it."""
@@ -113,6 +113,14 @@ class EndedTurn:
 
 
 @dataclass(frozen=True, slots=True)
+class HistoryPage:
+    """A part of an agent's history, in order. `is_last`: there is no more in the direction in which it was read."""
+
+    entries: list[Entry]
+    is_last: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Due:
     """An agent with work that can start now. Takeovers come first."""
 
@@ -173,6 +181,11 @@ _CLAIMED = (
 _INBOX = f"select count(*), ({LAST_AT_ONCE}) from event where agent = ? and turn is null"  # noqa: S608  (our own text)
 _BEGINNING = ", ".join(f"'{kind}'" for kind in BEGINNING)
 _PLACE = f"select e.kind, e.payload, e.n, t.id, e.at, e.seq, e.attempt = {IMPORTED} from"
+_BETWEEN = (
+    "turn t join entry e on e.seq between max(t.seq << 20, ?1) and (t.seq + 1 << 20) - 1"
+    " where e.seq > ?1 and e.seq < ?2 and t.agent = ?3 and t.seq >= ?1 >> 20 and t.seq <= ?2 >> 20"
+    " and (?4 or not t.hidden) and e.kind in (select value from json_each(?5))"
+)
 _SUMMARIES = f"{_PLACE} entry e join turn t on t.seq = e.turn where e.kind = 'summary' and t.agent = ? and e.seq > ?"
 
 
@@ -204,6 +217,21 @@ class TurnStore(Tables):
             values += (dump([*BETWEEN]), thread)
         rows = session.all(f"select id, kind, payload {_WAITING}{among} order by due, seq", *values)
         return [Inbound(id, kind, parse_row(payload, dict)) for id, kind, payload in rows]
+
+    @query
+    def waiting_events(self, session: SqlSession, agent: str) -> list[tuple[str, str]]:
+        """Return the id and the kind of each due event that no turn has taken, oldest first."""
+        rows = session.all(f"select id, kind {_WAITING} order by due, seq", agent, session.clock.now())
+        return [(str(id), str(kind)) for id, kind in rows]
+
+    @query
+    def waiting_event(self, session: SqlSession, event: str) -> Inbound | None:
+        """Return an event that no turn has taken yet; None if one has."""
+        row = session.one("select id, kind, payload, agent from event where id = ? and turn is null", event)
+        if row is None:
+            return None
+        with rows_of(row[3]):
+            return Inbound(row[0], row[1], parse_row(row[2], dict))
 
     @change
     def next(self, session: SqlSession, agent: str, owner: str, *, skip: Collection[str] = ()) -> ClaimedTurn | None:
@@ -352,37 +380,84 @@ class TurnStore(Tables):
         agent: str,
         *,
         since: int = 0,
+        before: int = LARGEST_NUMBER,
         kinds: Collection[str] = SAID,
         most: int = -1,
         with_removed: bool = False,
     ) -> list[Entry]:
-        """Return the visible entries of the agent's turns after `since` (a `seq`), in order, reading at most `most`.
+        """Return the visible entries of the agent's turns between two numbers, in order, reading at most `most`.
 
         `most` limits the rows read, before other kinds are left out; below 0 there is no limit. Summaries alone are
         found by an index. `with_removed` includes turns that were removed from the context.
         """
         if set(kinds) == {SUMMARY}:
-            return _entries(session.all(f"{_SUMMARIES} and not t.hidden order by e.seq", agent, since))
+            sql = f"{_SUMMARIES} and e.seq < ? and not t.hidden order by e.seq"
+            return _entries(session.all(sql, agent, since, before))
         rows = session.all(
             f"{_PLACE} turn t join entry e on e.seq between max(t.seq << 20, ?1) and (t.seq + 1 << 20) - 1"  # noqa: S608
-            " where e.seq > ?1 and t.agent = ?2 and t.seq >= ?1 >> 20 and (?3 or not t.hidden)"
+            " where e.seq > ?1 and t.agent = ?2 and t.seq >= ?1 >> 20 and (?3 or not t.hidden) and e.seq < ?7"
             " and (?4 or e.kind in (select value from json_each(?5))) order by t.seq, e.seq limit ?6",
-            *(since, agent, with_removed, most >= 0, dump([*kinds]), most if most >= 0 else EVERY),
+            *(since, agent, with_removed, most >= 0, dump([*kinds]), most if most >= 0 else EVERY, before),
         )
         return _entries([row for row in rows if row[0] in kinds])
 
     @query
-    def ended_turns(self, session: SqlSession, agent: str, since: int) -> list[EndedTurn]:
-        """Return the agent's turns that have ended after `since` (a `seq`), in order, including removed ones.
+    def history_page(  # noqa: PLR0913 each names a part of the history
+        self,
+        session: SqlSession,
+        agent: str,
+        *,
+        since: int = 0,
+        before: int = LARGEST_NUMBER,
+        kinds: Collection[str] = SAID,
+        count: int,
+        most_bytes: int,
+        is_newest: bool = False,
+        with_removed: bool = False,
+    ) -> HistoryPage:
+        """Return at most `count` entries between two numbers whose payloads have at most so many bytes in all.
+
+        They are the oldest, or with `is_newest` the newest. An entry that alone has more bytes is a page of its own.
+        Sizes are read first: no payload is read that the page does not have.
+        """
+        order = "desc" if is_newest else "asc"
+        place = (with_removed, dump([*kinds]))
+        columns = "e.seq, octet_length(e.payload) from"
+        sql = f"select {columns} {_BETWEEN} order by t.seq {order}, e.seq {order} limit ?6"
+        sizes = session.all(sql, since, before, agent, *place, count + 1)
+        chosen, left = list[int](), most_bytes
+        for seq, size in sizes[:count]:
+            left -= size
+            if left < 0 and chosen:
+                break
+            chosen.append(seq)
+        if not chosen:
+            return HistoryPage([], is_last=True)
+        first, last = min(chosen), max(chosen)
+        sql = f"{_PLACE} {_BETWEEN} order by t.seq, e.seq limit ?6"
+        rows = session.all(sql, first - 1, last + 1, agent, *place, len(chosen))
+        return HistoryPage(_entries(rows), is_last=len(chosen) == len(sizes))
+
+    @query
+    def ended_turns(
+        self, session: SqlSession, agent: str, since: int, *, before: int = LARGEST_NUMBER, most: int = EVERY
+    ) -> list[EndedTurn]:
+        """Return the agent's first turns that have ended between two numbers, in order, including removed ones.
 
         A turn's end uses its highest possible number, which no entry has.
         """
         rows = session.all(
-            "select id, state, (seq + 1 << 20) - 1 from turn"
-            " where agent = ? and state <> 'open' and (seq + 1 << 20) - 1 > ? order by seq",
-            *(agent, since),
+            "select id, state, (seq + 1 << 20) - 1 from turn where agent = ?1 and state <> 'open'"
+            " and (seq + 1 << 20) - 1 > ?2 and (seq + 1 << 20) - 1 < ?3 order by seq limit ?4",
+            *(agent, since, before, most),
         )
         return [EndedTurn(*row) for row in rows]
+
+    @query
+    def turn_number(self, session: SqlSession, agent: str, turn: str) -> int | None:
+        """Return the number before the first entry of an agent's turn; None if it has no such turn."""
+        row = session.one("select (seq << 20) - 1 from turn where agent = ? and id = ?", agent, turn)
+        return int(row[0]) if row else None
 
     @query
     def turn_of(self, session: SqlSession, event: str, agent: str = "") -> str | None:
@@ -475,13 +550,17 @@ def _entries(rows: list[tuple[Any, ...]]) -> list[Entry]:  # Any: columns as SQL
 
 
 def _load(session: SqlSession, turn: str) -> list[Entry]:
-    return _entries(
-        session.all(
-            f"{_PLACE} turn t join entry e on e.seq between t.seq << 20 and (t.seq + 1 << 20) - 1"
-            " where t.id = ? order by e.seq",
-            turn,
-        )
+    rows = session.all(
+        f"{_PLACE} turn t join entry e on e.seq between t.seq << 20 and (t.seq + 1 << 20) - 1"
+        " where t.id = ? order by e.seq",
+        turn,
     )
+    try:
+        return _entries(rows)
+    except Misfit:
+        (agent,) = session.one("select agent from turn where id = ?", turn) or ("NAME",)
+        with rows_of(agent):
+            raise
 
 
 def entries_of(session: SqlSession, agent: str, upto: int, kinds: Collection[str]) -> list[Entry]:

@@ -1032,7 +1032,7 @@ async def test_of_a_thousand_functions_and_ten_thousand_messages_a_window_is_dra
     async def messages(route: Any) -> None:  # Any: playwright's
         before = int(re.search(r"before=(\d+)", route.request.url + "before=10001")[1])  # type: ignore[index]
         rows = [row for row in said if int(str(row["seq"])) < before][-300:]
-        await route.fulfill(json={"agent": "main", "messages": rows, "after": 0})
+        await route.fulfill(json={"agent": "main", "messages": rows, "after": 0, "more": before > 301})
 
     async with page(server, before={"**/api/v1/functions": listed, "**/messages?*": messages}) as (view, seen):
         await view.get_by_text("message 10000.").wait_for()

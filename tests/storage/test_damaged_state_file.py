@@ -116,12 +116,21 @@ def change(path: Path, sql: str, *values: str) -> None:
 
 
 @pytest.mark.parametrize("row", ['{"te', "[" * 3000 + "]" * 3000, "9" * 5000], ids=["cut", "deep", "digits"])
-async def test_a_row_that_is_no_json_any_more_counts_as_damage(path: Path, clock: ManualClock, row: str) -> None:
+async def test_a_row_that_is_no_json_any_more_costs_no_other_agent_anything(
+    path: Path, clock: ManualClock, row: str
+) -> None:
     await fill(path, clock, turns=1)
     change(path, "update entry set payload = ?", row)
     async with open_store(path, clock=clock) as store:
-        with pytest.raises(StorageError, match="is damaged"):
+        await say(store, "hello", agent="other")
+        with pytest.raises(StorageError, match="The agent `main` cannot be read"):
             await store.history("main")
+        assert texts(await store.history("other")) == ["hello"]
+        assert store.recovered is None
+        whole = await store.read_agent("main")
+        assert whole
+        assert "An entry was left out" in whole.turns[0].entries[0].payload["text"]
+    assert [file.name for file in path.parent.glob("*.corrupt-*")] == []
 
 
 async def test_a_source_that_no_longer_fits_its_hash_is_never_served(path: Path, clock: ManualClock) -> None:

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 
-from agent_core.storage import AgentRow, Entry, Store
+import pytest
+
+from agent_core.storage import AgentRow, DropAgent, Entry, Misfit, Store
 from tests.storage.support import ManualClock, begin, say, texts, user
 
 
@@ -82,3 +84,55 @@ async def test_a_summary_is_no_part_of_the_conversation_and_is_found_by_its_kind
     assert texts(both) == ["m2", "s2"]
     await store.hide_last_turn("main")
     assert await store.history("main", kinds={"summary"}) == summaries[:2]
+
+
+MISFITS = [
+    Entry("user", {"text": 1}),
+    Entry("assistant", {"source": 1}),
+    Entry("assistant", {"calls": [{"id": "c", "name": "f", "arguments": "{}", "extra": 1}]}),
+    Entry("result", {"outcome": 1}),
+    Entry("call", {"version": 1}),
+    Entry("notice", {"speaker": 1}),
+]
+
+
+@pytest.mark.parametrize("misfit", MISFITS, ids=lambda entry: f"{entry.kind} {next(iter(entry.payload))}")
+async def test_an_entry_of_another_shape_is_an_error_of_its_agent_alone(store: Store, misfit: Entry) -> None:
+    await say(store, "mine")
+    turn = await begin(store, "guest")
+    await store.append(turn.id, turn.attempt, 0, [misfit])
+    reads = (
+        store.history("guest"),
+        store.load(turn.id),
+        store.history_page("guest", count=10, most_bytes=1 << 20),
+        store.hide_last_turn("guest"),
+    )
+    await store.finish(turn.id, turn.attempt)
+    for read in reads:
+        with pytest.raises(Misfit, match="The agent `guest` cannot be read") as caught:
+            await read
+        assert caught.value.fix.endswith("knapper agents delete guest")
+    assert texts(await store.history("main")) == ["mine"]
+    whole = await store.read_agent("guest")
+    assert whole, "an export keeps it"
+    assert whole.turns[0].entries[0].payload == misfit.payload
+    await store.apply([DropAgent("guest")])
+    assert await store.agent_names() == ["main"]
+
+
+async def test_a_page_of_the_history_has_as_many_bytes_as_it_may_and_at_least_one_entry(store: Store) -> None:
+    said = ["a" * 400, "b" * 400, "c" * 5_000, "d", "e"]
+    for text in said[:2]:
+        await say(store, text)
+    await say(store, *said[2:])
+    pages, since, is_last = list[list[str]](), 0, False
+    while not is_last:
+        page = await store.history_page("main", since=since, count=10, most_bytes=1_000)
+        pages.append([text[0] for text in texts(page.entries)])
+        since, is_last = page.entries[-1].seq, page.is_last
+    assert pages == [["a", "b"], ["c"], ["d", "e"]]
+    newest = await store.history_page("main", count=2, most_bytes=1_000, is_newest=True)
+    assert (texts(newest.entries), newest.is_last) == (["d", "e"], False)
+    before = await store.history_page("main", before=newest.entries[0].seq, count=10, most_bytes=5_500, is_newest=True)
+    assert [text[0] for text in texts(before.entries)] == ["b", "c"]
+    assert (await store.history_page("other", count=1, most_bytes=1)).entries == []

@@ -8,6 +8,7 @@ from agent_core.base.clock import shown_time
 from agent_core.base.events import Event
 from agent_core.base.untrusted import one_line
 from agent_core.registry.function import signature
+from agent_core.storage import Misfit
 from agent_core.storage.agent_store import HELPER_RUN, PASSING
 from agent_core.workspace.portable import AgentReport, waiting_of
 from sandbox.wire.lines import bare_lines
@@ -34,7 +35,11 @@ async def agents_listing(state: "WorkspaceState") -> Json:
         if name.startswith((HELPER_RUN, PASSING)):
             continue
         counts = await state.store.memory_counts(name)
-        had = last.get(name)
+        had, trouble, labels = last.get(name), dict[str, str](), list[str]()
+        try:
+            labels = [row.label for row in await state.store.blocks(name)]
+        except Misfit as error:  # the other agents are listed all the same
+            trouble = {"trouble": error.message}
         rows.append(
             {
                 "name": name,
@@ -43,7 +48,8 @@ async def agents_listing(state: "WorkspaceState") -> Json:
                 "last_at": had.last_at if had else None,
                 "messages": counts.messages,
                 "passages": counts.passages,
-                "blocks": [row.label for row in await state.store.blocks(name)],
+                "blocks": labels,
+                **trouble,
             }
         )
     return {"agents": rows}
@@ -88,7 +94,7 @@ def listing_lines(data: Json, current: str = "") -> list[Line]:
             ("* " if row["name"] == current else "  ") * bool(current) + row["name"],
             _turns(row),
             counted(row["passages"], "passage"),
-            moment(row["last_at"]),
+            row.get("trouble", "") or moment(row["last_at"]),
         ]
         for row in data["agents"]
     ]

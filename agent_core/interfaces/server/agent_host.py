@@ -5,7 +5,8 @@ import json
 import logging
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
+from dataclasses import fields
 from functools import partial
 from typing import Any, Final
 from weakref import WeakValueDictionary
@@ -24,6 +25,7 @@ from agent_core.storage import (
     BETWEEN,
     CONVERSATION,
     FROM_USER,
+    LARGEST_NUMBER,
     SUMMARY,
     WORK,
     CallOwners,
@@ -34,12 +36,14 @@ from agent_core.storage import (
     TurnStore,
     prepare_state_dir,
 )
+from agent_core.storage.turn_store import N_BITS
 from agent_core.workspace.runner import Runner, bell
 from agent_core.workspace.state_store import WorkspaceState, state_of
 from agent_core.workspace.workspace import Workspace
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 from ..cli_context import keep_traceback
+from ..history_pages import PAGE_BYTES, Hold, hold_freely, read_page
 from ..render.call_log import changed_lines, is_own
 from ..styled_lines import plain
 from .identity import OWNER, ApiRefusal, Identity, NotThere
@@ -50,8 +54,9 @@ _LATEST_S: Final = 60.0
 _MOST_EVENTS: Final = 2_000  # queue limit of a slow listener
 _MOST_PIECES: Final = 100  # beyond that, pieces of text in the queue are joined
 _LONGEST_PIECE: Final = 16 << 10
+_MOST_QUEUED: Final = 1 << 20  # characters in the queue of a listener that can read the journal instead
+_LONGEST_REPLY: Final = 64 << 10  # of a turn that has ended; the journal has the whole reply
 _LONGEST_STEP: Final = 4 << 20  # characters of a running step that are joined into one piece for late listeners
-_LAST_ENTRIES: Final = 100
 _USED_S: Final = 5.0
 _MOST_IDLE: Final = 32  # open agents without a turn: each has a lock's file and connections to the model
 _LOOK_S: Final = 0.2
@@ -61,10 +66,15 @@ _MODEL_S: Final = 10.0  # between checks for a model after none was found
 
 @dataclass(eq=False, slots=True)
 class Listening:
-    """The event queue of one listener; `is_behind` means that it was too slow and live pieces were dropped."""
+    """The event queue of one listener; `is_behind` means that it was too slow and live pieces were dropped.
 
+    One that `reads_journal` gets events that are on disk without their texts, and its queue is bounded in characters.
+    """
+
+    reads_journal: bool = False
     _queue: deque[Event] = field(default_factory=deque)
     _comes: asyncio.Event = field(default_factory=asyncio.Event)
+    _size: int = 0
     is_behind: bool = False
     is_over: bool = False
 
@@ -74,12 +84,18 @@ class Listening:
         Pieces of text are joined when the queue grows, so that a slow listener still gets the whole reply. When the
         queue is full, it is cleared: the listener reads the lost events from the journal, except live pieces.
         """
+        if self.reads_journal and is_on_disk(event):
+            event = _bare(event)
+        size = _size(event)
+        is_long = self.reads_journal and self._size > 0 and self._size + size > _MOST_QUEUED
+        if is_long or len(self._queue) >= _MOST_EVENTS:
+            self.skip()
+            self.is_behind = True
         if len(self._queue) >= _MOST_PIECES and (joined := _join_pieces(self._queue[-1], event, _LONGEST_PIECE)):
+            self._size += _size(joined) - _size(self._queue[-1])
             self._queue[-1] = joined
             return
-        if len(self._queue) >= _MOST_EVENTS:
-            self._queue.clear()
-            self.is_behind = True
+        self._size += size
         self._queue.append(event)
         self._comes.set()
 
@@ -90,6 +106,7 @@ class Listening:
     def skip(self) -> None:
         """Drop all queued events."""
         self._queue.clear()
+        self._size = 0
 
     def end(self) -> None:
         """Mark the stream as ended and wake the listener."""
@@ -105,7 +122,44 @@ class Listening:
                     await self._comes.wait()
             except TimeoutError:
                 return None
-        return self._queue.popleft() if self._queue else None
+        if not self._queue:
+            return None
+        event = self._queue.popleft()
+        self._size -= _size(event)
+        return event
+
+
+def _size(event: Event | None) -> int:
+    """Return about how many characters an event has."""
+    waiting, size = list[Any]() if event is None else [getattr(event, one.name) for one in fields(event)], 0
+    while waiting:
+        match waiting.pop():
+            case str() as text:
+                size += len(text)
+            case dict() as members:
+                size += len(members)
+                waiting += [*members.keys(), *members.values()]
+            case list() | tuple() as items:
+                size += len(items)
+                waiting += items
+            case _:
+                pass
+    return size
+
+
+def _bare(event: Event) -> Event:
+    """Return an event that is on disk without its texts: its place in the journal is found by what is left."""
+    match event:
+        case events.TurnStarted() | events.MessageAdded():
+            return replace(event, message="")
+        case events.CallStarted():
+            return replace(event, arguments="")
+        case events.CallAnswered():
+            return replace(event, text="", detail={})
+        case events.TurnEnded():
+            return replace(event, reply="", made={}, receipt="")
+        case _:
+            return event
 
 
 def _join_pieces(last: Event, event: Event, longest: int) -> Event | None:
@@ -301,7 +355,7 @@ class AgentHost:
 
     async def has_lost(self, name: str, event: str) -> bool:
         """Return whether a message that was posted is gone, because its agent was deleted."""
-        is_waiting = any(row.id == event for row in await self._store.waiting(name))
+        is_waiting = any(id == event for id, _ in await self._store.waiting_events(name))
         return not is_waiting and await self._store.turn_of(event, name) is None
 
     def tell_removed(self, name: str) -> None:
@@ -328,17 +382,16 @@ class AgentHost:
             return True
         if not self._store.is_shared:
             return False
-        last = await self._store.last_seq(name)
-        entries = await self._store.history(name, since=max(0, last - _LAST_ENTRIES), with_removed=True)
+        page = await read_page(self._store, name, count=1, is_newest=True, with_removed=True)
         is_open = any(work.agent == name and work.is_running for work in await self._store.open_work())
-        if is_open and entries:
-            await self._store.cancel(entries[-1].turn)  # the process that runs it notices at its next journal entry
-        return is_open and bool(entries)
+        if is_open and page.entries:
+            await self._store.cancel(page.entries[-1].turn)  # the process that runs it notices at its next entry
+        return is_open and bool(page.entries)
 
     @contextmanager
-    def listen(self, name: str) -> Iterator[Listening]:
+    def listen(self, name: str, *, reads_journal: bool = False) -> Iterator[Listening]:
         """Subscribe to the events of an agent while the block runs."""
-        listening = Listening()
+        listening = Listening(reads_journal)
         self._listening.setdefault(name, []).append(listening)
         try:
             yield listening
@@ -347,19 +400,34 @@ class AgentHost:
             if not self._listening[name]:
                 self._tails.pop(name, None)
 
-    async def news(self, name: str, last: int, *, must_look: bool) -> "list[NumberedEvent]":
-        """Return the events of an agent's journal after a number.
+    async def news(self, name: str, last: int, hold: Hold, *, must_look: bool) -> "AsyncGenerator[NumberedEvent, None]":
+        """Yield the events of an agent's journal after a number, holding at most a page of them.
 
         The journal is read once for all listeners, if this process knows of new events or with `must_look`.
         """
         tail = self._tails.setdefault(name, JournalTail(self._store, name, last))
         found = await tail.after(last, self.ends, must_look=must_look)
-        return await JournalReader(self._store, name, last).read(self.ends) if found is None else found
+        if found is None:
+            async with aclosing(JournalReader(self._store, name, last).pages(self.ends, hold)) as pages:
+                async for numbered in pages:
+                    yield numbered
+            return
+        release = await hold(sum(_size(numbered.event) for numbered in found))
+        try:
+            for numbered in found:
+                yield numbered
+        finally:
+            release()
 
-    async def past(self, name: str, turn: str | None) -> list[Event]:
-        """Return the events of a turn of an agent from its journal."""
-        numbered = await JournalReader(self._store, name, 0).read(self.ends)
-        return [row.event for row in numbered if row.event is not None and row.event.turn == turn]
+    async def past(self, name: str, turn: str | None) -> AsyncGenerator[Event, None]:
+        """Yield the events of a turn of an agent from its journal."""
+        number = await self._store.turn_number(name, turn) if turn is not None else None
+        if number is None:
+            return
+        reader = JournalReader(self._store, name, number, upto=(number >> N_BITS) + 2 << N_BITS)
+        async for numbered in reader.pages(self.ends, hold_freely):
+            if numbered.event is not None and numbered.event.turn == turn:
+                yield numbered.event
 
     def begin_at_now(self, name: str, listening: Listening) -> None:
         """Restart a listener that has read the journal at the live pieces of the running step."""
@@ -429,7 +497,7 @@ class AgentHost:
                 self._pieces.pop(name, None)
             case events.TurnEnded():
                 self._pieces.pop(name, None)
-                self.ends.append(event)
+                self.ends.append(event if len(event.reply) <= _LONGEST_REPLY else replace(event, reply=""))
             case events.Warned():
                 self.warnings.append(event)
         self._tell(name, event)
@@ -445,6 +513,7 @@ class AgentHost:
 
 _KINDS: Final = ("user", "notice", "assistant", "call", "result", RECEIPT, CLIENT)
 DONE: Final = "done"
+_IN_TURN: Final = (1 << N_BITS) - 1  # the part of a number that counts within its turn; the highest is its end
 _TAIL: Final = 200  # events kept for all readers
 _NEWEST: Final = 64  # replies with pieces that may still arrive
 _ON_DISK: Final = (events.TurnStarted, events.MessageAdded, events.CallStarted, events.CallAnswered, events.TurnEnded)
@@ -464,11 +533,16 @@ class NumberedEvent:
 class JournalReader:
     """A reader of one agent's journal that starts after a number."""
 
-    def __init__(self, store: TurnStore, agent: str, after: int) -> None:
+    def __init__(self, store: TurnStore, agent: str, after: int, upto: int = LARGEST_NUMBER) -> None:
         self._store = store
         self._agent = agent
+        self._upto = upto
+        # A new reader starts at the beginning of its turn, unless that has ended: entries refer back to it.
+        self._at = after if after + 1 & _IN_TURN == 0 else max((after & ~_IN_TURN) - 1, 0)
         self.last = after
-        self._arguments: dict[str, str] = {}  # arguments of calls, by id
+        self.is_done = False
+        """Whether the last read has returned all that was there."""
+        self._arguments: dict[str, str] = {}  # arguments of unanswered calls, by id
         self._step = 0
         self._turn = ""
         self._reply = ""
@@ -476,28 +550,47 @@ class JournalReader:
         self.replies: deque[tuple[str, int]] = deque(maxlen=_NEWEST)
         """The newest replies on disk, by turn and step. Pieces of them that still arrive are already known."""
 
-    async def read(self, ends: Iterable[events.TurnEnded] = ()) -> list[NumberedEvent]:
-        """Return the events since the last read; `ends` are known ends of turns, with more detail than the journal.
+    async def pages(self, ends: Iterable[events.TurnEnded], hold: Hold) -> AsyncGenerator[NumberedEvent, None]:
+        """Yield all events since the last read, a page at a time: the next one is read when this one was taken."""
+        self.is_done = False
+        while not self.is_done:
+            release = await hold(PAGE_BYTES)
+            try:
+                for numbered in await self.read(ends):
+                    yield numbered
+            finally:
+                release()
 
-        Another process may end a turn and begin the next one between the two queries; the next read returns that one.
+    async def read(self, ends: Iterable[events.TurnEnded] = ()) -> list[NumberedEvent]:
+        """Return the next page of the events since the last read; `is_done` says whether it was the last.
+
+        `ends` are known ends of turns, with more detail than the journal. Another process may end a turn and begin the
+        next one between the two queries; the next read returns that one.
         """
-        ended = await self._store.ended_turns(self._agent, self.last)
-        # A new reader starts at the beginning of its turn: entries refer back to it.
-        since = self.last if self._turn else max((self.last >> 20 << 20) - 1, 0)
-        entries = await self._store.history(self._agent, since=since, kinds=_KINDS, with_removed=True)
+        ended = await self._store.ended_turns(self._agent, self.last, before=self._upto, most=_MOST_ENDS)
+        page = await read_page(
+            self._store, self._agent, since=self._at, before=self._upto, kinds=_KINDS, with_removed=True
+        )
+        entries = page.entries
         closed, known = {row.id for row in ended}, {event.turn: event for event in ends}
-        ends_of_open = (_end(row) for row in entries if row.turn not in closed and _end(row) > self.last)
-        upto = next(ends_of_open, None)
-        entries = entries if upto is None else [row for row in entries if row.seq <= upto]
+        upto = next((_end(row) for row in entries if row.turn not in closed and _end(row) > self.last), self._upto)
+        upto = min(upto, self._upto if page.is_last else entries[-1].seq)
+        upto = min(upto, self._upto if len(ended) < _MOST_ENDS else ended[-1].seq)
+        self.is_done = page.is_last and len(ended) < _MOST_ENDS
         rows: list[Entry | EndedTurn] = sorted([*entries, *ended], key=lambda row: row.seq)
+        rows = [row for row in rows if row.seq <= upto]
         numbered = [(row.seq, event) for row in rows for event in self._of(row, known)]
         fresh = [NumberedEvent(seq, event) for seq, event in numbered if seq > self.last]
-        self.last = max([self.last, *(row.seq for row in rows)])
+        self._at = max([self._at, *(row.seq for row in rows)])
+        self.last = max(self.last, self._at)
         return fresh
 
     def _of(self, row: Entry | EndedTurn, known: dict[str, events.TurnEnded]) -> Iterator[Event | None]:
         if isinstance(row, EndedTurn):
-            yield known.get(row.id) or self._replay_end(row)
+            replayed = self._replay_end(row)
+            end = known.get(row.id, replayed)
+            yield replace(end, reply=end.reply or replayed.reply)
+            self._reply = ""
             return
         if row.turn != self._turn:
             self._turn, self._step, self._reply, self._receipt = row.turn, 0, "", None
@@ -535,7 +628,7 @@ class JournalReader:
         self.replies.append((entry.turn, self._step))
         calls = entry.payload.get("calls", [])
         meant = [unwrapped(Call(call["id"], call["name"], call["arguments"])) for call in calls]
-        self._arguments |= {call.id: call.arguments for call in meant}
+        self._arguments = {call.id: call.arguments for call in meant}
         text = str(entry.payload.get("text", ""))
         if not text:
             return None
@@ -547,9 +640,10 @@ class JournalReader:
     def _replay_answer(self, entry: Entry) -> Event:
         payload = entry.payload
         id, name = str(payload.get("call_id", "")), str(payload.get("name", ""))
+        arguments = self._arguments.pop(id, "")
         if name == SEND:
             with suppress(Malformed):
-                value: Any = read_json(self._arguments.get(id, ""), LOOSE)
+                value: Any = read_json(arguments, LOOSE)
                 sent = value.get("message", "") if isinstance(value, dict) else ""
                 self._reply = str(sent) or self._reply
         return events.CallAnswered(
@@ -563,7 +657,7 @@ class JournalReader:
             detail=payload.get("detail") or {},
         )
 
-    def _replay_end(self, turn: EndedTurn) -> Event:
+    def _replay_end(self, turn: EndedTurn) -> events.TurnEnded:
         is_replied, entry = turn.state == DONE, self._receipt
         receipt = receipt_in([entry]) if entry is not None and entry.turn == turn.id else None
         return events.TurnEnded(
@@ -598,6 +692,7 @@ class JournalTail:
     def __init__(self, store: TurnStore, agent: str, after: int) -> None:
         self._reader = JournalReader(store, agent, after)
         self._events: deque[tuple[int, NumberedEvent]] = deque()
+        self._size = 0
         self._begins = after
         self._reading = asyncio.Lock()
         self._read_at = -1
@@ -612,11 +707,16 @@ class JournalTail:
         """
         async with self._reading:
             if must_look or self._read_at != self.news:
-                news, fresh = self.news, await self._reader.read(ends)
+                news, is_done = self.news, False
+                while not is_done:
+                    for numbered in await self._reader.read(ends):
+                        self._events.append((numbered.seq or 0, numbered))
+                        self._size += _size(numbered.event)
+                    is_done = self._reader.is_done
+                    while len(self._events) > _TAIL or (self._size > PAGE_BYTES and self._events):
+                        self._begins, dropped = self._events.popleft()
+                        self._size -= _size(dropped.event)
                 self._read_at = news  # only afterwards: a canceled read must not count
-                self._events.extend((numbered.seq or 0, numbered) for numbered in fresh)
-            while len(self._events) > _TAIL:
-                self._begins, _ = self._events.popleft()
             if last < self._begins:
                 return None
             return [numbered for seq, numbered in self._events if seq > last]
@@ -629,23 +729,23 @@ _PIECES: Final = (events.Text, events.Thought)
 _BEHIND: Final = "You were too slow, so live events were left out. The saved events follow."
 
 
-async def event_stream(host: AgentHost, store: TurnStore, agent: str, after: int) -> AsyncGenerator[bytes, None]:
+async def event_stream(
+    host: AgentHost, store: TurnStore, agent: str, after: int, hold: Hold = hold_freely
+) -> AsyncGenerator[bytes, None]:
     """Yield the events of an agent after a number, then new ones as they come, until the server stops.
 
     A piece of text without a number is provisional: after a reconnect, everything since the last number is sent again.
     """
     reader = JournalReader(store, agent, after)
-    with host.listen(agent) as listening:
-        for numbered in await reader.read(host.ends):
+    with host.listen(agent, reads_journal=True) as listening:
+        async for numbered in reader.pages(host.ends, hold):
             yield _on_disk(host, numbered)
         host.begin_at_now(agent, listening)
-        for numbered in await reader.read(host.ends):  # written while the frames above were sent
+        async for numbered in reader.pages(host.ends, hold):  # written while the frames above were sent
             yield _on_disk(host, numbered)
-        waiting = await store.waiting(agent)  # for listeners that connect late, like the open questions
+        async for added in _waiting_messages(store, agent, hold):  # for listeners that connect late, like the questions
+            yield _frame(added)
         questions = await host.workspace.questions()
-        for row in (row for row in waiting if row.kind == "message"):
-            text = str(row.payload.get("text", ""))
-            yield _frame(events.MessageAdded(turn="", message=text, message_id=row.id))
         for asked in (asked for asked in questions if asked.agent == agent):
             yield _frame(asking(asked.question, asked.turn))
         last = reader.last
@@ -661,14 +761,26 @@ async def event_stream(host: AgentHost, store: TurnStore, agent: str, after: int
                     yield _frame(heard)
                 continue
             is_whole = heard is None or is_behind
-            news = await host.news(agent, last, must_look=is_whole)
-            if heard is not None and not is_behind:  # live pieces of the events after this one are still in the queue
-                at = next((at for at, item in enumerate(news) if _which(item.event) == _which(heard)), len(news))
-                news = news[: at + 1]
-            for numbered in news:
-                last = numbered.seq or last
-                is_known = isinstance(numbered.event, _PIECES) and not is_whole  # the reader got its text in pieces
-                yield _frame(None if is_known else numbered.event, numbered.seq)
+            async with aclosing(host.news(agent, last, hold, must_look=is_whole)) as news:
+                async for numbered in news:
+                    last = numbered.seq or last
+                    is_known = isinstance(numbered.event, _PIECES) and not is_whole  # the reader got its text in pieces
+                    yield _frame(None if is_known else numbered.event, numbered.seq)
+                    if not is_whole and _which(numbered.event) == _which(heard):
+                        break  # live pieces of the events after this one are still in the queue
+
+
+async def _waiting_messages(store: TurnStore, agent: str, hold: Hold) -> AsyncGenerator[events.MessageAdded, None]:
+    """Yield the messages that wait for a turn, reading one at a time."""
+    waiting = [id for id, kind in await store.waiting_events(agent) if kind == "message"]
+    release = await hold(PAGE_BYTES if waiting else 0)
+    try:
+        for id in waiting:
+            if (row := await store.waiting_event(id)) is not None:
+                text = str(row.payload.get("text", ""))
+                yield events.MessageAdded(turn="", message=text, message_id=row.id)
+    finally:
+        release()
 
 
 def _on_disk(host: AgentHost, numbered: NumberedEvent) -> bytes:

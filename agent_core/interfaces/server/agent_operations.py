@@ -10,10 +10,11 @@ from pydantic import Field
 from agent_core.base.errors import UsageError
 from agent_core.runtime.client_calls import ALONE
 from agent_core.runtime.entries import RECEIPT, receipt_in
-from agent_core.storage import ENDED, LARGEST_NUMBER, BlockRow
-from agent_core.storage.turn_store import SAID
+from agent_core.storage import ENDED, LARGEST_NUMBER, BlockRow, EndedTurn, Entry
+from agent_core.storage.turn_store import N_BITS
 from agent_core.workspace.portable import ImportOptions
 
+from ..history_pages import MOST_HELD, PAGE_BYTES, read_page
 from ..manual_edits import set_up_block, undo_block
 from ..render.agent_view import agent_facts, agents_listing
 from ..render.memory_view import best_hits, found_document, history_document, memory_document, search_all
@@ -148,6 +149,7 @@ async def delete(asked: Asked, agent: str) -> object:
 @operation("GET", "/agents/{agent}/export", ("admin",), "Return an agent as a document.")
 async def export(asked: Asked, agent: str) -> object:
     """Return an agent as one document."""
+    await asked.hold(MOST_HELD)
     return {"document": await asked.rooms.state.moves.export(agent, await asked.rooms.owners(asked.identity))}
 
 
@@ -179,19 +181,29 @@ async def messages(asked: Asked, agent: str, part: HistoryPart) -> object:
     """Return the conversation, oldest first, with numbers; summaries of it are not part of it.
 
     `ends` are the turns in it that ended otherwise than with a reply, with what the user was told about why;
-    `receipts` has what each turn in it did.
+    `receipts` has what each turn in it did. With `more`, entries are left in the direction that was asked for: a page
+    has 2 MiB at most. A larger entry is `cut` and says what is missing; `count=1` returns it whole.
     """
     store = asked.rooms.state.store
     # Read as of one number, even if its turn has left the conversation; entries added meanwhile are events after it.
     newest = await store.last_seq(agent) if part.last else LARGEST_NUMBER
-    most = -1 if part.last else part.count
-    lasts = (ENDED, RECEIPT)
-    found = await store.history(agent, since=part.after, kinds=(*SAID, *lasts), most=most)
-    read = [entry for entry in found if entry.seq <= newest]
-    entries = [entry for entry in read if entry.seq < part.before and entry.kind not in lasts][-part.last :]
-    whys = {entry.turn: entry.payload.get("text", "") for entry in read if entry.kind == ENDED}
-    ended = await store.ended_turns(agent, entries[0].seq) if entries else []
+    before = min(part.before, newest + 1, LARGEST_NUMBER)
+    if part.count == 1 and not part.last:
+        await asked.hold(MOST_HELD)
+        page = await store.history_page(agent, since=part.after, before=before, count=1, most_bytes=LARGEST_NUMBER)
+    else:
+        await asked.hold(PAGE_BYTES)
+        count, is_newest = part.last or part.count, bool(part.last)
+        page = await read_page(store, agent, since=part.after, before=before, count=count, is_newest=is_newest)
+    entries = page.entries
     turns = {entry.turn for entry in entries}
+    read, ended = list[Entry](), list[EndedTurn]()
+    if entries:
+        end = min(newest, entries[-1].seq | (1 << N_BITS) - 1) + 1
+        ended = await store.ended_turns(agent, entries[0].seq, before=end)
+        since = (entries[0].seq >> N_BITS << N_BITS) - 1
+        read = (await read_page(store, agent, since=since, before=end, kinds=(ENDED, RECEIPT), count=2_000)).entries
+    whys = {entry.turn: entry.payload.get("text", "") for entry in read if entry.kind == ENDED}
     receipts = {entry.turn: receipt_in([entry]) for entry in read if entry.kind == RECEIPT and entry.turn in turns}
     ends = [
         {"seq": row.seq, "turn": row.id, "reason": row.state, "text": whys.get(row.id, "")}
@@ -202,7 +214,8 @@ async def messages(asked: Asked, agent: str, part: HistoryPart) -> object:
     after = newest if part.last else entries[-1].seq if entries else part.after
     is_running = asked.rooms.host.is_running(agent)
     did = [{"turn": turn, "made": row.to_json(), "receipt": row.text} for turn, row in receipts.items()]
-    return {"agent": agent, "messages": rows, "ends": ends, "receipts": did, "running": is_running, "after": after}
+    found = {"agent": agent, "messages": rows, "ends": ends, "receipts": did}
+    return {**found, "running": is_running, "after": after, "more": not page.is_last}
 
 
 @operation("GET", "/agents/{agent}/messages/{event}", ("chat", "read"), "Return which turn took a message.")
@@ -225,7 +238,7 @@ async def retry(asked: Asked, agent: str) -> object:
     """Remove the last turn from the context, and send the message that began it again."""
     host = asked.rooms.host
     async with host.idle(agent) as opened:
-        if any(row.kind == "message" for row in await asked.workspace.store.waiting(agent)):
+        if any(kind == "message" for _, kind in await asked.workspace.store.waiting_events(agent)):
             raise ApiRefusal(409, "agent-busy", f"A message to `{agent}` waits for its turn.", "Wait for its end.")
         await opened.require_own_message()
         removed = await opened.pop()
@@ -257,7 +270,7 @@ async def events(asked: Asked, agent: str, after_event: After) -> object:
     rooms = asked.rooms
     last = asked.last_event
     after = min(int(last), LARGEST_NUMBER) if last.isdecimal() and len(last) < 20 else after_event.after
-    frames = event_stream(rooms.host, rooms.state.store, agent, after)
+    frames = event_stream(rooms.host, rooms.state.store, agent, after, asked.hold)
     return _while_shown(asked, agent, frames) if asked.identity.agents else frames
 
 

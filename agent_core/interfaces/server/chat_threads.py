@@ -705,7 +705,7 @@ class ChatThreads:
         turn = await store.turn_of(event, name)
         if all(row.id != turn for row in await store.ended_turns(name, 0)):
             return []
-        return await self._rooms.host.past(name, turn)
+        return [event async for event in self._rooms.host.past(name, turn)]
 
     async def _post_message(self, thread: Thread, key: str) -> str:
         answers = [{"id": row.answers, "text": row.text} for row in thread.history.answers]

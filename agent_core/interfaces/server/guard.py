@@ -26,6 +26,7 @@ from agent_core.base.records import dataclass, field
 from agent_core.base.untrusted import one_line
 from sandbox.wire.strict_json import has_more_values
 
+from ..history_pages import MOST_HELD, Hold
 from .identity import LINKER, ApiRefusal, Identity, Sessions, TokenBook
 from .responses import failure
 
@@ -39,6 +40,7 @@ MOST_LARGE: Final = 16
 """The maximum number of concurrent requests of one token with such a body: each may keep parts of it until its end."""
 MOST_VALUES: Final = 100_000  # JSON values in a body: parsing creates all of them before they can be checked
 _BODY_S: Final = 15.0  # for the whole body of a request
+_PIECE: Final = 64 << 10  # bytes of a response that are sent at once
 _LOOK_S: Final = 15.0  # between checks that the token of an open stream is still valid
 _READS: Final = frozenset({"GET", "HEAD"})
 _PER_SECOND, _AT_ONCE = 100.0, 400.0  # requests of one identity
@@ -118,6 +120,39 @@ class Shares:
         self._had -= Counter([name])  # drops a name that has none
 
 
+class HeldPages:
+    """The bytes of pages that are read or being sent, by token, with a limit for each."""
+
+    def __init__(self) -> None:
+        self._held = Counter[str]()
+        self._released: dict[str, asyncio.Event] = {}  # of tokens with readers that wait
+
+    @contextmanager
+    def of_request(self, name: str) -> Iterator[Hold]:
+        """Provide the `Hold` of a token's request; what it still holds is released when the request ends."""
+        own = Counter[str]()
+
+        async def hold(size: int) -> Callable[[], None]:
+            size = min(size, MOST_HELD)
+            while self._held[name] + size > MOST_HELD:
+                await self._released.setdefault(name, asyncio.Event()).wait()
+            own[name] += size
+            self._held[name] += size
+            return lambda: release(size)
+
+        def release(size: int) -> None:
+            size = min(size, own[name])
+            own[name] -= size
+            self._held -= Counter({name: size})  # drops a name that has none
+            if (released := self._released.pop(name, None)) is not None:
+                released.set()
+
+        try:
+            yield hold
+        finally:
+            release(own[name])
+
+
 class LargeBodies:
     """A limit on large bodies in memory, per token, because parsing one takes many times its size."""
 
@@ -161,7 +196,7 @@ class Guard:
         """Create the guard. `hosts` are the host names that clients use, with non-default ports."""
         self._app = app
         self._streams, self._running = Shares(MOST_STREAMS, "streams"), Shares(MOST_REQUESTS, "requests")
-        self._large = LargeBodies()
+        self._large, self._pages = LargeBodies(), HeldPages()
         self._tokens = tokens
         self._sessions = sessions
         self._hosts = frozenset(host.lower() for host in hosts)
@@ -182,8 +217,11 @@ class Guard:
                 headers = MutableHeaders(scope=message)
                 for name, value in _SAFE_HEADERS.items():
                     headers.setdefault(name, value)
+            body = message.get("body", b"")
+            for at in range(_PIECE, len(body), _PIECE):  # the server waits before each until the client took the last
+                await send({**message, "body": body[at - _PIECE : at], "more_body": True})
             seen.is_over = message["type"] == "http.response.body" and not message.get("more_body", False)
-            await send(message)
+            await send({**message, "body": body[(len(body) - 1) // _PIECE * _PIECE :]} if body else message)
 
         try:
             await self._pass_on(scope, receive, answered, seen)
@@ -212,7 +250,11 @@ class Guard:
         scope["identity"] = identity = await self._check_request(scope, headers, address)
         seen.name = identity.name if identity else "-"
         name, most = (identity.name, MOST_BODY) if identity else (address, _MOST_OF_STRANGERS)
-        with self._running.of_request(name) as begin, self._streams.of_request(name) as scope["open_stream"]:
+        with (
+            self._running.of_request(name) as begin,
+            self._streams.of_request(name) as scope["open_stream"],
+            self._pages.of_request(name) as scope["hold"],
+        ):
             begin()
             async with self._large.of_request(name, headers, receive, most) as scope["body_done"]:
                 body = await _body(headers, receive, most)

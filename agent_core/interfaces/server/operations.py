@@ -23,6 +23,7 @@ from agent_core.functions.service import FunctionService
 from agent_core.workspace.workspace import Workspace
 from sandbox.wire.strict_json import MESSAGE, Malformed, read_json
 
+from ..history_pages import Hold, hold_freely
 from .agent_host import Rooms
 from .identity import ApiRefusal, Identity, Scope
 
@@ -133,12 +134,16 @@ def _check_length(name: str, length: int, most: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request: its sender, the rooms that it uses, the last event that a stream's client had, and its trace."""
+    """A request: its sender, the rooms that it uses, the last event that a stream's client had, and its trace.
+
+    It may `hold` only so much of a history until it is answered.
+    """
 
     rooms: Rooms
     identity: Identity
     last_event: str = ""
     trace: str = ""
+    hold: Hold = hold_freely
 
     @property
     def workspace(self) -> Workspace:

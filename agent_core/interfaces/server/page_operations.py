@@ -1,7 +1,7 @@
 """The API for the page's views and controls: steps, growth, costs, and agents that work together."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
@@ -21,6 +21,7 @@ from agent_core.workspace.runner import ring
 from agent_core.workspace.supervision import Supervision
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
+from ..history_pages import MOST_HELD, PAGE_BYTES, read_page, read_pages
 from ..slash_catalog import ENTRIES
 from ..spending import Spending, spent_since_ever
 from .identity import NotThere
@@ -74,6 +75,7 @@ async def trace(asked: Asked, name: ThereFunction, arguments: Arguments) -> obje
 @operation("GET", "/agents/{agent}/steps", ("read",), "List the last steps.")
 async def list_steps(asked: Asked, agent: str, how_many: HowMany) -> object:
     """Return the last steps of an agent: what came of each, and by which model."""
+    await asked.hold(PAGE_BYTES)
     return {"agent": agent, "steps": await steps(asked.rooms.state.store, agent, how_many.last)}
 
 
@@ -81,6 +83,7 @@ async def list_steps(asked: Asked, agent: str, how_many: HowMany) -> object:
 async def step(asked: Asked, agent: str, seq: str) -> object:
     """Return what the model saw in a step, by part, with about how many tokens each part has."""
     number = int(seq) if seq.isdecimal() and len(seq) < 20 else -1
+    await asked.hold(MOST_HELD)
     own = (await asked.rooms.host.agent(agent)).model_session.shown.pinned
     functions = {function.name: function for function in own} | dict(asked.functions.registry.snapshot().functions)
     parts = await step_parts(asked.rooms.state.store, agent, number, functions)
@@ -94,6 +97,7 @@ async def costs(asked: Asked, agent: str) -> object:
     """Return what the turns of an agent cost: tokens, and money where a price is known; the oldest are summed up."""
     workspace = asked.workspace
     spending = Spending(workspace.root, workspace.settings.models, _MOST_TURNS)
+    await asked.hold(PAGE_BYTES)
     return {"agent": agent, **(await spent_since_ever(asked.rooms.state.store, agent, spending)).to_json()}
 
 
@@ -101,8 +105,9 @@ async def costs(asked: Asked, agent: str) -> object:
 async def grown(asked: Asked, how_many: HowMany) -> object:
     """Return how functions came to be: wanted, written, rejected, fixed, admitted, used; the newest last."""
     rows, store = list[Json](), asked.rooms.state.store
+    await asked.hold(PAGE_BYTES)
     for name in await asked.rooms.shown(await store.agent_names(), asked.identity):
-        rows += growth(name, await store.history(name, kinds=KINDS, with_removed=True))
+        rows += await growth(store, name)
     rows.sort(key=lambda row: row["stages"][-1]["at"])
     return {"functions": rows[-how_many.last :]}
 
@@ -167,21 +172,22 @@ Stage: TypeAlias = Literal["wanted", "written", "rejected", "fixed", "admitted",
 Json = dict[str, Any]  # Any: JSON
 
 
-def growth(agent: str, entries: Iterable[Entry]) -> list[Json]:
+async def growth(store: Store, agent: str) -> list[Json]:
     """Return the functions that an agent made: the stages of each in order, and how often it was used since."""
     grown: dict[str, Json] = {}
-    arguments: dict[str, str] = {}
+    arguments: dict[str, str] = {}  # of the last reply
     wanted: Entry | None = None
-    for entry in entries:
-        match entry.kind:
-            case "user":
-                wanted = entry
-            case "assistant":
-                rows = entry.payload.get("calls", [])
-                calls = [unwrapped(Call(row["id"], row["name"], row["arguments"])) for row in rows]
-                arguments.update((call.id, call.arguments) for call in calls)
-            case _:
-                _note_answer(grown, agent, entry, wanted, arguments.pop(str(entry.payload.get("call_id")), ""))
+    async for entries in read_pages(store, agent, kinds=KINDS, with_removed=True):
+        for entry in entries:
+            match entry.kind:
+                case "user":
+                    wanted = entry
+                case "assistant":
+                    rows = entry.payload.get("calls", [])
+                    calls = [unwrapped(Call(row["id"], row["name"], row["arguments"])) for row in rows]
+                    arguments = {call.id: call.arguments for call in calls}
+                case _:
+                    _note_answer(grown, agent, entry, wanted, arguments.pop(str(entry.payload.get("call_id")), ""))
     return list(grown.values())
 
 
@@ -228,21 +234,27 @@ STEP: Final = "assistant"
 _REQUEST: Final = "request"
 _LINE: Final = 160
 _MOST_SHOWN: Final = 200  # messages of a step shown with their texts
+_LONGEST_SHOWN: Final = 10_000  # characters of each
 
 
 async def steps(store: Store, agent: str, most: int) -> list[Json]:
     """Return the last steps of an agent, oldest first, with the calls, the text and the model of each."""
-    model, rows = "", list[Json]()
-    for entry in await store.history(agent, kinds=(STEP, _REQUEST)):
-        if entry.kind == _REQUEST:
-            model = str(entry.payload.get("model", ""))
-            continue
-        calls = [call["name"] for call in entry.payload.get("calls", [])]
-        text = str(entry.payload.get("text", ""))[:_LINE]
-        rows.append(
-            {"seq": entry.seq, "turn": entry.turn, "at": entry.at, "model": model, "calls": calls, "text": text}
-        )
-    return rows[-most:]
+    rows, unnamed = list[Json](), list[Json]()  # the newest first; those whose request is not read yet
+    async for entries in read_pages(store, agent, kinds=(STEP, _REQUEST), is_newest=True):
+        for entry in entries:
+            if entry.kind == _REQUEST:
+                for row in unnamed:
+                    row["model"] = str(entry.payload.get("model", ""))
+                unnamed = []
+                if len(rows) == most:
+                    return rows[::-1]
+            elif len(rows) < most:
+                calls = [call["name"] for call in entry.payload.get("calls", [])]
+                text = str(entry.payload.get("text", ""))[:_LINE]
+                place = {"seq": entry.seq, "turn": entry.turn, "at": entry.at}
+                rows.append({**place, "model": "", "calls": calls, "text": text})
+                unnamed.append(rows[-1])
+    return rows[::-1]
 
 
 async def step_parts(store: Store, agent: str, seq: int, functions: Mapping[str, Function]) -> Json | None:
@@ -250,10 +262,11 @@ async def step_parts(store: Store, agent: str, seq: int, functions: Mapping[str,
 
     `functions` are the current ones: a function that was deleted or changed since then is not counted.
     """
-    entries = [entry for entry in await store.history(agent, kinds=(STEP, _REQUEST)) if entry.seq <= seq]
-    if not entries or entries[-1].seq != seq or entries[-1].kind != STEP:
+    found = (await read_page(store, agent, since=seq - 1, before=seq + 1, kinds=(STEP,))).entries if seq > 0 else []
+    if not found:
         return None
-    request = next((entry for entry in reversed(entries) if entry.kind == _REQUEST), None)
+    page = await read_page(store, agent, before=seq, kinds=(_REQUEST,), count=1, is_newest=True)
+    request = page.entries[0] if page.entries else None
     history = History()
     await resume_history(store, agent, history, messages_of, before=seq)
     parts: list[Json] = []
@@ -274,12 +287,12 @@ async def step_parts(store: Store, agent: str, seq: int, functions: Mapping[str,
         part = _part("summary", messages[0].text, size_of(messages.pop(0)))
         parts.append({**part, "count": history.summary.covers})
     rows = [
-        {"kind": _kind(message), "tokens": _tokens(size_of(message)), "text": _text(message)} for message in messages
+        {"kind": _kind(message), "tokens": _tokens(size_of(message)), "text": _shown(message)} for message in messages
     ]
     counts = Counter(_kind(message) for message in messages)
     part = _part("conversation", "", sum(size_of(message) for message in messages))
     parts.append({**part, "count": len(messages), "kinds": dict(counts), "messages": rows[-_MOST_SHOWN:]})
-    facts = {"agent": agent, "seq": seq, "turn": entries[-1].turn, "model": known.get("model", "")}
+    facts = {"agent": agent, "seq": seq, "turn": found[0].turn, "model": known.get("model", "")}
     return {**facts, "tokens": sum(part["tokens"] or 0 for part in parts), "parts": parts}
 
 
@@ -294,6 +307,12 @@ def _tokens(size: int) -> int:
 def _kind(message: Message) -> str:
     names = {Assistant: "assistant", Answer: "answer", Notice: "notice"}
     return names.get(type(message), "user")
+
+
+def _shown(message: Message) -> str:
+    text = _text(message)
+    left = len(text) - _LONGEST_SHOWN
+    return text if left <= 0 else f"{text[:_LONGEST_SHOWN]}\n[Cut here: {left:,} characters left out.]"
 
 
 def _text(message: Message) -> str:

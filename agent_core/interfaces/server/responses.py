@@ -21,6 +21,7 @@ from .operations import Asked, Operation
 
 T = TypeVar("T")
 _MANY: Final = 2_000
+_LONG: Final = 1_000  # characters that take as long as a part
 _TOO_MANY: Final = 429
 _RETRY_S: Final = "1"  # clients try again after this many seconds, and wait longer each time
 _LEFT: Final = 499  # as in the logs of other servers
@@ -83,7 +84,7 @@ async def answered(operation: Operation, rooms: Rooms, request: Request) -> Resp
         trace = trace if _TRACE.fullmatch(trace) else ""
         if operation.streams:
             request.scope["open_stream"]()
-        asked = Asked(rooms, request.scope["identity"], last, trace)
+        asked = Asked(rooms, request.scope["identity"], last, trace, request.scope["hold"])
         result = await operation.run(asked, request.path_params, request.query_params, await request.body())
     except KnapperError as error:
         return failure(error)
@@ -105,6 +106,9 @@ def _has_many_parts(result: object) -> bool:
                 inner = [*items[:_MANY]]
             case record if is_dataclass(record):
                 inner = [getattr(record, one.name) for one in fields(record)]
+            case str() as text:
+                count += len(text) // _LONG
+                continue
             case _:
                 continue
         count += len(inner)

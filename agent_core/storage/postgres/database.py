@@ -22,7 +22,7 @@ from agent_core.base.own_installation import origin
 from agent_core.base.records import dataclass, field
 from agent_core.base.seal import Sealer
 
-from ..subject import Misfit, StoreClock
+from ..subject import FIX, Misfit, StoreClock
 from ..tables import SqlSession, Tables
 from . import search_index
 from .connection import SCHEMA, CommitLost, DatabaseClock, Db, PostgresSession, connect, measure_skew
@@ -161,7 +161,8 @@ class Database(Tables):
         except CommitLost as lost:  # of a transaction that a query began, which may safely run twice
             raise psycopg.OperationalError("the connection is lost") from lost
         except Misfit as error:
-            raise StorageError(str(error).replace("state file", "database"), fix="Restore it from a backup.") from error
+            fix = "Restore it from a backup." if error.fix == FIX else error.fix
+            raise Misfit(error.message.replace("state file", "database"), fix=fix) from error
 
     def _was_committed(self, transaction: str, running: _Running) -> bool:
         """Ask the database about a transaction, waiting until the database is available and the transaction has ended.

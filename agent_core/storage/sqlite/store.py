@@ -24,7 +24,7 @@ from agent_core.base.seal import Sealer
 from ..folder import lock_agent
 from ..forget_store import Erasure, erase
 from ..store import Store
-from ..subject import Misfit, StoreClock
+from ..subject import StoreClock
 from ..tables import SqlSession, Tables, query
 from ..turn_store import Post, Posted, post_event, posted
 from . import search_index
@@ -117,7 +117,7 @@ class StateFile(Tables):
                 raise self._reopen("was taken away or replaced while it was in use")
             with bounded(self._session.db):
                 return self._with_index(work)
-        except (*DAMAGE, Misfit) as error:
+        except DAMAGE as error:
             raise self._reopen("is damaged") from error
         except SURROUNDINGS as error:
             raise explain(error, self.path) from error

@@ -114,13 +114,13 @@ function useConversation(agent, isAll) {
     else api(`${path}/messages?last=${LOADED}`).then((read) => {
       if (over) return;
       const { messages, after, running } = read;
-      dispatch({ type: "history", running, entries: past(read), first: messages.length < LOADED ? 0 : messages[0].seq });
+      dispatch({ type: "history", running, entries: past(read), first: read.more ? messages[0].seq : 0 });
       begin(after);
     }).catch(setFault);
     return () => { over = true; end(); };
   }, [agent, again, isAll]);
   const earlier = state.first ? () => api(`${path}/messages?before=${state.first}&last=${LOADED}`).then(
-    (read) => dispatch({ type: "earlier", entries: past(read), first: read.messages.length < LOADED ? 0 : read.messages[0].seq }), setFault) : null;
+    (read) => dispatch({ type: "earlier", entries: past(read), first: read.more ? read.messages[0].seq : 0 }), setFault) : null;
   return [state, fault, earlier, readAgain];
 }
 
