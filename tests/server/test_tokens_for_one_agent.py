@@ -188,6 +188,7 @@ async def neighbors(
     root = tmp_path_factory.mktemp("neighbors")
     files = {"functions/kept.py": FUNCTIONS, f"groups/{GROUP}.toml": CREW, "helpers/twice.toml": HELPER}
     files |= {f"agents/{name}.toml": 'purpose = "Helps."\n' for name in (MINE, OTHER, THIRD, NO_TALK)}
+    files[f"{SECRET}.txt"] = "There it is."  # what is not there is not asked for
     for path, text in files.items():
         (root / path).parent.mkdir(exist_ok=True)
         (root / path).write_text(text)
