@@ -843,7 +843,8 @@ class Loader:
         if verdict is None:
             return loaded
         had = {function.name: function for function in loaded.previous.functions} if loaded.previous else {}
-        judged = [function for function in verdict.reading.functions if function.name in dict(verdict.standings)]
+        standings = dict(verdict.standings)
+        judged = [function for function in verdict.reading.functions if function.name in standings]
         confirmed = {  # the calls whose returned results were accepted before and still hold
             function.name: await example_regression.confirmed(self._store, (), had.get(function.name), function)
             for function in judged
