@@ -27,7 +27,7 @@ from sandbox.wire.lines import kept_lines, lines_of
 
 from ..search import FunctionSearch
 from .autofix import REPAIRS, fix
-from .capability import capability, imported_at_the_top, reach_in
+from .capability import capability, imported_at_the_top, quiet_functions, reach_in
 from .conform import check as check_shape
 from .conform import conform, undefined_names, weigh
 from .draft import TOO_DEEP, Candidate, D, Draft, ExampleTrials
@@ -265,6 +265,7 @@ class JudgedFile:
             return None
         text = "".join(kept_lines(reading.source.text)[function.line - 1 : function.end_line])
         alone = ast.Module(running_with(reading.source.text, name), [])
+        reaching = ast.Module(running_with(reading.source.text, name, quiet_functions(reading.source.text)), [])
         return Draft(
             Candidate(name, text, function.module, replaces=name in self._replaced, file=function.path, exact=True),
             self._verdict.policy,
@@ -278,7 +279,7 @@ class JudgedFile:
             trial=snapshot,
             trials=ExampleTrials(len(function.examples) if self._standings.get(name) == "trial" else 0),
             apart=frozenset(self._names[bisect_right(self._lines, function.line) :]),
-            needs=needs_of(reached(alone, self._rules.packages, own=self._own)),
+            needs=needs_of(reached(reaching, self._rules.packages, own=self._own)),
         )
 
 
