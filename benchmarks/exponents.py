@@ -244,7 +244,9 @@ async def _(bench: Bench, n: int) -> Act:
 
 @operation("save a file of n functions that call the one above, the first a host", most=1_200)
 async def _(bench: Bench, n: int) -> Act:
-    calls = (_function(at, f"return add_{at - 1}(self, number)").replace("(number", "(self, number") for at in range(1, n))
+    calls = (
+        _function(at, f"return add_{at - 1}(self, number)").replace("(number", "(self, number") for at in range(1, n)
+    )
     return partial(bench.load, {"many.py": "".join([_FETCHING, *calls])})
 
 

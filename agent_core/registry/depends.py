@@ -497,7 +497,10 @@ def mentioned_outside(text: str) -> Mapping[str, tuple[int, Names]]:
     mentions = [_mentions(text, name) for name in words]
     bits = reachable([[order[word] for word in mentioned if word in order] for mentioned in mentions])
     outer = [mentioned - order.keys() for mentioned in mentions]
-    return {name: (bits[at], frozenset().union(*(outer[each] for each in positions(bits[at])))) for name, at in order.items()}
+    return {
+        name: (bits[at], frozenset().union(*(outer[each] for each in positions(bits[at]))))
+        for name, at in order.items()
+    }
 
 
 def is_program(node: ast.stmt) -> bool:
@@ -658,21 +661,49 @@ def code_hash(function: "Function", snapshot: "Snapshot") -> str:
 
     This includes helpers, constants and classes of its module, and functions of other modules, recursively.
     """
-    digests: dict[Part, str] = {}
-    waiting = [(function.module, function.name), (function.module, _GROUND)]
-    while waiting:
-        module, name = waiting.pop()
-        piece = _pieces(snapshot.modules[module].text).get(name)
-        if piece is None or (module, name) in digests:
-            continue
-        digests[module, name] = piece.digest
-        reading = snapshot.readings.get(module)
-        for related in (module, *(reading.imports if reading else ())):
-            if (source := snapshot.modules.get(related)) is not None:
-                waiting += ((related, word) for word in piece.words & _pieces(source.text).keys() | {_GROUND})
-        waiting += ((snapshot.functions[name].module, name) for name in piece.called & snapshot.functions.keys())
+    digests = {part: digest for part, (digest, _) in _code_of([function], snapshot).items()}
     digests[function.module, function.name] = function.body_hash
     return hashlib.sha256(repr(sorted(digests.items())).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def changed_functions(names: Iterable[str], before: "Snapshot", after: "Snapshot") -> set[str]:
+    """Return the functions that have changed, themselves or in code that they may use, or are in one snapshot only.
+
+    What all of them use is compared once: each alone would read all that it uses again.
+    """
+    pairs = {name: (before.functions.get(name), after.functions.get(name)) for name in names}
+    same = [new for old, new in pairs.values() if old and new and old.body_hash == new.body_hash]
+    now = _code_of(same, after)
+    then = _code_of([before.functions[function.name] for function in same], before)
+    order = {part: at for at, part in enumerate(now)}
+    reached = reachable([[order[part] for part in leads_to if part in order] for _, leads_to in now.values()])
+    differing = sum(1 << at for at, part in enumerate(now) if now[part] != then.get(part))
+    starts = {function.name: [(function.module, function.name), (function.module, _GROUND)] for function in same}
+    unchanged = {
+        name
+        for name, parts in starts.items()
+        if not any(reached[order[part]] & differing for part in parts if part in order)
+    }
+    return pairs.keys() - unchanged
+
+
+def _code_of(functions: Iterable["Function"], snapshot: "Snapshot") -> dict[Part, tuple[str, frozenset[Part]]]:
+    """Return the parts of the workspace's code that functions may use: the hash of each, and the parts it leads to."""
+    found: dict[Part, tuple[str, frozenset[Part]]] = {}
+    waiting = [(function.module, name) for function in functions for name in (function.name, _GROUND)]
+    while waiting:
+        part = module, name = waiting.pop()
+        piece = _pieces(snapshot.modules[module].text).get(name)
+        if piece is None or part in found:
+            continue
+        reading = snapshot.readings.get(module)
+        leads_to = {(snapshot.functions[name].module, name) for name in piece.called & snapshot.functions.keys()}
+        for related in (module, *(reading.imports if reading else ())):
+            if (source := snapshot.modules.get(related)) is not None:
+                leads_to |= {(related, word) for word in piece.words & _pieces(source.text).keys() | {_GROUND}}
+        found[part] = piece.digest, frozenset(leads_to)
+        waiting += leads_to
+    return found
 
 
 @lru_cache(maxsize=256)

@@ -312,11 +312,11 @@ def _text_of_statements(module_text: str, name: str, without: frozenset[str]) ->
 
 @lru_cache(maxsize=64)
 def quiet_functions(text: str) -> frozenset[str]:
-    """Return the functions of a module that reach nothing by themselves, so that nothing is gained by reading them again.
+    """Return the functions of a module that reach nothing by themselves, so nobody needs to read them again for others.
 
     Each shows it by its own text: it has no `self` and shares nothing, and all that it reads of its module are other
-    functions, imports that only compute, and literals. Of a file in which each function calls the one above, reading all
-    that run with each would take the square.
+    functions, imports that only compute, and literals. If each function of a file calls the one above, reading all that
+    run with each would take the square.
     """
     tree = parse(text)
     if not isinstance(tree, ast.Module):
@@ -344,7 +344,12 @@ def quiet_functions(text: str) -> frozenset[str]:
 
 def _is_quiet(node: FunctionNode, imports: Mapping[str, ast.stmt], others: Set[str]) -> bool:
     names = {each.id for each in nodes_of(node) if isinstance(each, ast.Name)}
-    if names & others or node.name in others or "self" in names or any(isinstance(each, ast.Global) for each in nodes_of(node)):
+    if (
+        names & others
+        or node.name in others
+        or "self" in names
+        or any(isinstance(each, ast.Global) for each in nodes_of(node))
+    ):
         return False
     alone = ast.Module([*dict.fromkeys(imports[name] for name in names if name in imports), node], [])
     return _is_plain(alone) and not uses(alone, ())

@@ -17,7 +17,7 @@ from agent_core.access.grants.value import modules_of_workspace
 from agent_core.base.offload import aside
 from agent_core.base.problem import Evidence, Place, Problem, ProblemsByLine, first_problems
 from agent_core.base.records import dataclass, replace
-from agent_core.registry.depends import code_hash, running_with, uses, using_modules
+from agent_core.registry.depends import changed_functions, code_hash, running_with, uses, using_modules
 from agent_core.registry.function import Function, ModuleReading, attempt_mark
 from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
@@ -36,7 +36,7 @@ from .examples import with_returned_values
 from .fitted import check_fitted
 from .meaning import judge_meaning
 from .mutation import check_mutants
-from .neighbours import caller_finding, differs, has_changed, neighbours, try_callers
+from .neighbours import caller_finding, differs, neighbours, try_callers
 from .proof import EXCUSED, ExampleResult, prove
 from .proof import run as run_examples
 from .read import FIXES as READ_FIXES
@@ -187,7 +187,7 @@ def _to_try_again(file: SavedFile, snapshot: Snapshot) -> set[str]:
     """Return the functions of the file that may return other results now."""
     own, before = _different(file), _before(file)
     offered = [function.name for function in file.module.functions]
-    return {name for name in offered if before is None or name in own or has_changed(name, before, snapshot)}
+    return {*offered} if before is None else own.intersection(offered) | changed_functions(offered, before, snapshot)
 
 
 def _different(file: SavedFile) -> set[str]:
@@ -211,7 +211,8 @@ async def try_users(file: SavedFile, trial: TrialTools) -> SavedFile:
         return file.skip("nothing uses the file yet")
     modules = {*using_modules(file.source.module, before)}
     others = [name for name, function in before.functions.items() if function.module in modules] if modules else []
-    users = [name for name in others if has_changed(name, before, now)]
+    changed_names = changed_functions(others, before, now)
+    users = [name for name in others if name in changed_names]
     if not users:
         return file.skip("what uses the file is unchanged")
     file, found = await try_callers(file, users, before, now, trial)
