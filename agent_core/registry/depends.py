@@ -666,15 +666,15 @@ def code_hash(function: "Function", snapshot: "Snapshot") -> str:
     return hashlib.sha256(repr(sorted(digests.items())).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def changed_functions(names: Iterable[str], before: "Snapshot", after: "Snapshot") -> set[str]:
+def changed_functions(names: Iterable[str], snapshot: "Snapshot", new_snapshot: "Snapshot") -> set[str]:
     """Return the functions that have changed, themselves or in code that they may use, or are in one snapshot only.
 
     What all of them use is compared once: each alone would read all that it uses again.
     """
-    pairs = {name: (before.functions.get(name), after.functions.get(name)) for name in names}
+    pairs = {name: (snapshot.functions.get(name), new_snapshot.functions.get(name)) for name in names}
     same = [new for old, new in pairs.values() if old and new and old.body_hash == new.body_hash]
-    now = _code_of(same, after)
-    then = _code_of([before.functions[function.name] for function in same], before)
+    now = _code_of(same, new_snapshot)
+    then = _code_of([snapshot.functions[function.name] for function in same], snapshot)
     order = {part: at for at, part in enumerate(now)}
     reached = reachable([[order[part] for part in leads_to if part in order] for _, leads_to in now.values()])
     differing = sum(1 << at for at, part in enumerate(now) if now[part] != then.get(part))
