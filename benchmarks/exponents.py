@@ -166,6 +166,9 @@ def _function(n: int, body: str = "") -> str:
     )
 
 
+_FETCHING = _function(0, 'return len(self.fetch("https://api.example.org/"))').replace("(number", "(self, number")
+
+
 def _library(n: int, each: int = 100) -> dict[str, str]:
     """Return so many functions, in files of `each`."""
     return {
@@ -237,6 +240,28 @@ async def _(bench: Bench, n: int) -> Act:
 async def _(bench: Bench, n: int) -> Act:
     calls = (_function(at, f"return add_{at - 1}(number)") for at in range(1, n))
     return partial(bench.load, {"many.py": "".join([_function(0), *calls])})
+
+
+@operation("save a file of n functions that call the one above, the first a host", most=1_200)
+async def _(bench: Bench, n: int) -> Act:
+    calls = (
+        _function(at, f"return add_{at - 1}(self, number)").replace("(number", "(self, number") for at in range(1, n)
+    )
+    return partial(bench.load, {"many.py": "".join([_FETCHING, *calls])})
+
+
+@operation("save again a file of n functions that call the one above", most=_IN_A_FILE)
+async def _(bench: Bench, n: int) -> Act:
+    calls = [_function(at, f"return add_{at - 1}(number)") for at in range(1, n)]
+    await bench.load({"many.py": "".join([_function(0), *calls])})
+    return partial(bench.load, {"many.py": "".join([_function(0, "return number + 7"), *calls])})
+
+
+@operation("functions check FILE, n that call the one above", most=150, is_served=False)
+async def _(bench: Bench, n: int) -> Act:
+    calls = (_function(at, f"return add_{at - 1}(number)") for at in range(1, n))
+    (bench.root / "new.py").write_text("".join([_function(0), *calls]), "utf-8")
+    return bench.shell("functions", "check", "new.py")
 
 
 @operation("save a function that n others use", most=1_000)
@@ -630,7 +655,7 @@ async def _(bench: Bench, n: int) -> Act:
     return bench.command("agents", "tree")
 
 
-@operation("n messages in the inbox", most=1_000)
+@operation("n messages in the inbox", most=900)  # 1,000 events are refused
 async def _(bench: Bench, n: int) -> Act:
     for at in range(n):
         await bench.desk.workspace.store.post(Post("main", "message", {"text": f"Hello {at}."}))

@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
 
-from .records import asdict, dataclass
+from .records import dataclass
 from .untrusted import one_line
 
 Severity = Literal["refuses", "warns"]
@@ -41,7 +41,8 @@ class Evidence:
 
     def to_json(self) -> dict[str, str]:
         """Return the published form: the parts that are not empty."""
-        return {key: text for key, text in asdict(self).items() if text}
+        texts = {"fact": self.fact, "call": self.call, "returned": self.returned, "expected": self.expected}
+        return {key: text for key, text in texts.items() if text}
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agent_core.base.errors import UsageError
+from agent_core.base.offload import PER_ENTRY, aside
 from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import one_line
 from agent_core.memory import words
@@ -688,6 +689,20 @@ class FunctionIndex:
         functions = snapshot.functions
         if functions is self._seen:
             return
+        work = asyncio.ensure_future(aside(PER_ENTRY * len(functions), self._arrange, snapshot))
+        try:
+            changed, callees, linked = await asyncio.shield(work)
+        finally:
+            await asyncio.wait([work])  # a canceled search leaves when this is done: nobody sees half of it
+        await self._embed([self._slots[name] for name in changed], [*changed.values()])
+        self._seen, self._callees, self._linked = functions, callees, linked
+        self._requests.place(self._slots)
+
+    def _arrange(
+        self, snapshot: "Snapshot"
+    ) -> tuple[dict[str, "Function"], dict[str, frozenset[str]], dict[str, set[str]]]:
+        """Put the words of what has changed in their slots; return it, with what functions call and are linked to."""
+        functions = snapshot.functions
         for name in [name for name in self._slots if name not in functions]:
             slot = self._slots.pop(name)
             self._names[slot] = ""
@@ -707,9 +722,7 @@ class FunctionIndex:
                 slot = self._slots[name] = self._free.pop() if self._free else len(self._names)
                 self._names[slot : slot + 1] = [name]  # in a free slot, or at the end
             self._words.put(self._slots[name], fields(functions[name], linked[name]))
-        await self._embed([self._slots[name] for name in changed], [*changed.values()])
-        self._seen, self._callees, self._linked = functions, callees, linked
-        self._requests.place(self._slots)
+        return changed, callees, linked
 
     async def _learn(self) -> None:
         if await self._requests.learn(self._vectors):

@@ -400,17 +400,84 @@ def only(text: str, names: Set[str]) -> str | Problem:
     return remove_from_all("".join(lines).rstrip("\r\n") + parts.text.newline, dropped & parts.exported())
 
 
-def running_with(text: str, name: str) -> list[ast.stmt]:
+def running_with(text: str, name: str, without: Names = frozenset()) -> list[ast.stmt]:
     """Return the statements of a module that run with one of its functions, in text order.
 
     These are the statements that it depends on and those that bind nothing, without `if __name__ == "__main__"` blocks.
+    The functions in `without` are left out, except for itself.
     """
-    nodes, places, names = _running(text)
-    return [nodes[at] for at in sorted(_reach({name, _GROUND}, places, names))]
+    nodes, places, reached = _running(text)
+    own = [at for start in (name, _GROUND) for at in places.get(start, ())]
+    running = 0
+    for at in own:
+        running |= reached[at]
+    if without:
+        running &= ~_bits_of(text, without)
+        for at in own:
+            running |= 1 << at
+    return [nodes[at] for at in positions(running)]
 
 
 @lru_cache(maxsize=64)
-def _running(text: str) -> tuple[Sequence[ast.stmt], Mapping[str, Sequence[int]], Sequence[Names]]:
+def _bits_of(text: str, names: Names) -> int:
+    """Return the bits of the statements that define these functions."""
+    nodes, _, _ = _running(text)
+    return sum(1 << at for at, node in enumerate(nodes) if isinstance(node, Definition) and node.name in names)
+
+
+def positions(bits: int) -> Iterator[int]:
+    """Yield the positions of the bits that are set, in order."""
+    while bits:
+        lowest = bits & -bits
+        yield lowest.bit_length() - 1
+        bits ^= lowest
+
+
+def reachable(edges: Sequence[Iterable[int]]) -> list[int]:
+    """Return what each node of a graph reaches, itself included, as bits.
+
+    The nodes of a circle share their bits, and each circle is left after all that it leads to (Tarjan), so that a chain
+    of any length costs one step for each node and edge.
+    """
+    found, order, lowest = [0] * len(edges), dict[int, int](), dict[int, int]()
+    path, on_path = list[int](), set[int]()
+    for start in range(len(edges)):
+        waiting = [] if start in order else [(start, iter(edges[start]))]
+        while waiting:
+            node, following = waiting[-1]
+            if node not in order:
+                order[node] = lowest[node] = len(order)
+                path.append(node)
+                on_path.add(node)
+            for other in following:
+                if other not in order:
+                    waiting.append((other, iter(edges[other])))
+                    break
+                found[node] |= found[other]
+                if other in on_path:
+                    lowest[node] = min(lowest[node], order[other])
+            else:
+                waiting.pop()
+                if waiting:
+                    above = waiting[-1][0]
+                    lowest[above] = min(lowest[above], lowest[node])
+                if lowest[node] == order[node]:
+                    circle = path[path.index(node) :] if path[-1] != node else [node]
+                    del path[-len(circle) :]
+                    on_path.difference_update(circle)
+                    bits = 0
+                    for each in circle:
+                        bits |= found[each] | 1 << each
+                    for each in circle:
+                        found[each] = bits
+                if waiting:
+                    found[waiting[-1][0]] |= found[node]
+    return found
+
+
+@lru_cache(maxsize=64)
+def _running(text: str) -> tuple[Sequence[ast.stmt], Mapping[str, Sequence[int]], Sequence[int]]:
+    """Return the statements of a module that may run, where each name is bound, and what runs with each statement."""
     nodes = [node for node in tree_of(text).body if not (is_bare_value(node) or is_program(node))]
     binds, names = list[Names](), list[Names]()
     for node in nodes:  # only these facts of a `Statement`: all of them would take most of a listing's time
@@ -418,7 +485,22 @@ def _running(text: str) -> tuple[Sequence[ast.stmt], Mapping[str, Sequence[int]]
         own = {node.name} if isinstance(node, Definition | ast.ClassDef) else bound_names(node)
         binds.append(_shared(inner).union(own) or frozenset({_GROUND}))
         names.append(_names(inner))
-    return nodes, _places(binds), names
+    places = _places(binds)
+    return nodes, places, reachable([[at for word in words for at in places.get(word, ())] for words in names])
+
+
+@lru_cache(maxsize=64)
+def mentioned_outside(text: str) -> Mapping[str, tuple[int, Names]]:
+    """Return what each definition of a module leads to: the others of it, as bits of their order, and other words."""
+    words, _ = _defined_words(text)
+    order = {name: at for at, name in enumerate(words)}
+    mentions = [_mentions(text, name) for name in words]
+    bits = reachable([[order[word] for word in mentioned if word in order] for mentioned in mentions])
+    outer = [mentioned - order.keys() for mentioned in mentions]
+    return {
+        name: (bits[at], frozenset().union(*(outer[each] for each in positions(bits[at]))))
+        for name, at in order.items()
+    }
 
 
 def is_program(node: ast.stmt) -> bool:
@@ -579,21 +661,49 @@ def code_hash(function: "Function", snapshot: "Snapshot") -> str:
 
     This includes helpers, constants and classes of its module, and functions of other modules, recursively.
     """
-    digests: dict[Part, str] = {}
-    waiting = [(function.module, function.name), (function.module, _GROUND)]
-    while waiting:
-        module, name = waiting.pop()
-        piece = _pieces(snapshot.modules[module].text).get(name)
-        if piece is None or (module, name) in digests:
-            continue
-        digests[module, name] = piece.digest
-        reading = snapshot.readings.get(module)
-        for related in (module, *(reading.imports if reading else ())):
-            if (source := snapshot.modules.get(related)) is not None:
-                waiting += ((related, word) for word in piece.words & _pieces(source.text).keys() | {_GROUND})
-        waiting += ((snapshot.functions[name].module, name) for name in piece.called & snapshot.functions.keys())
+    digests = {part: digest for part, (digest, _) in _code_of([function], snapshot).items()}
     digests[function.module, function.name] = function.body_hash
     return hashlib.sha256(repr(sorted(digests.items())).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def changed_functions(names: Iterable[str], snapshot: "Snapshot", new_snapshot: "Snapshot") -> set[str]:
+    """Return the functions that have changed, themselves or in code that they may use, or are in one snapshot only.
+
+    What all of them use is compared once: each alone would read all that it uses again.
+    """
+    pairs = {name: (snapshot.functions.get(name), new_snapshot.functions.get(name)) for name in names}
+    same = [new for old, new in pairs.values() if old and new and old.body_hash == new.body_hash]
+    now = _code_of(same, new_snapshot)
+    then = _code_of([snapshot.functions[function.name] for function in same], snapshot)
+    order = {part: at for at, part in enumerate(now)}
+    reached = reachable([[order[part] for part in leads_to if part in order] for _, leads_to in now.values()])
+    differing = sum(1 << at for at, part in enumerate(now) if now[part] != then.get(part))
+    starts = {function.name: [(function.module, function.name), (function.module, _GROUND)] for function in same}
+    unchanged = {
+        name
+        for name, parts in starts.items()
+        if not any(reached[order[part]] & differing for part in parts if part in order)
+    }
+    return pairs.keys() - unchanged
+
+
+def _code_of(functions: Iterable["Function"], snapshot: "Snapshot") -> dict[Part, tuple[str, frozenset[Part]]]:
+    """Return the parts of the workspace's code that functions may use: the hash of each, and the parts it leads to."""
+    found: dict[Part, tuple[str, frozenset[Part]]] = {}
+    waiting = [(function.module, name) for function in functions for name in (function.name, _GROUND)]
+    while waiting:
+        part = module, name = waiting.pop()
+        piece = _pieces(snapshot.modules[module].text).get(name)
+        if piece is None or part in found:
+            continue
+        reading = snapshot.readings.get(module)
+        leads_to = {(snapshot.functions[name].module, name) for name in piece.called & snapshot.functions.keys()}
+        for related in (module, *(reading.imports if reading else ())):
+            if (source := snapshot.modules.get(related)) is not None:
+                leads_to |= {(related, word) for word in piece.words & _pieces(source.text).keys() | {_GROUND}}
+        found[part] = piece.digest, frozenset(leads_to)
+        waiting += leads_to
+    return found
 
 
 @lru_cache(maxsize=256)

@@ -37,7 +37,7 @@ from .source import (
     is_literal,
     parse,
 )
-from .tree import Definition, Scope, survey, workspace_imports
+from .tree import Definition, Scope, imports_own_name, survey, workspace_imports
 from .typenames import Impossible, Schema, Unresolved
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ PlaceOf = Callable[[str], Place]
 def read_module(source: ModuleSource, limit: int = MODULE_LIMIT, *, tree: ast.Module | None = None) -> ModuleReading:
     """Return a module's functions, and every problem that excludes others; a given `tree` saves parsing."""
     parsed = tree or parse(source, limit)
+    imports_own_name(source)  # this runs beside the event loop, and what asks for it later may not
     if isinstance(parsed, Problem):
         return ModuleReading(source, (), (parsed,), (), parsed=False)
     try:

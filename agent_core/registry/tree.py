@@ -5,6 +5,7 @@ import builtins
 import dataclasses
 import datetime
 import typing
+from functools import lru_cache
 
 from agent_core.base import syntax
 from agent_core.base.records import dataclass, field
@@ -163,9 +164,14 @@ def workspace_imports(tree: ast.Module, text: str, module: str, *, is_package: b
 
 def imports_own_name(source: ModuleSource) -> bool:
     """Return whether a file of the folder imports its own name: it means a package, as nothing imports itself."""
-    name, text = source.module, source.text
-    begins = (f"import {name}", f"from {name}", f", {name}")
-    if "." in name or source.path.endswith("__init__.py") or not any(begin in text for begin in begins):
+    if "." in source.module or source.path.endswith("__init__.py"):
+        return False
+    return _imports_package(source.module, source.text)
+
+
+@lru_cache(maxsize=1024)  # a snapshot asks this of all its files
+def _imports_package(name: str, text: str) -> bool:
+    if not any(begin in text for begin in (f"import {name}", f"from {name}", f", {name}")):
         return False
     try:
         nodes = [*ast.walk(syntax.tree_of(text))]

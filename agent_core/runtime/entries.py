@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 from agent_core import __version__
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, User
 from agent_core.base.receipt import Made, Receipt
-from agent_core.base.records import dataclass, field, replace
+from agent_core.base.records import dataclass, field
 from agent_core.base.untrusted import one_line
 from agent_core.context import CALLER, Section
 from agent_core.context.history import harmless
 from agent_core.registry.validation import NotJson, read_object
-from agent_core.storage import IMPORTED_MARK, Entry, Inbound, SaveText, Shape, Write, content_hash, fitting, fix_of
+from agent_core.storage import Entry, Inbound, SaveText, Shape, Write, content_hash, fitting, fix_of
 
 from .message_protocol import HEARTBEAT, MessageProtocol, moment
 
@@ -195,14 +195,7 @@ def login(last: float | None, protocol: MessageProtocol, now: float) -> Entry:
 
 
 def entry_of(inbound: Inbound, protocol: MessageProtocol, now: float) -> Entry:
-    """Return the entry of an inbox event: a message, heartbeat, login or system alert; one from a file is marked so."""
-    entry = _entry_of(inbound, protocol, now)
-    if not inbound.payload.get(IMPORTED_MARK):
-        return entry
-    return replace(entry, payload={**entry.payload, IMPORTED_MARK: True}, is_imported=True)
-
-
-def _entry_of(inbound: Inbound, protocol: MessageProtocol, now: float) -> Entry:
+    """Return the entry of an inbox event: a message, heartbeat, login or system alert."""
     if (entry := entry_of_agent(inbound)) is not None:
         return entry
     text = str(inbound.payload.get("text", ""))

@@ -8,7 +8,7 @@ they are taken. Derived data (the recall index, vectors) is created again by the
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, Final, TypeVar, overload
+from typing import Any, TypeVar, overload
 
 from agent_core.base.errors import StorageError
 from agent_core.base.records import dataclass, field, replace
@@ -30,7 +30,7 @@ from .memory_store import DocumentRow, PassageRow, SaveDocument, SavePassages
 from .subject import SETTINGS, Entry, Misfit, SaveText, Write, dump, parse_row, rows_of
 from .tables import SqlSession, Tables, apply, change, drop_texts, perform, query, text_hashes
 from .thread_store import leave_threads
-from .turn_store import IMPORTED, IMPORTED_MARK, N_BITS, SUMMARY
+from .turn_store import IMPORTED, N_BITS, SUMMARY
 
 HELPER_RUN = "helper--"
 """The prefix of the names of agents that are runs of helpers."""
@@ -338,8 +338,9 @@ class AgentStore(Tables):
                 "insert into holding (agent, block, position, attached) values (?, ?, ?, ?)",
                 *(whole.name, blocks[block.row.id], block.row.position, block.attached),
             )
-        for event in whole.inbox:
-            _put_event(session, whole.name, _as_heard(event))
+        if whole.inbox:
+            heard = _as_heard(whole.inbox, session.clock.new_id())
+            _put_turns(session, replace(whole, turns=(heard,)), {heard.id: heard.id})
         return Moved(turns, blocks, tuple(block.row.label for block in had))
 
 
@@ -404,8 +405,7 @@ def _turns(session: SqlSession, agent: str) -> Iterator[WholeTurn]:
 def _events(session: SqlSession, where: str, *values: object) -> Iterator[WholeEvent]:
     sql = f"select kind, payload, at, key, due, timed from event where {where}"  # noqa: S608  (our own conditions)
     for kind, payload, at, key, due, timed in session.all(sql, *values):
-        said = {name: value for name, value in parse_row(payload, dict).items() if name != IMPORTED_MARK}
-        yield WholeEvent(kind, said, at, key, due if timed else None)
+        yield WholeEvent(kind, parse_row(payload, dict), at, key, due if timed else None)
 
 
 def _free(session: SqlSession, table: str, id: str) -> str:
@@ -460,21 +460,19 @@ def _place(upto: int, numbers: list[int]) -> int:
     return numbers[min(upto, len(numbers)) - 1] if upto > 0 else 0
 
 
-_HEARD: Final = {"message": ("text",), "heartbeat": ("reason",), "login": ("last",)}
-"""What an event from a file may be, and the part of its payload that is read."""
+def _as_heard(inbox: Sequence[WholeEvent], turn_id: str) -> WholeTurn:
+    """Return what waits in the inbox of a file as a turn that is over: it is read, and wakes and tells nobody.
 
-
-def _as_heard(event: WholeEvent) -> WholeEvent:
-    """Return an event from a file as something that is read, and that tells the program nothing.
-
-    The payloads of the program's own events have turns to continue, agents to answer, and limits.
+    The program's own events begin turns, go on with others, and have answers to give, and limits.
     """
-    payload = parse_row(event.payload, dict) if isinstance(event.payload, str) else event.payload
-    kind = event.kind if event.kind in _HEARD else "notice"
-    said = {name: payload[name] for name in _HEARD.get(kind, ("text",)) if name in payload}
-    return replace(
-        event, kind=kind, payload={**said, IMPORTED_MARK: True}, key=event.key if kind == "message" else None
-    )
+    entries = list[Entry]()
+    for event in inbox:
+        payload = parse_row(event.payload, dict) if isinstance(event.payload, str) else event.payload
+        text = str(payload.get("text") or payload.get("reason") or "")
+        entries.append(Entry("user" if event.kind == "message" else "notice", {"text": text}, at=event.at))
+    first, last = inbox[0].at, inbox[-1].at
+    events = [replace(event, key=None, due=None) for event in inbox]
+    return WholeTurn(turn_id, "imported", first, last, events, entries)
 
 
 def _put_event(session: SqlSession, agent: str, event: WholeEvent) -> int:

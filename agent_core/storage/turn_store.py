@@ -157,8 +157,6 @@ class WakeAsker(Write):
 INBOX_LIMIT = 1_000
 EVERY = 1 << 62  # rows: effectively no limit
 IMPORTED = 0  # the attempt of imported entries: turns count theirs from 1
-IMPORTED_MARK: Final = "imported"
-"""The key in the payload of an event that came with an agent's file, and of the entry that is made of it here."""
 N_BITS = 20  # an entry's seq is turn.seq << N_BITS | n; see migrations/0001
 _WAITING = "from event where agent = ? and turn is null and (due <= ? or not timed)"
 # The time of the last waiting event that is due at once: the next is handled after it, even if the clock goes back.
@@ -545,7 +543,7 @@ def _entries(rows: list[tuple[Any, ...]]) -> list[Entry]:  # Any: columns as SQL
     entries: list[Entry] = []
     for kind, text, n, turn, at, seq, is_imported in rows:
         payload = parse_row(text, ENTRY.get(kind, dict))
-        entries.append(Entry(kind, payload, n, turn, at, seq, bool(is_imported) or IMPORTED_MARK in payload))
+        entries.append(Entry(kind, payload, n, turn, at, seq, bool(is_imported)))
     return entries
 
 

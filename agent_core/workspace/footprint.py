@@ -13,6 +13,7 @@ from typing import Final
 from agent_core.access.packages.environment import size_of
 from agent_core.base import own_installation
 from agent_core.base.records import dataclass
+from agent_core.base.untrusted import one_line
 from agent_core.base.user_folders import NoHome, cache_folder, config_folder, data_folder, home
 from agent_core.base.workspace_folder import STATE, is_workspace
 
@@ -77,7 +78,9 @@ def footprint(root: Path, more: Iterable[Path] = ()) -> Footprint:
     for state in states.values():
         holds = "the state of a workspace: conversations, memory, versions, packages"
         if state.is_symlink():  # perhaps a stranger's, to a folder that is none of ours: everything else refuses it
-            places.append(KeptPlace(str(state), "a link, and no state of a workspace", 0, (_removal(str(state)),)))
+            shown, is_row = one_line(str(state), 4_000), str(state).isprintable()
+            removal = (_removal(str(state)),) if is_row else ()
+            places.append(KeptPlace(shown, "a link, and no state of a workspace", 0, removal))
             continue
         places += _kept(state, holds if is_workspace(state.parent) else f"{holds} (its functions are gone)")
     return Footprint(tuple(places), own_installation.uninstall_program(), tuple(map(str, tops)), tuple(problems))
@@ -89,7 +92,11 @@ def _kept(path: Path, holds: str) -> Iterator[KeptPlace]:
         real = os.path.realpath(path)
         names = [str(path), real] if path.is_symlink() else [str(path)]
         size = size_of(Path(real)) if path.is_dir() else path.stat().st_size
-        yield KeptPlace(str(path), holds, size, (_removal(*names),))
+        if "".join(names).isprintable():
+            yield KeptPlace(str(path), holds, size, (_removal(*names),))
+        else:  # a command of several rows is several commands
+            by_hand = f"{holds} (remove it by hand: its path cannot be shown as one row)"
+            yield KeptPlace(one_line(str(path), 4_000), by_hand, size, ())
 
 
 def _services(config: Path) -> Iterator[KeptPlace]:

@@ -20,7 +20,7 @@ from agent_core.base.clock import Clock
 from agent_core.base.errors import AgentBusy, KnapperError, UsageError, WorkspaceError
 from agent_core.base.late import LateModule
 from agent_core.base.messages import Assistant
-from agent_core.base.offload import in_background
+from agent_core.base.offload import PER_ENTRY, aside, in_background
 from agent_core.base.settings import Settings, load
 from agent_core.base.untrusted import one_line
 from agent_core.functions.service.function_service import FunctionService, ServiceParts
@@ -608,13 +608,8 @@ class Workspace:
 
     async def questions(self) -> list[approval.PendingQuestion]:
         """Return the open questions about grants of all processes at this workspace, oldest first."""
-        pending = []
-        for row in await self._store.pending_questions():
-            with suppress(TypeError, ValueError, KeyError):  # from another version of the program, which asks it itself
-                question = approval.Question.from_json(row.question)
-                if question.id == row.id:
-                    pending.append(approval.PendingQuestion(question, row.agent, row.turn, row.asked_at))
-        return pending
+        rows = await self._store.pending_questions()
+        return await aside(PER_ENTRY * len(rows), approval.questions_of, rows)
 
     async def answer(self, question: str, decision: "Decision") -> None:
         """Answer a pending question by its id; the asking process continues with the answer.

@@ -27,6 +27,14 @@ def _file(count: int, value: str) -> str:
     return "".join(_function(at, value.format(at=at)) for at in range(count))
 
 
+def _chain(count: int, first: str) -> str:
+    """Return functions of which each calls the one above; the first has this body."""
+    return "".join(
+        f"def add_{at}(number: int) -> int:\n    {f'return add_{at - 1}(number)' if at else first}\n\n\n"
+        for at in range(count)
+    )
+
+
 async def _least(work: Callable[[int], Awaitable[None]]) -> float:
     """Return the least processor time of several runs of work, which differ by a number."""
     found = []
@@ -49,6 +57,22 @@ async def test_a_save_takes_a_time_that_grows_with_the_functions_of_its_file(her
 
     few, many = await saved(200), await saved(1_200)
     assert many / few <= 8, (few, many)  # the square would be 36
+
+
+@pytest.mark.parametrize(
+    "first", ["return number + {run}", "return len(open(str({run})).read())"], ids=["plain", "file"]
+)
+async def test_a_save_of_a_chain_of_functions_takes_a_time_that_grows_with_its_length(here: Room, first: str) -> None:
+    (here.root / "functions").mkdir(exist_ok=True)
+
+    async def saved(count: int) -> float:
+        async def save(run: int) -> None:
+            await here.save(_chain(count, first.format(run=run + count)))
+
+        return await _least(save)
+
+    few, many = await saved(100), await saved(500)
+    assert many / few <= 10, (few, many)  # the square would be 25
 
 
 async def test_verdicts_of_a_file_have_the_size_of_what_they_are_about(here: Room) -> None:

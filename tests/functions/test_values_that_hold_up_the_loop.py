@@ -2,14 +2,21 @@
 
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agent_core.access.grants.approval import Question
 from agent_core.access.secrets import CallSecrets, MaskedChannel
 from agent_core.functions.debug import Watch
 from agent_core.functions.service.replay import ReplayedRequests
+from agent_core.interfaces.client import connect
+from agent_core.storage import QuestionRow, SavePending
+from sandbox import Sandbox
 from tests.functions.support import Room
+from tests.kit import scripted
+from tests.kit.desk import desk
 from tests.kit.heartbeat import MOST_MS, stall_of
 from tests.kit.pace import slowness
 from tests.kit.sources import function_text
@@ -17,6 +24,7 @@ from tests.kit.sources import function_text
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 _MOST = 50_000  # values in the arguments of a call
 _DEEP = 30
+_MANY = 2_000  # rows that wait for a user
 
 
 def _tagged(levels: int) -> Any:  # Any: JSON
@@ -53,6 +61,28 @@ async def test_requests_with_many_values_are_recorded_beside_the_event_loop(here
     await channel("memory", {"block": "human", "value": [[at] for at in range(_MOST)]})
     await channel("memory", {"block": "human", "value": 1})
     assert threads == [False, True], "only what is small is recorded on the event loop"
+
+
+async def test_rejected_candidates_are_read_beside_the_event_loop(here: Room) -> None:
+    (here.root / "functions").mkdir(exist_ok=True)
+    await here.shop.create("f", "def f(a):\n    return a\n", "grown")
+    (candidate,) = (await here.store.all_pending()).values()
+    await here.store.apply([SavePending(f"f{at}", candidate) for at in range(_MANY)])
+    stall = await stall_of(here.shop.all_pending)
+    assert stall.cpu_ms <= MOST_MS * slowness(), stall
+
+
+async def test_questions_to_the_user_are_read_and_written_beside_the_event_loop(
+    tmp_path: Path, one_sandbox: Sandbox
+) -> None:
+    with scripted([]) as model:
+        async with desk(tmp_path, model, one_sandbox) as here, await connect(here.workspace) as client:
+            for question in (Question.of_text(f"add_{at}", "a text", "program") for at in range(_MANY)):
+                row = QuestionRow(question.id, "main", f"turn {question.id}", question.to_json())
+                await here.workspace.store.ask_user(row)
+            assert len(await client.approvals()) == _MANY
+            stall = await stall_of(client.approvals)
+    assert stall.cpu_ms <= MOST_MS * slowness(), stall
 
 
 async def test_replayed_requests_are_looked_up_and_not_searched_for(here: Room) -> None:

@@ -56,6 +56,17 @@ def test_many_paths_are_judged_in_order_and_what_is_found_has_its_line_in_every_
         assert (levels[code] == "error") == (severity == "refuses")
 
 
+def test_the_row_of_a_function_has_its_own_text_and_not_that_of_its_file(tmp_path: Path) -> None:
+    rows = []
+    for count in (2, 40):
+        text = "".join(f"def add_{at}(a: int) -> int:\n    return a + {at}\n\n\n" for at in range(count))
+        (tmp_path / "many.py").write_text(text)
+        done = knapper("functions", "check", "many.py", "--json", cwd=tmp_path)
+        rows.append(done.stdout.splitlines()[1])
+    assert json.loads(rows[1])["source"] == "def add_1(a: int) -> int:\n    return a + 1\n"
+    assert len(rows[1]) <= 1.2 * len(rows[0])
+
+
 def test_a_strict_check_refuses_what_a_human_is_only_warned_of_as_does_the_switch_of_a_team(many: Path) -> None:
     human = ("--policy", "human")
     for options, code, said in (

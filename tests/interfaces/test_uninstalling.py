@@ -131,6 +131,16 @@ def test_a_link_that_came_with_a_folder_is_named_and_what_it_leads_to_is_not(tmp
     assert f"rm -r -- {clone / '.knapper'}\n" in told
 
 
+def test_a_path_that_would_be_several_rows_gets_no_command(tmp_path: Path) -> None:
+    clone = tmp_path / "clone\n  rm -r -- Documents\n"
+    write(clone / ".knapper" / "state.db")
+    (clone / "knapper.toml").touch()
+    (tmp_path / "own").mkdir()
+    told = knapper("uninstall", cwd=tmp_path / "own", environment={"HOME": str(tmp_path)}).stdout
+    assert not [row for row in told.splitlines() if row.strip() == "rm -r -- Documents"]
+    assert "remove it by hand" in told
+
+
 def test_without_a_home_it_lists_what_it_can_and_says_what_it_cannot(tmp_path: Path) -> None:
     write(tmp_path / "data" / "knapper" / "grants.key")
     found = kept(Path("nowhere"), cwd=tmp_path, variables={"XDG_DATA_HOME": str(tmp_path / "data")})

@@ -85,14 +85,6 @@ def events(draw: st.DrawFn, key: str | None = None) -> WholeEvent:
 
 
 @st.composite
-def waiting_events(draw: st.DrawFn) -> WholeEvent:
-    kind, payload = draw(
-        st.sampled_from((("message", {"text": "hello"}), ("heartbeat", {"reason": "time"}), ("message", {})))
-    )
-    return WholeEvent(kind, payload, draw(times), None, draw(st.none() | times))
-
-
-@st.composite
 def turns(draw: st.DrawFn, number: int, before: int) -> WholeTurn:
     calls = [{"id": f"c{n}", "name": "look", "arguments": draw(texts)} for n in range(draw(st.integers(0, 2)))]
     said: list[tuple[str, dict[str, Any]]] = [
@@ -116,12 +108,11 @@ def agents(draw: st.DrawFn) -> WholeAgent:
         said.append(draw(turns(number, sum(len(turn.entries) for turn in said))))
     own = draw(st.lists(labels, max_size=3, unique=True))
     held = [draw(blocks(number, label)) for number, label in enumerate(own)]
-    waiting = draw(st.lists(waiting_events(), max_size=2))
     return WholeAgent(
         "main",
         {"preset": "memgpt", "paused_until": draw(st.sampled_from((0.0, 9.0)))},
         tuple(said),
-        tuple(sorted(waiting, key=lambda event: event.at if event.due is None else event.due)),
+        (),
         tuple(sorted(held, key=lambda one: (not one.attached, one.row.position, one.row.label.encode(), one.row.id))),
         tuple(draw(st.lists(sections(), max_size=2, unique_by=lambda one: one.name).map(in_order))),
         tuple(draw(st.lists(passages(), max_size=2, unique_by=lambda one: one.id))),

@@ -252,9 +252,8 @@ async def test_no_program_of_an_agents_file_runs_again_and_its_message_is_not_se
         document = {"format": "knapper-agent", "version": 1, "agent": {"name": kind}, "turns": [turn], "inbox": inbox}
         taken = await server.client.post("/api/v1/agents/import", json={"document": json.dumps(document)})
         assert taken.status_code == 201, taken.text
-        if kind != "message":  # it waits, and is taken up by itself
-            sent_again = await server.client.post(f"/api/v1/agents/{kind}/retry")
-            assert (sent_again.status_code, "imported with an agent's file" in sent_again.text) == (400, True), kind
+        sent_again = await server.client.post(f"/api/v1/agents/{kind}/retry")
+        assert (sent_again.status_code, "imported with an agent's file" in sent_again.text) == (400, True), kind
         await server.said("Hi.", kind)
         rows = (await server.client.get(f"/api/v1/agents/{kind}/messages")).json()["messages"]
         assert [row["text"] for row in rows if row["kind"] == "result"] == ["Cut off."], kind

@@ -10,6 +10,7 @@ import hashlib
 import json
 import shlex
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self, TypeAlias, get_args
 from uuid import uuid4
@@ -163,7 +164,8 @@ class Question:
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
         """Return the question in its stored form while it is pending."""
-        return {**asdict(self), "missing": self.missing.to_json(), "granted": self.granted.to_json()}
+        own = {one.name: getattr(self, one.name) for one in fields(self)}  # `asdict` would copy each text
+        return {**own, "missing": self.missing.to_json(), "granted": self.granted.to_json()}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:  # Any: the result of `to_json`
@@ -217,6 +219,17 @@ class PendingQuestion:
     def id(self) -> str:
         """The id by which it is answered."""
         return self.question.id
+
+
+def questions_of(rows: Iterable[QuestionRow]) -> list[PendingQuestion]:
+    """Return stored questions, without those of another version of the program, which asks them itself."""
+    pending = []
+    for row in rows:
+        with suppress(TypeError, ValueError, KeyError):
+            question = Question.from_json(row.question)
+            if question.id == row.id:
+                pending.append(PendingQuestion(question, row.agent, row.turn, row.asked_at))
+    return pending
 
 
 class QuestionChanged(WorkspaceError):

@@ -5,7 +5,8 @@
 
 import ast
 import sys
-from collections.abc import Collection, Iterable, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeGuard
@@ -15,8 +16,8 @@ from agent_core.access.grants.value import KINDS, UNSAID, joined, modules_of_wor
 from agent_core.base.problem import Problem
 from agent_core.base.untrusted import one_line
 from agent_core.registry.approved import ApprovedModule, approved_parts, without_unused_imports
-from agent_core.registry.depends import Part, callees, is_program, running_with
-from agent_core.registry.source import FOLDER, first_line
+from agent_core.registry.depends import Part, callees, is_program, mentioned_outside, running_with
+from agent_core.registry.source import FOLDER, first_line, is_literal
 from agent_core.registry.tree import imported_module, survey
 from sandbox.wire.lines import kept_lines
 from sandbox.wire.statements import StatementPart
@@ -208,6 +209,13 @@ def _missing(uses: Iterable[Use], grants: Grants) -> list[Use]:
 
 def uses_context(tree: ast.AST) -> frozenset[str]:
     """Return the attributes of `self` that a function uses: `call`, `progress`, `scratch`, …"""
+    if isinstance(tree, ast.Module):  # each statement is read once, however many functions it runs with
+        return frozenset[str]().union(*map(_uses_of_statement, tree.body))
+    return _uses_of_statement(tree)
+
+
+@lru_cache(maxsize=4096)
+def _uses_of_statement(tree: ast.AST) -> frozenset[str]:
     attributes = [node for node in context_nodes(tree) if isinstance(node, ast.Attribute)]
     return frozenset(node.attr for node in attributes if isinstance(node.value, ast.Name) and node.value.id == "self")
 
@@ -280,16 +288,71 @@ def reach_in(module_text: str, name: str, grants: Grants = NOTHING) -> tuple[str
 @lru_cache(maxsize=2048)
 def _text_running(module_text: str, name: str) -> str | None:
     """Return the text of a function and of what it uses of its module; None if it cannot be parsed."""
+    return _text_of_statements(module_text, name, frozenset())
+
+
+@lru_cache(maxsize=2048)
+def _text_reaching(module_text: str, name: str) -> str | None:
+    """Return the text of a function and of what it uses of its module and is not quiet; None if it cannot be parsed."""
+    return _text_of_statements(module_text, name, quiet_functions(module_text))
+
+
+def _text_of_statements(module_text: str, name: str, without: frozenset[str]) -> str | None:
     if not isinstance(parse(module_text), ast.Module):
         return None
     lines = kept_lines(module_text)
     try:
-        statements = running_with(module_text, name)
+        statements = running_with(module_text, name, without)
     except RecursionError:  # nested too deeply to be parsed
         return None
     # Statements that share a line count once.
     spans = dict.fromkeys((first_line(statement) - 1, statement.end_lineno) for statement in statements)
     return "".join("".join(lines[start:end]).rstrip("\n") + "\n" for start, end in spans)
+
+
+@lru_cache(maxsize=64)
+def quiet_functions(text: str) -> frozenset[str]:
+    """Return the functions of a module that reach nothing by themselves, so nobody needs to read them again for others.
+
+    Each shows it by its own text: it has no `self` and shares nothing, and all that it reads of its module are other
+    functions, imports that only compute, and literals. If each function of a file calls the one above, reading all that
+    run with each would take the square.
+    """
+    tree = parse(text)
+    if not isinstance(tree, ast.Module):
+        return frozenset()
+    functions = [node for node in tree.body if isinstance(node, FunctionNode)]
+    imports = dict[str, ast.stmt]()
+    others = {name for node in nodes_of(tree) if isinstance(node, ast.Global) for name in node.names}
+    for node in tree.body:
+        match node:
+            case ast.Import(names=names) | ast.ImportFrom(names=names):
+                bound = {alias.asname or alias.name.partition(".")[0] for alias in names}
+                others |= bound & imports.keys()
+                imports |= dict.fromkeys(bound, node)
+            case ast.Assign(value=value) | ast.AnnAssign(value=ast.expr() as value) if is_literal(value):
+                pass
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                pass
+            case _:
+                others |= bound_names(ast.Module([node], []))
+    others |= {name for name, count in Counter(node.name for node in functions).items() if count > 1 or name in imports}
+    if "*" in imports:
+        return frozenset()
+    return frozenset(node.name for node in functions if _is_quiet(node, imports, others))
+
+
+def _is_quiet(node: FunctionNode, imports: Mapping[str, ast.stmt], others: Set[str]) -> bool:
+    names = {each.id for each in nodes_of(node) if isinstance(each, ast.Name)}
+    if (
+        names & others
+        or node.name in others
+        or "self" in names
+        or any(isinstance(each, ast.Global) for each in nodes_of(node))
+    ):
+        return False
+    alone = ast.Module([*dict.fromkeys(imports[name] for name in names if name in imports), node], [])
+    return _is_plain(alone) and not uses(alone, ())
 
 
 def needs_of_callees(name: str, snapshot: "Snapshot") -> Grants:
@@ -304,15 +367,30 @@ def needs_of_callees(name: str, snapshot: "Snapshot") -> Grants:
             if callee in seen:
                 continue
             seen.add(callee)
-            waiting.append(callee)
             module = snapshot.functions[callee].module
+            if _needs_nothing(snapshot.modules[module].text, callee, snapshot):
+                continue
+            waiting.append(callee)
             if (module, callee) in included:
                 continue
-            text = _text_running(snapshot.modules[module].text, callee)
+            text = _text_reaching(snapshot.modules[module].text, callee)
             needs |= needs_of_text(text) | _calls_elsewhere(text, snapshot) if text else NOTHING
             statements = running_with(snapshot.modules[module].text, callee) if text else ()
             included |= {(module, node.name) for node in statements if isinstance(node, FunctionNode)}
     return needs
+
+
+def _needs_nothing(text: str, name: str, snapshot: "Snapshot") -> bool:
+    """Check whether a function of a module is quiet, as is all that it leads to, and that is all in its module."""
+    bits, words = mentioned_outside(text).get(name, (0, frozenset[str]()))
+    return bool(bits) and not bits & ~_quiet_bits(text) and words.isdisjoint(snapshot.functions)
+
+
+@lru_cache(maxsize=64)
+def _quiet_bits(text: str) -> int:
+    """Return the bits of the quiet functions in the order of `mentioned_outside`."""
+    quiet = quiet_functions(text)
+    return sum(1 << at for at, name in enumerate(mentioned_outside(text)) if name in quiet)
 
 
 def _calls_elsewhere(text: str, snapshot: "Snapshot") -> Grants:
@@ -358,7 +436,7 @@ def _all_needs(draft: Draft) -> tuple[Grants, ast.Module | None]:
     name, snapshot = draft.candidate.name, draft.trial
     if snapshot is None or name not in snapshot.functions:
         return draft.needs, draft.tree
-    text = _text_running(snapshot.modules[snapshot.functions[name].module].text, name)
+    text = _text_reaching(snapshot.modules[snapshot.functions[name].module].text, name)
     if text is None:
         return draft.needs, None
     needs = draft.needs | needs_of_callees(name, snapshot) | needs_of_text(text, draft.rules.packages)

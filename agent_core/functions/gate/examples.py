@@ -16,7 +16,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -309,18 +309,27 @@ def _has_effects(subject: TrialSubject) -> bool:
 
 def is_by_chance(tree: ast.Module) -> bool:
     """Check whether code calls something that differs each time, such as random numbers or the clock."""
-    nodes = nodes_of(tree)
+    found = [*map(_chance_in, tree.body)]
+    drawn = _CHANCE.union(*(imported for imported, _, _ in found))
+    return any(is_certain or not drawn.isdisjoint(called) for _, called, is_certain in found)
+
+
+@lru_cache(maxsize=4096)
+def _chance_in(statement: ast.stmt) -> tuple[frozenset[str], frozenset[str], bool]:
+    """Return the random generators that a statement imports, the names that it calls, and whether one is by chance."""
+    nodes = nodes_of(statement)
     imports = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module in _GENERATORS]
-    drawn = _CHANCE.union(alias.asname or alias.name for node in imports for alias in node.names)
+    called, is_certain = set[str](), False
     for node in nodes:
         match node:
-            case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)) if name in drawn:
-                return True
             case ast.Call(func=ast.Attribute(value=ast.Name(id=name))) if name in _GENERATORS:
-                return True
+                is_certain = True
             case ast.Call(func=ast.Attribute(value=ast.Name(id="time"), attr=name), args=[]) if name in _CLOCK:
-                return True
-    return False
+                is_certain = True
+            case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)):
+                called.add(name)
+    drawn = frozenset(alias.asname or alias.name for node in imports for alias in node.names)
+    return drawn, frozenset(called), is_certain
 
 
 def too_few(

@@ -17,7 +17,7 @@ from agent_core.access.grants.value import modules_of_workspace
 from agent_core.base.offload import aside
 from agent_core.base.problem import Evidence, Place, Problem, ProblemsByLine, first_problems
 from agent_core.base.records import dataclass, replace
-from agent_core.registry.depends import code_hash, running_with, uses, using_modules
+from agent_core.registry.depends import changed_functions, code_hash, running_with, uses, using_modules
 from agent_core.registry.function import Function, ModuleReading, attempt_mark
 from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
@@ -27,7 +27,7 @@ from sandbox.wire.lines import kept_lines, lines_of
 
 from ..search import FunctionSearch
 from .autofix import fix
-from .capability import capability, imported_at_the_top, reach_in
+from .capability import capability, imported_at_the_top, quiet_functions, reach_in
 from .conform import check as check_shape
 from .conform import conform, undefined_names, weigh
 from .draft import TOO_DEEP, Candidate, D, Draft, ExampleTrials
@@ -36,7 +36,7 @@ from .examples import with_returned_values
 from .fitted import check_fitted
 from .meaning import judge_meaning
 from .mutation import check_mutants
-from .neighbours import caller_finding, differs, has_changed, neighbours, try_callers
+from .neighbours import caller_finding, differs, neighbours, try_callers
 from .proof import ExampleResult, prove
 from .proof import run as run_examples
 from .read import read
@@ -181,7 +181,7 @@ def _to_try_again(file: SavedFile, snapshot: Snapshot) -> set[str]:
     """Return the functions of the file that may return other results now."""
     own, before = _different(file), _before(file)
     offered = [function.name for function in file.module.functions]
-    return {name for name in offered if before is None or name in own or has_changed(name, before, snapshot)}
+    return {*offered} if before is None else own.intersection(offered) | changed_functions(offered, before, snapshot)
 
 
 def _different(file: SavedFile) -> set[str]:
@@ -205,7 +205,8 @@ async def try_users(file: SavedFile, trial: TrialTools) -> SavedFile:
         return file.skip("nothing uses the file yet")
     modules = {*using_modules(file.source.module, before)}
     others = [name for name, function in before.functions.items() if function.module in modules] if modules else []
-    users = [name for name in others if has_changed(name, before, now)]
+    changed_names = changed_functions(others, before, now)
+    users = [name for name in others if name in changed_names]
     if not users:
         return file.skip("what uses the file is unchanged")
     file, found = await try_callers(file, users, before, now, trial)
@@ -259,6 +260,7 @@ class JudgedFile:
             return None
         text = "".join(kept_lines(reading.source.text)[function.line - 1 : function.end_line])
         alone = ast.Module(running_with(reading.source.text, name), [])
+        reaching = ast.Module(running_with(reading.source.text, name, quiet_functions(reading.source.text)), [])
         return Draft(
             Candidate(name, text, function.module, replaces=name in self._replaced, file=function.path, exact=True),
             self._verdict.policy,
@@ -272,7 +274,7 @@ class JudgedFile:
             trial=snapshot,
             trials=ExampleTrials(len(function.examples) if self._standings.get(name) == "trial" else 0),
             apart=frozenset(self._names[bisect_right(self._lines, function.line) :]),
-            needs=needs_of(reached(alone, self._rules.packages, own=self._own)),
+            needs=needs_of(reached(reaching, self._rules.packages, own=self._own)),
         )
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from agent_core.base.problem import Evidence
 from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import fence
-from agent_core.registry.depends import callers, code_hash, dependents, using_modules
+from agent_core.registry.depends import callers, changed_functions, code_hash, dependents, using_modules
 from agent_core.registry.function import Function
 from agent_core.registry.registry import Snapshot
 from agent_core.registry.tree import survey
@@ -50,8 +50,8 @@ async def neighbours(draft: Draft, trial: TrialTools) -> Draft:
     # Those that call it, and those that depend on it through a class, a value or a helper.
     modules = {module, *using_modules(module, snapshot)}
     around = [other for other, function in snapshot.functions.items() if function.module in modules and other != name]
-    changed = [other for other in around if has_changed(other, snapshot, draft.trial)]
-    users = [*dict.fromkeys([*dependents([name], snapshot), *changed])]
+    changed = changed_functions(around, snapshot, draft.trial)
+    users = [*dict.fromkeys([*dependents([name], snapshot), *(other for other in around if other in changed)])]
     if not users:
         return replace(draft, note="no function calls it")
     let_go = _let_go(name, users, draft.candidate.together.coming, snapshot)
@@ -93,12 +93,6 @@ def _let_go(name: str, users: Sequence[str], coming: frozenset[str], snapshot: S
         waiting += near
     through = {*dependents([name], snapshot)} - held
     return frozenset(user for user in users if user in coming or user in through)
-
-
-def has_changed(name: str, snapshot: Snapshot, new_snapshot: Snapshot) -> bool:
-    """Check whether a function, or code that it may use, has changed."""
-    old, new = snapshot.functions.get(name), new_snapshot.functions.get(name)
-    return old is None or new is None or code_hash(old, snapshot) != code_hash(new, new_snapshot)
 
 
 async def try_callers(

@@ -58,12 +58,13 @@ def find(tree: ast.Module, name: str) -> FunctionNode | None:
 
     A function below an `if` or a `try` counts as well, because the registry offers it.
     """
-    return _by_name(tree).get(name)
+    at_top = (node for node in reversed(tree.body) if isinstance(node, FunctionNode) and node.name == name)
+    return next(at_top, None) or _definitions(tree).get(name)
 
 
 @lru_cache(maxsize=64)
-def _by_name(tree: ast.Module) -> dict[str, FunctionNode]:
-    return survey(tree).definitions | {node.name: node for node in functions(tree)}
+def _definitions(tree: ast.Module) -> dict[str, FunctionNode]:
+    return survey(tree).definitions
 
 
 def function_in(text: str, name: str) -> FunctionNode | None:
@@ -164,8 +165,13 @@ def is_given_self(node: ast.Call) -> bool:
 
 def given_self(tree: ast.AST) -> set[str]:
     """Return the names of the functions that get the call's context from a tree: `fetch_customers(self, month)`."""
+    return set[str]().union(*map(_given_self, tree.body if isinstance(tree, ast.Module) else [tree]))
+
+
+@lru_cache(maxsize=4096)  # a statement is read once, however many functions it runs with
+def _given_self(tree: ast.AST) -> frozenset[str]:
     calls = [node for node in context_nodes(tree) if isinstance(node, ast.Call) and is_given_self(node)]
-    return {node.func.id for node in calls if isinstance(node.func, ast.Name)}
+    return frozenset(node.func.id for node in calls if isinstance(node.func, ast.Name))
 
 
 def own_nodes(statements: Sequence[ast.AST]) -> Iterator[ast.AST]:

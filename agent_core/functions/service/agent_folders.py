@@ -144,11 +144,12 @@ class AgentFolders:
     async def sends(self, function: "Function", snapshot: "Snapshot", own_grants: Grants = NOTHING) -> bool:
         """Check whether a text or a grant shows that a function, or one that it calls, may send something out.
 
-        That is to a host, or with a secret. `own_grants` may be for one call. Nothing shows all that it may ask for.
+        That is to a host, with a secret, or into memory. `own_grants` may be for one call. Nothing shows all that it
+        may ask for.
         """
         names = covered_code(function, snapshot).names
         uses = [own_grants, *[await self._uses(name, function, snapshot) for name in names]]
-        return any(each.network or each.secrets or {*each.functions} - names - {UNSAID} for each in uses)
+        return any(each.network or each.secrets or each.memory or {*each.functions} - names - {UNSAID} for each in uses)
 
     async def _uses(self, name: str, function: "Function", snapshot: "Snapshot") -> Grants:
         """Return what a function needs or has that an approval of `function` covers."""

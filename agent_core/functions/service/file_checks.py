@@ -33,6 +33,7 @@ from agent_core.registry.function import ModuleReading
 from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import FOLDER, ModuleSource, module_of, path_of, read_file
+from sandbox.wire.lines import kept_lines
 from sandbox.wire.strict_json import DEEPEST_ROW, LOOSE, read_json
 
 from ..gate import Candidate, Gate, GivenExample, Look, Policy, Rules
@@ -349,7 +350,7 @@ async def _verdicts_of_file(source: ModuleSource, job: ReviewJob, gate: Gate, sn
     by_line = defaultdict[int, list[tuple[int, Problem]]](list)
     for order, problem in enumerate(verdict.problems):
         by_line[problem.where.line if problem.where.line in covered else 0].append((order, problem))
-    rows = []
+    rows, lines = [], kept_lines(own.text)
     for name, (first, last) in spans.items():
         look = looks.get(name, Look(name))
         here = [row for line in (0, *range(first, last + 1)) for row in by_line.get(line, ())]
@@ -367,7 +368,7 @@ async def _verdicts_of_file(source: ModuleSource, job: ReviewJob, gate: Gate, sn
             "version": own.version,
             "fixes": [],
             "problems": [_at_given_path(problem, path, own.path).to_json() for problem in first_problems(problems)],
-            "source": own.text,
+            "source": "".join(lines[first - 1 : last]),  # not the file's, which would be there once for each
             **({"reader": to_json(look.answer)} if look.answer else {}),
         }
         rows.append(Judgment.from_json(document))

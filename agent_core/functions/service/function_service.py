@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from agent_core.base import events
 from agent_core.base.errors import KnapperError, StorageError, UsageError, WorkspaceError
 from agent_core.base.late import LateModule
-from agent_core.base.offload import aside, in_background
+from agent_core.base.offload import PER_ENTRY, aside, in_background
 from agent_core.base.receipt import Receipt
 from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import one_line
@@ -32,7 +32,7 @@ from . import change_texts, function_facts
 from .call_records import SeenResults
 from .change_executor import ChangeExecutor, FolderCopy, Record
 from .function_facts import Quarantine, Rated, Ratings, Released
-from .judgment import Judgment, PendingCandidate, judgment_on, pending_candidate
+from .judgment import Judgment, PendingCandidate, candidates_of, judgment_on, pending_candidate
 from .loader import BackgroundReview, Loader, heard
 from .plan import USER, Author, Deletion, Dropped, PlannedChange
 
@@ -528,7 +528,8 @@ class FunctionService:
 
     async def all_pending(self) -> dict[str, PendingCandidate]:
         """Return every rejected candidate, by name."""
-        return {name: PendingCandidate.from_json(data) for name, data in (await self._store.all_pending()).items()}
+        rows = await self._store.all_pending()
+        return await aside(PER_ENTRY * len(rows), candidates_of, rows)
 
     def value_part(self, digest: str, start: int, size: int) -> str | None:
         """Return a part of the JSON of a large value, from a byte on; None if it is not kept."""

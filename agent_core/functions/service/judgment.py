@@ -220,6 +220,11 @@ async def pending_candidate(store: "FunctionStore", name: str) -> PendingCandida
     return None if pending is None else PendingCandidate.from_json(pending)
 
 
+def candidates_of(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, PendingCandidate]:  # Any: JSON
+    """Return rejected candidates from their stored JSON, by name."""
+    return {name: PendingCandidate.from_json(data) for name, data in rows.items()}
+
+
 def answer_of(judgment: Judgment) -> ReaderAnswer | None:
     """Return a reader's answer about the description, or None if no reader was asked."""
     answer = judgment.document.get("reader")

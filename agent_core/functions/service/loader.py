@@ -750,9 +750,14 @@ class Loader:
             trial_snapshot = trial_snapshot.with_module(reading)
         trial_snapshot = trial_snapshot.finished()
 
+        turn = asyncio.Semaphore(_FILES_AT_ONCE)  # of a thousand, each would take a step before the event loop goes on
+
+        async def take(path: str, snapshot_around: Snapshot) -> LoadedFile:
+            async with turn:
+                return await self._take(path, sources[path], good, snapshot, snapshot_around)
+
         async def take_in(snapshot_around: Snapshot) -> list[LoadedFile]:
-            takes = [self._take(path, sources[path], good, snapshot, snapshot_around) for path in layer.paths]
-            return await asyncio.gather(*takes)
+            return await asyncio.gather(*(take(path, snapshot_around) for path in layer.paths))
 
         batch = await take_in(trial_snapshot)
         if layer.circle and any(result.problems for result in batch):
@@ -843,7 +848,8 @@ class Loader:
         if verdict is None:
             return loaded
         had = {function.name: function for function in loaded.previous.functions} if loaded.previous else {}
-        judged = [function for function in verdict.reading.functions if function.name in dict(verdict.standings)]
+        standings = dict(verdict.standings)
+        judged = [function for function in verdict.reading.functions if function.name in standings]
         confirmed = {  # the calls whose returned results were accepted before and still hold
             function.name: await example_regression.confirmed(self._store, (), had.get(function.name), function)
             for function in judged
@@ -896,6 +902,7 @@ def _is_file(path: Path) -> bool:
 
 Tell = Callable[[str, Sequence[Problem]], None]
 _QUIET_S = 0.2  # some editors save twice, the second time formatted
+_FILES_AT_ONCE = 16
 _MOST = 40  # functions in the queue: checking out a branch is not an edit
 
 

@@ -438,7 +438,8 @@ async def pending(door: Door, name: CandidateName = "", *, drop: bool) -> Result
     source = shown[name].text if name else ""
     dropping = f"{listing} NAME {'' if door.at_prompt else '--'}drop"
     hint = function_view.pending_hint(shown, confirming, dropping) if shown else "There are no rejected candidates."
-    return Result(shown, [*function_view.pending_lines(shown), *(line(text) for text in bare_lines(source))], hint)
+    lines = await aside(PER_ENTRY * len(shown), function_view.pending_lines, shown)
+    return Result(shown, [*lines, *(line(text) for text in bare_lines(source))], hint)
 
 
 async def predicted(door: Door, judgment: "Judgment") -> "Judgment":

@@ -13,7 +13,7 @@ import re
 import stat
 import time
 from base64 import b64decode
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from itertools import islice
 from pathlib import Path
@@ -27,6 +27,7 @@ from agent_core.access.grants.approval import QuestionChanged, successor
 from agent_core.base import machine
 from agent_core.base.errors import UsageError, WorkspaceError
 from agent_core.base.gone import gone_sentence
+from agent_core.base.offload import PER_ENTRY, aside
 from agent_core.base.plain_files import ADDING, open_plain, read_plain
 from agent_core.base.records import to_json
 from agent_core.base.untrusted import one_line
@@ -247,7 +248,12 @@ async def release(asked: Asked, name: ThereFunction) -> object:
 @operation("GET", "/approvals", ("approve", "read"), "List pending questions.")
 async def approvals(asked: Asked) -> object:
     """List the questions about grants that wait for an answer, oldest first."""
-    return {"approvals": [_question_json(row) for row in await _pending(asked)]}
+    pending = await _pending(asked)
+    return {"approvals": await aside(PER_ENTRY * len(pending), _questions_json, pending)}
+
+
+def _questions_json(pending: Iterable[PendingQuestion]) -> list[dict[str, Any]]:  # Any: JSON
+    return [*map(_question_json, pending)]
 
 
 def _question_json(pending_question: PendingQuestion) -> dict[str, Any]:  # Any: JSON
