@@ -150,6 +150,7 @@ async def test_a_conversation_has_turns_commands_and_questions(elsewhere: OpenEl
     asks = Ask(Wanted("first_line", {"path": "notes.txt"}))
     shell = await elsewhere([Say("Hello there."), asks, Say("I may not."), Say("Again.")])
     (shell.server.workspace.root / "functions" / "files.py").write_text(READS)
+    (shell.server.workspace.root / "notes.txt").write_text("It says nothing.")
     await shell.server.workspace.functions.reload()
     said = await shell.runs("run", "--message", "Hi", "--json")
     assert json.loads(said.splitlines()[-1])["reply"] == "Hello there."
