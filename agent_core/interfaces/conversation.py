@@ -22,7 +22,7 @@ from agent_core.base.plain_files import read_named
 from agent_core.base.receipt import TOUCHED, Receipt
 from agent_core.base.untrusted import one_line
 from agent_core.functions.answers import CallReport
-from agent_core.runtime.agent import Agent
+from agent_core.runtime.agent import UNANSWERED, Agent
 from agent_core.runtime.session import GO_ON
 from agent_core.runtime.turn import Interrupted, Interruption
 from agent_core.workspace.runner import Front, Runner
@@ -196,7 +196,8 @@ class Conversation:
     async def drop_unanswered(self) -> None:
         """Remove an unanswered message from the context, because the user of a script sends it again."""
         history = await self.agent.history()
-        if history and isinstance(history[-1], User):
+        last = history[-1] if history else None
+        if isinstance(last, User) or (isinstance(last, Notice) and last.text == UNANSWERED):
             await self.agent.pop()
 
     def _lost(self) -> None:

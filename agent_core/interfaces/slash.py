@@ -38,7 +38,7 @@ from .commands.verb import ALWAYS, CommandEntry
 from .conversation import Conversation, RunCommand, made_line
 from .manual_edits import text_from_editor
 from .menu import address_lines
-from .render.agent_view import report_lines, waiting_lines
+from .render.agent_view import heard_lines, report_lines
 from .render.call_log import laid_open
 from .render.verdicts import in_short, value_lines
 from .slash_catalog import BY_NAME, CALL, GROUPS, NEAR, SHELL, TO_MODEL, check_source, group, needed, suggestion
@@ -715,7 +715,7 @@ async def _load(conversation: Conversation, words: str) -> None:
     text = await asyncio.to_thread(read_file, path)
     async with opened_state(conversation.workspace.root) as state:
         whole, report = await state.moves.check(text, name, path.stem)
-        conversation.voice.lines(waiting_lines(report.inbox, report.waiting))
+        conversation.voice.lines(heard_lines(report))
         question = f"Replace {name}, conversation and memory, with the agent in {words}?"
         if not await conversation.voice.confirm(question, is_final=True):
             conversation.voice.lines([line(("dim", "Nothing was changed."))])

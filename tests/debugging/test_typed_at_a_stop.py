@@ -76,7 +76,7 @@ async def test_a_call_in_which_an_item_was_set_says_so_at_its_replay(workspace: 
     room_of(workspace).slot.debugger = Typist("numbers[0] = 9", "c")
     await workspace.functions.call("sum_up", {"numbers": [1]})
     (one,) = await workspace.functions.replays.calls()
-    assert "changed values" in str((await workspace.functions.replays.show(one.call)).call.lacking)
+    assert "values were changed" in str((await workspace.functions.replays.show(one.call)).call.lacking)
 
 
 def test_a_breakpoint_is_read_as_it_is_typed() -> None:

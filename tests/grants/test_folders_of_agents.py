@@ -383,3 +383,14 @@ async def test_what_a_function_calls_asks_with_the_folder_that_its_caller_was_gi
         ("leak", Grants(read=("data/b.csv",))),
         ("post", Grants(network=(host,), read=("data/",))),
     ]
+
+
+KEEPS = reader("keep", "Keep a file's text.", 'self.memory.append("shared", open(path).read())\nreturn "ok"')
+
+
+async def test_what_may_write_into_memory_asks_for_the_file_as_what_may_send_does(here: Room, data: Path) -> None:
+    await give(here)
+    here.shop.granting.approver = human("yes")
+    await made(here, "keep", KEEPS)
+    outcome, asked = await read(here, "keep")
+    assert (outcome, asked) == ("raised", ["keep: read data/b.csv"])

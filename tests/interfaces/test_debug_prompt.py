@@ -53,7 +53,7 @@ def test_every_command_of_the_debugger_does_what_it_says_and_a_set_local_reaches
 def test_an_expression_finds_nothing_of_the_host_and_acts_on_no_screen(tmp_path: Path) -> None:
     with standing(USED, tmp_path, environment={"HOST_WORD": "hunter2"}) as screen:
         screen.wait_for("return total")
-        assert screen.colour_of("for number in")[0] == "brightblue"
+        assert screen.colour_of("for number in")[0] == "magenta"
         for expression in OF_THE_HOST:
             screen.line(expression)
             does(screen, "p 'asked'.upper()", "'ASKED'")

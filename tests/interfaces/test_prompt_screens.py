@@ -27,11 +27,11 @@ A paragraph with **bold**, `code` and 漢字 that is long enough to be folded on
 | plain | 22 | 👍 |
 
 ```python
-def f(text):
+for f in text:
     \"\"\"漢字
 
     🎉\"\"\"
-    return "é" * 2  # done
+    print("é" * 2)  # done
 ```
 
 1. one
@@ -65,10 +65,10 @@ def test_a_reply_that_streams_ends_on_the_same_screen_as_one_that_comes_at_once(
     with prompt(script, tmp_path, columns=columns, rows=rows) as (screen, _):
         screen.do("go", "∙ 1 step")
         screen.do("go", "∙ 1 step")
-        assert screen.colour_of("def f(")[0] == "magenta"
+        assert screen.colour_of("for f in")[0] == "magenta"
         streamed, whole = turns(screen)
     assert streamed == whole
-    assert "  def f(text):" in whole
+    assert "  for f in text:" in whole
     assert any("漢字" in line and "wide" in line for line in whole)
 
 

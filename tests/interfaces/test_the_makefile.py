@@ -18,17 +18,18 @@ def recipe(clone: Path, *arguments: str) -> str:
 
 
 def test_a_model_and_a_folder_that_are_named_are_passed_on(tmp_path: Path) -> None:
+    program = f'exec "{tmp_path}/.venv/bin/knapper"'
     for arguments, runs in {
-        ("run",): '--workspace "workspace" run',
-        ("run", "MODEL=local"): "--workspace \"workspace\" run --model 'local'",
-        ("run", "MODEL=gpt 4"): "--workspace \"workspace\" run --model 'gpt 4'",
-        ("run", "WORKSPACE=a b"): '--workspace "a b" run',
+        ("run",): f'cd "workspace" && {program} run',
+        ("run", "MODEL=local"): f"cd \"workspace\" && {program} run --model 'local'",
+        ("run", "MODEL=gpt 4"): f"cd \"workspace\" && {program} run --model 'gpt 4'",
+        ("run", "WORKSPACE=a b"): f'cd "a b" && {program} run',
         ("serve", "MODEL=tour"): "--workspace \"workspace\" serve --model 'tour'",
     }.items():
         assert recipe(tmp_path, *arguments).rstrip().endswith(runs)
     (tmp_path / ".knapper").mkdir()
     (tmp_path / ".knapper" / "state.db").touch()  # a clone that was used as a workspace goes on as one
-    assert '--workspace "." run' in recipe(tmp_path, "run")
+    assert f'cd "." && {program} run' in recipe(tmp_path, "run")
     demo = recipe(tmp_path, "demo")
     assert demo.index("is removed with all that was made in it when you leave.") < demo.index("--model tour")
 

@@ -9,7 +9,9 @@ import pytest
 
 from agent_core.model import Reply, TextPiece
 from agent_core.model.reading import Holder, attached_call, marked_function, read_text, unwrapped, written_calls
+from agent_core.model.splitter import Splitter
 from tests.kit import Ask, Say, ScriptedModel, Wanted
+from tests.kit.pace import time_of
 from tests.model.asking import ask, ask_reply
 
 Scripted = Callable[..., ScriptedModel]
@@ -187,6 +189,16 @@ def test_noise_without_end_is_read_in_no_time() -> None:
     for noise in ["<tool_call>", "```\n```\n", "<parameter=a>", "[", "{'a':", "add("]:
         assert read_text(noise * 20_000, SHOWN) is None, noise
         assert read_text(f"<function=add>{noise * 20_000}</function>", SHOWN) is None, noise
+
+
+def test_marks_of_an_end_without_end_take_a_time_that_grows_with_their_number() -> None:
+    def read(count: int) -> float:
+        splitter = Splitter()
+        splitter.feed("Well, I say <think>" + "</s> " * count)
+        return time_of(splitter.rest)
+
+    few, many = read(10_000), read(80_000)
+    assert many / few <= 20, (few, many)  # the square would be 64
 
 
 def test_arguments_encoded_twice_are_taken_out_of_their_text() -> None:

@@ -134,7 +134,7 @@ def test_all_that_runs_code_is_run_and_masked_by_the_cage_alone() -> None:
 
 
 def test_what_gets_a_workers_words_unmasked_speaks_through_the_exit_alone() -> None:
-    about_the_call = {"named", "is_typed", "is_shown"}  # set from outside
+    about_the_call = {"named", "opens", "is_typed", "is_shown"}  # set from outside
     exit = CallExit(Masks({("KEY", KEY)}).clean_said)
     files = FileRequests(
         AccessResolver(Path("/nowhere"), lambda _: ((), ()), Secrets()), "f", Permit({}, Limits()), exit

@@ -122,13 +122,18 @@ def facts_lines(data: Json) -> list[Line]:
     return [*columns(rows, ("dim", "")), *waiting_lines(data["inbox"], data["waiting"])]
 
 
-def waiting_lines(inbox: Sequence[Json], count: int) -> list[Line]:
+def waiting_lines(inbox: Sequence[Json], count: int, when: str = "it waits, and is read first:") -> list[Line]:
     """Return the first events waiting for an agent's next turns, and their number; nothing if none are waiting."""
     if not inbox:
         return []
     shown = columns([[event["kind"], event["text"]] for event in inbox], ("dim", ""))
     more = [line(("warn", f"… and {count - len(inbox):,} more"))] if count > len(inbox) else []
-    return [line(("warn", "it waits, and is read first:")), *indented([*shown, *more])]
+    return [line(("warn", when)), *indented([*shown, *more])]
+
+
+def heard_lines(report: AgentReport) -> list[Line]:
+    """Return the first events that waited in the inbox of a file, which begin no turn here."""
+    return waiting_lines(report.inbox, report.waiting, "it is read with your next message:")
 
 
 def report_lines(report: AgentReport, *, is_tried: bool = False) -> list[Line]:
@@ -143,7 +148,7 @@ def report_lines(report: AgentReport, *, is_tried: bool = False) -> list[Line]:
     unmapped_lines = [line(("warn", "left out:")), *indented(columns(unmapped, ("", "", "dim")))] if unmapped else []
     return [
         head,
-        *indented([*columns(took, ("", "", "dim")), *unmapped_lines, *waiting_lines(report.inbox, report.waiting)]),
+        *indented([*columns(took, ("", "", "dim")), *unmapped_lines, *heard_lines(report)]),
     ]
 
 

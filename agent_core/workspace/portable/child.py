@@ -103,11 +103,11 @@ def _agents(text: str, context: ReadingContext) -> Iterator[tuple[WholeAgent, Ag
             "sections": len(whole.sections),
             "passages": len(whole.passages),
             "documents": len(whole.documents),
-            "events that wait in the inbox": len(whole.inbox),
         }
         report.inbox, report.waiting = waiting_of(whole.inbox), len(whole.inbox)
         for what, count in counts.items():
             report.took(what, what, count)
+        report.took("events that wait in the inbox", "the end of the conversation", len(whole.inbox))
         yield replace(whole, settings=whole.settings and settings), report
     elif is_memgpt(raw):
         yield _check(*agent_of_memgpt(raw, context.file_name, ids, context.now))

@@ -245,7 +245,7 @@ async def test_all_functions_of_a_module_that_loads_a_package_wait_for_it_and_ot
     needs = {row.name: [one for one in row.problems if one.code == "needs-packages"] for row in report.functions}
     assert (needs["shown_width"][0].where.line, needs["step"]) == (3, [])
     assert all("absent" in one.message for rows in needs.values() for one in rows)
-    assert "asked when it is first called" in (needs["shown_width"][0].fix or "")
+    assert "asked for at the first call" in (needs["shown_width"][0].fix or "")
     assert [row.code for row in report.files] == ["import-fails"]  # the package, which loads both
     assert (here.root / "functions" / "wide" / "widths.py").read_text() == PACKAGES
     assert (await here.shop.call("step", {"n": 2})).value == 7
