@@ -540,11 +540,10 @@ def _drop_resumption(session: SqlSession, agent: str) -> None:
 
 
 def _entries(rows: list[tuple[Any, ...]]) -> list[Entry]:  # Any: columns as SQLite types them
-    entries: list[Entry] = []
-    for kind, text, n, turn, at, seq, is_imported in rows:
-        payload = parse_row(text, ENTRY.get(kind, dict))
-        entries.append(Entry(kind, payload, n, turn, at, seq, bool(is_imported)))
-    return entries
+    return [
+        Entry(kind, parse_row(payload, ENTRY.get(kind, dict)), n, turn, at, seq, bool(is_imported))
+        for kind, payload, n, turn, at, seq, is_imported in rows
+    ]
 
 
 def _load(session: SqlSession, turn: str) -> list[Entry]:

@@ -6,7 +6,7 @@ Nobody registers a workspace, so they are searched for below the home folder and
 import os
 import shlex
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +18,7 @@ from agent_core.base.user_folders import NoHome, cache_folder, config_folder, da
 from agent_core.base.workspace_folder import STATE, is_workspace
 
 _MOST_FOLDERS: Final = 300_000
+_LONGEST_PATH: Final = 4_000  # characters
 _SYSTEM_UNITS: Final = Path("/etc/systemd/system")
 _FOLDERS: Final[tuple[tuple[Callable[[], Path], str], ...]] = (
     (data_folder, "the key of your approvals, and local models"),
@@ -78,9 +79,7 @@ def footprint(root: Path, more: Iterable[Path] = ()) -> Footprint:
     for state in states.values():
         holds = "the state of a workspace: conversations, memory, versions, packages"
         if state.is_symlink():  # perhaps a stranger's, to a folder that is none of ours: everything else refuses it
-            shown, is_row = one_line(str(state), 4_000), str(state).isprintable()
-            removal = (_removal(str(state)),) if is_row else ()
-            places.append(KeptPlace(shown, "a link, and no state of a workspace", 0, removal))
+            places.append(_place(state, "a link, and no state of a workspace", 0, [str(state)]))
             continue
         places += _kept(state, holds if is_workspace(state.parent) else f"{holds} (its functions are gone)")
     return Footprint(tuple(places), own_installation.uninstall_program(), tuple(map(str, tops)), tuple(problems))
@@ -92,11 +91,15 @@ def _kept(path: Path, holds: str) -> Iterator[KeptPlace]:
         real = os.path.realpath(path)
         names = [str(path), real] if path.is_symlink() else [str(path)]
         size = size_of(Path(real)) if path.is_dir() else path.stat().st_size
-        if "".join(names).isprintable():
-            yield KeptPlace(str(path), holds, size, (_removal(*names),))
-        else:  # a command of several rows is several commands
-            by_hand = f"{holds} (remove it by hand: its path cannot be shown as one row)"
-            yield KeptPlace(one_line(str(path), 4_000), by_hand, size, ())
+        yield _place(path, holds, size, names)
+
+
+def _place(path: Path, holds: str, size: int, names: Sequence[str]) -> KeptPlace:
+    """Return a place with the command that removes these paths; a command of several rows would be several commands."""
+    if "".join(names).isprintable():
+        return KeptPlace(str(path), holds, size, (_removal(*names),))
+    holds = f"{holds} (remove it by hand: its path cannot be shown as one row)"
+    return KeptPlace(one_line(str(path), _LONGEST_PATH), holds, size, ())
 
 
 def _services(config: Path) -> Iterator[KeptPlace]:
