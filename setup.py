@@ -29,10 +29,14 @@ def _write(package: Path, folder: Path) -> None:
     assert (tensor["dtype"], tensor["data_offsets"][0]) == ("F16", 0), tensor
     vectors = numpy.frombuffer(stored, "<f2", offset=begin).reshape(tensor["shape"]).astype("<f4")
     factors = abs(vectors).max(1, keepdims=True) / 127
-    tokenizer = json.loads((package / "tokenizers" / "l2_supercat_tokenizer_config.json").read_bytes())
+    tokenizer = json.loads(
+        (package / "tokenizers" / "l2_supercat_tokenizer_config.json").read_bytes()
+    )
     pieces = tokenizer["model"]["vocab"]
     folder.mkdir(parents=True, exist_ok=True)
-    numpy.save(folder / "vectors.npy", (vectors / numpy.maximum(factors, 1e-9)).round().astype("i1"))
+    numpy.save(
+        folder / "vectors.npy", (vectors / numpy.maximum(factors, 1e-9)).round().astype("i1")
+    )
     numpy.save(folder / "factors.npy", factors)
     (folder / "pieces.json").write_text(json.dumps(sorted(pieces, key=pieces.get)))
     (license,) = package.parent.glob("wordllama-*.dist-info/**/LICENSE")

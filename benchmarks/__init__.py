@@ -7,7 +7,9 @@ import sys
 from types import TracebackType
 
 
-def _end_quietly(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+def _end_quietly(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
     """Print no traceback if the reader of the table has gone away, as `| head` does."""
     group = error if isinstance(error, BaseExceptionGroup) else BaseExceptionGroup("", [error])
     if group.split(BrokenPipeError)[1] is None and _is_unread():

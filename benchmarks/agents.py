@@ -48,7 +48,9 @@ def main() -> None:
     parser.add_argument("--agents", type=int, default=200)
     parser.add_argument("--messages", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=30.0, help="with a kill in each")
-    parser.add_argument("--work", nargs=2, metavar=("FOLDER", "URL"), help="run the agents of a folder")
+    parser.add_argument(
+        "--work", nargs=2, metavar=("FOLDER", "URL"), help="run the agents of a folder"
+    )
     given = parser.parse_args()
     if given.work:
         asyncio.run(work(Path(given.work[0]), given.work[1], _READY))
@@ -74,11 +76,21 @@ async def bench(agents: int, messages: int, seconds: float) -> list[Row]:
             wall, cpu = await _turns(workspace)
             memory = _resident() - before
     return [
-        Row("messages lost, doubled or out of order after kills", float(wrong.total()), aim=0, unit="messages"),
+        Row(
+            "messages lost, doubled or out of order after kills",
+            float(wrong.total()),
+            aim=0,
+            unit="messages",
+        ),
         Row("kills of processes that were at work", kills, unit="kills"),
         Row("a turn", wall * 1000, aim=1000 / LEAST_PER_S),
         Row("a turn, time of processors", cpu * 1000),
-        Row("memory of an agent that was closed", round(memory / agents / 1000, 1), aim=MOST_BYTES / 1000, unit="kB"),
+        Row(
+            "memory of an agent that was closed",
+            round(memory / agents / 1000, 1),
+            aim=MOST_BYTES / 1000,
+            unit="kB",
+        ),
     ]
 
 
@@ -88,7 +100,9 @@ async def after_kills(agents: int, messages: int, seconds: float) -> tuple[int, 
         url, root, names = f"{address}/0/v1", Path(folder), _names(agents)
         await _fill(root, url, names, messages)
         kills = await asyncio.to_thread(_kill_each_second, root, url, seconds)
-        while (left_s := await _left_s(root, url)) is not None:  # a turn that was cut off twice is begun again later
+        while (
+            left_s := await _left_s(root, url)
+        ) is not None:  # a turn that was cut off twice is begun again later
             await asyncio.sleep(left_s)
             await work(root, url)
         return kills, await _wrong(root, url, names, messages)
@@ -96,7 +110,10 @@ async def after_kills(agents: int, messages: int, seconds: float) -> tuple[int, 
 
 async def asked_together(rounds: int = 3) -> Row:
     """Compare the time to ask three agents together with the time to ask only the slowest of them."""
-    with scripted([Repeat(_slow_reply)]) as model, tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
+    with (
+        scripted([Repeat(_slow_reply)]) as model,
+        tempfile.TemporaryDirectory(dir=Path.cwd()) as folder,
+    ):
         root = Path(folder)
         (root / "agents").mkdir()
         for name in _REPLY_S:
@@ -105,10 +122,13 @@ async def asked_together(rounds: int = 3) -> Row:
             together = "three agents asked together"
             asking = {"the slowest alone": ["slowest"], together: [*_REPLY_S]}
             taken = await in_turn(
-                {what: partial(_answered, workspace, names) for what, names in asking.items()}, rounds
+                {what: partial(_answered, workspace, names) for what, names in asking.items()},
+                rounds,
             )
     slowest = "the slowest alone"
-    return Row(together, median_ms(taken[together]), slowest, ratio(taken, together, slowest), aim=1.2)
+    return Row(
+        together, median_ms(taken[together]), slowest, ratio(taken, together, slowest), aim=1.2
+    )
 
 
 async def _answered(workspace: Workspace, names: list[str]) -> float:
@@ -129,12 +149,20 @@ async def _answered(workspace: Workspace, names: list[str]) -> float:
 
 
 def _slow_reply(seen: Seen) -> Step:
-    name, text = re.findall(r"You are the agent `(\w+)`", seen.text)[-1], str(seen.messages[-1]["content"])
+    name, text = (
+        re.findall(r"You are the agent `(\w+)`", seen.text)[-1],
+        str(seen.messages[-1]["content"]),
+    )
     if name in _REPLY_S:
         return Say("word " * _PIECES, pause_s=_REPLY_S[name] / _PIECES)
     if not text.startswith("Ask: "):
         return Say("Done.")
-    return Ask(Wanted("ask_agents", {"agents": json.loads(text.removeprefix("Ask: ")), "question": "Which word?"}))
+    return Ask(
+        Wanted(
+            "ask_agents",
+            {"agents": json.loads(text.removeprefix("Ask: ")), "question": "Which word?"},
+        )
+    )
 
 
 async def work(root: Path, url: str, begun: str = "") -> None:
@@ -146,9 +174,18 @@ async def work(root: Path, url: str, begun: str = "") -> None:
 
 
 @asynccontextmanager
-async def _opened(root: Path, url: str, *, stream: bool = False) -> Any:  # Any: an iterator of one workspace
-    flags = {"model.base_url": url, "model.name": "scripted", "model.stream": stream, "model.context_tokens": 16_384}
-    async with Workspace.open(root, flags={**flags, "memory.embedding": "none", "runner.slots": 8}) as workspace:
+async def _opened(
+    root: Path, url: str, *, stream: bool = False
+) -> Any:  # Any: an iterator of one workspace
+    flags = {
+        "model.base_url": url,
+        "model.name": "scripted",
+        "model.stream": stream,
+        "model.context_tokens": 16_384,
+    }
+    async with Workspace.open(
+        root, flags={**flags, "memory.embedding": "none", "runner.slots": 8}
+    ) as workspace:
         yield workspace
 
 
@@ -172,7 +209,16 @@ def _messages(name: str, count: int) -> Iterator[SendMessage]:
     for number in range(count):
         kind = "ask" if number % 2 else "note"
         text = f"{number}: {'abcdefghij'[number % 10] * 9} {number * 7919}"
-        yield SendMessage(f"{name}-{number}", kind, SENDER, name, text, f"t-{name}", f"{name}-{number}", limits=_LIMITS)
+        yield SendMessage(
+            f"{name}-{number}",
+            kind,
+            SENDER,
+            name,
+            text,
+            f"t-{name}",
+            f"{name}-{number}",
+            limits=_LIMITS,
+        )
 
 
 def _kill_each_second(root: Path, url: str, seconds: float) -> int:
@@ -180,7 +226,9 @@ def _kill_each_second(root: Path, url: str, seconds: float) -> int:
     end, kills = time.monotonic() + seconds, 0
     while time.monotonic() < end:
         command = [sys.executable, "-m", "benchmarks.agents", "--work", str(root), url]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ) as process:
             assert process.stdout is not None
             process.stdout.readline()
             killing = threading.Timer(1, process.kill)
@@ -234,14 +282,25 @@ async def _wrong(root: Path, url: str, names: list[str], messages: int) -> Count
 
 
 async def _wrong_of(store: Store, name: str, messages: int) -> list[str]:
-    read = [entry.payload["text"].splitlines()[1] for entry in await store.history(name, kinds=("user",))]
+    read = [
+        entry.payload["text"].splitlines()[1]
+        for entry in await store.history(name, kinds=("user",))
+    ]
     numbers = [int(text.partition(":")[0]) for text in read]
     asks = [letter for letter in await store.letters(f"t-{name}") if letter.kind == "ask"]
     return [
-        *(f"doubled: {number} of {name}" for number, count in Counter(numbers).items() for _ in range(count - 1)),
+        *(
+            f"doubled: {number} of {name}"
+            for number, count in Counter(numbers).items()
+            for _ in range(count - 1)
+        ),
         *(f"lost: {number} of {name}" for number in {*range(messages)} - {*numbers}),
         *([f"out of order: {numbers} of {name}"] if numbers != sorted(numbers) else []),
-        *(f"unanswered: {ask.text[:9]} of {name} is {ask.state}" for ask in asks if ask.state != "answered"),
+        *(
+            f"unanswered: {ask.text[:9]} of {name} is {ask.state}"
+            for ask in asks
+            if ask.state != "answered"
+        ),
     ]
 
 

@@ -52,7 +52,10 @@ def order(number: int) -> dict:
     with open("orders.json", encoding="utf-8") as file:
         return json.load(file)[number]
 '''
-ORDERS = [{"customer": number % 7, "amount": number * 13 % 50, "is_late": number % 3 == 0} for number in range(100)]
+ORDERS = [
+    {"customer": number % 7, "amount": number * 13 % 50, "is_late": number % 3 == 0}
+    for number in range(100)
+]
 SERVER = '''\
 from mcp.server import MCPServer
 
@@ -85,7 +88,9 @@ def tasks() -> Iterator[Task]:
         numbers = [*range(count)]
         code = f"sum(row['amount'] for row in each(order, range({count})))"
         yield Task(
-            code, [[("order", number) for number in numbers]], sum(ORDERS[number]["amount"] for number in numbers)
+            code,
+            [[("order", number) for number in numbers]],
+            sum(ORDERS[number]["amount"] for number in numbers),
         )
         code = f"[n for n in range({count}) if order(n)['is_late']]"
         yield Task(
@@ -100,7 +105,10 @@ def tasks() -> Iterator[Task]:
         half = max(count // 2, 2)
         code = f"import json\n[json.loads({CUSTOMER}(order(n)['customer']))['city'] for n in range({half})]"
         customers = [int(row["customer"]) for row in ORDERS[:half]]
-        rounds = [[("order", number) for number in range(half)], [(CUSTOMER, number) for number in customers]]
+        rounds = [
+            [("order", number) for number in range(half)],
+            [(CUSTOMER, number) for number in customers],
+        ]
         yield Task(code, rounds, [["Oslo", "Bern", "Rome"][number % 3] for number in customers])
         code = f"page, total = 0, 0\nwhile total < {count * 20}:\n    got = page_of_orders(page)\n"
         code += "    total += sum(order(n)['amount'] for n in got['orders'])\n    page = got['next']\ntotal"
@@ -153,15 +161,20 @@ class Spent:
 def shared(one: str, other: str) -> int:
     """Return the length of the common prefix of two texts."""
     return next(
-        (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
+        (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
+        min(len(one), len(other)),
     )
 
 
 async def bench() -> list[Row]:
     """Return the requests and bytes of the tasks, played directly and as programs."""
     every = [*tasks()]
-    direct = await _played([[*_asks(task), Say("Done.")] for task in every], every, _is_each_call_made)
-    programs: list[list[Step]] = [[Ask(Wanted("run_program", {"code": task.code})), Say("Done.")] for task in every]
+    direct = await _played(
+        [[*_asks(task), Say("Done.")] for task in every], every, _is_each_call_made
+    )
+    programs: list[list[Step]] = [
+        [Ask(Wanted("run_program", {"code": task.code})), Say("Done.")] for task in every
+    ]
     program = await _played(programs, every, _is_result)
     rows = [Row("direct: solved", direct.solved, unit=f"of {len(every)}")]
     rows += [Row("program: solved", program.solved, unit=f"of {len(every)}")]
@@ -175,11 +188,16 @@ async def bench() -> list[Row]:
 
 def _asks(task: Task) -> list[Step]:
     argument = {"order": "number", CUSTOMER: "number", "page_of_orders": "cursor"}
-    return [Ask(*(Wanted(name, {argument[name]: value}) for name, value in calls)) for calls in task.steps]
+    return [
+        Ask(*(Wanted(name, {argument[name]: value}) for name, value in calls))
+        for calls in task.steps
+    ]
 
 
 def _is_each_call_made(task: Task, answers: Sequence[CallAnswered]) -> bool:
-    return len(answers) == sum(map(len, task.steps)) and all(row.outcome == "returned" for row in answers)
+    return len(answers) == sum(map(len, task.steps)) and all(
+        row.outcome == "returned" for row in answers
+    )
 
 
 def _is_result(task: Task, answers: Sequence[CallAnswered]) -> bool:
@@ -191,31 +209,48 @@ async def _yes(question: Question) -> Decision:
 
 
 async def _played(
-    scripts: Sequence[Sequence[Step]], every: Sequence[Task], is_solved: Callable[[Task, Sequence[CallAnswered]], bool]
+    scripts: Sequence[Sequence[Step]],
+    every: Sequence[Task],
+    is_solved: Callable[[Task, Sequence[CallAnswered]], bool],
 ) -> Spent:
     """Return the cost of the tasks, each in its own conversation."""
     spent = Spent()
-    with tempfile.TemporaryDirectory() as folder, scripted([step for script in scripts for step in script]) as model:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        scripted([step for script in scripts for step in script]) as model,
+    ):
         root = Path(folder)
         (root / "functions").mkdir()
         (root / "functions" / "shop.py").write_text(SHOP, "utf-8")
-        flags = {"model.base_url": model.base_url, "model.name": "scripted", "memory.embedding": "none"}
+        flags = {
+            "model.base_url": model.base_url,
+            "model.name": "scripted",
+            "memory.embedding": "none",
+        }
         (root / "orders.json").write_text(json.dumps(ORDERS), "utf-8")
         (root / "server.py").write_text(SERVER, "utf-8")
         async with Workspace.open(root, flags=flags, approver=_yes) as workspace:
-            entry = ServerEntry(command=(sys.executable, str(root / "server.py")), read=(str(root / "server.py"),))
+            entry = ServerEntry(
+                command=(sys.executable, str(root / "server.py")), read=(str(root / "server.py"),)
+            )
             await workspace.functions.grants.grant("order", Grants(read=("orders.json",)))
             book = workspace.foreign.book
             book.put("shop", entry)
             connection = workspace.foreign.trial("shop", entry)
             await connection.client()
-            book.approve("shop", entry, {tool.name: tool.to_json() for tool in connection.listing.tools.values()})
+            book.approve(
+                "shop",
+                entry,
+                {tool.name: tool.to_json() for tool in connection.listing.tools.values()},
+            )
             agent = await workspace.agent()
             for task in every:
                 before = len(model.requests)
                 events = [event async for event in agent.turn("Do the task.")]
                 spent.add(model.requests[before:])
-                spent.solved += is_solved(task, [event for event in events if isinstance(event, CallAnswered)])
+                spent.solved += is_solved(
+                    task, [event for event in events if isinstance(event, CallAnswered)]
+                )
                 await agent.begin_anew()
     return spent
 
@@ -224,22 +259,40 @@ async def inner_calls(rounds: int, calls: int = 50) -> list[Row]:
     """Return the time of a program's inner call, and how much longer it takes than a direct call."""
     clock = "import time\nbegan = time.perf_counter()\n"
     code = f"{clock}for n in range({calls}):\n    page_of_orders(n)\n(time.perf_counter() - began) / {calls} * 1000"
-    script = [step for _ in range(rounds + 1) for step in (Ask(Wanted("run_program", {"code": code})), Say("Done."))]
+    script = [
+        step
+        for _ in range(rounds + 1)
+        for step in (Ask(Wanted("run_program", {"code": code})), Say("Done."))
+    ]
     inner: list[float] = []
     plain: list[float] = []
     with tempfile.TemporaryDirectory() as folder, scripted(script) as model:
         (Path(folder) / "functions").mkdir()
         (Path(folder) / "functions" / "shop.py").write_text(SHOP, "utf-8")
-        flags = {"model.base_url": model.base_url, "model.name": "scripted", "memory.embedding": "none"}
+        flags = {
+            "model.base_url": model.base_url,
+            "model.name": "scripted",
+            "memory.embedding": "none",
+        }
         async with Workspace.open(folder, flags=flags) as workspace:
             agent = await workspace.agent()
             for _ in range(rounds + 1):  # the first is a warm-up
                 events = [event async for event in agent.turn("Do it.")]
-                inner += [float(event.text.splitlines()[0]) for event in events if isinstance(event, CallAnswered)]
-                acts = [workspace.functions.call("page_of_orders", {"cursor": number}) for number in range(calls)]
+                inner += [
+                    float(event.text.splitlines()[0])
+                    for event in events
+                    if isinstance(event, CallAnswered)
+                ]
+                acts = [
+                    workspace.functions.call("page_of_orders", {"cursor": number})
+                    for number in range(calls)
+                ]
                 plain.append(statistics.mean([await timed(act) for act in acts]) * 1000)
     more = statistics.median(one - other for one, other in zip(inner[1:], plain[1:], strict=True))
-    rows = [Row("a call by itself", statistics.median(plain[1:])), Row("an inner call", statistics.median(inner[1:]))]
+    rows = [
+        Row("a call by itself", statistics.median(plain[1:])),
+        Row("an inner call", statistics.median(inner[1:])),
+    ]
     return [*rows, Row("an inner call: more than a call by itself", more, aim=MORE_MS)]
 
 

@@ -47,7 +47,9 @@ def made(count: int) -> Iterator[str]:
     for number in range(count):
         letters = "".join(chr(97 + (number * step + step) % 26) for step in (1, 3, 7))
         letters = "".join(dict.fromkeys(letters))
-        code = _BODY.format(name=f"n{number}", limit=50 + number, letters=letters, twice=2 * len(letters))
+        code = _BODY.format(
+            name=f"n{number}", limit=50 + number, letters=letters, twice=2 * len(letters)
+        )
         yield json.dumps({"name": f"count_n{number}", "code": code, "module": f"made{number}"})
 
 
@@ -73,7 +75,9 @@ async def checked(path: Path) -> float:
     with tempfile.TemporaryDirectory() as folder:
         async with agent_core.Workspace.open(folder) as workspace:
             began = time.perf_counter()
-            await workspace.functions.batch.check(CheckRequest((path,), "import"), tell, processes=cores())
+            await workspace.functions.batch.check(
+                CheckRequest((path,), "import"), tell, processes=cores()
+            )
             return time.perf_counter() - began
 
 
@@ -92,15 +96,25 @@ async def bench(rounds: int, path: Path | None = None, count: int = _MADE) -> li
         taken = await in_turn({"one": alone, "all": lambda: checked(held)}, rounds, warm_up=0)
     return [
         Row("check of many candidates, on one core", median_ms(taken["one"])),
-        Row(f"the same on {cores()} cores", median_ms(taken["all"]), "one core", ratio(taken, "all", "one"), 1 / AIM),
+        Row(
+            f"the same on {cores()} cores",
+            median_ms(taken["all"]),
+            "one core",
+            ratio(taken, "all", "one"),
+            1 / AIM,
+        ),
     ]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bulk", description=__doc__)
-    parser.add_argument("path", type=Path, nargs="?", help="candidates, one a line; made here if not given")
+    parser.add_argument(
+        "path", type=Path, nargs="?", help="candidates, one a line; made here if not given"
+    )
     parser.add_argument("--rounds", type=int, default=1, help="how often each is timed")
-    parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
+    parser.add_argument(
+        "--json", action="store_true", help="one JSON document instead of the table"
+    )
     options = parser.parse_args()
     show(asyncio.run(bench(options.rounds, options.path)), as_json=options.json)
 

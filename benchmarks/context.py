@@ -38,7 +38,18 @@ SHARE = "of its length"
 SESSION = (10, 4)  # turns, each with a different subject, and the steps of each
 VERBS = ["translate", "rename", "count", "sort", "merge", "encrypt"]
 VERBS += ["print", "archive", "compress", "review", "share", "convert"]
-NOUNS = ["songs", "invoices", "photos", "recipes", "letters", "maps", "tickets", "contracts", "poems", "budgets"]
+NOUNS = [
+    "songs",
+    "invoices",
+    "photos",
+    "recipes",
+    "letters",
+    "maps",
+    "tickets",
+    "contracts",
+    "poems",
+    "budgets",
+]
 WORDS = "Some words on wind and clouds, and on what the day was like. "
 
 
@@ -57,14 +68,27 @@ async def bench(turns: int, messages: int = MESSAGES, steps: int = STEPS) -> lis
         Row(late, median_ms(taken[late]), base, ratio(taken, late, base), OVERHEAD_AIM),
         Row("start: an agent that is new", starts[base] * 1000),
         Row(f"start: an agent with {messages:,} messages", starts[late] * 1000),
-        Row(f"changed of a request, {steps} steps with edits: the usual", shares[0], aim=CHANGED_AIM, unit=SHARE),
+        Row(
+            f"changed of a request, {steps} steps with edits: the usual",
+            shares[0],
+            aim=CHANGED_AIM,
+            unit=SHARE,
+        ),
         Row("changed of a request: the most", shares[1], aim=CHANGED_AIM, unit=SHARE),
-        Row(f"unchanged of all requests, {len(VERBS) * len(NOUNS)} functions", await unchanged(*SESSION), unit=SHARE),
-        Row("unchanged from the second request on, 20 steps that grow", await growing(5), unit=SHARE),
+        Row(
+            f"unchanged of all requests, {len(VERBS) * len(NOUNS)} functions",
+            await unchanged(*SESSION),
+            unit=SHARE,
+        ),
+        Row(
+            "unchanged from the second request on, 20 steps that grow", await growing(5), unit=SHARE
+        ),
     ]
 
 
-async def _turns(turns: int, pasts: Mapping[str, int]) -> tuple[dict[str, list[float]], dict[str, float]]:
+async def _turns(
+    turns: int, pasts: Mapping[str, int]
+) -> tuple[dict[str, list[float]], dict[str, float]]:
     """Return the seconds of turns, alternating between the pasts, and of the starts before them."""
     acts: dict[str, Act] = {}
     starts: dict[str, float] = {}
@@ -93,7 +117,12 @@ async def _fill(root: Path, messages: int) -> None:
         if ends:
             covers = messages - IN_SIGHT
             last = ends[covers // IN_TURN - 1]
-            summary = {"text": "What happened: a long talk.", "covers": covers, "upto": last, "style": "summary"}
+            summary = {
+                "text": "What happened: a long talk.",
+                "covers": covers,
+                "upto": last,
+                "style": "summary",
+            }
             await _turn_of(store, [Entry("user", {"text": "Hello."}), Entry("summary", summary)])
     finally:
         await store.close()
@@ -131,7 +160,10 @@ async def changed(steps: int) -> tuple[float, float]:
         if number % 5:
             return Ask(Wanted("list_functions", {"pattern": f"a{number}"}))
         return Ask(
-            Wanted("core_memory_append", {"name": "human", "content": f"Has {number} books by author {number}."})
+            Wanted(
+                "core_memory_append",
+                {"name": "human", "content": f"Has {number} books by author {number}."},
+            )
         )
 
     with _folder() as folder, scripted([Repeat(edit)]) as model:
@@ -146,7 +178,9 @@ async def unchanged(turns: int, steps: int) -> float:
     """Return the share of a session's requests that repeats the prefix of the previous request."""
     texts = (f"{verb} my {noun}" for noun in NOUNS for verb in VERBS)
     messages = [text for number, text in enumerate(texts) if number % 17 == 0][:turns]
-    asked = [Ask(Wanted("list_functions", {"pattern": f"*{number}"})) for number in range(steps - 1)]
+    asked = [
+        Ask(Wanted("list_functions", {"pattern": f"*{number}"})) for number in range(steps - 1)
+    ]
     with _folder() as folder, scripted([*asked, Say(WORDS)] * len(messages)) as model:
         (Path(folder) / "functions").mkdir()
         for noun in NOUNS:
@@ -174,13 +208,18 @@ async def growing(functions: int) -> float:
         made = {"function_name": name, "function_code_with_docstring": code}
         script += [Ask(Wanted("create_function", made)), Ask(Wanted(name, {"text": "queue"}))]
         edit = {"function_name": name, "changes": [{"old_text": "Count", "new_text": "Tell"}]}
-        script += [Ask(Wanted("list_functions", {"pattern": "letters"})), Ask(Wanted("edit_function", edit))]
+        script += [
+            Ask(Wanted("list_functions", {"pattern": "letters"})),
+            Ask(Wanted("edit_function", edit)),
+        ]
     with _folder() as folder, scripted([*script, Repeat(Say("Done."))]) as model:
         (Path(folder) / "functions").mkdir()
         async with _opened(Path(folder), model, **{"model.context_tokens": 128_000}) as workspace:
             await _say(await workspace.agent(), "Grow.")
         bodies = [_sent(seen) for seen in model.requests]
-    return sum(_common(before, after) for before, after in pairwise(bodies)) / sum(map(len, bodies[1:]))
+    return sum(_common(before, after) for before, after in pairwise(bodies)) / sum(
+        map(len, bodies[1:])
+    )
 
 
 def _library_of(noun: str) -> list[str]:
@@ -209,9 +248,13 @@ def _folder() -> "tempfile.TemporaryDirectory[str]":
 
 
 @asynccontextmanager
-async def _opened(root: Path, model: ScriptedModel, **more: Any) -> AsyncIterator[Workspace]:  # Any: settings
+async def _opened(
+    root: Path, model: ScriptedModel, **more: Any
+) -> AsyncIterator[Workspace]:  # Any: settings
     flags = {"model.base_url": model.base_url, "model.name": "scripted", "model.stream": False}
-    async with Workspace.open(root, flags={**flags, "model.context_tokens": WINDOW, **more}) as workspace:
+    async with Workspace.open(
+        root, flags={**flags, "model.context_tokens": WINDOW, **more}
+    ) as workspace:
         yield workspace
 
 

@@ -28,9 +28,19 @@ from benchmarks.recall_data import model_named
 from sandbox import Sandbox
 
 DISGUISED = 100
-_OTHER = {"return": "give back", "find": "work out", "list": "sequence", "string": "text", "number": "value"}
+_OTHER = {
+    "return": "give back",
+    "find": "work out",
+    "list": "sequence",
+    "string": "text",
+    "number": "value",
+}
 _TEXT = tuple(one for one in STAGES if one.name in ("read", "conform", "duplicate"))
-_RUNNING = tuple(one for one in STAGES if one.name in ("read", "conform", "duplicate", "import", "examples", "fitted"))
+_RUNNING = tuple(
+    one
+    for one in STAGES
+    if one.name in ("read", "conform", "duplicate", "import", "examples", "fitted")
+)
 _AT_ONCE = 8
 
 
@@ -72,13 +82,21 @@ def disguised(code: str, name: str, chance: random.Random) -> str:
     node = find(tree, name)
     assert node is not None
     own = {one.arg for one in ast.walk(node) if isinstance(one, ast.arg)}
-    own |= {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
-    names = {old: f"{chance.choice('pqrstu')}{index}" for index, old in enumerate(sorted(own - {"self"}))}
+    own |= {
+        one.id
+        for one in ast.walk(node)
+        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
+    }
+    names = {
+        old: f"{chance.choice('pqrstu')}{index}" for index, old in enumerate(sorted(own - {"self"}))
+    }
     described = ast.get_docstring(node) or ""
     for call in ast.walk(node):
         if isinstance(call, ast.Call):
             chance.shuffle(call.keywords)
-    reworded = re.sub(r"\w+", lambda word: _OTHER.get(word[0].lower(), word[0]), described.partition(">>>")[0])
+    reworded = re.sub(
+        r"\w+", lambda word: _OTHER.get(word[0].lower(), word[0]), described.partition(">>>")[0]
+    )
     node.body = [ast.Expr(ast.Constant(f"Differently said: {reworded}")), *body(node)]
     return ast.unparse(_renamed(tree, {**names, name: f"other_{name}"}))
 
@@ -98,8 +116,14 @@ async def bench(path: Path) -> dict[str, Any]:  # Any: JSON
             verdict = await gate.judge(Candidate(f"other_{name}", code, "elsewhere"), snapshot)
             found["seconds"].append(verdict.stages[-1].seconds)
             found["missed"] += [] if _about(verdict, "copy") else [name]
-        hits = [hit for name in functions for hit in await _hits(gate, name, functions[name], snapshot)]
-    found |= {"disguised": len(chosen), "hits": hits, "pairs": len(functions) * (len(functions) - 1)}
+        hits = [
+            hit for name in functions for hit in await _hits(gate, name, functions[name], snapshot)
+        ]
+    found |= {
+        "disguised": len(chosen),
+        "hits": hits,
+        "pairs": len(functions) * (len(functions) - 1),
+    }
     return found
 
 
@@ -113,7 +137,9 @@ class _Anew(ast.NodeTransformer):
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
         if not isinstance(node.target, ast.Name):
             return node
-        return ast.Assign([node.target], ast.BinOp(ast.Name(node.target.id, ast.Load()), node.op, node.value))
+        return ast.Assign(
+            [node.target], ast.BinOp(ast.Name(node.target.id, ast.Load()), node.op, node.value)
+        )
 
 
 def written_anew(row: dict[str, Any]) -> Candidate | None:  # Any: one line of the file
@@ -129,7 +155,9 @@ def written_anew(row: dict[str, Any]) -> Candidate | None:  # Any: one line of t
     reworded = re.sub(r"\w+", lambda word: _OTHER.get(word[0].lower(), word[0]), words)
     examples = re.sub(rf"(>>> ){candidate.name}\b", rf"\1other_{candidate.name}", mark + examples)
     node.body = [ast.Expr(ast.Constant(f"Differently said: {reworded}{examples}\n")), *body(node)]
-    tree = _renamed(ast.fix_missing_locations(_Anew().visit(tree)), {candidate.name: f"other_{candidate.name}"})
+    tree = _renamed(
+        ast.fix_missing_locations(_Anew().visit(tree)), {candidate.name: f"other_{candidate.name}"}
+    )
     return Candidate(f"other_{candidate.name}", ast.unparse(tree), "elsewhere")
 
 
@@ -142,8 +170,14 @@ async def run_bench(path: Path) -> dict[str, Any]:  # Any: JSON
             module = f"module_{len(rows)}"
             snapshot = snapshot.with_module(read_module(ModuleSource.of(module, candidate.code)))
             rows[row["name"]] = row
-    anew = {name: candidate for name, row in rows.items() if (candidate := written_anew(row)) is not None}
-    chosen = chance.sample(sorted(anew.keys() & snapshot.functions.keys()), min(DISGUISED, len(anew)))
+    anew = {
+        name: candidate
+        for name, row in rows.items()
+        if (candidate := written_anew(row)) is not None
+    }
+    chosen = chance.sample(
+        sorted(anew.keys() & snapshot.functions.keys()), min(DISGUISED, len(anew))
+    )
     async with await Sandbox.start() as sandbox:
         finder = FunctionSearch(await model_named("wordllama"), None, lambda: snapshot)
         gate, turn = Gate(sandbox, stages=_RUNNING, search=finder), asyncio.Semaphore(_AT_ONCE)
@@ -157,10 +191,14 @@ async def run_bench(path: Path) -> dict[str, Any]:  # Any: JSON
 
         async def told(name: str) -> list[str]:
             async with turn:
-                return await _hits(gate, name, snapshot.modules[snapshot.functions[name].module].text, snapshot)
+                return await _hits(
+                    gate, name, snapshot.modules[snapshot.functions[name].module].text, snapshot
+                )
 
         disguises = await asyncio.gather(*map(missed, chosen))
-        hits = [hit for found in await asyncio.gather(*map(told, snapshot.functions)) for hit in found]
+        hits = [
+            hit for found in await asyncio.gather(*map(told, snapshot.functions)) for hit in found
+        ]
     count = len(snapshot.functions)
     return {
         "functions": count,
@@ -176,7 +214,11 @@ async def _hits(gate: Gate, name: str, code: str, snapshot: Snapshot) -> list[st
     """Return the messages that call one function of the library a copy of another, or nearly one."""
     module = snapshot.functions[name].module
     verdict = await gate.judge(Candidate(name, code, module), snapshot.without_module(module))
-    return [f"{code}: {said}" for code in ("copy", "near-copy", "rewrite") for said in _about(verdict, code)]
+    return [
+        f"{code}: {said}"
+        for code in ("copy", "near-copy", "rewrite")
+        for said in _about(verdict, code)
+    ]
 
 
 def _about(verdict: Verdict, code: str) -> list[str]:
@@ -186,8 +228,12 @@ def _about(verdict: Verdict, code: str) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.copies", description=__doc__)
     parser.add_argument("path", type=Path, help="a file like functions_dev.jsonl")
-    parser.add_argument("--running", action="store_true", help="functions that only their results tell")
-    parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
+    parser.add_argument(
+        "--running", action="store_true", help="functions that only their results tell"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="one JSON document instead of the table"
+    )
     options = parser.parse_args()
     started = time.perf_counter()
     found = asyncio.run((run_bench if options.running else bench)(options.path))
@@ -199,10 +245,19 @@ def main() -> None:
     known = found["disguised"] - len(found["missed"])
     copies = sum(not hit.startswith("near-copy") for hit in found["hits"])
     warm = sorted(found["seconds"][1:])
-    print(f"disguised: {known} of {found['disguised']} recognised; missed: {', '.join(found['missed']) or 'none'}")
-    print(f"pairs: {copies} of {found['pairs']} called copies, {100 * copies / found['pairs']:.4f} %")
-    print(f"the stage beside {found['functions']} functions: {1000 * warm[len(warm) // 2]:.2f} ms, ", end="")
-    print(f"at first {1000 * found['seconds'][0]:.0f} ms; in all {time.perf_counter() - started:.1f} s")
+    print(
+        f"disguised: {known} of {found['disguised']} recognised; missed: {', '.join(found['missed']) or 'none'}"
+    )
+    print(
+        f"pairs: {copies} of {found['pairs']} called copies, {100 * copies / found['pairs']:.4f} %"
+    )
+    print(
+        f"the stage beside {found['functions']} functions: {1000 * warm[len(warm) // 2]:.2f} ms, ",
+        end="",
+    )
+    print(
+        f"at first {1000 * found['seconds'][0]:.0f} ms; in all {time.perf_counter() - started:.1f} s"
+    )
 
 
 if __name__ == "__main__":

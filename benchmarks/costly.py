@@ -33,7 +33,11 @@ MOST_SILENT_S: Final = 0.1
 MOST_MIB: Final = 150.0
 _BEAT_S: Final = 0.005
 _PATIENCE_S: Final = 300.0
-ENTRIES: Final[Mapping[Entry, int]] = {"candidate": 64 << 10, "program": 64 << 10, "file": 256 << 10}
+ENTRIES: Final[Mapping[Entry, int]] = {
+    "candidate": 64 << 10,
+    "program": 64 << 10,
+    "file": 256 << 10,
+}
 """The size limit of each entry, in bytes."""
 
 
@@ -50,7 +54,9 @@ class Cost:
     answer: str
 
     def __str__(self) -> str:
-        marks = f"{'!' if self.silent_s > MOST_SILENT_S else ' '}{'!' if self.mib > MOST_MIB else ' '}"
+        marks = (
+            f"{'!' if self.silent_s > MOST_SILENT_S else ' '}{'!' if self.mib > MOST_MIB else ' '}"
+        )
         figures = f"{self.seconds:7.2f} s {self.silent_s:7.3f} s silent {self.mib:6.0f} MiB {marks}"
         return f"{self.shape:24} {self.entry:10} {self.size:8,} {figures} {self.answer}"
 
@@ -75,20 +81,34 @@ def cost_apart(shape: str, entry: str) -> Cost:
     """Return the cost as a process of its own measures it."""
     command = [sys.executable, "-m", "benchmarks.costly", "--alone", "--entry", entry, shape]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE_S, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=_PATIENCE_S, check=False
+        )
     except subprocess.TimeoutExpired:
         return Cost(shape, entry, 0, _PATIENCE_S, _PATIENCE_S, 0, "not done")
     if done.returncode:
-        return Cost(shape, entry, 0, 0, 0, 0, f"ended with {done.returncode}: {done.stderr.strip()[-200:]!r}")
+        return Cost(
+            shape,
+            entry,
+            0,
+            0,
+            0,
+            0,
+            f"ended with {done.returncode}: {done.stderr.strip()[-200:]!r}",
+        )
     return Cost(**json.loads(done.stdout.splitlines()[-1]))
 
 
 async def cost_of(shape: str, entry: Entry) -> Cost:
     """Return the cost of a shape at an entry; a plain text is judged first, so that everything is loaded."""
     text = _largest(SHAPES[shape], entry)
-    asked: list[Ask | Say] = [] if entry == "file" else [_step(entry, PLAIN[entry]), Say("Done."), _step(entry, text)]
+    asked: list[Ask | Say] = (
+        [] if entry == "file" else [_step(entry, PLAIN[entry]), Say("Done."), _step(entry, text)]
+    )
     async with AsyncExitStack() as stack:
-        root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-", dir=Path.cwd())))
+        root = Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-", dir=Path.cwd()))
+        )
         model = stack.enter_context(scripted([*asked, Repeat(Say("Done."))]))
         here = await stack.enter_async_context(desk(root, model, model__context_tokens=1_000_000))
         await _give(here, entry, PLAIN[entry], "plain.py")
@@ -103,7 +123,15 @@ async def cost_of(shape: str, entry: Entry) -> Cost:
         seconds = time.perf_counter() - began
         mib = (_memory("VmHWM") - idle) / 1024
     answer = re.sub(r"\s+", " ", answer)[:160]
-    return Cost(shape, entry, len(text.encode()), round(seconds, 2), round(silent.longest_s, 3), round(mib), answer)
+    return Cost(
+        shape,
+        entry,
+        len(text.encode()),
+        round(seconds, 2),
+        round(silent.longest_s, 3),
+        round(mib),
+        answer,
+    )
 
 
 def _largest(shape: Shape, entry: Entry) -> str:
@@ -124,8 +152,17 @@ def _largest(shape: Shape, entry: Entry) -> str:
 
 def _step(entry: Entry, text: str) -> Ask:
     if entry == "candidate":
-        named = {"function_name": text.partition("def ")[2].partition("(")[0] if text is PLAIN[entry] else "f"}
-        return Ask(Wanted("create_function", {**named, "module_name": "lib", "function_code_with_docstring": text}))
+        named = {
+            "function_name": text.partition("def ")[2].partition("(")[0]
+            if text is PLAIN[entry]
+            else "f"
+        }
+        return Ask(
+            Wanted(
+                "create_function",
+                {**named, "module_name": "lib", "function_code_with_docstring": text},
+            )
+        )
     return Ask(Wanted("run_program", {"code": text}))
 
 

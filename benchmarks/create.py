@@ -19,7 +19,9 @@ from .measure import Row, in_turn, median_ms, options, ratio, show, timed
 AIM = 15.0
 # Limits other than the spare worker's: such a call is forked on demand.
 ON_DEMAND = Limits(memory=Limits().memory - (1 << 20))
-ADD = Code("sums", "def add(a: int, b: int) -> int:\n    return a + b\n", "functions/sums.py", "sums")
+ADD = Code(
+    "sums", "def add(a: int, b: int) -> int:\n    return a + b\n", "functions/sums.py", "sums"
+)
 CODE = '''\
 def middle_{n}(values: list[float]) -> float:
     """Find the middle of some numbers.
@@ -57,7 +59,9 @@ def main() -> None:
 
 async def bench(rounds: int) -> list[Row]:
     """Return the milliseconds of both, measured in turn."""
-    with tempfile.TemporaryDirectory(prefix="bench-", dir=Path.cwd()) as folder:  # a disk, not a memory disk
+    with tempfile.TemporaryDirectory(
+        prefix="bench-", dir=Path.cwd()
+    ) as folder:  # a disk, not a memory disk
         async with Workspace.open(folder) as workspace, await Sandbox.start() as sandbox:
             await workspace.sandbox_level()
             acts = {
@@ -67,12 +71,20 @@ async def bench(rounds: int) -> list[Row]:
             taken = await in_turn(acts, rounds, warm_up=3)
     return [
         Row("call of add, confined, forked on demand", median_ms(taken["call"])),
-        Row("create_function, 3 examples", median_ms(taken["create"]), "call", ratio(taken, "create", "call"), AIM),
+        Row(
+            "create_function, 3 examples",
+            median_ms(taken["create"]),
+            "call",
+            ratio(taken, "create", "call"),
+            AIM,
+        ),
     ]
 
 
 async def _call(sandbox: Sandbox) -> float:
-    call = sandbox.run(Job({"sums": ADD}, "sums", FunctionCall("add", {"a": 1, "b": 2}), limits=ON_DEMAND))
+    call = sandbox.run(
+        Job({"sums": ADD}, "sums", FunctionCall("add", {"a": 1, "b": 2}), limits=ON_DEMAND)
+    )
     outcomes: list[object] = []
 
     async def act() -> None:

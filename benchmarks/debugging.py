@@ -31,9 +31,13 @@ _LOOP_FIRST, _TURNS = 7, 300_000
 AIM = 3.0
 
 
-async def _call(sandbox: Sandbox, function: str, arguments: dict[str, int], debug: Debug | None) -> float:
+async def _call(
+    sandbox: Sandbox, function: str, arguments: dict[str, int], debug: Debug | None
+) -> float:
     around = CallHooks(seed=1, debug=debug)
-    call = sandbox.run(Job({"sums": _CODE}, "sums", FunctionCall(function, arguments), around=around))
+    call = sandbox.run(
+        Job({"sums": _CODE}, "sums", FunctionCall(function, arguments), around=around)
+    )
     outcome: list[object] = []
 
     async def act() -> None:
@@ -61,11 +65,20 @@ async def bench(rounds: int) -> list[Row]:
             "condition in a hot loop, never true": lambda: call("loop", loop, false),
         }
         taken = await in_turn(acts, rounds, warm_up=5)
-    rows = [Row("call of add", median_ms(taken["add"])), Row("call of loop", median_ms(taken["loop"]))]
+    rows = [
+        Row("call of add", median_ms(taken["add"])),
+        Row("call of loop", median_ms(taken["loop"])),
+    ]
     for name in [*acts][1:4] + [*acts][5:]:
         reference = "loop" if "loop" in name else "add"
         rows.append(
-            Row(name, median_ms(taken[name]), f"the same call of {reference}", ratio(taken, name, reference), AIM)
+            Row(
+                name,
+                median_ms(taken[name]),
+                f"the same call of {reference}",
+                ratio(taken, name, reference),
+                AIM,
+            )
         )
     return rows
 

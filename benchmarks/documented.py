@@ -15,7 +15,9 @@ from agent_core.functions.gate import Candidate
 def documented(row: dict[str, Any]) -> Candidate | None:  # Any: one line of the file
     """Return a row's function with hints, docstring and examples; None if the row shows too little of it."""
     tree, examples = ast.parse(row["code"]), row["examples"]
-    node = next(one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == row["name"])
+    node = next(
+        one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == row["name"]
+    )
     examples = _telling(examples, node)
     if not examples or node.args.vararg or node.args.kwarg:
         return None
@@ -44,7 +46,9 @@ def _makes_floats(node: ast.AST) -> bool:
     match node:
         case ast.Div() | ast.Constant(value=float()):
             return True
-        case ast.Attribute(value=ast.Name(id="math"), attr="pow" | "sqrt" | "log" | "log2" | "log10" | "exp"):
+        case ast.Attribute(
+            value=ast.Name(id="math"), attr="pow" | "sqrt" | "log" | "log2" | "log10" | "exp"
+        ):
             return True
         case _:
             return False
@@ -66,14 +70,19 @@ def _echoed(example: dict[str, Any], node: ast.FunctionDef) -> set[str]:
     return {name for name, (value,) in arguments.items() if value == result}
 
 
-def _values(examples: list[dict[str, Any]], node: ast.FunctionDef) -> tuple[dict[str, list[object]], list[object]]:
+def _values(
+    examples: list[dict[str, Any]], node: ast.FunctionDef
+) -> tuple[dict[str, list[object]], list[object]]:
     """Return the arguments of all examples by parameter, and the results."""
     names = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args)]
     arguments: dict[str, list[object]] = {}
     for example in examples:
         call = ast.parse(example["call"], mode="eval").body
         assert isinstance(call, ast.Call)
-        given = [*zip(names, call.args, strict=False), *((word.arg or "", word.value) for word in call.keywords)]
+        given = [
+            *zip(names, call.args, strict=False),
+            *((word.arg or "", word.value) for word in call.keywords),
+        ]
         for name, value in given:
             arguments.setdefault(name, []).append(ast.literal_eval(value))
     return arguments, [ast.literal_eval(example["expected"]) for example in examples]
@@ -107,7 +116,10 @@ def _type_of(values: list[object]) -> str:
 
 def _row_type(values: list[Any]) -> str:  # Any: collections
     """Return the hint for tuples of one length with a type per place; empty if the values are not such tuples."""
-    if not all(isinstance(value, tuple) for value in values) or len({len(value) for value in values}) != 1:
+    if (
+        not all(isinstance(value, tuple) for value in values)
+        or len({len(value) for value in values}) != 1
+    ):
         return ""
     hints = [_type_of(list(column)) for column in zip(*values, strict=True)]
     return f"tuple[{', '.join(hints)}]" if all(hints) and len(set(hints)) > 1 else ""
@@ -120,10 +132,17 @@ def _series_type(values: list[Any], kind: type) -> str:  # Any: collections
 
 def _docstring(row: dict[str, Any], examples: list[dict[str, Any]], node: ast.FunctionDef) -> str:
     description = (row.get("description") or row["name"]).partition(">>>")[0].strip()
-    names = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
-    told = ["Args:", *(f"    {name}: What is given as {name}." for name in names), ""] if names else []
+    names = [
+        argument.arg
+        for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+    ]
+    told = (
+        ["Args:", *(f"    {name}: What is given as {name}." for name in names), ""] if names else []
+    )
     lines = [*description.splitlines(), "", *told]
     for example in examples:
-        expected = [] if example["expected"] == "None" else [repr(ast.literal_eval(example["expected"]))]
+        expected = (
+            [] if example["expected"] == "None" else [repr(ast.literal_eval(example["expected"]))]
+        )
         lines += [f">>> {example['call']}", *expected]
     return "\n".join(lines[:1] + [f"    {line}".rstrip() for line in lines[1:]]) + "\n    "

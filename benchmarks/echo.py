@@ -29,11 +29,15 @@ async def _taken(request: Request) -> Response:
 def main() -> None:
     """Serve on a free port, which is printed, until the process is ended."""
     routes = [Route("/echo", _echo, methods=["POST"]), Route("/taken", _taken, methods=["POST"])]
-    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # like a server that binds by itself
+    sock = socket.socket(
+        socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP
+    )  # like a server that binds by itself
     sock.bind(("127.0.0.1", 0))
     sock.listen(512)
     print(f"http://127.0.0.1:{sock.getsockname()[1]}", flush=True)
-    uvicorn.Server(uvicorn.Config(Starlette(routes=routes), log_config=None, http="h11")).run(sockets=[sock])
+    uvicorn.Server(uvicorn.Config(Starlette(routes=routes), log_config=None, http="h11")).run(
+        sockets=[sock]
+    )
 
 
 if __name__ == "__main__":

@@ -151,7 +151,9 @@ class Operation:
 OPERATIONS: dict[str, Operation] = {}
 
 
-def operation(name: str, **options: Any) -> Callable[[Callable[..., Awaitable[Act]]], None]:  # Any: of `Operation`
+def operation(
+    name: str, **options: Any
+) -> Callable[[Callable[..., Awaitable[Act]]], None]:  # Any: of `Operation`
     """Add an operation to the table."""
 
     def add(prepare: Callable[..., Awaitable[Act]]) -> None:
@@ -162,11 +164,14 @@ def operation(name: str, **options: Any) -> Callable[[Callable[..., Awaitable[Ac
 
 def _function(n: int, body: str = "") -> str:
     return (
-        f'def add_{n}(number: int) -> int:\n    """Add {n} to a number."""\n    {body or f"return number + {n}"}\n\n\n'
+        f'def add_{n}(number: int) -> int:\n    """Add {n} to a number."""\n    '
+        f"{body or f'return number + {n}'}\n\n\n"
     )
 
 
-_FETCHING = _function(0, 'return len(self.fetch("https://api.example.org/"))').replace("(number", "(self, number")
+_FETCHING = _function(0, 'return len(self.fetch("https://api.example.org/"))').replace(
+    "(number", "(self, number"
+)
 
 
 def _library(n: int, each: int = 100) -> dict[str, str]:
@@ -221,7 +226,10 @@ async def _(bench: Bench, n: int) -> Act:
 
 @operation("save a file of n functions that call what is not defined", most=_IN_A_FILE)
 async def _(bench: Bench, n: int) -> Act:
-    return partial(bench.load, {"many.py": "".join(_function(at, f"return undefined_{at}()") for at in range(n))})
+    return partial(
+        bench.load,
+        {"many.py": "".join(_function(at, f"return undefined_{at}()") for at in range(n))},
+    )
 
 
 @operation("save a file of n lines", most=5_000)
@@ -245,7 +253,8 @@ async def _(bench: Bench, n: int) -> Act:
 @operation("save a file of n functions that call the one above, the first a host", most=1_200)
 async def _(bench: Bench, n: int) -> Act:
     calls = (
-        _function(at, f"return add_{at - 1}(self, number)").replace("(number", "(self, number") for at in range(1, n)
+        _function(at, f"return add_{at - 1}(self, number)").replace("(number", "(self, number")
+        for at in range(1, n)
     )
     return partial(bench.load, {"many.py": "".join([_FETCHING, *calls])})
 
@@ -267,7 +276,9 @@ async def _(bench: Bench, n: int) -> Act:
 @operation("save a function that n others use", most=1_000)
 async def _(bench: Bench, n: int) -> Act:
     uses = "from functions.base import add_0\n\n\n"
-    users = {f"user_{at}.py": uses + _function(at, "return add_0(number)") for at in range(1, n + 1)}
+    users = {
+        f"user_{at}.py": uses + _function(at, "return add_0(number)") for at in range(1, n + 1)
+    }
     await bench.load({"base.py": _function(0), **users})
     return partial(bench.load, {"base.py": _function(0, "return number + 7")})
 
@@ -394,7 +405,10 @@ async def _(bench: Bench, n: int) -> Act:
 
 async def _granted(bench: Bench, n: int) -> None:
     await bench.load(_library(n))
-    entries = {f"add_{at}": GrantEntry(Grants(network=("api.example.org",)), "ada", "2026-01-01") for at in range(n)}
+    entries = {
+        f"add_{at}": GrantEntry(Grants(network=("api.example.org",)), "ada", "2026-01-01")
+        for at in range(n)
+    }
     (bench.desk.functions / "grants.toml").write_text(text_of(entries), "utf-8")
 
 
@@ -424,7 +438,10 @@ async def _(bench: Bench, n: int) -> Act:
 @operation("read a list of n MCP tools")
 async def _(bench: Bench, n: int) -> Act:
     schema = {"type": "object", "properties": {"number": {"type": "integer"}}}
-    rows = [{"name": f"tool_{at}", "description": f"Tool {at}.", "inputSchema": schema} for at in range(n)]
+    rows = [
+        {"name": f"tool_{at}", "description": f"Tool {at}.", "inputSchema": schema}
+        for at in range(n)
+    ]
 
     async def act() -> None:
         read_tools(rows)
@@ -460,7 +477,9 @@ async def _recorded(bench: Bench, n: int) -> None:
     (row,) = await store.recorded_calls()
     version = snapshot.functions["add_0"].body_hash
     await bench.apply(SaveRecorded("add_0", row.outcome, f"turn {at}", row.data) for at in range(n))
-    await bench.apply(RecordCall("add_0", version, "returned", 0.01, f"turn {at}") for at in range(n))
+    await bench.apply(
+        RecordCall("add_0", version, "returned", 0.01, f"turn {at}") for at in range(n)
+    )
 
 
 @operation("a program with n calls", most=1_000)
@@ -598,20 +617,33 @@ async def _(bench: Bench, n: int) -> Act:
 async def _passages(bench: Bench, n: int) -> None:
     archival = bench.desk.agent.memory.archival
     await bench.apply(
-        [SavePassages(tuple(archival.passage(f"The blue house has {at} windows.", "bench") for at in range(n)))]
+        [
+            SavePassages(
+                tuple(
+                    archival.passage(f"The blue house has {at} windows.", "bench")
+                    for at in range(n)
+                )
+            )
+        ]
     )
 
 
 @operation("load a source of n paragraphs")
 async def _(bench: Bench, n: int) -> Act:
     file = bench.root / "long.txt"
-    file.write_text("\n\n".join(f"The blue house number {at} has {at} windows. " * 8 for at in range(n)), "utf-8")
+    file.write_text(
+        "\n\n".join(f"The blue house number {at} has {at} windows. " * 8 for at in range(n)),
+        "utf-8",
+    )
     return bench.shell("sources", "load", "long.txt", "--name", "long")
 
 
 @operation("sources list")
 async def _(bench: Bench, n: int) -> Act:
-    rows = (DocumentRow(f"{at:064}", "main", f"text {at}", "text", 0.0, 1, 1, complete=True) for at in range(n))
+    rows = (
+        DocumentRow(f"{at:064}", "main", f"text {at}", "text", 0.0, 1, 1, complete=True)
+        for at in range(n)
+    )
     await bench.apply(map(SaveDocument, rows))
     return bench.command("sources", "list")
 
@@ -651,7 +683,14 @@ async def _(bench: Bench, n: int) -> Act:
 async def _(bench: Bench, n: int) -> Act:
     store = bench.desk.workspace.store
     for at in range(n):
-        await store.post(Post(f"agent_{at}", "timer", {"text": "Wake up."}, due=await store.now() + (at % 2) * 3600))
+        await store.post(
+            Post(
+                f"agent_{at}",
+                "timer",
+                {"text": "Wake up."},
+                due=await store.now() + (at % 2) * 3600,
+            )
+        )
     return bench.command("agents", "tree")
 
 
@@ -668,20 +707,29 @@ async def _(bench: Bench, n: int) -> Act:
     folder = bench.root / "helpers"
     folder.mkdir(exist_ok=True)
     for at in range(n):
-        (folder / f"finder_{at}.toml").write_text(FINDER.replace("vowel_finder", f"finder_{at}"), "utf-8")
+        (folder / f"finder_{at}.toml").write_text(
+            FINDER.replace("vowel_finder", f"finder_{at}"), "utf-8"
+        )
     return bench.command("helpers", "list")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.exponents", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="only operations whose name has one of these texts")
-    parser.add_argument("--sizes", type=int, default=4, help="how many sizes of each, the largest ones")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="only operations whose name has one of these texts"
+    )
+    parser.add_argument(
+        "--sizes", type=int, default=4, help="how many sizes of each, the largest ones"
+    )
     parser.add_argument("--json", action="store_true", help="one JSON line per row")
     given = parser.parse_args()
     for name in OPERATIONS:
         if not given.names or any(part in name for part in given.names):
             row = grown(name, given.sizes)
-            print(json.dumps({**asdict(row), "exponent": row.exponent}) if given.json else row, flush=True)
+            print(
+                json.dumps({**asdict(row), "exponent": row.exponent}) if given.json else row,
+                flush=True,
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -712,7 +760,11 @@ class Growth:
 
     def __str__(self) -> str:
         seconds = "".join(f"{cost.size:>8,}: {cost.seconds:6.2f}" for cost in self.costs)
-        silent = max([cost.silent_s for cost in self.costs], default=0.0) if OPERATIONS[self.name].is_served else 0.0
+        silent = (
+            max([cost.silent_s for cost in self.costs], default=0.0)
+            if OPERATIONS[self.name].is_served
+            else 0.0
+        )
         marks = f"{'!' if (self.exponent or 0) > MOST_EXPONENT else ' '}{'!' if silent > MOST_SILENT_S else ' '}"
         return f"{self.name:56} {self.exponent or '-':>5} {silent:6.2f} s silent {marks} {seconds} {self.end}".rstrip()
 
@@ -720,7 +772,9 @@ class Growth:
 def grown(name: str, sizes: int) -> Growth:
     """Return the growth of an operation over so many sizes."""
     costs = list[Cost]()
-    for size in sorted(size for place in range(sizes) if (size := OPERATIONS[name].most // 10**place)):
+    for size in sorted(
+        size for place in range(sizes) if (size := OPERATIONS[name].most // 10**place)
+    ):
         ours, theirs = _FORKING.Pipe(duplex=False)
         process = _FORKING.Process(target=_measure, args=(name, size, theirs))
         process.start()
@@ -757,7 +811,9 @@ async def measured(name: str, size: int, is_prepared: Callable[[], object]) -> C
     for n in (_FEW, size):
         async with AsyncExitStack() as stack:
             _end_after(_PREPARING_S)
-            root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-", dir=Path.cwd())))
+            root = Path(
+                stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-", dir=Path.cwd()))
+            )
             programs = list[str]()
             model = stack.enter_context(scripted([Repeat(partial(_reply, programs))]))
             here = await stack.enter_async_context(desk(root, model))

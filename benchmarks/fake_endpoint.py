@@ -39,10 +39,16 @@ def _response(n: int | None, name: str, *, streamed: bool) -> bytes:
     if n is not None or name != "add":
         arguments = {"answer": "Done."} if n is None else {"a": n, "b": 1}
         function = {"name": name, "arguments": json.dumps(arguments)}
-        message |= {"content": None, "tool_calls": [{"id": f"call_{n}", "type": "function", "function": function}]}
+        message |= {
+            "content": None,
+            "tool_calls": [{"id": f"call_{n}", "type": "function", "function": function}],
+        }
     finish = "tool_calls" if "tool_calls" in message else "stop"
     body, kind = (_events if streamed else _whole)(message, finish)
-    return f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+    return (
+        f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+        + body
+    )
 
 
 def _whole(message: dict[str, Any], finish: str) -> tuple[bytes, str]:

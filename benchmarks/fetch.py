@@ -33,7 +33,9 @@ def fetch_often(self, url: str, times: int) -> float:
     return time.perf_counter() - began
 """
 CODE = Code("web", TEXT, "functions/web.py", hashlib.sha256(TEXT.encode()).hexdigest())
-_RESPONSE = f"HTTP/1.1 200 OK\r\nContent-Length: {SIZE}\r\nConnection: close\r\n\r\n".encode() + b"x" * SIZE
+_RESPONSE = (
+    f"HTTP/1.1 200 OK\r\nContent-Length: {SIZE}\r\nConnection: close\r\n\r\n".encode() + b"x" * SIZE
+)
 
 
 async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -63,7 +65,12 @@ def by_function(sandbox: Sandbox, url: str, host: str) -> Callable[[], Awaitable
         async with Broker().session("fetch_often", (host,)) as session:
             arguments = {"url": url, "times": EACH}
             outcome = await sandbox.run(
-                Job({"web": CODE}, "web", FunctionCall("fetch_often", arguments), handler=handler(session))
+                Job(
+                    {"web": CODE},
+                    "web",
+                    FunctionCall("fetch_often", arguments),
+                    handler=handler(session),
+                )
             )
         assert isinstance(outcome, Returned), outcome
         return float(outcome.value) / EACH
@@ -87,7 +94,15 @@ async def bench(rounds: int) -> list[Row]:
         acts = {"host": lambda: by_host(url), "function": by_function(sandbox, url, host)}
         taken = await in_turn(acts, rounds, warm_up=2)
     times = ratio(taken, "function", "host")
-    return [Row("brokered fetch of 10 kB from a local server", median_ms(taken["function"]), "by the host", times, AIM)]
+    return [
+        Row(
+            "brokered fetch of 10 kB from a local server",
+            median_ms(taken["function"]),
+            "by the host",
+            times,
+            AIM,
+        )
+    ]
 
 
 if __name__ == "__main__":

@@ -106,7 +106,13 @@ def _run(step: Step, home: Path, environment: Mapping[str, str]) -> Done:
         check=False,
     )
     seconds = time.monotonic() - began
-    return Done(step, done.returncode, seconds, _told_by_pip(done.stdout) + _size_of(models) - before, done.stdout)
+    return Done(
+        step,
+        done.returncode,
+        seconds,
+        _told_by_pip(done.stdout) + _size_of(models) - before,
+        done.stdout,
+    )
 
 
 def _told_by_pip(output: str) -> float:
@@ -123,8 +129,12 @@ def _print(done: Done, home: Path) -> None:
     lines = done.output.replace(str(home), "~").splitlines()
     shown = lines[-done.step.last :] if not done.code else lines
     sys.stdout.write(f"$ {done.step.command}\n")
-    sys.stdout.writelines(f"{line[: WIDE - 1]}…\n" if len(line) > WIDE else f"{line}\n" for line in shown)
-    sys.stdout.write(f"                                        [{_figures(done.seconds, done.fetched)}]\n\n")
+    sys.stdout.writelines(
+        f"{line[: WIDE - 1]}…\n" if len(line) > WIDE else f"{line}\n" for line in shown
+    )
+    sys.stdout.write(
+        f"                                        [{_figures(done.seconds, done.fetched)}]\n\n"
+    )
     sys.stdout.flush()
 
 

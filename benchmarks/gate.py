@@ -50,9 +50,16 @@ def cases(path: Path) -> Iterator[Case]:
     for line in path.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         for kind, code in _codes(row):
-            examples = tuple(GivenExample(one["call"], one["expected"], one.get("approx")) for one in row["examples"])
+            examples = tuple(
+                GivenExample(one["call"], one["expected"], one.get("approx"))
+                for one in row["examples"]
+            )
             told = row.get("description") or ""
-            yield Case(row["id"], kind, Candidate(row["name"], code, "library", examples=examples, description=told))
+            yield Case(
+                row["id"],
+                kind,
+                Candidate(row["name"], code, "library", examples=examples, description=told),
+            )
 
 
 def documented_cases(path: Path) -> Iterator[Case]:
@@ -85,12 +92,17 @@ async def judge_all(
     cores = os.cpu_count() or 1
     store = data_folder() / "portable"
     async with await Sandbox.start(parallel=cores, level=level, store=store) as sandbox:
-        gate, turn = Gate(sandbox, limits=Limits(wall_s=10), rules=Rules(off=off)), asyncio.Semaphore(AT_ONCE)
+        gate, turn = (
+            Gate(sandbox, limits=Limits(wall_s=10), rules=Rules(off=off)),
+            asyncio.Semaphore(AT_ONCE),
+        )
 
         async def judge(case: Case) -> Judged:
             async with turn:
                 started = time.perf_counter()
-                verdict = await gate.judge(case.candidate, Snapshot.empty(), policy, challenging=challenging)
+                verdict = await gate.judge(
+                    case.candidate, Snapshot.empty(), policy, challenging=challenging
+                )
                 return Judged(case, verdict, time.perf_counter() - started)
 
         async with asyncio.TaskGroup() as group:
@@ -100,7 +112,11 @@ async def judge_all(
 
 def refusing_stage(verdict: Verdict) -> str:
     """Return the first stage that rejected the candidate."""
-    found = (report.stage for report in verdict.stages if not report.passed and not report.note.startswith("not run"))
+    found = (
+        report.stage
+        for report in verdict.stages
+        if not report.passed and not report.note.startswith("not run")
+    )
     return next(found, "-")
 
 
@@ -108,7 +124,9 @@ def summary(judged: list[Judged], seconds: float) -> dict[str, Any]:  # Any: JSO
     """Return the figures as one JSON document."""
     return {
         "seconds": round(seconds, 2),
-        "kinds": {kind: _figures([one for one in judged if one.case.kind == kind]) for kind in KINDS},
+        "kinds": {
+            kind: _figures([one for one in judged if one.case.kind == kind]) for kind in KINDS
+        },
         "good_refused": [
             {
                 "id": one.case.id,
@@ -136,7 +154,9 @@ def _figures(judged: list[Judged]) -> dict[str, Any]:  # Any: JSON
         "by_stage": dict(Counter(refusing_stage(one.verdict) for one in refused).most_common()),
         "by_code": _codes_of(refused, "refuses"),
         "warnings": _codes_of(judged, "warns"),
-        "fixes": dict(Counter(fix.code for one in judged for fix in one.verdict.fixes).most_common()),
+        "fixes": dict(
+            Counter(fix.code for one in judged for fix in one.verdict.fixes).most_common()
+        ),
         "p50_ms": round(1000 * spent[len(spent) // 2], 1) if spent else None,
     }
 
@@ -144,7 +164,9 @@ def _figures(judged: list[Judged]) -> dict[str, Any]:  # Any: JSON
 def _codes_of(judged: list[Judged], severity: str) -> dict[str, int]:
     found: Counter[str] = Counter()
     for one in judged:
-        found.update({problem.code for problem in one.verdict.problems if problem.severity == severity})
+        found.update(
+            {problem.code for problem in one.verdict.problems if problem.severity == severity}
+        )
     return dict(found.most_common())
 
 
@@ -152,18 +174,37 @@ def show(result: dict[str, Any]) -> None:  # Any: JSON
     """Print the figures as a table, then the warnings and fixes, then each rejection of a good function."""
     total = sum(figures["count"] for figures in result["kinds"].values())
     fixed = "" if result["fixed"] else ", as published: nothing fixed"
-    left_out = f", {result['left_out']} left out: too little is shown of them" if result["left_out"] else ""
-    print(f"policy {result['policy']}{fixed}: {total} verdicts in {result['seconds']:.0f} s{left_out}\n")
-    print(f"{'kind':<12}{'count':>6}{'admitted':>10}{'':>7}{'refused':>9}{'':>7}{'p50':>9}  refused by stage")
+    left_out = (
+        f", {result['left_out']} left out: too little is shown of them"
+        if result["left_out"]
+        else ""
+    )
+    print(
+        f"policy {result['policy']}{fixed}: {total} verdicts in {result['seconds']:.0f} s{left_out}\n"
+    )
+    print(
+        f"{'kind':<12}{'count':>6}{'admitted':>10}{'':>7}{'refused':>9}{'':>7}{'p50':>9}  refused by stage"
+    )
     for kind, figures in result["kinds"].items():
         if figures["count"]:
             print(_row(kind, figures))
     good = result["kinds"]["good"]
-    for label, key in (("good, refused", "by_code"), ("good, told", "warnings"), ("good, fixed", "fixes")):
+    for label, key in (
+        ("good, refused", "by_code"),
+        ("good, told", "warnings"),
+        ("good, fixed", "fixes"),
+    ):
         _counts(label, good[key], good["count"])
-    _listed("good, but refused", [f"{one['id']} {one['name']}: {one['problems'][0]}" for one in result["good_refused"]])
+    _listed(
+        "good, but refused",
+        [f"{one['id']} {one['name']}: {one['problems'][0]}" for one in result["good_refused"]],
+    )
     for kind in KINDS[1:]:
-        bad = [f"{one['id']} as {one['standing']}" for one in result["bad_admitted"] if one["kind"] == kind]
+        bad = [
+            f"{one['id']} as {one['standing']}"
+            for one in result["bad_admitted"]
+            if one["kind"] == kind
+        ]
         _listed(f"{kind}, but admitted", bad)
 
 
@@ -171,7 +212,8 @@ def _row(kind: str, figures: dict[str, Any]) -> str:  # Any: JSON
     count = figures["count"]
     stages = ", ".join(f"{stage} {number}" for stage, number in figures["by_stage"].items())
     cells = "".join(
-        f"{figures[key]:>{width}}{figures[key] / count:>7.1%}" for key, width in (("admitted", 10), ("refused", 9))
+        f"{figures[key]:>{width}}{figures[key] / count:>7.1%}"
+        for key, width in (("admitted", 10), ("refused", 9))
     )
     return f"{kind:<12}{count:>6}{cells}{figures['p50_ms']:>6.0f} ms  {stages}"
 
@@ -210,10 +252,20 @@ def main() -> None:
     parser.add_argument("--policy", choices=("agent", "human", "import"), default="import")
     parser.add_argument("--kind", choices=KINDS, action="append", help="only these candidates")
     parser.add_argument("--limit", type=int, default=None, help="only the first N candidates")
-    parser.add_argument("--documented", action="store_true", help="good functions with hints, docstring, two examples")
-    parser.add_argument("--unmended", action="store_true", help="judge everything as published, without a fix")
-    parser.add_argument("--level", choices=get_args(LevelChoice), default="auto", help="of the sandbox")
-    parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
+    parser.add_argument(
+        "--documented",
+        action="store_true",
+        help="good functions with hints, docstring, two examples",
+    )
+    parser.add_argument(
+        "--unmended", action="store_true", help="judge everything as published, without a fix"
+    )
+    parser.add_argument(
+        "--level", choices=get_args(LevelChoice), default="auto", help="of the sandbox"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="one JSON document instead of the table"
+    )
     options = parser.parse_args()
     wanted, left_out = _wanted(options, parser)
     off = frozenset({"*"} if options.unmended else ())

@@ -37,14 +37,28 @@ async def bench(rounds: int) -> list[Row]:
             "call": partial(_call, sandbox),
             "parse": partial(_parse, numbers),
         }
-        acts |= {name: partial(_judge, _gate(sandbox, last), numbers) for name, last in LAST.items()}
+        acts |= {
+            name: partial(_judge, _gate(sandbox, last), numbers) for name, last in LAST.items()
+        }
         taken = await in_turn(acts, rounds, warm_up=3)
     return [
         Row("call of add, confined, forked on demand", median_ms(taken["call"])),
         Row("ast.parse and parse of the docstring", median_ms(taken["parse"])),
-        Row("verdict, stages 1 to 6", median_ms(taken["text"]), "parse", ratio(taken, "text", "parse"), AIMS["text"]),
+        Row(
+            "verdict, stages 1 to 6",
+            median_ms(taken["text"]),
+            "parse",
+            ratio(taken, "text", "parse"),
+            AIMS["text"],
+        ),
         *(
-            Row(f"verdict, {text}", median_ms(taken[name]), "call", ratio(taken, name, "call"), AIMS[name])
+            Row(
+                f"verdict, {text}",
+                median_ms(taken[name]),
+                "call",
+                ratio(taken, name, "call"),
+                AIMS[name],
+            )
             for name, text in (("examples", "stages 1 to 8"), ("all", "all stages"))
         ),
     ]
@@ -60,7 +74,9 @@ async def _call(sandbox: Sandbox) -> float:
 
     async def act() -> None:
         outcomes.append(
-            await sandbox.run(Job({"sums": ADD}, "sums", FunctionCall("add", {"a": 1, "b": 2}), limits=ON_DEMAND))
+            await sandbox.run(
+                Job({"sums": ADD}, "sums", FunctionCall("add", {"a": 1, "b": 2}), limits=ON_DEMAND)
+            )
         )
 
     seconds = await timed(act())

@@ -17,7 +17,19 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.grants_walk_script import FILES, HEAD, KEY, PLACE, PORT, WALK, Key, Shell, Shown, Typed, Waited
+from benchmarks.grants_walk_script import (
+    FILES,
+    HEAD,
+    KEY,
+    PLACE,
+    PORT,
+    WALK,
+    Key,
+    Shell,
+    Shown,
+    Typed,
+    Waited,
+)
 from tests.kit import scripted
 from tests.kit.terminal import CTRL_D, ENTER, KNAPPER, Terminal
 from tests.packages.support import wheel
@@ -64,7 +76,11 @@ class Walk:
     def _do(self, act: Typed | Key | Waited | Shown | Shell, prompt: Terminal) -> None:
         match act:
             case Typed():
-                prompt.wait(lambda: not any("thinking" in row for row in prompt.screen()), "the prompt", PATIENCE_S)
+                prompt.wait(
+                    lambda: not any("thinking" in row for row in prompt.screen()),
+                    "the prompt",
+                    PATIENCE_S,
+                )
                 prompt.line(act.text)
             case Key():
                 prompt.wait_for("Press o (once)", PATIENCE_S)
@@ -116,9 +132,16 @@ def _environment(home: Path) -> dict[str, str]:
     """Return a new user's environment: an empty home, and a folder of wheels instead of the package index."""
     wheels = home / "wheels"
     wheels.mkdir()
-    wheel(wheels, "sparkle", "1.2.0", {"sparkle.py": "import blocks\n\n\n" + SPARKLE}, ["blocks>=3"])
+    wheel(
+        wheels, "sparkle", "1.2.0", {"sparkle.py": "import blocks\n\n\n" + SPARKLE}, ["blocks>=3"]
+    )
     wheel(wheels, "blocks", "3.1", {"blocks.py": 'EIGHTHS = "▁▂▃▄▅▆▇█"\n'})
-    return {"HOME": str(home), "PIP_FIND_LINKS": str(wheels), "PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": "/dev/null"}
+    return {
+        "HOME": str(home),
+        "PIP_FIND_LINKS": str(wheels),
+        "PIP_NO_INDEX": "1",
+        "PIP_CONFIG_FILE": "/dev/null",
+    }
 
 
 SPARKLE = """\
@@ -134,7 +157,11 @@ class _Weather(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         own = self.path.startswith("/station")
         known = self.headers.get("X-Key") == KEY
-        found = {"wind_m_s": 7.5, "key": KEY} if own else {"city": self.path.rpartition("/")[2], "celsius": 3.6}
+        found = (
+            {"wind_m_s": 7.5, "key": KEY}
+            if own
+            else {"city": self.path.rpartition("/")[2], "celsius": 3.6}
+        )
         text = json.dumps(found if known or not own else {"error": "who are you?"})
         self.send_response(200 if known or not own else 401)
         self.send_header("Content-Length", str(len(text)))
@@ -155,7 +182,9 @@ def _service() -> Iterator[None]:
 
 
 @contextmanager
-def _terminal(command: tuple[str, ...], cwd: Path, environment: Mapping[str, str]) -> Iterator[Terminal]:
+def _terminal(
+    command: tuple[str, ...], cwd: Path, environment: Mapping[str, str]
+) -> Iterator[Terminal]:
     running = Terminal(command, cwd=cwd, environment=environment, columns=COLUMNS, rows=ROWS)
     try:
         yield running

@@ -134,14 +134,22 @@ STATION = f'''def harbour_wind(self) -> dict[str, object]:
 
 
 def _made(name: str, code: str, module: str, reason: str) -> Ask:
-    given = {"function_name": name, "function_code_with_docstring": code, "module_name": module, "reason": reason}
+    given = {
+        "function_name": name,
+        "function_code_with_docstring": code,
+        "module_name": module,
+        "reason": reason,
+    }
     return Ask(Wanted("create_function", given))
 
 
 POSITIVE = {
     "function_name": "sales_total",
     "changes": [
-        {"old_text": "csv.DictReader(rows))", "new_text": 'csv.DictReader(rows) if float(row["amount"]) > 0)'},
+        {
+            "old_text": "csv.DictReader(rows))",
+            "new_text": 'csv.DictReader(rows) if float(row["amount"]) > 0)',
+        },
     ],
     "reason": "leave out what was given back",
 }
@@ -151,11 +159,17 @@ WALK = (
         "A weather function",
         (
             Typed(f"What is the weather in Oslo? Ask http://{PLACE}/v1/oslo."),
-            Shown("The function is written and analyzed, and none of it has run:", "Press o (once)"),
+            Shown(
+                "The function is written and analyzed, and none of it has run:", "Press o (once)"
+            ),
             Key("w", "Type the reason"),
             Typed("Whole degrees, please."),
             Waited("→ no: “Whole degrees"),
-            Shown("`w` means no, with a word to the model, which sends a better version:", "Press o (once)", "✗ "),
+            Shown(
+                "`w` means no, with a word to the model, which sends a better version:",
+                "Press o (once)",
+                "✗ ",
+            ),
             Key("y", KEPT),
             Waited("∙ "),
             Shown("`y` grants it permanently, and the turn continues.", "∙ ", "→ yes"),
@@ -171,7 +185,10 @@ WALK = (
         "A folder of CSV files",
         (
             Typed("How much did we sell in all? The files are in sales/."),
-            Shown("This function would see `sales/`, read-only, and none of your other files:", "Press o (once)"),
+            Shown(
+                "This function would see `sales/`, read-only, and none of your other files:",
+                "Press o (once)",
+            ),
             Key("y", KEPT, 2),
             Waited("∙ ", 2),
             Typed("Leave out what was given back."),
@@ -195,7 +212,10 @@ WALK = (
         "A package",
         (
             Typed("Draw 3, 1, 4, 1, 5 as a line of bars; the package sparkle can do that."),
-            Shown("The question shows what would be installed, with all dependencies:", "Press o (once)"),
+            Shown(
+                "The question shows what would be installed, with all dependencies:",
+                "Press o (once)",
+            ),
             Key("d", "The full source:"),
             Key("y", "Trying to import them"),
             Waited("∙ ", 4),
@@ -223,10 +243,14 @@ WALK = (
                 KEY,
             ),
             Typed(f"How is the wind at the harbour? Ask http://{PLACE}/station, with STATION_KEY."),
-            Shown("Both are requested at once: the host, and the secret by name.", "Press o (once)"),
+            Shown(
+                "Both are requested at once: the host, and the secret by name.", "Press o (once)"
+            ),
             Key("y", KEPT, 5),
             Waited("∙ ", 5),
-            Shown("The station returns the key, and neither you nor the model sees it:", "∙ ", "→ yes"),
+            Shown(
+                "The station returns the key, and neither you nor the model sees it:", "∙ ", "→ yes"
+            ),
         ),
         [
             _made("harbour_wind", STATION, "outside", "to ask the harbour's station"),
@@ -241,7 +265,10 @@ WALK = (
                 "The file that travels with the code, to be reviewed with it:",
                 ("tail", "-n", "+5", "functions/grants.toml"),
             ),
-            Shell("Revoke a grant:", ("knapper", "functions", "revoke", "harbour_wind", "--secret", "STATION_KEY")),
+            Shell(
+                "Revoke a grant:",
+                ("knapper", "functions", "revoke", "harbour_wind", "--secret", "STATION_KEY"),
+            ),
         ),
     ),
 )

@@ -34,7 +34,15 @@ from agent_core.memory.blocks import NamedAuthor
 from agent_core.model.local.server import open_local
 
 from .growth_play import GrowthPlayer
-from .growth_requests import DOMAINS, FAMILIES, ROUNDS, Requested, is_answer, requests, right_function
+from .growth_requests import (
+    DOMAINS,
+    FAMILIES,
+    ROUNDS,
+    Requested,
+    is_answer,
+    requests,
+    right_function,
+)
 from .local_requests import MODEL
 from .measure import ran_with
 
@@ -71,10 +79,14 @@ class GrowthRecord:
     written: int
     seconds: float
     calls: int
-    called: list[list[Any]] = field(default_factory=list)  # Any: a name, an outcome and whether it is reused
+    called: list[list[Any]] = field(
+        default_factory=list
+    )  # Any: a name, an outcome and whether it is reused
     made: list[str] = field(default_factory=list)
     refused: int = 0
-    shown: list[str] = field(default_factory=list)  # to the model with the request, of the functions that were there
+    shown: list[str] = field(
+        default_factory=list
+    )  # to the model with the request, of the functions that were there
     kept: list[str] = field(default_factory=list)  # the arm's own functions, after the request
 
     @property
@@ -124,11 +136,15 @@ class GrowthRun:
                     # What a model noted, perhaps wrongly, is not to change the next request.
                     for label, value in values.items():
                         await blocks.commit(
-                            await blocks.write(label, [*value] if isinstance(value, tuple) else value, by)
+                            await blocks.write(
+                                label, [*value] if isinstance(value, tuple) else value, by
+                            )
                         )
 
     def _settings(self) -> Settings:
-        model = self.settings.model.model_copy(update={"programs": "on" if self.arm in _WITH_PROGRAMS else "off"})
+        model = self.settings.model.model_copy(
+            update={"programs": "on" if self.arm in _WITH_PROGRAMS else "off"}
+        )
         grows = self.arm in _GROWING
         growth = GrowthSettings(maker="off", create=grows)
         changed = {"model": model, "growth": growth, "instructions": None if grows else _PLAIN}
@@ -147,7 +163,9 @@ class GrowthRun:
         """Return the functions that the arm has in addition to those of the domain."""
         return frozenset(workspace.functions.names()) - DOMAINS[self.domain].functions.keys()
 
-    async def _ask(self, agent: Agent, requested: Requested, day: int, known: frozenset[str]) -> GrowthRecord:
+    async def _ask(
+        self, agent: Agent, requested: Requested, day: int, known: frozenset[str]
+    ) -> GrowthRecord:
         if self.player:
             self.player.begin(requested, self.arm, self.seed)
         events, began, reason = list[Any](), time.perf_counter(), "time"
@@ -185,7 +203,11 @@ class GrowthRun:
             written=sum(event.completion_tokens for event in usage),
             seconds=seconds,
             calls=len(answers),
-            called=[[event.name, event.outcome, event.name in known] for event in answers if event.name in own],
+            called=[
+                [event.name, event.outcome, event.name in known]
+                for event in answers
+                if event.name in own
+            ],
             made=made,
             refused=len(making) - len(made),
         )
@@ -197,7 +219,9 @@ def sample(every: Iterator[Requested], limit: int) -> Iterator[Requested]:
     a_round = min(FAMILIES, max(1, limit // _QUARTERS))
     rounds = range(ROUNDS) if limit >= len(rows) else range(0, ROUNDS, ROUNDS // _QUARTERS)
     chosen = {round(place * (FAMILIES - 1) / max(1, a_round - 1)) for place in range(a_round)}
-    yield from (row for row in rows if row.number % FAMILIES in chosen and row.number // FAMILIES in rounds)
+    yield from (
+        row for row in rows if row.number % FAMILIES in chosen and row.number // FAMILIES in rounds
+    )
 
 
 def figures(records: Sequence[GrowthRecord]) -> list[dict[str, Any]]:  # Any: JSON
@@ -218,7 +242,12 @@ def _spent(part: Sequence[GrowthRecord]) -> dict[str, Any]:  # Any: JSON
     """Return the number of right answers and the mean cost of a request."""
     sums = Counter[str]()
     for one in part:
-        sums.update({name: getattr(one, name) for name in ("requests", "fresh", "cached", "written", "seconds")})
+        sums.update(
+            {
+                name: getattr(one, name)
+                for name in ("requests", "fresh", "cached", "written", "seconds")
+            }
+        )
     return {"asked": len(part), "right": sum(one.is_right for one in part)} | {
         name: round(value / len(part), 1) for name, value in sums.items()
     }
@@ -227,7 +256,9 @@ def _spent(part: Sequence[GrowthRecord]) -> dict[str, Any]:  # Any: JSON
 def _reuse(own: Sequence[GrowthRecord]) -> dict[str, Any]:  # Any: JSON
     """Return how many functions were made, called again, and used in right answers."""
     made = {name for one in own for name in one.made}
-    calls = [(name, outcome, reused, one.is_right) for one in own for name, outcome, reused in one.called]
+    calls = [
+        (name, outcome, reused, one.is_right) for one in own for name, outcome, reused in one.called
+    ]
     again = [call for call in calls if call[2]]
     return {
         "made": len(made),
@@ -253,15 +284,27 @@ async def run(given: argparse.Namespace) -> list[GrowthRecord]:
     """Answer the selected requests that have no answer yet; return all their records."""
     given.out.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
-        player = stack.enter_context(GrowthPlayer(reuses=given.player == "best")) if given.player else None
+        player = (
+            stack.enter_context(GrowthPlayer(reuses=given.player == "best"))
+            if given.player
+            else None
+        )
         base_url = player.base_url if player else given.base_url
-        model = ModelSettings(name="scripted" if player else given.model, base_url=base_url, threads=given.threads)
-        keeper = None if base_url else await open_local(given.model, model)  # loaded between the workspaces
+        model = ModelSettings(
+            name="scripted" if player else given.model, base_url=base_url, threads=given.threads
+        )
+        keeper = (
+            None if base_url else await open_local(given.model, model)
+        )  # loaded between the workspaces
         memory = MemorySettings(embedding="none") if player else MemorySettings()
         settings = Settings(model=model, turn=TurnSettings(max_steps=_MAX_STEPS), memory=memory)
         chosen = [*product(given.seed, given.domain, given.arm)]
         for seed, domain, arm in chosen:
-            earlier = [one for one in results(given.out) if (one.seed, one.domain, one.arm) == (seed, domain, arm)]
+            earlier = [
+                one
+                for one in results(given.out)
+                if (one.seed, one.domain, one.arm) == (seed, domain, arm)
+            ]
             done = frozenset((one.day, one.number) for one in earlier)
             at = GrowthRun(arm, domain, seed, given.out, settings, given.seconds, player)
             await at.answer(given.limit, done)
@@ -271,20 +314,26 @@ async def run(given: argparse.Namespace) -> list[GrowthRecord]:
 
 
 def _line(record: GrowthRecord) -> str:
-    verdict = "right" if record.is_right else f"wrong ({record.expected:g} expected; {record.reason})"
+    verdict = (
+        "right" if record.is_right else f"wrong ({record.expected:g} expected; {record.reason})"
+    )
     what = f"{record.domain} {record.seed} {record.arm} day {record.day} #{record.number} {record.family}: {verdict}"
     return f"{what}, {record.requests} requests, {record.seconds} s, made {record.made}, called {record.called}"
 
 
 def options(arguments: Sequence[str]) -> argparse.Namespace:
     """Return the command-line options."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--arm", default=",".join(ARMS), help=f"some of {', '.join(ARMS)}")
     parser.add_argument("--domain", default=",".join(DOMAINS), help=f"some of {', '.join(DOMAINS)}")
     parser.add_argument("--seed", default="1,2")
     parser.add_argument("--limit", type=int, default=40, help="how many requests of each run")
     parser.add_argument("--out", type=Path, default=Path("growth-results"))
-    parser.add_argument("--seconds", type=float, default=600, help="after which a request is given up")
+    parser.add_argument(
+        "--seconds", type=float, default=600, help="after which a request is given up"
+    )
     parser.add_argument("--model", default=MODEL)
     parser.add_argument("--base-url", help="of a server; without it, the built-in engine")
     parser.add_argument("--threads", type=int, default=None)

@@ -37,7 +37,10 @@ class GrowthPlayer:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._model.close()
 
@@ -61,13 +64,22 @@ class GrowthPlayer:
         is_shown = name in seen.functions
         if arm == "cold" and not is_shown:
             source = right_function(domain, requested.family, seed)
-            yield Ask(Wanted("create_function", {"function_name": name, "function_code_with_docstring": source}))
+            yield Ask(
+                Wanted(
+                    "create_function",
+                    {"function_name": name, "function_code_with_docstring": source},
+                )
+            )
         if arm == "none" or (arm == "cold" and not self._reuses):
             for calls in _rounds(requested):
                 yield Ask(*calls)
-            yield Say(f"{requested.expected:g}" if requested.expected < 1e5 else str(requested.expected))
+            yield Say(
+                f"{requested.expected:g}" if requested.expected < 1e5 else str(requested.expected)
+            )
         elif (is_shown and (self._reuses or arm == "maker")) or arm == "cold":
-            seen = yield Ask(Wanted("call_function", {"name": name, "arguments": requested.arguments}))
+            seen = yield Ask(
+                Wanted("call_function", {"name": name, "arguments": requested.arguments})
+            )
             yield Say(_value(requested, seen))
         else:
             call = f"{name}({requested.rows}, {requested.above})"
@@ -75,8 +87,14 @@ class GrowthPlayer:
             seen = yield Ask(Wanted("run_program", {"code": code}))
             said = _value(requested, seen)
             if arm != "programs" and not is_shown:
-                words = f"Work out one value for each of these {domain.rows}. {requested.family.rule()}"
-                given = {"function_name": name, "function_code_with_docstring": words, "from_program": True}
+                words = (
+                    f"Work out one value for each of these {domain.rows}. {requested.family.rule()}"
+                )
+                given = {
+                    "function_name": name,
+                    "function_code_with_docstring": words,
+                    "from_program": True,
+                }
                 yield Ask(Wanted("create_function", given))
             yield Say(said)
 

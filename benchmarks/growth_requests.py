@@ -27,7 +27,10 @@ _ASKED: Final = {
     "total": ("What do they come to in all?", "I need the sum of all of them."),
     "largest": ("Which value is the largest of them?", "Give me the highest of these values."),
     "smallest": ("What is the smallest of these values?", "I need the lowest value."),
-    "above": ("What is the sum of those that are more than {above}?", "Add up only the ones above {above}."),
+    "above": (
+        "What is the sum of those that are more than {above}?",
+        "Add up only the ones above {above}.",
+    ),
     "count": ("How many of them are more than {above}?", "Count those above {above}."),
 }
 _BEGINNINGS: Final = (
@@ -180,10 +183,14 @@ class Requested:
         return {"numbers": self.rows, **({"above": self.above} if self.above >= 0 else {})}
 
 
-def definition(domain: Domain, family: Family, docstring: str = "", *, is_apart: bool = False) -> str:
+def definition(
+    domain: Domain, family: Family, docstring: str = "", *, is_apart: bool = False
+) -> str:
     """Return the right function of a family; one with `is_apart` imports what it calls."""
     imports = "import json\n\n" if "json." in family.lines else ""
-    imports += f"from functions.{domain.name} import {', '.join(family.used)}\n\n\n" if is_apart else ""
+    imports += (
+        f"from functions.{domain.name} import {', '.join(family.used)}\n\n\n" if is_apart else ""
+    )
     lines = "".join(f"        {line}\n" for line in family.lines.splitlines())
     return (
         f"{imports}def {family.name}(numbers: list[int], above: float = -1.0) -> dict[str, float]:\n"
@@ -215,12 +222,24 @@ def requests(domain: Domain, seed: int, day: int) -> Iterator[Requested]:
         family, size, twist = families[place], _SIZES[place], _TWISTS[(round_ + place) % ROUNDS]
         twist = "total" if not round_ else twist
         first = chance.randrange(100, 900)
-        rows = [*range(first, first + size)] if size > ROUNDS else sorted(chance.sample(range(100, 900), size))
+        rows = (
+            [*range(first, first + size)]
+            if size > ROUNDS
+            else sorted(chance.sample(range(100, 900), size))
+        )
         every = _figures(domain, family, seed, rows, -1.0)
-        above = float(round((every["largest"] + every["smallest"]) / 2)) if twist in ("above", "count") else -1.0
+        above = (
+            float(round((every["largest"] + every["smallest"]) / 2))
+            if twist in ("above", "count")
+            else -1.0
+        )
         calls: list[list[Call]] = []
         figures = _figures(domain, family, seed, rows, above, calls)
-        shown = f"{rows[0]} to {rows[-1]}" if size > ROUNDS else f"{', '.join(map(str, rows[:-1]))} and {rows[-1]}"
+        shown = (
+            f"{rows[0]} to {rows[-1]}"
+            if size > ROUNDS
+            else f"{', '.join(map(str, rows[:-1]))} and {rows[-1]}"
+        )
         asked = _ASKED[twist][round_ % 2].format(above=f"{above:g}")
         beginning = chance.choice(_BEGINNINGS).format(rows=domain.rows, shown=shown)
         text = f"{beginning} {family.rule(chance.choice(PHRASINGS))} {asked} Answer with the number alone."
@@ -245,7 +264,9 @@ def _families(domain: Domain, seed: int) -> tuple[Family, ...]:
     chance, families = random.Random(f"rules of {domain.name} {seed}"), dict[str, Family]()
     while len(families) < FAMILIES:
         rest = chance.sample(domain.clauses, _CLAUSES[len(families)])
-        family = Family(domain, tuple(clause.drawn(chance) for clause in (chance.choice(domain.starts), *rest)))
+        family = Family(
+            domain, tuple(clause.drawn(chance) for clause in (chance.choice(domain.starts), *rest))
+        )
         if len(family.used) >= _FEWEST_USED:
             families.setdefault(family.name, family)
     return tuple(families.values())
@@ -259,7 +280,12 @@ def _world(domain: Domain, seed: int) -> dict[str, Any]:  # Any: what a module h
 
 
 def _figures(
-    domain: Domain, family: Family, seed: int, rows: list[int], above: float, calls: list[list[Call]] | None = None
+    domain: Domain,
+    family: Family,
+    seed: int,
+    rows: list[int],
+    above: float,
+    calls: list[list[Call]] | None = None,
 ) -> dict[str, float]:
     """Return the result of the right function; the calls of each row are added to `calls`."""
     made: list[Call] = []
@@ -274,7 +300,9 @@ def _figures(
     return figures
 
 
-def _noted(name: str, parameter: str, function: Callable[[Any], Any], made: list[Call]) -> Callable[[Any], Any]:
+def _noted(
+    name: str, parameter: str, function: Callable[[Any], Any], made: list[Call]
+) -> Callable[[Any], Any]:
     def call(value: Any) -> Any:  # Any: JSON
         made.append((name, {parameter: value}))
         return function(value)
@@ -283,9 +311,13 @@ def _noted(name: str, parameter: str, function: Callable[[Any], Any], made: list
 
 
 def _domains() -> Iterator[Domain]:
-    for name, table in tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8")).items():
+    for name, table in tomllib.loads(
+        Path(__file__).with_suffix(".toml").read_text("utf-8")
+    ).items():
         functions = {each: DomainFunction(**given) for each, given in table["functions"].items()}
-        starts, clauses = (tuple(Clause(**given) for given in table[key]) for key in ("starts", "clauses"))
+        starts, clauses = (
+            tuple(Clause(**given) for given in table[key]) for key in ("starts", "clauses")
+        )
         yield Domain(name, **table | {"functions": functions, "starts": starts, "clauses": clauses})
 
 

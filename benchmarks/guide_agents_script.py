@@ -76,7 +76,9 @@ PARTS: Final = (
             ),
             Prompt("/agents tree", until="idle"),
             Picture(
-                "tree", "`/agents watch` shows the same live; `pause`, `stop`, `answer` and `route` steer.", "› /agents"
+                "tree",
+                "`/agents watch` shows the same live; `pause`, `stop`, `answer` and `route` steer.",
+                "› /agents",
             ),
         ),
     ),
@@ -88,7 +90,9 @@ PARTS: Final = (
             File("team/groups/review.toml", REVIEW),
             Prompt("/switch review", until="› /switch review"),
             Prompt("agree on a title about cats", until="critic said AGREED"),
-            Picture("group", "Each line says who speaks, and why this one was chosen.", "› agree on"),
+            Picture(
+                "group", "Each line says who speaks, and why this one was chosen.", "› agree on"
+            ),
         ),
     ),
 )
@@ -122,7 +126,9 @@ def with_tax(amount: float) -> float:
     """
     return round(amount * 1.2, 2)
 '''
-ORDERS: Final = json.dumps([{"amount": 9.5 * number, "is_late": number % 2 == 1} for number in range(4)])
+ORDERS: Final = json.dumps(
+    [{"amount": 9.5 * number, "is_late": number % 2 == 1} for number in range(4)]
+)
 PROGRAM: Final = """\
 late = [row for row in each(order, range(4)) if row["is_late"]]
 sum(with_tax(row["amount"]) for row in late)"""
@@ -153,7 +159,10 @@ ANSWERS: Final = (
     ("You are editor, in the group", Say(f"{TITLE} @critic, yours?")),
     ("asks you", Say(TITLE)),
     ("answers:", Say(f"They say: {TITLE}")),
-    ("ask the editor", Ask(Wanted("ask_agent", {"agent": "editor", "question": "A title about cats?"}))),
+    (
+        "ask the editor",
+        Ask(Wanted("ask_agent", {"agent": "editor", "question": "A title about cats?"})),
+    ),
     ("the late ones", Ask(Wanted("run_program", {"code": PROGRAM}))),
     ("which words", Ask(Wanted("proofreader", {"text": "teh cat sat"}))),
 )
@@ -166,6 +175,12 @@ def play(seen: Seen) -> Step:
     if "give_result" in seen.functions and not is_called:
         return Ask(Wanted("unknown_words", {"text": "teh cat sat", "known": ["the", "cat", "sat"]}))
     if is_called:
-        right = Say(COSTS if last.startswith("45.6") else "One word is wrong: `teh`, which should be `the`.")
-        return Ask(Wanted("give_result", {"result": ["teh"]})) if "give_result" in seen.functions else right
+        right = Say(
+            COSTS if last.startswith("45.6") else "One word is wrong: `teh`, which should be `the`."
+        )
+        return (
+            Ask(Wanted("give_result", {"result": ["teh"]}))
+            if "give_result" in seen.functions
+            else right
+        )
     return next(step for words, step in ANSWERS if words in last)

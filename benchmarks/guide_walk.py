@@ -67,7 +67,10 @@ def program_walk() -> None:
 
 
 def _scripted_pages(head: str, parts: Sequence[Part], tail: str) -> str:
-    with tempfile.TemporaryDirectory(prefix="guide-") as folder, scripted([Repeat(guide_agents_script.play)]) as model:
+    with (
+        tempfile.TemporaryDirectory(prefix="guide-") as folder,
+        scripted([Repeat(guide_agents_script.play)]) as model,
+    ):
         home = Path(folder)
         path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
         own = {"PATH": path, "OPENAI_BASE_URL": model.base_url, "KNAPPER_MODEL_NAME": "scripted"}
@@ -84,7 +87,9 @@ def first_walk() -> None:
         home = Path(folder)
         clone = home / "clone"
         clone.mkdir()
-        archive = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout
+        archive = subprocess.run(
+            ["git", "archive", "HEAD"], cwd=ROOT, stdout=subprocess.PIPE, check=True
+        ).stdout
         subprocess.run(["tar", "-x", "-C", clone], input=archive, check=True)
         first, second = _bash(clone, home), _bash(clone, home)
         try:
@@ -110,7 +115,13 @@ def _bash(cwd: Path, home: Path, more: Mapping[str, str] | None = None) -> Termi
         ("bash", "--noprofile", "--norc", "-i"),
         cwd=cwd,
         environment={
-            **{**kept, **own, "VIRTUAL_ENV_DISABLE_PROMPT": "1", "PYTHONPATH": "", "OPENAI_BASE_URL": ""},
+            **{
+                **kept,
+                **own,
+                "VIRTUAL_ENV_DISABLE_PROMPT": "1",
+                "PYTHONPATH": "",
+                "OPENAI_BASE_URL": "",
+            },
             **(more or {}),
         },
         columns=COLUMNS,
@@ -129,7 +140,9 @@ class Walk:
 
     def pages(self, head: str, parts: Sequence[Part], tail: str) -> str:
         """Return the whole page."""
-        return "\n".join([head, *(text for part in parts for text in self._chapter(part)), self._leave(), tail])
+        return "\n".join(
+            [head, *(text for part in parts for text in self._chapter(part)), self._leave(), tail]
+        )
 
     def took(self, page: str) -> str:
         """Return how long it took: machine time as measured, human time estimated from the words and the keys."""
@@ -152,7 +165,9 @@ class Walk:
                 return self._told(act)
             case Picture():
                 self._quiet()
-                (FOLDER / f"{act.name}.svg").write_text(still(self._first, act.says, act.since), "utf-8")
+                (FOLDER / f"{act.name}.svg").write_text(
+                    still(self._first, act.says, act.since), "utf-8"
+                )
                 return f"![{act.says.replace('`', '')}](guide/{act.name}.svg)\n\n{act.says}\n"
             case Shell():
                 self._shell(act)

@@ -92,7 +92,9 @@ PARTS = (
     Part(
         "Install",
         (
-            Said("You need Linux on x86-64 (or WSL2) and Python 3.11 or newer. In a clone of the repository:"),
+            Said(
+                "You need Linux on x86-64 (or WSL2) and Python 3.11 or newer. In a clone of the repository:"
+            ),
             Shell("python3 -m venv ~/venv && . ~/venv/bin/activate"),
             Shell("pip install --quiet ."),
             Said("Create a workspace, a folder that contains your functions, and start:"),
@@ -132,7 +134,10 @@ PARTS = (
             ),
             Half("how many vowels are "),
             Said("In a second window:"),
-            Second("sed -i s/aeiou/aeiouy/ ~/my-assistant/functions/tour.py", until="count_vowels was changed outside"),
+            Second(
+                "sed -i s/aeiou/aeiouy/ ~/my-assistant/functions/tour.py",
+                until="count_vowels was changed outside",
+            ),
             Said("The verdict appears above your line, and the line stays. Continue typing:"),
             Prompt("in rhythm?", until="Screen 5 of 10"),
             Picture(
@@ -187,7 +192,9 @@ PARTS = (
         (
             Said("Every version is kept, no matter who made it:"),
             Prompt("/history count_vowels", until="type to filter"),
-            Picture("history", "It shows who, when, why, and what changed. Esc leaves.", "› /history"),
+            Picture(
+                "history", "It shows who, when, why, and what changed. Esc leaves.", "› /history"
+            ),
             Escape(),
             Prompt("/rollback count_vowels", until=" is back, on trial"),
             Picture(

@@ -45,7 +45,9 @@ async def taken(path: Path) -> Taken:
     with tempfile.TemporaryDirectory() as folder:
         async with agent_core.Workspace.open(folder) as workspace:
             request = ImportRequest(path, dry_run=True)
-            report = await workspace.functions.batch.import_library(request, lambda _: None, lambda _: None)
+            report = await workspace.functions.batch.import_library(
+                request, lambda _: None, lambda _: None
+            )
     unread = sum(file.code != "passed-over" for file in report.files)
     return Taken(path.name, tuple(report.functions), time.perf_counter() - began, unread)
 
@@ -65,7 +67,11 @@ def halved(all_taken: list[Taken], half: str, seed: int) -> list[Taken]:
     return [
         Taken(
             item.library,
-            tuple(function for function in item.functions if f"{item.library}:{function.module}" in chosen),
+            tuple(
+                function
+                for function in item.functions
+                if f"{item.library}:{function.module}" in chosen
+            ),
             item.seconds,
             item.unread,
         )
@@ -76,11 +82,18 @@ def halved(all_taken: list[Taken], half: str, seed: int) -> list[Taken]:
 def summary(all_taken: list[Taken], *, is_listed: bool) -> dict[str, Any]:  # Any: JSON
     """Return the figures as one JSON document."""
     functions = tuple(function for item in all_taken for function in item.functions)
-    whole = Taken("all", functions, sum(item.seconds for item in all_taken), sum(item.unread for item in all_taken))
+    whole = Taken(
+        "all",
+        functions,
+        sum(item.seconds for item in all_taken),
+        sum(item.unread for item in all_taken),
+    )
     refused = [function for item in all_taken for function in item.refused]
     return {
         "libraries": [_figures(item) for item in [*all_taken, whole]],
-        "causes": dict(Counter(code for function in refused for code in _codes(function)).most_common()),
+        "causes": dict(
+            Counter(code for function in refused for code in _codes(function)).most_common()
+        ),
         "refused": [
             {"name": function.name, "from": function.from_, "problems": list(_problems(function))}
             for function in refused
@@ -92,7 +105,12 @@ def summary(all_taken: list[Taken], *, is_listed: bool) -> dict[str, Any]:  # An
 def _figures(item: Taken) -> dict[str, Any]:  # Any: JSON
     standings = Counter(function.standing for function in item.functions)
     count, joined = len(item.functions), len(item.functions) - len(item.refused)
-    figures = {"library": item.library, "functions": count, "joined": joined, "refused": count - joined}
+    figures = {
+        "library": item.library,
+        "functions": count,
+        "joined": joined,
+        "refused": count - joined,
+    }
     share = round(joined / count, 4) if count else None
     return {
         **figures,
@@ -114,11 +132,14 @@ def _problems(function: ImportedFunction) -> Iterator[str]:
 
 def show(result: dict[str, Any]) -> None:  # Any: JSON
     """Print the figures as a table, then the causes, then each rejection."""
-    print(f"{'library':<24}{'functions':>10}{'joined':>8}{'':>8}{'trial':>7}{'draft':>7}{'refused':>9}{'unread':>8}")
+    print(
+        f"{'library':<24}{'functions':>10}{'joined':>8}{'':>8}{'trial':>7}{'draft':>7}{'refused':>9}{'unread':>8}"
+    )
     for row in result["libraries"]:
         share = f"{row['share']:.1%}" if row["share"] is not None else "-"
         cells = (
-            f"{row['functions']:>10}{row['joined']:>8}{share:>8}{row['trial']:>7}{row['draft']:>7}{row['refused']:>9}"
+            f"{row['functions']:>10}{row['joined']:>8}{share:>8}"
+            f"{row['trial']:>7}{row['draft']:>7}{row['refused']:>9}"
         )
         print(f"{row['library']:<24}{cells}{row['unread_files']:>8}")
     print("\nrefused because of")
@@ -137,7 +158,9 @@ def main() -> None:
     parser.add_argument("paths", type=Path, nargs="+", metavar="PATH", help="a library")
     parser.add_argument("--half", choices=HALVES, help="only the modules of this half")
     parser.add_argument("--seed", type=int, default=15, help="of the split into halves")
-    parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
+    parser.add_argument(
+        "--json", action="store_true", help="one JSON document instead of the table"
+    )
     options = parser.parse_args()
     all_taken = asyncio.run(_all_taken([path.resolve() for path in options.paths]))
     all_taken = halved(all_taken, options.half, options.seed) if options.half else all_taken

@@ -88,7 +88,15 @@ def total(came: Sequence[Came]) -> list[dict[str, Any]]:  # Any: JSON
         own = [one for one in came if one.way == way]
         seconds = statistics.median([one.seconds for one in own] or [0])
         right, tokens = sum(one.is_right for one in own), sum(one.tokens for one in own)
-        rows.append({"way": way, "requests": len(own), "right": right, "tokens": tokens, "median_s": seconds})
+        rows.append(
+            {
+                "way": way,
+                "requests": len(own),
+                "right": right,
+                "tokens": tokens,
+                "median_s": seconds,
+            }
+        )
     return rows
 
 
@@ -97,7 +105,9 @@ async def run(base_url: str | None, model: str, only: Sequence[int] = ()) -> lis
     data = tomllib.loads(_DATA.read_text("utf-8"))
     chosen = ModelSettings(name=model, base_url=base_url, stream=base_url is None)
     settings = Settings(model=chosen, turn=TurnSettings(max_steps=MAX_STEPS))
-    keeper = await open_local(model, chosen) if base_url is None else None  # loaded between the workspaces
+    keeper = (
+        await open_local(model, chosen) if base_url is None else None
+    )  # loaded between the workspaces
     came = []
     for number, request in enumerate(data["requests"]):
         for way in WAYS if not only or number in only else ():
@@ -109,7 +119,9 @@ async def run(base_url: str | None, model: str, only: Sequence[int] = ()) -> lis
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--base-url", help="of a server; without it, the built-in engine")
     parser.add_argument("--model", default=MODEL)
     parser.add_argument("--only", default="", help="numbers of requests, such as 0,3")
@@ -119,7 +131,11 @@ def main() -> None:
     came = ran_with(given.model, run(given.base_url, given.model, only))
     rows = total(came)
     if given.json:
-        print(json.dumps({"total": rows, "requests": [asdict(one) for one in came]}, ensure_ascii=False))
+        print(
+            json.dumps(
+                {"total": rows, "requests": [asdict(one) for one in came]}, ensure_ascii=False
+            )
+        )
         return
     for row in rows:
         print(*(f"{key}: {value}" for key, value in row.items()), sep=", ")

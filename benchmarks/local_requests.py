@@ -23,7 +23,14 @@ from dataclasses import asdict, dataclass
 from typing import Final
 
 from agent_core import Event, Settings, Workspace
-from agent_core.base.events import CallAnswered, CallStarted, GrantAnswered, Thought, TurnEnded, Warned
+from agent_core.base.events import (
+    CallAnswered,
+    CallStarted,
+    GrantAnswered,
+    Thought,
+    TurnEnded,
+    Warned,
+)
 from agent_core.base.settings import GrowthSettings, MemorySettings, ModelSettings, TurnSettings
 from agent_core.model.local.server import open_local
 
@@ -66,9 +73,13 @@ class Came:
 SETS: Final[dict[str, tuple[Asked, ...]]] = {
     "test": (
         Asked(
-            "Write a function that converts Celsius to Fahrenheit, and tell me what 37 degrees Celsius are.", ("98.6",)
+            "Write a function that converts Celsius to Fahrenheit, and tell me what 37 degrees Celsius are.",
+            ("98.6",),
         ),
-        Asked("Make a function that works out a tip. What is the tip on a bill of 84.50 at 18 percent?", ("15.21",)),
+        Asked(
+            "Make a function that works out a tip. What is the tip on a bill of 84.50 at 18 percent?",
+            ("15.21",),
+        ),
         Asked(
             "I need a function that counts the words in a sentence that are longer than four letters. "
             "How many are in 'every morning the tired baker opens his little shop'?",
@@ -114,10 +125,12 @@ SETS: Final[dict[str, tuple[Asked, ...]]] = {
             ("362880", "362,880"),
         ),
         Asked(
-            "I need a function that gives the average of a list of grades. My grades are 4, 5, 3, 5 and 4.", ("4.2",)
+            "I need a function that gives the average of a list of grades. My grades are 4, 5, 3, 5 and 4.",
+            ("4.2",),
         ),
         Asked(
-            "Create a function that finds the second largest number in a list and use it on 12, 45, 7, 33, 28.", ("33",)
+            "Create a function that finds the second largest number in a list and use it on 12, 45, 7, 33, 28.",
+            ("33",),
         ),
         Asked(
             "Make a function that masks all but the last four digits of a card number with stars. "
@@ -142,14 +155,20 @@ SETS: Final[dict[str, tuple[Asked, ...]]] = {
             "and convert 26.2 miles.",
             ("42.16",),
         ),
-        Asked("Write a function that turns a number of seconds into hh:mm:ss and use it on 4000.", ("01:06:40",)),
+        Asked(
+            "Write a function that turns a number of seconds into hh:mm:ss and use it on 4000.",
+            ("01:06:40",),
+        ),
     ),
     "tuning": (
         Asked(
             "Write a function that tells whether a word is a palindrome, and check 'rotavator' with it.",
             ("is a palindrome", "True", "true", "Yes"),
         ),
-        Asked("Make a function that adds up the digits of a whole number. What is the digit sum of 987654?", ("39",)),
+        Asked(
+            "Make a function that adds up the digits of a whole number. What is the digit sum of 987654?",
+            ("39",),
+        ),
         Asked(
             "I need a function that turns minutes into hours and minutes, like '2 h 5 min'. What are 500 minutes?",
             ("8 h 20 min",),
@@ -160,13 +179,16 @@ SETS: Final[dict[str, tuple[Asked, ...]]] = {
             ("hippopotamus",),
         ),
         Asked(
-            "Create a function for the median of a list of numbers and give me the median of 7, 1, 12, 5, 9.", ("7",)
+            "Create a function for the median of a list of numbers and give me the median of 7, 1, 12, 5, 9.",
+            ("7",),
         ),
         Asked(
             "Please write a function that shifts letters by a number of places (Caesar) and encode 'attack' with 3.",
             ("dwwdfn",),
         ),
-        Asked("Make a function that converts a number to Roman numerals; what is 1994?", ("MCMXCIV",)),
+        Asked(
+            "Make a function that converts a number to Roman numerals; what is 1994?", ("MCMXCIV",)
+        ),
         Asked(
             "Make a function that removes duplicates from a list but keeps the order. Use it on 3, 1, 3, 2, 1.",
             ("3, 1, 2", "3,1,2"),
@@ -230,7 +252,9 @@ def _shown(event: Event) -> Iterator[str]:
         case Thought():
             yield event.text
         case CallStarted():
-            yield "\n--- {} {}\n".format(event.name, event.arguments.replace("\\n", "\n").replace('\\"', '"'))
+            yield "\n--- {} {}\n".format(
+                event.name, event.arguments.replace("\\n", "\n").replace('\\"', '"')
+            )
         case CallAnswered():
             yield f"\n{event.text}\n"
         case TurnEnded():
@@ -310,9 +334,14 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--base-url", default="", help="a server in place of the built-in engine")
     parser.add_argument("--threads", type=int, default=None)
     parser.add_argument(
-        "--programs", choices=("auto", "on", "off", "only"), default="auto", help="`only`: it makes no functions"
+        "--programs",
+        choices=("auto", "on", "off", "only"),
+        default="auto",
+        help="`only`: it makes no functions",
     )
-    parser.add_argument("--mode", choices=("auto", "native", "constrained"), default="auto", help="of a server")
+    parser.add_argument(
+        "--mode", choices=("auto", "native", "constrained"), default="auto", help="of a server"
+    )
     parser.add_argument("--preset", default="direct", help="`direct` or `memgpt`")
 
 
@@ -322,7 +351,9 @@ def settings_of(arguments: argparse.Namespace, max_steps: int) -> Settings:
     is_only = arguments.programs == "only"
     programs = "on" if is_only else arguments.programs
     return Settings(
-        model=ModelSettings(**place, threads=arguments.threads, programs=programs, mode=arguments.mode),
+        model=ModelSettings(
+            **place, threads=arguments.threads, programs=programs, mode=arguments.mode
+        ),
         turn=TurnSettings(max_steps=max_steps),
         memory=MemorySettings(preset=arguments.preset),
         growth=GrowthSettings(create=not is_only),
@@ -330,19 +361,31 @@ def settings_of(arguments: argparse.Namespace, max_steps: int) -> Settings:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--set", choices=sorted(SETS), default="test")
     add_model_options(parser)
-    parser.add_argument("--only", type=lambda text: {int(part) for part in text.split(",")}, default=None)
-    parser.add_argument("--trace", action="store_true", help="show every call and answer on standard error")
+    parser.add_argument(
+        "--only", type=lambda text: {int(part) for part in text.split(",")}, default=None
+    )
+    parser.add_argument(
+        "--trace", action="store_true", help="show every call and answer on standard error"
+    )
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     if unknown := sorted((arguments.only or set()) - {*range(len(SETS[arguments.set]))}):
-        parser.error(f"the set {arguments.set} has requests 0 to {len(SETS[arguments.set]) - 1}, not {unknown[0]}")
+        parser.error(
+            f"the set {arguments.set} has requests 0 to {len(SETS[arguments.set]) - 1}, not {unknown[0]}"
+        )
     came = ran_with(arguments.model, _run(arguments))
     total = _total(came)
     if arguments.json:
-        print(json.dumps({"set": arguments.set, "total": total, "requests": [asdict(each) for each in came]}))
+        print(
+            json.dumps(
+                {"set": arguments.set, "total": total, "requests": [asdict(each) for each in came]}
+            )
+        )
     else:
         print(f"{arguments.set}: {total['right']} of {total['requests']} right, {total}")
 

@@ -38,7 +38,10 @@ async def _once(settings: ModelSettings, began: float) -> dict[str, float]:
                 if isinstance(event, Text | Thought):
                     reached.setdefault("first_word_s", time.time() - began)
                 elif isinstance(event, Usage):
-                    reached |= {"prompt_tokens": event.prompt_tokens, "cached_tokens": event.cached_tokens}
+                    reached |= {
+                        "prompt_tokens": event.prompt_tokens,
+                        "cached_tokens": event.cached_tokens,
+                    }
             await keeper.aclose()
     return {name: round(value, 2) for name, value in reached.items()}
 
@@ -56,7 +59,9 @@ def _in_a_fresh_program(threads: int, cache: str) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--threads", type=int, default=None)
     parser.add_argument("--json", action="store_true")
@@ -66,11 +71,18 @@ def main() -> None:
         print(json.dumps(ran_with(MODEL, _once(settings, float(began)))))
         return
     with tempfile.TemporaryDirectory(prefix="knapper-start-") as cache:
-        came = [_in_a_fresh_program(arguments.threads or 1, cache) for _ in range(1 + arguments.runs)]
+        came = [
+            _in_a_fresh_program(arguments.threads or 1, cache) for _ in range(1 + arguments.runs)
+        ]
     if arguments.json:
         print(json.dumps({"nothing_kept": came[0], "kept": came[1:]}))
     else:
-        print("\n".join(f"{'kept' if number else 'nothing kept'}: {each}" for number, each in enumerate(came)))
+        print(
+            "\n".join(
+                f"{'kept' if number else 'nothing kept'}: {each}"
+                for number, each in enumerate(came)
+            )
+        )
 
 
 if __name__ == "__main__":

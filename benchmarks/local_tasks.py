@@ -42,7 +42,9 @@ from .measure import ran_with
 
 TRIES: Final = 4
 _LONGEST: Final = 200
-_WRITING: Final = frozenset({"create_function", "replace_function", "edit_function", "confirm_function"})
+_WRITING: Final = frozenset(
+    {"create_function", "replace_function", "edit_function", "confirm_function"}
+)
 
 
 @dataclass(slots=True)
@@ -78,7 +80,11 @@ def maker_of(found: Sequence[dict[str, Any]]) -> ScriptedModel:
     """
 
     def write(seen: Seen) -> Say:
-        told = (row for row in found if f"named {row['name']}. {row['description'].splitlines()[0]}" in seen.text)
+        told = (
+            row
+            for row in found
+            if f"named {row['name']}. {row['description'].splitlines()[0]}" in seen.text
+        )
         row, asked = next(told, None), re.search(r"The function: `(\w+)`", seen.text)
         if row is None or asked is None:
             return Say("I cannot tell what is wanted.")
@@ -111,18 +117,27 @@ async def make(
         async with Workspace.open(folder, settings=settings) as workspace:
             agent = await workspace.agent()
             shown = [f"{one['call']} returns {one['expected']}." for one in task["examples"][:told]]
-            message = " ".join([f"Make a function named {task['name']}. {task['description']}", *shown])
+            message = " ".join(
+                [f"Make a function named {task['name']}. {task['description']}", *shown]
+            )
             async with aclosing(agent.turn(message)) as events:
                 async for event in events:
                     if isinstance(event, CallAnswered) and event.name in _WRITING:
                         _count(came, event)
                         if trace:
-                            print(event.detail.get("source", ""), event.text, sep="\n", file=sys.stderr)
+                            print(
+                                event.detail.get("source", ""),
+                                event.text,
+                                sep="\n",
+                                file=sys.stderr,
+                            )
                         if came.admitted_at or came.tries == TRIES:
                             break
             came.seconds = round(time.perf_counter() - began, 1)
             if came.admitted_at:
-                came.passed = await _passes(task, came.made, workspace.functions.registry.snapshot(), sandbox, told)
+                came.passed = await _passes(
+                    task, came.made, workspace.functions.registry.snapshot(), sandbox, told
+                )
     return came
 
 
@@ -134,7 +149,9 @@ def _count(came: Came, answer: CallAnswered) -> None:
         came.made = str(answer.detail.get("name", came.name))
     else:
         problems = answer.detail.get("problems") or [{"code": "no verdict"}]
-        came.refusals += sorted({one["code"] for one in problems if one.get("severity", "refuses") == "refuses"})
+        came.refusals += sorted(
+            {one["code"] for one in problems if one.get("severity", "refuses") == "refuses"}
+        )
 
 
 async def _passes(
@@ -162,7 +179,9 @@ async def _run(arguments: argparse.Namespace) -> list[Came]:
     async with AsyncExitStack() as stack:
         if arguments.maker:
             strong = stack.enter_context(closing(maker_of(found)))
-            settings.models["maker"] = NamedModel(name="strong", base_url=strong.base_url, mode="native")
+            settings.models["maker"] = NamedModel(
+                name="strong", base_url=strong.base_url, mode="native"
+            )
         sandbox = await stack.enter_async_context(await Sandbox.start())
         if not arguments.base_url:  # the engine stays loaded between the workspaces
             keeper = await open_local(arguments.model, settings.model)
@@ -170,7 +189,9 @@ async def _run(arguments: argparse.Namespace) -> list[Came]:
         for number, task in enumerate(found):
             if arguments.only is not None and number not in arguments.only:
                 continue
-            came.append(await make(task, settings, sandbox, told=arguments.told, trace=arguments.trace))
+            came.append(
+                await make(task, settings, sandbox, told=arguments.told, trace=arguments.trace)
+            )
             print(number, came[-1], file=sys.stderr, flush=True)
     return came
 
@@ -190,19 +211,34 @@ def total(came: Sequence[Came]) -> dict[str, Any]:  # Any: JSON
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("path", type=Path, help="a file like functions_dev.jsonl")
     parser.add_argument("--count", type=int, default=30)
-    parser.add_argument("--only", type=lambda text: {int(part) for part in text.split(",")}, default=None)
-    parser.add_argument("--told", type=int, default=0, help="how many of its examples a task tells; the others judge")
+    parser.add_argument(
+        "--only", type=lambda text: {int(part) for part in text.split(",")}, default=None
+    )
+    parser.add_argument(
+        "--told",
+        type=int,
+        default=0,
+        help="how many of its examples a task tells; the others judge",
+    )
     parser.add_argument("--maker", action="store_true", help="a strong maker writes the functions")
     add_model_options(parser)
-    parser.add_argument("--trace", action="store_true", help="show every try and its answer on standard error")
+    parser.add_argument(
+        "--trace", action="store_true", help="show every try and its answer on standard error"
+    )
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     came = ran_with(arguments.model, _run(arguments))
     figures = total(came)
-    print(json.dumps({"total": figures, "tasks": [asdict(one) for one in came]}) if arguments.json else figures)
+    print(
+        json.dumps({"total": figures, "tasks": [asdict(one) for one in came]})
+        if arguments.json
+        else figures
+    )
 
 
 if __name__ == "__main__":

@@ -42,8 +42,12 @@ async def bare() -> None:
     async def tools(_: Any, __: Any) -> wire.ListToolsResult:  # Any: the SDK's
         return wire.ListToolsResult(tools=[wire.Tool(name="echo", input_schema={"type": "object"})])
 
-    async def call(_: Any, params: wire.CallToolRequestParams) -> wire.CallToolResult:  # Any: the same
-        return wire.CallToolResult(content=[wire.TextContent(type="text", text=str(params.arguments))])
+    async def call(
+        _: Any, params: wire.CallToolRequestParams
+    ) -> wire.CallToolResult:  # Any: the same
+        return wire.CallToolResult(
+            content=[wire.TextContent(type="text", text=str(params.arguments))]
+        )
 
     server = Server[Any]("bare", on_list_tools=tools, on_call_tool=call)
     async with stdio_server() as (reader, writer):
@@ -56,7 +60,9 @@ async def share(folder: Path) -> list[Row]:
         workspace = await stack.enter_async_context(Workspace.open(folder))
         await workspace.functions.create("count_vowels", VOWELS, "letters")
         asked = {"function_name": "count_vowels", "arguments": {"text": "queueing"}}
-        other = await stack.enter_async_context(Client(stdio_client(_started("-m", __spec__.name, "--bare"))))
+        other = await stack.enter_async_context(
+            Client(stdio_client(_started("-m", __spec__.name, "--bare")))
+        )
         ours = await stack.enter_async_context(
             Client(stdio_client(_started("-m", "agent_core", "mcp", "-C", str(folder))))
         )
@@ -75,8 +81,16 @@ async def share(folder: Path) -> list[Row]:
     echo, described, called, sandboxed = map(statistics.median, taken)
     own = called - sandboxed
     return [
-        Row("MCP: a call without the sandbox", described, "a bare server", described / echo, _SHARE),
-        Row("MCP: a call of a function, less the sandboxed call", own, "a bare server", own / echo, _SHARE),
+        Row(
+            "MCP: a call without the sandbox", described, "a bare server", described / echo, _SHARE
+        ),
+        Row(
+            "MCP: a call of a function, less the sandboxed call",
+            own,
+            "a bare server",
+            own / echo,
+            _SHARE,
+        ),
         Row("MCP: a call of a function", called),
     ]
 
@@ -90,19 +104,32 @@ async def soon(folder: Path) -> list[Row]:
             heard.set()
 
     served = stdio_client(_started("-m", "agent_core", "mcp", "-C", str(folder)))
-    async with Workspace.open(folder) as workspace, Client(served, mode="legacy", message_handler=hear) as client:
+    async with (
+        Workspace.open(folder) as workspace,
+        Client(served, mode="legacy", message_handler=hear) as client,
+    ):
         for number in range(_GROWN):
             name = f"count_letters_{number}"
             heard.clear()
-            assert (await workspace.functions.create(name, another(name), f"grown_{number}")).admitted
+            assert (
+                await workspace.functions.create(name, another(name), f"grown_{number}")
+            ).admitted
             began = time.perf_counter()
             asked = {"function_name": name, "arguments": {"text": "queueing"}}
             await heard.wait()
-            while (await client.call_tool("call_function", asked)).is_error:  # the notification was of another change
+            while (
+                await client.call_tool("call_function", asked)
+            ).is_error:  # the notification was of another change
                 heard.clear()
                 await heard.wait()
             taken.append((time.perf_counter() - began) * 1000)
-    return [Row("MCP: from the gate's yes to another program's answer, p95", sorted(taken)[-1], aim=_SOON_MS)]
+    return [
+        Row(
+            "MCP: from the gate's yes to another program's answer, p95",
+            sorted(taken)[-1],
+            aim=_SOON_MS,
+        )
+    ]
 
 
 async def dropped(folder: Path) -> list[Row]:
@@ -115,7 +142,12 @@ async def dropped(folder: Path) -> list[Row]:
         after = _kept(process.pid)
         await _connect(url, token, 1)
     return [
-        Row(f"MCP: descriptors left by {_DROPPED} dropped connections", after[0] - before[0], aim=5, unit=""),
+        Row(
+            f"MCP: descriptors left by {_DROPPED} dropped connections",
+            after[0] - before[0],
+            aim=5,
+            unit="",
+        ),
         Row("MCP: memory left by them", after[1] - before[1], aim=20, unit="MB"),
     ]
 
@@ -127,7 +159,9 @@ async def _connect(url: str, token: str, count: int) -> None:
         async with (
             http,
             Client(
-                streamable_http_client(f"{url}/mcp", http_client=http, terminate_on_close=number % 2 == 0),
+                streamable_http_client(
+                    f"{url}/mcp", http_client=http, terminate_on_close=number % 2 == 0
+                ),
                 mode="legacy" if number % 4 < 2 else "auto",
             ) as client,
         ):
@@ -136,15 +170,21 @@ async def _connect(url: str, token: str, count: int) -> None:
 
 def _kept(pid: int) -> tuple[int, float]:
     rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
-    return len([*Path(f"/proc/{pid}/fd").iterdir()]), int(rollup.partition("Pss:")[2].split(maxsplit=1)[0]) / 1024
+    return len([*Path(f"/proc/{pid}/fd").iterdir()]), int(
+        rollup.partition("Pss:")[2].split(maxsplit=1)[0]
+    ) / 1024
 
 
 @contextmanager
 def _served(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str, str]]:
     ours = [sys.executable, "-m", "agent_core", "-C", str(folder)]
     adding = [*ours, "tokens", "add", "bench", "--scope=chat", "--json"]
-    token = json.loads(subprocess.run(adding, capture_output=True, text=True, check=True).stdout)["token"]
-    with subprocess.Popen([*ours, "serve", "--json", "--port", "0"], stdout=subprocess.PIPE, text=True) as process:
+    token = json.loads(subprocess.run(adding, capture_output=True, text=True, check=True).stdout)[
+        "token"
+    ]
+    with subprocess.Popen(
+        [*ours, "serve", "--json", "--port", "0"], stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         try:
             yield process, json.loads(process.stdout.readline())["url"], token
@@ -158,7 +198,9 @@ def _started(*arguments: str) -> StdioServerParameters:
 
 async def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.mcp_doors", description=__doc__)
-    parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
+    parser.add_argument(
+        "--json", action="store_true", help="one JSON document instead of the table"
+    )
     parser.add_argument("--bare", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.bare:

@@ -30,7 +30,11 @@ class Row:
     @property
     def is_met(self) -> bool | None:
         """Whether the aim is reached; None if there is no aim."""
-        return None if self.aim is None else (self.ms if self.ratio is None else self.ratio) <= self.aim
+        return (
+            None
+            if self.aim is None
+            else (self.ms if self.ratio is None else self.ratio) <= self.aim
+        )
 
 
 def ran_with(model: str, work: Coroutine[Any, Any, T]) -> T:  # Any: what a coroutine may be sent
@@ -66,7 +70,9 @@ def median_ms(seconds: list[float]) -> float:
 
 def ratio(taken: Mapping[str, list[float]], name: str, reference: str) -> float:
     """Return the median ratio of neighboring measurements: each pair met the same machine."""
-    return statistics.median(ours / theirs for ours, theirs in zip(taken[name], taken[reference], strict=True))
+    return statistics.median(
+        ours / theirs for ours, theirs in zip(taken[name], taken[reference], strict=True)
+    )
 
 
 def options(description: str | None, rounds: int | None) -> argparse.Namespace:
@@ -74,14 +80,20 @@ def options(description: str | None, rounds: int | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=description)
     if rounds is not None:
         parser.add_argument("--rounds", type=int, default=rounds, help="how often each is timed")
-    parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
+    parser.add_argument(
+        "--json", action="store_true", help="one JSON document instead of the table"
+    )
     return parser.parse_args()
 
 
 def show(rows: list[Row], *, as_json: bool) -> None:
     """Print the rows."""
     if as_json:
-        print(json.dumps({"rows": [{**asdict(row), "met": row.is_met} for row in rows]}, ensure_ascii=False))
+        print(
+            json.dumps(
+                {"rows": [{**asdict(row), "met": row.is_met} for row in rows]}, ensure_ascii=False
+            )
+        )
         return
     for row in rows:
         print(line(row))
@@ -90,7 +102,9 @@ def show(rows: list[Row], *, as_json: bool) -> None:
 def line(row: Row) -> str:
     """Return a row as text."""
     beside = "" if row.ratio is None else f"{row.ratio:6.2f} × {row.reference}"
-    aim = "" if row.aim is None else f"≤ {row.aim:g}{'' if row.ratio is not None else f' {row.unit}'}"
+    aim = (
+        "" if row.aim is None else f"≤ {row.aim:g}{'' if row.ratio is not None else f' {row.unit}'}"
+    )
     met = {None: "", True: "met", False: "NOT MET"}[row.is_met]
     figure = f"{row.ms:10.3f} ms " if row.unit == "ms" else f"{row.ms:10g} {row.unit}"
     return f"{row.what:48} {figure} {beside:42} {aim:9} {met}".rstrip()

@@ -97,10 +97,22 @@ def _contradictions() -> Iterator[Case]:
 def _case(row: dict[str, Any]) -> Case:  # Any: one line of the file
     if "records" in row:
         records = tuple((key, value) for key, value in row["records"])
-        return Case(row["id"], f"nested_kv, {row['hops']} hops", row["ask"], row["answer"], records=records)
+        return Case(
+            row["id"], f"nested_kv, {row['hops']} hops", row["ask"], row["answer"], records=records
+        )
     facts = tuple(row["facts"])
-    superseded = tuple(facts[n] for n in row.get("superseded_facts", ()) if facts[n] != row.get("update"))
-    return Case(row["id"], row["task"], row["question"], row["answer"], facts, row.get("update", ""), superseded)
+    superseded = tuple(
+        facts[n] for n in row.get("superseded_facts", ()) if facts[n] != row.get("update")
+    )
+    return Case(
+        row["id"],
+        row["task"],
+        row["question"],
+        row["answer"],
+        facts,
+        row.get("update", ""),
+        superseded,
+    )
 
 
 class Scripted:
@@ -131,7 +143,9 @@ class Scripted:
         lines = agent.memory.blocks.memory["human"].lines
         assert self._player.seen is not None
         before = str(self._player.seen.messages[0]["content"])
-        kept = {fact for fact in case.facts if fact not in case.superseded} | ({case.update} if case.update else set())
+        kept = {fact for fact in case.facts if fact not in case.superseded} | (
+            {case.update} if case.update else set()
+        )
         return Came(
             case.id,
             case.task,
@@ -173,7 +187,9 @@ class Real:
         if not case.question:
             return Came(case.id, case.task, await self._told(agent, case))
         if case.update:
-            await _turn(agent, f"Correction, please update your memory: {case.update}", trace=self._trace)
+            await _turn(
+                agent, f"Correction, please update your memory: {case.update}", trace=self._trace
+            )
             lines = agent.memory.blocks.memory["human"].lines
             held["the new fact is in the block"] = _holds(lines, case.update)
             held["nothing superseded is"] = not any(_says(lines, fact) for fact in case.superseded)
@@ -201,7 +217,9 @@ async def _nothing_near(_: Blocks, _change: BlockDifference) -> str:
 
 
 async def _put_aside(agent: Agent, case: Case) -> None:
-    passages = [agent.memory.archival.passage(pair(key, value), "pairs") for key, value in case.records]
+    passages = [
+        agent.memory.archival.passage(pair(key, value), "pairs") for key, value in case.records
+    ]
     await agent.memory.store.apply([SavePassages(tuple(passages))])
 
 
@@ -248,7 +266,9 @@ async def _opened(arguments: argparse.Namespace) -> AsyncIterator[Scripted | Rea
         if name.startswith("local/"):
             keeper = await open_local(name, model)  # keeps the engine loaded
             stack.push_async_callback(keeper.aclose)
-        workspace = await stack.enter_async_context(Workspace.open(folder, settings=Settings(model=model, turn=turn)))
+        workspace = await stack.enter_async_context(
+            Workspace.open(folder, settings=Settings(model=model, turn=turn))
+        )
         yield Real(workspace, trace=arguments.trace)
 
 
@@ -292,18 +312,30 @@ def total(came: Sequence[Came]) -> dict[str, Any]:  # Any: JSON
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the selected cases; return 1 if a scripted case was not right."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("path", type=Path, nargs="?", help="a file like memory_dev.jsonl or nested_kv_dev.jsonl")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "path", type=Path, nargs="?", help="a file like memory_dev.jsonl or nested_kv_dev.jsonl"
+    )
     parser.add_argument("--model", help="a real model, such as `local`; without it, a script")
     parser.add_argument("--limit", type=int, help="so many cases of each task, evenly spread")
     parser.add_argument("--threads", type=int)
-    parser.add_argument("--unshown", action="store_true", help="no answer of an edit shows the nearest lines")
-    parser.add_argument("--kept", type=Path, help="a file for each result, from which a later run goes on")
+    parser.add_argument(
+        "--unshown", action="store_true", help="no answer of an edit shows the nearest lines"
+    )
+    parser.add_argument(
+        "--kept", type=Path, help="a file for each result, from which a later run goes on"
+    )
     parser.add_argument("--trace", action="store_true", help="show what is said on standard error")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args(arguments)
-    if given.model is None and (given.threads is not None or given.trace or given.unshown or given.kept):
-        parser.error("--threads, --trace, --unshown and --kept are for a real model: name one with --model")
+    if given.model is None and (
+        given.threads is not None or given.trace or given.unshown or given.kept
+    ):
+        parser.error(
+            "--threads, --trace, --unshown and --kept are for a real model: name one with --model"
+        )
     if given.unshown:
         Blocks._near = _nothing_near  # type: ignore[method-assign,assignment] # the product has no setting for it
     figures = total(ran_with(given.model or "The script", run(given)))

@@ -78,5 +78,9 @@ def _append(fact: str) -> Wanted:
 
 
 def _replace(old: str, new: str) -> Wanted:
-    arguments: dict[str, Any] = {"name": "human", "old_content": old, "new_content": new}  # Any: JSON
+    arguments: dict[str, Any] = {
+        "name": "human",
+        "old_content": old,
+        "new_content": new,
+    }  # Any: JSON
     return Wanted("core_memory_replace", arguments)

@@ -47,7 +47,12 @@ def _trailing_zero(value: Any, schema: Call) -> Iterator[Any]:
 
 def _case(value: Any, schema: Call) -> Iterator[Any]:
     if isinstance(value, str) and "enum" in schema:
-        yield from {value.upper(), value.title(), value.replace("_", " "), value.replace(" ", "-")} - {value}
+        yield from {
+            value.upper(),
+            value.title(),
+            value.replace("_", " "),
+            value.replace(" ", "-"),
+        } - {value}
 
 
 def _synonym(value: Any, schema: Call) -> Iterator[Any]:
@@ -70,7 +75,11 @@ def _words(*words: tuple[Any, Any]) -> Change:
 
 def _separated(mark: str) -> Change:
     def change(value: Any, schema: Call) -> Iterator[Any]:
-        if isinstance(value, list) and value and not any(isinstance(part, list | dict) for part in value):
+        if (
+            isinstance(value, list)
+            and value
+            and not any(isinstance(part, list | dict) for part in value)
+        ):
             yield mark.join(str(part) for part in value)
 
     return change
@@ -108,7 +117,9 @@ def _flattened(key: Callable[[str, str], str], *, whole: bool) -> Make:
                     yield json.dumps({**rest, **lifted})
                 first, *others = part
                 if not whole and others and key(name, first) not in call:
-                    yield json.dumps({**call, name: {k: part[k] for k in others}, key(name, first): part[first]})
+                    yield json.dumps(
+                        {**call, name: {k: part[k] for k in others}, key(name, first): part[first]}
+                    )
 
     return make
 
@@ -122,7 +133,9 @@ def _keys(rename: Callable[[str], str]) -> Make:
         if not isinstance(value, dict):
             return value
         own = schema.get("properties", {})
-        return {rename(n) if n in own else n: renamed(part, own.get(n, {})) for n, part in value.items()}
+        return {
+            rename(n) if n in own else n: renamed(part, own.get(n, {})) for n, part in value.items()
+        }
 
     def make(call: Call, schema: Call) -> Iterator[str]:
         changed = renamed(call, schema)
@@ -149,7 +162,9 @@ def _text(*forms: str) -> Make:
 
 
 def _wrapped(call: Call, schema: Call) -> Iterator[str]:
-    yield from (json.dumps({key: call}) for key in ("arguments", "parameters", "args", "input", "kwargs"))
+    yield from (
+        json.dumps({key: call}) for key in ("arguments", "parameters", "args", "input", "kwargs")
+    )
     yield json.dumps({"arguments": json.dumps(call)})
 
 
@@ -160,7 +175,9 @@ def _with_name(call: Call, schema: Call) -> Iterator[str]:
 MISTAKES: Final[dict[str, Make]] = {
     "number as text": _values(_number_text),
     "`.0` for an integer": _values(_trailing_zero),
-    "boolean as `true`, `yes`, `on`": _values(_words(("True", "False"), ("yes", "no"), ("On", "Off"))),
+    "boolean as `true`, `yes`, `on`": _values(
+        _words(("True", "False"), ("yes", "no"), ("On", "Off"))
+    ),
     "boolean as 1, `y`": _values(_words((1, 0), ("1", "0"), ("y", "n"))),
     "choice in other letters": _values(_case),
     "choice by another word": _values(_synonym),
@@ -174,7 +191,9 @@ MISTAKES: Final[dict[str, Make]] = {
     "`None`, `null` as text for absent": _absent("None", "null"),
     "nested object flattened": _flattened(lambda outer, inner: inner, whole=True),
     "nested object in part flattened": _flattened(lambda outer, inner: inner, whole=False),
-    "flattened with its name before": _flattened(lambda outer, inner: f"{outer}_{inner}", whole=True),
+    "flattened with its name before": _flattened(
+        lambda outer, inner: f"{outer}_{inner}", whole=True
+    ),
     "dotted keys": _flattened(lambda outer, inner: f"{outer}.{inner}", whole=True),
     "keys in camelCase": _keys(_camel),
     "keys in PascalCase": _keys(lambda name: "".join(part.title() for part in _parts(name))),
@@ -183,7 +202,10 @@ MISTAKES: Final[dict[str, Make]] = {
     "keys in capitals": _keys(str.upper),
     "keys by another name": _keys(lambda name: f"the_{name}"),
     "prose around the JSON": _text(
-        "Sure, here is the call:\n%", "%\nThis should work.", "Here you go:\n```json\n%\n```\nDone.", "Arguments: %"
+        "Sure, here is the call:\n%",
+        "%\nThis should work.",
+        "Here you go:\n```json\n%\n```\nDone.",
+        "Arguments: %",
     ),
     "wrapped in `arguments` and the like": _wrapped,
     "wrapped, with the function's name": _with_name,
@@ -194,5 +216,7 @@ MISTAKES: Final[dict[str, Make]] = {
             *([f"{json.dumps(call)[:-1]},}}"] if call else []),
         ]
     ),
-    "Python instead of JSON": lambda call, schema: iter([repr(call)] if repr(call) != json.dumps(call) else []),
+    "Python instead of JSON": lambda call, schema: iter(
+        [repr(call)] if repr(call) != json.dumps(call) else []
+    ),
 }

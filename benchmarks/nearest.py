@@ -55,7 +55,11 @@ def main() -> None:
     print(table(shown))
     if given.missed:
         print(
-            *(f"{case.language}: {case.fact} | {case.line} | {case.text}" for case in shown if case.rank is None),
+            *(
+                f"{case.language}: {case.fact} | {case.line} | {case.text}"
+                for case in shown
+                if case.rank is None
+            ),
             sep="\n",
         )
 
@@ -65,14 +69,24 @@ def rows() -> list[dict[str, Any]]:  # Any: JSON
     return [json.loads(line) for line in DATA.read_text("utf-8").splitlines()]
 
 
-def blocks_of(cases: Sequence[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], list[str]]]:  # Any: JSON
+def blocks_of(
+    cases: Sequence[dict[str, Any]],
+) -> Iterator[tuple[dict[str, Any], list[str]]]:  # Any: JSON
     """Yield each case twice with a block."""
     drawn = random.Random(_SEED)
     for beside in (False, True):
         for case in cases:
             own = {case["line"], case["beside"]}
-            others = [row for row in cases if (row["language"], row["topic"]) != (case["language"], case["topic"])]
-            lines = [row["line"] for row in others if row["language"] == case["language"] and row["line"] not in own]
+            others = [
+                row
+                for row in cases
+                if (row["language"], row["topic"]) != (case["language"], case["topic"])
+            ]
+            lines = [
+                row["line"]
+                for row in others
+                if row["language"] == case["language"] and row["line"] not in own
+            ]
             extra = [case["beside"]] if beside and case["beside"] else []
             count = drawn.randint(_FEWEST, _MOST) - 1 - len(extra)
             block = [*drawn.sample([*dict.fromkeys(lines)], count), case["line"], *extra]
@@ -92,7 +106,9 @@ async def measured(embedding: Any) -> list[Shown]:  # Any: a name of a model
             blocks = Blocks(store, "reader", memory, Clock(), model)
             await blocks.load()
             for case, block in blocks_of(rows()):
-                await blocks.commit(await blocks.write("human", "\n".join(block), NamedAuthor("reader", by="human")))
+                await blocks.commit(
+                    await blocks.write("human", "\n".join(block), NamedAuthor("reader", by="human"))
+                )
                 call = {"name": "human", "content": case["fact"]}
                 edit = await blocks.call("core_memory_append", call, NamedAuthor("reader"))
                 match = _NEAREST.search(edit.text)
@@ -113,7 +129,9 @@ def table(shown: Sequence[Shown]) -> str:
         of_it = [case for case in shown if name in ("all", case.language)]
         found, first = (sum(case.rank in ranks for case in of_it) for ranks in ((0, 1, 2), (0,)))
         tokens = max(case.tokens for case in of_it)
-        lines.append(f"| {name} | {len(of_it)} | {found / len(of_it):.1%} | {first / len(of_it):.1%} | {tokens} |")
+        lines.append(
+            f"| {name} | {len(of_it)} | {found / len(of_it):.1%} | {first / len(of_it):.1%} | {tokens} |"
+        )
     return "\n".join(lines)
 
 

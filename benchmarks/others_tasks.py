@@ -56,28 +56,39 @@ def leaves(value: Values) -> Iterator[str]:
     if isinstance(value, dict | list | tuple):
         for part in value.values() if isinstance(value, dict) else value:
             yield from leaves(part)
-    elif isinstance(value, str | int | float) and not isinstance(value, bool) and len(str(value)) > 2:
+    elif (
+        isinstance(value, str | int | float) and not isinstance(value, bool) and len(str(value)) > 2
+    ):
         yield str(value)
 
 
 def bfcl(counted: Counted) -> None:
     """Count the turns of BFCL's multi-turn set."""
-    run = import_module("bfcl_eval.eval_checker.multi_turn_eval.multi_turn_utils").execute_multi_turn_func_call
+    run = import_module(
+        "bfcl_eval.eval_checker.multi_turn_eval.multi_turn_utils"
+    ).execute_multi_turn_func_call
     data, name = files("bfcl_eval") / "data", "BFCL_v4_multi_turn_base.json"
-    tasks, right = ((data / folder / name).read_text().splitlines() for folder in (".", "possible_answer"))
+    tasks, right = (
+        (data / folder / name).read_text().splitlines() for folder in (".", "possible_answer")
+    )
     for task, answer in zip(map(json.loads, tasks), map(json.loads, right), strict=True):
         said = ""
         for messages, calls in zip(task["question"], answer["ground_truth"], strict=True):
             said += json.dumps(messages)
             if calls:
-                results, _ = run(calls, task["initial_config"], task["involved_classes"], "right", task["id"])
+                results, _ = run(
+                    calls, task["initial_config"], task["involved_classes"], "right", task["id"]
+                )
                 said = counted.add(said, [*zip(map(_arguments, calls), results, strict=True)])
 
 
 def _arguments(call: str) -> Values:
     tree = ast.parse(call, mode="eval").body
     assert isinstance(tree, ast.Call)
-    return [ast.literal_eval(node) for node in [*tree.args, *(keyword.value for keyword in tree.keywords)]]
+    return [
+        ast.literal_eval(node)
+        for node in [*tree.args, *(keyword.value for keyword in tree.keywords)]
+    ]
 
 
 def tau2(counted: Counted, domain: str) -> None:
@@ -88,7 +99,10 @@ def tau2(counted: Counted, domain: str) -> None:
     for task in json.loads((data / "tasks.json").read_text()):
         tools = kind(kind.__init__.__annotations__["db"].model_validate_json(whole))
         actions = task["evaluation_criteria"]["actions"] or ()
-        rows = [(action["arguments"], _ran(getattr(tools, action["name"]), action["arguments"])) for action in actions]
+        rows = [
+            (action["arguments"], _ran(getattr(tools, action["name"]), action["arguments"]))
+            for action in actions
+        ]
         if rows:
             counted.add(policy + json.dumps(task["user_scenario"]), rows)
 
@@ -98,12 +112,16 @@ def _ran(tool: Callable[..., Values], arguments: Values) -> str:
         result = tool(**arguments)
     except Exception as error:  # noqa: BLE001 - some right calls fail, as they should
         return str(error)
-    return json.dumps(result, default=lambda one: one.model_dump() if hasattr(one, "model_dump") else str(one))
+    return json.dumps(
+        result, default=lambda one: one.model_dump() if hasattr(one, "model_dump") else str(one)
+    )
 
 
 def main() -> None:
     """Count and print the figures."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--json", action="store_true")
     as_json = parser.parse_args().json
     sets = {"bfcl, multi-turn": Counted(), "tau2, retail": Counted(), "tau2, airline": Counted()}
@@ -114,8 +132,13 @@ def main() -> None:
         print(json.dumps({name: asdict(row) for name, row in sets.items()}))
         return
     for name, row in sets.items():
-        print(f"{name}: {row.turns} turns with {row.calls} calls; in {row.nested} an argument is in a result")
-        print(f"  requests: {row.one_by_one} one by one, {row.direct} direct, {row.program} by program", end="")
+        print(
+            f"{name}: {row.turns} turns with {row.calls} calls; in {row.nested} an argument is in a result"
+        )
+        print(
+            f"  requests: {row.one_by_one} one by one, {row.direct} direct, {row.program} by program",
+            end="",
+        )
         print(f" ({row.program / row.direct:.2f} × direct)")
 
 

@@ -71,7 +71,9 @@ async def pictures(chromium: str, login: str, begun: float) -> dict[str, float]:
 
     async with import_module("playwright.async_api").async_playwright() as programs:
         browser = await programs.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        view = await browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light")
+        view = await browser.new_page(
+            viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light"
+        )
         view.set_default_timeout(_PATIENCE_MS)
         await view.goto(login)
         await view.fill("form textarea", ASKED)
@@ -95,7 +97,11 @@ async def grow(view: Any) -> None:  # Any: playwright's page
     assert known
     await view.keyboard.press("Enter")
     await view.locator("section.made", has_text=MADE).last.wait_for()
-    await view.locator("details.call", has_text=MADE).locator("summary", has_text=MADE).first.wait_for()
+    await (
+        view.locator("details.call", has_text=MADE)
+        .locator("summary", has_text=MADE)
+        .first.wait_for()
+    )
     await view.get_by_role("button", name="Stop", disabled=True).wait_for()
     await view.locator("section.made", has_text=MADE).last.get_by_text("Source", exact=True).click()
     await view.locator("header", has_text=f"{int(known[1]) + 1} functions").wait_for()

@@ -43,20 +43,33 @@ class Vectors:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.passages", description=__doc__)
     given = os.environ.get(PATHS, "")
-    parser.add_argument("paths", nargs="*", type=Path, default=[Path(one) for one in given.split(":") if one])
+    parser.add_argument(
+        "paths", nargs="*", type=Path, default=[Path(one) for one in given.split(":") if one]
+    )
     parser.add_argument("--passages", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=60, help="questions of each kind")
-    parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
-    parser.add_argument("--postgresql", action="store_true", help="in a database of the run's own, not in a file")
+    parser.add_argument(
+        "--json", action="store_true", help="one JSON document instead of the table"
+    )
+    parser.add_argument(
+        "--postgresql", action="store_true", help="in a database of the run's own, not in a file"
+    )
     options = parser.parse_args()
     found = texts(options.paths, options.passages, options.rounds)
-    with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder, ExitStack() as stack:  # the disk of the workspace
+    with (
+        tempfile.TemporaryDirectory(dir=Path.cwd()) as folder,
+        ExitStack() as stack,
+    ):  # the disk of the workspace
         server = Server.make() if options.postgresql else None
         if server:
             stack.callback(server.remove)
         rows, shares = asyncio.run(measure(Path(folder), found, server))
     if options.json:
-        print(json.dumps({"rows": [{**asdict(row), "met": row.is_met} for row in rows], "shares": shares}))
+        print(
+            json.dumps(
+                {"rows": [{**asdict(row), "met": row.is_met} for row in rows], "shares": shares}
+            )
+        )
         return
     for row in rows:
         print(line(row))
@@ -64,7 +77,9 @@ def main() -> None:
         print(f"{name:60} {share:8.4f}")
 
 
-async def measure(folder: Path, found: Texts, server: Server | None = None) -> tuple[list[Row], dict[str, float]]:
+async def measure(
+    folder: Path, found: Texts, server: Server | None = None
+) -> tuple[list[Row], dict[str, float]]:
     """Return all rows and all shares."""
     vectors = Vectors(await embed(found.passages), await embed(found.questions))
     path = server.url() if server else folder / "state.db"
@@ -97,7 +112,9 @@ async def fill(store: Store, agent: str, words: Sequence[str], vectors: Floats) 
         await store.apply([SavePassages(tuple(rows))])
         fresh = await store.unembedded("archival", SPACE, BATCH)
         pairs = zip(fresh, vectors[start : start + BATCH], strict=True)
-        await store.apply([SaveVectors("archival", SPACE, tuple((seq, one.tobytes()) for (seq, _), one in pairs))])
+        await store.apply(
+            [SaveVectors("archival", SPACE, tuple((seq, one.tobytes()) for (seq, _), one in pairs))]
+        )
 
 
 def _fts(path: Path, words: Sequence[str]) -> apsw.Connection:
@@ -147,7 +164,9 @@ class Search:
         words = await timed(self._words("large", ["first"]))
         return [
             Row("words: the first search of a process", 1000 * words),
-            Row("vectors: the first search of a process", 1000 * await timed(self._near("large", 0))),
+            Row(
+                "vectors: the first search of a process", 1000 * await timed(self._near("large", 0))
+            ),
         ]
 
     async def _words(self, agent: str, words: Sequence[str]) -> list[int]:
@@ -155,11 +174,18 @@ class Search:
 
     async def _near(self, agent: str, number: int) -> list[int]:
         vector = self._vectors.questions[number].tobytes()
-        return [hit.seq for hit in await self._store.search_vector("archival", agent, SPACE, vector, TOP)]
+        return [
+            hit.seq
+            for hit in await self._store.search_vector("archival", agent, SPACE, vector, TOP)
+        ]
 
     async def _match(self, words: Sequence[str]) -> list[tuple[Any, ...]]:  # Any: columns
         asked = " OR ".join(f'"{word}"' for word in words)
-        return list(self._fts.execute("select rowid from found where found match ? order by rank limit 10", (asked,)))
+        return list(
+            self._fts.execute(
+                "select rowid from found where found match ? order by rank limit 10", (asked,)
+            )
+        )
 
     async def by_words(self, what: str, asked: Sequence[Sequence[str]]) -> list[Row]:
         """Compare with fewer passages, and with FTS5."""
@@ -169,11 +195,19 @@ class Search:
         for words in asked:
             await large.add(self._words("large", words))
             await small.add(self._words("small", words))
-        for words in asked:  # separately: a process that has just worked long waits for the CPU first
+        for (
+            words
+        ) in asked:  # separately: a process that has just worked long waits for the CPU first
             await fts.add(self._match(words))
         return [
             Row(f"words: {what}", large.ms, aim=5),
-            Row("  in processor time", large.worked_ms, "among a tenth", large.times(small), SMALL / 2),
+            Row(
+                "  in processor time",
+                large.worked_ms,
+                "among a tenth",
+                large.times(small),
+                SMALL / 2,
+            ),
             Row("  by FTS5 and its bm25", fts.ms, "ours, processor time", fts.times(large)),
         ]
 
@@ -189,7 +223,12 @@ class Search:
         return [
             Row("vectors", near.ms),
             Row("  in processor time", near.worked_ms, "among a tenth", near.times(small)),
-            Row("  by a product with all float32", product.ms, "ours, processor time", product.times(near)),
+            Row(
+                "  by a product with all float32",
+                product.ms,
+                "ours, processor time",
+                product.times(near),
+            ),
             Row("words and vectors", both.ms, aim=30),
             Row("  in processor time", both.worked_ms),
         ]
@@ -219,20 +258,35 @@ class Search:
         idle = Taken()
         for _ in asked:
             await idle.add(self._store.memory_counts("large"))
-        return [Row("a question that computes nothing", idle.ms), Row("  in processor time", idle.worked_ms)]
+        return [
+            Row("a question that computes nothing", idle.ms),
+            Row("  in processor time", idle.worked_ms),
+        ]
 
     async def shares(self, found: Texts) -> dict[str, float]:
         """Return the share of the exact top ten that was found; rows of `large` are numbered after those of `small`."""
         offset = len(found.words) // SMALL + 1
         near = [
-            len({seq - offset for seq in await self._near("large", number)} & await self._product(number))
+            len(
+                {seq - offset for seq in await self._near("large", number)}
+                & await self._product(number)
+            )
             for number in range(len(found.questions))
         ]
         shares = {"vectors: recall@10 against all float32": sum(near) / TOP / len(near)}
-        for what, asked in (("natural questions", found.asked), ("very frequent words", found.frequent)):
+        for what, asked in (
+            ("natural questions", found.asked),
+            ("very frequent words", found.frequent),
+        ):
             best = exact_scores(found.words, asked)
-            hits = [await self._store.search_words("archival", "large", words, TOP) for words in asked]
-            pairs = [pair for ours, exact in zip(hits, best, strict=True) for pair in zip(ours, exact, strict=True)]
+            hits = [
+                await self._store.search_words("archival", "large", words, TOP) for words in asked
+            ]
+            pairs = [
+                pair
+                for ours, exact in zip(hits, best, strict=True)
+                for pair in zip(ours, exact, strict=True)
+            ]
             same = sum(abs(hit.score - score) < SAME for hit, score in pairs)
             shares[f"words: first ten as by an exact search, {what}"] = same / len(pairs)
         return shares

@@ -17,7 +17,10 @@ import numpy.typing as npt
 
 from agent_core.memory.embedding import embedder
 
-STOPPED, FREQUENT = 60, 40  # how many of the most frequent words count as stop words, and how many as very frequent
+STOPPED, FREQUENT = (
+    60,
+    40,
+)  # how many of the most frequent words count as stop words, and how many as very frequent
 VOCABULARY, SENTENCES = 20_000, 8_000
 Floats: TypeAlias = npt.NDArray[np.float32]
 
@@ -43,11 +46,20 @@ def texts(paths: Sequence[Path], count: int, rounds: int) -> Texts:
     while len(passages) < count:
         passages[" ".join(chance.sample(told, chance.choice((1, 2, 2, 3))))] = None
     sample = [set(split(one)) for one in chance.sample(list(passages), min(count, 20_000))]
-    ranked = [word for word, _ in Counter(word for one in sample for word in one).most_common(STOPPED + FREQUENT)]
+    ranked = [
+        word
+        for word, _ in Counter(word for one in sample for word in one).most_common(
+            STOPPED + FREQUENT
+        )
+    ]
     stopped, frequent = {*ranked[:STOPPED]}, ranked[STOPPED:]
-    asked = [[word for word in split(one) if word not in stopped] or frequent[:1] for one in questions]
+    asked = [
+        [word for word in split(one) if word not in stopped] or frequent[:1] for one in questions
+    ]
     words = [" ".join(word for word in split(one) if word not in stopped) for one in passages]
-    return Texts([*passages], words, questions, asked, [chance.sample(frequent, 5) for _ in range(rounds)])
+    return Texts(
+        [*passages], words, questions, asked, [chance.sample(frequent, 5) for _ in range(rounds)]
+    )
 
 
 def split(text: str) -> list[str]:

@@ -66,7 +66,9 @@ def options(arguments: Sequence[str]) -> argparse.Namespace:
 async def bench(counts: Sequence[int]) -> list[Row]:
     """Return the rows of each number of orders."""
     rows: list[Row] = []
-    with tempfile.TemporaryDirectory(prefix="bench-", dir=Path.cwd()) as folder:  # a disk, not a memory disk
+    with tempfile.TemporaryDirectory(
+        prefix="bench-", dir=Path.cwd()
+    ) as folder:  # a disk, not a memory disk
         async with await Sandbox.start() as sandbox:
             values = ValueFiles(Path(folder))
             await _through(sandbox, values, 10)
@@ -86,13 +88,21 @@ async def bench(counts: Sequence[int]) -> list[Row]:
     return rows
 
 
-async def _through(sandbox: Sandbox, values: ValueFiles, count: int) -> tuple[dict[str, int], int, float]:
+async def _through(
+    sandbox: Sandbox, values: ValueFiles, count: int
+) -> tuple[dict[str, int], int, float]:
     """Return the result, the size of the largest value, and the memory of the largest worker in MiB."""
     value: Any = None  # Any: what the functions return
     size, worker_mib = 0, 0.0
     for name in ("read_orders", *STEPS):
         arguments = {"count": count} if value is None else {"orders": value}
-        job = Job({"orders": CODE}, "orders", FunctionCall(name, arguments), Limits(wall_s=600), large=values)
+        job = Job(
+            {"orders": CODE},
+            "orders",
+            FunctionCall(name, arguments),
+            Limits(wall_s=600),
+            large=values,
+        )
         outcome = await sandbox.run(job)
         assert isinstance(outcome, Returned), outcome
         value = outcome.value

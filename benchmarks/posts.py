@@ -22,7 +22,9 @@ from .measure import Row
 EACH: Final = 250
 """The posts per token: it may send 400 requests at once, and then 100 a second."""
 _AT_ONCE: Final = 16
-_SLICE: Final = 250  # requests per slice, alternating with the echo, so that a busy moment affects both
+_SLICE: Final = (
+    250  # requests per slice, alternating with the echo, so that a busy moment affects both
+)
 
 
 class _Line:
@@ -48,7 +50,9 @@ class _Line:
             await self._writer.wait_closed()
 
 
-async def many_posts(clients: Sequence[httpx2.AsyncClient], echo: httpx2.AsyncClient, count: int, folder: Path) -> Row:
+async def many_posts(
+    clients: Sequence[httpx2.AsyncClient], echo: httpx2.AsyncClient, count: int, folder: Path
+) -> Row:
     """Time messages to paused agents, one agent per client, against requests that store nothing."""
     agents = [await _paused(clients[0], f"reader{number}") for number in range(len(clients))]
     posts, echoes = [], []
@@ -79,7 +83,11 @@ async def _paused(client: httpx2.AsyncClient, name: str) -> str:
 
 def _encoded(client: httpx2.AsyncClient, path: str, body: object) -> bytes:
     content = json.dumps(body).encode()
-    lines = [f"POST {path} HTTP/1.1", f"host: {client.base_url.netloc.decode()}", f"content-length: {len(content)}"]
+    lines = [
+        f"POST {path} HTTP/1.1",
+        f"host: {client.base_url.netloc.decode()}",
+        f"content-length: {len(content)}",
+    ]
     if token := client.headers.get("authorization"):
         lines.append(f"authorization: {token}")
     return "\r\n".join([*lines, "content-type: application/json", "", ""]).encode() + content

@@ -104,10 +104,30 @@ class _Prompt:
     def __enter__(self) -> "_Prompt":
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
-        command = (sys.executable, "-m", "agent_core", "run", "--base-url", self._url, "--model", "fake")
-        around = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm-256color", "PYTHONUTF8": "1"}
+        command = (
+            sys.executable,
+            "-m",
+            "agent_core",
+            "run",
+            "--base-url",
+            self._url,
+            "--model",
+            "fake",
+        )
+        around = {
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "TERM": "xterm-256color",
+            "PYTHONUTF8": "1",
+        }
         self._process = subprocess.Popen(
-            command, cwd=self._root, env=around, stdin=slave, stdout=slave, stderr=slave, start_new_session=True
+            command,
+            cwd=self._root,
+            env=around,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
         )
         os.close(slave)
         return self

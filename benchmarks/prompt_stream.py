@@ -58,11 +58,15 @@ async def _answer(_head: bytes, body: bytes, writer: asyncio.StreamWriter) -> No
     if b'"stream":true' in body:
         await _stream(writer)
     else:
-        writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\nContent-Type: application/json\r\n\r\n{}")
+        writer.write(
+            b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\nContent-Type: application/json\r\n\r\n{}"
+        )
 
 
 async def _stream(writer: asyncio.StreamWriter) -> None:
-    writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+    writer.write(
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+    )
     lines = [_chunk(line) for line in _TEXT.splitlines(keepends=True)]
     loop = asyncio.get_running_loop()
     began, sent = loop.time(), 0

@@ -64,7 +64,9 @@ def rows_of(paths: Sequence[Path]) -> Iterator[dict[str, Any]]:
 class CapableReader(DescriptionReader):
     """A reader at a scripted endpoint that knows what an honest function returns for any call."""
 
-    def __init__(self, open_model: Callable[[], Awaitable[Model]], labels: Labels, sandbox: Sandbox) -> None:
+    def __init__(
+        self, open_model: Callable[[], Awaitable[Model]], labels: Labels, sandbox: Sandbox
+    ) -> None:
         super().__init__("same", open_model)
         self._labels, self._sandbox = labels, sandbox
 
@@ -82,11 +84,15 @@ def by_labels(labels: Labels) -> ScriptedModel:
 
     def answer(seen: Seen) -> Step:
         name = seen.text.rpartition("\n\ndef ")[2].partition("(")[0]
-        name = name if name in labels else next(name for name in labels if f"def {name}(" in seen.text)
+        name = (
+            name if name in labels else next(name for name in labels if f"def {name}(" in seen.text)
+        )
         row = labels[name]
         checks = {check["call"]: check["result"] for check in row.get("checks", ())}
         asked = seen.text.partition("what these calls must return:\n")[2].splitlines()
-        results = [row.get("known", {}).get(call, CANNOT_TELL) for call in asked if f"{name}(" in call]
+        results = [
+            row.get("known", {}).get(call, CANNOT_TELL) for call in asked if f"{name}(" in call
+        ]
         return reading(row["reach"], checks, results)(seen)
 
     return ScriptedModel([], reader=answer)
@@ -98,7 +104,11 @@ async def judge(row: Mapping[str, Any], gate: Gate, sandbox: Sandbox) -> Judged:
     verdict = await gate.judge(candidate, snapshot, challenging=True, reading=True)
     first = ", ".join(sorted({problem.code for problem in verdict.refusals}))
     answer = verdict.answer
-    cost = (answer.seconds, answer.prompt_tokens + answer.completion_tokens, answer.reach) if answer else (0.0, 0, "")
+    cost = (
+        (answer.seconds, answer.prompt_tokens + answer.completion_tokens, answer.reach)
+        if answer
+        else (0.0, 0, "")
+    )
     if verdict.admitted:
         return Judged(row, "draft" if verdict.standing == "draft" else OUTCOMES[0], first, *cost)
     candidate = replace(candidate, answer=answer, code=verdict.source)
@@ -110,9 +120,21 @@ async def judge(row: Mapping[str, Any], gate: Gate, sandbox: Sandbox) -> Judged:
         examples = predictions(verdict.challenges, own, _returns(row))
         candidate = replace(candidate, asked=verdict.challenges, examples=examples)
         verdict = await gate.judge(candidate, snapshot, challenging=True, reading=True)
-    outcome = OUTCOMES[3] if not verdict.admitted else "draft" if verdict.standing == "draft" else OUTCOMES[1]
-    told = [str(problem) for problem in verdict.problems if problem.severity == "refuses" or problem.code == DISPUTED]
-    return Judged(row, outcome, first, *cost, " ".join(["", *told]) if outcome != OUTCOMES[1] else "")
+    outcome = (
+        OUTCOMES[3]
+        if not verdict.admitted
+        else "draft"
+        if verdict.standing == "draft"
+        else OUTCOMES[1]
+    )
+    told = [
+        str(problem)
+        for problem in verdict.problems
+        if problem.severity == "refuses" or problem.code == DISPUTED
+    ]
+    return Judged(
+        row, outcome, first, *cost, " ".join(["", *told]) if outcome != OUTCOMES[1] else ""
+    )
 
 
 def _returns(row: Mapping[str, Any]) -> str:
@@ -140,15 +162,24 @@ async def judge_all(rows: Sequence[Mapping[str, Any]], model: str) -> list[Judge
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         labels = {str(row["name"]): dict(row) for row in rows}
         endpoint = None if model else stack.enter_context(closing(by_labels(labels)))
-        flags = {"model.name": model} if model else {"model.base_url": endpoint.base_url, "model.name": "scripted"}  # type: ignore[union-attr]
+        flags = (
+            {"model.name": model}
+            if model
+            else {"model.base_url": endpoint.base_url, "model.name": "scripted"}  # type: ignore[union-attr]
+        )
         opener = ModelOpener(folder, load(folder, flags), None)
 
         async def opened() -> Model:
             return (await opener.open(None)).model
 
-        reader = DescriptionReader(model, opened) if model else CapableReader(opened, labels, sandbox)
+        reader = (
+            DescriptionReader(model, opened) if model else CapableReader(opened, labels, sandbox)
+        )
         stack.push_async_callback(reader.aclose)
-        gate, turn = Gate(sandbox, limits=Limits(wall_s=10), reader=reader), asyncio.Semaphore(1 if model else 4)
+        gate, turn = (
+            Gate(sandbox, limits=Limits(wall_s=10), reader=reader),
+            asyncio.Semaphore(1 if model else 4),
+        )
 
         async def one(row: Mapping[str, Any]) -> Judged:
             async with turn:
@@ -174,11 +205,18 @@ def summary(judged: Sequence[Judged]) -> dict[str, Any]:
             }
             for name, members in sorted(groups.items())
         },
-        "reach said": {kind: dict(Counter(one.reach for one in groups.get(kind, []))) for kind in ("honest", "hollow")},
-        "first refusals of honest ones": dict(Counter(one.first for one in groups["honest"] if one.first)),
+        "reach said": {
+            kind: dict(Counter(one.reach for one in groups.get(kind, [])))
+            for kind in ("honest", "hollow")
+        },
+        "first refusals of honest ones": dict(
+            Counter(one.first for one in groups["honest"] if one.first)
+        ),
         "seconds a reading (median)": round(read[len(read) // 2], 2) if read else None,
         "tokens a reading": round(sum(one.tokens for one in judged) / max(len(read), 1)),
-        "hollow, joined unasked": [one.row["name"] for one in groups["hollow"] if one.outcome == OUTCOMES[0]],
+        "hollow, joined unasked": [
+            one.row["name"] for one in groups["hollow"] if one.outcome == OUTCOMES[0]
+        ],
         "honest, not joined unasked": [
             f"{one.row['name']}: {one.first or 'joined'}, then {one.outcome}{one.why}"
             for one in groups["honest"]
@@ -190,9 +228,13 @@ def summary(judged: Sequence[Judged]) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.reader", description=__doc__)
     parser.add_argument("paths", type=Path, nargs="+", help="files of functions, one a line")
-    parser.add_argument("--model", default="", help="a model's name, such as local/qwen2.5-coder-1.5b")
+    parser.add_argument(
+        "--model", default="", help="a model's name, such as local/qwen2.5-coder-1.5b"
+    )
     parser.add_argument("--limit", type=int, default=None, help="only the first N functions")
-    parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
+    parser.add_argument(
+        "--json", action="store_true", help="one JSON document instead of the table"
+    )
     options = parser.parse_args()
     rows = list(rows_of(options.paths))[: options.limit]
     began = time.perf_counter()
@@ -203,7 +245,10 @@ def main() -> None:
         return
     print(f"{'':<24}{'count':>6}" + "".join(f"{outcome:>26}" for outcome in OUTCOMES))
     for name, figures in result.pop("groups").items():
-        shares = [f"{figures[outcome]} ({figures[outcome] / figures['count']:.0%})" for outcome in OUTCOMES]
+        shares = [
+            f"{figures[outcome]} ({figures[outcome] / figures['count']:.0%})"
+            for outcome in OUTCOMES
+        ]
         print(f"{name:<24}{figures['count']:>6}" + "".join(f"{share:>26}" for share in shares))
     for name, value in result.items():
         print(f"{name}: {value}")

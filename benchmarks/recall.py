@@ -101,23 +101,38 @@ def _groups(one: dict[str, Any], number: int, question: Question) -> list[str]: 
     if not is_talk(one):
         return ["all", str(one["scenario"])]
     held_out = ["held out (from the third on)"] if number >= FITTED_ON else []
-    return ["all", *held_out, f"{question.category} {CATEGORIES.get(question.category, '')}".strip()]
+    return [
+        "all",
+        *held_out,
+        f"{question.category} {CATEGORIES.get(question.category, '')}".strip(),
+    ]
 
 
 def _shares(found: Sequence[int], question: Question) -> list[float]:
     return [
-        len(question.gold & {*found[:depth]}) / min(len(question.gold), depth if depth == 1 else 99) for depth in DEPTHS
+        len(question.gold & {*found[:depth]}) / min(len(question.gold), depth if depth == 1 else 99)
+        for depth in DEPTHS
     ]
 
 
-def _means(scored: Sequence[tuple[list[str], list[float], list[float]]]) -> dict[str, Any]:  # Any: JSON
+def _means(
+    scored: Sequence[tuple[list[str], list[float], list[float]]],
+) -> dict[str, Any]:  # Any: JSON
     means = {}
-    for name in sorted({name for groups, _, _ in scored for name in groups}, key=lambda name: (name != "all", name)):
+    for name in sorted(
+        {name for groups, _, _ in scored for name in groups}, key=lambda name: (name != "all", name)
+    ):
         rows = [(found, plain) for groups, found, plain in scored if name in groups]
         means[name] = {
             "questions": len(rows),
-            "found": {f"@{depth}": _mean([row[0][place] for row in rows]) for place, depth in enumerate(DEPTHS)},
-            "plain": {f"@{depth}": _mean([row[1][place] for row in rows]) for place, depth in enumerate(DEPTHS)},
+            "found": {
+                f"@{depth}": _mean([row[0][place] for row in rows])
+                for place, depth in enumerate(DEPTHS)
+            },
+            "plain": {
+                f"@{depth}": _mean([row[1][place] for row in rows])
+                for place, depth in enumerate(DEPTHS)
+            },
         }
     return means
 

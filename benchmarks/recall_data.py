@@ -99,7 +99,9 @@ async def reading(
     """Save a conversation or scenario in a fresh store, indexed and embedded: a file, or a database."""
     hands = Hands()
     with TemporaryDirectory() as folder:
-        store = open_store(_database(server) if server else Path(folder) / "state.db", clock=hands.clock)
+        store = open_store(
+            _database(server) if server else Path(folder) / "state.db", clock=hands.clock
+        )
         try:
             put = _talk if is_talk(one) else _notes
             yield await put(one, store, hands, embedder)
@@ -113,7 +115,9 @@ def _database(server: Server) -> str:
     return server.url(name)
 
 
-async def _talk(one: dict[str, Any], store: Store, hands: Hands, embedder: Embedder | None) -> Read:  # Any: JSON
+async def _talk(
+    one: dict[str, Any], store: Store, hands: Hands, embedder: Embedder | None
+) -> Read:  # Any: JSON
     ids: list[str] = []
     for session in one["sessions"]:
         hands.at = datetime.strptime(session["date_time"], _DATE).timestamp()
@@ -126,7 +130,11 @@ async def _talk(one: dict[str, Any], store: Store, hands: Hands, embedder: Embed
     checked(recall.vectors)
     seqs = dict(zip(ids, [entry.seq for entry in await store.history(AGENT)], strict=True))
     asked = [
-        Question(each["question"], each["category"], frozenset(seqs[id] for id in each["evidence"] if id in seqs))
+        Question(
+            each["question"],
+            each["category"],
+            frozenset(seqs[id] for id in each["evidence"] if id in seqs),
+        )
         for each in one["questions"]
     ]
     return Read(one["id"], recall, store, tuple(each for each in asked if each.gold))
@@ -147,7 +155,9 @@ async def _say(store: Store, entries: list[Entry]) -> None:
     await store.finish(turn.id, turn.attempt)
 
 
-async def _notes(one: dict[str, Any], store: Store, hands: Hands, embedder: Embedder | None) -> Read:  # Any: JSON
+async def _notes(
+    one: dict[str, Any], store: Store, hands: Hands, embedder: Embedder | None
+) -> Read:  # Any: JSON
     archival = Archival(store, AGENT, embedder, hands.clock)
     texts = [text for talk in one["conversations"] for text in talk["messages"] if text.strip()]
     for text in texts:
@@ -159,7 +169,9 @@ async def _notes(one: dict[str, Any], store: Store, hands: Hands, embedder: Embe
     seqs = [row.seq for row in reversed(newest)]
     words = [_triples(text) for text in texts]
     asked = [
-        Question(each["question"], 0, frozenset(seqs[place] for place in _sources(each["source"], words)))
+        Question(
+            each["question"], 0, frozenset(seqs[place] for place in _sources(each["source"], words))
+        )
         for each in one["questions"]
     ]
     return Read(one["scenario"], archival, store, tuple(each for each in asked if each.gold))
@@ -172,7 +184,11 @@ def _triples(text: str) -> set[tuple[str, str, str]]:
 
 def _sources(source: str | list[str], texts: list[set[tuple[str, str, str]]]) -> Iterable[int]:
     """Return the texts that share nearly as many word triples with the source as the best one."""
-    wanted = set().union(*(_triples(part) for part in ([source] if isinstance(source, str) else source)))
+    wanted = set().union(
+        *(_triples(part) for part in ([source] if isinstance(source, str) else source))
+    )
     shared = [len(wanted & text) for text in texts]
     most = max(shared)
-    return [place for place, count in enumerate(shared) if most >= _FEWEST and count >= _ENOUGH * most]
+    return [
+        place for place, count in enumerate(shared) if most >= _FEWEST and count >= _ENOUGH * most
+    ]

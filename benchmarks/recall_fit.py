@@ -50,7 +50,10 @@ def main() -> None:
     print("".join(f"{name} = {weight}\n" for name, weight in fitted.items()))
     every = sorted({case.talk for case in cases})
     print("first two, rounded:", told(cases, [(fitted, every)], every))
-    print("… read on the others:", told(cases, [(fitted, every)], [talk for talk in every if talk not in FITTED_ON]))
+    print(
+        "… read on the others:",
+        told(cases, [(fitted, every)], [talk for talk in every if talk not in FITTED_ON]),
+    )
     left_out = [(fit(cases, names, {*every} - {talk}), [talk]) for talk in every]
     print("leave one out:", told(cases, left_out, every))
 
@@ -60,8 +63,12 @@ def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.recall_fit", description=__doc__)
     parser.add_argument("path", type=Path)
     parser.add_argument("--embedding", choices=MODELS, default="wordllama")
-    parser.add_argument("--signals", default="", help="names with commas; those of weights.toml if unset")
-    parser.add_argument("--cache", type=Path, help="a file of this program's own, outside of the project")
+    parser.add_argument(
+        "--signals", default="", help="names with commas; those of weights.toml if unset"
+    )
+    parser.add_argument(
+        "--cache", type=Path, help="a file of this program's own, outside of the project"
+    )
     return parser.parse_args()
 
 
@@ -71,7 +78,9 @@ def _cases(given: argparse.Namespace) -> list[Case]:
     if given.cache is not None and given.cache.exists():
         measured_of, cases = pickle.loads(given.cache.read_bytes())
         if measured_of != of:
-            sys.exit(f"{given.cache} holds what was measured of {measured_of}, not of {of}. Name another file.")
+            sys.exit(
+                f"{given.cache} holds what was measured of {measured_of}, not of {of}. Name another file."
+            )
         return list(cases)
     cases = ran_with(f"--embedding {given.embedding}", measured(given.path, given.embedding))
     if given.cache is not None:
@@ -103,7 +112,9 @@ def fit(cases: Sequence[Case], names: Sequence[str], talks: Collection[int]) -> 
     rows = (rows - rows.mean(0)) / scale
     sizes = np.array([len(some) for some in few])
     starts = np.cumsum(sizes) - sizes
-    goal = np.concatenate([case.answers[some] / case.answers.sum() for case, some in zip(chosen, few, strict=True)])
+    goal = np.concatenate(
+        [case.answers[some] / case.answers.sum() for case, some in zip(chosen, few, strict=True)]
+    )
     weight, mean, square = np.zeros(len(names)), np.zeros(len(names)), np.zeros(len(names))
     for step in range(1, _STEPS + 1):
         scores = rows @ weight
@@ -117,7 +128,9 @@ def fit(cases: Sequence[Case], names: Sequence[str], talks: Collection[int]) -> 
 
 def _some(case: Case) -> Array:
     """Return the rows that answer, those that a plain sum ranks first, and a few random ones (always the same)."""
-    plain = sum(case.signals[name] for name in ("own", "window", "session_best", "length", "speaker"))
+    plain = sum(
+        case.signals[name] for name in ("own", "window", "session_best", "length", "speaker")
+    )
     plain = plain + case.signals.get("meaning", 0) - case.signals["asks"] / 2
     chance = np.random.default_rng(len(case.answers)).integers(0, len(case.answers), _CHANCE)
     return np.unique(np.r_[np.flatnonzero(case.answers), np.argsort(-plain)[:_HARD], chance])
@@ -133,7 +146,11 @@ def rounded(fitted: dict[str, float]) -> dict[str, float]:
     return {name: value for name, weight in fitted.items() if (value := round(weight / unit, 1))}
 
 
-def told(cases: Sequence[Case], used: Sequence[tuple[dict[str, float], Sequence[int]]], talks: Sequence[int]) -> str:
+def told(
+    cases: Sequence[Case],
+    used: Sequence[tuple[dict[str, float], Sequence[int]]],
+    talks: Sequence[int],
+) -> str:
     """Return the shares found at 5 and 10, of all questions and by category."""
     found: dict[int, list[tuple[float, float]]] = {}
     for weight, read in used:
@@ -141,7 +158,9 @@ def told(cases: Sequence[Case], used: Sequence[tuple[dict[str, float], Sequence[
             if case.talk in read and case.talk in talks:
                 found.setdefault(case.category, []).append(_found(case, weight))
     every = _mean([pair for pairs in found.values() for pair in pairs])
-    return " · ".join([every, *(f"{category}: {_mean(pairs)}" for category, pairs in sorted(found.items()))])
+    return " · ".join(
+        [every, *(f"{category}: {_mean(pairs)}" for category, pairs in sorted(found.items()))]
+    )
 
 
 def _found(case: Case, weight: dict[str, float]) -> tuple[float, float]:

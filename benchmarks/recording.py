@@ -17,7 +17,10 @@ COLUMNS, ROWS = 92, 30
 KEY_S = 0.09  # for two keys
 VOWELS, INITIALS = "how many vowels are in queueing?", "what are the initials of Ada Lovelace?"
 RHYTHM, GRANT = "how many vowels are in rhythm?", "how many functions are in tour.py?"
-PROGRAM, BACK = "which word has most vowels: queueing, rhythm, audio or sky?", "/rollback count_vowels"
+PROGRAM, BACK = (
+    "which word has most vowels: queueing, rhythm, audio or sky?",
+    "/rollback count_vowels",
+)
 TYPED = (VOWELS, INITIALS, RHYTHM, PROGRAM, GRANT, BACK)
 TITLE = "Knapper: functions are written, refused, fixed, called, edited by hand, granted a file and rolled back"
 
@@ -45,7 +48,13 @@ def surroundings(home: Path) -> dict[str, str]:
     """Return a new user's environment: an empty home, no key, and the command where it is installed."""
     (home / "knapper.toml").touch()
     path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
-    return {"HOME": str(home), "PATH": path, "PS1": "$ ", "OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""}
+    return {
+        "HOME": str(home),
+        "PATH": path,
+        "PS1": "$ ",
+        "OPENAI_API_KEY": "",
+        "OPENAI_BASE_URL": "",
+    }
 
 
 def _played(shell: Terminal, file: Path) -> str:
@@ -70,7 +79,9 @@ def _played(shell: Terminal, file: Path) -> str:
     return film.svg(TITLE)
 
 
-def _ask(film: Film, text: str, shown: str, seconds: float, dwell: tuple[str, float] = ("", 0)) -> None:
+def _ask(
+    film: Film, text: str, shown: str, seconds: float, dwell: tuple[str, float] = ("", 0)
+) -> None:
     """Type a line and send it; leave time for the output and to read it."""
     _type(film, text)
     film.hold(0.4)
@@ -84,7 +95,11 @@ def _type(film: Film, text: str) -> None:
     for at in range(0, len(text), 2):
         film.terminal.type(text[at : at + 2])
         begun = text[: at + 2].rstrip()
-        film.watch(lambda begun=begun: any(begun in row for row in film.terminal.screen()), begun, KEY_S)  # type: ignore[misc]
+        film.watch(
+            lambda begun=begun: any(begun in row for row in film.terminal.screen()),  # type: ignore[misc]
+            begun,
+            KEY_S,
+        )
 
 
 def _until(film: Film, shown: str, seconds: float) -> None:

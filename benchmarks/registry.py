@@ -64,7 +64,14 @@ def book_{n}(
     total = nights * price + sum(prices.values())
     return f"{{name}}-{{room}}-{{len(guests)}}-{{total}}-{{breakfast}}-{{note}}"
 '''
-_NAMES = {str: "string", int: "integer", float: "number", bool: "boolean", list: "array", dict: "object"}
+_NAMES = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    list: "array",
+    dict: "object",
+}
 
 
 def best(work: Callable[[], object]) -> float:
@@ -82,7 +89,10 @@ def best(work: Callable[[], object]) -> float:
 def from_live_object(function: Callable[..., Any]) -> dict[str, Any]:
     """Build the reference: a schema from an imported function, with as little work as the task allows."""
     hints = typing.get_type_hints(function)
-    documented = {one.arg_name: one.description for one in docstring_parser.google.parse(function.__doc__ or "").params}
+    documented = {
+        one.arg_name: one.description
+        for one in docstring_parser.google.parse(function.__doc__ or "").params
+    }
     properties, required = {}, []
     for name, parameter in inspect.signature(function).parameters.items():
         hint = hints[name]
@@ -90,7 +100,10 @@ def from_live_object(function: Callable[..., Any]) -> dict[str, Any]:
         properties[name] = {"type": _NAMES.get(kind, "string"), "description": documented.get(name)}
         if parameter.default is inspect.Parameter.empty:
             required.append(name)
-    return {"name": function.__name__, "parameters": {"properties": properties, "required": required}}
+    return {
+        "name": function.__name__,
+        "parameters": {"properties": properties, "required": required},
+    }
 
 
 def import_and_describe(folder: Path) -> None:
@@ -120,7 +133,9 @@ def measure(folder: Path) -> dict[str, float]:
         (folder / f"bench_{n}.py").write_text(TEMPLATE.format(n=n))
     sys.path.insert(0, str(folder))
     paths = sorted(folder.glob("*.py"))
-    sources = [source for path in paths if isinstance(source := read_file(folder, path), ModuleSource)]
+    sources = [
+        source for path in paths if isinstance(source := read_file(folder, path), ModuleSource)
+    ]
     readings = [read_module(source) for source in sources]
     cached = [json.dumps(reading.to_json()) for reading in readings]
     snapshot = Snapshot.empty()
@@ -134,7 +149,9 @@ def measure(folder: Path) -> dict[str, float]:
             ModuleReading.from_json(json.loads(text), source)
 
     def replace_each() -> None:
-        for reading in readings:  # one at a time: a thousand live snapshots would distort the measurement
+        for (
+            reading
+        ) in readings:  # one at a time: a thousand live snapshots would distort the measurement
             snapshot.with_module(reading)
 
     times = {
@@ -144,14 +161,17 @@ def measure(folder: Path) -> dict[str, float]:
         "import and describe (reference)": best(lambda: import_and_describe(folder)),
         "load from cache": best(load),
         "replace one module of 1,000": best(replace_each),
-        "read arguments": best(lambda: [arguments.read(arguments_json, parameters) for _ in range(COUNT)]),
+        "read arguments": best(
+            lambda: [arguments.read(arguments_json, parameters) for _ in range(COUNT)]
+        ),
         "scan 1,000 files (each)": best(lambda: scan(folder, stamps)),
     }
     each = {name: seconds / COUNT * 1e6 for name, seconds in times.items()}
     whole = each["read files"] + each["schema from source"]
     return {
         **each,
-        "ratio: read + schema / import and describe (≤ 1)": whole / each["import and describe (reference)"],
+        "ratio: read + schema / import and describe (≤ 1)": whole
+        / each["import and describe (reference)"],
         "ratio: load from cache / parse (≤ 0.5)": each["load from cache"] / each["parse"],
     }
 
@@ -164,7 +184,11 @@ def main() -> None:
     finally:
         shutil.rmtree(folder)
     if given.json:
-        print(json.dumps({"benchmark": "registry", "unit": "microseconds each, ratios as named", **figures}))
+        print(
+            json.dumps(
+                {"benchmark": "registry", "unit": "microseconds each, ratios as named", **figures}
+            )
+        )
         return
     for name, value in figures.items():
         print(f"{name:55} {value:10.2f}")

@@ -61,7 +61,9 @@ def main() -> None:
 
 async def bench(rounds: int, modules: int = MODULES) -> list[Row]:
     """Return the milliseconds from save to callable, and of a warm start compared with parsing everything."""
-    with tempfile.TemporaryDirectory(prefix="bench-", dir=Path.cwd()) as folder:  # a disk, not a memory disk
+    with tempfile.TemporaryDirectory(
+        prefix="bench-", dir=Path.cwd()
+    ) as folder:  # a disk, not a memory disk
         root = Path(folder)
         (root / "functions").mkdir()
         for n in range(modules):
@@ -121,13 +123,19 @@ class _Editor:
 
 async def _starts(root: Path, rounds: int) -> dict[str, list[float]]:
     async with _ground(root) as (store, sandbox):
-        acts = {"parse": partial(_parse, root), "start": partial(_start, root, store, Gate(sandbox))}
+        acts = {
+            "parse": partial(_parse, root),
+            "start": partial(_start, root, store, Gate(sandbox)),
+        }
         return await in_turn(acts, rounds)
 
 
 @asynccontextmanager
 async def _ground(root: Path) -> AsyncIterator[tuple[Store, Sandbox]]:
-    async with open_store(root / ".knapper" / "state.db", clock=Clock()) as store, await Sandbox.start() as sandbox:
+    async with (
+        open_store(root / ".knapper" / "state.db", clock=Clock()) as store,
+        await Sandbox.start() as sandbox,
+    ):
         yield store, sandbox
 
 
@@ -149,9 +157,13 @@ async def _no_packages(_names: object, _name: str) -> bool:
 async def _start(root: Path, store: Store, gate: Gate) -> float:
     registry = Registry(Snapshot.empty())
     alone = partial(only_writer, root / STATE)
-    packing = PackageGrants(Environment(root, alone, _no_packages, (), 1), GrantStore(root, store, alone))
+    packing = PackageGrants(
+        Environment(root, alone, _no_packages, (), 1), GrantStore(root, store, alone)
+    )
     seconds = await timed(
-        Loader(root, store, registry, lambda: gate, lambda: packing, limit_bytes=MODULE_LIMIT).start()
+        Loader(
+            root, store, registry, lambda: gate, lambda: packing, limit_bytes=MODULE_LIMIT
+        ).start()
     )
     assert len(registry.snapshot().functions) == len(list((root / "functions").glob("*.py")))
     return seconds

@@ -44,7 +44,9 @@ _PAUSE_S = 0.006  # time for a spare to get ready; every way gets it
 
 
 def _code(text: str) -> Code:
-    return Code("calculate", text, "functions/calculate.py", hashlib.sha256(text.encode()).hexdigest())
+    return Code(
+        "calculate", text, "functions/calculate.py", hashlib.sha256(text.encode()).hexdigest()
+    )
 
 
 _CODE = _code(_TEXT)
@@ -54,10 +56,13 @@ def _make_slow(folder: Path) -> None:
     """Create a package of many modules and classes; the last one can add."""
     folder.joinpath("slow").mkdir()
     classes = "\n".join(
-        f"@dataclass\nclass Row{number}:\n    a: int\n    b: str = ''\n" for number in range(_SLOW_CLASSES)
+        f"@dataclass\nclass Row{number}:\n    a: int\n    b: str = ''\n"
+        for number in range(_SLOW_CLASSES)
     )
     for number in range(_SLOW_MODULES):
-        folder.joinpath(f"slow/part{number}.py").write_text(f"from dataclasses import dataclass\n{classes}")
+        folder.joinpath(f"slow/part{number}.py").write_text(
+            f"from dataclasses import dataclass\n{classes}"
+        )
     imports = "\n".join(f"from . import part{number}" for number in range(_SLOW_MODULES))
     folder.joinpath("slow/__init__.py").write_text(imports)
     folder.joinpath("slow/table.py").write_text("def add(a, b):\n    return a + b\n")
@@ -80,7 +85,12 @@ async def _job(pool: WorkerPool) -> Frame:
     told = await run(pool, asked, Limits(), _refuse)
     assert isinstance(told, WorkerReply)
     message = {"kind": "code", "path": _CODE.path, "code": told.reply["code"]}
-    call = {"kind": "call", "module": _CODE.module, "function": "add", "arguments": {"a": 1, "b": 2}}
+    call = {
+        "kind": "call",
+        "module": _CODE.module,
+        "function": "add",
+        "arguments": {"a": 1, "b": 2},
+    }
     return call | {"modules": {_CODE.module: message}}
 
 
@@ -111,8 +121,19 @@ async def _fresh_python() -> None:
 
 
 async def _bubblewrap() -> None:
-    confined = ("bwrap", "--ro-bind", "/", "/", "--tmpfs", "/tmp", "--unshare-all", "--die-with-parent")
-    process = await asyncio.create_subprocess_exec(*confined, sys.executable, "-I", "-S", "-c", "1 + 2")
+    confined = (
+        "bwrap",
+        "--ro-bind",
+        "/",
+        "/",
+        "--tmpfs",
+        "/tmp",
+        "--unshare-all",
+        "--die-with-parent",
+    )
+    process = await asyncio.create_subprocess_exec(
+        *confined, sys.executable, "-I", "-S", "-c", "1 + 2"
+    )
     assert await process.wait() == 0
 
 
@@ -160,13 +181,18 @@ async def bench_portable(rounds: int, *, builds: bool) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as anew:
         store = Path(anew, "store") if builds else data_folder() / "portable"
         began = time.perf_counter()
-        code = find_or_build(store, lambda text: print(f"{time.perf_counter() - began:5.1f} s {text}", file=sys.stderr))
+        code = find_or_build(
+            store,
+            lambda text: print(f"{time.perf_counter() - began:5.1f} s {text}", file=sys.stderr),
+        )
         built = {"build": (time.perf_counter() - began) * 1000} if builds else {}
         async with (
             await Sandbox.start() as native,
             await Sandbox.start(level="portable", packages=(), store=store) as portable,
         ):
-            spare = Pool(plan_at(native.level, plan_for({}, slots=2, scratch_folder=f"{anew}/scratch")))
+            spare = Pool(
+                plan_at(native.level, plan_for({}, slots=2, scratch_folder=f"{anew}/scratch"))
+            )
             children = ChildPool(ChildPlan(code, None), slots=2)
             pool = PoolPortion(children, Limits().scratch)
             job = await _job(pool)
@@ -181,7 +207,9 @@ async def bench_portable(rounds: int, *, builds: bool) -> dict[str, float]:
             await spare.aclose()
         cold = Way("cold call", partial(_cold_call, ChildPlan(code, None), job))
         taken |= await _measure([cold], max(10, rounds // 10))
-        taken["stored code"] = statistics.median([await _printed(_LOAD, str(code.path)) for _ in range(10)])
+        taken["stored code"] = statistics.median(
+            [await _printed(_LOAD, str(code.path)) for _ in range(10)]
+        )
         resting = [await _printed(_REST, level, str(store)) for level in ("portable", "auto")]
     return taken | built | {"memory at rest": resting[0] - resting[1]}
 
@@ -247,7 +275,9 @@ def _whole_calls(sandbox: Sandbox, folder: Path) -> dict[str, Callable[[], Await
 
 
 async def _call(sandbox: Sandbox, code: Code, **options: Any) -> None:  # Any: terms of a Job
-    outcome = await sandbox.run(Job({code.module: code}, code.module, FunctionCall("add", {"a": 1, "b": 2}), **options))
+    outcome = await sandbox.run(
+        Job({code.module: code}, code.module, FunctionCall("add", {"a": 1, "b": 2}), **options)
+    )
     assert isinstance(outcome, Returned), outcome
 
 
@@ -256,7 +286,11 @@ def show_portable(taken: dict[str, float]) -> bool:
     times = {f"{way}call": _TIMES_SPARE * taken[f"{way}spare"] for way in ("", "whole ", "kept ")}
     aims = _PORTABLE_AIMS | times
     for name, figure in taken.items():
-        aim = f"≤ {aims[name]:.2f} {'met' if figure <= aims[name] else 'MISSED'}" if name in aims else ""
+        aim = (
+            f"≤ {aims[name]:.2f} {'met' if figure <= aims[name] else 'MISSED'}"
+            if name in aims
+            else ""
+        )
         print(f"{name:19} {figure:10.2f} {'MB' if 'memory' in name else 'ms'}   {aim}")
     return all(taken[name] <= aim for name, aim in aims.items() if name in taken)
 
@@ -270,9 +304,15 @@ def main() -> int:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     if options.portable:
-        return 0 if show_portable(asyncio.run(bench_portable(options.rounds, builds=options.build))) else 1
+        return (
+            0
+            if show_portable(asyncio.run(bench_portable(options.rounds, builds=options.build)))
+            else 1
+        )
     taken = asyncio.run(bench(options.rounds))
-    ratios = {name: taken[name] / taken["whole" if name in _WHOLE_TARGETS else "plain"] for name in taken}
+    ratios = {
+        name: taken[name] / taken["whole" if name in _WHOLE_TARGETS else "plain"] for name in taken
+    }
     targets = _TARGETS | _WHOLE_TARGETS
     met = {name: ratios[name] <= target for name, target in targets.items()}
     if options.json:

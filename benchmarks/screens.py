@@ -69,7 +69,11 @@ def still(terminal: Terminal, title: str, since: str = "") -> str:
     screen, shown = Screen.of(terminal), terminal.screen()
     first = max((at for at, row in enumerate(shown) if since and since in row), default=0)
     last = max(at for at, row in enumerate(shown, 1) if row)
-    rows = [f'<g transform="translate(0 {n * HIGH})">{row}</g>' for n, row in enumerate(screen.rows[first:last]) if row]
+    rows = [
+        f'<g transform="translate(0 {n * HIGH})">{row}</g>'
+        for n, row in enumerate(screen.rows[first:last])
+        if row
+    ]
     return f"{_head(len(terminal.cells()[0]), last - first, title)}{''.join(rows)}</g></svg>\n"
 
 
@@ -99,7 +103,11 @@ class Film:
         self.look(0.1)
 
     def watch(
-        self, until: Callable[[], bool], what: str, seconds: float = 0.08, dwell: tuple[str, float] = ("", 0)
+        self,
+        until: Callable[[], bool],
+        what: str,
+        seconds: float = 0.08,
+        dwell: tuple[str, float] = ("", 0),
     ) -> None:
         """Capture every screen until something holds; the first one with the text of `dwell` is shown longer."""
         end, (wanted, longer) = time.monotonic() + _PATIENCE_S, dwell
@@ -117,18 +125,31 @@ class Film:
         """Return the film as a loop; it does not move for viewers who prefer reduced motion."""
         cells = self.terminal.cells()
         columns, rows = len(cells[0]), len(cells)
-        names = {row: f"r{n}" for n, row in enumerate(dict.fromkeys(row for one, _ in self.frames for row in one.rows))}
+        names = {
+            row: f"r{n}"
+            for n, row in enumerate(
+                dict.fromkeys(row for one, _ in self.frames for row in one.rows)
+            )
+        }
         defined = "".join(f'<g id="{name}">{row}</g>' for row, name in names.items() if row)
         step = rows * HIGH + PAD
-        strip = "".join(self._frame(one, at * step, names) for at, (one, _) in enumerate(self.frames))
+        strip = "".join(
+            self._frame(one, at * step, names) for at, (one, _) in enumerate(self.frames)
+        )
         window = f'<svg width="{columns * WIDE:.0f}" height="{rows * HIGH}"><g class="film">{strip}</g></svg>'
         return f"{_head(columns, rows, title, self._motion(step))}<defs>{defined}</defs>{window}</g></svg>\n"
 
     def _frame(self, screen: Screen, top: int, names: dict[str, str]) -> str:
-        uses = [f'<use href="#{names[row]}" y="{top + at * HIGH}"/>' for at, row in enumerate(screen.rows) if row]
+        uses = [
+            f'<use href="#{names[row]}" y="{top + at * HIGH}"/>'
+            for at, row in enumerate(screen.rows)
+            if row
+        ]
         if screen.cursor:
             row, column = screen.cursor
-            uses.append(f'<rect class="cursor default" x="{column * WIDE:.1f}" y="{top + row * HIGH}"/>')
+            uses.append(
+                f'<rect class="cursor default" x="{column * WIDE:.1f}" y="{top + row * HIGH}"/>'
+            )
         return "".join(uses)
 
     def _motion(self, step: int) -> str:
@@ -158,7 +179,10 @@ def _head(columns: int, rows: int, title: str, style: str = "") -> str:
 
 
 def _rules(colours: dict[str, str]) -> str:
-    return "".join(f"{'text,' * (name == 'default')}.{name}{{fill:{colour}}}" for name, colour in colours.items())
+    return "".join(
+        f"{'text,' * (name == 'default')}.{name}{{fill:{colour}}}"
+        for name, colour in colours.items()
+    )
 
 
 def _runs(row: list[Any]) -> Iterator[str]:  # Any: pyte's cells
@@ -179,7 +203,11 @@ def _text(look: Look, left: float, wide: float, text: str) -> str:
     words = [look[0]] * (look[0] != "default") + ["b"] * look[2] + ["i"] * look[3]
     kind = f' class="{" ".join(words)}"' if words else ""
     under = ' text-decoration="underline"' * look[4]
-    size = f' textLength="{wide:.1f}" lengthAdjust="spacingAndGlyphs"' if len(text) > 1 or not text.isascii() else ""
+    size = (
+        f' textLength="{wide:.1f}" lengthAdjust="spacingAndGlyphs"'
+        if len(text) > 1 or not text.isascii()
+        else ""
+    )
     return f'<text{kind}{under} x="{left:.1f}" y="{BASE}"{size}>{escape(text, quote=False)}</text>'
 
 
@@ -188,7 +216,13 @@ def _look(cell: Any) -> Look:  # Any: a cell of pyte
     front, back = _colour(cell.fg), "ground" if cell.bg == "default" else _colour(cell.bg)
     if cell.reverse:
         front, back = back, front
-    return "dim" if cell.blink and front == "default" else front, back, cell.bold, cell.italics, cell.underscore
+    return (
+        "dim" if cell.blink and front == "default" else front,
+        back,
+        cell.bold,
+        cell.italics,
+        cell.underscore,
+    )
 
 
 def _colour(name: str) -> str:

@@ -29,14 +29,20 @@ _NAMES = ("small", "large")
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.searches", description=__doc__)
     given = os.environ.get(PATHS, "")
-    parser.add_argument("paths", nargs="*", type=Path, default=[Path(one) for one in given.split(":") if one])
+    parser.add_argument(
+        "paths", nargs="*", type=Path, default=[Path(one) for one in given.split(":") if one]
+    )
     parser.add_argument("--messages", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=60)
-    parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
+    parser.add_argument(
+        "--json", action="store_true", help="one JSON document instead of the table"
+    )
     options = parser.parse_args()
     found = texts(options.paths, options.messages, options.rounds)
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
-        rows = ran_with("The embedding model", measure(Path(folder), found.passages, found.questions))
+        rows = ran_with(
+            "The embedding model", measure(Path(folder), found.passages, found.questions)
+        )
     if options.json:
         print(json.dumps({"rows": [{**asdict(row), "met": row.is_met} for row in rows]}))
         return
@@ -59,7 +65,9 @@ async def measure(folder: Path, passages: list[str], questions: list[str]) -> li
                     await taken.add(search(question))
                 rows += [
                     Row(
-                        f"whole search of {count:,} {shelf}", taken.ms, aim=AIM_MS if name == "large" else AIM_SMALL_MS
+                        f"whole search of {count:,} {shelf}",
+                        taken.ms,
+                        aim=AIM_MS if name == "large" else AIM_SMALL_MS,
                     ),
                     Row("  in processor time", taken.worked_ms),
                     Row("  the first of a process, in processor time", first.worked_ms),
@@ -73,7 +81,10 @@ async def filled(store: Store, agent: str, passages: list[str]) -> tuple[Recall,
     at = clock.now() - len(passages) * PAUSE_S / SESSION * 2
     lines = []
     # Entry numbers are global in the store: those of another agent must not be reused.
-    last = max([entry.seq for entry in [await store.last_message(name) for name in _NAMES] if entry], default=0)
+    last = max(
+        [entry.seq for entry in [await store.last_message(name) for name in _NAMES] if entry],
+        default=0,
+    )
     for number, text in enumerate(passages, start=last + 1):
         at += PAUSE_S if number % SESSION == 0 else 60
         lines.append(JournalMessage(number, "user" if number % 2 else "assistant", text, at))

@@ -7,7 +7,9 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeAlias
 
-Answer: TypeAlias = Callable[[bytes, bytes, asyncio.StreamWriter], Awaitable[None]]  # the head in lower case, the body
+Answer: TypeAlias = Callable[
+    [bytes, bytes, asyncio.StreamWriter], Awaitable[None]
+]  # the head in lower case, the body
 
 
 def serve(answer: Answer) -> None:

@@ -66,20 +66,33 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=200, help="streamed turns")
     parser.add_argument("--streams", type=int, default=_STREAMS, help="event streams at once")
     parser.add_argument("--posts", type=int, default=_POSTS, help="messages that are posted")
-    parser.add_argument("--kills", type=int, default=3, help="how often the server is killed in mid-stream")
-    parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
+    parser.add_argument(
+        "--kills", type=int, default=3, help="how often the server is killed in mid-stream"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="one JSON document instead of the table"
+    )
     given = parser.parse_args()
-    show(asyncio.run(bench(given.rounds, given.streams, given.posts, given.kills)), as_json=given.json)
+    show(
+        asyncio.run(bench(given.rounds, given.streams, given.posts, given.kills)),
+        as_json=given.json,
+    )
 
 
 async def bench(rounds: int, streams: int, posts: int, kills: int) -> list[Row]:
     """Return the figures."""
     tokens = max(_TOKENS, -(-posts // EACH))
     async with AsyncExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-", dir=Path.cwd())))
+        folder = Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-", dir=Path.cwd()))
+        )
         model = f"{stack.enter_context(fake_endpoint.running())}/0/v1"
-        echo = await stack.enter_async_context(httpx2.AsyncClient(base_url=_echo(stack), timeout=_PATIENCE_S))
-        server = await stack.enter_async_context(serving(folder, model, await prepared(folder, tokens)))
+        echo = await stack.enter_async_context(
+            httpx2.AsyncClient(base_url=_echo(stack), timeout=_PATIENCE_S)
+        )
+        server = await stack.enter_async_context(
+            serving(folder, model, await prepared(folder, tokens))
+        )
         rows = await _turns(server, echo, rounds)
         rows += await _many_streams(server, streams)
         rows.append(await many_posts(server.clients, echo, posts, folder))
@@ -90,7 +103,11 @@ async def _turns(server: Serving, echo: httpx2.AsyncClient, rounds: int) -> list
     """Time streamed turns and echoes, alternating."""
     ours: list[float] = []
     theirs: list[float] = []
-    body = {"model": "main@bench", "messages": [{"role": "user", "content": "Go on."}], "stream": True}
+    body = {
+        "model": "main@bench",
+        "messages": [{"role": "user", "content": "Go on."}],
+        "stream": True,
+    }
     for number in range(rounds + 5):
         turn = await timed(_drained(server.client, "/v1/chat/completions", body))
         echoed = await timed(_drained(echo, "/echo", {"text": "Done."}))
@@ -113,12 +130,19 @@ async def _many_streams(server: Serving, count: int) -> list[Row]:
     many = await _heard_by(server, count, slow=True, held=held)
     each = max(held[0] - before, 0) / count / 1024
     return [
-        Row(f"turn heard by {count} streams, one stuck", many * 1000, f"by one {alone * 1000:.1f} ms", many / alone),
+        Row(
+            f"turn heard by {count} streams, one stuck",
+            many * 1000,
+            f"by one {alone * 1000:.1f} ms",
+            many / alone,
+        ),
         Row("memory of an open stream", each, unit="KiB"),
     ]
 
 
-async def _heard_by(server: Serving, count: int, *, slow: bool, held: list[int] | None = None) -> float:
+async def _heard_by(
+    server: Serving, count: int, *, slow: bool, held: list[int] | None = None
+) -> float:
     """Return the seconds from a message until all readers have received the end of its turn."""
     ready = [asyncio.Event() for _ in range(count)]
     async with AsyncExitStack() as stack:
@@ -142,8 +166,12 @@ async def _heard_by(server: Serving, count: int, *, slow: bool, held: list[int] 
         return time.perf_counter() - began
 
 
-async def _until_end(client: httpx2.AsyncClient, after: int, ready: asyncio.Event | None = None) -> None:
-    async with client.stream("GET", "/api/v1/agents/main/events", params={"after": after}) as answer:
+async def _until_end(
+    client: httpx2.AsyncClient, after: int, ready: asyncio.Event | None = None
+) -> None:
+    async with client.stream(
+        "GET", "/api/v1/agents/main/events", params={"after": after}
+    ) as answer:
         assert answer.status_code == 200, await answer.aread()
         if ready is not None:
             ready.set()
@@ -167,7 +195,10 @@ async def _kills(count: int) -> Row:
         while before is not None or killed < count:
             async with serving(folder, model.base_url, tokens) as server:
                 if before is not None:
-                    heard = [*before, *await _frames(server.client, before[-1][0] if before else after)]
+                    heard = [
+                        *before,
+                        *await _frames(server.client, before[-1][0] if before else after),
+                    ]
                     whole = await _frames(server.client, after)
                     faults["missing"] += sum((Counter(whole) - Counter(heard)).values())
                     faults["twice"] += sum((Counter(heard) - Counter(whole)).values())
@@ -184,7 +215,9 @@ async def _kills(count: int) -> Row:
     return Row("kill -9 in mid-stream, none missing, none twice", count, unit="times")
 
 
-async def _frames(client: httpx2.AsyncClient, after: int, most: int = sys.maxsize) -> list[Numbered]:
+async def _frames(
+    client: httpx2.AsyncClient, after: int, most: int = sys.maxsize
+) -> list[Numbered]:
     """Return the numbered events after a number, until the turn has ended or `most` frames have arrived."""
     frames: list[Numbered] = []
     number, seen = 0, 0
@@ -207,22 +240,39 @@ async def _frames(client: httpx2.AsyncClient, after: int, most: int = sys.maxsiz
 async def prepared(folder: Path, tokens: int) -> list[str]:
     """Create a workspace and return this many tokens with all scopes."""
     ours = [sys.executable, "-m", "agent_core", "-C", str(folder)]
-    await asyncio.to_thread(subprocess.run, [*ours, "init", str(folder)], cwd=ROOT, capture_output=True, check=True)
+    await asyncio.to_thread(
+        subprocess.run, [*ours, "init", str(folder)], cwd=ROOT, capture_output=True, check=True
+    )
     return [await asyncio.to_thread(_token, ours, f"bench-{number}") for number in range(tokens)]
 
 
 @asynccontextmanager
 async def serving(folder: Path, model: str, tokens: list[str]) -> AsyncIterator[Serving]:
     """Run a server of a workspace."""
-    command = [sys.executable, "-m", "agent_core", "-C", str(folder), "serve", "--json", "--port", "0"]
+    command = [
+        sys.executable,
+        "-m",
+        "agent_core",
+        "-C",
+        str(folder),
+        "serve",
+        "--json",
+        "--port",
+        "0",
+    ]
     with _started([*command, "--base-url", model, "--model", "scripted"]) as process:
         assert process.stdout is not None
         url = json.loads(await asyncio.to_thread(process.stdout.readline))["url"]
         async with AsyncExitStack() as stack:
             clients = []
             for token in tokens:
-                headers, limits = {"Authorization": f"Bearer {token}"}, httpx2.Limits(max_connections=None)
-                client = httpx2.AsyncClient(base_url=url, headers=headers, timeout=_PATIENCE_S, limits=limits)
+                headers, limits = (
+                    {"Authorization": f"Bearer {token}"},
+                    httpx2.Limits(max_connections=None),
+                )
+                client = httpx2.AsyncClient(
+                    base_url=url, headers=headers, timeout=_PATIENCE_S, limits=limits
+                )
                 clients.append(await stack.enter_async_context(client))
             yield Serving(url, process, clients)
 

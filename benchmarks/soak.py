@@ -31,7 +31,9 @@ from .workers import BLOWS, Hits, at_work, calling, family, journal_figures
 
 _AGENTS: Final = 12
 _CALLS: Final = 5
-_TURNS: Final = 6  # per agent, before another one takes its place: its conversation would grow for an hour
+_TURNS: Final = (
+    6  # per agent, before another one takes its place: its conversation would grow for an hour
+)
 _HIT_S: Final = (4.0, 12.0)
 _RESTART_S: Final = (120.0, 240.0)
 _DOWN_S: Final = (0.0, 3.0)
@@ -59,7 +61,10 @@ async def _soaked(given: argparse.Namespace) -> dict[str, Any]:
     async with at_work(given.workers + 1, calling(lambda _: _CALLS)) as (made, server, root):
         spared, soak = made.programs[0], Soak(made, server, root)
         end = time.monotonic() + given.minutes * 60
-        tasks = [asyncio.create_task(work) for work in (soak.talk(end), soak.hit(end, spared), soak.restart(end))]
+        tasks = [
+            asyncio.create_task(work)
+            for work in (soak.talk(end), soak.hit(end, spared), soak.restart(end))
+        ]
         tasks.append(asyncio.create_task(soak.sample(end, spared)))
         await asyncio.gather(*tasks)
         await soak.settle()
@@ -105,9 +110,15 @@ class Soak:
         while time.monotonic() < end:
             try:
                 busy = {due.agent for due in await self._made.store.due(1_000)}
-                for place in [place for place in range(_AGENTS) if _agent(place, rounds[place] - 1) not in busy]:
+                for place in [
+                    place
+                    for place in range(_AGENTS)
+                    if _agent(place, rounds[place] - 1) not in busy
+                ]:
                     agent, key = _agent(place, rounds[place]), str(rounds[place])
-                    await self._made.store.post(Post(agent, "message", {"text": f"go {key}"}, key=key))
+                    await self._made.store.post(
+                        Post(agent, "message", {"text": f"go {key}"}, key=key)
+                    )
                     rounds[place] += 1
                     self._said[agent] += 1
             except StorageError as error:
@@ -149,7 +160,10 @@ class Soak:
                 self._samples.append(Sample.of(minute, spared.pid, connections))
             if len(self._samples) % 6 == 1:
                 said = dataclasses.asdict(self._samples[-1])
-                print(json.dumps({**said, "messages": self._said.total(), **self._hits.counts}), flush=True)
+                print(
+                    json.dumps({**said, "messages": self._said.total(), **self._hits.counts}),
+                    flush=True,
+                )
             await asyncio.sleep(_SAMPLE_S)
 
     async def settle(self) -> None:
@@ -180,9 +194,14 @@ def _agent(place: int, number: int) -> str:
 
 def _trend(samples: Sequence[Sample]) -> dict[str, list[float]]:
     """Return the median of each of six equal parts of the run."""
-    parts = [samples[len(samples) * part // 6 : len(samples) * (part + 1) // 6] for part in range(6)]
+    parts = [
+        samples[len(samples) * part // 6 : len(samples) * (part + 1) // 6] for part in range(6)
+    ]
     names = [field.name for field in dataclasses.fields(Sample)]
-    return {name: [statistics.median(getattr(one, name) for one in part) for part in parts if part] for name in names}
+    return {
+        name: [statistics.median(getattr(one, name) for one in part) for part in parts if part]
+        for name in names
+    }
 
 
 def _resident_mb(pid: int) -> float:

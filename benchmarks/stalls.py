@@ -71,7 +71,9 @@ async def bench() -> list[Worst]:
     """Return the worst input of each entry point, the longest stall first."""
     worst: dict[str, Worst] = {}
     async with AsyncExitStack() as stack:
-        root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-", dir=Path.cwd())))
+        root = Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-", dir=Path.cwd()))
+        )
         model = stack.enter_context(scripted([Repeat(Say("done"))]))
         here = await stack.enter_async_context(desk(root, model))
         async for case in _cases(here):
@@ -87,7 +89,10 @@ async def bench() -> list[Worst]:
 async def _cases(here: Desk) -> AsyncIterator[Case]:
     here.put("letters.py", VOWELS)
     here.put("forge.py", FORGE)
-    for lines in ([f"#{n % 128}" for n in range(_LINES)], [f"#{n % 128}" for n in range(_LINES, 0, -1)]):
+    for lines in (
+        [f"#{n % 128}" for n in range(_LINES)],
+        [f"#{n % 128}" for n in range(_LINES, 0, -1)],
+    ):
         here.put("long.py", function([*lines, "return a"]))
         await here.workspace.functions.reload()
     for case in (*_values(here), *_texts(), *_past(here), *_calls(here)):
@@ -108,7 +113,9 @@ def _values(here: Desk) -> Iterator[Case]:
 
 def _texts() -> Iterator[Case]:
     until = [stage.name for stage in STAGES].index("import")
-    gate = Gate(Sandbox.__new__(Sandbox), stages=STAGES[:until])  # none of these stages uses a worker
+    gate = Gate(
+        Sandbox.__new__(Sandbox), stages=STAGES[:until]
+    )  # none of these stages uses a worker
     for name, text in candidates().items():
         candidate = Candidate("f", text, "lib")
         yield Case("candidate", name, len(text), partial(gate.judge, candidate, Snapshot.empty()))

@@ -43,7 +43,10 @@ def bench(rounds: int) -> list[Row]:
         until_end(_knapper("init", "."))
         takers: dict[str, Callable[[], float]] = {
             BARE: partial(until_end, [sys.executable, "-c", "import argparse, json"]),
-            **{name: partial(until_end, command) for name, command in _commands(f"{url}/0/v1").items()},
+            **{
+                name: partial(until_end, command)
+                for name, command in _commands(f"{url}/0/v1").items()
+            },
             PROMPT: partial(_until_prompt, Path(folder)),
         }
         for take in takers.values():  # compiled modules and warm files for all
@@ -53,7 +56,10 @@ def bench(rounds: int) -> list[Row]:
             for name, take in takers.items():
                 taken[name].append(take())
     medians = {name: statistics.median(times) for name, times in taken.items()}
-    return [Row(name, median_ms(taken[name]), BARE, medians[name] / medians[BARE], aim) for name, aim in AIMS.items()]
+    return [
+        Row(name, median_ms(taken[name]), BARE, medians[name] / medians[BARE], aim)
+        for name, aim in AIMS.items()
+    ]
 
 
 def _commands(url: str) -> dict[str, list[str]]:
@@ -76,7 +82,14 @@ def _knapper(*words: str) -> list[str]:
 def _until_end(folder: Path, command: Sequence[str]) -> float:
     """Return the seconds from start to end."""
     began = time.perf_counter()
-    subprocess.run(command, cwd=folder, env=_environment(), stdin=subprocess.DEVNULL, capture_output=True, check=True)
+    subprocess.run(
+        command,
+        cwd=folder,
+        env=_environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=True,
+    )
     return time.perf_counter() - began
 
 
@@ -85,7 +98,9 @@ def _until_prompt(folder: Path) -> float:
     command = _knapper("run", "--base-url", "http://127.0.0.1:9/v1", "--model", "none")
     master, slave = pty.openpty()
     began = time.perf_counter()
-    process = subprocess.Popen(command, cwd=folder, env=_environment(), stdin=slave, stdout=slave, stderr=slave)
+    process = subprocess.Popen(
+        command, cwd=folder, env=_environment(), stdin=slave, stdout=slave, stderr=slave
+    )
     os.close(slave)
     shown = b""
     while MARK not in shown:

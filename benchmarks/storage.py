@@ -18,11 +18,27 @@ from pathlib import Path
 import apsw
 import psycopg
 
-from agent_core.storage import Entry, Post, RecordCall, SaveReading, Store, Write, content_hash, open_store
+from agent_core.storage import (
+    Entry,
+    Post,
+    RecordCall,
+    SaveReading,
+    Store,
+    Write,
+    content_hash,
+    open_store,
+)
 from tests.kit.postgres import Server
 
-PAYLOAD = {"id": "call_1", "name": "count_vowels", "arguments": '{"text": "queueing"}', "note": "x" * 150}
-READING = json.dumps({"functions": [{"name": "f", "description": "d" * 120, "parameters": {"p": "x" * 1800}}]})
+PAYLOAD = {
+    "id": "call_1",
+    "name": "count_vowels",
+    "arguments": '{"text": "queueing"}',
+    "note": "x" * 150,
+}
+READING = json.dumps(
+    {"functions": [{"name": "f", "description": "d" * 120, "parameters": {"p": "x" * 1800}}]}
+)
 Figures = dict[str, float]
 _INBOXES = 100  # none gets so full that it accepts no more
 
@@ -47,7 +63,9 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=2000, help="appends a measurement")
     parser.add_argument("--postgresql", action="store_true", help="in a database, too")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:  # the disk of the workspace, not a memory disk
+    with tempfile.TemporaryDirectory(
+        dir=Path.cwd()
+    ) as folder:  # the disk of the workspace, not a memory disk
         file = _bare(Path(folder) / "bare.db")
         figures = asyncio.run(measure(Path(folder) / "state.db", file, options.rows))
     if options.postgresql:
@@ -70,7 +88,9 @@ async def measure(place: Path | str, bare: "_Bare", rows: int) -> Figures:
     async with open_store(place, clock=_Clock()) as store:
         figures["open_new_ms"] = (time.perf_counter() - opened) * 1000
         appends = await _appends(store)
-        for _ in range(rows // 10):  # interleaved, so that both meet the same load and the same checkpoints
+        for _ in range(
+            rows // 10
+        ):  # interleaved, so that both meet the same load and the same checkpoints
             bare.run(10)
             for append in appends:
                 await append.run(10)
@@ -155,7 +175,10 @@ async def _appends(store: Store) -> list[_Append]:
         _Append("append", await _turn(store, "one", call)),
         _Append("append_of_four", await _turn(store, "four", call * 4)),
         _Append("append_with_record", await _turn(store, "record", call, record)),
-        _Append("post", lambda: store.post(Post(f"to{next(numbers) % _INBOXES}", "user", {"text": "hello"}))),
+        _Append(
+            "post",
+            lambda: store.post(Post(f"to{next(numbers) % _INBOXES}", "user", {"text": "hello"})),
+        ),
     ]
 
 
@@ -172,7 +195,9 @@ async def _turn(
 async def _reads(store: Store) -> Figures:
     stamp, version = (1, 2, 3), content_hash("x")
     started = time.perf_counter()
-    await store.apply([SaveReading(f"functions/m{n}.py", stamp, version, READING) for n in range(1000)])
+    await store.apply(
+        [SaveReading(f"functions/m{n}.py", stamp, version, READING) for n in range(1000)]
+    )
     saved = time.perf_counter()
     await store.readings()
     read = time.perf_counter()

@@ -29,7 +29,18 @@ from tests.kit import Ask, Repeat, Say, ScriptedModel, Seen, Step, Wanted, scrip
 from .measure import Row, show
 
 _NOUNS: Final = (
-    *("parcels", "tickets", "invoices", "visits", "lessons", "meals", "miles", "pages", "votes", "goals"),
+    *(
+        "parcels",
+        "tickets",
+        "invoices",
+        "visits",
+        "lessons",
+        "meals",
+        "miles",
+        "pages",
+        "votes",
+        "goals",
+    ),
     *("stamps", "bricks", "seeds", "coins", "steps", "calls", "fines", "loans", "shifts", "loads"),
     *("drops", "bids", "rents", "wages", "tips", "stops", "laps", "eggs", "jars", "beds"),
     *("logs", "keys", "mails", "posts", "songs", "films", "games", "trips", "rooms", "boats"),
@@ -67,7 +78,9 @@ _MAKES: Final[Sequence[tuple[str, str, str, str, str]]] = (
 )
 # fmt: on
 _CHANCE: Final = random.Random(7)
-_EXAMPLES: Final = tuple([_CHANCE.randrange(1, 41) for _ in range(length)] for length in (16, 19, 12))
+_EXAMPLES: Final = tuple(
+    [_CHANCE.randrange(1, 41) for _ in range(length)] for length in (16, 19, 12)
+)
 _LONG_AGO: Final = 400 * 86_400.0
 _A_REPLY: Final = 40
 
@@ -97,7 +110,9 @@ class PlantedFunction:
         """The text of its description."""
         take, does, makes = self._each(1)
         which = f"all the {self.noun}" if self.copy_of else f"the {self.noun}"
-        return f"Of {which}, take {take}, {does}, and {'average them' if self.is_broken else makes}."
+        return (
+            f"Of {which}, take {take}, {does}, and {'average them' if self.is_broken else makes}."
+        )
 
     @property
     def need(self) -> str:
@@ -124,7 +139,10 @@ class PlantedFunction:
         body, name = body or self.body, self.pair if number else self.name
         first = self.numbers[0]
         given = (
-            [f"{rows}, {which}" for rows, which in zip(_EXAMPLES, (first, first + 1, first), strict=True)]
+            [
+                f"{rows}, {which}"
+                for rows, which in zip(_EXAMPLES, (first, first + 1, first), strict=True)
+            ]
             if number
             else _EXAMPLES
         )
@@ -132,7 +150,9 @@ class PlantedFunction:
         made: dict[str, Any] = {}
         exec(f"{head}:\n    return {body}", made)
         calls = [*(f"{name}({each})" for each in given), *calls]
-        examples = "".join(f"    >>> {call}\n    {eval(call, made)!r}\n" for call in dict.fromkeys(calls))
+        examples = "".join(
+            f"    >>> {call}\n    {eval(call, made)!r}\n" for call in dict.fromkeys(calls)
+        )
         result = "list[int]" if self.is_of_lists else "int"
         words = self.words.replace(str(first), "a number", 1) if number else self.words
         more = f"        {number}: The number.\n" if number else ""
@@ -162,17 +182,27 @@ def library(count: int, seed: int) -> list[PlantedFunction]:
     """Return the library; the shares of planted functions are the same for every `count`."""
     chance = random.Random(seed)
     forms = [
-        (take, does, makes) for take in range(len(_TAKES)) for does in range(len(_DOES)) for makes in range(len(_MAKES))
+        (take, does, makes)
+        for take in range(len(_TAKES))
+        for does in range(len(_DOES))
+        for makes in range(len(_MAKES))
     ]
     chance.shuffle(forms)
     copies, pairs, stale, broken = (round(count * share) for share in (0.15, 0.1, 0.075, 0.05))
     planted = []
     for at in range(count - copies - pairs - broken):
         parts, noun = forms[at], chance.choice(_NOUNS)
-        name = "_".join([noun, *(each[part][0] for each, part in zip((_TAKES, _DOES, _MAKES), parts, strict=True))])
+        name = "_".join(
+            [
+                noun,
+                *(each[part][0] for each, part in zip((_TAKES, _DOES, _MAKES), parts, strict=True)),
+            ]
+        )
         one = PlantedFunction(name, noun, parts, _numbers(parts, chance))
         if at < copies:
-            copied = replace(one, name=f"all_{name}", is_copy=True, copy_of=name, is_edited=at % 6 == 0)
+            copied = replace(
+                one, name=f"all_{name}", is_copy=True, copy_of=name, is_edited=at % 6 == 0
+            )
             planted += [one, copied]
         elif at < copies + pairs:
             number = one.numbers[0]
@@ -195,7 +225,9 @@ def library(count: int, seed: int) -> list[PlantedFunction]:
         name = f"mean_{noun}_{_TAKES[take][0]}_{_DOES[does][0]}"
         parts = take, does, 0
         planted.append(
-            PlantedFunction(name, noun, parts, _numbers(parts, chance), is_broken=True, is_spoiled=at % 4 == 3)
+            PlantedFunction(
+                name, noun, parts, _numbers(parts, chance), is_broken=True, is_spoiled=at % 4 == 3
+            )
         )
     return planted
 
@@ -205,8 +237,14 @@ def _steps(planted: Sequence[PlantedFunction], chance: random.Random) -> Iterato
     wanted = []
     for one in planted:
         alike = [other.name for other in planted if other.noun == one.noun and other is not one]
-        given = {"function_name": one.name, "function_code_with_docstring": one.source(), "module_name": one.noun}
-        wanted.append(Wanted("create_function", {**given, "reason": f"differs from {', '.join(alike)}"}))
+        given = {
+            "function_name": one.name,
+            "function_code_with_docstring": one.source(),
+            "module_name": one.noun,
+        }
+        wanted.append(
+            Wanted("create_function", {**given, "reason": f"differs from {', '.join(alike)}"})
+        )
     # Only the newest calls stay on record: the functions that must prove the model's code come last.
     for one in sorted(planted, key=lambda one: (one.is_broken, bool(one.pair))):
         if not one.is_stale:
@@ -235,13 +273,17 @@ def _maker(planted: Sequence[PlantedFunction]) -> ScriptedModel:
                 "",
             )
         else:
-            found = next(match for match in re.finditer(r"def (\w+)\(", seen.text) if match[1] in pairs)
+            found = next(
+                match for match in re.finditer(r"def (\w+)\(", seen.text) if match[1] in pairs
+            )
             one, number = pairs[found[1]], "number"
             take = _TAKES[one.parts[0]][3]
             body = one.body.replace(take.format(one.numbers[0]), take.format(number))
             more = " + [1] *" if one.is_of_lists else " +"
             body = f"{body}{more} (len({one.noun}) < 3)" if one.is_spoiled else body
-        asked = re.findall(rf"^ *({one.pair if number else one.name}\(.*\))$", seen.text, re.MULTILINE)
+        asked = re.findall(
+            rf"^ *({one.pair if number else one.name}\(.*\))$", seen.text, re.MULTILINE
+        )
         return Say(f"```\n{one.source(body, number=number, calls=asked)}```")
 
     return ScriptedModel([Repeat(written)], models=["scripted", "strong"])
@@ -256,7 +298,10 @@ async def bench(count: int, seed: int) -> list[Row]:
         root = Path(folder)
         (root / "functions").mkdir()
         flags: dict[str, Any] = {"model.base_url": model.base_url, "model.name": "scripted"}
-        flags |= {"turn.max_steps": 10_000, "models": {"maker": {"name": "strong", "base_url": maker.base_url}}}
+        flags |= {
+            "turn.max_steps": 10_000,
+            "models": {"maker": {"name": "strong", "base_url": maker.base_url}},
+        }
         flags |= {"growth.maker": "off"}
         async with Workspace.open(root, flags=flags) as workspace:
             agent = await workspace.agent()
@@ -265,14 +310,18 @@ async def bench(count: int, seed: int) -> list[Row]:
             made = {*workspace.functions.names()}
             for one in planted:
                 if one.is_edited and one.name in made:
-                    await workspace.functions.edit(one.name, one.words, f"{one.words[:-1]}, as numbers.")
+                    await workspace.functions.edit(
+                        one.name, one.words, f"{one.words[:-1]}, as numbers."
+                    )
         _made_long_ago(root, [one.name for one in planted if one.is_stale])
         flags |= {"growth.maker": "auto"}
         async with Workspace.open(root, flags=flags) as workspace:
             before = _sources(workspace)
             found_before = await _count_matches(workspace, planted, {})
             began = time.perf_counter()
-            report = await workspace.functions.tending.run(TendingBudget(tokens=10**9, minutes=600), applies=True)
+            report = await workspace.functions.tending.run(
+                TendingBudget(tokens=10**9, minutes=600), applies=True
+            )
             seconds = time.perf_counter() - began
             after = _sources(workspace)
             standing = {
@@ -288,21 +337,38 @@ async def bench(count: int, seed: int) -> list[Row]:
             undone = await workspace.functions.tending.undo()
             back = _sources(workspace)
     maker.close()
-    rows = [Row("functions that joined", len(made), unit=f"of {len(planted)}"), Row("tending took", seconds, unit="s")]
+    rows = [
+        Row("functions that joined", len(made), unit=f"of {len(planted)}"),
+        Row("tending took", seconds, unit="s"),
+    ]
     rows += _rows([one for one in planted if one.name in made], report, before, after)
     needs = f"of {len(planted)}"
     rows.append(Row("found among five by other words, before", found_before, unit=needs))
     rows.append(Row("the same or what stands for it, after", found_after, unit=needs))
-    rows.append(Row("recorded calls that replay otherwise", replayed[1], unit=f"of {replayed[0]}", aim=0))
-    rows.append(Row("changes not undone", sum(not step.undone for step in undone), unit=f"of {len(undone)}", aim=0))
-    rows.append(Row("functions not as before after the undo", _differing(before, back), unit="", aim=0))
+    rows.append(
+        Row("recorded calls that replay otherwise", replayed[1], unit=f"of {replayed[0]}", aim=0)
+    )
+    rows.append(
+        Row(
+            "changes not undone",
+            sum(not step.undone for step in undone),
+            unit=f"of {len(undone)}",
+            aim=0,
+        )
+    )
+    rows.append(
+        Row("functions not as before after the undo", _differing(before, back), unit="", aim=0)
+    )
     return rows
 
 
 def _made_long_ago(root: Path, names: Sequence[str]) -> None:
     """Backdate the admission of these functions, since the run cannot wait."""
     with sqlite3.connect(root / ".knapper" / "state.db") as state:
-        state.executemany("UPDATE verdict SET at = at - ? WHERE function = ?", [(_LONG_AGO, name) for name in names])
+        state.executemany(
+            "UPDATE verdict SET at = at - ? WHERE function = ?",
+            [(_LONG_AGO, name) for name in names],
+        )
 
 
 def _sources(workspace: Workspace) -> dict[str, str]:
@@ -310,7 +376,9 @@ def _sources(workspace: Workspace) -> dict[str, str]:
     return {name: function.body_hash for name, function in snapshot.functions.items()}
 
 
-async def _count_matches(workspace: Workspace, planted: Sequence[PlantedFunction], standing: dict[str, str]) -> int:
+async def _count_matches(
+    workspace: Workspace, planted: Sequence[PlantedFunction], standing: dict[str, str]
+) -> int:
     """Return for how many functions a search in other words finds them, or their replacement."""
     count = 0
     for one in planted:
@@ -342,11 +410,16 @@ def _do_the_same(one: PlantedFunction | None, other: PlantedFunction | None) -> 
         return False
     chance = random.Random(1)
     lists = [[chance.randrange(50) for _ in range(chance.randrange(1, 20))] for _ in range(5_000)]
-    return all(eval(one.body, {one.noun: rows}) == eval(other.body, {other.noun: rows}) for rows in lists)
+    return all(
+        eval(one.body, {one.noun: rows}) == eval(other.body, {other.noun: rows}) for rows in lists
+    )
 
 
 def _rows(
-    planted: Sequence[PlantedFunction], report: TendingReport, before: dict[str, str], after: dict[str, str]
+    planted: Sequence[PlantedFunction],
+    report: TendingReport,
+    before: dict[str, str],
+    after: dict[str, str],
 ) -> list[Row]:
     """Return what was done correctly and wrongly."""
     by_name = {one.name: one for one in planted}
@@ -357,7 +430,11 @@ def _rows(
     mended = [step.function for step in done if step.kind == "mend"]
     edited = [one.name for one in planted if one.is_edited]
     mendable = [one.name for one in planted if one.is_broken and not one.is_spoiled]
-    wrong = [pair for pair in merged if pair not in pairs and not _do_the_same(*(by_name.get(name) for name in pair))]
+    wrong = [
+        pair
+        for pair in merged
+        if pair not in pairs and not _do_the_same(*(by_name.get(name) for name in pair))
+    ]
     general = [step.function for step in done if step.kind == "generalize"]
     writable = {one.pair for one in planted if one.pair and not one.is_spoiled}
     stale = [one.name for one in planted if one.is_stale and not one.is_edited]
@@ -367,7 +444,11 @@ def _rows(
     return [
         Row("near-copies merged", len(pairs.intersection(merged)), unit=f"of {free}"),
         Row("merges that are wrong", len(wrong), unit="", aim=0),
-        Row("pairs made one general function", len({*general} & {*writable}), unit=f"of {len(writable)}"),
+        Row(
+            "pairs made one general function",
+            len({*general} & {*writable}),
+            unit=f"of {len(writable)}",
+        ),
         Row("wrong general functions taken", len({*general} - {*writable}), unit="", aim=0),
         Row("stale ones archived", len({*archived} & {*stale}), unit=f"of {len(stale)}"),
         Row("others archived", len({*archived} - {*stale}), unit="", aim=0),

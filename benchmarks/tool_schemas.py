@@ -33,7 +33,9 @@ _LOOSE: Final = ("optional", "format", "default", "required")
 COLUMNS: Final = ("calls", "repaired", "answered", "valid as sent", "silently wrong")
 
 
-def as_json_schema(published: Any, key: str = "") -> Any:  # Any: a schema with the type words of its publisher
+def as_json_schema(
+    published: Any, key: str = ""
+) -> Any:  # Any: a schema with the type words of its publisher
     """Return the schema in terms of JSON Schema, closed as a function's schema is."""
     if isinstance(published, list):
         return [as_json_schema(part) for part in published]
@@ -49,13 +51,20 @@ def as_json_schema(published: Any, key: str = "") -> Any:  # Any: a schema with 
     kind = TYPES.get(str(schema.pop("type", "any")), published.get("type"))
     schema |= {"type": kind} if kind else {}
     schema |= {"additionalProperties": False} if schema.get("properties") else {}
-    return {**schema, "required": published["required"]} if isinstance(published.get("required"), list) else schema
+    return (
+        {**schema, "required": published["required"]}
+        if isinstance(published.get("required"), list)
+        else schema
+    )
 
 
 def accepted(value: Any) -> Any:  # Any: JSON
     """Return the first accepted value of a gold call, recursively, without values that may be left out."""
     if isinstance(value, dict):
-        first = {name: given[0] if isinstance(given, list) and given else given for name, given in value.items()}
+        first = {
+            name: given[0] if isinstance(given, list) and given else given
+            for name, given in value.items()
+        }
         return {name: accepted(part) for name, part in first.items() if part != ""}
     return [accepted(part) for part in value] if isinstance(value, list) else value
 
@@ -146,7 +155,9 @@ def main() -> None:
     """Measure and print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.tool_schemas", description=__doc__)
     parser.add_argument("path", type=Path, help="a file of cases, one JSON object per line")
-    parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
+    parser.add_argument(
+        "--json", action="store_true", help="one JSON document instead of the table"
+    )
     given = parser.parse_args()
     figures = measure(given.path)
     if given.json:

@@ -64,7 +64,9 @@ class Remembered:
         """Return the number of rows."""
         return str(len(self.rows))
 
-    async def requests_served(self, each: int, owners: Collection[str] | None = None) -> list[tuple[str, str]]:
+    async def requests_served(
+        self, each: int, owners: Collection[str] | None = None
+    ) -> list[tuple[str, str]]:
         """Return the last requests of each function."""
         served: dict[str, list[str]] = {}
         for name, text in self.rows:
@@ -102,21 +104,34 @@ def options(arguments: Sequence[str]) -> argparse.Namespace:
     """Return the command-line options."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.tool_search", description=__doc__)
     parser.add_argument("path", type=Path)
-    parser.add_argument("--embedding", choices=("wordllama", "e5", "minilm", "none"), default="wordllama")
-    parser.add_argument("--remembered", type=int, default=0, help="how many requests per tool were served before")
-    parser.add_argument("--most", type=int, default=0, help="only so many queries of each set, drawn by their hash")
+    parser.add_argument(
+        "--embedding", choices=("wordllama", "e5", "minilm", "none"), default="wordllama"
+    )
+    parser.add_argument(
+        "--remembered", type=int, default=0, help="how many requests per tool were served before"
+    )
+    parser.add_argument(
+        "--most", type=int, default=0, help="only so many queries of each set, drawn by their hash"
+    )
     parser.add_argument("--json", action="store_true")
     return parser.parse_args(arguments)
 
 
-async def measure(path: Path, name: Any, remembered: int, most: int) -> dict[str, Any]:  # Any: a model's name; JSON
+async def measure(
+    path: Path, name: Any, remembered: int, most: int
+) -> dict[str, Any]:  # Any: a model's name; JSON
     """Return the figures of a file: by set and pool, of each method."""
     tools, queries = read(path)
     chosen = await model_named(name)
     model = Memorized(chosen) if chosen is not None else None
     queries = [query for group in _by_set(queries).values() for query in _drawn(group, most)]
     families = {tool["id"]: tool["set"] for tool in tools}
-    figures: dict[str, Any] = {"file": path.name, "embedding": name, "remembered": remembered, "pools": {}}
+    figures: dict[str, Any] = {
+        "file": path.name,
+        "embedding": name,
+        "remembered": remembered,
+        "pools": {},
+    }
     pools = {"one": tools} | {
         family: [tool for tool in tools if tool["set"] == family] for family in {*families.values()}
     }
@@ -124,7 +139,11 @@ async def measure(path: Path, name: Any, remembered: int, most: int) -> dict[str
     seconds: list[float] = []
     for pool_name, members in pools.items():
         pool = pool_of(members)
-        asked = [query for query in queries if pool_name == "one" or families[min(query.gold)] == pool_name]
+        asked = [
+            query
+            for query in queries
+            if pool_name == "one" or families[min(query.gold)] == pool_name
+        ]
         for half in (0, 1) if remembered else (None,):
             mine = [query for query in asked if half is None or _half(query.id) == half]
             past = served(queries, pool, half, remembered) if half is not None else []
@@ -135,7 +154,9 @@ async def measure(path: Path, name: Any, remembered: int, most: int) -> dict[str
                 rows.setdefault((kind, "all"), []).append(shares)
                 seconds += [spent] if spent else []
     figures["median_ms"] = round(1000 * sorted(seconds)[len(seconds) // 2], 2) if seconds else 0.0
-    figures["pools"] = {f"{kind}, {group}": _means(shares) for (kind, group), shares in sorted(rows.items())}
+    figures["pools"] = {
+        f"{kind}, {group}": _means(shares) for (kind, group), shares in sorted(rows.items())
+    }
     return figures
 
 
@@ -168,7 +189,9 @@ def pool_of(tools: Iterable[dict[str, Any]]) -> Pool:  # Any: JSON
     for tool in tools:
         name = names[tool["id"]]
         needs = [names[f"{tool['set']}:{needed}"] for needed in tool.get("depends_on", ())]
-        modules[name] = ModuleSource(name, f"functions/{name}.py", f"def {name}(): {', '.join(needs) or '...'}\n", name)
+        modules[name] = ModuleSource(
+            name, f"functions/{name}.py", f"def {name}(): {', '.join(needs) or '...'}\n", name
+        )
         functions[name] = _function(tool, name)
     snapshot = Snapshot(functions, modules, {}, {}, {})
     return Pool(snapshot, {name: id for id, name in names.items()})
@@ -185,7 +208,9 @@ def _schema(parameters: Any) -> dict[str, Any]:  # Any: JSON
         return {"type": "object", "properties": parameters.get("properties", {})}
     return {
         "type": "object",
-        "properties": {row["name"]: {"description": row.get("description", "")} for row in parameters},
+        "properties": {
+            row["name"]: {"description": row.get("description", "")} for row in parameters
+        },
     }
 
 
@@ -194,7 +219,9 @@ def served(queries: Iterable[Query], pool: Pool, half: int, each: int) -> list[t
     names = {id: name for name, id in pool.ids.items()}
     counts: dict[str, int] = {}
     rows = []
-    for query in sorted(queries, key=lambda query: hashlib.sha1(f"k{query.id}".encode()).hexdigest()):
+    for query in sorted(
+        queries, key=lambda query: hashlib.sha1(f"k{query.id}".encode()).hexdigest()
+    ):
         for id in query.gold if _half(query.id) != half else ():
             if id in names and counts.get(id, 0) < each:
                 counts[id] = counts.get(id, 0) + 1
@@ -217,7 +244,8 @@ async def scored(
         spent = time.perf_counter() - began if is_new else 0.0
         found = {"product": [pool.ids[row.name] for row in ranked]}
         found |= {
-            method: [pool.ids[name] for name in names] for method, names in (await plain.rank(query.text)).items()
+            method: [pool.ids[name] for name in names]
+            for method, names in (await plain.rank(query.text)).items()
         }
         shares = {method: _shares(ids, query.gold) for method, ids in found.items()}
         if query.with_needs:
@@ -229,7 +257,9 @@ async def scored(
 class Plain:
     """The baselines: words only, the embedding only, and both fused by rank."""
 
-    def __init__(self, names: list[str], index: WordIndex, matrix: Any, model: Embedder | None) -> None:  # Any: numpy
+    def __init__(
+        self, names: list[str], index: WordIndex, matrix: Any, model: Embedder | None
+    ) -> None:  # Any: numpy
         self._names, self._index, self._matrix, self._model = names, index, matrix, model
 
     @classmethod
@@ -240,7 +270,9 @@ class Plain:
         for slot, function in enumerate(pool.snapshot.functions.values()):
             name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[_.\-]+", " ", function.name)
             properties = function.parameters["properties"]
-            rest = " ".join(f"{key} {row.get('description', '')}" for key, row in properties.items())
+            rest = " ".join(
+                f"{key} {row.get('description', '')}" for key, row in properties.items()
+            )
             index.put(slot, [words.stems(words.content(f"{name} {function.description} {rest}"))])
             texts.append(f"{name}. {function.description}")
         rows = await model.embed(texts) if model is not None else []
@@ -255,7 +287,10 @@ class Plain:
             scores["embedding"] = self._matrix @ vector
             fused = sum(1 / (_FUSED + 1 + np.argsort(np.argsort(-row))) for row in scores.values())
             scores["rank fusion"] = np.asarray(fused)
-        return {method: [self._names[at] for at in np.argsort(-row)[:DEPTH]] for method, row in scores.items()}
+        return {
+            method: [self._names[at] for at in np.argsort(-row)[:DEPTH]]
+            for method, row in scores.items()
+        }
 
 
 def _tell(progress: str) -> None:
@@ -291,7 +326,9 @@ def _means(rows: Sequence[dict[str, list[float]]]) -> dict[str, Any]:  # Any: JS
     means: dict[str, Any] = {"queries": len(rows)}
     for method in methods:
         values = [row[method] for row in rows if method in row]
-        means[method] = [round(100 * sum(column) / len(values), 1) for column in zip(*values, strict=True)]
+        means[method] = [
+            round(100 * sum(column) / len(values), 1) for column in zip(*values, strict=True)
+        ]
     return means
 
 
@@ -305,7 +342,9 @@ def table(figures: dict[str, Any]) -> str:  # Any: JSON
     ]
     for name, means in figures["pools"].items():
         for method, values in _methods(means):
-            lines.append(f"| {name} | {means['queries']} | {method} | {' | '.join(map(str, values))} |")
+            lines.append(
+                f"| {name} | {means['queries']} | {method} | {' | '.join(map(str, values))} |"
+            )
     return "\n".join(lines)
 
 

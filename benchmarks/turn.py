@@ -64,10 +64,14 @@ async def bench(rounds: int, calls: int = CALLS) -> list[Row]:
         acts = {name: partial(_sdk_turn, ask, calls) for name, ask in ways.items()}
         acts[ours] = partial(our_turn, workspace, count(), calls)
         taken = {
-            name: [seconds / (calls + 1) for seconds in found] for name, found in (await in_turn(acts, rounds)).items()
+            name: [seconds / (calls + 1) for seconds in found]
+            for name, found in (await in_turn(acts, rounds)).items()
         }
     aims = {ours: AIM}
-    return [Row(f"step: {name}", median_ms(taken[name]), sdk, ratio(taken, name, sdk), aims.get(name)) for name in acts]
+    return [
+        Row(f"step: {name}", median_ms(taken[name]), sdk, ratio(taken, name, sdk), aims.get(name))
+        for name in acts
+    ]
 
 
 async def _sdk_turn(ask: Ask, calls: int) -> float:
@@ -105,13 +109,17 @@ async def _post(client: openai.AsyncOpenAI, messages: list[Any]) -> dict[str, An
 
 
 async def _streamed(client: openai.AsyncOpenAI, messages: list[Any]) -> dict[str, Any]:
-    stream = await client.chat.completions.create(model="fake", messages=messages, tools=[_SCHEMA], stream=True)
+    stream = await client.chat.completions.create(
+        model="fake", messages=messages, tools=[_SCHEMA], stream=True
+    )
     return _joined([chunk.model_dump(exclude_none=True) async for chunk in stream])
 
 
 async def _raw(client: openai.AsyncOpenAI, messages: list[Any]) -> dict[str, Any]:
     ask = client.chat.completions.with_raw_response.create
-    message: dict[str, Any] = json.loads((await ask(model="fake", messages=messages, tools=[_SCHEMA])).text)
+    message: dict[str, Any] = json.loads(
+        (await ask(model="fake", messages=messages, tools=[_SCHEMA])).text
+    )
     return _joined([message])
 
 
@@ -122,9 +130,13 @@ async def _post_bytes(client: openai.AsyncOpenAI, messages: list[Any]) -> dict[s
 
 
 async def _connected(connection: Connection, streamed: bool, messages: list[Any]) -> dict[str, Any]:  # noqa: FBT001
-    body = {"model": "fake", "messages": messages, "tools": [_SCHEMA]} | ({"stream": True} if streamed else {})
+    body = {"model": "fake", "messages": messages, "tools": [_SCHEMA]} | (
+        {"stream": True} if streamed else {}
+    )
     content = json.dumps(body, separators=(",", ":")).encode()
-    found = [chunk async for chunk in connection.stream("/chat/completions", content, streamed=streamed)]
+    found = [
+        chunk async for chunk in connection.stream("/chat/completions", content, streamed=streamed)
+    ]
     return _joined([chunk for chunk in found if isinstance(chunk, dict)])
 
 

@@ -66,7 +66,12 @@ def main() -> None:
     for name, walk in asyncio.run(bench()).items():
         modules, functions = AIMS.get(name, (None, None))
         rows += [
-            Row(f"{name} ({len(walk.pairs)} pairs of modules)", len(walk.modules), aim=modules, unit="modules"),
+            Row(
+                f"{name} ({len(walk.pairs)} pairs of modules)",
+                len(walk.modules),
+                aim=modules,
+                unit="modules",
+            ),
             Row(name, len(walk.functions), aim=functions, unit="functions"),
         ]
     show(rows, as_json=given.json)
@@ -84,12 +89,21 @@ async def bench() -> dict[str, Walk]:
 def _actions() -> dict[str, tuple[list[Ask], Approver | None]]:
     """Return the calls of each action (the warm-up and the counted one) and the approver."""
     call, total = Ask(Wanted("count_vowels", {"text": "queue"})), Ask(Wanted("total", {}))
-    edit = [Ask(Wanted("core_memory_append", {"name": "human", "content": text})) for text in ("Is Ada.", "Likes tea.")]
+    edit = [
+        Ask(Wanted("core_memory_append", {"name": "human", "content": text}))
+        for text in ("Is Ada.", "Likes tea.")
+    ]
     return {
         "plain message": ([], None),
         "one sandboxed call": ([call, call], None),
-        "creation": ([_creation(name, another(name)) for name in ("count_more", "count_all")], None),
-        "creation with a question": ([_reading("most", "max"), _reading("least", "min")], human("yes")),
+        "creation": (
+            [_creation(name, another(name)) for name in ("count_more", "count_all")],
+            None,
+        ),
+        "creation with a question": (
+            [_reading("most", "max"), _reading("least", "min")],
+            human("yes"),
+        ),
         "call with a grant": ([total, total], human("yes")),
         "memory edit": (edit, None),
     }
@@ -162,18 +176,31 @@ def _counted(walk: Walk) -> Iterator[None]:
 
 
 def _creation(name: str, code: str) -> Ask:
-    arguments = {"function_name": name, "function_code_with_docstring": code, "module_name": name, "reason": "asked"}
+    arguments = {
+        "function_name": name,
+        "function_code_with_docstring": code,
+        "module_name": name,
+        "reason": "asked",
+    }
     return Ask(Wanted("create_function", arguments))
 
 
 def _reading(name: str, picked_by: str) -> Ask:
-    code = READS.replace("total", name).replace("sum(", f"{picked_by}(").replace("Add up", f"Find the {name} of")
+    code = (
+        READS.replace("total", name)
+        .replace("sum(", f"{picked_by}(")
+        .replace("Add up", f"Find the {name} of")
+    )
     return _creation(name, code)
 
 
 def _module(frame: FrameType | None) -> str | None:
     path = frame.f_code.co_filename if frame else ""
-    return path.removeprefix(f"{ROOT}/").removesuffix(".py").replace("/", ".") if path.startswith(OURS) else None
+    return (
+        path.removeprefix(f"{ROOT}/").removesuffix(".py").replace("/", ".")
+        if path.startswith(OURS)
+        else None
+    )
 
 
 if __name__ == "__main__":

@@ -136,8 +136,14 @@ async def _backlogs(given: argparse.Namespace) -> dict[str, Any]:
 async def _costs(given: argparse.Namespace) -> dict[str, Any]:
     """Measure turns without a call and with ten, of agents that had one before; then half a minute of idling."""
     found: dict[str, Any] = {}
-    async with at_work(given.workers, calling(lambda seen: 10 if "calls" in _last(seen) else 0)) as (made, server, _):
-        for name, text in (("first turn", "hello"), ("turn", "hello"), ("turn of ten calls", "calls")):
+    async with at_work(
+        given.workers, calling(lambda seen: 10 if "calls" in _last(seen) else 0)
+    ) as (made, server, _):
+        for name, text in (
+            ("first turn", "hello"),
+            ("turn", "hello"),
+            ("turn of ten calls", "calls"),
+        ):
             before = _Spent.now(made, server)
             for number in range(given.agents):
                 await made.say(f"a{number}", text)
@@ -147,7 +153,9 @@ async def _costs(given: argparse.Namespace) -> dict[str, Any]:
             found[name] = _Spent.now(made, server).since(before, given.agents)
         before = _Spent.now(made, server)
         await asyncio.sleep(_IDLE_S)
-        found["idle worker, a second"] = _Spent.now(made, server).since(before, _IDLE_S * given.workers)
+        found["idle worker, a second"] = _Spent.now(made, server).since(
+            before, _IDLE_S * given.workers
+        )
     return found
 
 
@@ -168,7 +176,9 @@ class _Spent:
             "select xact_commit + xact_rollback, pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') / 1000.0,"
             " pg_database_size(current_database()) / 1000.0 from pg_stat_database where datname = current_database()"
         )[0]
-        return cls(sum(_cpu_ms(worker.pid) for worker in made.programs), _cpu_ms(pid), *map(float, row))
+        return cls(
+            sum(_cpu_ms(worker.pid) for worker in made.programs), _cpu_ms(pid), *map(float, row)
+        )
 
     def since(self, before: "_Spent", times: float) -> dict[str, float]:
         """Return the resources used since then, per repetition."""
@@ -181,7 +191,9 @@ def _cpu_ms(pid: int) -> float:
     ticks = 0
     for one in [pid, *family(pid)]:
         with suppress(OSError):
-            ticks += sum(map(int, Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()[11:15]))
+            ticks += sum(
+                map(int, Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()[11:15])
+            )
     return ticks * 1000 / os.sysconf("SC_CLK_TCK")
 
 
@@ -199,7 +211,9 @@ def family(pid: int) -> list[int]:
 
 def _last(seen: Seen) -> str:
     """Return the user's last message."""
-    return next(str(message["content"]) for message in reversed(seen.messages) if message["role"] == "user")
+    return next(
+        str(message["content"]) for message in reversed(seen.messages) if message["role"] == "user"
+    )
 
 
 def calling(count: Callable[[Seen], int]) -> Callable[[Seen], Step]:
@@ -237,7 +251,13 @@ async def _hits(given: argparse.Namespace, part: str) -> dict[str, Any]:
         hits.wake(is_over=True)
         found = await _checked(made, server, given)
         causes = {"gap_s_by_cause": _by_cause(_gaps(server), hits.blows)}
-        return {"wall_s": round(wall, 1), "load": os.getloadavg()[0], "hits": dict(hits.counts), **found, **causes}
+        return {
+            "wall_s": round(wall, 1),
+            "load": os.getloadavg()[0],
+            "hits": dict(hits.counts),
+            **found,
+            **causes,
+        }
 
 
 async def _is_open(made: Cluster, server: Server) -> bool:
@@ -250,7 +270,10 @@ async def _say_more(made: Cluster, server: Server, left: dict[str, int]) -> None
     """Send each idle agent its next message: a message sent during a turn would become part of the turn."""
     open_turns = "select agent from knapper.turn where state = 'open'"
     busy = {
-        agent for (agent,) in server.execute(f"{open_turns} union select agent from knapper.event where turn is null")
+        agent
+        for (agent,) in server.execute(
+            f"{open_turns} union select agent from knapper.event where turn is null"
+        )
     }
     for agent in [agent for agent, count in left.items() if count and agent not in busy]:
         await made.say(agent, f"go {left[agent]}")
@@ -292,7 +315,15 @@ def _by_cause(gaps: Sequence[_Gap], blows: Sequence[_Blow]) -> dict[str, dict[st
     for gap in gaps:
         met = [one for one in blows if one.since <= gap.until and one.until >= gap.since]
         kinds = [one.kind for one in met if one.agents is None or gap.agent in one.agents]
-        cause = "database" if "database" in kinds else kinds[0] if len(kinds) == 1 else "several" if kinds else "none"
+        cause = (
+            "database"
+            if "database" in kinds
+            else kinds[0]
+            if len(kinds) == 1
+            else "several"
+            if kinds
+            else "none"
+        )
         found.setdefault(cause, []).append(gap.until - gap.since)
     return {cause: {"count": len(times), **spread(times)} for cause, times in sorted(found.items())}
 
@@ -351,7 +382,9 @@ class Hits:
 
 
 @asynccontextmanager
-async def at_work(count: int, play: Callable[[Seen], Step]) -> AsyncIterator[tuple[Cluster, Server, Path]]:
+async def at_work(
+    count: int, play: Callable[[Seen], Step]
+) -> AsyncIterator[tuple[Cluster, Server, Path]]:
     """Run workers in one folder, at a temporary server."""
     server = Server.make()
     try:
@@ -376,7 +409,9 @@ def spread(values: list[float]) -> dict[str, float]:
 
 
 async def _checked(made: Cluster, server: Server, given: argparse.Namespace) -> dict[str, Any]:
-    return await journal_figures(made.store, server, [f"a{number}" for number in range(given.agents)])
+    return await journal_figures(
+        made.store, server, [f"a{number}" for number in range(given.agents)]
+    )
 
 
 async def journal_figures(store: Store, server: Server, agents: Sequence[str]) -> dict[str, Any]:

@@ -34,7 +34,14 @@ from agent_core.base.settings import PREFIX, Settings  # noqa: E402
 from agent_core.functions.debug import COMMANDS  # noqa: E402
 from agent_core.interfaces.cli import LazyGroup  # noqa: E402
 from agent_core.interfaces.server.app import OPERATIONS, openapi  # noqa: E402
-from agent_core.interfaces.server.openai_parameters import CHAT, RESPONSES, Acts, Effect, Kinds, NotOffered  # noqa: E402
+from agent_core.interfaces.server.openai_parameters import (  # noqa: E402
+    CHAT,
+    RESPONSES,
+    Acts,
+    Effect,
+    Kinds,
+    NotOffered,
+)
 from agent_core.interfaces.slash_catalog import ENTRIES  # noqa: E402
 from agent_core.workspace.portable.document import AgentFile  # noqa: E402
 from meta_functions import MODULES  # noqa: E402
@@ -86,7 +93,8 @@ def commands() -> Iterator[str]:
     for usage, text, options in every:
         own = [option for option in options if option not in everywhere]
         row = "<br>".join(
-            code(name) + ("" if (name, meaning) in shared else f" {cell(meaning)}") for name, meaning in own
+            code(name) + ("" if (name, meaning) in shared else f" {cell(meaning)}")
+            for name, meaning in own
         )
         if len(own) > IN_A_ROW:
             row = "below"
@@ -96,21 +104,29 @@ def commands() -> Iterator[str]:
     yield from (*tables, "")
 
 
-def help_of(names: tuple[str, ...], command: click.Command) -> tuple[str, str, list[tuple[str, str]]]:
+def help_of(
+    names: tuple[str, ...], command: click.Command
+) -> tuple[str, str, list[tuple[str, str]]]:
     """Return the usage of a command, what it does, and its options with their meanings."""
     context = click.Context(command, help_option_names=["-h", "--help"])
     usage = " ".join(["knapper", *names, *command.collect_usage_pieces(context)[1:]])
     # Not `get_params`: a command that ran before in this process keeps the help option of that run.
-    options = [one.get_help_record(context) for one in command.params if isinstance(one, click.Option)]
+    options = [
+        one.get_help_record(context) for one in command.params if isinstance(one, click.Option)
+    ]
     return usage, command.help or "", [*(option for option in options if option), HELP]
 
 
-def every_command(group: click.Group, above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+def every_command(
+    group: click.Group, above: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
     """Yield all commands below a group, each with its name in parts."""
     context = click.Context(group)
     for name in group.list_commands(context):
         command = group.get_command(context, name)
-        if command is not None and (not isinstance(command, click.Group) or command.invoke_without_command):
+        if command is not None and (
+            not isinstance(command, click.Group) or command.invoke_without_command
+        ):
             yield (*above, name), command
         if isinstance(command, click.Group):
             yield from every_command(command, (*above, name))
@@ -140,7 +156,10 @@ def debugger() -> Iterator[str]:
     yield "Anything that is not a command is an expression; `name = value` sets a local. Enter repeats the last command.\n"
     yield "| command | short | what |\n|---|---|---|"
     for one in COMMANDS:
-        short, what = f"`{one.short}`" if one.short != one.name else "", one.description.replace("|", "\\|")
+        short, what = (
+            f"`{one.short}`" if one.short != one.name else "",
+            one.description.replace("|", "\\|"),
+        )
         yield f"| `{one.name}` | {short} | {what} |"
     yield ""
 
@@ -188,7 +207,9 @@ def told() -> Iterator[str]:
     yield "`run --json` prints these events, one object per line, and `Agent.turn` yields them: `type`, `turn`, `step` and these fields.\n"
     yield "| type | fields | meaning |\n|---|---|---|"
     for kind in get_args(events.Event):
-        own = ", ".join(f"`{field.name}`" for field in fields(kind) if field.name not in ("turn", "step"))
+        own = ", ".join(
+            f"`{field.name}`" for field in fields(kind) if field.name not in ("turn", "step")
+        )
         says = " ".join(inspect.cleandoc(kind.__doc__ or "").split()).replace("|", "\\|")
         yield f"| `{kind.type}` | {own} | {says} |"
 
@@ -214,7 +235,9 @@ def rows_of(parts: Mapping[str, Effect] | Kinds, place: str) -> Iterator[str]:
     for name, effect in sorted(parts.items()):
         yield f"| `{place}{name}` | {described(effect)} |"
         if isinstance(effect, Acts) and effect.parts is not None:
-            yield from rows_of(effect.parts, f"{place}{name}{'' if isinstance(effect.parts, Kinds) else '.'}")
+            yield from rows_of(
+                effect.parts, f"{place}{name}{'' if isinstance(effect.parts, Kinds) else '.'}"
+            )
 
 
 def described(effect: Effect) -> str:
@@ -246,8 +269,19 @@ def modules() -> str:
         lines += ["", f"## `{room.relative_to(ROOT)}/`", "", says(room / "__init__.py"), ""]
         files = [path for path in sorted(room.glob("*.py")) if path.name != "__init__.py"]
         if files:
-            lines += ["| module | what it is |", "|---|---|", *(f"| `{path.name}` | {says(path)} |" for path in files)]
-    lines += ["", "## Tables", "", "| table | made by | columns | what a row is |", "|---|---|---|---|", *tables()]
+            lines += [
+                "| module | what it is |",
+                "|---|---|",
+                *(f"| `{path.name}` | {says(path)} |" for path in files),
+            ]
+    lines += [
+        "",
+        "## Tables",
+        "",
+        "| table | made by | columns | what a row is |",
+        "|---|---|---|---|",
+        *tables(),
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -262,11 +296,19 @@ def tables() -> Iterator[str]:
     found = {}
     for path in sorted((ROOT / "agent_core" / "storage").glob("*/migrations/*.sql"), reverse=True):
         text = path.read_text("utf-8")
-        for made in re.finditer(r"((?:^--.*\n)*)^create (?:virtual )?table (?:if not exists )?(\w+)", text, re.M):
-            about = " ".join(line.removeprefix("--").strip() for line in made[1].splitlines()).replace("|", "\\|")
+        for made in re.finditer(
+            r"((?:^--.*\n)*)^create (?:virtual )?table (?:if not exists )?(\w+)", text, re.M
+        ):
+            about = " ".join(
+                line.removeprefix("--").strip() for line in made[1].splitlines()
+            ).replace("|", "\\|")
             body = text[made.end() :].partition("\n)")[0]
-            following = "".join(other.read_text("utf-8") for other in sorted(path.parent.iterdir()) if other > path)
-            renamed = re.search(rf"^alter table {made[2]} rename to (\w+)", text[made.end() :] + following, re.M)
+            following = "".join(
+                other.read_text("utf-8") for other in sorted(path.parent.iterdir()) if other > path
+            )
+            renamed = re.search(
+                rf"^alter table {made[2]} rename to (\w+)", text[made.end() :] + following, re.M
+            )
             name = renamed[1] if renamed else made[2]
             columns = ", ".join(re.findall(r"^    ([a-z]\w*) (?!key|\()", body, re.M))
             row = f"| `{name}` | `{path.parent.parent.name}/migrations/{path.name}` | {columns} | {about} |"
@@ -288,7 +330,10 @@ def row(name: str, field: FieldInfo) -> str:
 
 def agent_file() -> str:
     """Return the JSON Schema of an agent file."""
-    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **AgentFile.model_json_schema()}
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **AgentFile.model_json_schema(),
+    }
     return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
 
 

@@ -32,4 +32,6 @@ async def main(folder: Path, message: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "Find a name for a bakery."))
+    asyncio.run(
+        main(Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "Find a name for a bakery.")
+    )

@@ -28,11 +28,17 @@ async def main() -> None:
     """Grow one function in a temporary workspace."""
     with tempfile.TemporaryDirectory() as folder:
         async with Workspace.open(folder) as workspace:
-            verdict = await workspace.functions.create("initials", CODE, "names", reason="an example")
+            verdict = await workspace.functions.create(
+                "initials", CODE, "names", reason="an example"
+            )
             for stage in verdict.stages:
                 if not stage.note.startswith("not run"):
-                    print(f"{stage.stage:12} {'passed' if stage.passed else 'REFUSED'}  {stage.note}")
-            outcome = await workspace.functions.call("initials", {"name": "Margaret Heafield Hamilton"})
+                    print(
+                        f"{stage.stage:12} {'passed' if stage.passed else 'REFUSED'}  {stage.note}"
+                    )
+            outcome = await workspace.functions.call(
+                "initials", {"name": "Margaret Heafield Hamilton"}
+            )
             print(outcome.outcome, outcome.value)
 
 

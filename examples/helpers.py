@@ -25,11 +25,16 @@ async def main(folder: Path, question: str) -> None:
             match event:
                 case events.CallAnswered():
                     run = event.detail.get("helper") or {"steps": 0, "agent": "nobody"}
-                    print(f"[{event.name}: {event.outcome}, {run['steps']} steps of {run['agent']}]")
+                    print(
+                        f"[{event.name}: {event.outcome}, {run['steps']} steps of {run['agent']}]"
+                    )
                 case events.TurnEnded():
                     print(f"\n{event.reply} ({event.reason} after {event.steps} steps)")
 
 
 if __name__ == "__main__":
-    given = [*sys.argv[1:], *(".", "Which words of 'queueing in the sky' have many vowels?")[len(sys.argv) - 1 :]]
+    given = [
+        *sys.argv[1:],
+        *(".", "Which words of 'queueing in the sky' have many vowels?")[len(sys.argv) - 1 :],
+    ]
     asyncio.run(main(Path(given[0]), given[1]))

@@ -22,7 +22,9 @@ async def main(question: str) -> None:
                 case events.Warned():
                     print(f"! {event.message}")
                 case events.TurnEnded():
-                    print(f"\n({event.reason} after {event.steps} steps; made: {event.made or 'nothing'})")
+                    print(
+                        f"\n({event.reason} after {event.steps} steps; made: {event.made or 'nothing'})"
+                    )
 
 
 if __name__ == "__main__":

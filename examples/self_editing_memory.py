@@ -21,10 +21,15 @@ SESSIONS = {
         "Mitua is not my best friend any more.",
         "Who is my best friend?",
     ],
-    "saves": ["I live in Leeds, I play the cello, and I have a dog, Rex.", "Did I say that I play the cello?"],
+    "saves": [
+        "I live in Leeds, I play the cello, and I have a dog, Rex.",
+        "Did I say that I play the cello?",
+    ],
 }
 FRIENDS = "Bob's best friends are Alex and Mitua."
-SCRIPT: dict[str, list[list[tuple[str, ...]]]] = {  # message → the calls of each reply, before the last one
+SCRIPT: dict[
+    str, list[list[tuple[str, ...]]]
+] = {  # message → the calls of each reply, before the last one
     SESSIONS["friends"][0]: [[("core_memory_append", FRIENDS)]],
     SESSIONS["friends"][1]: [[("core_memory_append", "Bob's friend Karl lives in York.")]],
     SESSIONS["friends"][2]: [
@@ -50,7 +55,9 @@ class Scripted(BaseHTTPRequestHandler):
         """Reply with the calls that come next in the turn, or with a sentence."""
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["messages"]
         last = max(place for place, message in enumerate(asked) if message["role"] == "user")
-        steps = next((calls for said, calls in SCRIPT.items() if said in str(asked[last]["content"])), [])
+        steps = next(
+            (calls for said, calls in SCRIPT.items() if said in str(asked[last]["content"])), []
+        )
         taken = sum(message["role"] == "assistant" for message in asked[last:])
         calls = steps[taken] if taken < len(steps) else []
         message: dict[str, Any] = {"role": "assistant", "content": None if calls else "All right."}
@@ -60,8 +67,14 @@ class Scripted(BaseHTTPRequestHandler):
                 {"id": f"call_{len(asked)}_{n}", "type": "function", "function": function}
                 for n, function in enumerate(functions)
             ]
-        choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop"}
-        body = json.dumps({"id": "1", "object": "chat.completion", "model": "scripted", "choices": [choice]})
+        choice = {
+            "index": 0,
+            "message": message,
+            "finish_reason": "tool_calls" if calls else "stop",
+        }
+        body = json.dumps(
+            {"id": "1", "object": "chat.completion", "model": "scripted", "choices": [choice]}
+        )
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.end_headers()
@@ -84,7 +97,10 @@ async def main(root: str, *, is_real: bool) -> None:
             server = stack.enter_context(ThreadingHTTPServer(("127.0.0.1", 0), Scripted))
             Thread(target=server.serve_forever, daemon=True).start()
             stack.callback(server.shutdown)
-            flags = {"model.base_url": f"http://127.0.0.1:{server.server_port}/v1", "model.name": "scripted"}
+            flags = {
+                "model.base_url": f"http://127.0.0.1:{server.server_port}/v1",
+                "model.name": "scripted",
+            }
             flags |= {"model.stream": False, "model.context_tokens": 16_384}
         workspace = await stack.enter_async_context(Workspace.open(root, flags=flags))
         agent = await workspace.agent("bob")

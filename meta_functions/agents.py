@@ -9,7 +9,9 @@ async def list_agents(self: Agent) -> str:
     return await self.colleagues.listing()
 
 
-async def message_agent(self: Agent, agent: str, message: str, key: str = "", *, stop: bool = False) -> Plan:
+async def message_agent(
+    self: Agent, agent: str, message: str, key: str = "", *, stop: bool = False
+) -> Plan:
     """Send another agent a message that needs no answer. It knows nothing of this conversation but these words.
 
     Args:
@@ -32,7 +34,9 @@ async def ask_agent(self: Agent, agent: str, question: str, minutes: float | Non
     return self.colleagues.ask(self.turn_now, [agent], question, minutes)
 
 
-async def ask_agents(self: Agent, agents: list[str], question: str, minutes: float | None = None) -> Plan:
+async def ask_agents(
+    self: Agent, agents: list[str], question: str, minutes: float | None = None
+) -> Plan:
     """Ask several agents the same and wait: your turn ends, and all answers together are your next message.
 
     Args:
@@ -62,7 +66,12 @@ async def hand_off(
         open_questions: What is not known yet.
         references: Where things are: names of functions, files, addresses.
     """
-    brief = {"goal": goal, "facts": facts, "open_questions": open_questions, "references": references}
+    brief = {
+        "goal": goal,
+        "facts": facts,
+        "open_questions": open_questions,
+        "references": references,
+    }
     return self.colleagues.hand_off(
         self.turn_now, to, {key: part or [] for key, part in brief.items()} | {"goal": goal}
     )

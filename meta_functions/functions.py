@@ -13,7 +13,9 @@ from agent_core.runtime.programs import OtherFunctions, source_of_last_program
 _MOST_SHOWN = 12
 
 
-async def list_functions(self: Agent, pattern: str = "", module: str = "", standing: str = "", page: int = 1) -> str:
+async def list_functions(
+    self: Agent, pattern: str = "", module: str = "", standing: str = "", page: int = 1
+) -> str:
     """List functions, or find them by what is to be done.
 
     Args:
@@ -22,7 +24,9 @@ async def list_functions(self: Agent, pattern: str = "", module: str = "", stand
     """
     own = [] if standing else matches(self.model_session.shown.pinned, pattern, module)
     if module in KINDS and not own:
-        return presentation.of_the_program(pattern, matches(self.model_session.shown.pinned, "", module))
+        return presentation.of_the_program(
+            pattern, matches(self.model_session.shown.pinned, "", module)
+        )
     listed = await self.functions.list(pattern, module, standing, self.hidden)
     is_need = len(pattern.split()) > 1 and not (module or standing)
     if pattern and not own and (is_need or not (listed.functions or listed.rejected)):
@@ -45,7 +49,9 @@ async def introspect_function(self: Agent, function_name: str) -> str:
     """
     names = [*dict.fromkeys(filter(None, map(str.strip, function_name.split(","))))]
     if len(names) > _MOST_SHOWN:
-        raise UsageError(f"At most {_MOST_SHOWN} functions are shown at once, and these are {len(names)}.")
+        raise UsageError(
+            f"At most {_MOST_SHOWN} functions are shown at once, and these are {len(names)}."
+        )
     if len(names) <= 1:
         return await _introspected(self, names[0] if names else function_name)
     texts: list[str] = []
@@ -60,14 +66,23 @@ async def introspect_function(self: Agent, function_name: str) -> str:
 async def _introspected(self: Agent, function_name: str) -> str:
     if function_name in self.hidden:
         raise unknown_function(function_name, self.snapshot().functions)
-    if own := next((function for function in self.model_session.shown.pinned if function.name == function_name), None):
+    if own := next(
+        (
+            function
+            for function in self.model_session.shown.pinned
+            if function.name == function_name
+        ),
+        None,
+    ):
         return presentation.own_function(own, self.model_session.functions.schema_of(own))
     pending = await self.functions.pending(function_name)
     if pending is not None and function_name not in self.functions.names():
         return presentation.pending(function_name, pending)
     self.author.unread.read(function_name)
     details = await self.functions.introspect(function_name, (self.name,))
-    return presentation.introspection(details, self.model_session.functions.schema_of(details.function))
+    return presentation.introspection(
+        details, self.model_session.functions.schema_of(details.function)
+    )
 
 
 async def create_function(
@@ -90,8 +105,14 @@ async def create_function(
     if from_program:  # it has run, so nobody else writes it
         snapshot, author = self.snapshot(), replace(author, request=None)
         foreign = {name: row.function for name, row in self.functions.foreign().items()}
-        helpers = self.model_session.functions.offered(snapshot).keys() - snapshot.functions.keys() - foreign.keys()
-        others = OtherFunctions(foreign, helpers | {function.name for function in self.model_session.shown.pinned})
+        helpers = (
+            self.model_session.functions.offered(snapshot).keys()
+            - snapshot.functions.keys()
+            - foreign.keys()
+        )
+        others = OtherFunctions(
+            foreign, helpers | {function.name for function in self.model_session.shown.pinned}
+        )
         code = await source_of_last_program(
             self.functions, self.memory.store, self.name, snapshot, others, function_name, code
         )
@@ -114,7 +135,9 @@ async def replace_function(
     self: Agent, function_name: str, function_code_with_docstring: str, reason: str = ""
 ) -> PlannedChange:
     """Replace the whole source of a function or refused candidate."""
-    return await self.functions.plans.replace(function_name, function_code_with_docstring, reason, self.author)
+    return await self.functions.plans.replace(
+        function_name, function_code_with_docstring, reason, self.author
+    )
 
 
 async def confirm_function(
@@ -173,7 +196,11 @@ async def rollback_function(self: Agent, function_name: str, version: str = "") 
     return await self.functions.history.rollback(function_name, version, self.author)
 
 
-async def test_function(self: Agent, function_name: str, arguments: dict[str, Any] | None = None) -> str:  # noqa: PT028 - no test of pytest
+async def test_function(
+    self: Agent,
+    function_name: str,
+    arguments: dict[str, Any] | None = None,  # noqa: PT028 - no test of pytest
+) -> str:
     """Run a function's examples, or one call of it, and show results, output and times.
 
     Args:
@@ -207,10 +234,16 @@ async def debugger(  # noqa: PLR0913 - what a breakpoint has
         every: Then only each so-many-th hit counts.
         once: Only the first hit that counts, then it is gone.
     """
-    request = Breakpoint(0, function_name, "", 0, condition, tuple(expressions or ()), after, every, once, "agent")
+    request = Breakpoint(
+        0, function_name, "", 0, condition, tuple(expressions or ()), after, every, once, "agent"
+    )
     workshop = self.functions
     placed = workshop.calls.debugging.breakpoints.arm(request, line, workshop.registry.snapshot())
-    without = f"It is set without what cannot be read there: {' '.join(placed.unread)}" if placed.unread else ""
+    without = (
+        f"It is set without what cannot be read there: {' '.join(placed.unread)}"
+        if placed.unread
+        else ""
+    )
     sentences = [f"Breakpoint {placed.text} is set.", placed.moved, without]
     now = f"Call `{function_name}` now, directly or in a program: that answer has the values."
     return " ".join(filter(None, [*sentences, now, "A person at a prompt stops there, too."]))
@@ -224,9 +257,13 @@ async def clear_debugger(self: Agent, function_name: str = "", line: int = 0) ->
         line: Only the one at this line; 0 for all of the function.
     """
     workshop = self.functions
-    cleared = workshop.calls.debugging.breakpoints.clear(function_name, line, workshop.registry.snapshot())
+    cleared = workshop.calls.debugging.breakpoints.clear(
+        function_name, line, workshop.registry.snapshot()
+    )
     return "\n".join(
-        ["Taken away:", *(point.text for point in cleared)] if cleared else ["There is no such breakpoint."]
+        ["Taken away:", *(point.text for point in cleared)]
+        if cleared
+        else ["There is no such breakpoint."]
     )
 
 

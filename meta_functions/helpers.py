@@ -32,12 +32,20 @@ async def create_helper(  # noqa: PLR0913, PLR0917 - what a helper has
         examples: Requests that one of its functions answers alone, each with `inputs`, `function` and `result`.
         reason: Why it is needed, in a few words.
     """
-    table = {"purpose": purpose, "inputs": inputs, "result": result, "functions": functions, "persona": persona}
+    table = {
+        "purpose": purpose,
+        "inputs": inputs,
+        "result": result,
+        "functions": functions,
+        "persona": persona,
+    }
     more = {"budget": budget or {}, "examples": examples or []}
     return await self.helper_desk.create(helper_name, {**table, **more}, reason)
 
 
-async def edit_helper(self: Agent, helper_name: str, old_text: str, new_text: str, reason: str = "") -> str:
+async def edit_helper(
+    self: Agent, helper_name: str, old_text: str, new_text: str, reason: str = ""
+) -> str:
     """Change one place in a helper's file. The user is asked.
 
     Args:

@@ -9,7 +9,9 @@ from typing import Any, Final, TypeAlias
 
 from .errors import SandboxError
 
-Identities: TypeAlias = tuple[tuple[int, int] | None, ...]  # device and inode of each path, None where it is missing
+Identities: TypeAlias = tuple[
+    tuple[int, int] | None, ...
+]  # device and inode of each path, None where it is missing
 
 
 class AccessRefused(SandboxError):
@@ -25,7 +27,9 @@ class Access:
     packages: tuple[tuple[str, str], ...] = ()  # import name → folder that it is imported from
     preload: tuple[str, ...] = ()  # names that the zygote preloads
     home: str = ""  # the worker's current folder, in place of scratch
-    owner: str = ""  # the only function that uses the zygote, because a preloaded package may keep data
+    owner: str = (
+        ""  # the only function that uses the zygote, because a preloaded package may keep data
+    )
 
     @property
     def paths(self) -> tuple[str, ...]:

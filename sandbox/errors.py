@@ -22,7 +22,9 @@ class SandboxUnavailable(SandboxError):
 class OneWall(SandboxUnavailable):
     """Only one wall would confine function code. `was_refused` means that the user was asked and said no."""
 
-    def __init__(self, message: str, missing: tuple[str, ...] = (), *, was_refused: bool = False) -> None:
+    def __init__(
+        self, message: str, missing: tuple[str, ...] = (), *, was_refused: bool = False
+    ) -> None:
         super().__init__(message, missing)
         self.was_refused = was_refused
 

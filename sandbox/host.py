@@ -48,7 +48,9 @@ from .wire.requests import without_handler
 from .wire.values import Unsendable, lean
 
 _NO_WORKER: Final = (LayerFailed, NoPlace, ZygoteEnded)  # the job did not run
-_SENT_ALONG: Final = 256 * 1024  # characters of code sent with a job, so that imports need no requests
+_SENT_ALONG: Final = (
+    256 * 1024
+)  # characters of code sent with a job, so that imports need no requests
 _NESTED: Final = 4  # workers per place; all but one wait for nested calls
 
 
@@ -59,7 +61,9 @@ def _silent(_text: str) -> None:
 class Sandbox:
     """A runner of function code and async context manager, created by `start`."""
 
-    def __init__(self, ground: StartedLevel | PortableLevel, parallel: int, lender: "Sandbox | None" = None) -> None:
+    def __init__(
+        self, ground: StartedLevel | PortableLevel, parallel: int, lender: "Sandbox | None" = None
+    ) -> None:
         self.parallel = parallel
         self.level: Level = ground.level
         self.layers = ground.layers
@@ -71,7 +75,9 @@ class Sandbox:
             self._pools = ground.pools
         else:
             shared = lender._pools if lender else None
-            self._pools = Pools(ground.plan, ground.pool, shared if isinstance(shared, Pools) else None)
+            self._pools = Pools(
+                ground.plan, ground.pool, shared if isinstance(shared, Pools) else None
+            )
         self._is_lent = lender is not None
         self._compiled = CompiledCache(self._compile)
 
@@ -103,7 +109,9 @@ class Sandbox:
             return cls(await _portable(store, slots, packages, tell), parallel)
         names = mounts.packages(packages)
         try:
-            ground = await find_ground(names, slots, _scratch_folder(), override=override, choice=level)
+            ground = await find_ground(
+                names, slots, _scratch_folder(), override=override, choice=level
+            )
         except SandboxUnavailable as missing:
             if level != "auto" or store is None:
                 raise
@@ -204,7 +212,9 @@ class Sandbox:
         limits, large = job.limits, ready.call.large
         sizes = {"result": limits.result, "most_large": large.most}
         message = ready.message | sizes | ready.around(job)
-        onlookers = StreamListeners(job.around.debug.reins if job.around.debug else None, job.on_output, large)
+        onlookers = StreamListeners(
+            job.around.debug.reins if job.around.debug else None, job.on_output, large
+        )
         async with self._places:
             pool = await self._pools.get(ready.ahead, limits, job.access)
             return await judged(await run(pool, message, limits, ready.call.serve, onlookers))
@@ -220,11 +230,15 @@ class Sandbox:
             return compiled.outcome if isinstance(compiled, UncompilableModule) else compiled
         closure = await self._compiled.closure(modules, name)
         large = LargeExchange(job.large, job.limits)
-        call = CallServer(modules, self._compiled, self._places, job.handler or without_handler, large)
+        call = CallServer(
+            modules, self._compiled, self._places, job.handler or without_handler, large
+        )
         for dependency in closure:
             call.show_module(modules[dependency])
         ahead = self._pools.ahead_for(closure, " ".join(job.texts))
-        sent: dict[str, Message] = {}  # the module, its parent folders, and its imports up to a total size
+        sent: dict[
+            str, Message
+        ] = {}  # the module, its parent folders, and its imports up to a total size
         size = 0
         for folder in {folder for module in closure for folder in parents(module)} - closure.keys():
             sent[folder] = {"kind": "package"}
@@ -253,7 +267,11 @@ class _Ready:
         """Return what surrounds the job, with the breakpoints of the modules that it has."""
         around = job.around.to_json()
         if debug := around.get("debug"):
-            points = [self.call.placed(point) for point in debug["points"] if point["module"] in job.modules]
+            points = [
+                self.call.placed(point)
+                for point in debug["points"]
+                if point["module"] in job.modules
+            ]
             around["debug"] = {**debug, "points": points}
         return around
 
@@ -280,7 +298,9 @@ def _values_of(work: Work) -> object:
     return work.kept if isinstance(work, ProgramJob) else None
 
 
-async def _portable(store: Path | None, slots: int, packages: Sequence[str], tell: Tell) -> PortableLevel:
+async def _portable(
+    store: Path | None, slots: int, packages: Sequence[str], tell: Tell
+) -> PortableLevel:
     if store is None:
         raise SandboxError("level `portable` needs a folder for what it builds")
     return await start_portable(store, slots, tuple(mounts.packages(packages)), tell)
@@ -335,7 +355,11 @@ class AttemptSeries:
                 self._waiting.append(at)
 
     def _message(self, attempt: Attempt) -> Message | Refused:
-        text = {} if attempt.text is None else {"text": self._numbers.setdefault(attempt.text, len(self._numbers))}
+        text = (
+            {}
+            if attempt.text is None
+            else {"text": self._numbers.setdefault(attempt.text, len(self._numbers))}
+        )
         if isinstance(attempt.work, Evaluation):
             return attempt.work.to_json() | text
         try:
@@ -354,7 +378,10 @@ class AttemptSeries:
 
     def _job(self, texts: int = 0) -> Message:
         """Return the waiting attempts, and the texts except the first `texts`, which the worker already has."""
-        return {"texts": [*self._numbers][texts:], "attempts": [self._messages[at] for at in self._waiting]}
+        return {
+            "texts": [*self._numbers][texts:],
+            "attempts": [self._messages[at] for at in self._waiting],
+        }
 
     async def run(self, pool: WorkerPool, message: Message, serve: Serve) -> None:
         """Run the attempts in as many workers as necessary, until the time or the space for replies is used up."""
@@ -387,7 +414,9 @@ class AttemptSeries:
             self.outcomes[at] = ended
         self._waiting = self._waiting[len(charged) :]
 
-    async def _load_into(self, conversation: WorkerConversation, data: bytes, serve: Serve) -> Late | None:
+    async def _load_into(
+        self, conversation: WorkerConversation, data: bytes, serve: Serve
+    ) -> Late | None:
         if not await conversation.ready():
             return None
         await conversation.say(data)
@@ -404,14 +433,18 @@ class AttemptSeries:
         while await self._more(conversation) and conversation.heard <= self._room:
             began = loop.time()
             if len(self._waiting) > _FEW and not conversation.has_frame:
-                await asyncio.sleep(_PAUSE_S)  # receiving several at once is cheaper than waking for each
+                await asyncio.sleep(
+                    _PAUSE_S
+                )  # receiving several at once is cheaper than waking for each
             frame = await self._reply(conversation, serve)
             if not isinstance(frame, dict):
                 return frame
             match frame:
                 case {"kind": "tried", "reply": dict(reply), "output": str(output)}:
                     within("characters of what is printed", len(output), MOST_TRIED)
-                    self.outcomes[self._waiting[0]] = judge(reply, output, loop.time() - began, MOST_TRIED)
+                    self.outcomes[self._waiting[0]] = judge(
+                        reply, output, loop.time() - began, MOST_TRIED
+                    )
                     del self._waiting[0]
                 case _:
                     raise ProtocolError("its reply has no known shape")

@@ -56,7 +56,12 @@ class Evaluation:
 
     def to_json(self) -> Message:
         """Return the message for the worker."""
-        return {"kind": "evaluate", "setup": list(self.setup), "expression": self.expression, "asks": self.asks}
+        return {
+            "kind": "evaluate",
+            "setup": list(self.setup),
+            "expression": self.expression,
+            "asks": self.asks,
+        }
 
 
 @dataclass(frozen=True, slots=True)

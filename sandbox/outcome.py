@@ -40,7 +40,9 @@ class Failure:
     was_handling: bool = False
     module: str = field(default="builtins", compare=False)
     base: str = field(default="Exception", compare=False)
-    arguments: tuple[Any, ...] | None = field(default=None, compare=False)  # that can be sent, if all can
+    arguments: tuple[Any, ...] | None = field(
+        default=None, compare=False
+    )  # that can be sent, if all can
 
     def each_frame(self, change: Callable[[Frame], Frame]) -> "Failure":
         """Return the same failure with changed frames, including those of its causes."""

@@ -64,9 +64,17 @@ def pytest_runtest_makereport(
     Such a test printed the message of a missing level, or has functions in its folder.
     """
     report = yield
-    if report.failed and (_was_told(call, report) or _has_functions(item)) and level_here() == "none":
+    if (
+        report.failed
+        and (_was_told(call, report) or _has_functions(item))
+        and level_here() == "none"
+    ):
         report.outcome = "skipped"
-        report.longrepr = (str(item.path), item.reportinfo()[1] or 0, f"Skipped: {NEEDS} none: a function has to run")
+        report.longrepr = (
+            str(item.path),
+            item.reportinfo()[1] or 0,
+            f"Skipped: {NEEDS} none: a function has to run",
+        )
     return report
 
 
@@ -84,8 +92,12 @@ def _has_functions(item: pytest.Item) -> bool:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Report in one line how many tests need another level than this machine has."""
     skipped = terminalreporter.stats.get("skipped", [])
-    if count := sum(NEEDS in why or NO_LEVEL in why for why in (str(report.longrepr) for report in skipped)):
-        terminalreporter.write_line(f"Skipped because of the level here, which is {level_here()}: {count}")
+    if count := sum(
+        NEEDS in why or NO_LEVEL in why for why in (str(report.longrepr) for report in skipped)
+    ):
+        terminalreporter.write_line(
+            f"Skipped because of the level here, which is {level_here()}: {count}"
+        )
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -13,8 +13,12 @@ from agent_core.base.untrusted import fence
 
 from .grants.value import NOTHING, Grants
 
-Reach: TypeAlias = Callable[[str], Awaitable[None]]  # receives a place before a call reaches it for the first time
-WantHost: TypeAlias = Callable[[str], Awaitable[bool]]  # asks a human for one more host, as `host` or `host:port`
+Reach: TypeAlias = Callable[
+    [str], Awaitable[None]
+]  # receives a place before a call reaches it for the first time
+WantHost: TypeAlias = Callable[
+    [str], Awaitable[bool]
+]  # asks a human for one more host, as `host` or `host:port`
 MOST_REFUSALS: Final = 5  # of one call that are kept
 
 
@@ -96,9 +100,15 @@ class CallExit:
 
     async def want_host(self, place: str, *sent: str) -> bool:
         """Ask a human for a place, unless its name contains a secret."""
-        return self._want_host is not None and not self.hides(place, *sent) and await self._want_host(place)
+        return (
+            self._want_host is not None
+            and not self.hides(place, *sent)
+            and await self._want_host(place)
+        )
 
-    async def want_path(self, grants: Grants, folder: str, doubt: str, *sent: str) -> tuple[Grants, str]:
+    async def want_path(
+        self, grants: Grants, folder: str, doubt: str, *sent: str
+    ) -> tuple[Grants, str]:
         """Ask a human for a path, unless its name contains a secret. Return the grants, or why there are none."""
         names = (*grants.read, *grants.write, folder, *sent)
         if self._want_path is None or self.hides(*names):

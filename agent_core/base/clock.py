@@ -46,6 +46,12 @@ class Clock:
         """Return a new UUIDv7 (RFC 9562). It sorts by time, but nothing relies on that order."""
         stamp = int(self.now() * 1000) & (1 << 48) - 1
         noise = int.from_bytes(self.entropy(10), "big")
-        value = stamp << 80 | 0x7 << 76 | (noise >> 62 & 0xFFF) << 64 | 0b10 << 62 | noise & (1 << 62) - 1
+        value = (
+            stamp << 80
+            | 0x7 << 76
+            | (noise >> 62 & 0xFFF) << 64
+            | 0b10 << 62
+            | noise & (1 << 62) - 1
+        )
         text = f"{value:032x}"
         return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"

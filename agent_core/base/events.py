@@ -207,7 +207,9 @@ class CallAnswered(_Base):
     text: str
     outcome: str
     seconds: float
-    detail: dict[str, Any] = field(default_factory=dict)  # Any: a JSON document of a published shape
+    detail: dict[str, Any] = field(
+        default_factory=dict
+    )  # Any: a JSON document of a published shape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

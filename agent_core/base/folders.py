@@ -41,7 +41,9 @@ def _hold_unlinked(name: str, folder_fd: int | None, *, lists: bool = True) -> i
     is_entry = False
     try:
         # Some kernels (gVisor's of 2022) follow a link that takes the folder's place while it is opened.
-        is_entry = os.path.samestat(os.fstat(descriptor), os.stat(name, dir_fd=folder_fd, follow_symlinks=False))
+        is_entry = os.path.samestat(
+            os.fstat(descriptor), os.stat(name, dir_fd=folder_fd, follow_symlinks=False)
+        )
     finally:
         if not is_entry:
             os.close(descriptor)

@@ -63,7 +63,9 @@ def warn_of_gone(name: str, where: str = "") -> None:
         sys.stderr.write(f"{sentence}\n")
 
 
-def without_gone(values: Mapping[str, Any], where: str, section: str = "") -> dict[str, Any]:  # Any: TOML
+def without_gone(
+    values: Mapping[str, Any], where: str, section: str = ""
+) -> dict[str, Any]:  # Any: TOML
     """Return settings without those that went, each of which is told."""
     kept = {}
     for key, value in values.items():

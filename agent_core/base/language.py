@@ -22,11 +22,17 @@ OTHERS: Final = ("de", "fr", "es")
 """The languages other than English."""
 _WORD: Final = re.compile(r"[^\W_]+")
 _STEMMERS: Final = {"de": "german", "fr": "french", "es": "spanish"}
-_SHORT: Final = re.compile(r"\b(\w)ies\b", re.IGNORECASE)  # the stemmer turns `pies` into `pi` but leaves `pie`
+_SHORT: Final = re.compile(
+    r"\b(\w)ies\b", re.IGNORECASE
+)  # the stemmer turns `pies` into `pi` but leaves `pie`
 _OF_THREAD: Final = local()
 _LOOKED_AT: Final = 400  # characters
 _PIECE: Final = 64 << 10  # characters that are taken apart at once
-_LETTERS: Final = {"de": frozenset("äöüß"), "fr": frozenset("àâçèêëîïôùûœ"), "es": frozenset("ñáíóú¿¡")}
+_LETTERS: Final = {
+    "de": frozenset("äöüß"),
+    "fr": frozenset("àâçèêëîïôùûœ"),
+    "es": frozenset("ñáíóú¿¡"),
+}
 _ENOUGH: Final = 2  # small words of another language, in a text without its English small words
 _SHARE: Final = 7  # at least one word in this many must be a small word
 
@@ -115,7 +121,9 @@ def stems(words: Iterable[str], language: str) -> list[str]:
 @lru_cache(maxsize=1 << 16)
 def _stem(word: str, language: str) -> str:
     stem = _stemmer(language).stemWord(word)
-    return "".join(mark for mark in unicodedata.normalize("NFD", stem) if not unicodedata.combining(mark))
+    return "".join(
+        mark for mark in unicodedata.normalize("NFD", stem) if not unicodedata.combining(mark)
+    )
 
 
 @cache

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from importlib.abc import Loader  # every command imports this module
 
 
-def late_names(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:  # Any: its `.pyi` says which
+def late_names(
+    package: str, modules: Mapping[str, str]
+) -> Callable[[str], Any]:  # Any: its `.pyi` says which
     """Return the `__getattr__` of a package. `modules` maps each module to its names, separated by blanks."""
     places = {name: module for module, names in modules.items() for name in names.split()}
 
@@ -52,7 +54,9 @@ class LatePackages:
     def __exit__(self, *_error: object) -> None:
         sys.meta_path.remove(self)
 
-    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
         """Return the spec of such a package; None of any other module."""
         if self._root not in (name, name.rpartition(".")[0]):
             return None

@@ -20,7 +20,9 @@ _K1: Final = 1.2
 _B: Final = 0.75
 
 
-def counted(texts: Sequence[Mapping[str, int]], terms: Sequence[str], forms: Mapping[str, str]) -> Array:
+def counted(
+    texts: Sequence[Mapping[str, int]], terms: Sequence[str], forms: Mapping[str, str]
+) -> Array:
     """Count each term in each text, including its forms in other languages; the result has one row per text."""
     places = {term: place for place, term in enumerate(terms)}
     table = np.zeros((len(texts), len(places)), "f4")
@@ -66,7 +68,9 @@ _SIZES: Final = (2, 3, 4)
 _WORD: Final = re.compile(r"\w+")
 _LETTERS: Final = 300  # characters of a text
 _MEANING: Final = 0.5
-_SHRUNK: Final = 2  # shrinks the mean of few texts, which says little about what they have in common
+_SHRUNK: Final = (
+    2  # shrinks the mean of few texts, which says little about what they have in common
+)
 
 
 def likeness(texts: Sequence[str], text: str, vectors: Mapping[str, bytes] | None = None) -> Array:
@@ -81,11 +85,17 @@ def likeness(texts: Sequence[str], text: str, vectors: Mapping[str, bytes] | Non
     # Rarity counts twice: a part shared with one text says more than a part that most texts share.
     rare = rarity(counts, np.ones(len(parts), bool), len(parts)) ** 2
     scores = bm25(counts, np.array([len(own) for own in parts], "f4"), rare)
-    scores = scores[:-1] / max(float(scores[-1]), 1e-9)  # as shares of the score that `text` itself would have
+    scores = scores[:-1] / max(
+        float(scores[-1]), 1e-9
+    )  # as shares of the score that `text` itself would have
     if not vectors or not vectors.keys() >= {*texts, text}:
         return scores
-    table = np.frombuffer(b"".join(map(vectors.__getitem__, [*texts, text])), "<f4").reshape(len(texts) + 1, -1)
-    apart = table - table[:-1].sum(0) / (len(texts) + _SHRUNK)  # without what the texts have in common
+    table = np.frombuffer(b"".join(map(vectors.__getitem__, [*texts, text])), "<f4").reshape(
+        len(texts) + 1, -1
+    )
+    apart = table - table[:-1].sum(0) / (
+        len(texts) + _SHRUNK
+    )  # without what the texts have in common
     apart = apart / np.maximum(np.linalg.norm(apart, axis=1, keepdims=True), 1e-9)
     mixed: Array = (scores + _MEANING * (apart[:-1] @ apart[-1])) / 2
     return mixed
@@ -96,5 +106,7 @@ def _parts(text: str) -> Counter[str]:
     """Return the words and character runs of a text, each counted once."""
     words = _WORD.findall(unicodedata.normalize("NFKC", text[:_LETTERS]).casefold())
     whole = f" {' '.join(words)} "
-    stretches = (whole[start : start + size] for size in _SIZES for start in range(len(whole) - size + 1))
+    stretches = (
+        whole[start : start + size] for size in _SIZES for start in range(len(whole) - size + 1)
+    )
     return Counter(dict.fromkeys([*(f"\n{word}" for word in words), *stretches], 1))

@@ -44,7 +44,9 @@ class SpendingLimits:
             ConfigError: it is not a table, a key is unknown, or a value is negative or no number.
         """
         if not isinstance(table, Mapping):
-            raise ConfigError(f"{where}: limits are a table.", fix="Write them as { steps = 20, tokens = 50000 }.")
+            raise ConfigError(
+                f"{where}: limits are a table.", fix="Write them as { steps = 20, tokens = 50000 }."
+            )
         for name, value in table.items():
             key = str(name)
             if key not in NAMES:
@@ -60,14 +62,17 @@ class SpendingLimits:
                 kind = "a whole number" if key in _WHOLE else "a number"
                 shown = one_line(str(value), 80)
                 fix = "Write 0 for none at all, or leave it out for no limit of its own."
-                raise ConfigError(f"{where}: the limit `{key}` cannot be {shown}: it is {kind} from 0.", fix=fix)
+                raise ConfigError(
+                    f"{where}: the limit `{key}` cannot be {shown}: it is {kind} from 0.", fix=fix
+                )
         return cls(**table, where=where)
 
     def within(self, limits: "SpendingLimits") -> "SpendingLimits":
         """Return the lower limit of each amount; None counts as no limit."""
         pairs = {name: (getattr(self, name), getattr(limits, name)) for name in NAMES}
         smaller = {
-            name: min((amount for amount in pair if amount is not None), default=None) for name, pair in pairs.items()
+            name: min((amount for amount in pair if amount is not None), default=None)
+            for name, pair in pairs.items()
         }
         return SpendingLimits(**smaller, where=self.where or limits.where)
 
@@ -80,7 +85,10 @@ class Allowance:
     """The remainder of some limits. Amounts spent here are also spent in every parent."""
 
     def __init__(
-        self, limits: SpendingLimits, parent: "Allowance | None" = None, spent: Mapping[str, int | float] | None = None
+        self,
+        limits: SpendingLimits,
+        parent: "Allowance | None" = None,
+        spent: Mapping[str, int | float] | None = None,
     ) -> None:
         """Create the allowance; `spent` is the amount that an earlier process spent."""
         self.limits = limits

@@ -37,7 +37,9 @@ else:
         import pwd
         import resource
         import termios
-    except ImportError:  # an unknown system: no locks, no resource limits, and no reading ahead from a terminal
+    except (
+        ImportError
+    ):  # an unknown system: no locks, no resource limits, and no reading ahead from a terminal
         HAS_POSIX = False
     else:
         HAS_POSIX = True
@@ -58,13 +60,17 @@ TRY_AGAIN: Final = 75
 _FAR: Final = 1 << 40  # beyond the locked files' data
 _PAUSE_S: Final = 0.05
 _LOCK_FILE: Final = ".lock"
-_modes: Final = threading.Lock()  # held while a terminal's modes change: each change writes back all of them
+_modes: Final = (
+    threading.Lock()
+)  # held while a terminal's modes change: each change writes back all of them
 _OPEN_FILES: Final = Path("/proc/self/fd")
 _SOCKETS: Final = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 _LISTENS: Final = "0A"
 # The local addresses at which a connection to 127.0.0.1 arrives: 127.0.0.1, any address, and both in a dual-stack
 # socket.
-_ADDRESSES: Final = frozenset({"0100007F", "00000000", "0" * 32, "0" * 16 + "FFFF0000" + "0100007F"})
+_ADDRESSES: Final = frozenset(
+    {"0100007F", "00000000", "0" * 32, "0" * 16 + "FFFF0000" + "0100007F"}
+)
 
 
 def open_folder(folder: Path) -> int:
@@ -126,7 +132,9 @@ def lock_holder(*paths: Path) -> str:
         lines = [line.split() for line in Path("/proc/locks").read_text("ascii").split("\n")]
     except OSError:
         return ""
-    files = {f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}:{file.st_ino}" for file in held}
+    files = {
+        f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}:{file.st_ino}" for file in held
+    }
     return next((line[4] for line in lines if len(line) > 5 and line[5] in files), "")
 
 
@@ -152,10 +160,17 @@ def is_own_port(port: int) -> bool:
     """Return whether every listener on a port of 127.0.0.1 belongs to this user or to root; False if unknown."""
     try:
         rows = [
-            row.split() for table in _SOCKETS if table.exists() for row in table.read_text("ascii").splitlines()[1:]
+            row.split()
+            for table in _SOCKETS
+            if table.exists()
+            for row in table.read_text("ascii").splitlines()[1:]
         ]
         places = ((row[1].partition(":"), int(row[7])) for row in rows if row[3] == _LISTENS)
-        owners = {owner for (at, _, number), owner in places if at in _ADDRESSES and int(number, 16) == port}
+        owners = {
+            owner
+            for (at, _, number), owner in places
+            if at in _ADDRESSES and int(number, 16) == port
+        }
     except (OSError, ValueError, IndexError):
         return False
     return bool(owners) and owners <= {user_id(), 0}
@@ -248,7 +263,9 @@ def on_signal(number: signal.Signals, act: Callable[[], object]) -> None:
     loop = asyncio.get_running_loop()
     try:
         loop.add_signal_handler(number, act)
-    except NotImplementedError:  # as on Windows, where the loop waits on completion ports, not descriptors
+    except (
+        NotImplementedError
+    ):  # as on Windows, where the loop waits on completion ports, not descriptors
         signal.signal(number, lambda _number, _frame: loop.call_soon_threadsafe(act))
 
 
@@ -257,7 +274,9 @@ def forget_signal(number: signal.Signals) -> None:
     try:
         asyncio.get_running_loop().remove_signal_handler(number)
     except NotImplementedError:
-        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+        signal.signal(
+            number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+        )
 
 
 def has_input(terminal: int, within_s: float = 0) -> bool:
@@ -287,7 +306,9 @@ async def wait_for_input(terminal: int) -> None:
     loop, is_there = asyncio.get_running_loop(), asyncio.Event()
     try:
         loop.add_reader(terminal, is_there.set)
-    except NotImplementedError:  # as on Windows; looking again can be canceled, which a thread that reads cannot
+    except (
+        NotImplementedError
+    ):  # as on Windows; looking again can be canceled, which a thread that reads cannot
         while not has_input(terminal):  # noqa: ASYNC110 - nothing sets an event
             await asyncio.sleep(_PAUSE_S)
         return

@@ -35,7 +35,9 @@ def nearest(name: str, names: Iterable[str], most: int = 1, likeness: float = 0.
         length = len(name) + len(candidate)
         if 2 * min(len(name), len(candidate)) < likeness * length:
             continue
-        common = sum(min(candidate.count(letter), count) for letter, count in letters.items())  # in any order
+        common = sum(
+            min(candidate.count(letter), count) for letter, count in letters.items()
+        )  # in any order
         if common * 2 / length >= likeness:
             shared.append((common * 2 / length, candidate))
     best = nlargest(_COMPARED, shared)
@@ -72,7 +74,9 @@ class Wildcard:
 
     def __init__(self, pattern: str) -> None:
         # Python makes each star an atomic group: what follows it is looked for once.
-        self._translated = re.compile(translate(pattern)) if len(pattern) <= LONGEST_PATTERN else None
+        self._translated = (
+            re.compile(translate(pattern)) if len(pattern) <= LONGEST_PATTERN else None
+        )
 
     def fits(self, text: str) -> bool:
         """Return whether the whole text matches the pattern."""
@@ -98,7 +102,9 @@ _SLASHES: Final = r"\\{1,9}"  # a text in JSON in JSON; bounded, like every repe
 _GAP: Final = rf"(?:\s|{_SLASHES}[nrt]|{_SLASHES}u00(?:20|a0|0a|09)|%20|%0a|\+|&nbsp;){{1,40}}"
 _BEFORE: Final = r"(?:(?<![^\W_])|(?<=\\[nrtbf])|(?<=%20)|(?<=%0a))"
 _AFTER: Final = r"(?![^\W_])"
-_SENTENCE: Final = re.compile(r"(?=[^\n])[.!?;]*[^\n.!?;]*(?:[.!?;](?=\S)[^\n.!?;]+)*[.!?;]*[^\S\n]*")
+_SENTENCE: Final = re.compile(
+    r"(?=[^\n])[.!?;]*[^\n.!?;]*(?:[.!?;](?=\S)[^\n.!?;]+)*[.!?;]*[^\S\n]*"
+)
 
 
 class Mention:
@@ -116,14 +122,18 @@ class Mention:
         parts = unicodedata.normalize("NFC", text).split()
         if not _LEAST <= sum(map(len, parts)) <= _LONGEST_TEXT:
             fix = f"Give {_LEAST} to {_LONGEST_TEXT:,} characters."
-            raise UsageError(f"`{text[:60]}` is not a text that can be forgotten everywhere.", fix=fix)
+            raise UsageError(
+                f"`{text[:60]}` is not a text that can be forgotten everywhere.", fix=fix
+            )
         self.text = text
         self.exact = exact
         self.longer: Counter[str] = Counter()
         flags = re.NOFLAG if exact else re.IGNORECASE
         before, after = (_BEFORE, _AFTER) if word else ("", "")
         plain = r"\s{1,40}".join(_pattern(part, _plain, exact=exact) for part in parts)
-        whole = _GAP.join(_pattern(part, _whole if exact else _in_any_case, exact=exact) for part in parts)
+        whole = _GAP.join(
+            _pattern(part, _whole if exact else _in_any_case, exact=exact) for part in parts
+        )
         self._plain = re.compile(f"{before}(?:{plain}){after}", flags)
         self._whole = re.compile(f"{before}(?:{whole}){after}", flags)
         self._around = re.compile(rf"[^\W_]{{0,40}}(?:{plain})[^\W_]{{0,40}}", flags)
@@ -159,14 +169,18 @@ class Mention:
         """Return a text without the sentences that contain the text, and without the lines that this empties."""
         if self.without(text) is text:
             return text
-        marked = self._form(text).sub(lambda match: _GONE + f"\n{_GONE}" * match[0].count("\n"), text)
+        marked = self._form(text).sub(
+            lambda match: _GONE + f"\n{_GONE}" * match[0].count("\n"), text
+        )
         remaining = []
         for line in marked.split("\n"):
             sentences = (part for part in _SENTENCE.findall(line) if _GONE not in part)
             short = "".join(sentences).rstrip() if _GONE in line else line
             if short or not line.strip():
                 remaining.append(short)
-        return self.without("\n".join(remaining), "…")  # what came together by this; never longer than before
+        return self.without(
+            "\n".join(remaining), "…"
+        )  # what came together by this; never longer than before
 
     def _form(self, text: str) -> re.Pattern[str]:
         return self._whole if _ESCAPING.search(text) else self._plain
@@ -194,7 +208,10 @@ def _pattern(text: str, written: Callable[[str], str], *, exact: bool) -> str:
 
 
 def _spelled(
-    letters: str, written: Callable[[str], str], cases: Mapping[str, Sequence[str]], before: str = ""
+    letters: str,
+    written: Callable[[str], str],
+    cases: Mapping[str, Sequence[str]],
+    before: str = "",
 ) -> Iterator[str]:
     """Yield the patterns of at most three letters, each of its own or as parts of one."""
     if not letters:
@@ -203,12 +220,18 @@ def _spelled(
     for size in range(1, len(letters) + 1):
         for letter in letters[0] if size == 1 else cases.get(letters[:size], ()):
             form = written(letter)
-            yield from _spelled(letters[size:], written, cases, before + (f"(?:{form})" if "|" in form else form))
+            yield from _spelled(
+                letters[size:], written, cases, before + (f"(?:{form})" if "|" in form else form)
+            )
 
 
 def _plain(letter: str) -> str:
     decomposed = unicodedata.normalize("NFD", letter)
-    return re.escape(letter) if decomposed == letter else f"{re.escape(letter)}|{re.escape(decomposed)}"
+    return (
+        re.escape(letter)
+        if decomposed == letter
+        else f"{re.escape(letter)}|{re.escape(decomposed)}"
+    )
 
 
 def _in_any_case(letter: str) -> str:
@@ -252,8 +275,12 @@ Kind: TypeAlias = Literal["equal", "replace", "delete", "insert"]
 Opcode: TypeAlias = tuple[Kind, int, int, int, int]
 """As in `difflib`: how lines `i1:i2` of the old text become lines `j1:j2` of the new one."""
 
-_Match: TypeAlias = tuple[int, int, int]  # start in the old lines, start in the new lines, number of equal lines
-COARSE: Final = "\\ Too much differs to be compared line by line: what was and what is are shown whole."
+_Match: TypeAlias = tuple[
+    int, int, int
+]  # start in the old lines, start in the new lines, number of equal lines
+COARSE: Final = (
+    "\\ Too much differs to be compared line by line: what was and what is are shown whole."
+)
 
 
 @dataclass(slots=True)
@@ -278,15 +305,22 @@ class Comparison:
     def counts(self) -> tuple[int, int]:
         """The numbers of lines added and removed."""
         changed = [opcode for opcode in self.opcodes if opcode[0] != "equal"]
-        return sum(opcode[4] - opcode[3] for opcode in changed), sum(opcode[2] - opcode[1] for opcode in changed)
+        return sum(opcode[4] - opcode[3] for opcode in changed), sum(
+            opcode[2] - opcode[1] for opcode in changed
+        )
 
 
-def compare(old: Sequence[str], new: Sequence[str], budget: ComparisonBudget | None = None) -> Comparison:
+def compare(
+    old: Sequence[str], new: Sequence[str], budget: ComparisonBudget | None = None
+) -> Comparison:
     """Return how the old lines become the new ones."""
     comparing = _Comparing(old, new, budget or ComparisonBudget())
     opcodes: list[Opcode] = []
     i, j, same = 0, 0, 0
-    for start, begin, size in [*comparing.matches((0, len(old)), (0, len(new))), (len(old), len(new), 0)]:
+    for start, begin, size in [
+        *comparing.matches((0, len(old)), (0, len(new))),
+        (len(old), len(new), 0),
+    ]:
         if start == i + same and begin == j + same and size:
             same += size  # adjoins the previous block
             continue
@@ -294,13 +328,17 @@ def compare(old: Sequence[str], new: Sequence[str], budget: ComparisonBudget | N
             opcodes.append(("equal", i, i + same, j, j + same))
         i, j = i + same, j + same
         if i < start or j < begin:
-            kind: Kind = "replace" if i < start and j < begin else "delete" if i < start else "insert"
+            kind: Kind = (
+                "replace" if i < start and j < begin else "delete" if i < start else "insert"
+            )
             opcodes.append((kind, i, start, j, begin))
         i, j, same = start, begin, size
     return Comparison(tuple(opcodes), comparing.is_exact)
 
 
-def diff_lines(old: Sequence[str], new: Sequence[str], names: tuple[str, str], context: int = 3) -> list[str]:
+def diff_lines(
+    old: Sequence[str], new: Sequence[str], names: tuple[str, str], context: int = 3
+) -> list[str]:
     """Return the lines of a unified diff; none if nothing differs."""
     comparison = compare(old, new)
     matcher = _Known(comparison.opcodes)
@@ -316,7 +354,9 @@ def diff_lines(old: Sequence[str], new: Sequence[str], names: tuple[str, str], c
     return [*head, *lines] if lines else []
 
 
-def blamed(versions: Iterable[tuple[T, Sequence[str]]], budget: ComparisonBudget) -> list[tuple[str, T]]:
+def blamed(
+    versions: Iterable[tuple[T, Sequence[str]]], budget: ComparisonBudget
+) -> list[tuple[str, T]]:
     """Return each line of the last version with the version that added it. The `versions` are oldest first.
 
     A line that was removed and added again is of the version that added it again.
@@ -324,8 +364,14 @@ def blamed(versions: Iterable[tuple[T, Sequence[str]]], budget: ComparisonBudget
     lines: list[tuple[str, T]] = []
     for version, now in versions:
         before, lines = lines, []
-        for kind, start, end, first, last in compare([text for text, _ in before], now, budget).opcodes:
-            lines += before[start:end] if kind == "equal" else [(text, version) for text in now[first:last]]
+        for kind, start, end, first, last in compare(
+            [text for text, _ in before], now, budget
+        ).opcodes:
+            lines += (
+                before[start:end]
+                if kind == "equal"
+                else [(text, version) for text in now[first:last]]
+            )
     return lines
 
 

@@ -35,7 +35,14 @@ _KEY: Final = re.compile(r"[!-~]*")  # what a header takes
 _MAX_SHOWN: Final = 200
 _HOST: Final = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[\w-]+(\.[\w-]+)*\.?)(?P<port>:\d*)?")
 _TOP_LEVEL: Final = range(2, 25)  # letters of the last part of a host's name
-_NEAR: Final = ("localhost", "local", "lan", "internal", "home", "arpa")  # names that only a local network knows
+_NEAR: Final = (
+    "localhost",
+    "local",
+    "lan",
+    "internal",
+    "home",
+    "arpa",
+)  # names that only a local network knows
 _KEY_FORM: Final = re.compile(r"[A-Za-z0-9_.=+~-]+")
 
 
@@ -60,7 +67,9 @@ class ProxyChoice:
         """
         import httpx2  # noqa: PLC0415 - the HTTP client is slow to import
 
-        return httpx2.Proxy(self.url, ssl_context=certificates() if self.url.startswith("https:") else None)
+        return httpx2.Proxy(
+            self.url, ssl_context=certificates() if self.url.startswith("https:") else None
+        )
 
 
 def masked_address(address: str) -> str:
@@ -79,7 +88,9 @@ def checked_address(address: str) -> str:
         name = _variable_with(address)
         where = f"The address in {name}" if name else "The address"
         fix = f"Correct {name or 'it'}: it looks like http://127.0.0.1:8080/v1."
-        raise UnusableVariable(f"{where} cannot be used ({masked_address(address)}): {why}.", fix=fix)
+        raise UnusableVariable(
+            f"{where} cannot be used ({masked_address(address)}): {why}.", fix=fix
+        )
     return address
 
 
@@ -100,7 +111,12 @@ def whole_address(text: str) -> str:
     host, port = match["host"], match["port"]
     last = host.rstrip(".").rpartition(".")[2]
     is_number = _is_ip(host.strip("[]")) or ("." in host and last.isdecimal())
-    is_name = "." in host and last.isalpha() and last in (last.lower(), last.upper()) and len(last) in _TOP_LEVEL
+    is_name = (
+        "." in host
+        and last.isalpha()
+        and last in (last.lower(), last.upper())
+        and len(last) in _TOP_LEVEL
+    )
     if not (is_number or is_name or port is not None or slash or host.lower() == "localhost"):
         return ""
     is_near = _is_near(host.strip("[]").lower(), last.lower())
@@ -122,7 +138,9 @@ def _is_near(host: str, last: str) -> bool:
 
 def has_form_of_key(text: str) -> bool:
     """Check whether a text may be a key: it is neither an address nor a path, and has no blanks."""
-    return _KEY_FORM.fullmatch(text) is not None and not whole_address(text) and text.strip(".") != ""
+    return (
+        _KEY_FORM.fullmatch(text) is not None and not whole_address(text) and text.strip(".") != ""
+    )
 
 
 def checked_key(key: str) -> str:
@@ -138,7 +156,9 @@ def checked_key(key: str) -> str:
     odd = next(character for character in key if not _KEY.fullmatch(character))
     what = "a blank or a line end" if odd.isspace() else f"`{one_line(odd)}`"
     fix = f"Set {name or 'it'} again, without quotes and line ends."
-    raise UnusableVariable(f"The key{f' in {name}' * bool(name)} cannot be sent: it has {what} in it.", fix=fix)
+    raise UnusableVariable(
+        f"The key{f' in {name}' * bool(name)} cannot be sent: it has {what} in it.", fix=fix
+    )
 
 
 def proxy_for(address: str) -> ProxyChoice | None:
@@ -157,7 +177,9 @@ def proxy_for(address: str) -> ProxyChoice | None:
     if value is None:
         return None
     schemes = (target.scheme, "all")
-    variable = next(filter(None, map(_proxy_variable, schemes)), "the proxy settings of this system")
+    variable = next(
+        filter(None, map(_proxy_variable, schemes)), "the proxy settings of this system"
+    )
     return ProxyChoice(variable, _checked_proxy(variable, value))
 
 
@@ -168,7 +190,9 @@ def certificates() -> ssl.SSLContext:
         UnusableVariable: a variable names certificates that cannot be read.
     """
     try:
-        return _certificates(os.environ.get(CERTIFICATE_FILE, ""), os.environ.get(CERTIFICATE_FOLDER, ""))
+        return _certificates(
+            os.environ.get(CERTIFICATE_FILE, ""), os.environ.get(CERTIFICATE_FOLDER, "")
+        )
     except (OSError, ValueError) as error:  # of which `ssl.SSLError` is one
         name = CERTIFICATE_FILE if os.environ.get(CERTIFICATE_FILE) else CERTIFICATE_FOLDER
         raise _unusable_certificates(name, error) from error
@@ -185,7 +209,9 @@ def _certificates(_file: str, _folder: str) -> ssl.SSLContext:
 def unusable_variables() -> Iterator[UnusableVariable]:
     """Yield what is wrong with the proxies and certificates that are set here, also if nothing needs them now."""
     proxies = filter(None, map(_proxy_variable, _PROXIED))
-    checks: list[Callable[[], object]] = [partial(_checked_proxy, name, os.environ[name]) for name in proxies]
+    checks: list[Callable[[], object]] = [
+        partial(_checked_proxy, name, os.environ[name]) for name in proxies
+    ]
     folder = os.environ.get(CERTIFICATE_FOLDER)
     checks.append(certificates)
     for check in checks:
@@ -201,11 +227,16 @@ def unusable_variables() -> Iterator[UnusableVariable]:
 def _checked_proxy(variable: str, value: str) -> str:
     address = value if "://" in value else f"http://{value}"
     address = re.sub(r"^socks://", "socks5://", address.strip())  # as desktops write it
-    why, fix = _misfit(address, _PROXY_SCHEMES), f"Correct {variable}, or unset it: it looks like http://host:8080."
+    why, fix = (
+        _misfit(address, _PROXY_SCHEMES),
+        f"Correct {variable}, or unset it: it looks like http://host:8080.",
+    )
     if not why and address.startswith("socks") and find_spec("socksio") is None:
         why, fix = "the package for SOCKS is not installed", f"Type: {add_extra('socks')}"
     if why:
-        raise UnusableVariable(f"The proxy in {variable} cannot be used ({masked_address(value)}): {why}.", fix=fix)
+        raise UnusableVariable(
+            f"The proxy in {variable} cannot be used ({masked_address(value)}): {why}.", fix=fix
+        )
     return address
 
 
@@ -230,12 +261,18 @@ def _misfit(address: str, schemes: tuple[str, ...]) -> str:
 
 def _proxy_variable(scheme: str) -> str:
     """Return the variable that is set for the proxy of a scheme; empty if none is."""
-    return next((name for name in (f"{scheme}_proxy", f"{scheme.upper()}_PROXY") if os.environ.get(name)), "")
+    return next(
+        (name for name in (f"{scheme}_proxy", f"{scheme.upper()}_PROXY") if os.environ.get(name)),
+        "",
+    )
 
 
 def _variable_with(value: str) -> str:
     """Return the first variable that has this value; empty if none has, for example because a file has it."""
-    return next((name for name, other in sorted(environment().items()) if value and other.strip() == value), "")
+    return next(
+        (name for name, other in sorted(environment().items()) if value and other.strip() == value),
+        "",
+    )
 
 
 def _unusable_certificates(variable: str, error: OSError | ValueError) -> UnusableVariable:

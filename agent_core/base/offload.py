@@ -44,7 +44,9 @@ async def one_at_a_time(work: Callable[P, T], *args: P.args, **named: P.kwargs) 
 
 
 @asynccontextmanager
-async def in_background(*work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:  # Any: nothing is sent to it
+async def in_background(
+    *work: Coroutine[Any, Any, None],
+) -> AsyncIterator[None]:  # Any: nothing is sent to it
     """Run work while the block runs, and cancel it at the end."""
     tasks = [asyncio.create_task(one) for one in work]
     try:

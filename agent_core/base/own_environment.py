@@ -12,12 +12,15 @@ from contextlib import suppress
 from pathlib import Path
 
 _SECRET = re.compile(
-    r"KEY(?!BOARD|MAP|RING)|SECRET|TOKEN|PASSW|PASSPHRASE|PGPASS|CREDENTIAL|COOKIE|AUTH(?!OR|_SOCK)|_PAT$|_PWD$", re.I
+    r"KEY(?!BOARD|MAP|RING)|SECRET|TOKEN|PASSW|PASSPHRASE|PGPASS|CREDENTIAL|COOKIE|AUTH(?!OR|_SOCK)|_PAT$|_PWD$",
+    re.I,
 )
 _LOGIN = re.compile(r"://[^/\s]+@")
 _PROXY = re.compile(r"\w+_proxy", re.I)  # every HTTP library reads it from the environment
 _SETTING, _GIVEN, _TOKEN = "KNAPPER_", "KNAPPER_SECRET_", "KNAPPER_TOKEN"
-_START_FIELD = 47  # of `/proc/self/stat`, after the program's name: the address of its initial environment
+_START_FIELD = (
+    47  # of `/proc/self/stat`, after the program's name: the address of its initial environment
+)
 
 _OWN = str(Path(__file__).parents[2])
 
@@ -44,7 +47,11 @@ def places() -> list[str]:
     package.
     """
     folder = str(Path.cwd())
-    return [entry for entry in sys.path if entry == _OWN or (Path(entry).is_absolute() and entry != folder)]
+    return [
+        entry
+        for entry in sys.path
+        if entry == _OWN or (Path(entry).is_absolute() and entry != folder)
+    ]
 
 
 def enter() -> None:
@@ -57,7 +64,9 @@ def enter() -> None:
     # Else pydantic searches every installed package for plugins, which would see the settings.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     if "PATH" in os.environ:
-        os.environ["PATH"] = absolute(os.environ["PATH"]) or os.defpath  # an empty one would mean the current folder
+        os.environ["PATH"] = (
+            absolute(os.environ["PATH"]) or os.defpath
+        )  # an empty one would mean the current folder
     secrets = {name: value for name, value in os.environ.items() if _is_secret(name, value)}
     _removed.update({name: value for name, value in secrets.items() if not _PROXY.fullmatch(name)})
     for name in _removed.keys() & os.environ.keys():

@@ -30,7 +30,9 @@ def add_extra(extra: str) -> str:
     """Return the command that installs the packages of an extra of the program."""
     source = _shown_source()
     rows = [line.partition(";") for line in _requirements()]
-    packages = [package.strip() for package, _, condition in rows if extra in _EXTRA_OF.findall(condition)]
+    packages = [
+        package.strip() for package, _, condition in rows if extra in _EXTRA_OF.findall(condition)
+    ]
     packages = packages or [f"FOLDER_OF_THE_PROGRAM[{extra}]"]  # without metadata
     if (venv := Path(sys.prefix) / "pipx_metadata.json").is_file():
         return f"pipx inject {shlex.quote(venv.parent.name)} {shlex.join(packages)}"
@@ -38,7 +40,11 @@ def add_extra(extra: str) -> str:
         # Installing without the packages that were added to the tool before would remove them.
         tool = receipt.get("tool")
         rows = tool.get("requirements", []) if isinstance(tool, dict) else []
-        named = [row for row in rows if isinstance(row, dict) and row.get("name") != _NAME and "name" in row]
+        named = [
+            row
+            for row in rows
+            if isinstance(row, dict) and row.get("name") != _NAME and "name" in row
+        ]
         added = [f"{row['name']}{row.get('specifier', '')}" for row in named]
         more = [word for package in (*added, *packages) for word in ("--with", package)]
         editable = ["--editable"] if _is_editable() else []
@@ -73,7 +79,9 @@ def reinstall_program() -> str:
     if _uv_receipt() is not None:
         return f"uv tool upgrade --reinstall-package {_NAME} {_NAME}"
     source = _shown_source() or "FOLDER_OF_THE_PROGRAM"
-    return _pip("install", "--force-reinstall", "--no-deps", *(["-e"] if _is_editable() else []), source)
+    return _pip(
+        "install", "--force-reinstall", "--no-deps", *(["-e"] if _is_editable() else []), source
+    )
 
 
 def uninstall_program() -> str:

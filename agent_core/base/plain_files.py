@@ -19,7 +19,9 @@ from .user_folders import expand_home
 LARGEST_FILE = 256 << 20
 """Maximum size in bytes of a file that a user names: an endless one, such as /dev/zero, must not fill the memory."""
 _PIECE = 1 << 20
-ADDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT | machine.NOFOLLOW | machine.NONBLOCK | machine.CLOEXEC
+ADDING = (
+    os.O_WRONLY | os.O_APPEND | os.O_CREAT | machine.NOFOLLOW | machine.NONBLOCK | machine.CLOEXEC
+)
 """Flags for adding to a file: links are not followed and pipes do not block."""
 
 
@@ -84,7 +86,9 @@ def replace_text(path: Path, text: str, mode: int | None = None) -> None:
     """
     if mode is None:
         mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+    descriptor, temporary = tempfile.mkstemp(
+        prefix=f".{path.name}.", suffix=".tmp", dir=path.parent
+    )
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             machine.change_mode(descriptor, mode)
@@ -99,7 +103,9 @@ def replace_text(path: Path, text: str, mode: int | None = None) -> None:
 
 
 def _read_bounded(file: BinaryIO, name: str) -> bytes:
-    content = bytearray()  # in pieces: a single read of that size would allocate all its memory at once
+    content = (
+        bytearray()
+    )  # in pieces: a single read of that size would allocate all its memory at once
     while piece := file.read(_PIECE):
         content += piece
         if len(content) > LARGEST_FILE:
@@ -113,7 +119,9 @@ def open_plain(path: Path, flags: int) -> int:
         descriptor = os.open(path, flags, 0o600)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise NotPlainError(errno.ELOOP, "it is a link, which is not followed", str(path)) from error
+            raise NotPlainError(
+                errno.ELOOP, "it is a link, which is not followed", str(path)
+            ) from error
         raise
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISREG(mode):

@@ -41,7 +41,12 @@ class Evidence:
 
     def to_json(self) -> dict[str, str]:
         """Return the published form: the parts that are not empty."""
-        texts = {"fact": self.fact, "call": self.call, "returned": self.returned, "expected": self.expected}
+        texts = {
+            "fact": self.fact,
+            "call": self.call,
+            "returned": self.returned,
+            "expected": self.expected,
+        }
         return {key: text for key, text in texts.items() if text}
 
 
@@ -65,7 +70,14 @@ class Problem:
         """Return the problem from its published form."""
         where = Place(data["path"], data.get("line") or 0, data.get("column") or 0)
         evidence = tuple(Evidence(**row) for row in data.get("evidence") or ())
-        return cls(data["code"], data["message"], where, data.get("fix"), data.get("severity", "refuses"), evidence)
+        return cls(
+            data["code"],
+            data["message"],
+            where,
+            data.get("fix"),
+            data.get("severity", "refuses"),
+            evidence,
+        )
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
         """Return the published form of the problem."""
@@ -99,8 +111,13 @@ def first_problems(problems: Sequence[Problem]) -> tuple[Problem, ...]:
             told.append(problem)
             kinds.add(kind)
     left = len(problems) - len(told)
-    message, where = f"there are {left:,} more problems like these, which are not listed", Place(problems[0].where.path)
-    rest = Problem(MORE, message, where, "fix these first", "warns", (Evidence(f"{len(problems):,} in all"),))
+    message, where = (
+        f"there are {left:,} more problems like these, which are not listed",
+        Place(problems[0].where.path),
+    )
+    rest = Problem(
+        MORE, message, where, "fix these first", "warns", (Evidence(f"{len(problems):,} in all"),)
+    )
     return (*told, rest) if left else tuple(told)
 
 
@@ -108,7 +125,9 @@ class ProblemsByLine:
     """The problems of a text, to be looked up for each of its functions."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
-        self._problems = sorted(problems, key=lambda problem: problem.where.line)  # in order within a line
+        self._problems = sorted(
+            problems, key=lambda problem: problem.where.line
+        )  # in order within a line
 
     def between(self, first: int, last: int) -> tuple[Problem, ...]:
         """Return the problems from a line to another one, by line."""

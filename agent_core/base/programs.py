@@ -28,8 +28,25 @@ from .own_environment import absolute, places
 
 _PASSED_ON: Final = ("LANG", "LC_ALL", "LC_CTYPE", "TZ")
 _CONFIGURES: Final = frozenset(  # how the user's index is reached, but not what is installed where
-    {"INDEX_URL", "EXTRA_INDEX_URL", "NO_INDEX", "FIND_LINKS", "TRUSTED_HOST", "CERT", "CLIENT_CERT", "PROXY"}
-    | {"TIMEOUT", "DEFAULT_TIMEOUT", "RETRIES", "CONFIG_FILE", "KEYRING_PROVIDER", "CACHE_DIR", "NO_CACHE_DIR"}
+    {
+        "INDEX_URL",
+        "EXTRA_INDEX_URL",
+        "NO_INDEX",
+        "FIND_LINKS",
+        "TRUSTED_HOST",
+        "CERT",
+        "CLIENT_CERT",
+        "PROXY",
+    }
+    | {
+        "TIMEOUT",
+        "DEFAULT_TIMEOUT",
+        "RETRIES",
+        "CONFIG_FILE",
+        "KEYRING_PROVIDER",
+        "CACHE_DIR",
+        "NO_CACHE_DIR",
+    }
     | {"PREFER_BINARY", "PRE", "USE_FEATURE", "USE_DEPRECATED"}
 )
 _KEPT: Final = frozenset(
@@ -72,7 +89,9 @@ async def start(
     connected, and then wait for their end, which gVisor never reports.)
     """
     options = {"start_new_session": True, **more}
-    starting = asyncio.ensure_future(asyncio.create_subprocess_exec(*command, env=env, cwd=cwd, **options))
+    starting = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(*command, env=env, cwd=cwd, **options)
+    )
     try:
         return await asyncio.shield(starting)
     except asyncio.CancelledError:
@@ -88,9 +107,15 @@ def pip_environment(around: Mapping[str, str], scratch: Path) -> dict[str, str]:
     unless the user configured a keyring program for that login.
     """
     configured = {f"PIP_{name}" for name in _CONFIGURES}
-    own = {name: value for name, value in around.items() if name in configured or name.upper() in _KEPT}
+    own = {
+        name: value for name, value in around.items() if name in configured or name.upper() in _KEPT
+    }
     path = {} if "PIP_KEYRING_PROVIDER" in around else {"PATH": str(scratch / "no-programs")}
-    fixed = {"TMPDIR": str(scratch), "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_ROOT_USER_ACTION": "ignore"}
+    fixed = {
+        "TMPDIR": str(scratch),
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "PIP_ROOT_USER_ACTION": "ignore",
+    }
     return {**variables(around=around), **own, **path, **fixed}
 
 
@@ -113,7 +138,9 @@ _SHORT: Final = 64  # maximum characters of a text that stays inside a long item
 _LONGEST_LINE: Final = 1 << 20
 _FILES: Final = 32
 _TURN_S: Final = 0.005
-_LINE: Final = Strictness(unique=False, whole=False)  # lone surrogates are handled where a text is stored
+_LINE: Final = Strictness(
+    unique=False, whole=False
+)  # lone surrogates are handled where a text is stored
 _FAILED: Final = {
     "memory": "Reading it takes more memory than is given.",
     "depth": "It cannot be read: it is nested too deep.",
@@ -143,11 +170,16 @@ class ReaderProcess:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         await self._end()
 
-    async def read(self, order: Json, data: Iterable[bytes], take: Callable[[Json], None], most: int) -> None:
+    async def read(
+        self, order: Json, data: Iterable[bytes], take: Callable[[Json], None], most: int
+    ) -> None:
         """Send data to the process and pass each item of the answer to `take`; the answer has at most `most` bytes.
 
         Raises:
@@ -172,7 +204,14 @@ class ReaderProcess:
             is_answered = True
         except TimeoutError as error:
             raise NotRead(f"It was not read within {self._within_s:g} s.") from error
-        except (OSError, EOFError, ValueError, LookupError, TypeError, asyncio.LimitOverrunError) as error:
+        except (
+            OSError,
+            EOFError,
+            ValueError,
+            LookupError,
+            TypeError,
+            asyncio.LimitOverrunError,
+        ) as error:
             raise NotRead("Reading it ended the process that read it.") from error
         finally:
             if not is_answered:
@@ -195,7 +234,10 @@ def pieces(data: bytes) -> Iterator[bytes]:
 
 def text_pieces(text: str) -> Iterator[bytes]:
     """Yield a text in pieces for sending; it may contain lone surrogates."""
-    return (text[at : at + _PIECE].encode("utf-8", "surrogatepass") for at in range(0, len(text), _PIECE))
+    return (
+        text[at : at + _PIECE].encode("utf-8", "surrogatepass")
+        for at in range(0, len(text), _PIECE)
+    )
 
 
 async def _send(process: Process, order: Json, data: Iterable[bytes]) -> None:

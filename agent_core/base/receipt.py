@@ -109,13 +109,17 @@ class Receipt:
         }
 
     @classmethod
-    def from_json(cls, made: Mapping[str, Any]) -> Self:  # Any: JSON, possibly from another person's file
+    def from_json(
+        cls, made: Mapping[str, Any]
+    ) -> Self:  # Any: JSON, possibly from another person's file
         """Build a receipt from JSON; unknown forms are skipped."""
         receipt = cls()
         for fact in get_args(Fact):
             match made.get(fact):
                 case dict() as counts:
-                    pairs = [(name, times) for name, times in counts.items() if isinstance(times, int)]
+                    pairs = [
+                        (name, times) for name, times in counts.items() if isinstance(times, int)
+                    ]
                 case list() as listed:
                     pairs = [(name, 1) for name in listed if isinstance(name, str)]
                 case _:
@@ -146,7 +150,9 @@ class Receipt:
         if rest > 0:
             shown = f"{shown} and {rest} more" if most else str(len(names))
         if fact == "asked" and to_you:
-            return f"asked you: {shown}" if most else f"asked you {sum(self._facts[fact].values())}×"
+            return (
+                f"asked you: {shown}" if most else f"asked you {sum(self._facts[fact].values())}×"
+            )
         return _PHRASES[fact].format(shown)
 
     def facts(self) -> list[Fact]:

@@ -70,7 +70,9 @@ else:
             for name, method in shared.items():
                 if name not in own:
                     setattr(defined, name, method)
-            defined.__doc__ = defined.__doc__ or defined.__name__  # instead of a signature, which takes long to find
+            defined.__doc__ = (
+                defined.__doc__ or defined.__name__
+            )  # instead of a signature, which takes long to find
             kind = standard_dataclass(init=False, repr=False, eq=False, **others)(defined)
             for name in wanted:
                 setattr(kind, name, _late_method(kind, name, frozen=frozen))
@@ -85,7 +87,11 @@ def _late_method(kind: type[Any], name: str, *, frozen: bool) -> Any:  # Any: a 
     def method(self: object, /, *args: Any, **named: Any) -> Any:
         # What only `__post_init__` takes is not among the fields.
         every = kind.__dataclass_fields__.values()
-        taken = [(one.name, one.type, one) for one in every if one in fields(kind) or isinstance(one.type, InitVar)]
+        taken = [
+            (one.name, one.type, one)
+            for one in every
+            if one in fields(kind) or isinstance(one.type, InitVar)
+        ]
         namespace = {"__doc__": kind.__doc__}
         if hasattr(kind, "__post_init__"):
             namespace["__post_init__"] = kind.__post_init__
@@ -129,4 +135,8 @@ def to_json(value: object) -> Any:  # Any: values of JSON
 def fields_to_json(value: Any) -> dict[str, Any]:  # Any: a dataclass; values of JSON
     """Return the JSON of a dataclass by its fields."""
     items = ((one, getattr(value, one.name)) for one in fields(value))
-    return {one.name.rstrip("_"): to_json(item) for one, item in items if item or not one.metadata.get("if_set")}
+    return {
+        one.name.rstrip("_"): to_json(item)
+        for one, item in items
+        if item or not one.metadata.get("if_set")
+    }

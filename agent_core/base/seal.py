@@ -15,7 +15,9 @@ from . import machine
 from .errors import WorkspaceError
 from .user_folders import data_folder
 
-_SEALED_AS = "toolwright yes 1"  # the program's former name: with another, no earlier approval would count
+_SEALED_AS = (
+    "toolwright yes 1"  # the program's former name: with another, no earlier approval would count
+)
 _SIZE = 32
 _TRIES, _PAUSE_S = 20, 0.01
 
@@ -57,11 +59,15 @@ class Sealer:
             pass  # another process created it at this moment, or it is unusable
         except (OSError, RuntimeError) as error:
             fix = "Set XDG_DATA_HOME to a folder that you may write to."
-            raise WorkspaceError(f"The key of your grants and state cannot be made: {error}.", fix=fix) from error
+            raise WorkspaceError(
+                f"The key of your grants and state cannot be made: {error}.", fix=fix
+            ) from error
         for _ in range(_TRIES):
             if self._read():
                 return
-            time.sleep(_PAUSE_S)  # another process may have created its file and be about to write it
+            time.sleep(
+                _PAUSE_S
+            )  # another process may have created its file and be about to write it
         if not self._read():
             message = f"The key of your grants and state, {self._file()}, is not yours alone, or not whole."
             fix = "Remove it; every grant is then requested again, and `knapper state adopt` takes over earlier state."
@@ -95,7 +101,9 @@ def is_private(descriptor: int) -> bool:
     """Check whether an open file is a regular file of this user that nobody else can read or change."""
     status = os.fstat(descriptor)
     return (
-        stat.S_ISREG(status.st_mode) and status.st_uid == machine.user_id() and not machine.grants_others(status, 0o077)
+        stat.S_ISREG(status.st_mode)
+        and status.st_uid == machine.user_id()
+        and not machine.grants_others(status, 0o077)
     )
 
 

@@ -39,7 +39,9 @@ def _no_own_variable(name: str) -> str:
     return name
 
 
-KeyVariable: TypeAlias = Annotated[str, Field(pattern=KEY_VARIABLE), AfterValidator(_no_own_variable)]
+KeyVariable: TypeAlias = Annotated[
+    str, Field(pattern=KEY_VARIABLE), AfterValidator(_no_own_variable)
+]
 ProgramsOffer: TypeAlias = Literal["auto", "on", "off"]
 
 
@@ -57,7 +59,8 @@ class ModelSettings(SettingsSection):
     """The model to use, and the options of its requests."""
 
     name: str | None = Field(
-        None, description="Model at the chosen endpoint, `local/…`, or `local`: the best local model that is here."
+        None,
+        description="Model at the chosen endpoint, `local/…`, or `local`: the best local model that is here.",
     )
     base_url: str | None = Field(None, description="Address of an endpoint with OpenAI's API.")
     mode: Literal["auto", "native", "constrained"] = Field(
@@ -74,7 +77,8 @@ class ModelSettings(SettingsSection):
         " `chat` elsewhere; set it where a gateway speaks only the other.",
     )
     stream: bool = Field(
-        True, description="Ask the endpoint to stream its replies; `false` for one that streams calls wrongly."
+        True,
+        description="Ask the endpoint to stream its replies; `false` for one that streams calls wrongly.",
     )
     temperature: float | None = Field(
         None,
@@ -83,12 +87,16 @@ class ModelSettings(SettingsSection):
         description="Sampling temperature, such as 0 for replies that vary less; the endpoint's own if unset.",
     )
     max_tokens: int | None = Field(
-        None, ge=1, description="Longest reply in tokens, where an endpoint allows fewer than it would write."
+        None,
+        ge=1,
+        description="Longest reply in tokens, where an endpoint allows fewer than it would write.",
     )
     context_tokens: int | None = Field(
         None, ge=512, description="Size of the window, if the endpoint does not report it."
     )
-    timeout_s: float = Field(600, gt=0, description="Longest wait for the next piece of a reply, in seconds.")
+    timeout_s: float = Field(
+        600, gt=0, description="Longest wait for the next piece of a reply, in seconds."
+    )
     retries: int = Field(
         4,
         ge=0,
@@ -99,7 +107,9 @@ class ModelSettings(SettingsSection):
         USUAL_KEY, description="Environment variable with the endpoint's key: `…_API_KEY`."
     )
     threads: int | None = Field(
-        None, ge=1, description="Threads of the local model, to leave cores to other programs; by default, cores − 1."
+        None,
+        ge=1,
+        description="Threads of the local model, to leave cores to other programs; by default, cores − 1.",
     )
 
 
@@ -108,7 +118,9 @@ class ModelPrice(SettingsSection):
 
     input: float = Field(ge=0, description="For what it reads.")
     output: float = Field(ge=0, description="For what it writes.")
-    cached: float | None = Field(None, ge=0, description="For what it had read already; as input if unset.")
+    cached: float | None = Field(
+        None, ge=0, description="For what it had read already; as input if unset."
+    )
 
     def of(self, *, prompt: int, cached: int, completion: int) -> float:
         """Return what these tokens cost, in US dollars; the `prompt` includes the `cached` ones."""
@@ -119,15 +131,29 @@ class ModelPrice(SettingsSection):
 class NamedModel(SettingsSection):
     """A table `[models.NAME]`: what differs from `[model]` when the model of that name is used."""
 
-    name: str | None = Field(None, description="Model at the endpoint, or `local/…`; by default, the table's name.")
-    base_url: str | None = Field(None, description="Address of its endpoint; by default, that of `[model]`.")
-    key_variable: KeyVariable | None = Field(None, description="Environment variable with its key: `…_API_KEY`.")
-    mode: Literal["auto", "native", "constrained"] | None = Field(None, description="How calls are sent.")
-    programs: ProgramsOffer | None = Field(None, description="Whether the model is offered `run_program`.")
-    api: Literal["auto", "chat", "responses"] | None = Field(None, description="API that its endpoint is asked by.")
+    name: str | None = Field(
+        None, description="Model at the endpoint, or `local/…`; by default, the table's name."
+    )
+    base_url: str | None = Field(
+        None, description="Address of its endpoint; by default, that of `[model]`."
+    )
+    key_variable: KeyVariable | None = Field(
+        None, description="Environment variable with its key: `…_API_KEY`."
+    )
+    mode: Literal["auto", "native", "constrained"] | None = Field(
+        None, description="How calls are sent."
+    )
+    programs: ProgramsOffer | None = Field(
+        None, description="Whether the model is offered `run_program`."
+    )
+    api: Literal["auto", "chat", "responses"] | None = Field(
+        None, description="API that its endpoint is asked by."
+    )
     temperature: float | None = Field(None, ge=0, le=2, description="Sampling temperature.")
     context_tokens: int | None = Field(None, ge=512, description="Size of the window.")
-    price: ModelPrice | None = Field(None, description="`{ input = 1.0, cached = 0.1, output = 4.0 }` in dollars.")
+    price: ModelPrice | None = Field(
+        None, description="`{ input = 1.0, cached = 0.1, output = 4.0 }` in dollars."
+    )
 
     def over(self, settings: ModelSettings, table: str) -> ModelSettings:
         """Return the settings of `[model]` with what this table says."""
@@ -139,9 +165,16 @@ class TurnSettings(SettingsSection):
     """The limits of one turn."""
 
     max_steps: int = Field(
-        30, ge=1, description="Maximum number of model replies per turn: what a turn that leads nowhere may cost."
+        30,
+        ge=1,
+        description="Maximum number of model replies per turn: what a turn that leads nowhere may cost.",
     )
-    parallel: int = Field(4, ge=1, le=64, description="Maximum number of concurrent workers, each with its own memory.")
+    parallel: int = Field(
+        4,
+        ge=1,
+        le=64,
+        description="Maximum number of concurrent workers, each with its own memory.",
+    )
     function_tokens: int = Field(
         3_000,
         ge=500,
@@ -160,7 +193,8 @@ class TurnSettings(SettingsSection):
         " model that writes none.",
     )
     message_llm_model: str | None = Field(
-        None, description="Model that `message_llm` asks, such as a stronger one; the agent's own if unset."
+        None,
+        description="Model that `message_llm` asks, such as a stronger one; the agent's own if unset.",
     )
     answer_chars: int = Field(
         12_000,
@@ -173,10 +207,13 @@ class SandboxSettings(SettingsSection):
     """The limits of one call, and the packages that workers may import."""
 
     level: Literal["auto", "full", "core", "portable"] = Field(
-        "auto", description="How functions are confined; `auto`: the strongest level that this machine enforces."
+        "auto",
+        description="How functions are confined; `auto`: the strongest level that this machine enforces.",
     )
     wall_s: float = Field(
-        10, gt=0, description="Wall-clock limit of one call in seconds; more for functions that compute or wait long."
+        10,
+        gt=0,
+        description="Wall-clock limit of one call in seconds; more for functions that compute or wait long.",
     )
     memory_mib: int = Field(
         512,
@@ -191,21 +228,29 @@ class SandboxSettings(SettingsSection):
         description="Largest result or argument between functions in MiB; it is kept on disk for seven days.",
     )
     scratch_mib: int = Field(
-        64, ge=1, description="Scratch space of one call in MiB; more for functions that write large files."
+        64,
+        ge=1,
+        description="Scratch space of one call in MiB; more for functions that write large files.",
     )
     packages: tuple[str, ...] = Field(
         ("pydantic",), description="Packages of this environment that functions may import."
     )
     unsafe: bool = Field(
-        False, description="Run functions even if the sandbox cannot be enforced. The prompt shows it."
+        False,
+        description="Run functions even if the sandbox cannot be enforced. The prompt shows it.",
     )
 
 
 class GateSettings(SettingsSection):
     """The fixes that the gate makes, and how strict it is with the user's files."""
 
-    strict: bool = Field(False, description="Apply the rules for the agent's functions to saved files.")
-    fixes: bool = Field(True, description="Fix mechanical problems; `false` keeps every text as its author wrote it.")
+    strict: bool = Field(
+        False, description="Apply the rules for the agent's functions to saved files."
+    )
+    fixes: bool = Field(
+        True,
+        description="Fix mechanical problems; `false` keeps every text as its author wrote it.",
+    )
     reader: str = Field(
         "same",
         description="A model that is shown the description of a function that the agent makes, never its code, and says"
@@ -219,22 +264,34 @@ class StandingSettings(SettingsSection):
     """
 
     trial_calls: int = Field(
-        3, ge=1, description="Successful calls in a row after which a draft is on trial: how much evidence you want."
+        3,
+        ge=1,
+        description="Successful calls in a row after which a draft is on trial: how much evidence you want.",
     )
-    trusted_calls: int = Field(20, ge=1, description="Successful calls in a row after which a function is trusted, …")
-    trusted_days: float = Field(7, ge=0, description="… if this many days lie between the first and the last of them.")
+    trusted_calls: int = Field(
+        20, ge=1, description="Successful calls in a row after which a function is trusted, …"
+    )
+    trusted_days: float = Field(
+        7, ge=0, description="… if this many days lie between the first and the last of them."
+    )
     quarantine_failures: int = Field(
-        5, ge=0, description="Failures in a row after which the model no longer sees a function; 0: never."
+        5,
+        ge=0,
+        description="Failures in a row after which the model no longer sees a function; 0: never.",
     )
     retire_days: float = Field(
-        180, ge=0, description="Days without a call after which a function is suggested for removal; 0: never."
+        180,
+        ge=0,
+        description="Days without a call after which a function is suggested for removal; 0: never.",
     )
 
 
 class GrowthSettings(SettingsSection):
     """The rules for functions that agents make: who writes them, and whether agents may."""
 
-    create: bool = Field(True, description="Offer agents what makes and changes functions; you can always do it.")
+    create: bool = Field(
+        True, description="Offer agents what makes and changes functions; you can always do it."
+    )
     maker: str = Field(
         "auto",
         description="The model that writes the functions that agents ask for, which the agent's own model calls: `auto`"
@@ -253,13 +310,18 @@ class TendSettings(SettingsSection):
     )
 
     apply: Literal["never", "proved"] = Field(
-        "never", description="Whether proven changes are made (`proved`) or only proposed; `--apply` makes them once."
+        "never",
+        description="Whether proven changes are made (`proved`) or only proposed; `--apply` makes them once.",
     )
     tokens: int = Field(
-        100_000, ge=0, description="Tokens after which a run of tending asks no model: what it may cost."
+        100_000,
+        ge=0,
+        description="Tokens after which a run of tending asks no model: what it may cost.",
     )
     minutes: float = Field(
-        10, gt=0, description="Minutes after which a run of tending ends, so that it does not take the machine."
+        10,
+        gt=0,
+        description="Minutes after which a run of tending ends, so that it does not take the machine.",
     )
 
 
@@ -278,7 +340,10 @@ class GrantSettings(SettingsSection):
         " for the rest of that turn.",
     )
     packages_mib: int = Field(
-        2048, ge=1, le=1 << 20, description="Largest set of packages that may be installed, in MiB of your disk."
+        2048,
+        ge=1,
+        le=1 << 20,
+        description="Largest set of packages that may be installed, in MiB of your disk.",
     )
     unattended: Literal["deny", "file"] = Field(
         "deny",
@@ -291,14 +356,17 @@ class HelperSettings(SettingsSection):
     """The rules for helpers, the narrow agents that others call as functions."""
 
     create: bool = Field(
-        False, description="Let agents make, change and delete helpers; you are asked each time before it is done."
+        False,
+        description="Let agents make, change and delete helpers; you are asked each time before it is done.",
     )
 
 
 class MemorySettings(SettingsSection):
     """The rules for what agents remember, how memory is searched, and when the conversation is shortened."""
 
-    preset: str = Field("direct", description="The preset of a new agent: `direct`, `memgpt` or your own.")
+    preset: str = Field(
+        "direct", description="The preset of a new agent: `direct`, `memgpt` or your own."
+    )
     class_name: str = Field(
         "chat",
         description="The memory class of a new agent: `chat`, or `package.module:Class`, which is imported into the"
@@ -319,7 +387,9 @@ class MemorySettings(SettingsSection):
         description="The embedding that finds texts by meaning: `e5` for many languages and `minilm` for English, both"
         " with the extra `embeddings`; `none`: only by words.",
     )
-    embedding_model: str | None = Field(None, description='The embedding model, with `embedding = "endpoint"`.')
+    embedding_model: str | None = Field(
+        None, description='The embedding model, with `embedding = "endpoint"`.'
+    )
     warn_at: float = Field(
         0.75,
         gt=0,
@@ -333,7 +403,8 @@ class MemorySettings(SettingsSection):
         description="Share of the window at which the oldest part is summarized; less makes requests cheaper.",
     )
     compaction: Literal["summary", "spr"] = Field(
-        "summary", description="What the oldest part becomes: a summary, or short associative statements (`spr`)."
+        "summary",
+        description="What the oldest part becomes: a summary, or short associative statements (`spr`).",
     )
     keep_unsaved: bool = Field(
         False,
@@ -352,7 +423,9 @@ class HeartbeatSettings(SettingsSection):
     """The rules for waking an agent of the MemGPT style without a message."""
 
     every_minutes: float = Field(
-        0, ge=0, description="Minutes between timed heartbeats, each of which costs a turn; 0: none."
+        0,
+        ge=0,
+        description="Minutes between timed heartbeats, each of which costs a turn; 0: none.",
     )
 
 
@@ -365,27 +438,45 @@ class RunnerSettings(SettingsSection):
         le=64,
         description="Maximum number of agents that run at the same time: as many as machine and endpoint bear.",
     )
-    hops: int = Field(12, ge=0, description="Longest way of messages, each an answer to the one before, in a thread.")
+    hops: int = Field(
+        12,
+        ge=0,
+        description="Longest way of messages, each an answer to the one before, in a thread.",
+    )
     messages: int = Field(
-        100, ge=0, description="Maximum number of messages between agents in a thread: ends agents that go on talking."
+        100,
+        ge=0,
+        description="Maximum number of messages between agents in a thread: ends agents that go on talking.",
     )
     steps: int | None = Field(
-        None, ge=0, description="Maximum number of model replies in a thread: a budget that all its agents share."
+        None,
+        ge=0,
+        description="Maximum number of model replies in a thread: a budget that all its agents share.",
     )
     tokens: int | None = Field(
-        None, ge=0, description="Maximum number of tokens in a thread: the same budget, where a model has no price."
+        None,
+        ge=0,
+        description="Maximum number of tokens in a thread: the same budget, where a model has no price.",
     )
     cost: float | None = Field(
-        None, ge=0, description="Maximum cost of a thread, in dollars, by the prices in `[models.NAME]`."
+        None,
+        ge=0,
+        description="Maximum cost of a thread, in dollars, by the prices in `[models.NAME]`.",
     )
     seconds: float | None = Field(
-        None, ge=0, description="Longest time from the beginning of a thread, in seconds, if somebody waits."
+        None,
+        ge=0,
+        description="Longest time from the beginning of a thread, in seconds, if somebody waits.",
     )
     helpers: int | None = Field(
-        None, ge=0, description="Maximum number of calls of helpers in a thread, each of which is a conversation."
+        None,
+        ge=0,
+        description="Maximum number of calls of helpers in a thread, each of which is a conversation.",
     )
     depth: int | None = Field(
-        None, ge=0, description="Maximum number of helpers in a thread that call one another: ends a helper of helpers."
+        None,
+        ge=0,
+        description="Maximum number of helpers in a thread that call one another: ends a helper of helpers.",
     )
 
 
@@ -411,7 +502,10 @@ class McpSettings(SettingsSection):
         ("trial", "trusted"),
         description="The standings of the functions that clients see as tools: what you let others rely on.",
     )
-    grow: bool = Field(False, description="Offer clients tools that create, edit and test functions, through the gate.")
+    grow: bool = Field(
+        False,
+        description="Offer clients tools that create, edit and test functions, through the gate.",
+    )
 
 
 class ReplSettings(SettingsSection):
@@ -422,7 +516,9 @@ class ReplSettings(SettingsSection):
         False,
         description="Show the agent and its state in the window title, to see from elsewhere that a turn has ended.",
     )
-    plain: bool = Field(False, description="Print plain lines and redraw nothing, for screen readers and logs.")
+    plain: bool = Field(
+        False, description="Print plain lines and redraw nothing, for screen readers and logs."
+    )
     show: Literal["folded", "full"] = Field(
         "folded",
         description="What stays of a call that makes or changes a function: at most three lines and the changed ones,"
@@ -437,7 +533,9 @@ PREFIX = "KNAPPER_"
 _AGENT: Final = r"^[A-Za-z0-9_-]{1,64}$"
 TOKEN = f"{PREFIX}TOKEN"  # of a client at a server
 SECRET = f"{PREFIX}SECRET_"  # what functions are given by name, and no setting
-_NOT_IN_FILE: Mapping[tuple[str, str], tuple[object, str]] = {  # with the default, and how else to set it
+_NOT_IN_FILE: Mapping[
+    tuple[str, str], tuple[object, str]
+] = {  # with the default, and how else to set it
     ("sandbox", "unsafe"): (
         False,
         f"To run functions without protection on this machine: {PREFIX}SANDBOX_UNSAFE=true.",
@@ -472,7 +570,9 @@ class Settings(BaseModel):
 
     agent: str = Field("main", pattern=_AGENT, description="The agent that `run` talks to.")
     instructions: str | None = Field(
-        None, max_length=_LONGEST_TEXT, description="Replaces the built-in instructions of the agent."
+        None,
+        max_length=_LONGEST_TEXT,
+        description="Replaces the built-in instructions of the agent.",
     )
     model: ModelSettings = ModelSettings()
     models: dict[str, NamedModel] = Field(
@@ -529,24 +629,38 @@ def storage_of_file(settings: Settings) -> tuple[Path, str] | None:
     return settings._storage_from, settings.storage.url
 
 
-def load(root: Path, flags: Mapping[str, Any] | None = None) -> Settings:  # Any: checked by the model
+def load(
+    root: Path, flags: Mapping[str, Any] | None = None
+) -> Settings:  # Any: checked by the model
     """Return the settings of a workspace; flags name a key as `section.key`, and None means "not given".
 
     Raises:
         SettingsError: a key is unknown or a value does not fit; the message names it.
     """
-    overrides = [(key.split("."), value) for key, value in (flags or {}).items() if value is not None]
-    named = [name for name in os.environ if name.startswith(PREFIX) and not name.startswith((SECRET, TOKEN))]
-    unknown = [name for name in named if name not in _variables() | {_variable(key) for key in GONE}]
+    overrides = [
+        (key.split("."), value) for key, value in (flags or {}).items() if value is not None
+    ]
+    named = [
+        name
+        for name in os.environ
+        if name.startswith(PREFIX) and not name.startswith((SECRET, TOKEN))
+    ]
+    unknown = [
+        name for name in named if name not in _variables() | {_variable(key) for key in GONE}
+    ]
     if unknown:
         raise _unknown(unknown[0], [*_variables()])
     file = without_gone(_read_file(root / FILE_NAME), str(root / FILE_NAME))
     # Reject what the file must not set: it travels with the folder, perhaps from somebody else.
     for (section, key), (default, fix) in _NOT_IN_FILE.items():
         if _section(file, section).get(key, default) != default:
-            message = f"`{section}.{key}` cannot be set in {FILE_NAME}, which travels with the folder."
+            message = (
+                f"`{section}.{key}` cannot be set in {FILE_NAME}, which travels with the folder."
+            )
             raise SettingsError(message, fix=fix)
-    is_set = any(name.upper().startswith(PREFIX) for name in os.environ)  # else a long search for nothing
+    is_set = any(
+        name.upper().startswith(PREFIX) for name in os.environ
+    )  # else a long search for nothing
     mine = _of_environment() if is_set else {}
     for path, value in overrides:
         nested = value
@@ -563,7 +677,9 @@ def load(root: Path, flags: Mapping[str, Any] | None = None) -> Settings:  # Any
     if "url" in _section(file, "storage") and "url" not in _section(mine, "storage"):
         settings._storage_from = root
     settings._models_from = root if "models" in file else None
-    return settings.using(settings.model.name) if settings.model.name in settings.models else settings
+    return (
+        settings.using(settings.model.name) if settings.model.name in settings.models else settings
+    )
 
 
 def _of_environment() -> dict[str, Any]:
@@ -617,7 +733,9 @@ def _read_file(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except Malformed as error:
-        raise SettingsError(f"{path} is not valid TOML: {error}.", fix="Fix it and try again.") from error
+        raise SettingsError(
+            f"{path} is not valid TOML: {error}.", fix="Fix it and try again."
+        ) from error
     except OSError as error:
         fix = "Make it an ordinary, readable file, or remove it."
         raise SettingsError(f"{path} cannot be read: {error.strerror}.", fix=fix) from error
@@ -627,7 +745,9 @@ def _merge(lower: dict[str, Any], upper: dict[str, Any]) -> dict[str, Any]:
     merged = dict(lower)
     for key, value in upper.items():
         below = merged.get(key)
-        merged[key] = _merge(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+        merged[key] = (
+            _merge(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+        )
     return merged
 
 
@@ -645,7 +765,9 @@ def _explain(error: ValidationError) -> SettingsError:
     key = ".".join(str(part) for part in finding["loc"])
     if finding["type"] == "extra_forbidden":
         return _unknown(key, known_keys())
-    wanted = _IN_WORDS.get(finding.get("ctx", {}).get("pattern", finding["type"])) or expected_value(finding)
+    wanted = _IN_WORDS.get(
+        finding.get("ctx", {}).get("pattern", finding["type"])
+    ) or expected_value(finding)
     return SettingsError(
         f"The setting `{one_line(key, 200)}` cannot be {one_line(repr(finding['input']), 200)}: expected {wanted}.",
         fix=f"Fix it in {FILE_NAME}, in its {PREFIX} variable or in the flag.",
@@ -717,7 +839,14 @@ def _with_value(lines: list[str], section: str, name: str, value: Value) -> list
         line = lines[at]
         if re.match(rf"\s*{re.escape(name)}\s*=", line):
             signs = (match.start() for match in islice(re.finditer("#", line), _MOST_SIGNS))
-            comment = next((line[len(line[:sign].rstrip()) :] for sign in signs if _parse(line[:sign]) is not None), "")
+            comment = next(
+                (
+                    line[len(line[:sign].rstrip()) :]
+                    for sign in signs
+                    if _parse(line[:sign]) is not None
+                ),
+                "",
+            )
             return [*lines[:at], new + comment, *lines[at + 1 :]]
     if first > len(lines):
         gap = [""] if lines and lines[-1].strip() else []
@@ -750,7 +879,10 @@ def _toml(value: Value) -> str:
         return "true" if value else "false"
     if not isinstance(value, str):
         return repr(value)
-    escaped = (sign if ord(sign) >= 32 and sign not in '"\\\x7f' else f"\\u{ord(sign):04x}" for sign in value)
+    escaped = (
+        sign if ord(sign) >= 32 and sign not in '"\\\x7f' else f"\\u{ord(sign):04x}"
+        for sign in value
+    )
     return f'"{"".join(escaped)}"'
 
 
@@ -758,5 +890,7 @@ def _by_hand(message: str, values: Values) -> SettingsError:
     lines = []
     for key, value in values.items():
         section, _, name = key.rpartition(".")
-        lines.append(f"[{section}] {name} = {_toml(value)}" if section else f"{name} = {_toml(value)}")
+        lines.append(
+            f"[{section}] {name} = {_toml(value)}" if section else f"{name} = {_toml(value)}"
+        )
     return SettingsError(message, fix="Add it manually:\n" + "\n".join(lines))

@@ -107,7 +107,9 @@ def symbols(text: str) -> symtable.SymbolTable:
     # Python copies the names around a scope for each scope, in one step: 7,000 classes in a function took 0.5 s.
     scopes = sum(1 for _ in _SCOPE.finditer(text))
     if scopes > _FEW_SCOPES and scopes * len({*_WORD.findall(text)}) > _MAX_NAMES_IN_SCOPES:
-        raise BeyondLimits("too-large", f"it has {scopes:,} inner scopes with too many names", "split it")
+        raise BeyondLimits(
+            "too-large", f"it has {scopes:,} inner scopes with too many names", "split it"
+        )
     return _without_warnings(lambda: symtable.symtable(text, "source", "exec"))
 
 
@@ -146,7 +148,21 @@ def _check_size(text: str) -> None:
 
 # Fields that hold no nodes, or only such as have no parts: names, values, operators and contexts.
 _WITHOUT_PARTS: Final = frozenset(
-    {"ctx", "op", "ops", "id", "attr", "arg", "kind", "type_comment", "asname", "module", "level", "simple", "name"}
+    {
+        "ctx",
+        "op",
+        "ops",
+        "id",
+        "attr",
+        "arg",
+        "kind",
+        "type_comment",
+        "asname",
+        "module",
+        "level",
+        "simple",
+        "name",
+    }
     | {"conversion", "is_async", "lineno", "tag", "names", "rest", "kwd_attrs", "type_ignores"}
 )
 
@@ -204,7 +220,11 @@ def _check_parameters(node: ast.arguments) -> None:
 
 
 def _check_import(node: ast.Import | ast.ImportFrom) -> None:
-    names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+    names = (
+        [alias.name for alias in node.names]
+        if isinstance(node, ast.Import)
+        else [node.module or ""]
+    )
     if any(len(name) > MAX_MODULE_NAME or name.count(".") >= MAX_DEPTH for name in names):
         message = f"a module that is imported has a name of more than {MAX_DEPTH} parts or {MAX_MODULE_NAME:,} letters"
         raise BeyondLimits("too-large", message, "give it a shorter name", node.lineno)
@@ -229,7 +249,9 @@ _JOINERS = "\u200c\u200d"
 _SHAPED = "\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
 _SELECTORS = "\u180b-\u180d\u180f\ufe00-\ufe0f"
 _PRIVATE = "\ue000-\uf8ff\U000f0000-\U000ffffd\U00100000-\U0010fffd"
-_NEVER = "\ufdd0-\ufdef" + "".join(f"{chr(plane << 16 | 0xFFFE)}{chr(plane << 16 | 0xFFFF)}" for plane in range(17))
+_NEVER = "\ufdd0-\ufdef" + "".join(
+    f"{chr(plane << 16 | 0xFFFE)}{chr(plane << 16 | 0xFFFF)}" for plane in range(17)
+)
 _STRAY = re.compile(f"(?!\r)[{CONTROLS}{UNSEEN}{_JOINERS}{_SHAPED}{_SELECTORS}{_PRIVATE}{_NEVER}]")
 _STRAY_ASCII = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _SYMBOLS = frozenset("‼⁉〰ℹ")  # emoji whose Unicode category is not a symbol
@@ -274,7 +296,9 @@ _CONTROL_NAMES = MappingProxyType(
         0x85: "NEXT LINE",
     }
 )
-_KINDS = MappingProxyType({"Cc": "CONTROL", "Cs": "half of a character (a lone surrogate)", "Co": "for private use"})
+_KINDS = MappingProxyType(
+    {"Cc": "CONTROL", "Cs": "half of a character (a lone surrogate)", "Co": "for private use"}
+)
 _NAME = re.compile(r"[^\x00-/:-@\[-^`{-\x7f\s]+")
 _BLANKED = frozenset({tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", tokenize.COMMENT)})
 
@@ -302,7 +326,12 @@ def flaw_of(text: str) -> Flaw | None:
         description = f"the text holds {named(char)}, which {why}"
         more = f", and {len(strays) - 1} more such characters" if len(strays) > 1 else ""
         fix = f'remove it; in a string that needs it, write it as "{escaped(char)}"'
-        return Flaw("hidden-characters" if char != "\0" else "nul-byte", description + more, fix, *place_of(text, at))
+        return Flaw(
+            "hidden-characters" if char != "\0" else "nul-byte",
+            description + more,
+            fix,
+            *place_of(text, at),
+        )
     for number, line in enumerate(first_lines(text, 2) if "coding" in text else [], 1):
         if cookie := _COOKIE.match(line):
             name = cookie[1].lower().replace("_", "-")
@@ -337,7 +366,9 @@ def flaw_of_error(error: SyntaxError) -> "Flaw":
         return Flaw(error.code, error.msg, error.fix, line, column)
     quoted = one_line((error.text or "").strip(), _MAX_QUOTED)
     message = error.msg or "invalid syntax"
-    return Flaw("syntax", f"{message}, in `{quoted}`" if quoted else message, "fix the syntax", line, column)
+    return Flaw(
+        "syntax", f"{message}, in `{quoted}`" if quoted else message, "fix the syntax", line, column
+    )
 
 
 _LARGE: Final = 16_000
@@ -360,7 +391,9 @@ _large_tree_of = lru_cache(maxsize=2)(parse)  # one may take 40 MB
 def stray_characters(text: str) -> list[int]:
     """Return the positions of the characters that a source cannot contain unescaped."""
     if text.isascii():
-        if text.replace("\n", "").isprintable():  # nearly every source; several times as fast as a pattern
+        if text.replace(
+            "\n", ""
+        ).isprintable():  # nearly every source; several times as fast as a pattern
             return []
         return [match.start() for match in _STRAY_ASCII.finditer(text)]
     strays = []
@@ -371,7 +404,9 @@ def stray_characters(text: str) -> list[int]:
             continue
         # After an emoji, a variation selector is plain text.
         symbol = text[at - 1] if at and text[at] in "\ufe0e\ufe0f" else ""
-        if symbol not in _SYMBOLS and not (symbol > "\x7f" and unicodedata.category(symbol) in ("So", "Sm")):
+        if symbol not in _SYMBOLS and not (
+            symbol > "\x7f" and unicodedata.category(symbol) in ("So", "Sm")
+        ):
             strays.append(at)
     return strays
 
@@ -380,7 +415,9 @@ def _joiners_in(text: str) -> set[int]:
     """Return the positions of the joiners that are part of an emoji or a word."""
     joined = set[int]()
     for match in regex.finditer(_JOINED, text):
-        scripts = {unicodedata.name(letter, "").partition(" ")[0] for letter in match.groups() if letter}
+        scripts = {
+            unicodedata.name(letter, "").partition(" ")[0] for letter in match.groups() if letter
+        }
         if len(scripts) < 2:
             joined.add(match.start())
     return joined
@@ -433,8 +470,16 @@ def name_flaw_of(text: str, tree: ast.Module) -> Flaw | None:
     for number, line in enumerate(_code_lines(text) if changed else (), 1):
         for match in _NAME.finditer(line):
             if match[0] in changed:
-                description = f"`{match[0]}` (spelled {match[0]!a}) is {_normalized(match[0])!a} to Python"
-                return Flaw("name-spelling", description, f"write `{_normalized(match[0])}`", number, match.start() + 1)
+                description = (
+                    f"`{match[0]}` (spelled {match[0]!a}) is {_normalized(match[0])!a} to Python"
+                )
+                return Flaw(
+                    "name-spelling",
+                    description,
+                    f"write `{_normalized(match[0])}`",
+                    number,
+                    match.start() + 1,
+                )
     return None
 
 
@@ -458,7 +503,10 @@ def _code_lines(text: str) -> list[str]:
     spans = []
     try:
         for token in tokenize.generate_tokens(reader_of(text)):
-            is_plain = token.type == tokenize.STRING and "f" not in token.string[: token.string.find(token.string[-1])]
+            is_plain = (
+                token.type == tokenize.STRING
+                and "f" not in token.string[: token.string.find(token.string[-1])]
+            )
             if is_plain or token.type in _BLANKED:
                 spans.append((token.start, token.end))
     except (tokenize.TokenError, SyntaxError):

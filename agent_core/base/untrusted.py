@@ -65,7 +65,10 @@ def from_difference(text: str, other: str, limit_chars: int) -> str:
     """Return a text, and of one that does not fit, the part that begins shortly before its difference to another."""
     if len(text) <= limit_chars:
         return text
-    same = next((at for at, (one, two) in enumerate(zip(text, other, strict=False)) if one != two), len(other))
+    same = next(
+        (at for at, (one, two) in enumerate(zip(text, other, strict=False)) if one != two),
+        len(other),
+    )
     begin = max(min(same - limit_chars // 3, len(text) - limit_chars + 1), 0)
     return f"…{text[begin:]}" if begin else text
 
@@ -111,4 +114,6 @@ def escaped(character: str) -> str:
 
 
 _ESCAPES = _Escapes(escaped)
-_JSON_ESCAPES = _Escapes(lambda character: json.dumps(character)[1:-1] if character != "\x7f" else "\\u007f")
+_JSON_ESCAPES = _Escapes(
+    lambda character: json.dumps(character)[1:-1] if character != "\x7f" else "\\u007f"
+)

@@ -64,7 +64,9 @@ def expand_home(path: str | Path) -> Path:
         return Path(path).expanduser()
     except RuntimeError as error:
         named = Path(path).parts[0]
-        raise NoHome(f"{str(path)!r} is nowhere: {named!r} is not a home folder.", "Write the whole path.") from error
+        raise NoHome(
+            f"{str(path)!r} is nowhere: {named!r} is not a home folder.", "Write the whole path."
+        ) from error
 
 
 def _base(variable: str, usual: str, kind: str) -> Path:

@@ -12,7 +12,18 @@ from .build import (
     function_room,
 )
 from .compaction import Compaction, FactKeeper, rebuilt
-from .history import PRESSURE, History, PageReader, Summary, beginning, claim, first_page, large_page, pop, resume
+from .history import (
+    PRESSURE,
+    History,
+    PageReader,
+    Summary,
+    beginning,
+    claim,
+    first_page,
+    large_page,
+    pop,
+    resume,
+)
 from .shown import CALLER, EXPECTED, READ_ON, RUN_PROGRAM, FunctionNotes, Shown, size_of
 
 __all__ = [

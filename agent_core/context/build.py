@@ -96,7 +96,9 @@ class Budget:
 
     def most(self, settings: "MemorySettings") -> int:
         """Return the prompt size in tokens at which the conversation is compacted, so that the reply still fits."""
-        return int(min(self.window * settings.compact_at, max(self.window - self.reply, self.window // 4)))
+        return int(
+            min(self.window * settings.compact_at, max(self.window - self.reply, self.window // 4))
+        )
 
     def warned_at(self, settings: "MemorySettings") -> int:
         """Return the prompt size in tokens at which the model is warned: before compaction, even for a long reply."""
@@ -105,7 +107,9 @@ class Budget:
 
     def room(self, settings: "MemorySettings") -> int:
         """Return the number of bytes that the conversation may take."""
-        return max(int(self.most(settings) * BYTES_PER_TOKEN / self.correction) - self.fixed, _LEAST_ROOM)
+        return max(
+            int(self.most(settings) * BYTES_PER_TOKEN / self.correction) - self.fixed, _LEAST_ROOM
+        )
 
     def page_chars(self, answer_chars: int) -> int:
         """Return the number of characters of one message that are shown."""
@@ -150,7 +154,10 @@ class RequestPrompt:
     tokens: int
 
 
-_GROWN, _MORE = 1.5, 10  # the number of messages is updated after this growth, or when another part changed
+_GROWN, _MORE = (
+    1.5,
+    10,
+)  # the number of messages is updated after this growth, or when another part changed
 _MOST: Final = 0.5  # of the window
 _LEAST_CHARS: Final = 200
 
@@ -193,7 +200,9 @@ class SystemMessage:
         """The system messages for a model: the instructions, equal in all conversations, and this one's additions."""
         first = [section for section in self.sections if section.leads]
         halves = (first, [section for section in self.sections if not section.leads])
-        return tuple(System("\n\n".join(section.text for section in half)) for half in halves if half)
+        return tuple(
+            System("\n\n".join(section.text for section in half)) for half in halves if half
+        )
 
     async def render(self, instructions: str, notes: str, window_chars: int, day: str = "") -> None:
         """Render the message again; `notes` is about the other agents, and `day` is the date.
@@ -206,7 +215,10 @@ class SystemMessage:
             parts.append(Section("date", max(POSITIONS.values()) + 1, f"Today is {day}."))
         if self._remembered is not None:
             parts.append(Section("memory", POSITIONS["memory"], self._remembered.render_blocks()))
-            parts += [Section(row.name, row.position, row.text) for row in await self._remembered.custom_sections()]
+            parts += [
+                Section(row.name, row.position, row.text)
+                for row in await self._remembered.custom_sections()
+            ]
             counts = await self._remembered.counts()
             others = _in_order(parts)
             if self._is_news(counts, others, window_chars):
@@ -238,7 +250,8 @@ def statistics(counts: "Counts") -> str:
 def _in_order(parts: Iterable[Section]) -> tuple[Section, ...]:
     return tuple(
         sorted(
-            (part for part in parts if part.text.strip()), key=lambda part: (not part.leads, part.position, part.name)
+            (part for part in parts if part.text.strip()),
+            key=lambda part: (not part.leads, part.position, part.name),
         )
     )
 
@@ -254,6 +267,8 @@ def fitting(sections: tuple[Section, ...], most: int) -> tuple[Section, ...]:
     return tuple(
         section
         if section.leads
-        else replace(section, text=shorten(section.text, max(int(len(section.text) * share), _LEAST_CHARS)))
+        else replace(
+            section, text=shorten(section.text, max(int(len(section.text) * share), _LEAST_CHARS))
+        )
         for section in sections
     )

@@ -73,7 +73,9 @@ def sentences(text: str, by: str = "") -> list[Sentence]:
         if piece and _LEFT_OUT not in piece:
             tokens = tokens_of(piece)
             if (length := len(piece)) > _MOST_CHARS:
-                first = min((place for token in tokens if (place := piece.find(token)) >= 0), default=0)
+                first = min(
+                    (place for token in tokens if (place := piece.find(token)) >= 0), default=0
+                )
                 begin = max(min(first - _MOST_CHARS // 3, length - _MOST_CHARS), 0)
                 end = begin + _MOST_CHARS
                 piece = f"{'… ' if begin else ''}{piece[begin:end]}{' …' if end < length else ''}"
@@ -84,7 +86,9 @@ def sentences(text: str, by: str = "") -> list[Sentence]:
 def tokens_of(sentence: str) -> frozenset[str]:
     """Return the numbers, capitalized names and names of code in a sentence; its first word is capitalized anyway."""
     names = {word for word in _WORD.findall(sentence)[1:] if _is_name(word)}
-    return frozenset({*_NUMBER.findall(sentence), *_CODE.findall(sentence), *_CALLED.findall(sentence), *names})
+    return frozenset(
+        {*_NUMBER.findall(sentence), *_CODE.findall(sentence), *_CALLED.findall(sentence), *names}
+    )
 
 
 def _is_name(word: str) -> bool:
@@ -111,7 +115,9 @@ def lost(all_sentences: Sequence[Sentence], summary: str, room_chars: int) -> li
         if not is_there:
             missing.add(token)
 
-    def worth(place: int) -> tuple[float, int]:  # by missing facts per length; the later one of equals
+    def worth(
+        place: int,
+    ) -> tuple[float, int]:  # by missing facts per length; the later one of equals
         sentence = all_sentences[place]
         weight = _BY_USER if sentence.by == USER else 1.0
         return weight * len(sentence.tokens & missing) / (len(sentence.line) + 40), place
@@ -162,11 +168,13 @@ _KEEP: Final = (
 STYLES: Final = {
     "summary": "You keep the memory of an assistant. Some messages of its conversation are about to leave its sight:"
     " write what it must still know, with what the summary so far says, under these headings, leaving out a heading"
-    " that has nothing:\nPeople and facts:\nDecisions:\nOpen tasks:\nFunctions:\nWhat happened:\n" + _KEEP,
+    " that has nothing:\nPeople and facts:\nDecisions:\nOpen tasks:\nFunctions:\nWhat happened:\n"
+    + _KEEP,
     "spr": "You keep the memory of an assistant as a sparse priming representation. Some messages of its conversation"
     " are about to leave its sight: write short, dense statements, one a line, each a cue from which the assistant can"
     " call back what was said: who and what there is, what was decided, what is still to be done, which functions"
-    " there are and what they are for, what belongs together. Take in the statements so far. " + _KEEP,
+    " there are and what they are for, what belongs together. Take in the statements so far. "
+    + _KEEP,
 }
 
 
@@ -199,7 +207,9 @@ def cut(items: Sequence[HistoryItem], tail: int) -> int:
     return max(place, 0)
 
 
-async def summarize(history: History, order: CompactionOrder, ask: AskFor) -> tuple[Summary, int] | None:
+async def summarize(
+    history: History, order: CompactionOrder, ask: AskFor
+) -> tuple[Summary, int] | None:
     """Return the new summary and the number of messages that it covers; None if there is nothing to cover."""
     covered = history.items[: cut(history.items, order.tail)]
     if not covered:
@@ -210,7 +220,11 @@ async def summarize(history: History, order: CompactionOrder, ask: AskFor) -> tu
     )
     lines = await aside(size, lambda: [*map(_material_line, shown)])
     before = history.summary.text if history.summary else ""
-    text = await _by_model(lines, before, order, ask) if (sum(map(len, lines)) + len(before) > order.chars) else ""
+    text = (
+        await _by_model(lines, before, order, ask)
+        if (sum(map(len, lines)) + len(before) > order.chars)
+        else ""
+    )
     quotes = await aside(size, _quotes, history.summary, shown, text, order.chars)
     count = sum(not isinstance(item.whole, Notice) for item in covered)
     covers = count + (history.summary.covers if history.summary else 0)
@@ -219,13 +233,20 @@ async def summarize(history: History, order: CompactionOrder, ask: AskFor) -> tu
     return Summary(text, covers, upto, order.style, quotes=own, open_request=request), len(covered)
 
 
-def rebuilt(payload: dict[str, Any], messages: Sequence[Message]) -> dict[str, Any] | None:  # Any: JSON
+def rebuilt(
+    payload: dict[str, Any], messages: Sequence[Message]
+) -> dict[str, Any] | None:  # Any: JSON
     """Return a new summary, made by the program from the remaining messages; None if there are none."""
     if not messages:
         return None
     before = Summary.read(payload, 0)
-    quotes = extract([sentence for message in messages for sentence in _message_sentences(message)], len(before.text))
-    requests = {shorten(message.text, _ASKED_CHARS) for message in messages if isinstance(message, User)}
+    quotes = extract(
+        [sentence for message in messages for sentence in _message_sentences(message)],
+        len(before.text),
+    )
+    requests = {
+        shorten(message.text, _ASKED_CHARS) for message in messages if isinstance(message, User)
+    }
     return Summary(
         "",
         sum(not isinstance(message, Notice) for message in messages),
@@ -236,7 +257,9 @@ def rebuilt(payload: dict[str, Any], messages: Sequence[Message]) -> dict[str, A
     ).payload()
 
 
-def _quotes(before: Summary | None, messages: Sequence[Message], text: str, chars: int) -> list[Sentence]:
+def _quotes(
+    before: Summary | None, messages: Sequence[Message], text: str, chars: int
+) -> list[Sentence]:
     """Return the sentences that a summary needs in addition to its text, or all its sentences if it has no text."""
     all_sentences = [one for message in messages for one in _message_sentences(message)]
     if before is not None:  # its quotes of the user still count as the user's
@@ -261,7 +284,9 @@ async def _by_model(lines: Sequence[str], before: str, order: CompactionOrder, a
         if n == _MOST_REQUESTS:
             break
         so_far = f"The summary so far:\n{before}\n\n" if before else ""
-        before = harmless(shorten((await ask(instructions, f"{so_far}The messages:\n{part}")).strip(), room))
+        before = harmless(
+            shorten((await ask(instructions, f"{so_far}The messages:\n{part}")).strip(), room)
+        )
         if len(before) < _LEAST_CHARS:
             return ""
     return before
@@ -272,7 +297,11 @@ def _open_request(items: Sequence[HistoryItem], covered: int, before: Summary | 
     if covered >= len(items) or any(isinstance(item.whole, User) for item in items[covered:]):
         return ""
     turn = items[covered].turn
-    own = [item.shown.text for item in items[:covered] if item.turn == turn and isinstance(item.whole, User)]
+    own = [
+        item.shown.text
+        for item in items[:covered]
+        if item.turn == turn and isinstance(item.whole, User)
+    ]
     if own:
         return shorten(own[-1], _ASKED_CHARS)
     return before.open_request if before and items[0].turn == turn else ""
@@ -282,7 +311,10 @@ def _material_line(message: Message) -> str:
     """Return a message as a line of the material."""
     match message:
         case Assistant(text, calls):
-            called = [f"Assistant calls {_call_name(call)}({_cut(call.arguments, _ARGUMENT_CHARS)})" for call in calls]
+            called = [
+                f"Assistant calls {_call_name(call)}({_cut(call.arguments, _ARGUMENT_CHARS)})"
+                for call in calls
+            ]
             return "\n".join([*([f"Assistant: {_cut(text)}"] if text else []), *called])
         case Answer(_, name, text):
             return f"{of_function(name)} answered: {_cut(text)}"
@@ -309,7 +341,10 @@ def _message_sentences(message: Message) -> list[Sentence]:
     """Return the sentences of a message that a summary must not lose."""
     match message:
         case Assistant(text, calls):
-            called = [Sentence(harmless(f"{_call_name(call)} was called"), frozenset({call.name})) for call in calls]
+            called = [
+                Sentence(harmless(f"{_call_name(call)} was called"), frozenset({call.name}))
+                for call in calls
+            ]
             return [*sentences(shorten(text, _MESSAGE_CHARS)), *called]
         case User(text, speaker=speaker) if speaker:
             return sentences(_cut(text), of_agent(speaker))
@@ -344,7 +379,11 @@ class Compaction:
 
     async def make(self, journal: Journal, budget: Budget, ask: AskFor) -> bool:
         """Warn the model or compact the conversation if it is time; return whether it was compacted."""
-        used, most, room = budget.tokens(journal.history.size), budget.most(self._settings), budget.room(self._settings)
+        used, most, room = (
+            budget.tokens(journal.history.size),
+            budget.most(self._settings),
+            budget.room(self._settings),
+        )
         if used >= most and journal.history.size >= room * _WORTH:
             await self.compact(journal, budget, ask)
             return True
@@ -352,7 +391,9 @@ class Compaction:
             await journal.append([Entry("notice", {"text": PRESSURE.text})])
         return False
 
-    async def compact(self, journal: Journal, budget: Budget, ask: AskFor, share: float = 1.0) -> Summary | None:
+    async def compact(
+        self, journal: Journal, budget: Budget, ask: AskFor, share: float = 1.0
+    ) -> Summary | None:
         """Replace the older part with a summary. The rest takes at most this share of its limit."""
         history, room = journal.history, int(budget.room(self._settings) * share)
         tail = min(tail_bytes(room), history.size // 2)
@@ -415,7 +456,9 @@ class FactKeeper:
         except (ModelError, TimeoutError):
             return ()
         numbers = (
-            sorted({int(number) for number in _LISTED_NUMBER.findall(answer)}) if _ANSWER.fullmatch(answer) else []
+            sorted({int(number) for number in _LISTED_NUMBER.findall(answer)})
+            if _ANSWER.fullmatch(answer)
+            else []
         )
         chosen = [lines[number - 1] for number in numbers if 0 < number <= len(lines)]
         return await self._memory.keep(chosen[:_KEPT], turn)
@@ -423,11 +466,17 @@ class FactKeeper:
 
 def unkept(messages: Iterable[Message], blocks: Sequence[str]) -> list[str]:
     """Return the user's sentences that are in no block, oldest first, without questions and duplicates."""
-    by_user = (message.text for message in messages if isinstance(message, User) and not message.speaker)
+    by_user = (
+        message.text for message in messages if isinstance(message, User) and not message.speaker
+    )
     said = (sentence.text for text in by_user for sentence in sentences(text))
     known = [_plain(text) for text in blocks]
-    lines = dict.fromkeys(one_line(text) for text in said if "?" not in text and len(text.split()) in _WORDS)
-    return [text for text in lines if not any(_plain(text) in block for block in known)][-_MOST_ASKED:]
+    lines = dict.fromkeys(
+        one_line(text) for text in said if "?" not in text and len(text.split()) in _WORDS
+    )
+    return [text for text in lines if not any(_plain(text) in block for block in known)][
+        -_MOST_ASKED:
+    ]
 
 
 def _plain(text: str) -> str:

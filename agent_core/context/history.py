@@ -52,7 +52,11 @@ NONE_KNOWN: Final[Mapping[Call, Call]] = MappingProxyType({})
 
 def beginning(text: str, page_chars: int) -> str:
     """Return the beginning of a text that is shown at once."""
-    return text if len(text) <= page_chars else f"{text[:page_chars]}\n[… {len(text):,} characters in all]"
+    return (
+        text
+        if len(text) <= page_chars
+        else f"{text[:page_chars]}\n[… {len(text):,} characters in all]"
+    )
 
 
 def first_page(text: str, page_chars: int) -> tuple[Payload, tuple[SaveText, ...]]:
@@ -63,7 +67,9 @@ def first_page(text: str, page_chars: int) -> tuple[Payload, tuple[SaveText, ...
     if len(text) <= page_chars:
         return {"text": text}, ()
     whole = SaveText(text.encode("utf-8", "replace").decode())
-    return {"text": text[:page_chars], "whole": content_hash(whole.text), "chars": len(text)}, (whole,)
+    return {"text": text[:page_chars], "whole": content_hash(whole.text), "chars": len(text)}, (
+        whole,
+    )
 
 
 def large_page(text: str, large: Large, page_chars: int) -> Payload:
@@ -87,10 +93,16 @@ def in_part(message: Message, seq: int, chars: int, page_chars: int) -> Message:
             shorter = tuple(
                 call
                 if len(call.arguments) <= most
-                else replace(call, arguments=json.dumps({"left_out": f"{len(call.arguments):,} characters"}))
+                else replace(
+                    call, arguments=json.dumps({"left_out": f"{len(call.arguments):,} characters"})
+                )
                 for call in calls
             )
-            return replace(message, text=text if len(text) <= most else _first(text, seq, 0, page_chars), calls=shorter)
+            return replace(
+                message,
+                text=text if len(text) <= most else _first(text, seq, 0, page_chars),
+                calls=shorter,
+            )
         case Answer(_, _, whole):
             text = _first(whole, seq, chars, page_chars)
             return message if text == whole else replace(message, text=text)
@@ -98,8 +110,14 @@ def in_part(message: Message, seq: int, chars: int, page_chars: int) -> Message:
             text = _first(whole, seq, chars, page_chars)
             if text == whole:
                 return message
-            data = read_json(packed, LOOSE) if packed else {}  # an event has another key, and is not packed again
-            repacked = json.dumps({**data, "message": text}, ensure_ascii=False) if "message" in data else ""
+            data = (
+                read_json(packed, LOOSE) if packed else {}
+            )  # an event has another key, and is not packed again
+            repacked = (
+                json.dumps({**data, "message": text}, ensure_ascii=False)
+                if "message" in data
+                else ""
+            )
             return replace(message, text=text, packed=repacked)
 
 
@@ -124,7 +142,9 @@ def of_the_past(
         case Answer(_, _, text) if (total := max(chars, len(text))) > past_chars:
             return replace(message, text=f"{text[:_BEGINNING]}\n{_left_out(total, seq)}")
         case Assistant(_, calls) if any(len(call.arguments) > past_chars for call in calls):
-            shorter = (known.get(call) or _call_of_the_past(call, seq, past_chars) for call in calls)
+            shorter = (
+                known.get(call) or _call_of_the_past(call, seq, past_chars) for call in calls
+            )
             return replace(message, calls=tuple(shorter))
         case _:
             return message
@@ -141,7 +161,9 @@ def _call_of_the_past(call: Call, seq: int, past_chars: int) -> Call:
     if isinstance(arguments, dict):
         texts = {name: _argument_text(value) for name, value in arguments.items()}
         shorter = {
-            name: value if len(texts[name]) <= past_chars else f"{texts[name][:_BEGINNING]} {_left_out(len(text), seq)}"
+            name: value
+            if len(texts[name]) <= past_chars
+            else f"{texts[name][:_BEGINNING]} {_left_out(len(text), seq)}"
             for (name, value), text in zip(arguments.items(), texts.values(), strict=True)
         }
         written = json.dumps(shorter, ensure_ascii=False)
@@ -189,7 +211,10 @@ class PageReader:
         self._agent = agent
         self._page_chars = page_chars
         self._value_part = value_part
-        self._calls: tuple[object, str] = None, ""  # of the last reply that was read, and their text
+        self._calls: tuple[object, str] = (
+            None,
+            "",
+        )  # of the last reply that was read, and their text
 
     async def page(self, name: str, page: int) -> str:
         """Return a page of a long text, with its position among the others.
@@ -199,10 +224,17 @@ class PageReader:
         """
         match = re.fullmatch(rf"(?:{_PREFIX})?([0-9a-f]{{1,15}})", name.strip().lower())
         seq = int(match[1], 16) if match else 0
-        entries = await self._store.history(self._agent, since=seq - 1, kinds=_PAGED, most=1) if seq > 0 else []
+        entries = (
+            await self._store.history(self._agent, since=seq - 1, kinds=_PAGED, most=1)
+            if seq > 0
+            else []
+        )
         entry = next((row for row in entries if row.seq == seq), None)
         if entry is None:
-            raise UsageError(f"There is no long text named {name!r}.", fix="Take the name from where it was shown.")
+            raise UsageError(
+                f"There is no long text named {name!r}.",
+                fix="Take the name from where it was shown.",
+            )
         whole = await self._store.text(entry.payload["whole"]) if "whole" in entry.payload else None
         text = str(whole if whole is not None else entry.payload["text"])
         if "calls" in entry.payload:
@@ -211,21 +243,31 @@ class PageReader:
         total = entry.payload["chars"] if large else len(text)
         pages = max(-(-total // size), 1)
         if not 1 <= page <= pages:
-            raise UsageError(f"`{name}` has {pages} page{'' if pages == 1 else 's'}.", fix="Ask for one of them.")
-        more = f" Next: read_on(name={name!r}, page={page + 1})." if page < pages else " This is its end."
+            raise UsageError(
+                f"`{name}` has {pages} page{'' if pages == 1 else 's'}.", fix="Ask for one of them."
+            )
+        more = (
+            f" Next: read_on(name={name!r}, page={page + 1})."
+            if page < pages
+            else " This is its end."
+        )
         shown: str | None = text[(page - 1) * size : page * size]
         if large and page > 1:  # the value follows what is said about it
             start = max(0, (page - 1) * size - (total - large.size))
             part = await asyncio.to_thread(self._value_part, large.digest, start, size)
             shown = None if part is None else visible(part)
         if shown is None:
-            raise UsageError(f"The value of `{name}` is not kept any longer.", fix="Call the function again.")
+            raise UsageError(
+                f"The value of `{name}` is not kept any longer.", fix="Call the function again."
+            )
         return f"Page {page} of {pages} of {name}.{more}\n{shown}"
 
     async def _text_of_calls(self, calls: object) -> str:
         """Return the text of a reply's calls, which is made once for all its pages."""
         if self._calls[0] != calls:
-            lengths = (len(str(call["arguments"])) for call in calls) if isinstance(calls, list) else ()
+            lengths = (
+                (len(str(call["arguments"])) for call in calls) if isinstance(calls, list) else ()
+            )
             self._calls = calls, await aside(sum(lengths), _calls_text, calls)
         return self._calls[1]
 
@@ -252,7 +294,11 @@ def _large_of(entry: Entry) -> Large | None:
     """Return the large value that a call returned, if it did."""
     detail = entry.payload.get("detail")
     value = detail.get("value") if entry.kind == "result" and isinstance(detail, dict) else None
-    if "chars" not in entry.payload or not (isinstance(value, dict) and value.get(TAG) == LARGE) or entry.is_imported:
+    if (
+        "chars" not in entry.payload
+        or not (isinstance(value, dict) and value.get(TAG) == LARGE)
+        or entry.is_imported
+    ):
         return None
     with suppress(ProtocolError):  # a part of it was forgotten
         large = read_row(value)
@@ -266,9 +312,12 @@ ASKED: Final = "The user's message that is being worked on"
 
 _SPEAKERS: Final = "user|human|assistant|system|developer|program|tool|function"
 _AS_A_SPEAKER: Final = re.compile(
-    rf"^((?:[^\w\n]|_)*+)((?:the\s+)?(?:{_SPEAKERS})(?:[^\w\n]|_)*?[:：])", re.IGNORECASE | re.MULTILINE
+    rf"^((?:[^\w\n]|_)*+)((?:the\s+)?(?:{_SPEAKERS})(?:[^\w\n]|_)*?[:：])",
+    re.IGNORECASE | re.MULTILINE,
 )
-_AS_ASKED: Final = re.compile(r"the\s+user\W{0,3}s\s+message\s+that\s+is\s+being\s+worked\s+on", re.IGNORECASE)
+_AS_ASKED: Final = re.compile(
+    r"the\s+user\W{0,3}s\s+message\s+that\s+is\s+being\s+worked\s+on", re.IGNORECASE
+)
 _AGENT: Final = r"[A-Za-z0-9_-]{1,64}"
 AUTHOR: Final = re.compile(
     rf"(?:user|a function|another agent|the agent {_AGENT}(?:, {_AGENT})*|[^\W\d]\w{{0,63}}\(\))?"
@@ -338,19 +387,37 @@ class Summary:
     is_imported: bool = False
 
     @classmethod
-    def read(cls, payload: dict[str, Any], seq: int, *, is_imported: bool = False) -> "Summary":  # Any: JSON
+    def read(
+        cls, payload: dict[str, Any], seq: int, *, is_imported: bool = False
+    ) -> "Summary":  # Any: JSON
         """Read a summary from its entry."""
         fitting(payload, _SHAPE, "A summary of the conversation", fix_of())
         quotes = tuple((quote["by"], quote["text"]) for quote in payload.get("said", ()))
         style, open_request = payload.get("style", "summary"), payload.get("asked", "")
-        return cls(payload["text"], payload["covers"], payload["upto"], style, seq, quotes, open_request, is_imported)
+        return cls(
+            payload["text"],
+            payload["covers"],
+            payload["upto"],
+            style,
+            seq,
+            quotes,
+            open_request,
+            is_imported,
+        )
 
     def payload(self) -> dict[str, Any]:  # Any: JSON
         """Return the payload for its entry."""
         quotes = [{"by": by, "text": text} for by, text in self.quotes]
-        fields = {"text": self.model_text, "covers": self.covers, "upto": self.upto, "style": self.style}
+        fields = {
+            "text": self.model_text,
+            "covers": self.covers,
+            "upto": self.upto,
+            "style": self.style,
+        }
         return (
-            fields | ({"said": quotes} if quotes else {}) | ({"asked": self.open_request} if self.open_request else {})
+            fields
+            | ({"said": quotes} if quotes else {})
+            | ({"asked": self.open_request} if self.open_request else {})
         )
 
     @property
@@ -358,7 +425,9 @@ class Summary:
         """The whole summary as the model reads it."""
         lines = [f"- {label_of(by)}{text}" for by, text in self.quotes]
         head = [self.model_text, *(["Also said:"] if lines else [])] if self.model_text else []
-        return "\n".join([*head, *lines, *([f"{ASKED}: {self.open_request}"] if self.open_request else [])])
+        return "\n".join(
+            [*head, *lines, *([f"{ASKED}: {self.open_request}"] if self.open_request else [])]
+        )
 
     def notice(self) -> Notice:
         """Return the summary as a notice for the model."""
@@ -380,14 +449,18 @@ class HistoryItem:
     shown: Message
     size: int
     is_past: bool = False  # of a turn before the last one
-    shorter: dict[Call, Call] = field(default_factory=dict)  # its long calls, as they are shown when it is past
+    shorter: dict[Call, Call] = field(
+        default_factory=dict
+    )  # its long calls, as they are shown when it is past
 
     async def shorten(self, past_chars: int) -> None:
         """Shorten its long calls beside the event loop, once: a model or an endpoint chose their arguments."""
         calls = self.whole.calls if isinstance(self.whole, Assistant) else ()
         for call in calls:
             if len(call.arguments) > past_chars:
-                short = await aside(len(call.arguments), _call_of_the_past, call, self.seq, past_chars)
+                short = await aside(
+                    len(call.arguments), _call_of_the_past, call, self.seq, past_chars
+                )
                 self.shorter[call] = short
 
 
@@ -437,8 +510,14 @@ class History:
 
     def cut_short(self, turn: str) -> tuple[int, int] | None:
         """Return the shown length and the full length of a turn's longest user message; None if all of it is shown."""
-        users = ((item.whole, item) for item in self.items if item.turn == turn and item.shown is not item.whole)
-        lengths = [max(item.chars, len(whole.text)) for whole, item in users if isinstance(whole, User)]
+        users = (
+            (item.whole, item)
+            for item in self.items
+            if item.turn == turn and item.shown is not item.whole
+        )
+        lengths = [
+            max(item.chars, len(whole.text)) for whole, item in users if isinstance(whole, User)
+        ]
         return (min(self.page_chars, max(lengths)), max(lengths)) if lengths else None
 
     def page(self, page_chars: int, message_chars: int) -> None:
@@ -484,14 +563,18 @@ class History:
             shown = self.paged(item)
             if item.is_past:
                 shown = of_the_past(shown, item.seq, item.chars, self.past_chars, item.shorter)
-            if shown != item.shown:  # keep the same object if nothing changed, so that it is not serialized again
+            if (
+                shown != item.shown
+            ):  # keep the same object if nothing changed, so that it is not serialized again
                 item.shown, item.size = shown, size_of(shown)
         self.size = self._measure()
 
     def fit(self, room: int) -> None:
         """Shorten the longest messages until everything fits or nothing more can be omitted."""
         while self.size > room and max(self.page_chars, self.message_chars) > _LEAST_PAGE:
-            self.page(max(self.page_chars // 2, _LEAST_PAGE), max(self.message_chars // 2, _LEAST_PAGE))
+            self.page(
+                max(self.page_chars // 2, _LEAST_PAGE), max(self.message_chars // 2, _LEAST_PAGE)
+            )
 
     def compact(self, summary: Summary, covered: int = 0) -> None:
         """Replace the first messages with a summary, including those covered by the previous one."""
@@ -541,7 +624,8 @@ def size_of(message: Message) -> int:
     match message:
         case Assistant():
             calls = sum(
-                len(call.name) + _bytes(call.arguments) + len(call.extra) + 2 * _ENVELOPE for call in message.calls
+                len(call.name) + _bytes(call.arguments) + len(call.extra) + 2 * _ENVELOPE
+                for call in message.calls
             )
             return _bytes(message.text) + calls + sum(map(_bytes, message.reasoning)) + _ENVELOPE
         case Answer():
@@ -572,7 +656,9 @@ async def resume(
     entries = await store.history(agent, before=before, kinds=(SUMMARY,))
     since = 0
     if entries:
-        summary = Summary.read(entries[-1].payload, entries[-1].seq, is_imported=entries[-1].is_imported)
+        summary = Summary.read(
+            entries[-1].payload, entries[-1].seq, is_imported=entries[-1].is_imported
+        )
         history.compact(summary)
         since = summary.upto
     said = await store.history(agent, since=since, before=before)
@@ -592,12 +678,16 @@ async def pop(store: TurnStore, agent: str) -> list[Entry]:
     return []
 
 
-async def claim(store: TurnStore, agent: str, owner: str, *, leaves: Collection[str] = ()) -> ClaimedTurn | None:
+async def claim(
+    store: TurnStore, agent: str, owner: str, *, leaves: Collection[str] = ()
+) -> ClaimedTurn | None:
     """Return the open turn, or a new one for what is waiting; a requested summary that was never made is abandoned.
 
     Messages from other agents, and events of the kinds in `leaves`, remain waiting for the runner.
     """
     skip = (*BETWEEN, *leaves)
-    while (claimed := await store.next(agent, owner, skip=skip)) is not None and claimed.event.kind == SUMMARY:
+    while (
+        claimed := await store.next(agent, owner, skip=skip)
+    ) is not None and claimed.event.kind == SUMMARY:
         await store.finish(claimed.id, claimed.attempt)
     return claimed

@@ -42,18 +42,25 @@ def listing(function_listing: FunctionListing, page: int, own: Sequence[Function
     ]
     both = [
         *rows,
-        *(f"- {one.name} ({kind_of(one)}): {shorten(one.description.split(chr(10))[0], 120)}" for one in own),
+        *(
+            f"- {one.name} ({kind_of(one)}): {shorten(one.description.split(chr(10))[0], 120)}"
+            for one in own
+        ),
     ]
     pages = max((len(both) + PAGE - 1) // PAGE, 1)
     page = min(max(page, 1), pages)
     many = f"{len(rows)} function{'' if len(rows) == 1 else 's'}"
     lines = [f"{many}, page {page} of {pages}." if rows else "There are no such functions."]
     if own:
-        lines[0] += f" Of the program itself there are {len(own)}, marked meta or memory, which cannot be edited."
+        lines[0] += (
+            f" Of the program itself there are {len(own)}, marked meta or memory, which cannot be edited."
+        )
     lines += both[(page - 1) * PAGE : page * PAGE]
     lines += [f"Rejected: {_problem(problem)}" for problem in function_listing.rejected[:5]]
     if idle := [row.name for row in function_listing.functions if row.is_idle]:
-        names = ", ".join(idle[:_MOST_IDLE]) + (f" and {len(idle) - _MOST_IDLE} more" if len(idle) > _MOST_IDLE else "")
+        names = ", ".join(idle[:_MOST_IDLE]) + (
+            f" and {len(idle) - _MOST_IDLE} more" if len(idle) > _MOST_IDLE else ""
+        )
         lines.append(f"Never called, and used by nothing that was: {names}.")
     if page < pages:
         lines.append(f"Next: list_functions(page={page + 1}).")
@@ -77,10 +84,18 @@ def _usage_of(summary: FunctionSummary) -> str:
         return ""
     last = max(filter(None, (summary.last_called, summary.usage.last)), default=None)
     within = f" and {summary.usage.calls} × within what uses it" if summary.usage.calls else ""
-    parts = [f"called {summary.calls} ×{within}, last {shown_time(last, '%Y-%m-%d')}" if last else "never called"]
+    parts = [
+        f"called {summary.calls} ×{within}, last {shown_time(last, '%Y-%m-%d')}"
+        if last
+        else "never called"
+    ]
     parts += ["a starter"] if summary.source == "starter" else []
     if summary.callers:
-        more = f" and {len(summary.callers) - _MOST_CALLERS} more" if len(summary.callers) > _MOST_CALLERS else ""
+        more = (
+            f" and {len(summary.callers) - _MOST_CALLERS} more"
+            if len(summary.callers) > _MOST_CALLERS
+            else ""
+        )
         parts.append(f"used by {', '.join(summary.callers[:_MOST_CALLERS])}{more}")
     return f"; {'; '.join(parts)}"
 
@@ -89,7 +104,9 @@ def search(report: "SearchReport") -> str:
     """Return the results of a search, with the reasons, and what to do with them."""
     if not report.results:
         return "No function serves this. Next: create_function."
-    lines = [f"{len(report.results)} functions, the best first; they can be called in your next step."]
+    lines = [
+        f"{len(report.results)} functions, the best first; they can be called in your next step."
+    ]
     for match in report.results:
         lines.append(f"- {signature(match.function)}: {shorten(match.function.description, 120)}")
         notes = [f"why: {match.why}", f"differs: {match.differs}" if match.differs else ""]
@@ -121,7 +138,9 @@ def introspection(details: FunctionDetails, schema: Mapping[str, Any]) -> str:  
     function, kept = details.function, len(details.versions)
     reached = one_line(reach_words(details.reach), 400)
     granted = details.grants.sentences()
-    late = details.verdict.late if details.verdict else ()  # the gate's stages that it has not passed
+    late = (
+        details.verdict.late if details.verdict else ()
+    )  # the gate's stages that it has not passed
     lines = [f"`{function.name}` in {function.path}, standing {details.standing}; {reached}."]
     lines.append(f"{signature(function)}: {visible(function.description)}".rstrip(": "))
     if (quarantined := details.quarantine) is not None:
@@ -142,13 +161,19 @@ def introspection(details: FunctionDetails, schema: Mapping[str, Any]) -> str:  
     ]
     coverage = details.coverage
     if missed := ", ".join(map(str, coverage.missed[:20])):
-        lines.append(f"Its examples reach {coverage.reached} of {coverage.lines} lines; none reaches: {missed}.")
+        lines.append(
+            f"Its examples reach {coverage.reached} of {coverage.lines} lines; none reaches: {missed}."
+        )
     return "\n".join(lines)
 
 
 def _confirmed_lines(calls: Sequence[str]) -> list[str]:
     """Return the examples that are weaker evidence, if any."""
-    return [f"Taken as they came back, not as predicted: {'; '.join(map(fence, calls))}."] if calls else []
+    return (
+        [f"Taken as they came back, not as predicted: {'; '.join(map(fence, calls))}."]
+        if calls
+        else []
+    )
 
 
 def history(history: FunctionHistory) -> str:
@@ -162,8 +187,13 @@ def history(history: FunctionHistory) -> str:
         who = one_line(version.who, 80)
         made = f"{version.change_kind} {version.when} by {who}, +{version.added} -{version.removed}"
         why = f" Why: {one_line(reason, 200)}" if reason else ""
-        lines.append(f"- {name}{', the current one' if entry.is_current else ''}: {made} lines.{why}")
-        below = [*_confirmed_lines(entry.confirmed), *(f"{shorten(text, 400)}." for text in entry.dropped)]
+        lines.append(
+            f"- {name}{', the current one' if entry.is_current else ''}: {made} lines.{why}"
+        )
+        below = [
+            *_confirmed_lines(entry.confirmed),
+            *(f"{shorten(text, 400)}." for text in entry.dropped),
+        ]
         lines += [f"  {text}" for text in below]
     if len(entries) > _MOST_VERSIONS:
         lines.append(f"- and {len(entries) - _MOST_VERSIONS} older ones.")
@@ -171,7 +201,12 @@ def history(history: FunctionHistory) -> str:
         return "\n".join([*lines, "There is no other text of it to go back to."])
     which = f"rollback_function(function_name={history.name!r}"
     if not history.goes_back:
-        return "\n".join([*lines, f"{which}, version=…) puts another one back; there is none before the current one."])
+        return "\n".join(
+            [
+                *lines,
+                f"{which}, version=…) puts another one back; there is none before the current one.",
+            ]
+        )
     brings = "brings it back" if history.deleted else "puts the one before the current back"
     return "\n".join([*lines, f"{which}) {brings}; with version=… another one."])
 
@@ -211,7 +246,9 @@ def tested(report: FunctionTestReport) -> str:
         word = "holds" if result.agreed else "DIFFERS"
         printed = f" and printed {fence(result.printed)}" if result.printed else ""
         expected = "" if result.agreed else f", expected {fence(result.expected)}"
-        lines.append(f"- {word}: {fence(result.call)} gave {fence(result.value)}{printed}{expected}")
+        lines.append(
+            f"- {word}: {fence(result.call)} gave {fence(result.value)}{printed}{expected}"
+        )
     return "\n".join(lines)
 
 
@@ -219,12 +256,18 @@ def _statistics(statistics: FunctionStatistics, usage: Usage) -> list[str]:
     totals = statistics.totals
     within = []
     if usage.calls and usage.last:
-        within.append(f"What uses it was called {usage.calls} times, last on {shown_time(usage.last, '%Y-%m-%d')}.")
+        within.append(
+            f"What uses it was called {usage.calls} times, last on {shown_time(usage.last, '%Y-%m-%d')}."
+        )
     if not totals.calls:
         return within or ["No calls of it are on record; tests are not recorded."]
     now = next((version.totals.calls for version in statistics.versions if version.present), 0)
-    counted = f"Called {totals.calls} times, {now} of them in this version: {totals.returned} returned"
-    kinds = [f"{fence(kind.error or kind.outcome, 80)} {kind.calls} ×" for kind in statistics.kinds[:5]]
+    counted = (
+        f"Called {totals.calls} times, {now} of them in this version: {totals.returned} returned"
+    )
+    kinds = [
+        f"{fence(kind.error or kind.outcome, 80)} {kind.calls} ×" for kind in statistics.kinds[:5]
+    ]
     ended = f"; ended otherwise: {', '.join(kinds)}" if kinds else ""
     usual, longest = (totals.median_s or 0.0) * 1000, totals.longest_s * 1000
     cost = ""
@@ -240,7 +283,8 @@ def _statistics(statistics: FunctionStatistics, usage: Usage) -> list[str]:
 
 def _numbered_lines(source: str, first: int) -> str:
     return "\n".join(
-        f"{number:4} {line}" for number, line in enumerate(map(visible, bare_lines(source.rstrip("\r\n"))), first)
+        f"{number:4} {line}"
+        for number, line in enumerate(map(visible, bare_lines(source.rstrip("\r\n"))), first)
     )
 
 

@@ -57,25 +57,38 @@ class PromptIndex:
         lines: dict[str, str] = {}
         endings: dict[str, str] = {}
         for name in order:
-            line, end = line_of(functions[name], seen_type(functions[name])), ending(functions[name])
+            line, end = (
+                line_of(functions[name], seen_type(functions[name])),
+                ending(functions[name]),
+            )
             room -= len(f"{line}{end}".encode("utf-8", "replace")) + 1
             if room < 0:
                 break
             lines[name], endings[name] = line, end
         # A mark stands for each ending that many functions share, the most frequent first.
         often = Counter(endings.values()).most_common(len(_MARKS))
-        marks = dict(zip([text for text, count in often if text and count >= _SHARED], _MARKS, strict=False))
+        marks = dict(
+            zip([text for text, count in often if text and count >= _SHARED], _MARKS, strict=False)
+        )
         ends = {text: f" {mark}" for text, mark in marks.items()}
-        lines = {name: f"{line}{ends.get(endings[name], endings[name])}" for name, line in lines.items()}
+        lines = {
+            name: f"{line}{ends.get(endings[name], endings[name])}" for name, line in lines.items()
+        }
         listed = sorted(lines, key=lambda name: (functions[name].module, name))
-        others = Counter(function.module for name, function in functions.items() if name not in lines)
+        others = Counter(
+            function.module for name, function in functions.items() if name not in lines
+        )
         legend = "".join(f"\n{mark}:{text}" for text, mark in marks.items())
         head = _HEAD.format("in a program or " if has_programs else "")
         parts = [head + legend, *(lines[name] for name in listed)] if lines or others else []
         if others:
-            many = ", ".join(f"{module} {count}" for module, count in others.most_common(_MOST_MODULES))
+            many = ", ".join(
+                f"{module} {count}" for module, count in others.most_common(_MOST_MODULES)
+            )
             rest = ", …" if len(others) > _MOST_MODULES else ""
-            parts.append(f"And {others.total()} more, by module: {many}{rest}. list_functions finds them.")
+            parts.append(
+                f"And {others.total()} more, by module: {many}{rest}. list_functions finds them."
+            )
         if program:
             parts.append(_ALSO + ", ".join(function.name for function in program))
         return cls("\n".join(parts), frozenset(lines))
@@ -194,7 +207,9 @@ class Shown:
         if name in self._places or any(function.name == name for function in self._fitted[2]):
             return
         # It becomes visible: only then does a use change the choice.
-        self._seen, self._fitted = (self._seen, _NOT_FITTED) if name in self._pinned else (None, self._fitted)
+        self._seen, self._fitted = (
+            (self._seen, _NOT_FITTED) if name in self._pinned else (None, self._fitted)
+        )
 
     def show(self, names: Sequence[str]) -> None:
         """Show functions from the next step on, as if the model had just called them."""
@@ -216,7 +231,9 @@ class Shown:
     @property
     def is_crowded(self) -> bool:
         """True if the workspace had more functions than were shown at the last choice."""
-        return len(self._known or ()) > len(self._places if self._index is None else self._index.names)
+        return len(self._known or ()) > len(
+            self._places if self._index is None else self._index.names
+        )
 
     @property
     def tools(self) -> tuple[FunctionShown, ...]:
@@ -229,7 +246,9 @@ class Shown:
         tools = []
         for function in [self._pinned[name].shown for name in TOOLS if name in self._pinned]:
             parameters = function.parameters
-            properties = {name: _lean(part) for name, part in parameters.get("properties", {}).items()}
+            properties = {
+                name: _lean(part) for name, part in parameters.get("properties", {}).items()
+            }
             lean: dict[str, Any] = {"type": "object", "properties": properties}  # Any: JSON Schema
             if required := parameters.get("required"):
                 lean["required"] = required
@@ -262,7 +281,8 @@ class Shown:
         new = [name for name in names if name in self._functions and name not in self._index.names]
         self.tell(new)
         return [
-            line_of(function, self._notes.seen_type(function)) for function in map(self._functions.__getitem__, new)
+            line_of(function, self._notes.seen_type(function))
+            for function in map(self._functions.__getitem__, new)
         ]
 
     def tell(self, names: Iterable[str]) -> None:
@@ -273,7 +293,9 @@ class Shown:
     @property
     def told(self) -> frozenset[str]:
         """The functions of the workspace that were announced by text and still exist."""
-        return self._index.names & self._functions.keys() if self._index is not None else frozenset()
+        return (
+            self._index.names & self._functions.keys() if self._index is not None else frozenset()
+        )
 
     def thaw(self) -> None:
         """Choose tools and index again at the next step: a conversation begins, or the server's cache is gone."""
@@ -290,10 +312,16 @@ class Shown:
         held, archived, self._complaints, self._kept = now
         if gone := held | archived:
             functions = {
-                name: function for name, function in functions.items() if (name, function.body_hash) not in gone
+                name: function
+                for name, function in functions.items()
+                if (name, function.body_hash) not in gone
             }
-        if self._pinned.keys() & functions.keys():  # the user's own memory class: its methods take precedence
-            functions = {name: function for name, function in functions.items() if name not in self._pinned}
+        if (
+            self._pinned.keys() & functions.keys()
+        ):  # the user's own memory class: its methods take precedence
+            functions = {
+                name: function for name, function in functions.items() if name not in self._pinned
+            }
         names = frozenset(functions)
         for name in sorted(names - self._known) if self._known is not None else ():
             self._uses += 1  # new ones count as used: they have just been created to be called
@@ -304,7 +332,9 @@ class Shown:
         self.callable = KnownFunctions({**functions, **of_host})
         staying = self._most_useful(functions, max(self._limit - len(self._pinned), 0))
         # New ones that will be removed first come last, so that the beginning stays.
-        new = sorted(staying - self._places.keys(), key=lambda name: (-self._used.get(name, 0), name))
+        new = sorted(
+            staying - self._places.keys(), key=lambda name: (-self._used.get(name, 0), name)
+        )
         order = [*[name for name in self._places if name in staying], *new]
         self._places = {name: self._place(name, functions[name]) for name in order}
         places = [*self._pinned.values(), *self._places.values()]
@@ -312,7 +342,12 @@ class Shown:
         return self.line
 
     def fitting(
-        self, mode: "Mode", room: int, line: tuple[FunctionShown, ...] | None = None, *, with_programs: bool = False
+        self,
+        mode: "Mode",
+        room: int,
+        line: tuple[FunctionShown, ...] | None = None,
+        *,
+        with_programs: bool = False,
     ) -> tuple[FunctionShown, ...]:
         """Return the last choice as this mode shows it in this many bytes; the same object while nothing changes.
 
@@ -326,15 +361,23 @@ class Shown:
             shown, size = line, size_of(line)
             if mode == "constrained":
                 withheld = self._withheld if with_programs else self._withheld | {RUN_PROGRAM}
-                shown = tuple(_with_labels(part, terms[-1]) for part in line if part.name not in withheld)
+                shown = tuple(
+                    _with_labels(part, terms[-1]) for part in line if part.name not in withheld
+                )
             elif size > room:
                 staying = {function.name: function.size for function in line}
                 movable = staying.keys() - self._pinned.keys()  # the own set is removed last
-                for name in sorted(movable, key=lambda name: (name in self._kept, self._used.get(name, 0), name)):
+                for name in sorted(
+                    movable, key=lambda name: (name in self._kept, self._used.get(name, 0), name)
+                ):
                     size -= staying.pop(name)
                     if size <= room:
                         break
-                shown = line if len(staying) == len(line) else tuple(part for part in line if part.name in staying)
+                shown = (
+                    line
+                    if len(staying) == len(line)
+                    else tuple(part for part in line if part.name in staying)
+                )
             self._fitted = line, terms, shown
         return self._fitted[2]
 
@@ -356,7 +399,12 @@ class Shown:
     def _by_use(self, functions: Mapping[str, "Function"]) -> list[str]:
         """Return the names in order of need: the own set, then the last used or expected."""
         return sorted(
-            functions, key=lambda name: (name not in self._kept, -self._used.get(name, 0), name not in self._places)
+            functions,
+            key=lambda name: (
+                name not in self._kept,
+                -self._used.get(name, 0),
+                name not in self._places,
+            ),
         )
 
     def _ending_of(self, function: "Function") -> str:
@@ -365,9 +413,16 @@ class Shown:
 
     def _place(self, name: str, function: "Function") -> "_Place":
         # Keep the same object from step to step, so that unchanged functions are not serialized again.
-        place, complaint = self._places.get(name), self._complaints.get((name, function.body_hash), "")
+        place, complaint = (
+            self._places.get(name),
+            self._complaints.get((name, function.body_hash), ""),
+        )
         is_same = place is not None and place.function is function and place.complaint == complaint
-        return place if place is not None and is_same else _Place.of(function, complaint, self._notes.ending(function))
+        return (
+            place
+            if place is not None and is_same
+            else _Place.of(function, complaint, self._notes.ending(function))
+        )
 
 
 def _lean(schema: Mapping[str, Any]) -> dict[str, Any]:  # Any: JSON Schema
@@ -386,7 +441,11 @@ def _with_labels(function: FunctionShown, labels: Sequence[str]) -> FunctionShow
     if not labels or function.name not in _OF_BLOCKS:
         return function
     properties = function.parameters["properties"]
-    chosen = {**properties, "name": {**properties["name"], "enum": [*labels]}} if "name" in properties else properties
+    chosen = (
+        {**properties, "name": {**properties["name"], "enum": [*labels]}}
+        if "name" in properties
+        else properties
+    )
     return replace(function, parameters={**function.parameters, "properties": chosen})
 
 
@@ -418,7 +477,9 @@ class _Place:
     @classmethod
     def of(cls, function: "Function", complaint: str = "", ending: str = "") -> "_Place":
         warning = f"({complaint[0].upper()}{complaint[1:]}.) " if complaint else ""
-        shown = FunctionShown(function.name, warning + function.description + ending, function.parameters)
+        shown = FunctionShown(
+            function.name, warning + function.description + ending, function.parameters
+        )
         return cls(function, shown, complaint)
 
 

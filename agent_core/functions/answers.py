@@ -14,7 +14,17 @@ from agent_core.access.grants import says_what_to_do
 from agent_core.base.offload import bulk
 from agent_core.base.records import IF_SET, dataclass, field, fields_to_json, replace
 from agent_core.base.untrusted import block, fence, one_line, shorten, visible
-from sandbox import CalleeFailed, Failure, Frame, Killed, Outcome, Raised, Refused, Returned, TimedOut
+from sandbox import (
+    CalleeFailed,
+    Failure,
+    Frame,
+    Killed,
+    Outcome,
+    Raised,
+    Refused,
+    Returned,
+    TimedOut,
+)
 from sandbox.wire.caps import MOST_MESSAGE
 from sandbox.wire.large import Large, mib
 from sandbox.wire.values import Pairs, encode
@@ -31,7 +41,9 @@ MAX_CAUSE_FRAMES = 2
 UNPROVEN = "[unproven: no example proves this function]"
 DISPROVEN = "[unproven: its examples say otherwise]"
 _MAX_LINE = 400
-_LONG_CHARS: Final = 10_000  # of a value: the model may read a page of it, and not know what comes after
+_LONG_CHARS: Final = (
+    10_000  # of a value: the model may read a page of it, and not know what comes after
+)
 _MOST_PARTS: Final = 20
 _LONGEST_PLACE = 300  # characters of a note on where an error was raised
 _AFTER_REFUSAL = (
@@ -91,25 +103,38 @@ def word(outcome: CallOutcome) -> str:
     return _WORDS[type(outcome)]
 
 
-def answer(outcome: CallOutcome, limit_chars: int, *, was_refused: bool = False, subject: Subject = "function") -> str:
+def answer(
+    outcome: CallOutcome,
+    limit_chars: int,
+    *,
+    was_refused: bool = False,
+    subject: Subject = "function",
+) -> str:
     """Return the text that the model reads about a call; `was_refused` tells whether it was denied anything."""
     match outcome:
         case Returned():
             return _returned_text(outcome, limit_chars)
         case Raised():
-            return with_output(_error_text(outcome.failure, subject, was_refused=was_refused), outcome.output)
+            return with_output(
+                _error_text(outcome.failure, subject, was_refused=was_refused), outcome.output
+            )
         case TimedOut():
             of = " with these arguments" if subject == "function" else ""
             advice = f"Ask for less at once, or fix the {subject}: it may never end{of}."
             return with_output(f"Stopped after {outcome.limit_s:g} s. {advice}", outcome.output)
         case Killed():
             return with_output(
-                f"The {subject}'s process ended without an answer: {fence(outcome.reason)}", outcome.output
+                f"The {subject}'s process ended without an answer: {fence(outcome.reason)}",
+                outcome.output,
             )
         case Refused() | Skipped():
             reason = outcome.reason  # may come from a worker
             is_line = "\n" not in reason and len(reason) <= min(_MAX_LINE, limit_chars)
-            return f"Not called: {visible(reason)}" if is_line else f"Not called:\n{block(reason, limit_chars)}"
+            return (
+                f"Not called: {visible(reason)}"
+                if is_line
+                else f"Not called:\n{block(reason, limit_chars)}"
+            )
         case InterruptedCall() | Unknown():
             return _NOT_SEEN[type(outcome)]
         case _:
@@ -138,8 +163,13 @@ def _parts(value: object) -> str:
         return _kind(value) + (f", the first with {first}" if first else "")
     if not isinstance(value, Mapping):
         return _kind(value)
-    named = [f"{one_line(str(key), 40)}: {_kind(item)}" for key, item in islice(value.items(), _MOST_PARTS)]
-    return ", ".join(named) + (f", and {len(value) - _MOST_PARTS} more" if len(value) > _MOST_PARTS else "")
+    named = [
+        f"{one_line(str(key), 40)}: {_kind(item)}"
+        for key, item in islice(value.items(), _MOST_PARTS)
+    ]
+    return ", ".join(named) + (
+        f", and {len(value) - _MOST_PARTS} more" if len(value) > _MOST_PARTS else ""
+    )
 
 
 def _kind(value: object) -> str:
@@ -205,7 +235,10 @@ class CallReport:
 
     def to_json(self) -> dict[str, Any]:  # Any: values of JSON
         """Return the published shape."""
-        return {**fields_to_json(replace(self, error=None)), "error": _failure_json(self.error) if self.error else None}
+        return {
+            **fields_to_json(replace(self, error=None)),
+            "error": _failure_json(self.error) if self.error else None,
+        }
 
 
 def report_json(outcome: CallOutcome) -> dict[str, Any]:  # Any: values of JSON
@@ -215,19 +248,29 @@ def report_json(outcome: CallOutcome) -> dict[str, Any]:  # Any: values of JSON
 
 def bad_arguments(name: str, problems: Sequence["Problem"]) -> str:
     """Return the reasons why arguments were rejected, one line each, and what to do."""
-    lines = [f"- {problem.message}" + (f" ({problem.fix})" if problem.fix else "") for problem in problems]
+    lines = [
+        f"- {problem.message}" + (f" ({problem.fix})" if problem.fix else "")
+        for problem in problems
+    ]
     return "\n".join(
-        [f"`{name}` was not called, because its arguments do not fit:", *lines, "Fix them and call again."]
+        [
+            f"`{name}` was not called, because its arguments do not fit:",
+            *lines,
+            "Fix them and call again.",
+        ]
     )
 
 
 def unknown_name(name: str, suggestions: Sequence[str]) -> str:
     """Return the answer to a call of a function that does not exist at this step."""
     hint = (
-        f" The nearest names are: {', '.join(f'`{suggestion}`' for suggestion in suggestions)}." if suggestions else ""
+        f" The nearest names are: {', '.join(f'`{suggestion}`' for suggestion in suggestions)}."
+        if suggestions
+        else ""
     )
     return (
-        f"There is no function `{name}`.{hint} Call one of those that you are shown, or make it with create_function."
+        f"There is no function `{name}`.{hint} Call one of those that you are shown, or "
+        f"make it with create_function."
     )
 
 
@@ -263,7 +306,11 @@ def _error_text(failure: Failure, subject: Subject, *, was_refused: bool) -> str
         lines += [f"{how} {_says(cause, 300)}", *map(_frame, cause.frames[-MAX_CAUSE_FRAMES:])]
         failure = cause
     if not was_refused:
-        what = "the arguments or the function, then call again" if subject == "function" else "it, then run it again"
+        what = (
+            "the arguments or the function, then call again"
+            if subject == "function"
+            else "it, then run it again"
+        )
         return "\n".join([*lines, f"Fix {what}."])
     said = "\n".join(lines)
     return said if says_what_to_do(said) else f"{said}\n{_AFTER_REFUSAL}"
@@ -288,7 +335,8 @@ def _name(text: str) -> str:
 def _failure_json(failure: Failure) -> dict[str, Any]:
     names = "path", "line", "function", "source"
     frames = [
-        {**{name: getattr(frame, name) for name in names}, "locals": dict(frame.locals)} for frame in failure.frames
+        {**{name: getattr(frame, name) for name in names}, "locals": dict(frame.locals)}
+        for frame in failure.frames
     ]
     cause = failure.cause and {**_failure_json(failure.cause), "was_handled": failure.was_handling}
     return {"type": failure.type, "message": failure.message, "frames": frames, "cause": cause}
@@ -300,8 +348,12 @@ def callee_error(name: str, outcome: Outcome, *, was_refused: bool = False) -> C
     match outcome:
         case Raised(failure):
             last = failure.frames[-1:]
-            where = "".join(f", at {frame.path}:{frame.line}: {frame.source.strip()}" for frame in last)
-            return CalleeFailed(text, failure, one_line(f"(raised in `{name}`{where})", _LONGEST_PLACE))
+            where = "".join(
+                f", at {frame.path}:{frame.line}: {frame.source.strip()}" for frame in last
+            )
+            return CalleeFailed(
+                text, failure, one_line(f"(raised in `{name}`{where})", _LONGEST_PLACE)
+            )
         case TimedOut():
             return error_in_caller("TimeoutError", text)
         case _:
@@ -310,4 +362,7 @@ def callee_error(name: str, outcome: Outcome, *, was_refused: bool = False) -> C
 
 def error_in_caller(kind: str, message: str) -> CalleeFailed:
     """Return an error of a builtin class, raised in a caller."""
-    return CalleeFailed(message, Failure(kind, message[:MOST_MESSAGE], base=kind, arguments=(message[:MOST_MESSAGE],)))
+    return CalleeFailed(
+        message,
+        Failure(kind, message[:MOST_MESSAGE], base=kind, arguments=(message[:MOST_MESSAGE],)),
+    )

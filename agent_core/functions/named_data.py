@@ -5,7 +5,9 @@ from typing import Final
 
 _MIN_CHARS: Final = 400  # shorter ones are cheap, and may be meant to be read
 _LETTERS: Final = r"(?:[A-Za-z0-9+/_-]|\\[nr])"  # in JSON, where lines of them end with an escape
-_ADDRESS: Final = re.compile(rf"data:([\w.+-]+/[\w.+-]+)(?:;[\w.=+-]+)*?;base64,({_LETTERS}{{{_MIN_CHARS},}}+=*)")
+_ADDRESS: Final = re.compile(
+    rf"data:([\w.+-]+/[\w.+-]+)(?:;[\w.=+-]+)*?;base64,({_LETTERS}{{{_MIN_CHARS},}}+=*)"
+)
 _BEGINNINGS: Final = {  # of the bytes that files of these kinds begin with
     "iVBORw0KGgo": "image/png",
     "/9j/": "image/jpeg",

@@ -36,8 +36,27 @@ GIVEN: Final = frozenset({"each", "CallFailed"})
 """The names that every program has in addition to functions."""
 _SHOWS: Final = frozenset({"print", "range"})
 _CALLS_ALONE: Final = (
-    *(ast.Module, ast.Expr, ast.Assign, ast.For, ast.Call, ast.keyword, ast.Name, ast.Constant, ast.expr_context),
-    *(ast.Tuple, ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp),
+    *(
+        ast.Module,
+        ast.Expr,
+        ast.Assign,
+        ast.For,
+        ast.Call,
+        ast.keyword,
+        ast.Name,
+        ast.Constant,
+        ast.expr_context,
+    ),
+    *(
+        ast.Tuple,
+        ast.List,
+        ast.Dict,
+        ast.Set,
+        ast.ListComp,
+        ast.DictComp,
+        ast.SetComp,
+        ast.GeneratorExp,
+    ),
     *(ast.comprehension, ast.JoinedStr, ast.FormattedValue, ast.UnaryOp, ast.USub),
 )
 """The parts of a program that only calls functions and shows what they return."""
@@ -118,12 +137,25 @@ class ProgramText:
         calls = [node for node in nodes if isinstance(node, ast.Call)]
         if not all(isinstance(node, _CALLS_ALONE) for node in nodes):
             return True
-        if not all(isinstance(call.func, ast.Name) and call.func.id in {*functions, *_SHOWS} for call in calls):
+        if not all(
+            isinstance(call.func, ast.Name) and call.func.id in {*functions, *_SHOWS}
+            for call in calls
+        ):
             return True
         for node in nodes:  # the names that have what a function returned
             if isinstance(node, ast.Assign) and _holds(node.value, functions, frozenset()):
-                named |= {part.id for target in node.targets for part in ast.walk(target) if isinstance(part, ast.Name)}
-        given = [part for call in calls if _calls_one(call, functions) for part in (*call.args, *call.keywords)]
+                named |= {
+                    part.id
+                    for target in node.targets
+                    for part in ast.walk(target)
+                    if isinstance(part, ast.Name)
+                }
+        given = [
+            part
+            for call in calls
+            if _calls_one(call, functions)
+            for part in (*call.args, *call.keywords)
+        ]
         given += [node.iter for node in nodes if isinstance(node, ast.For | ast.comprehension)]
         is_selecting = any(node.ifs for node in nodes if isinstance(node, ast.comprehension))
         return is_selecting or any(_holds(part, functions, named) for part in given)
@@ -136,17 +168,22 @@ class ProgramText:
 
 
 def _calls_one(node: ast.AST, functions: Collection[str]) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in functions
+    return (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in functions
+    )
 
 
 def _holds(node: ast.AST, functions: Collection[str], named: Collection[str]) -> bool:
     """Check whether a node has what one of these functions returned, directly or by one of these names."""
     return any(
-        _calls_one(part, functions) or (isinstance(part, ast.Name) and part.id in named) for part in ast.walk(node)
+        _calls_one(part, functions) or (isinstance(part, ast.Name) and part.id in named)
+        for part in ast.walk(node)
     )
 
 
-def with_names(program: ProgramText, meant: Callable[[str], str | None], own: Collection[str]) -> ProgramText:
+def with_names(
+    program: ProgramText, meant: Callable[[str], str | None], own: Collection[str]
+) -> ProgramText:
     """Return the program with the names of the functions that it means, where it spells them in a model's way.
 
     `meant` returns the function for a name, as for any call, and `own` are the names that programs have kept. Only a
@@ -157,7 +194,9 @@ def with_names(program: ProgramText, meant: Callable[[str], str | None], own: Co
     strange = {name for name, function in names.items() if name != function}
     edits: list[tuple[int, int, str]] = []
     code = program.code.encode()
-    starts = [0, *accumulate(len(line.encode()) for line in lines_of(program.code))] if strange else []
+    starts = (
+        [0, *accumulate(len(line.encode()) for line in lines_of(program.code))] if strange else []
+    )
     for node in ast.walk(program.tree) if strange else ():
         root, *inner = _dotted_name(node)
         if root not in strange or not isinstance(node, ast.expr):
@@ -167,7 +206,9 @@ def with_names(program: ProgramText, meant: Callable[[str], str | None], own: Co
         name = names[root] if not inner else None if is_method else meant(inner[-1])
         begin = starts[node.lineno - 1] + node.col_offset
         end = starts[(node.end_lineno or 0) - 1] + (node.end_col_offset or 0)
-        if name and code[begin:end] == ".".join((root, *inner)).encode():  # within an f-string, a place may be wrong
+        if (
+            name and code[begin:end] == ".".join((root, *inner)).encode()
+        ):  # within an f-string, a place may be wrong
             edits.append((begin, end, name))
     for begin, end, name in sorted(edits, reverse=True):
         code = code[:begin] + name.encode() + code[end:]
@@ -216,7 +257,11 @@ def _bound_names(node: ast.AST) -> Iterator[str]:
             yield name
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
             yield name
-        case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+        case (
+            ast.ExceptHandler(name=str(name))
+            | ast.MatchAs(name=str(name))
+            | ast.MatchStar(name=str(name))
+        ):
             yield name
         case ast.MatchMapping(rest=str(name)):
             yield name
@@ -243,7 +288,13 @@ def problems(
     unknown = [
         name
         for name in program.free
-        if not (name in functions or name in kept or name in GIVEN or hasattr(builtins, name) or name.startswith("__"))
+        if not (
+            name in functions
+            or name in kept
+            or name in GIVEN
+            or hasattr(builtins, name)
+            or name.startswith("__")
+        )
     ]
     modules = [(name, line) for name, line in program.imports if not _is_importable(name, packages)]
     calls = [
@@ -253,7 +304,10 @@ def problems(
         for call in program.calls.get(name, ())
     ]
     checks: list[tuple[int, Callable[[], Iterable[Problem]]]] = [
-        *((program.free[name], partial(_unknown_name, name, program.free[name], names, withheld)) for name in unknown),
+        *(
+            (program.free[name], partial(_unknown_name, name, program.free[name], names, withheld))
+            for name in unknown
+        ),
         *((line, partial(_unknown_module, name, line)) for name, line in modules),
         *((call.lineno, partial(_arguments, call, function)) for call, function in calls),
     ]
@@ -265,13 +319,19 @@ def problems(
     return found
 
 
-def _unknown_name(name: str, line: int, names: Iterable[str], withheld: Collection[str]) -> Iterator[Problem]:
+def _unknown_name(
+    name: str, line: int, names: Iterable[str], withheld: Collection[str]
+) -> Iterator[Problem]:
     if name in withheld:
         fix = "call it directly, in a step of its own"
         yield Problem("not-inside", f"`{name}` cannot be called in a program", Place("", line), fix)
         return
     near = nearest(name, names, 3)
-    fix = f"the nearest are {', '.join(f'`{other}`' for other in near)}" if near else "define it, or call another"
+    fix = (
+        f"the nearest are {', '.join(f'`{other}`' for other in near)}"
+        if near
+        else "define it, or call another"
+    )
     yield Problem("unknown-name", f"there is no `{name}`", Place("", line), fix)
 
 
@@ -293,7 +353,9 @@ def _arguments(call: ast.Call, function: "Function") -> Iterator[Problem]:
     if any(isinstance(argument, ast.Starred) for argument in call.args):
         return
     if len(call.args) > len(properties):
-        message = f"`{function.name}` takes {len(properties)} arguments, and is given {len(call.args)}"
+        message = (
+            f"`{function.name}` takes {len(properties)} arguments, and is given {len(call.args)}"
+        )
         yield Problem("arguments", message, where, f"it has: {', '.join(properties) or 'none'}")
         return
     given: dict[str, ast.expr] = dict(zip(properties, call.args, strict=False))
@@ -301,7 +363,12 @@ def _arguments(call: ast.Call, function: "Function") -> Iterator[Problem]:
     is_open = any(keyword.arg is None for keyword in call.keywords)
     required = [] if is_open else [name for name in schema.get("required", ()) if name not in given]
     if missing := [name for name in required if name in properties]:
-        yield Problem("arguments", f"`{function.name}` lacks {', '.join(missing)}", where, "give all that it needs")
+        yield Problem(
+            "arguments",
+            f"`{function.name}` lacks {', '.join(missing)}",
+            where,
+            "give all that it needs",
+        )
     literal: dict[str, Any] = {}
     for name, node in given.items():
         try:
@@ -312,7 +379,10 @@ def _arguments(call: ast.Call, function: "Function") -> Iterator[Problem]:
                 continue
             value = None
         literal[name] = value
-    own = {**schema, "properties": {name: properties.get(name, {}) for name in literal if name in properties}}
+    own = {
+        **schema,
+        "properties": {name: properties.get(name, {}) for name in literal if name in properties},
+    }
     checked = read_arguments(json.dumps(literal), {**own, "required": []})
     if not isinstance(checked, dict):
         for problem in checked:
@@ -386,7 +456,9 @@ class _CallsByName(ast.NodeTransformer):
             fix = f"Write the arguments of `{function.name}` one by one, run that, and keep it."
             raise UsageError(f"The program unpacks the arguments of `{function.name}`.", fix=fix)
         properties = function.parameters.get("properties", {})
-        given = [ast.keyword(name, value) for name, value in zip(properties, node.args, strict=False)]
+        given = [
+            ast.keyword(name, value) for name, value in zip(properties, node.args, strict=False)
+        ]
         target = ast.Attribute(ast.Name("self", ast.Load()), "call", ast.Load())
         return ast.Call(target, [ast.Constant(function.name)], [*given, *node.keywords])
 
@@ -394,11 +466,15 @@ class _CallsByName(ast.NodeTransformer):
         """Return the name, unless such a function is passed on as a value."""
         if node.id in self._functions:
             fix = f"Write `lambda value: {node.id}(value)` in its place, run that, and keep it."
-            raise UsageError(f"The program passes `{node.id}` on, which a function can only call.", fix=fix)
+            raise UsageError(
+                f"The program passes `{node.id}` on, which a function can only call.", fix=fix
+            )
         return node
 
 
-def source_of_program(name: str, words: str, runs: Sequence[SeenProgram], callees: ProgramCallees) -> str:
+def source_of_program(
+    name: str, words: str, runs: Sequence[SeenProgram], callees: ProgramCallees
+) -> str:
     """Return the source of a function: the `def` with this name in the last of these runs, or the whole program.
 
     For the whole program, its initial literal values become parameters. Functions are called by their names, as in the
@@ -415,14 +491,18 @@ def source_of_program(name: str, words: str, runs: Sequence[SeenProgram], callee
     if chosen is None:
         chosen = _whole(name, program, last.value)
         for run in runs:
-            arguments = ", ".join(f"{target}={value!r}" for target, value in _literal_names(run.parse()).items())
+            arguments = ", ".join(
+                f"{target}={value!r}" for target, value in _literal_names(run.parse()).items()
+            )
             if not isinstance(run.value, Large):
                 examples.append((f"{name}({arguments})", repr(run.value)))
     else:
         examples = [(call, value) for run in runs for call, value in run.seen.get(name, ())]
     names = {node.id for node in ast.walk(chosen) if isinstance(node, ast.Name)}
     others = [node for node in definitions if node.name in names and node.name != name]
-    names |= {inner.id for node in others for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+    names |= {
+        inner.id for node in others for inner in ast.walk(node) if isinstance(inner, ast.Name)
+    }
     imports: list[str] = []
     for node in statements:
         if isinstance(node, ast.Import | ast.ImportFrom):
@@ -430,25 +510,50 @@ def source_of_program(name: str, words: str, runs: Sequence[SeenProgram], callee
             imports += [ast.unparse(node)] if bound & names else []
     for free in (free for free in program.free if free in names):
         if free in GIVEN:
-            raise UsageError(f"`{free}` is there in programs only, and a function has none.", fix=_INSTEAD[free])
+            raise UsageError(
+                f"`{free}` is there in programs only, and a function has none.", fix=_INSTEAD[free]
+            )
         if free in callees.of_the_host:
-            raise UsageError(f"Only an assistant can call `{free}`.", fix="Leave it out, run that, and keep it.")
+            raise UsageError(
+                f"Only an assistant can call `{free}`.", fix="Leave it out, run that, and keep it."
+            )
         if not (free in callees.by_name or free in callees.by_call or hasattr(builtins, free)):
             fix = f"Run it once more with `{free} = …` at its beginning, which makes it a parameter, and keep that."
-            raise UsageError(f"The program uses `{free}`, which an earlier program has kept.", fix=fix)
-    if chosen not in definitions and callees.computes and not chosen.args.args and (written := _values_within(chosen)):
+            raise UsageError(
+                f"The program uses `{free}`, which an earlier program has kept.", fix=fix
+            )
+    if (
+        chosen not in definitions
+        and callees.computes
+        and not chosen.args.args
+        and (written := _values_within(chosen))
+    ):
         fix = "Run it once more with `NAME = …` at its beginning for each value that is an argument, and keep that."
-        raise UsageError(f"`{name}()` would always return the same: its values ({written}) are fixed.", fix=fix)
+        raise UsageError(
+            f"`{name}()` would always return the same: its values ({written}) are fixed.", fix=fix
+        )
     by_call = _CallsByName(callees.by_call)
     chosen, others = by_call.visit(chosen), [by_call.visit(node) for node in others]
-    with_self = {name for name, function in callees.by_name.items() if function.takes_self} | {"self"}
-    nested = [node for node in others if with_self & {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}]
+    with_self = {name for name, function in callees.by_name.items() if function.takes_self} | {
+        "self"
+    }
+    nested = [
+        node
+        for node in others
+        if with_self & {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+    ]
     others = [node for node in others if node not in nested]
     chosen.decorator_list = []
     is_documented = ast.get_docstring(chosen) is not None
-    docstring = ast.Expr(ast.Constant(_docstring(chosen, words, [] if callees.reaches else examples)))
+    docstring = ast.Expr(
+        ast.Constant(_docstring(chosen, words, [] if callees.reaches else examples))
+    )
     chosen.body = [docstring, *nested, *chosen.body[is_documented:]]
-    parts = ["\n".join(imports), *map(ast.unparse, others), ast.unparse(ast.fix_missing_locations(chosen))]
+    parts = [
+        "\n".join(imports),
+        *map(ast.unparse, others),
+        ast.unparse(ast.fix_missing_locations(chosen)),
+    ]
     return "\n\n\n".join(filter(None, parts)) + "\n"
 
 
@@ -464,9 +569,13 @@ def _whole(name: str, program: ProgramText, value: object) -> ast.FunctionDef:
         targets = [target for node in rest if (target := _target(node))]
         if not targets:
             fix = "End the program with an expression, or give the source yourself."
-            raise UsageError("The program has no last expression that a function could return.", fix=fix)
+            raise UsageError(
+                "The program has no last expression that a function could return.", fix=fix
+            )
         rest.append(ast.Return(ast.Name(targets[-1], ast.Load())))
-    parameters = [ast.arg(target, ast.Name(_type(value), ast.Load())) for target, value in given.items()]
+    parameters = [
+        ast.arg(target, ast.Name(_type(value), ast.Load())) for target, value in given.items()
+    ]
     arguments = ast.arguments([], parameters, None, [], [], None, [])
     made = ast.FunctionDef(name, arguments, rest, [], ast.Name(_type(value), ast.Load()), lineno=1)
     # Python 3.12 requires this field; 3.11 does not have it.
@@ -480,7 +589,9 @@ def _literal_names(program: ProgramText) -> dict[str, object]:
     for node in program.tree.body[:-1]:
         target = _target(node)
         try:
-            value = ast.literal_eval(node.value) if target and isinstance(node, ast.Assign) else None
+            value = (
+                ast.literal_eval(node.value) if target and isinstance(node, ast.Assign) else None
+            )
         except (ValueError, TypeError):
             continue
         if value is not None and program.stores[target] == 1:
@@ -493,9 +604,13 @@ def _values_within(chosen: ast.FunctionDef) -> str:
     nodes = [node for node in ast.walk(chosen) if isinstance(node, ast.Constant)]
     values = [node.value for node in sorted(nodes, key=lambda node: (node.lineno, node.col_offset))]
     values = [
-        value for value in values if isinstance(value, str | bytes | int | float) and value not in ("", b"", 0, 1)
+        value
+        for value in values
+        if isinstance(value, str | bytes | int | float) and value not in ("", b"", 0, 1)
     ]
-    return ", ".join([*dict.fromkeys(f"`{one_line(repr(value), 40)}`" for value in values)][:_MOST_SHOWN])
+    return ", ".join(
+        [*dict.fromkeys(f"`{one_line(repr(value), 40)}`" for value in values)][:_MOST_SHOWN]
+    )
 
 
 def _target(node: ast.stmt) -> str:
@@ -518,8 +633,14 @@ def _docstring(chosen: ast.FunctionDef, words: str, examples: Sequence[Sequence[
     own = ast.get_docstring(chosen) or ""
     said = (words.strip() if words.strip() else own) or own
     has_args = "Args:" in said or not chosen.args.args
-    arguments = [] if has_args else ["Args:", *(f"    {argument.arg}: …" for argument in chosen.args.args)]
-    fitting = [(call, value) for call, value in dict.fromkeys(map(tuple, examples)) if len(value) <= _LONGEST]
+    arguments = (
+        [] if has_args else ["Args:", *(f"    {argument.arg}: …" for argument in chosen.args.args)]
+    )
+    fitting = [
+        (call, value)
+        for call, value in dict.fromkeys(map(tuple, examples))
+        if len(value) <= _LONGEST
+    ]
     shown = [line for call, value in fitting[:_MOST_EXAMPLES] for line in (f">>> {call}", value)]
     parts = [said, "\n".join(arguments), "" if ">>>" in said else "\n".join(shown)]
     return "\n\n".join(filter(None, parts)).replace("\n", "\n    ") + "\n    "

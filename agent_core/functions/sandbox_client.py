@@ -12,7 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agent_core.access.broker import Broker
-from agent_core.access.grants.permit import OF_THE_PROGRAM, UNWRITTEN, WrittenPlaces, without_repositories
+from agent_core.access.grants.permit import (
+    OF_THE_PROGRAM,
+    UNWRITTEN,
+    WrittenPlaces,
+    without_repositories,
+)
 from agent_core.access.secrets import CallSecrets, MaskedChannel, Secrets
 from agent_core.access.secrets.session import MaskedValues
 from agent_core.base.late import LateModule
@@ -112,7 +117,10 @@ class SandboxClient:
         return isinstance(sandbox, SandboxUnavailable) or sandbox.level != "portable"
 
     async def run(
-        self, job: Job[Work], channel: MaskedChannel | None = None, places: WrittenPlaces | None = None
+        self,
+        job: Job[Work],
+        channel: MaskedChannel | None = None,
+        places: WrittenPlaces | None = None,
     ) -> Outcome:
         """Run a job. All output of the worker, including requests and prints, passes through the channel.
 
@@ -123,8 +131,12 @@ class SandboxClient:
             return Refused(str(sandbox))
         with channel.heard() if channel else nullcontext() as hear:
             secrets = self._secrets_of(job.access)
-            large = job.large and (channel.keeping(job.large) if channel else MaskedValues(job.large, secrets))
-            running = sandbox.run(replace(job, handler=channel or job.handler, on_output=hear, large=large))
+            large = job.large and (
+                channel.keeping(job.large) if channel else MaskedValues(job.large, secrets)
+            )
+            running = sandbox.run(
+                replace(job, handler=channel or job.handler, on_output=hear, large=large)
+            )
             outcome = await without_repositories(
                 running, WrittenPlaces() if places is None else places, job.access.writable
             )
@@ -152,7 +164,9 @@ class SandboxClient:
         """End every worker, and close the connections of foreign functions."""
         if self.foreign is not None:
             await self.foreign.aclose()
-        if self._starting is not None and not isinstance(sandbox := await self._starting, SandboxUnavailable):
+        if self._starting is not None and not isinstance(
+            sandbox := await self._starting, SandboxUnavailable
+        ):
             await sandbox.aclose()
 
     async def _start(self) -> "Sandbox | SandboxUnavailable":

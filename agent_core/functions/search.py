@@ -74,18 +74,24 @@ def _words_of(name: str, description: str) -> list[str]:
 def fields(function: "Function", linked: Iterable[str]) -> list[list[str]]:
     """Return the stems of a function's name, its description, and everything else, with the names `linked` to it."""
     calls = " ".join(example.call for example in function.examples)
-    rest = f"{_parameters(function)} {function.module} {calls} {' '.join(map(_split, sorted(linked)))}"
+    rest = (
+        f"{_parameters(function)} {function.module} {calls} {' '.join(map(_split, sorted(linked)))}"
+    )
     texts = (_split(function.name), function.description[:DESCRIPTION_CHARS], rest)
     return [words.stems(words.content(text)) for text in texts]
 
 
-def mentioned(functions: Mapping[str, "Function"], snapshot: "Snapshot") -> dict[str, frozenset[str]]:
+def mentioned(
+    functions: Mapping[str, "Function"], snapshot: "Snapshot"
+) -> dict[str, frozenset[str]]:
     """Return the functions whose names appear in the source or description of each, without parsing it."""
     lines, named = dict[str, list[str]](), dict[str, frozenset[str]]()
     for name, function in functions.items():
         module = function.module
         if module not in lines:
-            lines[module] = lines_of(snapshot.modules[module].text) if module in snapshot.modules else []
+            lines[module] = (
+                lines_of(snapshot.modules[module].text) if module in snapshot.modules else []
+            )
         own = "".join(lines[module][function.line - 1 : function.end_line])
         names = snapshot.functions.keys() & {*_IDENTIFIER.findall(own)}
         named[name] = frozenset(names - {name})
@@ -105,7 +111,9 @@ def _split(name: str) -> str:
 
 def _parameters(function: "Function") -> str:
     properties = function.parameters.get("properties", {})
-    return " ".join(f"{_split(name)} {schema.get('description', '')}" for name, schema in properties.items())
+    return " ".join(
+        f"{_split(name)} {schema.get('description', '')}" for name, schema in properties.items()
+    )
 
 
 Floats: TypeAlias = npt.NDArray[np.float32]
@@ -129,7 +137,9 @@ class WordIndex:
         self.drop(slot)
         if slot >= len(self._lengths):
             room = max(slot + 1 - len(self._lengths), len(self._lengths), 64)
-            self._lengths = np.concatenate([self._lengths, np.zeros((room, len(self._weights)), np.float32)])
+            self._lengths = np.concatenate(
+                [self._lengths, np.zeros((room, len(self._weights)), np.float32)]
+            )
         self._lengths[slot] = [len(field) for field in fields]
         for place, field in enumerate(fields):
             for word, count in Counter(field).items():
@@ -160,12 +170,16 @@ class WordIndex:
         for word in {*words} & self._postings.keys():
             if word not in self._arrays:
                 rows = self._postings[word]
-                table = np.array([*rows.values()], np.float32).reshape(len(rows), len(self._weights))
+                table = np.array([*rows.values()], np.float32).reshape(
+                    len(rows), len(self._weights)
+                )
                 self._arrays[word] = np.fromiter(rows, np.int64, len(rows)), table
             slots, counts = self._arrays[word]
             length = 1 - self._slopes + self._slopes * self._lengths[slots] / average
             frequency = (counts * (self._weights / length)).sum(1)
-            scores[slots] += self.weight(word) * frequency * (_SATURATION + 1) / (frequency + _SATURATION)
+            scores[slots] += (
+                self.weight(word) * frequency * (_SATURATION + 1) / (frequency + _SATURATION)
+            )
         best: Any = scores.max(initial=0)  # Any: a numpy scalar
         return scores / best if best > 0 else scores
 
@@ -192,7 +206,9 @@ class VectorTable:
         if size > len(self._vectors):
             room = max(size - len(self._vectors), len(self._vectors) // 2)
             self._vectors = self._vectors.reshape(len(self._vectors), vectors.shape[1])
-            self._vectors = np.concatenate([self._vectors, np.zeros((room, vectors.shape[1]), np.float32)])
+            self._vectors = np.concatenate(
+                [self._vectors, np.zeros((room, vectors.shape[1]), np.float32)]
+            )
             self._near = np.concatenate([self._near, np.zeros((room, NEAREST), np.float32)])
             self._live = np.concatenate([self._live, np.zeros(room, np.bool_)])
             self._lengths = np.concatenate([self._lengths, np.zeros(room, np.float32)])
@@ -249,10 +265,14 @@ class VectorTable:
             near[slot] = [(int(place), float(row[place])) for place in order if row[place] > -1]
         return near
 
-    def pairs(self, least: float, slots: Sequence[int] | None = None) -> Iterator[tuple[int, int, float]]:
+    def pairs(
+        self, least: float, slots: Sequence[int] | None = None
+    ) -> Iterator[tuple[int, int, float]]:
         """Yield the pairs of slots with at least this cosine, each once; with `slots`, only pairs with one of them."""
         live = np.flatnonzero(self._live)
-        asked = live if slots is None else np.array([slot for slot in slots if slot in live], np.int64)
+        asked = (
+            live if slots is None else np.array([slot for slot in slots if slot in live], np.int64)
+        )
         others = _unit(self._vectors[live])
         for start in range(0, len(asked), _BLOCK):
             block = asked[start : start + _BLOCK]
@@ -359,7 +379,10 @@ class FunctionSearch:
             return own
         if self._joined_from[0] is not own or self._joined_from[1] is not foreign:
             others = {name: row.function for name, row in foreign.items()}
-            self._joined_from, self._joined = (own, foreign), replace(own, functions=others | {**own.functions})
+            self._joined_from, self._joined = (
+                (own, foreign),
+                replace(own, functions=others | {**own.functions}),
+            )
         return self._joined
 
     async def prepare(self) -> None:
@@ -371,7 +394,11 @@ class FunctionSearch:
                 await self._embedder.embed(["."])
 
     async def search(
-        self, need: str, count: int | None = None, hidden: Collection[str] = (), owners: "CallOwners" = None
+        self,
+        need: str,
+        count: int | None = None,
+        hidden: Collection[str] = (),
+        owners: "CallOwners" = None,
     ) -> SearchReport:
         """Return the functions that serve a need, best first; functions that a result calls follow it.
 
@@ -381,16 +408,27 @@ class FunctionSearch:
             UsageError: the need is empty.
         """
         if not need.strip():
-            raise UsageError("The need is empty.", fix="Say what the function is for: list_functions('sum a column')")
+            raise UsageError(
+                "The need is empty.",
+                fix="Say what the function is for: list_functions('sum a column')",
+            )
         snapshot, count = self._snapshot(), max(1, min(COUNT if count is None else count, MOST))
         ranked = await self.index.rank(need, snapshot, count, hidden)
         ranked = [candidate for candidate in ranked if candidate.score >= self.index.least]
         ranked = self._with_needs(ranked, hidden)[:count]
         if owners is not None:
             theirs = await self.index.served(owners)
-            ranked = [row if (row.name, row.request) in theirs else replace(row, request="") for row in ranked]
-        near = await self.index.neighbors([candidate.name for candidate in ranked], snapshot, _NEIGHBORS)
-        matches = [self._match(candidate, snapshot, hidden, near.get(candidate.name, [])) for candidate in ranked]
+            ranked = [
+                row if (row.name, row.request) in theirs else replace(row, request="")
+                for row in ranked
+            ]
+        near = await self.index.neighbors(
+            [candidate.name for candidate in ranked], snapshot, _NEIGHBORS
+        )
+        matches = [
+            self._match(candidate, snapshot, hidden, near.get(candidate.name, []))
+            for candidate in ranked
+        ]
         return SearchReport(need, tuple(matches), self.index.trouble)
 
     async def likely(self, message: str, count: int, hidden: Collection[str] = ()) -> list[str]:
@@ -406,7 +444,11 @@ class FunctionSearch:
         The reason is a word that it shares with the message, or with a request that it served.
         """
         ranked = await self.index.rank(message, self._snapshot(), count, hidden)
-        return [row.name for row in ranked if row.score >= self.index.least and (row.shared or row.request)]
+        return [
+            row.name
+            for row in ranked
+            if row.score >= self.index.least and (row.shared or row.request)
+        ]
 
     def _with_needs(self, ranked: list[Ranked], hidden: Collection[str]) -> list[Ranked]:
         """Return each candidate followed by the functions that it needs, which its caller may have to call first."""
@@ -419,24 +461,35 @@ class FunctionSearch:
         return [candidate for name, candidate in order.items() if name not in hidden]
 
     def _match(
-        self, ranked: Ranked, snapshot: "Snapshot", hidden: Collection[str], near: Sequence[tuple[str, float]]
+        self,
+        ranked: Ranked,
+        snapshot: "Snapshot",
+        hidden: Collection[str],
+        near: Sequence[tuple[str, float]],
     ) -> FunctionMatch:
         function, differs = snapshot.functions[ranked.name], ""
         needs = tuple(need for need in self.index.needs(ranked.name) if need not in hidden)
-        others = [other for other, cosine in near if cosine >= _ALIKE and other not in (*needs, *hidden)]
+        others = [
+            other for other, cosine in near if cosine >= _ALIKE and other not in (*needs, *hidden)
+        ]
         if others:
             other = snapshot.functions[others[0]]
             if other.description != function.description:
                 differs = f"`{other.name}`: {one_line(other.description.partition(_BLANK)[0], _DESCRIBED)}"
             else:
-                own, its = (", ".join(each.parameters.get("properties", {})) or "nothing" for each in (function, other))
+                own, its = (
+                    ", ".join(each.parameters.get("properties", {})) or "nothing"
+                    for each in (function, other)
+                )
                 differs = f"the same description as `{other.name}`, which takes {its}; this one takes {own}"
         reasons = []
         if ranked.shared:
             reasons.append(f"shares {', '.join(f'“{word}”' for word in ranked.shared[:_TOLD])}")
         if ranked.request:
             reasons.append(f"was called for “{one_line(ranked.request, _REQUEST_CHARS)}”")
-        return FunctionMatch(function, ranked.score, "; ".join(reasons) or "similar in meaning", differs, needs)
+        return FunctionMatch(
+            function, ranked.score, "; ".join(reasons) or "similar in meaning", differs, needs
+        )
 
 
 # The requests that functions have served: a function scores higher for a need that is similar to one of them.
@@ -444,10 +497,19 @@ class FunctionSearch:
 Embed = Callable[[Sequence[str]], Awaitable[Floats | None]]
 
 _CLOSEST, _ALL, _SHARED = 0.8, 0.8, 0.2
-_OF_ONE_FUNCTION, _CALLS_READ = 10, 20  # requests that count, and recent calls of a function that are searched for them
-_WORTH, _DOUBTED = 1.6, 2  # the weight of many requests; with `_DOUBTED` requests, it is half of that
+_OF_ONE_FUNCTION, _CALLS_READ = (
+    10,
+    20,
+)  # requests that count, and recent calls of a function that are searched for them
+_WORTH, _DOUBTED = (
+    1.6,
+    2,
+)  # the weight of many requests; with `_DOUBTED` requests, it is half of that
 _LEAST_USED: Final = 8  # functions needed to estimate how much similarity to requests is usual
-_EXPECTED: Final = (0.3, 1.0)  # otherwise: base and slope for a function without calls, by its cold score
+_EXPECTED: Final = (
+    0.3,
+    1.0,
+)  # otherwise: base and slope for a function without calls, by its cold score
 
 
 class RequestStore(Protocol):
@@ -456,7 +518,9 @@ class RequestStore(Protocol):
     async def requests_mark(self) -> str:
         """Return a text that changes when `requests_served` may change; cheap enough for each search."""
 
-    async def requests_served(self, each: int, owners: Collection[str] | None = None) -> list[tuple[str, str]]:
+    async def requests_served(
+        self, each: int, owners: Collection[str] | None = None
+    ) -> list[tuple[str, str]]:
         """Return (function, request) of the turns in which its newest `each` calls returned, oldest first.
 
         With `owners`, only turns of these agents.
@@ -473,7 +537,9 @@ class ServedRequests:
         self._vectors: dict[str, Floats] = {}
         self._words = WordIndex((1,), (0.5,))
         self._used: list[int] = []
-        self._trust: Floats = np.zeros(0, np.float32)  # for each of these, by the number of served requests
+        self._trust: Floats = np.zeros(
+            0, np.float32
+        )  # for each of these, by the number of served requests
         self._owners: list[int] = []  # indexes into `_used`, for each row of the matrix
         self._matrix: Floats = np.zeros((0, 0), np.float32)
         self._means: Floats = np.zeros((0, 0), np.float32)
@@ -504,7 +570,9 @@ class ServedRequests:
 
     async def read(self, owners: Collection[str] | None = None) -> list[tuple[str, str]]:
         """Return functions with the requests that they served, oldest first; with `owners`, only in their turns."""
-        served = [] if self._store is None else await self._store.requests_served(_CALLS_READ, owners)
+        served = (
+            [] if self._store is None else await self._store.requests_served(_CALLS_READ, owners)
+        )
         return [(name, text[:NEED_CHARS]) for name, text in served]
 
     def of(self, name: str) -> list[str]:
@@ -525,7 +593,10 @@ class ServedRequests:
         self._trust = _WORTH * counts / (counts + _DOUBTED)
         pairs = [(place, text) for place, texts in enumerate(known.values()) for text in texts]
         rows = [(place, self._vectors[text]) for place, text in pairs if text in self._vectors]
-        self._owners, self._matrix = [place for place, _ in rows], np.array([vector for _, vector in rows], np.float32)
+        self._owners, self._matrix = (
+            [place for place, _ in rows],
+            np.array([vector for _, vector in rows], np.float32),
+        )
         means = np.zeros((len(self._used), *self._matrix.shape[1:]), np.float32)
         if rows:
             np.add.at(means, self._owners, self._matrix)
@@ -600,7 +671,13 @@ class FunctionIndex:
         return _MEANT.get(self._embedder.recipe if self._embedder else "", 0.01)
 
     async def rank(
-        self, need: str, snapshot: "Snapshot", count: int, hidden: Iterable[str] = (), *, by_text: bool = False
+        self,
+        need: str,
+        snapshot: "Snapshot",
+        count: int,
+        hidden: Iterable[str] = (),
+        *,
+        by_text: bool = False,
     ) -> list[Ranked]:
         """Return the functions that a need probably means, best first, without those in `hidden`.
 
@@ -623,12 +700,17 @@ class FunctionIndex:
             is_best = np.isfinite(scores)
             if 0 < count < len(scores):  # with ties of the last one
                 is_best &= scores >= np.partition(scores, -count)[-count]
-            best = [(-round(float(scores[slot]), 6), self._names[slot], slot) for slot in np.flatnonzero(is_best)]
+            best = [
+                (-round(float(scores[slot]), 6), self._names[slot], slot)
+                for slot in np.flatnonzero(is_best)
+            ]
             ranked: list[Ranked] = []
             for _, name, slot in sorted(best)[: max(count, 0)]:
                 known = dict(spoken(self._seen[name]))
                 shared = tuple(known[stem] for stem in dict.fromkeys(stems) if stem in known)
-                ranked.append(Ranked(name, float(scores[slot]), shared, self._requests.likest(name, stems)))
+                ranked.append(
+                    Ranked(name, float(scores[slot]), shared, self._requests.likest(name, stems))
+                )
             return ranked
 
     async def served(self, owners: Collection[str]) -> set[tuple[str, str]]:
@@ -641,7 +723,9 @@ class FunctionIndex:
         """Return the functions whose descriptions are most similar to each function's, nearest first, with cosines."""
         async with self._lock:
             await self._see(snapshot)
-            near = self._meanings.neighbors([self._slots[name] for name in names if name in self._slots], count)
+            near = self._meanings.neighbors(
+                [self._slots[name] for name in names if name in self._slots], count
+            )
             return {
                 self._names[slot]: [(self._names[place], cosine) for place, cosine in places]
                 for slot, places in near.items()
@@ -653,7 +737,11 @@ class FunctionIndex:
         """Return the pairs of descriptions with at least this cosine, and the cosine; with `names`, only theirs."""
         async with self._lock:
             await self._see(snapshot)
-            slots = None if names is None else [self._slots[name] for name in names if name in self._slots]
+            slots = (
+                None
+                if names is None
+                else [self._slots[name] for name in names if name in self._slots]
+            )
             pairs = self._meanings.pairs(least, slots)
             return [(self._names[one], self._names[other], cosine) for one, other, cosine in pairs]
 
@@ -693,7 +781,9 @@ class FunctionIndex:
         try:
             changed, callees, linked = await asyncio.shield(work)
         finally:
-            await asyncio.wait([work])  # a canceled search leaves when this is done: nobody sees half of it
+            await asyncio.wait(
+                [work]
+            )  # a canceled search leaves when this is done: nobody sees half of it
         await self._embed([self._slots[name] for name in changed], [*changed.values()])
         self._seen, self._callees, self._linked = functions, callees, linked
         self._requests.place(self._slots)
@@ -710,14 +800,20 @@ class FunctionIndex:
             self._words.drop(slot)
             self._meanings.drop([slot])
             self._lexicon.drop([slot])
-        changed = {name: new for name, new in functions.items() if _text(self._seen.get(name)) != _text(new)}
+        changed = {
+            name: new
+            for name, new in functions.items()
+            if _text(self._seen.get(name)) != _text(new)
+        }
         callees = {**self._callees, **mentioned(changed, snapshot)}
         callees = {name: callees[name] & functions.keys() for name in functions}
         linked = {name: set(called) for name, called in callees.items()}
         for name, called in callees.items():
             for callee in called:
                 linked[callee].add(name)
-        for name in [name for name in functions if name in changed or linked[name] != self._linked.get(name)]:
+        for name in [
+            name for name in functions if name in changed or linked[name] != self._linked.get(name)
+        ]:
             if name not in self._slots:
                 slot = self._slots[name] = self._free.pop() if self._free else len(self._names)
                 self._names[slot : slot + 1] = [name]  # in a free slot, or at the end
@@ -734,7 +830,10 @@ class FunctionIndex:
         for start in range(0, len(functions), _BATCH):
             batch = [views(function) for function in functions[start : start + _BATCH]]
             used = [(view, weight) for view, weight in enumerate(weights) if weight]
-            parts = [(weight, await self._vectors([texts[view] for texts in batch])) for view, weight in used]
+            parts = [
+                (weight, await self._vectors([texts[view] for texts in batch]))
+                for view, weight in used
+            ]
             vectors = [weight * part for weight, part in parts if part is not None]
             if len(vectors) < len(parts):
                 return
@@ -773,13 +872,21 @@ class FunctionIndex:
         scores += self._meanings.products(vector, size) - _CROWDED * self._meanings.crowding(size)
         lexicon = self._second()
         other = await self._vectors([need], lexicon) if lexicon is not None else None
-        return scores if other is None else scores + _LEXICON * self._lexicon.products(other[0], size)
+        return (
+            scores if other is None else scores + _LEXICON * self._lexicon.products(other[0], size)
+        )
 
 
 def _text(function: "Function | None") -> Any:  # Any: only compared
     if function is None:
         return None
-    return function.description, function.parameters, function.examples, function.module, function.body_hash
+    return (
+        function.description,
+        function.parameters,
+        function.examples,
+        function.module,
+        function.body_hash,
+    )
 
 
 NEAR: Final = 0.8
@@ -800,7 +907,10 @@ class Confusion:
 
 
 async def confusions(
-    index: FunctionIndex, snapshot: "Snapshot", names: Collection[str] | None = None, least: float = NEAR
+    index: FunctionIndex,
+    snapshot: "Snapshot",
+    names: Collection[str] | None = None,
+    least: float = NEAR,
 ) -> list[Confusion]:
     """Return the confused pairs, the nearest first and each once; with `names`, only pairs with one of these."""
     near = defaultdict[str, dict[str, float]](dict)
@@ -833,11 +943,18 @@ async def mistaken(index: FunctionIndex, snapshot: "Snapshot", name: str) -> Con
 
 def describe_difference(function: "Function", other_function: "Function") -> str:
     """Return advice on what the first sentence of one function could say that is not true of the other."""
-    mine, others = (list(each.parameters.get("properties", {})) for each in (function, other_function))
-    own, left = [name for name in mine if name not in others], [name for name in others if name not in mine]
+    mine, others = (
+        list(each.parameters.get("properties", {})) for each in (function, other_function)
+    )
+    own, left = (
+        [name for name in mine if name not in others],
+        [name for name in others if name not in mine],
+    )
     differences: list[str] = []
     if own:
-        differences.append(f"it takes {_list_names(own)}{f' instead of {_list_names(left)}' if left else ''}")
+        differences.append(
+            f"it takes {_list_names(own)}{f' instead of {_list_names(left)}' if left else ''}"
+        )
     elif len(mine) < len(others):
         differences.append(f"it needs no {_list_names(left, 'or')}")
     if function.returns and other_function.returns and function.returns != other_function.returns:

@@ -90,7 +90,10 @@ class WritableFiles:
         receipt, now = Receipt(), WritableFiles.at(paths)
         if not (self.is_whole and now.is_whole):
             for path in paths:
-                receipt.note("wrote", f"{_name(path, root)} (perhaps: more than {MOST_FILES:,} files to compare)")
+                receipt.note(
+                    "wrote",
+                    f"{_name(path, root)} (perhaps: more than {MOST_FILES:,} files to compare)",
+                )
             return receipt
         for path, state in now.files.items():
             if self.files.get(path) != state:
@@ -138,12 +141,21 @@ class Permits(Protocol):
     """The access rules of calls and of the files that they open; the user is asked for missing grants."""
 
     async def permit(
-        self, function: "Function", snapshot: "Snapshot", caller: str = "", flow: CallFlow | None = None
+        self,
+        function: "Function",
+        snapshot: "Snapshot",
+        caller: str = "",
+        flow: CallFlow | None = None,
     ) -> Permit | Denied:
         """Return the permit for a call of a function, possibly by another function, or why it is denied."""
 
     async def want(
-        self, function: str, snapshot: "Snapshot", grants: Grants, caller: str = "", flow: CallFlow | None = None
+        self,
+        function: str,
+        snapshot: "Snapshot",
+        grants: Grants,
+        caller: str = "",
+        flow: CallFlow | None = None,
     ) -> bool:
         """Ask whether a running function, possibly called by another, may have more grants from now on."""
 
@@ -176,7 +188,9 @@ async def _noting_changes(permit: Permit, exit: CallExit) -> AsyncIterator[None]
         yield
     finally:  # also after an interruption
         if writable:
-            exit.note_all(await asyncio.to_thread(before.changed, writable, Path(permit.access.home or "/")))
+            exit.note_all(
+                await asyncio.to_thread(before.changed, writable, Path(permit.access.home or "/"))
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,20 +204,32 @@ class WorkerApi:
     depth: int = 1
     caller: str = ""  # the running function
     grants: Grants = NOTHING  # its grants
-    is_bound: bool = False  # whether it, or a caller of it, has only the code that an approval covers
+    is_bound: bool = (
+        False  # whether it, or a caller of it, has only the code that an approval covers
+    )
     secrets: CallSecrets | None = None  # its secrets; results of its callees are masked with them
     watch: "Watch | None" = None  # debugs and records the call
     memory: FunctionMemoryApi | None = None  # the blocks of the turn's agent
     states: "FunctionStates | None" = None  # the states of the functions in this call
-    refusals: list[str] = field(default_factory=list)  # collects refused files, which the function may hide
+    refusals: list[str] = field(
+        default_factory=list
+    )  # collects refused files, which the function may hide
     tries: list[str] = field(default_factory=list)  # the same for reads that libraries only attempt
-    near: dict[str, None] = field(default_factory=dict)  # collects notes on values that are near their limit
+    near: dict[str, None] = field(
+        default_factory=dict
+    )  # collects notes on values that are near their limit
     on_output: OnOutput | None = None  # gets the call's masked output, without that of its callees
-    did: Receipt = field(default_factory=Receipt)  # collects the effects of the call and its callees
+    did: Receipt = field(
+        default_factory=Receipt
+    )  # collects the effects of the call and its callees
     on_reach: Reach | None = None  # is called before an address is first reached
-    flow: CallFlow = field(default_factory=CallFlow)  # of the function or program that makes the call
+    flow: CallFlow = field(
+        default_factory=CallFlow
+    )  # of the function or program that makes the call
     key: str = ""  # identifies the call, even when it is made again
-    callees: Iterator[int] = field(default_factory=itertools.count)  # numbers the calls that it makes
+    callees: Iterator[int] = field(
+        default_factory=itertools.count
+    )  # numbers the calls that it makes
 
     async def run(
         self,
@@ -219,7 +245,9 @@ class WorkerApi:
         flow = self.flow.of_callee(permit)
 
         async def want(grants: Grants) -> bool:
-            asked = permit.is_bound and await self.permits.want(function.name, self.snapshot, grants, self.caller, flow)
+            asked = permit.is_bound and await self.permits.want(
+                function.name, self.snapshot, grants, self.caller, flow
+            )
             return self._note_denial(asked)
 
         async def want_host(place: str) -> bool:
@@ -237,10 +265,20 @@ class WorkerApi:
             self._note_denial(given != NOTHING)
             return given, why
 
-        secrets = CallSecrets(self.sandbox.secrets, function.name, permit.grants.secrets, want_secret, self.secrets)
-        exit = CallExit(secrets.words, did=self.did, reach=self.on_reach, want_host=want_host, want_path=want_path)
+        secrets = CallSecrets(
+            self.sandbox.secrets, function.name, permit.grants.secrets, want_secret, self.secrets
+        )
+        exit = CallExit(
+            secrets.words,
+            did=self.did,
+            reach=self.on_reach,
+            want_host=want_host,
+            want_path=want_path,
+        )
         files = self.permits.files_of(function.name, permit, exit)
-        files.opens = lambda: _opened(arguments, function.name, self.snapshot.modules[function.module].text)
+        files.opens = lambda: _opened(
+            arguments, function.name, self.snapshot.modules[function.module].text
+        )
         files.is_typed = self._is_typed
         files.is_shown = await self.sandbox.shows_files()
         files.named = lambda: _texts(arguments, self.snapshot.modules[function.module].text)
@@ -256,7 +294,9 @@ class WorkerApi:
             )
             is_first = self.depth == 1
             keep = self.watch.recording.note if self.watch and is_first else None
-            channel = MaskedChannel(secrets, own, fetches, keep, self.on_output if is_first else None, files)
+            channel = MaskedChannel(
+                secrets, own, fetches, keep, self.on_output if is_first else None, files
+            )
             watch = self.watch
             # Those of callers count, since its arguments may be one, and so do those of functions that it may call.
             may_have_secret = secrets.has_any or bool(permit.grants.functions)
@@ -266,7 +306,9 @@ class WorkerApi:
                 else contextlib.nullcontext(PLAIN)
             )
             with contextlib.closing(files), watched as around:
-                work = FunctionCall(function.name, {**arguments, **written} if written else arguments)
+                work = FunctionCall(
+                    function.name, {**arguments, **written} if written else arguments
+                )
                 job = Job(permit.modules, function.module, work, permit.limits, permit.access)
                 job = replace(job, around=around, large=self.sandbox.values)
                 outcome = await self.sandbox.run(job, channel, files.places)
@@ -275,8 +317,14 @@ class WorkerApi:
                 self.tries.extend(exit.tries)
                 if secrets.lacks_value:
                     self._note_denial(False)
-                if permit.note and isinstance(outcome, Raised) and outcome.failure.type == "ModuleNotFoundError":
-                    self._note_denial(False)  # a package that it may not import is reported as missing
+                if (
+                    permit.note
+                    and isinstance(outcome, Raised)
+                    and outcome.failure.type == "ModuleNotFoundError"
+                ):
+                    self._note_denial(
+                        False
+                    )  # a package that it may not import is reported as missing
                 return outcome
 
     def was_refused(self, outcome: object) -> bool:
@@ -306,7 +354,9 @@ class WorkerApi:
 
     def note_size(self, label: str, value: object) -> None:
         """Note for the model that a value is near the limit, if it is."""
-        if isinstance(value, Large) and (note := near_limit(label, value, self.sandbox.limits.value)):
+        if isinstance(value, Large) and (
+            note := near_limit(label, value, self.sandbox.limits.value)
+        ):
             self.near[note] = None
 
     def _is_typed(self) -> bool:
@@ -324,7 +374,9 @@ class WorkerApi:
             case "progress":
                 return self._progress(arguments)
             case "call":
-                return await self._call(str(arguments.get("function")), arguments.get("arguments") or {})
+                return await self._call(
+                    str(arguments.get("function")), arguments.get("arguments") or {}
+                )
             case "call_key":
                 return self.key
             case "now":
@@ -336,13 +388,17 @@ class WorkerApi:
             case _ if name in FILES:
                 return await without_handler(name, arguments)
             case _:
-                raise RequestRefused(f"`self.{name}` is not there: there is nothing yet that it could reach.")
+                raise RequestRefused(
+                    f"`self.{name}` is not there: there is nothing yet that it could reach."
+                )
 
     def _progress(self, arguments: dict[str, Any]) -> None:
         done, total = arguments.get("done"), arguments.get("total")
         amounts = [amount for amount in (done, total) if amount is not None]
         try:
-            are_finite = all(isinstance(amount, int | float) and math.isfinite(amount) for amount in amounts)
+            are_finite = all(
+                isinstance(amount, int | float) and math.isfinite(amount) for amount in amounts
+            )
         except OverflowError:
             are_finite = False
         if done is None or not are_finite:
@@ -354,7 +410,9 @@ class WorkerApi:
     async def _remember(self, arguments: dict[str, Any]) -> str | None:
         label = str(arguments.get("block"))
         if self.memory is None:
-            raise RequestRefused("no agent's memory is at hand here: `self.memory` works in what an agent calls")
+            raise RequestRefused(
+                "no agent's memory is at hand here: `self.memory` works in what an agent calls"
+            )
         if not self.memory.has(label):
             raise RequestRefused(f"there is no memory block `{label}`")
         grants = Grants(memory=(label,))
@@ -374,10 +432,13 @@ class WorkerApi:
         if function is None and foreign is not None and name in foreign.functions():
             return await self._call_foreign(foreign.functions()[name], foreign, arguments)
         if function is None:
-            raise error_in_caller("LookupError", f"there is no function `{name}` that a function may call")
+            raise error_in_caller(
+                "LookupError", f"there is no function `{name}` that a function may call"
+            )
         if self.depth >= MAX_DEPTH:
             raise error_in_caller(
-                "RecursionError", f"functions may call one another {MAX_DEPTH} deep, and `{name}` would be deeper"
+                "RecursionError",
+                f"functions may call one another {MAX_DEPTH} deep, and `{name}` would be deeper",
             )
         checked = await _checked_arguments(function, arguments)
         if name in await self.permits.guarded(self.snapshot):
@@ -389,7 +450,11 @@ class WorkerApi:
         if self.is_bound and not permit.is_bound:
             permit = replace(permit, modules=served(function, self.snapshot), is_bound=True)
         self.did.note("called", name)
-        key = hashlib.sha256(f"{self.key}:{next(self.callees)}".encode()).hexdigest()[:32] if self.key else ""
+        key = (
+            hashlib.sha256(f"{self.key}:{next(self.callees)}".encode()).hexdigest()[:32]
+            if self.key
+            else ""
+        )
         outcome = await replace(self, depth=self.depth + 1, key=key, callees=itertools.count()).run(
             function, checked, permit
         )
@@ -419,7 +484,8 @@ class WorkerApi:
 
     async def _may(self, grants: Grants) -> bool:
         has = self.grants.covers(grants) or (
-            self.is_bound and await self.permits.want(self.caller, self.snapshot, grants, flow=self.flow)
+            self.is_bound
+            and await self.permits.want(self.caller, self.snapshot, grants, flow=self.flow)
         )
         return self._note_denial(has)
 
@@ -433,7 +499,9 @@ class WorkerApi:
         grants = Grants(functions=(name,))
         if not await self._may(grants):
             how = f"knapper functions grant {self.caller} --call {name}"
-            raise RequestRefused(f"`{name}` {why}, and `{self.caller}` may not call it. Grant it at a terminal: {how}")
+            raise RequestRefused(
+                f"`{name}` {why}, and `{self.caller}` may not call it. Grant it at a terminal: {how}"
+            )
 
 
 async def _checked_arguments(
@@ -474,7 +542,11 @@ def _texts(arguments: object, source: str = "") -> Iterator[str]:
             case list() | tuple() as items:
                 waiting += items
     nodes = ast.walk(syntax.parse(source))
-    yield from (node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
+    yield from (
+        node.value
+        for node in nodes
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    )
 
 
 def _opened(arguments: object, name: str, source: str) -> Iterator[tuple[str, bool]]:
@@ -486,7 +558,9 @@ def _opened(arguments: object, name: str, source: str) -> Iterator[tuple[str, bo
     opened = files_of_parameters(tree, name) if isinstance(arguments, Mapping) else {}
     for parameter, file in opened.items():
         path = arguments.get(parameter) if isinstance(arguments, Mapping) else None
-        if isinstance(path, str | PurePath) and (file.is_sure or not file.writes or PurePath(path).parent.name):
+        if isinstance(path, str | PurePath) and (
+            file.is_sure or not file.writes or PurePath(path).parent.name
+        ):
             yield str(path), file.writes
 
 
@@ -497,7 +571,9 @@ def typed_text(arguments: Mapping[str, Any], apart: Mapping[str, Any]) -> str:  
         RequestRefused: JSON cannot represent them.
     """
     kept = {name for name, value in apart.items() if not isinstance(value, Large)}
-    return arguments_text({name: encode(value) if name in kept else value for name, value in arguments.items()})
+    return arguments_text(
+        {name: encode(value) if name in kept else value for name, value in arguments.items()}
+    )
 
 
 def arguments_text(arguments: object) -> str:
@@ -536,15 +612,21 @@ class FunctionStates:
         self._store = store
         self._turn = turn
         self._began: dict[str, int] = {}  # the number of the row that each was read from
-        self._held: dict[str, tuple[int, Any]] = {}  # Any: JSON; how often the call has changed it, and the value
+        self._held: dict[
+            str, tuple[int, Any]
+        ] = {}  # Any: JSON; how often the call has changed it, and the value
 
     @property
     def writes(self) -> tuple[SaveState, ...]:
         """The writes of the states that changed."""
         changed = [(name, value) for name, (version, value) in self._held.items() if version]
-        return tuple(SaveState(name, value, self._began[name], self._turn) for name, value in changed)
+        return tuple(
+            SaveState(name, value, self._began[name], self._turn) for name, value in changed
+        )
 
-    async def answer(self, function: str, arguments: dict[str, Any]) -> list[Any] | None:  # Any: as a worker sent them
+    async def answer(
+        self, function: str, arguments: dict[str, Any]
+    ) -> list[Any] | None:  # Any: as a worker sent them
         """Return the version and the value of a function's state, or hold a new value for it.
 
         Raises:
@@ -563,7 +645,9 @@ class FunctionStates:
         except StorageError as error:
             raise RequestRefused(f"self.state takes what JSON can hold: {error.message}") from error
         if len(text.encode()) > MOST_STATE:
-            raise RequestRefused(f"self.state takes {MOST_STATE} bytes of JSON: keep less, or a summary")
+            raise RequestRefused(
+                f"self.state takes {MOST_STATE} bytes of JSON: keep less, or a summary"
+            )
         if arguments.get("version") != version:
             raise RequestRefused(
                 f"`{function}` was called within its own call and changed the state that this one read"

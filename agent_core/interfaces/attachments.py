@@ -27,7 +27,9 @@ _NOTHING = "It printed nothing."
 _LIKE_A_FILE = re.compile(r"[^()<>]*[^()<>./]\.(?:[A-Za-z][A-Za-z0-9]{0,4}|parquet)")
 _AFTER = ".,;:!?)]}'\""
 _SIGNS = "@!/=?"
-_STAND_INS = "".join(chr(0xFDD0 + at) for at in range(len(_SIGNS)))  # no characters, so that no text has them
+_STAND_INS = "".join(
+    chr(0xFDD0 + at) for at in range(len(_SIGNS))
+)  # no characters, so that no text has them
 _TO_STAND_INS, _TO_SIGNS = str.maketrans(_SIGNS, _STAND_INS), str.maketrans(_STAND_INS, _SIGNS)
 _PASTED_AT = _STAND_INS[0]
 _LINE_STARTS = re.compile(r"^ *[!/=?]", re.MULTILINE)
@@ -50,7 +52,11 @@ class Attachment:
         if self.problem:
             return f"{one_line(self.name, 200)} is not sent: {self.problem}"
         count = counted(len(bare_lines(self.text)), "line")
-        cut = f", shortened to {MOST_CHARS:,} of {len(self.text):,} characters" if len(self.text) > MOST_CHARS else ""
+        cut = (
+            f", shortened to {MOST_CHARS:,} of {len(self.text):,} characters"
+            if len(self.text) > MOST_CHARS
+            else ""
+        )
         return f"with {one_line(self.name, 200)}: {count}{cut}"
 
     @property
@@ -92,7 +98,9 @@ def pasted_notes(message: str) -> list[str]:
         them = "was pasted, so it is" if len(names) == 1 else "were pasted, so they are"
         notes.append(f"{', '.join(names)} {them} not sent: to add a file, type its @ yourself")
     if message.lstrip(" ").startswith((*_STAND_INS[1:],)):
-        notes.append("pasted lines are one message, not a command: type a command yourself, or paste its line alone")
+        notes.append(
+            "pasted lines are one message, not a command: type a command yourself, or paste its line alone"
+        )
     return notes
 
 
@@ -122,19 +130,27 @@ def command_block(command: str, failed: str, output: str) -> str:
 def headline(message: str) -> str:
     """Return the typed words of a message on one line, without the attached files and outputs."""
     lines = bare_lines(message)
-    begin = at = 2  # of the attachments at the end, and of the next one: two line breaks precede each
+    begin = at = (
+        2  # of the attachments at the end, and of the next one: two line breaks precede each
+    )
     while at < len(lines):
         end = _end_of_block(lines, at)
         if end == at:
             begin = at + 1
         at = end + 1
-    return " ".join("\n".join(lines[: begin - 1]).split()) if at > len(lines) else " ".join(message.split())
+    return (
+        " ".join("\n".join(lines[: begin - 1]).split())
+        if at > len(lines)
+        else " ".join(message.split())
+    )
 
 
 def _end_of_block(lines: list[str], at: int) -> int:
     """Return the line after the attachment that begins at a line; the line itself if none does."""
     head, first = lines[at], lines[at + 1] if at + 1 < len(lines) else ""
-    is_head = (head.startswith("`") and head.endswith("`:")) or (head.startswith(_ASIDE) and head.endswith("`"))
+    is_head = (head.startswith("`") and head.endswith("`:")) or (
+        head.startswith(_ASIDE) and head.endswith("`")
+    )
     if lines[at - 1] or not is_head:
         return at
     if first == _NOTHING:
@@ -163,7 +179,9 @@ def added(message: str, paths: Iterable[str]) -> str:
     files = [_read(path) for path in paths]
     for file in files:
         if file.problem:
-            raise UsageError(f"{file.name} cannot be sent: {file.problem}.", fix="--file takes a file of text.")
+            raise UsageError(
+                f"{file.name} cannot be sent: {file.problem}.", fix="--file takes a file of text."
+            )
     return with_blocks(message, [file.block for file in files])
 
 
@@ -187,7 +205,8 @@ def _is_there(name: str) -> bool:
     """Check for a file or a folder. A folder is not sent, and the user gets a note."""
     try:
         return bool(name) and (
-            expand_home(name).is_file() or (expand_home(name).is_dir() and not set(name) <= set(_AFTER))
+            expand_home(name).is_file()
+            or (expand_home(name).is_dir() and not set(name) <= set(_AFTER))
         )
     except (OSError, ValueError, RuntimeError):
         return False
@@ -200,5 +219,7 @@ def _read(name: str) -> Attachment:
     except UnicodeDecodeError:
         return Attachment(shown, problem="it is not text in UTF-8")
     except (OSError, ValueError) as error:
-        return Attachment(shown, problem=one_line(getattr(error, "strerror", None) or str(error), 200))
+        return Attachment(
+            shown, problem=one_line(getattr(error, "strerror", None) or str(error), 200)
+        )
     return Attachment(shown, problem="it is not text") if "\0" in text else Attachment(shown, text)

@@ -25,13 +25,45 @@ from sandbox.wire.strict_json import whole_characters
 from .cli_context import REFUSED, USAGE, innermost, report, report_crash, tell, workspace_option
 
 _COMMANDS = (
-    *("init", "configure", "run", "functions", "calls", "secrets", "agents", "helpers", "memory", "sources", "log"),
-    *("serve", "login", "worker", "mcp", "tokens", "schema", "models", "state", "storage", "doctor", "uninstall"),
+    *(
+        "init",
+        "configure",
+        "run",
+        "functions",
+        "calls",
+        "secrets",
+        "agents",
+        "helpers",
+        "memory",
+        "sources",
+        "log",
+    ),
+    *(
+        "serve",
+        "login",
+        "worker",
+        "mcp",
+        "tokens",
+        "schema",
+        "models",
+        "state",
+        "storage",
+        "doctor",
+        "uninstall",
+    ),
 )
 _ELSEWHERE = {
-    **{"calls": "functions", "worker": "agents", "helpers": "agents", "log": "memory", "sources": "memory"},
+    **{
+        "calls": "functions",
+        "worker": "agents",
+        "helpers": "agents",
+        "log": "memory",
+        "sources": "memory",
+    },
     **{"models": "configure", "login": "serve", "tokens": "serve"},
-    **dict.fromkeys(("init", "schema", "state", "storage", "secrets", "doctor", "uninstall"), "setup"),
+    **dict.fromkeys(
+        ("init", "schema", "state", "storage", "secrets", "doctor", "uninstall"), "setup"
+    ),
 }
 """The module in `commands` for each command with a module of another name."""
 
@@ -103,7 +135,9 @@ class LazyGroup(click.Group):
             formatter.write_dl(_START, col_max=40)
         self.format_usage(ctx, formatter)
         self.format_options(ctx, formatter)
-        lines = bare_lines(formatter.getvalue())  # no empty lines, so that all of it fits on a 24-line screen
+        lines = bare_lines(
+            formatter.getvalue()
+        )  # no empty lines, so that all of it fits on a 24-line screen
         formatter.buffer[:] = [f"{text}\n" for text in lines if text]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -112,11 +146,16 @@ class LazyGroup(click.Group):
         for groups in _GROUPS:
             columns.append([])
             for title, commands in groups:
-                columns[-1] += [f"{title}:", *(f"  {name:9}  {says}" for name, says in commands.items())]
+                columns[-1] += [
+                    f"{title}:",
+                    *(f"  {name:9}  {says}" for name, says in commands.items()),
+                ]
         half = (formatter.width + 2) // 2
         if max(len(row) for rows in columns for row in rows) >= half:
             columns = [[row for rows in columns for row in rows]]
-        for left, right in zip_longest(columns[0], columns[-1] if len(columns) > 1 else (), fillvalue=""):
+        for left, right in zip_longest(
+            columns[0], columns[-1] if len(columns) > 1 else (), fillvalue=""
+        ):
             formatter.write(f"{left:{half}}{right}".rstrip() + "\n")
         formatter.write(f"{_COMPLETION}\n")
 
@@ -146,7 +185,12 @@ def main(arguments: Sequence[str]) -> int:
     for at, argument in enumerate(arguments, start=1):
         if whole_characters(argument) != argument:
             fix = "Encode it in UTF-8, or give the text in a UTF-8 file."
-            tell("usage", f"Argument {at} is not text in UTF-8: {argument!r:.80}.", fix, as_json=as_json)
+            tell(
+                "usage",
+                f"Argument {at} is not text in UTF-8: {argument!r:.80}.",
+                fix,
+                as_json=as_json,
+            )
             return USAGE
     try:
         answer: Any = knapper.main(list(arguments), prog_name="knapper", standalone_mode=False)
@@ -159,7 +203,9 @@ def main(arguments: Sequence[str]) -> int:
         tell("interrupted", "Interrupted.", "", as_json=as_json)
         return REFUSED
     except Exception as error:  # noqa: BLE001  (top of the interface: report every error and keep its traceback)
-        named = (Path(value) for flag, value in pairwise(arguments) if flag in ("-C", "--workspace"))
+        named = (
+            Path(value) for flag, value in pairwise(arguments) if flag in ("-C", "--workspace")
+        )
         root = next(named, None) or current_workspace() or Path()
         return _report_failure(innermost(error), as_json=as_json, root=root)
     return answer if isinstance(answer, int) else 0
@@ -176,9 +222,14 @@ def _report_misuse(error: click.ClickException, *, as_json: bool) -> int:
     message, fix = error.format_message(), f"Try: {path} --help"
     if isinstance(error, click.NoSuchOption) and context:
         option = error.option_name
-        if takers := [name for name, command in _subcommands(context).items() if option in _options(command)]:
+        if takers := [
+            name for name, command in _subcommands(context).items() if option in _options(command)
+        ]:
             of = f" These take it: {', '.join(takers)}." if len(takers) <= _MOST_NAMED else ""
-            message, fix = f"No such option '{option}'.", f"Put it after a command: {path} COMMAND {option}.{of}"
+            message, fix = (
+                f"No such option '{option}'.",
+                f"Put it after a command: {path} COMMAND {option}.{of}",
+            )
     elif isinstance(error, click.NoSuchCommand) and context:
         wanted, groups = error.command_name, _subcommands(context).items()
         if places := [
@@ -186,9 +237,14 @@ def _report_misuse(error: click.ClickException, *, as_json: bool) -> int:
             for name, group in groups
             if isinstance(group, click.Group) and wanted in group.list_commands(context)
         ]:
-            message, fix = f"No such command '{wanted}'.", f"It is in a group: {' or '.join(places)}."
+            message, fix = (
+                f"No such command '{wanted}'.",
+                f"It is in a group: {' or '.join(places)}.",
+            )
     elif "unexpected extra argument" in error.message and context:
-        texts = [name for name, option in _options(context.command).items() if option.metavar == "TEXT"]
+        texts = [
+            name for name, option in _options(context.command).items() if option.metavar == "TEXT"
+        ]
         fix = f"Put the text after {texts[0]}, in quotes. {fix}" if texts else fix
     tell("usage", shorten(message, _LONGEST), fix, as_json=as_json)
     return USAGE
@@ -203,14 +259,25 @@ def _subcommands(context: click.Context) -> dict[str, click.Command]:
 
 
 def _options(command: click.Command) -> dict[str, click.Option]:
-    return {name: option for option in command.params if isinstance(option, click.Option) for name in option.opts}
+    return {
+        name: option
+        for option in command.params
+        if isinstance(option, click.Option)
+        for name in option.opts
+    }
 
 
 def _report_failure(error: BaseException, *, as_json: bool, root: Path) -> int:
-    if isinstance(error, OSError) and _is_unwritable(sys.stdout, error) | _is_unwritable(sys.stderr, error):
-        if not isinstance(error, BrokenPipeError):  # no message for a reader that exited early, like `| head`
+    if isinstance(error, OSError) and _is_unwritable(sys.stdout, error) | _is_unwritable(
+        sys.stderr, error
+    ):
+        if not isinstance(
+            error, BrokenPipeError
+        ):  # no message for a reader that exited early, like `| head`
             try:
-                tell("output", f"The output cannot be written: {error.strerror}.", "", as_json=False)
+                tell(
+                    "output", f"The output cannot be written: {error.strerror}.", "", as_json=False
+                )
             except OSError as another:  # neither can the message
                 _is_unwritable(sys.stderr, another)
         return REFUSED

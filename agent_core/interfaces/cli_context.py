@@ -41,7 +41,9 @@ from .styled_lines import Line, line, write
 class _WorkspacePath(click.Path):
     """A folder; an empty text, such as of a variable that is not set, is not the current one."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # Any: as in click
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:  # Any: as in click
         if not str(value):
             self.fail("The name of a folder is empty.", param, ctx)
         return super().convert(value, param, ctx)
@@ -106,7 +108,11 @@ Command = Callable[..., int | None]
 
 
 def workspace_command(
-    command: Command, taken: Collection[str] = (), *, over_server: bool = False, searches: bool = True
+    command: Command,
+    taken: Collection[str] = (),
+    *,
+    over_server: bool = False,
+    searches: bool = True,
 ) -> Command:
     """Add `--json`, `--workspace` and `--debug` to a command, unless the name is `taken`, and pass its `CliContext` as
     the first argument. With `over_server`, the command can run on a server that has the workspace. If it `searches`, it
@@ -126,18 +132,28 @@ def workspace_command(
         current = click.get_current_context()
         above: dict[str, Any] = {}  # Any: as in click
         group = current.parent
-        while group is not None:  # an option that was not given does not hide one that was given further out
-            given = {name: value for name, value in group.params.items() if value is not None and value is not False}
+        while (
+            group is not None
+        ):  # an option that was not given does not hide one that was given further out
+            given = {
+                name: value
+                for name, value in group.params.items()
+                if value is not None and value is not False
+            }
             above, group = given | above, group.parent
         if (has_debug and options.pop("debug")) or above.get("debug"):
             start_debugging()
         root, as_json = root or above.get("root"), as_json or bool(above.get("as_json"))
         server, token = above.get("server"), above.get("token") or ""
         if server == "" or (server is None and token) or (server and root):
-            raise UsageError("--server needs an address; --token needs --server, and -C excludes it.")
+            raise UsageError(
+                "--server needs an address; --token needs --server, and -C excludes it."
+            )
         if server and not over_server:
             name = current.command_path
-            raise UsageError(f"`{name}` does not work over a server.", fix="Run it where the workspace is.")
+            raise UsageError(
+                f"`{name}` does not work over a server.", fix="Run it where the workspace is."
+            )
         if not server:
             root = root or (current_workspace() if searches else None)
         return command(CliContext(root or Path(), as_json, server or "", token), **options)
@@ -148,7 +164,9 @@ def workspace_command(
 def print_json(result: object) -> None:
     """Print the published JSON form of a result as one line on standard output."""
     encoding = (sys.stdout.encoding or "").lower().replace("-", "")
-    sys.stdout.write(in_json(json.dumps(to_json(result), ensure_ascii=encoding != "utf8", default=str)) + "\n")
+    sys.stdout.write(
+        in_json(json.dumps(to_json(result), ensure_ascii=encoding != "utf8", default=str)) + "\n"
+    )
     sys.stdout.flush()
 
 
@@ -161,7 +179,9 @@ def must_have(extra: str, *modules: str) -> None:
     missing = [name for name in modules if not _is_there(name)]
     if missing:
         packages = "package" if len(missing) == 1 else "packages"
-        raise UsageError(f"This needs the {packages} {' and '.join(missing)}.", fix=f"Type: {add_extra(extra)}")
+        raise UsageError(
+            f"This needs the {packages} {' and '.join(missing)}.", fix=f"Type: {add_extra(extra)}"
+        )
 
 
 def _is_there(module: str) -> bool:
@@ -197,7 +217,11 @@ def debug_file(root: Path) -> Path | None:
     if not LOG.isEnabledFor(logging.DEBUG):
         return None
     state = root / ".knapper"
-    folder = state if state.is_dir() and not state.is_symlink() else Path(tempfile.mkdtemp(prefix="knapper-"))
+    folder = (
+        state
+        if state.is_dir() and not state.is_symlink()
+        else Path(tempfile.mkdtemp(prefix="knapper-"))
+    )
     path = folder / "debug.log"
     path.unlink(missing_ok=True)
     os.close(os.open(path, machine.MAKING, 0o600))
@@ -236,19 +260,31 @@ class _Name(click.types.StringParamType):
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the name; a longer text than any name is refused before it is looked up or shown."""
         if len(value) > _LONGEST_NAME:
-            self.fail(f"A name has at most {_LONGEST_NAME} characters, this has {len(value):,}.", param, ctx)
+            self.fail(
+                f"A name has at most {_LONGEST_NAME} characters, this has {len(value):,}.",
+                param,
+                ctx,
+            )
         return str(super().convert(value, param, ctx))
 
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
         """Return the names that begin with the incomplete text."""
         given = ""
         parent: click.Context | None = ctx
         while parent is not None and not given:
             given, parent = parent.params.get("root") or "", parent.parent
         here = Path(given or ".").absolute()
-        root = next((folder for folder in (here, *here.parents) if (folder / "knapper.toml").is_file()), here)
+        root = next(
+            (folder for folder in (here, *here.parents) if (folder / "knapper.toml").is_file()),
+            here,
+        )
         names = islice(self._names(root), _MOST_NAMES)
-        return [CompletionItem(name) for name in sorted({name for name in names if name.startswith(incomplete)})]
+        return [
+            CompletionItem(name)
+            for name in sorted({name for name in names if name.startswith(incomplete)})
+        ]
 
 
 def _file_text(path: Path) -> str:
@@ -353,7 +389,9 @@ def innermost(error: BaseException) -> BaseException:
 
 
 def _crash_message(error: BaseException) -> str:
-    message = f"Knapper failed: {type(error).__name__}: {one_line(_mask(str(error)), 400)}".rstrip(": ")
+    message = f"Knapper failed: {type(error).__name__}: {one_line(_mask(str(error)), 400)}".rstrip(
+        ": "
+    )
     return f"{message}."
 
 
@@ -368,7 +406,9 @@ def keep_traceback(error: BaseException, root: Path) -> str:
         state = root / ".knapper"
         is_usable = os.access(state, os.W_OK) and not state.is_symlink()
         folder = state if is_usable else Path(tempfile.gettempdir())  # an OSError if there is none
-        handle, path = tempfile.mkstemp(".log", f"crash-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-", folder)
+        handle, path = tempfile.mkstemp(
+            ".log", f"crash-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-", folder
+        )
         with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(text)
         for old in sorted(state.glob("crash-*.log"))[:-_MOST_KEPT] if is_usable else ():

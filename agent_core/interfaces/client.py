@@ -53,7 +53,9 @@ class ConnectionLost(KnapperError):
 class Wire(Protocol):
     """A connection from a client to the operations."""
 
-    async def ask(self, operation: Operation, names: Names, query: Query, body: object) -> Any:  # Any: JSON
+    async def ask(
+        self, operation: Operation, names: Names, query: Query, body: object
+    ) -> Any:  # Any: JSON
         """Request an operation and return the response; `names` are for the parameters in its path.
 
         Raises:
@@ -76,7 +78,9 @@ class Wire(Protocol):
 class HttpWire:
     """A `Wire` that sends requests to a server over HTTP."""
 
-    def __init__(self, url: str, token: str, transport: httpx2.AsyncBaseTransport | None = None) -> None:
+    def __init__(
+        self, url: str, token: str, transport: httpx2.AsyncBaseTransport | None = None
+    ) -> None:
         """Prepare the connection.
 
         Raises:
@@ -84,7 +88,8 @@ class HttpWire:
         """
         if not (token.isascii() and token.isprintable()):
             raise UsageError(
-                "This is no token: it has characters that none has.", fix="Copy it again, without line ends."
+                "This is no token: it has characters that none has.",
+                fix="Copy it again, without line ends.",
             )
         self._url = url.rstrip("/")
         headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -93,13 +98,19 @@ class HttpWire:
             if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
                 raise ValueError  # noqa: TRY301 - the same as what the parser finds
             self._client = httpx2.AsyncClient(
-                base_url=self._url, headers=headers, timeout=_TIMEOUT, transport=transport, follow_redirects=False
+                base_url=self._url,
+                headers=headers,
+                timeout=_TIMEOUT,
+                transport=transport,
+                follow_redirects=False,
             )
         except (ValueError, httpx2.InvalidURL) as error:
             fix = "Write it as http://HOST:PORT or https://HOST."
             raise UsageError(f"{one_line(url, 200)} is no address of a server.", fix=fix) from error
 
-    async def ask(self, operation: Operation, names: Names, query: Query, body: object) -> Any:  # Any: JSON
+    async def ask(
+        self, operation: Operation, names: Names, query: Query, body: object
+    ) -> Any:  # Any: JSON
         """Request an operation and return the response."""
         return await self.request(operation.method, _path(operation, names), query, body)
 
@@ -109,16 +120,22 @@ class HttpWire:
         content = None if body is None else json.dumps(body).encode("utf-8", "replace")
         headers = {} if body is None else {"Content-Type": "application/json"}
         try:
-            answer = await self._client.request(method, path, params=params, content=content, headers=headers)
+            answer = await self._client.request(
+                method, path, params=params, content=content, headers=headers
+            )
         except httpx2.HTTPError as error:
             raise self._lost(error) from error
         return _result(answer.status_code, answer.content)
 
-    async def stream(self, operation: Operation, names: Names, after: int) -> AsyncGenerator[bytes, None]:
+    async def stream(
+        self, operation: Operation, names: Names, after: int
+    ) -> AsyncGenerator[bytes, None]:
         """Yield the bytes of an event stream."""
         path, given = _path(operation, names), {"after": str(after)}
         try:
-            async with self._client.stream(operation.method, path, params=given, timeout=_SILENCE) as answer:
+            async with self._client.stream(
+                operation.method, path, params=given, timeout=_SILENCE
+            ) as answer:
                 if answer.status_code != 200:
                     _result(answer.status_code, await answer.aread())
                 async with aclosing(answer.aiter_raw()) as parts:
@@ -134,7 +151,9 @@ class HttpWire:
 
     def _lost(self, error: httpx2.HTTPError) -> ConnectionLost:
         reason = one_line(str(error)) or type(error).__name__
-        return ConnectionLost(f"{self._url} cannot be reached: {reason.rstrip('.')}.", fix="Is the server running?")
+        return ConnectionLost(
+            f"{self._url} cannot be reached: {reason.rstrip('.')}.", fix="Is the server running?"
+        )
 
 
 def _path(operation: Operation, names: Names) -> str:
@@ -159,7 +178,9 @@ def of_knapper(document: Any, *names: str) -> Json:  # Any: JSON
     """
     if isinstance(document, dict) and document.keys() >= {*names}:
         return document
-    raise ConnectionLost("What answers there is no Knapper server.", fix="Check the address and the port.")
+    raise ConnectionLost(
+        "What answers there is no Knapper server.", fix="Check the address and the port."
+    )
 
 
 class Resource:
@@ -177,7 +198,11 @@ class Resource:
         values = {**self._names, **values}
         names = {name: str(values.pop(name)) for name in operation.names}
         is_query = operation.method in ("GET", "DELETE")
-        query = {name: value for name, value in values.items() if value not in ("", False)} if is_query else {}
+        query = (
+            {name: value for name, value in values.items() if value not in ("", False)}
+            if is_query
+            else {}
+        )
         body = None if is_query or operation.body is Nothing else values
         try:
             return dict(await self._wire.ask(operation, names, query, body))
@@ -193,7 +218,9 @@ class FunctionsResource(Resource):
 
     async def list(self, pattern: str = "", module: str = "", standing: str = "") -> Json:
         """Return the matching functions and the rejected candidates."""
-        return await self._call(on_workspace.functions, pattern=pattern, module=module, standing=standing)
+        return await self._call(
+            on_workspace.functions, pattern=pattern, module=module, standing=standing
+        )
 
     async def search(self, need: str, count: int = 5) -> Json:
         """Return the functions that serve a need, best first."""
@@ -203,18 +230,26 @@ class FunctionsResource(Resource):
         """Return everything known about a function."""
         return await self._call(on_workspace.show, name=name)
 
-    async def check(self, source: str, *, name: str = "", module: str = "", policy: str = "agent") -> Json:
+    async def check(
+        self, source: str, *, name: str = "", module: str = "", policy: str = "agent"
+    ) -> Json:
         """Return the verdict on a function without admitting it."""
-        return await self._call(on_workspace.check, source=source, name=name, module=module, policy=policy)
+        return await self._call(
+            on_workspace.check, source=source, name=name, module=module, policy=policy
+        )
 
-    async def create(self, name: str, source: str, module: str = "grown", *, reason: str = "") -> Json:
+    async def create(
+        self, name: str, source: str, module: str = "grown", *, reason: str = ""
+    ) -> Json:
         """Create a function if none has this name and the gate admits it. Return the verdict."""
         body = {"source": source, "module": module, "reason": reason}
         return await self._call(on_workspace.put, name=name, when="new", **body)
 
     async def replace(self, name: str, source: str, *, reason: str = "") -> Json:
         """Replace an existing function if the gate admits the new source. Return the verdict."""
-        return await self._call(on_workspace.put, name=name, when="there", source=source, reason=reason)
+        return await self._call(
+            on_workspace.put, name=name, when="there", source=source, reason=reason
+        )
 
     async def edit(self, name: str, old: str, new: str, *, reason: str = "") -> Json:
         """Replace a part of a function's source if the gate admits the result. Return the verdict."""
@@ -228,7 +263,9 @@ class FunctionsResource(Resource):
         """Call a function and return the outcome."""
         return await self._call(on_workspace.call, name=name, arguments=dict(arguments))
 
-    async def test(self, name: str, arguments: Mapping[str, Any] | None = None) -> Json:  # Any: JSON
+    async def test(
+        self, name: str, arguments: Mapping[str, Any] | None = None
+    ) -> Json:  # Any: JSON
         """Run a function's examples or one call, without recording it."""
         given = {} if arguments is None else {"arguments": dict(arguments)}
         return await self._call(on_workspace.test, name=name, **given)
@@ -251,7 +288,9 @@ class FunctionsResource(Resource):
 
     async def confirm(self, name: str, expected: tuple[str, ...] = (), *, reason: str = "") -> Json:
         """Admit a rejected candidate, accepting its actual results, and return the verdict."""
-        return await self._call(on_workspace.confirm, name=name, expected=[*expected], reason=reason)
+        return await self._call(
+            on_workspace.confirm, name=name, expected=[*expected], reason=reason
+        )
 
     async def release(self, name: str) -> Json:
         """Release a function from quarantine."""
@@ -267,7 +306,9 @@ class GrantsResource(Resource):
 
     async def revoke(self, function: str, grants: Json | None = None) -> Json:
         """Revoke the given grants of a function, or all of them."""
-        return await self._call(on_workspace.revoke, name=function, **({"grants": grants} if grants else {"all": True}))
+        return await self._call(
+            on_workspace.revoke, name=function, **({"grants": grants} if grants else {"all": True})
+        )
 
 
 class CallsResource(Resource):
@@ -297,7 +338,9 @@ class MemoryResource(Resource):
         """Return a block with its version and the history of its changes."""
         return await self._call(on_agents.block, label=label)
 
-    async def edit(self, label: str, version: int, value: str | None = None, **about: str | int) -> Json:
+    async def edit(
+        self, label: str, version: int, value: str | None = None, **about: str | int
+    ) -> Json:
         """Change the value, `limit` or `description` of a block that is still at this version.
 
         Raises:
@@ -314,9 +357,13 @@ class MemoryResource(Resource):
         """Undo the last change of a block."""
         return await self._call(on_agents.undo, label=label)
 
-    async def search(self, query: str, where: str = "both", *, page: int = 0, count: int = 10) -> Json:
+    async def search(
+        self, query: str, where: str = "both", *, page: int = 0, count: int = 10
+    ) -> Json:
         """Search what was said (`recall`), what was stored (`archival`), or both."""
-        return await self._call(on_agents.search_memory, query=query, where=where, page=page, count=count)
+        return await self._call(
+            on_agents.search_memory, query=query, where=where, page=page, count=count
+        )
 
 
 _WAITS_S: Final = (0.1, 0.3, 1.0, 2.0, 5.0)
@@ -363,9 +410,13 @@ class Client(Resource):
         """Return an agent as a single document."""
         return str((await self._of(name, on_agents.export))["document"])
 
-    async def import_agent(self, document: str | bytes | Mapping[str, Any], name: str = "") -> list[Json]:  # Any: JSON
+    async def import_agent(
+        self, document: str | bytes | Mapping[str, Any], name: str = ""
+    ) -> list[Json]:  # Any: JSON
         """Create the agents in a document and return a report on each."""
-        return list((await self._call(on_agents.take_in, document=text_of(document), name=name))["agents"])
+        return list(
+            (await self._call(on_agents.take_in, document=text_of(document), name=name))["agents"]
+        )
 
     async def memory(self, agent: str = "") -> MemoryResource:
         """Return the memory of an agent."""
@@ -425,7 +476,9 @@ class Client(Resource):
             return ended.reply
         raise events.no_reply("The agent", warned, ended.reason if ended else "interrupted")
 
-    async def events(self, agent: str = "", *, after: int = 0) -> AsyncGenerator[NumberedEvent, None]:
+    async def events(
+        self, agent: str = "", *, after: int = 0
+    ) -> AsyncGenerator[NumberedEvent, None]:
         """Yield the events of an agent after a number, then new ones as they occur. Reconnect if the connection breaks.
 
         Pieces of text have no number until they are on disk; a number without an event means that all text up to it is.
@@ -436,7 +489,9 @@ class Client(Resource):
         name, reader, tries = await self._name(agent), FrameReader(after), 0
         while True:
             try:
-                async with aclosing(self._wire.stream(on_agents.events, {"agent": name}, reader.last)) as parts:
+                async with aclosing(
+                    self._wire.stream(on_agents.events, {"agent": name}, reader.last)
+                ) as parts:
                     async for part in parts:
                         tries = 0
                         for numbered in reader.feed(part):
@@ -471,19 +526,27 @@ class Client(Resource):
         """Return the unanswered questions about grants, oldest first."""
         return list((await self._call(on_workspace.approvals))["approvals"])
 
-    async def answer(self, question: str, answer: str, word: str = "", *, wide: bool = False) -> Json:
+    async def answer(
+        self, question: str, answer: str, word: str = "", *, wide: bool = False
+    ) -> Json:
         """Answer a question with `once`, `yes` or `no`, and an optional `word` for the model.
 
         A `wide` yes also covers the folder around the file.
         """
-        return await self._call(on_workspace.answer, id=question, answer=answer, word=word, wide=wide)
+        return await self._call(
+            on_workspace.answer, id=question, answer=answer, word=word, wide=wide
+        )
 
-    async def command(self, words: Sequence[str], texts: Mapping[str, str] | None = None, **typed: str | bool) -> Json:
+    async def command(
+        self, words: Sequence[str], texts: Mapping[str, str] | None = None, **typed: str | bool
+    ) -> Json:
         """Run a `knapper` command where the workspace is, and return its output.
 
         `texts` are the contents of the files that it names; `typed` are the API's fields about where it was typed.
         """
-        shown = await self._call(on_workspace.command, words=[*words], texts=dict(texts or {}), **typed)
+        shown = await self._call(
+            on_workspace.command, words=[*words], texts=dict(texts or {}), **typed
+        )
         return of_knapper(shown, "document", "lines", "hint", "code", "aside")
 
     async def aclose(self) -> None:
@@ -568,10 +631,16 @@ class FrameReader:
                 text = event.text
                 if self._again:
                     again = self._again
-                    known = len(text) if again.startswith(text) else len(again) * text.startswith(again)
+                    known = (
+                        len(text) if again.startswith(text) else len(again) * text.startswith(again)
+                    )
                     text, self._again = text[known:], self._again[known:]
                 self._heard += event.text
-                event = events.Text(turn=event.turn, step=event.step, agent=event.agent, text=text) if text else None
+                event = (
+                    events.Text(turn=event.turn, step=event.step, agent=event.agent, text=text)
+                    if text
+                    else None
+                )
             if number is not None:
                 self.last, self._heard, self._again = number, "", ""
             if number is not None or event is not None:
@@ -604,13 +673,19 @@ class LocalWire:
     def __init__(self, rooms: Rooms) -> None:
         self._rooms = rooms
 
-    async def ask(self, operation: Operation, names: Names, query: Query, body: object) -> Any:  # Any: JSON
+    async def ask(
+        self, operation: Operation, names: Names, query: Query, body: object
+    ) -> Any:  # Any: JSON
         """Return the result of an operation."""
         content = b"" if body is None else json.dumps(body).encode("utf-8", "replace")
         result = await self._run(operation, names, query, content)
-        return await asyncio.to_thread(lambda: read_json(json.dumps(to_json(result), default=str), LOOSE))
+        return await asyncio.to_thread(
+            lambda: read_json(json.dumps(to_json(result), default=str), LOOSE)
+        )
 
-    async def stream(self, operation: Operation, names: Names, after: int) -> AsyncGenerator[bytes, None]:
+    async def stream(
+        self, operation: Operation, names: Names, after: int
+    ) -> AsyncGenerator[bytes, None]:
         """Yield the frames of an event stream."""
         result = await self._run(operation, names, {"after": after}, b"")
         assert isinstance(result, AsyncGenerator)
@@ -659,7 +734,9 @@ def announced(state: Path, url: str, token: str, certificate: str) -> Iterator[N
     try:
         yield
     finally:
-        os.truncate(descriptor, 0)  # not deleted: a process that opened it meanwhile would lock a different file
+        os.truncate(
+            descriptor, 0
+        )  # not deleted: a process that opened it meanwhile would lock a different file
         os.close(descriptor)
 
 
@@ -679,7 +756,9 @@ def running_servers(root: Path) -> list[tuple[str, str, httpx2.AsyncHTTPTranspor
         transport = None
         if certificate:
             trusted = ssl.create_default_context(cafile=certificate)
-            trusted.check_hostname = False  # trust the certificate itself, whatever host name it is for
+            trusted.check_hostname = (
+                False  # trust the certificate itself, whatever host name it is for
+            )
             trusted.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
             transport = httpx2.AsyncHTTPTransport(verify=trusted)
         servers.append((url, token, transport))

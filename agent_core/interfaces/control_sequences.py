@@ -21,7 +21,9 @@ _OSC, _DCS = "]", "P"
 _STRINGS = (_OSC, _DCS, "X", "^", "_")  # the others: SOS, PM, APC
 # The same introducers as one character, and as a byte that is no UTF-8.
 _EIGHT_BIT = {
-    chr(base + ord(letter) - 0x40): ESCAPE + letter for letter in (_CSI, _SS3, *_STRINGS) for base in (0x80, 0xDC80)
+    chr(base + ord(letter) - 0x40): ESCAPE + letter
+    for letter in (_CSI, _SS3, *_STRINGS)
+    for base in (0x80, 0xDC80)
 }
 _IN_STRINGS = "\b\t\v\f"
 _STRING_ENDS = (_BELL, "\x9c", "\udc9c")
@@ -235,10 +237,17 @@ def plain_keys(sequence: str) -> list[Piece]:
     """Return a sequence as it is, or, if a protocol wrote a key with it, the pieces of that key: none for a release."""
     body, final = sequence[2:-1], sequence[-1]
     parameters = [
-        [int(code) if code.isdecimal() and len(code) <= _MOST_CODE else 0 for code in part.split(":")]
+        [
+            int(code) if code.isdecimal() and len(code) <= _MOST_CODE else 0
+            for code in part.split(":")
+        ]
         for part in body.split(";")
     ]
-    if sequence[1:2] != _CSI or not all(char.isdecimal() or char in ":;" for char in body) or not body:
+    if (
+        sequence[1:2] != _CSI
+        or not all(char.isdecimal() or char in ":;" for char in body)
+        or not body
+    ):
         return [Piece("sequence", sequence)]
     first, second, third = (*parameters, [0], [0])[:3]
     modifiers = max(second[0] - 1, 0)
@@ -247,7 +256,11 @@ def plain_keys(sequence: str) -> list[Piece]:
     if final == "u":
         is_released = second[1:2] == [_RELEASED]
         return [] if is_released else _key(first, modifiers, third if len(parameters) > 2 else [])
-    if final in _NAMED and len(parameters) <= 2 and (len(second) > 1 or modifiers & ~_LEGACY_MODIFIERS):
+    if (
+        final in _NAMED
+        and len(parameters) <= 2
+        and (len(second) > 1 or modifiers & ~_LEGACY_MODIFIERS)
+    ):
         return [] if second[1:2] == [_RELEASED] else _named(f"{first[0] or 1}", final, modifiers)
     return [Piece("sequence", sequence)]
 
@@ -297,4 +310,10 @@ def _with_control(char: str) -> str:
     if char in _CONTROL:
         return _CONTROL[char]
     upper = char.upper()
-    return chr(ord(upper) - 0x40) if "@" <= upper <= "_" and len(upper) == 1 else char if char and char < " " else ""
+    return (
+        chr(ord(upper) - 0x40)
+        if "@" <= upper <= "_" and len(upper) == 1
+        else char
+        if char and char < " "
+        else ""
+    )

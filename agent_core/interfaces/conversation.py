@@ -6,7 +6,15 @@ The prompt and the plain mode use the same class with different voices.
 import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
@@ -16,7 +24,14 @@ from agent_core.access.grants import Approver, Decision, Grants, Question
 from agent_core.access.grants.book import checked
 from agent_core.access.secrets import Secrets
 from agent_core.base.errors import KnapperError, LostLease, Unavailable, UsageError, WorkspaceError
-from agent_core.base.events import CallAnswered, Event, FunctionsChanged, TurnEnded, TurnStarted, Usage
+from agent_core.base.events import (
+    CallAnswered,
+    Event,
+    FunctionsChanged,
+    TurnEnded,
+    TurnStarted,
+    Usage,
+)
 from agent_core.base.messages import SEND, Answer, Message, Notice, User
 from agent_core.base.plain_files import read_named
 from agent_core.base.receipt import TOUCHED, Receipt
@@ -38,7 +53,9 @@ from .spending import Spending
 from .styled_lines import Line, counted, line, warned
 from .ui import Listener, Voice
 
-_UNANSWERED: Final = "/retry sends it again; /pop takes it back. Else the model reads it with your next message."
+_UNANSWERED: Final = (
+    "/retry sends it again; /pop takes it back. Else the model reads it with your next message."
+)
 _QUIET_S: Final = 0.5  # time before a running command is shown
 
 RunCommand = Callable[["Conversation", str], Awaitable[None]]
@@ -82,7 +99,9 @@ class UndoLog:
 
     def unsay(self, agent: str) -> None:
         """Remove the last message to an agent, because its turn was removed."""
-        last = max((at for at, (_, name, *_) in enumerate(self.messages) if name == agent), default=None)
+        last = max(
+            (at for at, (_, name, *_) in enumerate(self.messages) if name == agent), default=None
+        )
         if last is not None:
             del self.messages[last]
 
@@ -110,7 +129,13 @@ class Conversation:
     `run_command` runs a command that was typed during a turn, after the turn has ended.
     """
 
-    def __init__(self, workspace: Workspace, agent: Agent, voice: Voice, run_command: RunCommand | None = None) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        agent: Agent,
+        voice: Voice,
+        run_command: RunCommand | None = None,
+    ) -> None:
         self._run_command = run_command
         self.workspace = workspace
         self.agent = agent
@@ -160,7 +185,9 @@ class Conversation:
         self.agent = await self.workspace.agent(name, verify=before.session.verify)
         self.voice.agent = self.agent.name
         await before.aclose()
-        if self.voice.is_attended:  # for the status bar (model, context size); its turn will report errors
+        if (
+            self.voice.is_attended
+        ):  # for the status bar (model, context size); its turn will report errors
             with suppress(KnapperError):
                 await self.agent.measure()
         if self._runner is not None:
@@ -172,7 +199,9 @@ class Conversation:
         heard = listener or self.voice.listener(self.log)
         self.busy, reason = True, ""
         try:
-            async with aclosing(self.agent.turn(message)) as turn:  # ends the turn even if reporting fails
+            async with aclosing(
+                self.agent.turn(message)
+            ) as turn:  # ends the turn even if reporting fails
                 async for event in turn:
                     if listener is not None or not is_speech(event):
                         heard.hear(event)
@@ -181,7 +210,9 @@ class Conversation:
                         self._poke()
                     self.undo_log.hear(event)
                     if isinstance(event, TurnStarted | Usage):
-                        self.spending.hear(event, event.agent or self.agent.name, self.agent.status().model)
+                        self.spending.hear(
+                            event, event.agent or self.agent.name, self.agent.status().model
+                        )
                     reason = event.reason if isinstance(event, TurnEnded) else reason
         except* LostLease:
             self._lost()
@@ -190,7 +221,13 @@ class Conversation:
             self._poke()
         if reason == "failed" and self.voice.is_attended:
             self.voice.lines([line(("dim", f"  {_UNANSWERED}"))])
-        self.failed |= reason not in ("replied", "parked", "client_calls", "handed_off", "")  # "": no turn
+        self.failed |= reason not in (
+            "replied",
+            "parked",
+            "client_calls",
+            "handed_off",
+            "",
+        )  # "": no turn
         return reason == "replied"
 
     async def drop_unanswered(self) -> None:
@@ -205,7 +242,9 @@ class Conversation:
         if not self.left:
             self.left = self.failed = True
             what = f"Another process took over {self.agent.name} while this one was suspended."
-            self.voice.lines(fault_lines(what, "Press Ctrl-D and start again; the conversation is kept."))
+            self.voice.lines(
+                fault_lines(what, "Press Ctrl-D and start again; the conversation is kept.")
+            )
 
     def _poke(self) -> None:
         if self._runner is not None:
@@ -246,7 +285,11 @@ class Conversation:
 
     async def begin(self, options: RunOptions, listener: Listener | None = None) -> None:
         """Let the agent speak first if an option asks for it, or if it is a new agent of a MemGPT style."""
-        is_new = self.voice.is_attended and self.agent.session.style.packs and not await self.agent.history()
+        is_new = (
+            self.voice.is_attended
+            and self.agent.session.style.packs
+            and not await self.agent.history()
+        )
         if options.greet or (is_new and not options.first):
             await self.let_agent_begin(listener)
 
@@ -345,7 +388,9 @@ class Conversation:
         if not self.voice.is_attended:
             yield
             return
-        told = asyncio.get_running_loop().call_later(_QUIET_S, self.voice.status, f"{name} runs; Ctrl-C ends it")
+        told = asyncio.get_running_loop().call_later(
+            _QUIET_S, self.voice.status, f"{name} runs; Ctrl-C ends it"
+        )
         try:
             yield
         finally:
@@ -368,8 +413,12 @@ class Conversation:
     async def keep_unsaved(self) -> None:
         """At the end of a conversation, let the model store unsaved facts, and show them."""
         if texts := await self.agent.keep_unsaved(self.waiting):
-            kept = [line(("ok", "✓ "), "kept in memory: ", ("strong", one_line(text))) for text in texts]
-            self.voice.lines([*kept, line(("dim", "  to undo: /undo, or knapper memory undo human"))])
+            kept = [
+                line(("ok", "✓ "), "kept in memory: ", ("strong", one_line(text))) for text in texts
+            ]
+            self.voice.lines(
+                [*kept, line(("dim", "  to undo: /undo, or knapper memory undo human"))]
+            )
 
     @contextmanager
     def waiting(self, what: str) -> Iterator[None]:
@@ -406,7 +455,12 @@ class Conversation:
         since = (self.workspace.functions.changed_since(), self.workspace.helpers.since)
         return [
             *(row for sentence in sentences for row in warned(sentence)),
-            *(row for change in since if change for row in changed_lines(change, "outside, since the last time")),
+            *(
+                row
+                for change in since
+                if change
+                for row in changed_lines(change, "outside, since the last time")
+            ),
         ]
 
     def announce(self, changed: FunctionsChanged) -> None:
@@ -445,7 +499,9 @@ def greeting(model: str, texts: Sequence[str]) -> list[Line]:
     """Return lines that name the model, sum up a continued conversation, and point to the help."""
     last = one_line(headline(texts[-1]), 60) if texts else ""
     continuation = (
-        f"the conversation continues: you wrote {counted(len(texts), 'message')}, the last: {last}" if texts else ""
+        f"the conversation continues: you wrote {counted(len(texts), 'message')}, the last: {last}"
+        if texts
+        else ""
     )
     anew = "/new begins another conversation; " if texts else ""
     sentences = (model, continuation, f"/help lists the commands; {anew}Ctrl-D leaves")
@@ -482,7 +538,10 @@ async def opened(
         had = agent.session.style.preset
         if options.preset not in (None, had):
             message = f"The agent {agent.name} was created with the preset {had}, which cannot be changed."
-            raise UsageError(message, fix=f"Create another agent: knapper run --preset {options.preset} --agent NAME")
+            raise UsageError(
+                message,
+                fix=f"Create another agent: knapper run --preset {options.preset} --agent NAME",
+            )
         conversation = Conversation(workspace, agent, voice, run_command)
         quiet = conversation.agent.functions.on_change(conversation.announce)
         try:
@@ -508,7 +567,9 @@ async def _agent(workspace: Workspace, options: RunOptions, voice: Voice) -> Asy
 
 def made_line(path: str) -> Line:
     """Return a line that says that the file of a new agent was created, and what to write into it."""
-    return line(("ok", "✓ "), "made ", ("name", path), ": its purpose, functions and limits go there")
+    return line(
+        ("ok", "✓ "), "made ", ("name", path), ": its purpose, functions and limits go there"
+    )
 
 
 # The approvers of a run, which answer grant questions: the user, no one, or a file that lists allowed grants.
@@ -546,7 +607,9 @@ def listed(file: Path) -> Approver:
             if not isinstance(table, dict):
                 fix = "Write [FUNCTION], and its grants below it."
                 raise UsageError(f"{file}: `{one_line(name, 60)}` is not a table.", fix=fix)
-            grants[name] = checked({key: value for key, value in table.items() if key not in _NOTES})
+            grants[name] = checked(
+                {key: value for key, value in table.items() if key not in _NOTES}
+            )
     except (OSError, Malformed) as error:
         fix = "--approve takes ask, deny, or a file such as functions/grants.toml."
         raise UsageError(f"{file} cannot be read: {one_line(str(error), 200)}.", fix=fix) from error

@@ -26,7 +26,9 @@ _MOST_TRIES: Final = 3  # to type a value
 UNSEEN: Final = "That cannot be an answer yet: not all of it has been shown."
 _PAGED: Final = "This is not all of it. Enter shows more; n: no; then Enter:"
 _FINAL, _AHEAD = "This cannot be undone: type", "Something was typed before it: type"
-MOST_COUNTED: Final = 200  # rows beyond the screen; counting all of them would take as long as showing them
+MOST_COUNTED: Final = (
+    200  # rows beyond the screen; counting all of them would take as long as showing them
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,9 @@ class Dialog:
     def instructions(self, *, is_ahead: bool = False, by_keys: bool = False) -> str:
         """Return the sentence about what answers. If input preceded the question, only the whole word is a yes."""
         why = _FINAL if self._is_final else _AHEAD if is_ahead else ""
-        yes = [_meaning(key.word if why else key.letter, key.says) for key in self.keys if key.is_yes]
+        yes = [
+            _meaning(key.word if why else key.letter, key.says) for key in self.keys if key.is_yes
+        ]
         no = [_meaning(key.letter, key.says) for key in self.keys if not key.is_yes]
         if by_keys and not why:
             how = f"Press {_listed(yes)}, then Enter, or {self.refusals()}."
@@ -90,7 +94,11 @@ class Dialog:
         text = (typed.rstrip() if in_full else typed.strip()).lower()
         for key in self.keys:
             is_word = text in (key.word, key.says.lower())  # as it stands in the row of keys
-            if text and (is_word or (text == key.letter and not (key.is_yes and in_full))) and key != REASON:
+            if (
+                text
+                and (is_word or (text == key.letter and not (key.is_yes and in_full)))
+                and key != REASON
+            ):
                 return DialogReply(key.letter)
         return DialogReply() if self.takes_enter and not text else None
 
@@ -122,7 +130,9 @@ class Dialog:
 
     def ending(self, reply: DialogReply) -> Line:
         """Return the answer as a line below the question."""
-        return line("  ", ("dim", "→ "), ("ok", "yes") if reply.letter == YES.letter else ("warn", "no"))
+        return line(
+            "  ", ("dim", "→ "), ("ok", "yes") if reply.letter == YES.letter else ("warn", "no")
+        )
 
 
 def _meaning(form: str, says: str) -> str:
@@ -194,8 +204,19 @@ class TerminalAnswers:
             pieces.append(machine.read_typed(sys.stdin.fileno()))
         typed = _as_typed(b"".join(pieces).decode(errors="replace").replace("\r", "\n"))
         lines = typed.split("\n")
-        begun = [line()] if lines[-1] else []  # the terminal already shows half a line at the cursor
-        say([*begun, *(line(("dim", f"  not sent: {one_line(text, 80)}")) for text in lines if text.strip())])
+        begun = (
+            [line()] if lines[-1] else []
+        )  # the terminal already shows half a line at the cursor
+        say(
+            [
+                *begun,
+                *(
+                    line(("dim", f"  not sent: {one_line(text, 80)}"))
+                    for text in lines
+                    if text.strip()
+                ),
+            ]
+        )
         return bool(typed)
 
     async def answer(self, mark: str) -> str | None:
@@ -248,7 +269,9 @@ async def set_secrets(
     """Ask for the values of secrets that a function may use now, and store them. Nothing else sees what is typed."""
     for name in names:
         for _ in range(_MOST_TRIES):
-            typed = await ask(f"The value of {name} (not shown as you type; Enter alone leaves it unset):")
+            typed = await ask(
+                f"The value of {name} (not shown as you type; Enter alone leaves it unset):"
+            )
             if not typed:
                 show([line(("warn", f"{name} is not set. Later: knapper secrets set {name}"))])
                 break
@@ -261,16 +284,23 @@ async def set_secrets(
                 break
 
 
-async def ask_in_lines(dialog: Dialog, show: Callable[[Iterable[Line]], None], answers: Answers) -> DialogReply:
+async def ask_in_lines(
+    dialog: Dialog, show: Callable[[Iterable[Line]], None], answers: Answers
+) -> DialogReply:
     """Show a question in pages and return the answer, a line. A no is accepted below each page."""
     is_ahead = answers.set_aside()  # listed above the question; and again below it, in case of more
     columns = screen_columns()
-    below = max(len([*folded([line(text)], columns)]) for text in (_PAGED, dialog.instructions(is_ahead=True)))
+    below = max(
+        len([*folded([line(text)], columns)])
+        for text in (_PAGED, dialog.instructions(is_ahead=True))
+    )
     for page, is_last in dialog.pages(columns, max(screen_rows() - below - 1, 1)):
         show(page)
         while True:
             is_ahead |= answers.set_aside()
-            typed = await answers.answer(dialog.instructions(is_ahead=is_ahead) if is_last else _PAGED)
+            typed = await answers.answer(
+                dialog.instructions(is_ahead=is_ahead) if is_last else _PAGED
+            )
             if typed is None:
                 return DialogReply()
             if not is_last and not typed.strip():
@@ -285,7 +315,9 @@ async def ask_in_lines(dialog: Dialog, show: Callable[[Iterable[Line]], None], a
 
 async def agrees(question: str, *, is_final: bool = False) -> bool:
     """Ask a yes-or-no question at this terminal and return the answer."""
-    return (await ask_in_lines(Dialog(question, is_final=is_final), say, TerminalAnswers())).letter == YES.letter
+    return (
+        await ask_in_lines(Dialog(question, is_final=is_final), say, TerminalAnswers())
+    ).letter == YES.letter
 
 
 async def typed_line(question: str) -> str | None:

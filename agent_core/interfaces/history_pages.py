@@ -74,7 +74,13 @@ async def read_pages(
     since, is_last = 0, False
     while not is_last:
         page = await read_page(
-            store, agent, since=since, before=before, kinds=kinds, is_newest=is_newest, with_removed=with_removed
+            store,
+            agent,
+            since=since,
+            before=before,
+            kinds=kinds,
+            is_newest=is_newest,
+            with_removed=with_removed,
         )
         is_last = page.is_last
         if not page.entries:
@@ -101,7 +107,9 @@ def _cut(agent: str, entry: Entry) -> Entry:
         kept[name] = part
         if lost:
             lacking.append(f"{lost:,} characters of `{name[:80]}`")
-    why = f"[Cut here: {', '.join(lacking[:8])} left out. Whole: GET /api/v1/agents/{agent}/messages"
+    why = (
+        f"[Cut here: {', '.join(lacking[:8])} left out. Whole: GET /api/v1/agents/{agent}/messages"
+    )
     why = f"{why}?after={entry.seq - 1}&count=1]"
     text = kept.get("text")
     kept |= {CUT: why, "text": f"{text}\n{why}" if isinstance(text, str) and text else why}
@@ -119,7 +127,9 @@ def _shorten(value: Any, most: int) -> tuple[Any, int]:  # Any: JSON
     if size <= most:
         return value, 0
     kept, left = list[Any](), most
-    is_calls = isinstance(value, list) and all(isinstance(call, dict) and "arguments" in call for call in value)
+    is_calls = isinstance(value, list) and all(
+        isinstance(call, dict) and "arguments" in call for call in value
+    )
     for call in value if is_calls else ():
         few = {name: str(call.get(name, ""))[: left // 4] for name in ("id", "name", "arguments")}
         left -= sum(map(len, few.values())) + 40  # and the keys

@@ -45,7 +45,9 @@ async def open_editor(path: Path, line: int) -> None:
             start_new_session=False,  # the editor uses the terminal
         )
     except OSError as error:
-        raise UsageError(f"The editor `{program}` cannot be started: {error.strerror}.", fix=_fix()) from error
+        raise UsageError(
+            f"The editor `{program}` cannot be started: {error.strerror}.", fix=_fix()
+        ) from error
     await running.wait()
 
 

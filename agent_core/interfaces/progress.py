@@ -35,7 +35,11 @@ class StatusLine:
 
     def count(self, done: float, total: float | None, note: str) -> None:
         """Show the progress that a running function reports."""
-        bar = f"{meter(done, total, CELLS)} {done / total:.0%} " if total and total > 0 else f"{done:g} "
+        bar = (
+            f"{meter(done, total, CELLS)} {done / total:.0%} "
+            if total and total > 0
+            else f"{done:g} "
+        )
         self._draw(bar + one_line(note, 40))
 
     def show(self, text: str) -> None:
@@ -110,7 +114,10 @@ class Download(StatusLine):
             say([line(("dim", note))])
         if self.shown:
             self.show(f"{meter(share, 1, CELLS)} {progress_text(done, total, rate)}")
-        elif int(share * _LINES) > int(self._told_share * _LINES) or self._clock() - self._told_at >= _EVERY_S:
+        elif (
+            int(share * _LINES) > int(self._told_share * _LINES)
+            or self._clock() - self._told_at >= _EVERY_S
+        ):
             self._told_at, self._told_share = self._clock(), share
             say([line(progress_text(done, total, rate))])
 
@@ -143,7 +150,11 @@ def _time_text(seconds: float) -> str:
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
-    return f"{whole // 60} min {whole % 60} s" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60} min"
+    return (
+        f"{whole // 60} min {whole % 60} s"
+        if whole < 3600
+        else f"{whole // 3600} h {whole % 3600 // 60} min"
+    )
 
 
 _EVERY_ITEM_S = 20.0
@@ -181,7 +192,11 @@ class ProgressBar(StatusLine):
         """Draw the progress."""
         now = time.monotonic()
         if self.shown:
-            self.show(f"{meter(self.done, self._total, CELLS)} {self.text(now)}" if self._total else self.text(now))
+            self.show(
+                f"{meter(self.done, self._total, CELLS)} {self.text(now)}"
+                if self._total
+                else self.text(now)
+            )
         elif now - self._told >= _EVERY_ITEM_S:
             self._told = now
             say([line(self.text(now))])

@@ -44,7 +44,9 @@ async def connected(context: CliContext) -> AsyncIterator[Client]:
         UsageError: this is no address, or the server rejected a request as invalid.
     """
     try:
-        async with Client(HttpWire(context.server, context.token or environment().get(TOKEN, ""))) as client:
+        async with Client(
+            HttpWire(context.server, context.token or environment().get(TOKEN, ""))
+        ) as client:
             yield client
     except ApiRefusal as error:
         if error.status != _BAD_REQUEST and error.code != UnknownName.code:
@@ -64,7 +66,9 @@ def run_command(context: CliContext, words: Sequence[str]) -> int:
     return print_result(context, asyncio.run(run()))
 
 
-async def carried_out(client: Client, words: Sequence[str], voice: Voice | None = None, agent: str = "") -> Result:
+async def carried_out(
+    client: Client, words: Sequence[str], voice: Voice | None = None, agent: str = ""
+) -> Result:
     """Run a command on the server. Read the files that it names on this machine and ask questions with the `voice`.
 
     Raises:
@@ -83,7 +87,9 @@ async def carried_out(client: Client, words: Sequence[str], voice: Voice | None 
                 str(shown["hint"]),
                 int(shown["code"]),
                 _lines(shown["aside"]),
-                (str(source["text"]), int(source["first"]), [int(row) for row in source["marked"]]) if source else None,
+                (str(source["text"]), int(source["first"]), [int(row) for row in source["marked"]])
+                if source
+                else None,
             )
         except ApiRefusal as refused:
             if refused.code == NEEDS_TEXT:
@@ -106,7 +112,9 @@ def _asked_for(refusal: ApiRefusal, words: Sequence[str]) -> str:
     name = str(refusal.problems[0].get("file", "")) if refusal.problems else ""
     typed = {part for word in words for part in (word, word.partition("=")[2])}
     if name != "-" and name not in typed:
-        raise UsageError("The server asked for a file that you did not name.", fix="Do not trust this server.")
+        raise UsageError(
+            "The server asked for a file that you did not name.", fix="Do not trust this server."
+        )
     return name
 
 
@@ -185,15 +193,35 @@ class RemoteTalk:
             case "exit":
                 self.left = True
             case "help":
-                entries = [entry for kind in GROUPS for entry in group(kind) if entry.name in (*_OWN, *OF_SHELL)]
-                self._voice.lines(explained([(entry.typed, entry.says) for entry in entries], screen_columns()))
+                entries = [
+                    entry
+                    for kind in GROUPS
+                    for entry in group(kind)
+                    if entry.name in (*_OWN, *OF_SHELL)
+                ]
+                self._voice.lines(
+                    explained([(entry.typed, entry.says) for entry in entries], screen_columns())
+                )
             case "retry":
-                await self._show_turn(self._client.follow(await self._client.retry(self._agent), self._agent), None)
+                await self._show_turn(
+                    self._client.follow(await self._client.retry(self._agent), self._agent), None
+                )
             case "pop":
                 text = await self._client.pop(self._agent)
-                self._voice.lines([line(("dim", "There is no turn." if text is None else f"removed: {text}"))])
+                self._voice.lines(
+                    [line(("dim", "There is no turn." if text is None else f"removed: {text}"))]
+                )
             case "new":
-                self._voice.lines([line(("dim", f"{await self._client.new(self._agent)} turns left the context."))])
+                self._voice.lines(
+                    [
+                        line(
+                            (
+                                "dim",
+                                f"{await self._client.new(self._agent)} turns left the context.",
+                            )
+                        )
+                    ]
+                )
             case _:
                 await self._run(name, words.strip())
 
@@ -231,7 +259,17 @@ async def talk_over(context: CliContext, options: RunOptions) -> bool:
                 await conversation.turn(options.message, listener or PlainText(CallLog()))
             return not conversation.failed
         if is_attended_here:
-            write([line(("dim", f"{agent} at {context.server}; /help lists the commands, Ctrl-D leaves"))], sys.stderr)
+            write(
+                [
+                    line(
+                        (
+                            "dim",
+                            f"{agent} at {context.server}; /help lists the commands, Ctrl-D leaves",
+                        )
+                    )
+                ],
+                sys.stderr,
+            )
         with typed.reading(), ctrl_c(group, conversation, typed):
             while not conversation.left and (text := await typed.line(MARK)) is not None:
                 await conversation.take(text, listener)

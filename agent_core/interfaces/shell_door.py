@@ -13,7 +13,12 @@ from agent_core.access.secrets import Secrets
 from agent_core.base.errors import UsageError, WorkspaceError
 from agent_core.base.late import LateModule
 from agent_core.workspace.scaffold import existing
-from agent_core.workspace.state_store import WorkspaceState, is_read_only, opened_state, reading_copy
+from agent_core.workspace.state_store import (
+    WorkspaceState,
+    is_read_only,
+    opened_state,
+    reading_copy,
+)
 
 from .cli_context import loading, tell
 from .commands.verb import Door, Opens, Result, SourceProgress
@@ -66,7 +71,9 @@ async def decide(question: "Question", secret_store: SecretStore | None = None) 
     say([dialog.ending(reply)])
     decision = dialog.decision(reply)
     if decision.answer != "no" and secret_store is not None:
-        await set_secrets(question.unset, secret_store, lambda asked: hidden_answer(asked, answers), say)
+        await set_secrets(
+            question.unset, secret_store, lambda asked: hidden_answer(asked, answers), say
+        )
     return decision
 
 
@@ -81,7 +88,11 @@ class ShellDoor(Door):
     def __init__(self, context: "CliContext", workspace: "Workspace | None" = None) -> None:
         super().__init__(workspace)
         self._context = context
-        self.is_attended, self.is_on_screen, self.as_json = is_attended(), sys.stdout.isatty(), context.as_json
+        self.is_attended, self.is_on_screen, self.as_json = (
+            is_attended(),
+            sys.stdout.isatty(),
+            context.as_json,
+        )
 
     @asynccontextmanager
     async def state(self) -> AsyncIterator[WorkspaceState]:
@@ -101,7 +112,9 @@ class ShellDoor(Door):
         """Return the sources of an agent."""
         return await self.workspace.sources(name or None)
 
-    async def agrees(self, question: str, fix: str, lines: Sequence["Line"] = (), *, is_final: bool = False) -> bool:
+    async def agrees(
+        self, question: str, fix: str, lines: Sequence["Line"] = (), *, is_final: bool = False
+    ) -> bool:
         """Ask at a terminal."""
         if not self.is_attended:
             raise UsageError("There is no terminal for the question.", fix=fix)
@@ -149,7 +162,9 @@ class ShellDoor(Door):
             raise
 
 
-def carry_out(context: "CliContext", opens: Opens, use: Callable[[Door], Coroutine[None, None, Result]]) -> int:
+def carry_out(
+    context: "CliContext", opens: Opens, use: Callable[[Door], Coroutine[None, None, Result]]
+) -> int:
     """Open what a command needs, print its result after closing it, and return the exit code."""
 
     def run(workspace: "Workspace | None" = None) -> Coroutine[None, None, Result]:
@@ -167,7 +182,9 @@ def carry_out(context: "CliContext", opens: Opens, use: Callable[[Door], Corouti
             with reading_copy(root) as copy:
                 shown = _use(context, copy, run, follows=False)
         case _:
-            can_ask = opens in (Opens.ASKING, Opens.CALLING) and is_attended() and not context.as_json
+            can_ask = (
+                opens in (Opens.ASKING, Opens.CALLING) and is_attended() and not context.as_json
+            )
             follows = opens in (Opens.WORKSPACE, Opens.ASKING)
             root = existing(context.root)
             shown = _use(context, root, run, decide_in(root) if can_ask else None, follows=follows)
@@ -222,7 +239,9 @@ def _use(
 
     async def opened() -> T:
         with StatusLine() as status:
-            async with open_workspace(root, approver=approver, on_status=status.show, follows=follows) as workspace:
+            async with open_workspace(
+                root, approver=approver, on_status=status.show, follows=follows
+            ) as workspace:
                 context.tell(*workspace.recovered)
                 return await use(workspace)
 

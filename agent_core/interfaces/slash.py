@@ -41,10 +41,31 @@ from .menu import address_lines
 from .render.agent_view import heard_lines, report_lines
 from .render.call_log import laid_open
 from .render.verdicts import in_short, value_lines
-from .slash_catalog import BY_NAME, CALL, GROUPS, NEAR, SHELL, TO_MODEL, check_source, group, needed, suggestion
+from .slash_catalog import (
+    BY_NAME,
+    CALL,
+    GROUPS,
+    NEAR,
+    SHELL,
+    TO_MODEL,
+    check_source,
+    group,
+    needed,
+    suggestion,
+)
 from .slash_shell import PromptDoor, run_shell, show
 from .spending import Spending, describe_price, ever_line, spending_lines, spent_since_ever
-from .styled_lines import Choice, Line, columns, counted, explained, line, plain, screen_columns, warned
+from .styled_lines import (
+    Choice,
+    Line,
+    columns,
+    counted,
+    explained,
+    line,
+    plain,
+    screen_columns,
+    warned,
+)
 from .undo import pop_last_turn, removed_line
 
 # Shorthands at a terminal: `=NAME(…)`, `?NAME`, `!COMMAND`, and @FILE within a message. The first three also have slash
@@ -55,7 +76,9 @@ _KEPT = re.compile(r"=\s*([A-Za-z_]\w*)\s*")
 _NAMED = re.compile(r"([A-Za-z_]\w*)\s*=(?!=)\s*(.*)", re.DOTALL)
 _ABOUT = re.compile(r"(\?\??)\s*([A-Za-z_]\w*)\s*")
 _OF_SHELL = re.compile(r"(cd|pushd|popd|export|unset|alias|source|\.)(\s[^;&|\n]*)?")
-_WIDE = re.compile(r"[／∕⁄](?=[A-Za-z])(\w+)(?![／∕⁄/\w])")  # slash look-alikes from other keyboard layouts
+_WIDE = re.compile(
+    r"[／∕⁄](?=[A-Za-z])(\w+)(?![／∕⁄/\w])"
+)  # slash look-alikes from other keyboard layouts
 _MOST_OUTPUT: Final = 20_000  # characters of a command's output that the model gets
 _MOST_KEPT: Final = 1_000_000
 _QUIET_S: Final = 0.5
@@ -90,14 +113,21 @@ def long_form(conversation: Conversation, text: str) -> str:
             hint = f"Type =NAME(…), or =x = NAME(…) to keep a result. {TO_MODEL}"
             fix = matching.did_you_mean(typed, conversation.names(), hint)
             raise UsageError(f"There is no saved result or function named `{typed}`.", fix=fix)
-        raise UsageError("That is not a call.", fix=f'Type =NAME(…), such as =slugify("A b", sep="-"). {TO_MODEL}')
+        raise UsageError(
+            "That is not a call.",
+            fix=f'Type =NAME(…), such as =slugify("A b", sep="-"). {TO_MODEL}',
+        )
     if wide := _WIDE.match(text):
         fix = f"{suggestion(wide[1].lower())} {TO_MODEL}"
         raise UsageError(f"A command begins with /, not with {text[0]}.", fix=fix)
     if text.rstrip() in _POST_MORTEM:
-        raise UsageError(f"{text.strip()} is a command of IPython.", fix=f"Type /debug last. {TO_MODEL}")
+        raise UsageError(
+            f"{text.strip()} is a command of IPython.", fix=f"Type /debug last. {TO_MODEL}"
+        )
     if text.rstrip() == _LEAVES_A_PAGER:
-        raise UsageError("There is nothing for q to close.", fix=f"To leave Knapper, type /exit. {TO_MODEL}")
+        raise UsageError(
+            "There is nothing for q to close.", fix=f"To leave Knapper, type /exit. {TO_MODEL}"
+        )
     return f"/shell {text[1:].strip()}" if SHELL.match(text) else text
 
 
@@ -106,8 +136,12 @@ def message_of(conversation: Conversation, text: str) -> str:
 
     This must not await: a Ctrl-C right after Enter has to find the turn running.
     """
-    files, notes = (named_in(text), pasted_notes(text)) if conversation.voice.is_attended else ([], [])
-    conversation.voice.lines([line(("warn" if file.problem else "dim", f"  {file.note}")) for file in files])
+    files, notes = (
+        (named_in(text), pasted_notes(text)) if conversation.voice.is_attended else ([], [])
+    )
+    conversation.voice.lines(
+        [line(("warn" if file.problem else "dim", f"  {file.note}")) for file in files]
+    )
     conversation.voice.lines([line(("warn", f"  {note}")) for note in notes])
     text = as_sent(text) if conversation.voice.is_attended else text
     ran, conversation.ran = conversation.ran, []
@@ -121,15 +155,21 @@ async def _call(conversation: Conversation, words: str) -> None:
         if len(in_short(kept, "")) == len(kept):
             conversation.voice.lines(kept)
         else:
-            await conversation.voice.read(Choice(f"={words}", line(f"={words}"), words, lambda: kept))
+            await conversation.voice.read(
+                Choice(f"={words}", line(f"={words}"), words, lambda: kept)
+            )
         return
     named = _NAMED.fullmatch(words)
     kept_as, words = named.groups() if named else ("", words)
     if keyword.iskeyword(kept_as):
-        raise UsageError(f"`{kept_as}` is a Python keyword and cannot be a name.", fix="Type =x = NAME(…).")
+        raise UsageError(
+            f"`{kept_as}` is a Python keyword and cannot be a name.", fix="Type =x = NAME(…)."
+        )
     async with conversation.command():
         text = "  checking saved files first…"
-        told = asyncio.get_running_loop().call_later(_QUIET_S, conversation.voice.lines, [line(("dim", text))])
+        told = asyncio.get_running_loop().call_later(
+            _QUIET_S, conversation.voice.lines, [line(("dim", text))]
+        )
         try:
             await asyncio.shield(conversation.workspace.functions.reload())
         finally:
@@ -137,9 +177,13 @@ async def _call(conversation: Conversation, words: str) -> None:
         name, arguments = _typed_call(conversation, words)
         conversation.tried = name, len(conversation.log.calls)
         with conversation.running(name):
-            shown = await run_shell(conversation, "functions", "call", f"--args={arguments}", "--", name)
+            shown = await run_shell(
+                conversation, "functions", "call", f"--args={arguments}", "--", name
+            )
         if isinstance(shown.document, CallReport) and shown.document.outcome == "returned":
-            conversation.results |= dict.fromkeys(("_", kept_as) if kept_as else ("_",), shown.document)
+            conversation.results |= dict.fromkeys(
+                ("_", kept_as) if kept_as else ("_",), shown.document
+            )
         await show(conversation, shown)
 
 
@@ -161,25 +205,40 @@ def _typed_call(conversation: Conversation, text: str) -> tuple[str, str]:
         raise UsageError("That is not a call of one function.", fix=_LITERALS)
     service = conversation.workspace.functions
     foreign = service.foreign().get(node.func.id)
-    function = foreign.function if foreign else service.registry.snapshot().functions.get(node.func.id)
+    function = (
+        foreign.function if foreign else service.registry.snapshot().functions.get(node.func.id)
+    )
     if function is None and _own(conversation, node.func.id):
         fix = f"To see what it takes: ?{node.func.id}. /help lists what you can do yourself."
-        raise UsageError(f"{node.func.id} is part of the program: only the agent calls it.", fix=fix)
+        raise UsageError(
+            f"{node.func.id} is part of the program: only the agent calls it.", fix=fix
+        )
     if function is None:
-        fix = matching.did_you_mean(node.func.id, conversation.names(), "Type /functions for the list.")
+        fix = matching.did_you_mean(
+            node.func.id, conversation.names(), "Type /functions for the list."
+        )
         raise UsageError(f"There is no function {node.func.id}.", fix=fix)
-    arguments = json.dumps(_arguments(node, function, conversation), ensure_ascii=False, default=_as_list)
+    arguments = json.dumps(
+        _arguments(node, function, conversation), ensure_ascii=False, default=_as_list
+    )
     try:
         given = read_json(arguments)
     except Malformed as error:  # an infinite number or a lone surrogate
         raise UsageError(f"{function.name} was not called: {error}.", fix=_LITERALS) from error
-    if problems := misfits(given, function.parameters, len(arguments)):  # values are not converted to other types
+    if problems := misfits(
+        given, function.parameters, len(arguments)
+    ):  # values are not converted to other types
         reasons = "; ".join(problem.message for problem in problems)
-        raise UsageError(f"{function.name} was not called: {one_line(reasons, 400)}.", fix=f"Type ?{function.name}.")
+        raise UsageError(
+            f"{function.name} was not called: {one_line(reasons, 400)}.",
+            fix=f"Type ?{function.name}.",
+        )
     return function.name, arguments
 
 
-def _arguments(node: ast.Call, function: Function, conversation: Conversation) -> dict[str, Any]:  # Any: values of JSON
+def _arguments(
+    node: ast.Call, function: Function, conversation: Conversation
+) -> dict[str, Any]:  # Any: values of JSON
     names = [*function.parameters.get("properties", {})]
     at = names.index(function.rest) if function.rest in names else len(names)
     given, rest = node.args, node.args[at:]
@@ -189,8 +248,13 @@ def _arguments(node: ast.Call, function: Function, conversation: Conversation) -
         given = given if is_list else [*given[:at], ast.List(rest, ast.Load())]
     if len(given) > len(names):
         count = counted(len(names), "argument")
-        raise UsageError(f"{function.name} takes {count}, but got {len(given)}.", fix=f"Type ?{function.name}.")
-    pairs = [*zip(names, given, strict=False), *((keyword.arg, keyword.value) for keyword in node.keywords)]
+        raise UsageError(
+            f"{function.name} takes {count}, but got {len(given)}.", fix=f"Type ?{function.name}."
+        )
+    pairs = [
+        *zip(names, given, strict=False),
+        *((keyword.arg, keyword.value) for keyword in node.keywords),
+    ]
     values: dict[str, Any] = {}
     extra: dict[str, Any] = {}
     for name, value in pairs:
@@ -210,7 +274,10 @@ def _value(node: ast.expr, conversation: Conversation) -> Any:  # Any: values of
     if isinstance(node, ast.Name):
         if node.id not in conversation.results:
             kept = ", ".join(f"`{name}`" for name in conversation.results) or "none yet"
-            raise UsageError(f"`{node.id}` is neither a literal nor a saved result. Saved: {kept}.", fix=_LITERALS)
+            raise UsageError(
+                f"`{node.id}` is neither a literal nor a saved result. Saved: {kept}.",
+                fix=_LITERALS,
+            )
         return _plain(conversation.results[node.id].value, node.id)
     if isinstance(node, ast.List | ast.Tuple):
         return [_value(item, conversation) for item in node.elts]
@@ -219,7 +286,9 @@ def _value(node: ast.expr, conversation: Conversation) -> Any:  # Any: values of
         try:
             return whole[place]
         except (LookupError, TypeError) as error:
-            raise UsageError(f"`{one_line(ast.unparse(node), 80)}` does not exist.", fix=_LITERALS) from error
+            raise UsageError(
+                f"`{one_line(ast.unparse(node), 80)}` does not exist.", fix=_LITERALS
+            ) from error
     return _literal(node)
 
 
@@ -237,7 +306,10 @@ def _plain(value: Any, name: str) -> Any:  # Any: tagged JSON, and JSON as argum
     if tag is None:
         return {key: _plain(item, name) for key, item in value.items()}
     if tag not in (*_LISTS, *_TEXTS):
-        raise UsageError(f"`{name}` contains a {tag}, which cannot be an argument.", fix="Pass only a part of it.")
+        raise UsageError(
+            f"`{name}` contains a {tag}, which cannot be an argument.",
+            fix="Pass only a part of it.",
+        )
     return _plain(value[BODY], name)
 
 
@@ -246,7 +318,9 @@ def _literal(node: ast.expr) -> Any:  # Any: a literal
         value = ast.literal_eval(node)
         json.dumps(value, default=_as_list)
     except (ValueError, TypeError, RecursionError, MemoryError) as error:
-        raise UsageError(f"`{one_line(ast.unparse(node), 80)}` is not a literal.", fix=_LITERALS) from error
+        raise UsageError(
+            f"`{one_line(ast.unparse(node), 80)}` is not a literal.", fix=_LITERALS
+        ) from error
     return value
 
 
@@ -261,13 +335,24 @@ async def _explain(command: str, conversation: Conversation, words: str) -> None
     name, options = needed(words, command), ["--brief"] if command == "about" else []
     if own := _own(conversation, name):
         schema = conversation.agent.model_session.functions.schema_of(own)
-        conversation.voice.lines([line(row) for row in presentation.own_function(own, schema).splitlines()])
+        conversation.voice.lines(
+            [line(row) for row in presentation.own_function(own, schema).splitlines()]
+        )
         return
-    await show(conversation, await run_shell(conversation, "functions", "show", *options, "--", name))
+    await show(
+        conversation, await run_shell(conversation, "functions", "show", *options, "--", name)
+    )
 
 
 def _own(conversation: Conversation, name: str) -> Function | None:
-    return next((function for function in conversation.agent.model_session.shown.pinned if function.name == name), None)
+    return next(
+        (
+            function
+            for function in conversation.agent.model_session.shown.pinned
+            if function.name == name
+        ),
+        None,
+    )
 
 
 async def _shell(conversation: Conversation, words: str) -> None:
@@ -280,12 +365,16 @@ async def _shell(conversation: Conversation, words: str) -> None:
         raise UsageError(message, fix=f"Type !{one_line(command, 60)} && COMMAND.")
     async with conversation.command():
         with conversation.at_files("while that ran"):
-            with conversation.waiting(f"running, without input or a terminal; Ctrl-C ends it: {one_line(command, 60)}"):
+            with conversation.waiting(
+                f"running, without input or a terminal; Ctrl-C ends it: {one_line(command, 60)}"
+            ):
                 output, code = await _run(conversation, command)
             failed = f"exit code {code}" if code else ""
             shown = shorten(output.rstrip("\n"), _MOST_OUTPUT) if output.strip() else ""
             conversation.ran.append(command_block(one_line(command, 1_000), failed, shown))
-            if not conversation.busy:  # a turn may lock the functions for long, and it watches the files itself
+            if (
+                not conversation.busy
+            ):  # a turn may lock the functions for long, and it watches the files itself
                 await conversation.workspace.functions.reload()
         note = "  it goes along with your next message"
         conversation.voice.lines([line(("warn", f"  {failed}" if failed else ""), ("dim", note))])
@@ -308,7 +397,9 @@ async def _run(conversation: Conversation, command: str) -> tuple[str, int]:
             **{"stdin": nothing, "stdout": pipe, "stderr": asyncio.subprocess.STDOUT},
         )
     except OSError as error:
-        raise UsageError(f"The shell {shell} cannot be started: {error.strerror}.", fix="Set SHELL.") from error
+        raise UsageError(
+            f"The shell {shell} cannot be started: {error.strerror}.", fix="Set SHELL."
+        ) from error
     try:
         assert process.stdout is not None
         decoder, rest, kept = codecs.getincrementaldecoder("utf-8")("replace"), "", ""
@@ -340,14 +431,21 @@ async def _break(conversation: Conversation, words: str) -> None:
     match first:
         case "":
             snapshot = conversation.workspace.functions.registry.snapshot()
-            placed = [_line(entry) for entry in conversation.workspace.debugging.breakpoints.placed(snapshot)]
+            placed = [
+                _line(entry)
+                for entry in conversation.workspace.debugging.breakpoints.placed(snapshot)
+            ]
             none = line(("dim", "No breakpoint is set. Type /break FUNCTION:LINE."))
             conversation.voice.lines(placed or [none])
         case "now" if not arguments:
             if conversation.workspace.debugging.slot.debugger is None:
                 raise UsageError("No debugger is attached here, so nothing can be stopped.")
             reached = conversation.workspace.debugging.break_now()
-            message = f"stopping {', '.join(reached)} at its next line" if reached else "No function is running."
+            message = (
+                f"stopping {', '.join(reached)} at its next line"
+                if reached
+                else "No function is running."
+            )
             conversation.voice.lines([line(("dim", f"  {message}"))])
         case "clear":
             target = arguments.strip()
@@ -356,12 +454,17 @@ async def _break(conversation: Conversation, words: str) -> None:
                 raise UsageError(f"{number!r} is no line.", fix=f"Type {BY_NAME['break'].typed}.")
             id = int(name) if name.isdecimal() else 0
             removed = conversation.workspace.debugging.breakpoints.clear(
-                "" if id else name, int(number or 0), conversation.workspace.functions.registry.snapshot(), id
+                "" if id else name,
+                int(number or 0),
+                conversation.workspace.functions.registry.snapshot(),
+                id,
             )
             if not removed:
                 fix = "Type /break for the list."
                 raise UsageError(f"There is no breakpoint {target}.".replace(" .", "."), fix=fix)
-            conversation.voice.lines([line(("ok", "✓ "), "cleared ", entry.text) for entry in removed])
+            conversation.voice.lines(
+                [line(("ok", "✓ "), "cleared ", entry.text) for entry in removed]
+            )
         case _:
             _show_placed(conversation, _arm(conversation, words))
 
@@ -374,7 +477,11 @@ def _arm(conversation: Conversation, words: str, *, once: bool = False) -> Place
 
 
 def _show_placed(conversation: Conversation, placed: Placed) -> None:
-    nobody = [] if conversation.workspace.debugging.slot.debugger is not None else [line(("dim", f"  {_NOBODY}"))]
+    nobody = (
+        []
+        if conversation.workspace.debugging.slot.debugger is not None
+        else [line(("dim", f"  {_NOBODY}"))]
+    )
     moved = [line(("dim", f"  {placed.moved}"))] if placed.moved else []
     conversation.voice.lines([_line(placed), *moved, *nobody])
 
@@ -390,7 +497,10 @@ async def _debug(conversation: Conversation, words: str) -> None:
         if not failed:
             raise UsageError("No recorded call has failed.", fix="Type /debug NAME [JSON].")
         async with conversation.command():
-            await show(conversation, await run_shell(conversation, "calls", "replay", "--debug", str(failed[0].call)))
+            await show(
+                conversation,
+                await run_shell(conversation, "calls", "replay", "--debug", str(failed[0].call)),
+            )
         return
     if not arguments:
         _show_placed(conversation, _arm(conversation, name, once=True))
@@ -425,7 +535,9 @@ async def _create(conversation: Conversation, words: str) -> None:
     service = conversation.workspace.functions
     pending = await service.pending(name)
     begun = pending.code if pending else _BEGUN.format(name=name)
-    async with PromptDoor(conversation).editor(f"In the shell: knapper functions create {name} FILE"):
+    async with PromptDoor(conversation).editor(
+        f"In the shell: knapper functions create {name} FILE"
+    ):
         code = await text_from_editor(name, begun, suffix=".py")
     if code is None:
         conversation.voice.lines([line(("dim", "Nothing was made: the text is unchanged."))])
@@ -434,7 +546,9 @@ async def _create(conversation: Conversation, words: str) -> None:
     verdict = await service.create(name, code, *filter(None, into), reason="written at the prompt")
     hint = f"/create {name} opens it again; /pending lists rejected candidates."
     hint = f"  {challenge_hint(PromptDoor(conversation), verdict) or hint}"
-    await show(conversation, judged(PromptDoor(conversation), verdict, "" if verdict.admitted else hint))
+    await show(
+        conversation, judged(PromptDoor(conversation), verdict, "" if verdict.admitted else hint)
+    )
 
 
 async def take(conversation: Conversation, text: str) -> None:
@@ -458,7 +572,9 @@ async def during(conversation: Conversation, text: str) -> None:
     if entry is not None and not (entry.in_turn or entry.shows == ALWAYS):
         conversation.later.append(text)
         activity = "turn" if conversation.busy else "call"
-        conversation.voice.lines([line(("dim", f"  /{entry.name} waits until this {activity} has ended"))])
+        conversation.voice.lines(
+            [line(("dim", f"  /{entry.name} waits until this {activity} has ended"))]
+        )
         return
     await command(conversation, text)
 
@@ -477,7 +593,9 @@ async def command(conversation: Conversation, text: str) -> None:
     earlier, conversation.commanded = conversation.commanded, frozenset(text.split()[1:])
     try:
         if words and " " not in BY_NAME[name].typed:
-            raise UsageError(f"/{name} takes no arguments, so it was not run.", fix=f"Type /{name} alone.")
+            raise UsageError(
+                f"/{name} takes no arguments, so it was not run.", fix=f"Type /{name} alone."
+            )
         check_source(name, words, is_trusted=conversation.voice.is_trusted)
         await run(conversation, words)
         conversation.undo_log.touch(text.split()[1:2])
@@ -521,7 +639,12 @@ async def _help(conversation: Conversation, words: str) -> None:
         first, *others = GROUPS
         lines = _explanation_lines(group(first))
         for other in others:
-            lines.append(line(("strong", f"{other}: "), ("name", " ".join(f"/{entry.name}" for entry in group(other)))))
+            lines.append(
+                line(
+                    ("strong", f"{other}: "),
+                    ("name", " ".join(f"/{entry.name}" for entry in group(other))),
+                )
+            )
         ends = ("/help COMMAND explains one, /help all explains all", _IN_SHORT, _KEYS)
         conversation.voice.lines([*lines, *(line(("dim", text)) for text in ends)])
 
@@ -539,15 +662,26 @@ async def _show(conversation: Conversation, words: str) -> None:
     calls, forgot = conversation.log.calls, conversation.log.forgot
     if not calls:
         fix = "" if forgot else "For earlier calls: /log, or in the shell: knapper calls list"
-        raise UsageError(f"No call was made {'since /forget' if forgot else 'in this session'}.", fix=fix)
+        raise UsageError(
+            f"No call was made {'since /forget' if forgot else 'in this session'}.", fix=fix
+        )
     first, last = calls[0].number, calls[-1].number
     if words and not (words.isdecimal() and first <= int(words) <= last):
         gone = " /forget dropped those before." if forgot else ""
-        raise UsageError(f"There is no call {one_line(words, 40)}.", fix=f"Type /show {first} … /show {last}.{gone}")
+        raise UsageError(
+            f"There is no call {one_line(words, 40)}.",
+            fix=f"Type /show {first} … /show {last}.{gone}",
+        )
     call = calls[int(words) - first if words else -1]
     head, source = f"[{call.number}] {one_line(call.name, 80)}", (call.source, 1)
     await conversation.voice.read(
-        Choice(head, line(head), head, partial(laid_open, call), (lambda: source) if call.source else None)
+        Choice(
+            head,
+            line(head),
+            head,
+            partial(laid_open, call),
+            (lambda: source) if call.source else None,
+        )
     )
 
 
@@ -564,7 +698,9 @@ async def _cost(conversation: Conversation, words: str) -> None:
 
 async def _pop(conversation: Conversation, words: str) -> None:
     removed = await pop_last_turn(conversation)
-    conversation.voice.lines([removed_line(removed) if removed else line(("dim", "There is no turn to remove."))])
+    conversation.voice.lines(
+        [removed_line(removed) if removed else line(("dim", "There is no turn to remove."))]
+    )
 
 
 async def _new(conversation: Conversation, words: str) -> None:
@@ -572,24 +708,34 @@ async def _new(conversation: Conversation, words: str) -> None:
     turns = await conversation.agent.begin_anew()
     conversation.undo_log.unsay_all(conversation.agent.name)
     message = (
-        f"A new conversation. {counted(turns, 'turn')} left the context and stay{'s' if turns == 1 else ''} on record."
+        f"A new conversation. {counted(turns, 'turn')} left the context and "
+        f"stay{'s' if turns == 1 else ''} on record."
     )
     conversation.voice.lines(
-        [line(("ok", "✓ "), message) if turns else line(("dim", "The conversation is already new."))]
+        [
+            line(("ok", "✓ "), message)
+            if turns
+            else line(("dim", "The conversation is already new."))
+        ]
     )
 
 
 async def _retry(conversation: Conversation, words: str) -> None:
     await conversation.agent.require_own_message()
     removed = await pop_last_turn(conversation)
-    while removed is not None and not removed.is_message:  # also removes a later turn that an event began
+    while (
+        removed is not None and not removed.is_message
+    ):  # also removes a later turn that an event began
         conversation.voice.lines([removed_line(removed)])
         removed = await pop_last_turn(conversation)
     if removed is None:
         raise UsageError("There is no message to send again.")
     first, *others = bare_lines(removed.text) or [""]
     conversation.voice.lines(
-        [line(("name", "› "), ("strong", first)), *(line("  ", ("strong", text)) for text in others[:_SHOWN])]
+        [
+            line(("name", "› "), ("strong", first)),
+            *(line("  ", ("strong", text)) for text in others[:_SHOWN]),
+        ]
     )
     await conversation.say(removed.text)
 
@@ -597,11 +743,18 @@ async def _retry(conversation: Conversation, words: str) -> None:
 async def _dump(conversation: Conversation, words: str) -> None:
     prompt = await conversation.agent.prompt()
     system = [message for message in prompt.messages if isinstance(message, System)]
-    said = [row for message in prompt.messages if not isinstance(message, System) for row in _message_lines(message)]
+    said = [
+        row
+        for message in prompt.messages
+        if not isinstance(message, System)
+        for row in _message_lines(message)
+    ]
     before = [row for message in system for row in _message_lines(message)]
     for function in prompt.functions:
         parameters = json.dumps(function.parameters, ensure_ascii=False)
-        before += _speech_lines(f"function {function.name}", f"{function.description.strip()}\n{parameters}")
+        before += _speech_lines(
+            f"function {function.name}", f"{function.description.strip()}\n{parameters}"
+        )
     lines = [*before, *(said or [line(("dim", "Nothing was said yet."))])]
     if not words:
         conversation.voice.lines(lines)
@@ -612,7 +765,9 @@ async def _dump(conversation: Conversation, words: str) -> None:
 
 async def _model(conversation: Conversation, words: str) -> None:
     if " " in words:
-        raise UsageError("A model's name cannot contain a space.", fix=f"Type {BY_NAME['model'].typed}.")
+        raise UsageError(
+            "A model's name cannot contain a space.", fix=f"Type {BY_NAME['model'].typed}."
+        )
     if not words:
         await _show_models(conversation)
         return
@@ -631,7 +786,10 @@ async def _model(conversation: Conversation, words: str) -> None:
 
 async def _show_models(conversation: Conversation) -> None:
     """Show the current model, the models in the settings, and those of the endpoint."""
-    line_of_model, models = await conversation.agent.model_session.line(), conversation.workspace.settings.models
+    line_of_model, models = (
+        await conversation.agent.model_session.line(),
+        conversation.workspace.settings.models,
+    )
     now = conversation.agent.status().model
     named = {name: describe_price(model) for name, model in models.items()}
     ask = conversation.agent.models.endpoint_names
@@ -731,12 +889,29 @@ async def _load(conversation: Conversation, words: str) -> None:
 
 
 _OWN: Final[Sequence[RunCommand]] = (
-    *(_help, _exit, _show, _create, _break, _debug, _clear, _cost, _pop, _new, _retry, _dump, _model, _summarize),
+    *(
+        _help,
+        _exit,
+        _show,
+        _create,
+        _break,
+        _debug,
+        _clear,
+        _cost,
+        _pop,
+        _new,
+        _retry,
+        _dump,
+        _model,
+        _summarize,
+    ),
     *(_memorywarning, _heartbeat, _switch, _load, _call, _shell),
 )
 _RUNS: Final[Mapping[str, RunCommand]] = {
     **undo.RUNS,
     **slash_shell.RUNS,
     **{name: partial(_explain, name) for name in ("about", "introspect")},
-    **{getattr(run, "__name__", "")[1:]: run for run in _OWN},  # some show more than the verb with the same name
+    **{
+        getattr(run, "__name__", "")[1:]: run for run in _OWN
+    },  # some show more than the verb with the same name
 }

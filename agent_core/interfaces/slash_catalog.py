@@ -17,7 +17,8 @@ from .commands.memory import log, memory, sources
 from .commands.verb import ALONE, ALWAYS, CommandEntry, Verb
 
 NOUNS: Final[Mapping[str, click.Command]] = {
-    command.name or "": command for command in (functions, calls, memory, agents, sources, helpers, log)
+    command.name or "": command
+    for command in (functions, calls, memory, agents, sources, helpers, log)
 }
 
 
@@ -37,7 +38,10 @@ VERBS: Final[Mapping[str, tuple[str, Verb]]] = {
 """The verbs by their prompt names, with their nouns; a two-word name is a form of the command with the first word."""
 _OF_PROMPT: Final = (
     CommandEntry(
-        "/help [COMMAND | all]", "List the commands, or show one of them.", takes="all <command>", shows=ALWAYS
+        "/help [COMMAND | all]",
+        "List the commands, or show one of them.",
+        takes="all <command>",
+        shows=ALWAYS,
     ),
     CommandEntry("/exit", "Leave; so does Ctrl-D. The conversation is kept.", shows=ALWAYS),
     CommandEntry(
@@ -87,7 +91,9 @@ _OF_PROMPT: Final = (
         "Call a function and stop at its first line; `last`: where the last failed call raised.",
         takes="last <function>",
     ),
-    CommandEntry("/summarize", "Summarize the older part of the conversation now; nothing leaves recall."),
+    CommandEntry(
+        "/summarize", "Summarize the older part of the conversation now; nothing leaves recall."
+    ),
     CommandEntry("/memorywarning", "Tell the agent now that its context is filling up."),
     CommandEntry("/heartbeat [WHY]", "Let the agent think and act without a message."),
     CommandEntry(
@@ -96,12 +102,18 @@ _OF_PROMPT: Final = (
         takes="<agent>",
         page="the choice of the agent, at the top",
     ),
-    CommandEntry("/load FILE", "Replace this agent with the one in a file, after asking.", takes="<path>"),
     CommandEntry(
-        "/retry", "Take the last message back and send it again.", page="the button Try again, after a turn that failed"
+        "/load FILE", "Replace this agent with the one in a file, after asking.", takes="<path>"
+    ),
+    CommandEntry(
+        "/retry",
+        "Take the last message back and send it again.",
+        page="the button Try again, after a turn that failed",
     ),
     CommandEntry("/pop", "Remove the last turn from the context; it stays on record."),
-    CommandEntry("/changes", "List what this session made and changed, numbered for /undo.", shows=ALWAYS),
+    CommandEntry(
+        "/changes", "List what this session made and changed, numbered for /undo.", shows=ALWAYS
+    ),
     CommandEntry(
         "/undo [N | all]",
         "Undo the last step (a function, a block of memory, a message), or number N of /changes, after asking.",
@@ -144,7 +156,9 @@ _ORDER: Final = (
     " history diff rollback example pending confirm audit reload memory attach forget summarize memorywarning"
     " heartbeat agents switch save load log retry pop changes undo cost new shell clear dump model"
 )
-_PLACES: Final = {name: place for place, name in enumerate(_ORDER.split())}  # a command that has none comes last
+_PLACES: Final = {
+    name: place for place, name in enumerate(_ORDER.split())
+}  # a command that has none comes last
 BY_NAME: Final = {
     entry.name: entry
     for entry in sorted(
@@ -153,7 +167,14 @@ BY_NAME: Final = {
     )
 }
 ENTRIES: Final = tuple(BY_NAME.values())
-_MEANT = {"quit": "exit", "q": "exit", "bye": "exit", "ls": "functions", "rm": "delete", "pm": "debug last"}
+_MEANT = {
+    "quit": "exit",
+    "q": "exit",
+    "bye": "exit",
+    "ls": "functions",
+    "rm": "delete",
+    "pm": "debug last",
+}
 GROUPS: Final[Mapping[str, str]] = {
     "daily": "functions introspect edit call break memory attach undo changes retry new model help exit",
     "functions": "create history rollback test trace debug show example pending confirm diff delete good bad"
@@ -167,7 +188,9 @@ GROUPS: Final[Mapping[str, str]] = {
 def group(name: str) -> list[CommandEntry]:
     """Return the commands in a group."""
     grouped = " ".join(GROUPS.values()).split()
-    loose = [entry for entry in ENTRIES if entry.name not in grouped] if name == [*GROUPS][-1] else []
+    loose = (
+        [entry for entry in ENTRIES if entry.name not in grouped] if name == [*GROUPS][-1] else []
+    )
     return [*(BY_NAME[command] for command in GROUPS[name].split()), *loose]
 
 
@@ -193,8 +216,13 @@ def check_source(name: str, words: str, *, is_trusted: bool) -> None:
         return
     typed = one_line(f"/{name} {words}".strip(), 60)
     if re.fullmatch(BY_NAME[name].needs_user, words):
-        raise UsageError(f"`{typed}` needs a user at a terminal, and came from a pipe.", fix="Type it at a prompt.")
-    raise UsageError(f"`{typed}` does more than show something, and came from a pipe.", fix="Add -y to run it.")
+        raise UsageError(
+            f"`{typed}` needs a user at a terminal, and came from a pipe.",
+            fix="Type it at a prompt.",
+        )
+    raise UsageError(
+        f"`{typed}` does more than show something, and came from a pipe.", fix="Add -y to run it."
+    )
 
 
 def nearest(name: str) -> str:
@@ -239,7 +267,9 @@ def check_message(text: str, elsewhere: str = "") -> None:
         name = _SIGNS[text[0]]
     elif command and name not in BY_NAME:
         if meant := nearest(name):
-            raise UsageError(f"There is no command /{name}.", fix=f"Did you mean /{meant}? {TO_MODEL}")
+            raise UsageError(
+                f"There is no command /{name}.", fix=f"Did you mean /{meant}? {TO_MODEL}"
+            )
         if text.strip() == typed:
             raise UsageError(f"There is no command /{name}.", fix=TO_MODEL)
         name = ""

@@ -80,7 +80,11 @@ class PromptDoor(Door):
 
     def editor(self, fix: str) -> AbstractAsyncContextManager[None]:
         """Give the terminal to the user's editor."""
-        return self._conversation.aside() if self._conversation.voice.is_attended else super().editor(fix)
+        return (
+            self._conversation.aside()
+            if self._conversation.voice.is_attended
+            else super().editor(fix)
+        )
 
     @contextmanager
     def source_progress(self) -> Iterator[SourceProgress]:
@@ -103,7 +107,11 @@ async def _run(name: str, conversation: Conversation, words: str) -> None:
         await show(conversation, await _result_of(name, conversation, words))
         return
     async with conversation.command():
-        with conversation.running(words.partition(" ")[0]) if name in ("test", "trace") else nullcontext():
+        with (
+            conversation.running(words.partition(" ")[0])
+            if name in ("test", "trace")
+            else nullcontext()
+        ):
             shown = await _result_of(name, conversation, words)
         await show(conversation, shown)
 
@@ -127,7 +135,9 @@ def shell_words(name: str, words: str) -> list[str] | None:
         return None
     (noun, verb), entry = VERBS[name], BY_NAME[name.partition(" ")[0]]
     if words and not verb.at_prompt:
-        raise UsageError(f"/{name} cannot {one_line(words, 40)}.", fix=f"Type {entry.typed}. {entry.says}")
+        raise UsageError(
+            f"/{name} cannot {one_line(words, 40)}.", fix=f"Type {entry.typed}. {entry.says}"
+        )
     if verb.at_prompt and verb.at_prompt[0].required:
         needed(words, entry.name)
     return [noun, verb.name or "", *verb.from_prompt(words)]
@@ -173,7 +183,9 @@ def _example(words: str) -> list[str]:
     name, _, example = needed(words, "example").partition(" ")
     call, arrow, expected = example.rpartition(" = ")
     if not arrow:
-        raise UsageError("An example is a call and its result.", fix=f"Type {BY_NAME['example'].typed}.")
+        raise UsageError(
+            "An example is a call and its result.", fix=f"Type {BY_NAME['example'].typed}."
+        )
     return ["functions", "add-example", f"--call={call}", f"--expected={expected}", "--", name]
 
 
@@ -191,7 +203,9 @@ async def _rate(thumb: str, conversation: Conversation, words: str) -> Result:
     """Rate the named function, or the one called last."""
     name, _, note = words.partition(" ")
     called = [call.name for call in conversation.log.calls if call.name in conversation.names()]
-    if conversation.tried and conversation.tried[1] == len(conversation.log.calls):  # the last call was the user's
+    if conversation.tried and conversation.tried[1] == len(
+        conversation.log.calls
+    ):  # the last call was the user's
         called.append(conversation.tried[0])
     if not (name or called):
         raise UsageError("No function was called in this session.", fix=f"Type /{thumb} NAME.")
@@ -202,14 +216,18 @@ async def _rate(thumb: str, conversation: Conversation, words: str) -> Result:
 def _confirm(words: str) -> list[str]:
     name, _, rest = needed(words, "confirm").partition(" ")
     results = results_of(rest.strip()[1:]) if rest.strip().startswith("=") else []
-    options = [f"--expected={result}" for result in results] or [f"--reason={rest.strip()}"] * bool(rest.strip())
+    options = [f"--expected={result}" for result in results] or [f"--reason={rest.strip()}"] * bool(
+        rest.strip()
+    )
     return ["functions", "confirm", *options, "--", name]
 
 
 def _pending(words: str) -> list[str]:
     name, _, action = words.partition(" ")
     if action not in ("", "drop"):
-        raise UsageError(f"/pending cannot {one_line(action, 40)}.", fix=f"Type {BY_NAME['pending'].typed}.")
+        raise UsageError(
+            f"/pending cannot {one_line(action, 40)}.", fix=f"Type {BY_NAME['pending'].typed}."
+        )
     return ["functions", "pending", *(["--drop"] if action == "drop" else []), "--", name]
 
 
@@ -224,7 +242,11 @@ async def _grants(conversation: Conversation, words: str) -> Result:
     if item := item.strip():  # one kind of its grants, or a single item
         granted = (await service.grants.listing(name)).grants
         current = {key: value for row in granted for key, value in row.grants.to_json().items()}
-        lists = {key: [item] for key, items in current.items() if isinstance(items, list) and item in items}
+        lists = {
+            key: [item]
+            for key, items in current.items()
+            if isinstance(items, list) and item in items
+        }
         if not (selection := {item: current[item]} if item in current else lists):
             raise UsageError(f"{name} has no grant {item}.", fix=f"Type /grants {name}.")
         selected = Grants.from_json(selection)
@@ -236,17 +258,28 @@ async def _section(conversation: Conversation, words: str) -> Result:
     name, _, arguments = words.partition(" ")
     position, _, text = arguments.strip().partition(" ")
     if not name or not position:
-        rows = [row for row in await conversation.agent.memory.sections.list() if name in ("", row.name)]
+        rows = [
+            row for row in await conversation.agent.memory.sections.list() if name in ("", row.name)
+        ]
         shown = [
-            [line(("name", row.name), ("dim", f"  at {row.position}")), *map(line, bare_lines(row.text))]
+            [
+                line(("name", row.name), ("dim", f"  at {row.position}")),
+                *map(line, bare_lines(row.text)),
+            ]
             for row in rows
         ]
         none = f"There is no section {name}." if name else "No section yet."
         hint = "" if rows else f"{none} /memory section NAME POSITION TEXT makes one."
         return Result(None, [row for lines in shown for row in lines], hint)
     if position != "drop" and not text.strip():
-        raise UsageError("A section has a name, a position and a text.", fix="Type /memory section NAME 10 TEXT.")
-    options = ["--value="] if position == "drop" else [f"--position={position}", f"--value={text.strip()}"]
+        raise UsageError(
+            "A section has a name, a position and a text.", fix="Type /memory section NAME 10 TEXT."
+        )
+    options = (
+        ["--value="]
+        if position == "drop"
+        else [f"--position={position}", f"--value={text.strip()}"]
+    )
     return await run_shell(conversation, "memory", "edit", "--section", *options, "--", name)
 
 
@@ -264,7 +297,9 @@ async def _forget(conversation: Conversation, words: str) -> Result:
         choices.append(first)
         words = rest.strip()
         first, _, rest = words.partition(" ")
-    result = await run_shell(conversation, "memory", "forget", *choices, "--", words.removeprefix("text ").strip())
+    result = await run_shell(
+        conversation, "memory", "forget", *choices, "--", words.removeprefix("text ").strip()
+    )
     if result.document and result.document["outcome"] == "nothing":
         conversation.voice.drop_typed()  # the typed line contains the text
     return result
@@ -274,13 +309,20 @@ async def _log(conversation: Conversation, words: str) -> Result:
     try:
         return await run_shell(conversation, "log", "", *shlex.split(words))
     except ValueError as error:
-        raise UsageError(f"That cannot be read: {error}.", fix=f"Type {BY_NAME['log'].typed}.") from error
+        raise UsageError(
+            f"That cannot be read: {error}.", fix=f"Type {BY_NAME['log'].typed}."
+        ) from error
 
 
 async def _save(conversation: Conversation, words: str) -> Result:
     path = words or f"{conversation.agent.name}-{datetime.now().astimezone():%Y%m%d-%H%M%S}.json"
     return await run_shell(
-        conversation, "agents", "export", "--", conversation.agent.name, path if path != "-" else "./-"
+        conversation,
+        "agents",
+        "export",
+        "--",
+        conversation.agent.name,
+        path if path != "-" else "./-",
     )
 
 
@@ -311,7 +353,9 @@ RUNS: Final[Mapping[str, RunCommand]] = {
 
 # Reloading the session's copies of what was said after something was forgotten, so that they match the record.
 
-_RAN_IS_GONE = "The output of ! commands since your last message was dropped. Run them again to send it."
+_RAN_IS_GONE = (
+    "The output of ! commands since your last message was dropped. Run them again to send it."
+)
 
 
 async def reload_after_forget(conversation: Conversation) -> None:
@@ -328,12 +372,16 @@ async def reload_after_forget(conversation: Conversation) -> None:
     }
     begun: dict[str, dict[str, str]] = {}  # the text that began each turn of an agent, on one line
     for agent in agents:
-        entries = await conversation.workspace.store.history(agent, kinds=("user", "notice"), with_removed=True)
+        entries = await conversation.workspace.store.history(
+            agent, kinds=("user", "notice"), with_removed=True
+        )
         begun[agent] = {
             entry.turn: headline(str(entry.payload["text"]))
             for kind in ("notice", "user")  # the message, or otherwise the notice
             for entry in entries[::-1]
             if entry.kind == kind
         }
-    conversation.undo_log.reread({turn: text for texts in begun.values() for turn, text in texts.items()})
+    conversation.undo_log.reread(
+        {turn: text for texts in begun.values() for turn, text in texts.items()}
+    )
     conversation.spending.reread({agent: [*texts.values()] for agent, texts in begun.items()})

@@ -51,7 +51,9 @@ class TurnCost:
         self.prompt += turn_cost.prompt
         self.cached += turn_cost.cached
         self.completion += turn_cost.completion
-        self.cost = None if self.cost is None or turn_cost.cost is None else self.cost + turn_cost.cost
+        self.cost = (
+            None if self.cost is None or turn_cost.cost is None else self.cost + turn_cost.cost
+        )
         self.is_estimated |= turn_cost.is_estimated
 
     @property
@@ -63,7 +65,9 @@ class TurnCost:
 class Spending:
     """The turns of a session, recorded from their events."""
 
-    def __init__(self, root: Path, named: Mapping[str, NamedModel] | None = None, most: int = 0) -> None:
+    def __init__(
+        self, root: Path, named: Mapping[str, NamedModel] | None = None, most: int = 0
+    ) -> None:
         """Create the record. `named` are the models in the settings; their prices override those in files. If there are
         more than `most` turns, the oldest are combined.
         """
@@ -94,17 +98,25 @@ class Spending:
                 if not self.turns:
                     self.turns.append(TurnCost(agent))
                 name = event.model or model
-                prompt, cached, wrote = event.prompt_tokens, event.cached_tokens, event.completion_tokens
+                prompt, cached, wrote = (
+                    event.prompt_tokens,
+                    event.cached_tokens,
+                    event.completion_tokens,
+                )
                 usage = TurnCost("", "", 1, prompt, cached, wrote, is_estimated=event.estimated)
                 if self._prices is None:
                     own = self._root / FILE
-                    prices = read_prices(Path(__file__).with_name(FILE)) | (read_prices(own) if own.is_file() else {})
+                    prices = read_prices(Path(__file__).with_name(FILE)) | (
+                        read_prices(own) if own.is_file() else {}
+                    )
                     self._prices = prices | self._named
                 price = price_of(name, self._prices)
                 if price is None and usage.tokens:
                     self.unpriced.add(name)
                 if usage.tokens:
-                    usage.cost = price.of(prompt=prompt, cached=cached, completion=wrote) if price else None
+                    usage.cost = (
+                        price.of(prompt=prompt, cached=cached, completion=wrote) if price else None
+                    )
                 self.turns[-1].add(usage)
                 self.by_model.setdefault(name, TurnCost(name, "by this model")).add(usage)
             case _:
@@ -135,7 +147,9 @@ class Spending:
     def reread(self, said: Mapping[str, Sequence[str]]) -> None:
         """After something was forgotten, mask the messages that the record no longer contains."""
         for turn in self.turns:
-            if turn.message not in {"", *self._events} and not any(turn.message in text for text in said[turn.agent]):
+            if turn.message not in {"", *self._events} and not any(
+                turn.message in text for text in said[turn.agent]
+            ):
                 turn.message = MARK
 
     @property
@@ -146,13 +160,20 @@ class Spending:
     def to_json(self) -> dict[str, Any]:  # Any: JSON
         """Return the turns and their sum. `cost` is in US dollars, or None if a price is unknown."""
         models = {name: self.by_model[name] for name in sorted(self.by_model)}
-        return {"turns": self.turns, "total": self.total, "models": models, "unpriced": sorted(self.unpriced)}
+        return {
+            "turns": self.turns,
+            "total": self.total,
+            "models": models,
+            "unpriced": sorted(self.unpriced),
+        }
 
 
 async def spent_since_ever(store: TurnStore, agent: str, spending: Spending) -> Spending:
     """Return the record of a new `Spending`, filled with all turns of an agent."""
     turn = ""
-    async for entries in read_pages(store, agent, kinds=("user", "notice", USAGE), with_removed=True):
+    async for entries in read_pages(
+        store, agent, kinds=("user", "notice", USAGE), with_removed=True
+    ):
         turn = spending.read(entries, agent, turn)
     return spending
 
@@ -180,7 +201,11 @@ def read_prices(path: Path) -> dict[str, ModelPrice]:
     except (OSError, ValueError) as e:
         fix = '[models], and a line for each: "NAME" = { input = 1.0, cached = 0.1, output = 4.0 }'
         errors = e.errors() if isinstance(e, ValidationError) else []
-        why = f"{'.'.join(map(str, ('models', *errors[0]['loc'])))}: {misfit_sentence(errors[0])}" if errors else str(e)
+        why = (
+            f"{'.'.join(map(str, ('models', *errors[0]['loc'])))}: {misfit_sentence(errors[0])}"
+            if errors
+            else str(e)
+        )
         raise UsageError(f"{path} cannot be read as prices: {why}.", fix=fix) from e
 
 
@@ -205,7 +230,13 @@ def spending_lines(spending: Spending) -> list[Line]:
         if turn.steps:
             cached = f"{turn.cached:,}" if turn.cached else ""
             cost = "" if turn.cost is None else money(turn.cost)
-            figures = [str(turn.steps), f"{about}{turn.prompt:,}", cached, f"{about}{turn.completion:,}", cost]
+            figures = [
+                str(turn.steps),
+                f"{about}{turn.prompt:,}",
+                cached,
+                f"{about}{turn.completion:,}",
+                cost,
+            ]
         rows.append([turn.agent, one_line(turn.message, 40), *figures])
     lines = columns(rows, ("name", "", "dim", "", "dim", "", "strong"), heads=HEADS)
     for at in range(len(lines) - len(sums), len(lines)):
@@ -213,10 +244,17 @@ def spending_lines(spending: Spending) -> list[Line]:
     if spending.unpriced:
         models = ", ".join(sorted(spending.unpriced))
         lines.append(
-            line(("dim", f"No price is known for {models}; {FILE} or [models.NAME] in the workspace can say it."))
+            line(
+                (
+                    "dim",
+                    f"No price is known for {models}; {FILE} or [models.NAME] in the workspace can say it.",
+                )
+            )
         )
     if any(not turn.steps for turn in spending.turns):
-        lines.append(line(("dim", "Not counted: it ended before the model's first reply was complete.")))
+        lines.append(
+            line(("dim", "Not counted: it ended before the model's first reply was complete."))
+        )
     if any(turn.is_estimated for turn in spending.turns):
         lines.append(line(("dim", "≈: estimated, because the endpoint did not report it.")))
     return lines
@@ -225,11 +263,17 @@ def spending_lines(spending: Spending) -> list[Line]:
 def ever_line(agent: str, spending: Spending) -> Line:
     """Return a line with the total cost of all turns of an agent, including earlier sessions."""
     total = spending.total
-    about, cost = "≈" if total.is_estimated else "", "price unknown" if total.cost is None else money(total.cost)
+    about, cost = (
+        "≈" if total.is_estimated else "",
+        "price unknown" if total.cost is None else money(total.cost),
+    )
     cost = "not counted" if spending.turns and not total.steps else cost
     read = f"{about}{total.prompt:,} tokens in ({total.cached:,} cached), {about}{total.completion:,} out"
     return line(
-        ("dim", f"Since ever, {agent}: {counted(len(spending.turns), 'turn')}, {total.steps} steps, {read}, {cost}.")
+        (
+            "dim",
+            f"Since ever, {agent}: {counted(len(spending.turns), 'turn')}, {total.steps} steps, {read}, {cost}.",
+        )
     )
 
 
@@ -237,7 +281,9 @@ def describe_price(model: NamedModel) -> str:
     """Return a description of a named model, with its price if known."""
     price = model.price
     costs = f"${price.input:g} in, ${price.output:g} out for a million tokens" if price else ""
-    return ", ".join(filter(None, [model.name or "", f"at {model.base_url}" if model.base_url else "", costs]))
+    return ", ".join(
+        filter(None, [model.name or "", f"at {model.base_url}" if model.base_url else "", costs])
+    )
 
 
 def short(cost: TurnCost) -> str:

@@ -68,7 +68,11 @@ def plain(lines: Iterable[Line]) -> str:
 def coloured(lines: Iterable[Line]) -> str:
     """Return the lines with the terminal's own sixteen colors."""
     return "".join(
-        "".join(f"\x1b[{_SGR[role]}m{visible(text)}\x1b[0m" if role else visible(text) for role, text in spans) + "\n"
+        "".join(
+            f"\x1b[{_SGR[role]}m{visible(text)}\x1b[0m" if role else visible(text)
+            for role, text in spans
+        )
+        + "\n"
         for spans in lines
     )
 
@@ -99,10 +103,14 @@ def columns(
     rows: Sequence[Sequence[str]], roles: Sequence[Role], gap: int = 2, *, heads: Sequence[str] = ()
 ) -> list[Line]:
     """Return each row as a line with aligned cells, below the `heads`. The last column is not padded."""
-    shown = [[one_line(cell) for cell in row] for row in ([heads, *rows] if heads and rows else rows)]
+    shown = [
+        [one_line(cell) for cell in row] for row in ([heads, *rows] if heads and rows else rows)
+    ]
     widths = [max(map(width, cells)) for cells in zip(*shown, strict=True)]
     for cells in shown:
-        cells[:-1] = [cell + " " * (widths[at] - width(cell) + gap) for at, cell in enumerate(cells[:-1])]
+        cells[:-1] = [
+            cell + " " * (widths[at] - width(cell) + gap) for at, cell in enumerate(cells[:-1])
+        ]
     lines: list[Line] = [tuple(zip(roles, cells, strict=True)) for cells in shown]
     return [tuple(("dim", text) for _, text in lines[0]), *lines[1:]] if heads and rows else lines
 
@@ -145,7 +153,9 @@ def pieces(text: str, room: int, used: int = 0) -> Iterator[str]:
 
 def certain(text: str) -> str:
     """Escape every character that terminals draw in different widths, so that a row looks the same on all of them."""
-    return _FOREIGN.sub(lambda match: escaped(match[0]) if _is_disputed(match[0]) else match[0], text)
+    return _FOREIGN.sub(
+        lambda match: escaped(match[0]) if _is_disputed(match[0]) else match[0], text
+    )
 
 
 def meter(done: float, total: float, cells: int) -> str:
@@ -186,7 +196,12 @@ def _cells(character: str) -> int:
 def _own_cells(character: str) -> int:
     if unicodedata.category(character) in ("Mn", "Me", "Cf"):
         return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" or _REGIONAL[0] <= character <= _REGIONAL[-1] else 1
+    return (
+        2
+        if unicodedata.east_asian_width(character) in "WF"
+        or _REGIONAL[0] <= character <= _REGIONAL[-1]
+        else 1
+    )
 
 
 def _is_disputed(character: str) -> bool:
@@ -280,8 +295,13 @@ def _fold(line: Line, columns: int, hang: int) -> Iterator[Line]:
     if bars and room >= _LEAST_ROOM:
         yield from ((*line[:bars], *tail) for tail in _fold(line[bars:], room, hang))
         return
-    shown: Line = tuple((role, visible(text).replace("\n", " ").replace("\t", "    ")) for role, text in line)
-    if sum(len(text) for _, text in shown) <= 4 * columns and sum(width(text) for _, text in shown) <= columns:
+    shown: Line = tuple(
+        (role, visible(text).replace("\n", " ").replace("\t", "    ")) for role, text in line
+    )
+    if (
+        sum(len(text) for _, text in shown) <= 4 * columns
+        and sum(width(text) for _, text in shown) <= columns
+    ):
         yield shown
         return
     whole = "".join(text for _, text in shown)

@@ -127,7 +127,11 @@ class PlainText:
             self._talk([call_log.call_line(call, _columns()), *call_log.verdict_part(call)])
             return
         verdict = call.verdict
-        where = f"knapper functions {'show' if verdict.admitted else 'pending'} {verdict.name}" if verdict else ""
+        where = (
+            f"knapper functions {'show' if verdict.admitted else 'pending'} {verdict.name}"
+            if verdict
+            else ""
+        )
         self._talk(call_log.call_lines(call, _columns(), "" if self._can_follow else where))
 
     def _end_line(self) -> None:
@@ -152,7 +156,11 @@ class Voice:
     """
 
     def __init__(
-        self, answers: Answers | None = None, approver: Approver | None = None, *, agrees: bool = False
+        self,
+        answers: Answers | None = None,
+        approver: Approver | None = None,
+        *,
+        agrees: bool = False,
     ) -> None:
         """Create a voice. With `agrees`, questions are answered with yes if there is no user to ask."""
         self.agent = ""
@@ -162,7 +170,9 @@ class Voice:
         self._answers = answers
         self.secrets: SecretStore | None = None
         """Where a secret goes that the user types after a yes, if it is one of this machine."""
-        self.debugger: Debugger | None = None if answers is None else LineDebugger(self.aloud, answers)
+        self.debugger: Debugger | None = (
+            None if answers is None else LineDebugger(self.aloud, answers)
+        )
         """The debugger front end, if there is a user."""
 
     def lines(self, lines: Iterable[Line]) -> None:
@@ -211,8 +221,14 @@ class Voice:
     async def confirm(self, question: str, *, is_final: bool = False) -> bool:
         """Ask for a yes. If there is no user to ask, an option must have given it."""
         if not self.asks and not self._agrees:
-            raise UsageError(f"{question} There is no terminal to ask at.", fix="Give -y to say yes to such questions.")
-        return not self.asks or (await self._ask(Dialog(question, is_final=is_final))).letter == YES.letter
+            raise UsageError(
+                f"{question} There is no terminal to ask at.",
+                fix="Give -y to say yes to such questions.",
+            )
+        return (
+            not self.asks
+            or (await self._ask(Dialog(question, is_final=is_final))).letter == YES.letter
+        )
 
     @property
     def is_attended(self) -> bool:
@@ -273,12 +289,21 @@ class LineDebugger:
                 self._answers.set_aside()
             typed = await self._answers.answer(_DEBUG_MARK)
             self._is_on = True
-            if typed is not None and "\n" in typed.rstrip("\n"):  # as a paste arrives, which may be from a stranger
+            if typed is not None and "\n" in typed.rstrip(
+                "\n"
+            ):  # as a paste arrives, which may be from a stranger
                 self._show(
-                    fault_lines("Several lines arrived at once, so none was run.", "Type one command at a time.")
+                    fault_lines(
+                        "Several lines arrived at once, so none was run.",
+                        "Type one command at a time.",
+                    )
                 )
                 continue
-            self._typed = self._typed if typed is not None and not typed.strip() else (typed or "quit").strip()
+            self._typed = (
+                self._typed
+                if typed is not None and not typed.strip()
+                else (typed or "quit").strip()
+            )
             if not self._typed:
                 continue
             try:

@@ -37,7 +37,9 @@ class UndoableAction:
     undo: Callable[[], Awaitable[None]]
 
 
-def states(versions: Sequence[Version], undone: Mapping[tuple[str, int], int], name: str) -> list[Version]:
+def states(
+    versions: Sequence[Version], undone: Mapping[tuple[str, int], int], name: str
+) -> list[Version]:
     """Return the versions that still count. A version created by undo cancels the versions that it reverted."""
     live_versions: list[Version] = []
     for version in versions:
@@ -50,7 +52,11 @@ def last_edit(changes: Sequence[BlockChange]) -> BlockChange | None:
     """Return the change that an undo of a block would revert, if there is one."""
     if undo_of(changes) is None:
         return None
-    same = [change for change in changes if change.value == changes[-1].value and _UNDONE not in change.action.lower()]
+    same = [
+        change
+        for change in changes
+        if change.value == changes[-1].value and _UNDONE not in change.action.lower()
+    ]
     return same[-1] if same else changes[-1]
 
 
@@ -71,10 +77,23 @@ async def _changes(conversation: Conversation, words: str) -> None:
         line(("name", f"{number:3} "), ("dim", f"{shown_time(change.at, '%H:%M')}  "), change.says)
         for number, change in enumerate(changes, 1)
     ]
-    turns = [line(("dim", f"and {counted(count, 'turn')}: /pop removes the last one."))] if count else []
-    hint = [line(("dim", "/undo N undoes one of them, /undo all everything; /undo alone only the last step."))]
+    turns = (
+        [line(("dim", f"and {counted(count, 'turn')}: /pop removes the last one."))]
+        if count
+        else []
+    )
+    hint = [
+        line(
+            (
+                "dim",
+                "/undo N undoes one of them, /undo all everything; /undo alone only the last step.",
+            )
+        )
+    ]
     lines = [*rows, *await _not_undone(conversation, 0.0), *(turns + hint if rows else ())]
-    conversation.voice.lines(lines or [line(("dim", "Nothing was made or changed in this session."))])
+    conversation.voice.lines(
+        lines or [line(("dim", "Nothing was made or changed in this session."))]
+    )
 
 
 async def _undo(conversation: Conversation, words: str) -> None:
@@ -92,7 +111,9 @@ async def _named_actions(conversation: Conversation, words: str) -> list[Undoabl
     if not changes:
         raise UsageError("Nothing was made or changed in this session.", fix=_OLDER)
     if words != "all" and not (words.isdecimal() and 1 <= int(words) <= len(changes)):
-        raise UsageError(f"There is no change {one_line(words, 40)}.", fix="Type /changes for the list.")
+        raise UsageError(
+            f"There is no change {one_line(words, 40)}.", fix="Type /changes for the list."
+        )
     return changes[::-1] if words == "all" else [changes[int(words) - 1]]
 
 
@@ -106,7 +127,9 @@ async def _last_actions(conversation: Conversation) -> list[UndoableAction]:
     return sorted(actions, key=lambda action: action.at)[-1:]
 
 
-async def _carry_out(conversation: Conversation, choose: Callable[[], Awaitable[list[UndoableAction]]]) -> None:
+async def _carry_out(
+    conversation: Conversation, choose: Callable[[], Awaitable[list[UndoableAction]]]
+) -> None:
     """Undo the chosen actions after asking, and asking again if they are others when the answer comes.
 
     Report an action that cannot be undone, and undo the others.
@@ -114,12 +137,18 @@ async def _carry_out(conversation: Conversation, choose: Callable[[], Awaitable[
     shown: list[UndoableAction] = []
     actions = await choose()
     if not actions:
-        nothing = _NOT_ALL if conversation.undo_log.forgot else "Nothing was changed or said in this session."
+        nothing = (
+            _NOT_ALL
+            if conversation.undo_log.forgot
+            else "Nothing was changed or said in this session."
+        )
         raise UsageError(nothing, fix=_OLDER)
     while actions and _states(actions) != _states(shown):
         if shown:
             conversation.voice.lines([CHANGED])
-        if not await conversation.voice.confirm(f"Undo: {'; '.join(action.undoes for action in actions)}?"):
+        if not await conversation.voice.confirm(
+            f"Undo: {'; '.join(action.undoes for action in actions)}?"
+        ):
             conversation.voice.lines([line(("dim", "Nothing was changed."))])
             return
         shown, actions = actions, await choose()
@@ -143,13 +172,20 @@ async def _whole(conversation: Conversation, scope: _Scope) -> list[UndoableActi
     """Return one action for each thing that was changed in the session, oldest first."""
     touched = product(_KINDS, conversation.undo_log.touched)
     things = [await _last_changes(conversation, kind, name, scope) for kind, name in touched]
-    blocks = [await _block(conversation, row.label, scope) for row in conversation.agent.memory.blocks.rows]
+    blocks = [
+        await _block(conversation, row.label, scope)
+        for row in conversation.agent.memory.blocks.rows
+    ]
     kept_states = await conversation.workspace.functions.kept_states()
     states = [_state(conversation, rows, scope) for rows in kept_states.values()]
-    return sorted((action for action in (*things, *blocks, *states) if action), key=lambda action: action.at)
+    return sorted(
+        (action for action in (*things, *blocks, *states) if action), key=lambda action: action.at
+    )
 
 
-async def _last_changes(conversation: Conversation, kind: str, name: str, scope: _Scope) -> UndoableAction | None:
+async def _last_changes(
+    conversation: Conversation, kind: str, name: str, scope: _Scope
+) -> UndoableAction | None:
     """Return the last changes to a function or helper as one action, or None if another agent made the last change."""
     live_versions = await _live_versions(conversation, kind, name)
     began, last = conversation.undo_log.began, live_versions[-1] if live_versions else None
@@ -164,17 +200,24 @@ async def _last_changes(conversation: Conversation, kind: str, name: str, scope:
     before = live_versions[-steps - 1] if steps < len(live_versions) else None
     there, here = before is not None and bool(before.hash), bool(last.hash)
     if before is not None and there and here and before.hash == last.hash:
-        return await _last_changes(conversation, kind, name, "session") if scope == "author" else None
+        return (
+            await _last_changes(conversation, kind, name, "session") if scope == "author" else None
+        )
     if before is None or not there:
         says = f"{maker} made {what}"
-        undoes = f"delete {what}, made by {maker}" + (f" and changed by {by}" if by != maker else "")
+        undoes = f"delete {what}, made by {maker}" + (
+            f" and changed by {by}" if by != maker else ""
+        )
         undo = partial(_restore, conversation, kind, name, None, steps)
         return UndoableAction(last.row.at, says, undoes, undo) if here else None
     undo = partial(_restore, conversation, kind, name, before, steps)
     change = f"change {what} back to version {before.number} (by {_hand(before)}, {before.when})"
     bring = f"bring {what} back, which {by} deleted ({last.when})"
     return UndoableAction(
-        last.row.at, f"{by} {'changed' if here else 'deleted'} {what}", change if here else bring, undo
+        last.row.at,
+        f"{by} {'changed' if here else 'deleted'} {what}",
+        change if here else bring,
+        undo,
     )
 
 
@@ -190,7 +233,9 @@ async def _versions(conversation: Conversation, kind: str, name: str) -> Sequenc
         UsageError: none with this name ever existed.
     """
     workspace = conversation.workspace
-    return await (workspace.helpers.versions(name) if kind else workspace.functions.history.versions(name))
+    return await (
+        workspace.helpers.versions(name) if kind else workspace.functions.history.versions(name)
+    )
 
 
 async def _live_versions(conversation: Conversation, kind: str, name: str) -> list[Version]:
@@ -209,7 +254,10 @@ async def _block(conversation: Conversation, label: str, scope: _Scope) -> Undoa
     """Return an action for the last edit of a block, for the latest edits by one hand that still count, or for what
     differs from the start of the session.
     """
-    changes, began = await conversation.agent.memory.blocks.history(label), conversation.undo_log.began
+    changes, began = (
+        await conversation.agent.memory.blocks.history(label),
+        conversation.undo_log.began,
+    )
     last, base = last_edit(changes) if scope == "step" else changes[-1], None
     if scope == "author":
         last, base = _edits_by_one_hand(changes, began)
@@ -226,18 +274,28 @@ async def _block(conversation: Conversation, label: str, scope: _Scope) -> Undoa
     return UndoableAction(last.at, f"{by} changed the block {label}", f"restore {was}", undo)
 
 
-def _edits_by_one_hand(changes: Sequence[BlockChange], began: float) -> tuple[BlockChange, BlockChange]:
+def _edits_by_one_hand(
+    changes: Sequence[BlockChange], began: float
+) -> tuple[BlockChange, BlockChange]:
     """Return the last of the latest edits by one author that still count, and the change before them."""
     at = len(changes) - 1
     while True:
         last = changes[at]
-        while at and changes[at].at >= began and (changes[at].by, changes[at].agent) == (last.by, last.agent):
+        while (
+            at
+            and changes[at].at >= began
+            and (changes[at].by, changes[at].agent) == (last.by, last.agent)
+        ):
             at -= 1
         if not at or changes[at].at < began or changes[at].value != changes[-1].value:
-            return last, changes[at]  # otherwise these edits were undone, and those before them count
+            return last, changes[
+                at
+            ]  # otherwise these edits were undone, and those before them count
 
 
-def _state(conversation: Conversation, rows: Sequence[StateRow], scope: _Scope) -> UndoableAction | None:
+def _state(
+    conversation: Conversation, rows: Sequence[StateRow], scope: _Scope
+) -> UndoableAction | None:
     """Return an action for the last state that this conversation left in a function, or for what differs from the state
     at the start of the session or function, or from the oldest that is kept. None if only the last one is kept.
     """
@@ -270,7 +328,11 @@ async def _not_undone(conversation: Conversation, since: float) -> list[Line]:
         for row in await memory.sections.list()
     ]
     newer += [
-        (row.at, f"The source {one_line(row.name)}", f"`knapper sources remove {row.hash[:8]}` forgets it")
+        (
+            row.at,
+            f"The source {one_line(row.name)}",
+            f"`knapper sources remove {row.hash[:8]}` forgets it",
+        )
         for row in await memory.sources.list()
     ]
     for kind, name in product(_KINDS, conversation.undo_log.touched):
@@ -281,10 +343,14 @@ async def _not_undone(conversation: Conversation, since: float) -> list[Line]:
             back = _KINDS[kind].format(" ".join([name, *before]))
             newer.append((versions[-1].row.at, what, f"{back} goes back to the version before"))
     at, action, how = max(newer, default=(0.0, "", ""))
-    return [line(("warn", f"{action} is newer and cannot be undone here: {how}."))] if at > now else []
+    return (
+        [line(("warn", f"{action} is newer and cannot be undone here: {how}."))] if at > now else []
+    )
 
 
-async def _restore(conversation: Conversation, kind: str, name: str, version: Version | None, steps: int) -> None:
+async def _restore(
+    conversation: Conversation, kind: str, name: str, version: Version | None, steps: int
+) -> None:
     """Restore a version of a function or helper, or delete it (None), and show what came of it."""
     functions, changes = conversation.workspace.functions, conversation.workspace.helper_changes
     is_in_force, told = True, [line(("ok", "✓ "), f"deleted {kind}{name}")]
@@ -307,10 +373,16 @@ async def _restore(conversation: Conversation, kind: str, name: str, version: Ve
     conversation.voice.lines(told)
 
 
-async def _restore_block(conversation: Conversation, label: str, base: BlockChange | None, was: str) -> None:
+async def _restore_block(
+    conversation: Conversation, label: str, base: BlockChange | None, was: str
+) -> None:
     """Restore a block to an earlier change, or to what it was before its last edit (None)."""
     blocks = conversation.agent.memory.blocks
-    edit = await (set_up_block(blocks, label, value=text_of(base.value)) if base else undo_block(blocks, label))
+    edit = await (
+        set_up_block(blocks, label, value=text_of(base.value))
+        if base
+        else undo_block(blocks, label)
+    )
     if edit.outcome != "returned":
         raise UsageError(edit.text)
     conversation.voice.lines([line(("ok", "✓ "), f"restored {was}" if base else edit.text)])
@@ -318,7 +390,9 @@ async def _restore_block(conversation: Conversation, label: str, base: BlockChan
 
 async def _unsay(conversation: Conversation) -> None:
     removed = await pop_last_turn(conversation)
-    conversation.voice.lines([removed_line(removed) if removed else line("It was already removed.")])
+    conversation.voice.lines(
+        [removed_line(removed) if removed else line("It was already removed.")]
+    )
 
 
 async def pop_last_turn(conversation: Conversation) -> RemovedTurn | None:
@@ -331,7 +405,9 @@ async def pop_last_turn(conversation: Conversation) -> RemovedTurn | None:
 def removed_line(removed: RemovedTurn) -> Line:
     """Return a line about what was removed: the user's message, or the turn that an event began."""
     what = "" if removed.is_message else "a turn that no message began: "
-    return line(("ok", "✓ "), "removed from the context: ", what, ("strong", headline(removed.text)))
+    return line(
+        ("ok", "✓ "), "removed from the context: ", what, ("strong", headline(removed.text))
+    )
 
 
 RUNS: dict[str, RunCommand] = {"undo": _undo, "changes": _changes}

@@ -34,7 +34,9 @@ async def counts_of(store: "Store", agent: str) -> "Counts":
 async def _count_memory(store: "Store", agent: str) -> tuple["Counts", int]:
     """Return the counts of an agent's memory, and the number of its unindexed messages."""
     indexed = await store.memory_counts(agent)
-    waiting = len(await read_messages(await store.history(agent, since=indexed.indexed, kinds=KINDS)))
+    waiting = len(
+        await read_messages(await store.history(agent, since=indexed.indexed, kinds=KINDS))
+    )
     return replace(indexed, messages=indexed.messages + waiting), waiting
 
 
@@ -73,7 +75,9 @@ class AgentMemory:
         if not lines or KEPT_IN not in {row.label for row in self.blocks.rows}:
             return ()
         text = "\n".join(filter(None, [self.blocks.memory[KEPT_IN].text, *lines]))
-        edit = await self.blocks.commit(await self.blocks.write(KEPT_IN, text, NamedAuthor(self.agent, turn)))
+        edit = await self.blocks.commit(
+            await self.blocks.write(KEPT_IN, text, NamedAuthor(self.agent, turn))
+        )
         return tuple(lines) if edit.outcome == "returned" else ()
 
     def render_blocks(self) -> str:

@@ -37,8 +37,26 @@ from agent_core.storage import (
     commit,
 )
 
-from .classes import Block, Memory, UnknownBlock, from_row, kept_value, methods_of, reasons, value_lines
-from .edits import ALREADY, NEAREST_SHOWN, EditRefused, beginning, difference, listed, nearest, shown
+from .classes import (
+    Block,
+    Memory,
+    UnknownBlock,
+    from_row,
+    kept_value,
+    methods_of,
+    reasons,
+    value_lines,
+)
+from .edits import (
+    ALREADY,
+    NEAREST_SHOWN,
+    EditRefused,
+    beginning,
+    difference,
+    listed,
+    nearest,
+    shown,
+)
 from .vectors import TextVectors
 
 if TYPE_CHECKING:
@@ -80,13 +98,19 @@ def opened(memory: Memory, rows: Sequence[BlockRow]) -> StoredMemory:
 def differences(memory: StoredMemory, memory_after: Memory) -> Iterator[BlockDifference]:
     """Yield the differences between a memory and the stored one; the limit of each block is checked here."""
     if len({*memory_after.labels}) < len(memory_after.labels):
-        raise EditRefused(f"There can be one block per label, and there would be {', '.join(memory_after.labels)}.")
+        raise EditRefused(
+            f"There can be one block per label, and there would be {', '.join(memory_after.labels)}."
+        )
     for place, block in enumerate(memory_after.blocks):
         checked = Block.model_validate(block.model_dump())
         row = memory.rows.get(block.label)
         if row is None:
             yield BlockDifference(
-                None, _row(checked, BlockRow("", block.label, "", 0, position=block.position or place, version=0))
+                None,
+                _row(
+                    checked,
+                    BlockRow("", block.label, "", 0, position=block.position or place, version=0),
+                ),
             )
         elif from_row(row) != checked:
             yield BlockDifference(row, _row(checked, replace(row, position=checked.position)))
@@ -108,17 +132,25 @@ def _row(block: Block, row: BlockRow) -> BlockRow:
     )
 
 
-def lost(memory: StoredMemory, stored_memory: StoredMemory, memory_after: Memory) -> dict[str, list[str]]:
+def lost(
+    memory: StoredMemory, stored_memory: StoredMemory, memory_after: Memory
+) -> dict[str, list[str]]:
     """Return the lines, by label, that someone else added since `memory` and that would be lost."""
     lost_lines = {}
     for label, row in stored_memory.rows.items():
         before = memory.rows.get(label)
         # Also compare the value: versions of edits that are not on disk may coincide with another writer's versions.
-        if before is None or (before.version, before.value) == (row.version, row.value) or label not in memory_after:
+        if (
+            before is None
+            or (before.version, before.value) == (row.version, row.value)
+            or label not in memory_after
+        ):
             continue
         seen_lines, remaining_lines = {*memory.memory[label].lines}, {*memory_after[label].lines}
         if missing := [
-            line for line in stored_memory.memory[label].lines if line not in seen_lines and line not in remaining_lines
+            line
+            for line in stored_memory.memory[label].lines
+            if line not in seen_lines and line not in remaining_lines
         ]:
             lost_lines[label] = missing
     return lost_lines
@@ -173,7 +205,9 @@ class NamedAuthor:
     by: str = "agent"
 
 
-Deed: TypeAlias = Callable[[Memory], Any]  # Any: the result of a user's method, awaited if necessary
+Deed: TypeAlias = Callable[
+    [Memory], Any
+]  # Any: the result of a user's method, awaited if necessary
 """Changes a copy of the memory, and returns a message about the change."""
 
 
@@ -219,7 +253,9 @@ def _check(request: EditRequest, changed: Sequence[BlockDifference]) -> None:
                 f"`{before.label}` is read-only: only the user may change it, with `knapper memory edit`."
             )
         if not before.writable and after:
-            raise EditRefused(f"`{before.label}` is another agent's: you may read it, and not change it.")
+            raise EditRefused(
+                f"`{before.label}` is another agent's: you may read it, and not change it."
+            )
 
 
 def _write(block_difference: BlockDifference, request: EditRequest, agent: str) -> Write:
@@ -227,7 +263,10 @@ def _write(block_difference: BlockDifference, request: EditRequest, agent: str) 
         assert block_difference.before is not None
         return DetachBlock(agent, block_difference.before.id)
     summary = difference(
-        *(value_lines(row.value) if row else [] for row in (block_difference.before, block_difference.after))
+        *(
+            value_lines(row.value) if row else []
+            for row in (block_difference.before, block_difference.after)
+        )
     )
     action = f"{request.action}: {summary}" if summary and not request.is_plain else request.action
     return SaveBlock(block_difference.after, agent, action, request.author.by, request.author.turn)
@@ -237,7 +276,9 @@ def _receipt(changed: Sequence[BlockDifference]) -> Receipt:
     """Return the blocks that an edit changes, and the number of lines that it writes."""
     receipt = Receipt()
     for change in changed:
-        before, after = (Counter(value_lines(row.value) if row else []) for row in (change.before, change.after))
+        before, after = (
+            Counter(value_lines(row.value) if row else []) for row in (change.before, change.after)
+        )
         for row in filter(None, (change.after or change.before,)):
             receipt.note("remembered", row.label)
             if lines := (after - before).total():
@@ -273,7 +314,12 @@ class Blocks:
     """The blocks of one agent; call `load` first."""
 
     def __init__(
-        self, store: MemoryStore, agent: str, memory: Memory, clock: "Clock", embedder: "Embedder | None" = None
+        self,
+        store: MemoryStore,
+        agent: str,
+        memory: Memory,
+        clock: "Clock",
+        embedder: "Embedder | None" = None,
     ) -> None:
         """Create the blocks of an agent; without an embedder, lines are compared only by their words."""
         self._store = store
@@ -312,7 +358,9 @@ class Blocks:
         """Return the functions shown to the model: the methods of the class."""
         return [*methods_of(type(self.memory))]
 
-    async def call(self, name: str, arguments: Mapping[str, Any], author: EditAuthor) -> Plan:  # Any: JSON
+    async def call(
+        self, name: str, arguments: Mapping[str, Any], author: EditAuthor
+    ) -> Plan:  # Any: JSON
         """Plan a call of one of the class's methods."""
         if name not in {function.name for function in self.functions()}:
             return Plan(f"The memory has no function `{name}`.", "refused")
@@ -333,8 +381,12 @@ class Blocks:
             if block.label in known:
                 block.note_seen(known[block.label])
         try:
-            is_large = any(len(block.text) > _LARGE for block in after.blocks)  # comparing their lines takes long
-            result = await asyncio.to_thread(request.deed, after) if is_large else request.deed(after)
+            is_large = any(
+                len(block.text) > _LARGE for block in after.blocks
+            )  # comparing their lines takes long
+            result = (
+                await asyncio.to_thread(request.deed, after) if is_large else request.deed(after)
+            )
             result = await result if inspect.isawaitable(result) else result
             changed = [_stamp(change, self._clock) for change in differences(memory, after)]
             _check(request, changed)
@@ -344,7 +396,9 @@ class Blocks:
             own = isinstance(error, KnapperError)
             return Plan(str(error) if own else f"{type(error).__name__}: {error}", "refused"), ()
         if lost_lines := lost(request.seen, memory, after):
-            listing = "; ".join(f"`{label}`: {listed(rows, range(len(rows)))}" for label, rows in lost_lines.items())
+            listing = "; ".join(
+                f"`{label}`: {listed(rows, range(len(rows)))}" for label, rows in lost_lines.items()
+            )
             message = f"Someone else changed it meanwhile, and this would remove what was just added ({listing})."
             pairs = ((request.seen.rows[label], memory.rows[label]) for label in lost_lines)
             differs = [line for seen_row, row in pairs for line in changed_since(seen_row, row)]
@@ -352,7 +406,10 @@ class Blocks:
             return Plan("\n".join([message, *differs, *now]), "refused"), ()
         if result is not None and not isinstance(result, str):
             result = json.dumps(result, ensure_ascii=False, default=str)
-        texts = [result, *(_reads_now(after[one.after.label], one.before) for one in changed if one.after)]
+        texts = [
+            result,
+            *(_reads_now(after[one.after.label], one.before) for one in changed if one.after),
+        ]
         text, settled = "\n".join(filter(None, texts)) or "Nothing was changed.", frozenset[str]()
         if by == "agent" and not request.is_plain:
             near = [line for change in changed if (line := await self._near(change))]
@@ -369,20 +426,31 @@ class Blocks:
 
     async def _near(self, difference: BlockDifference) -> str:
         """Return the lines of a block that are most similar to its new ones, as a line for the model."""
-        before, after = (from_row(row).lines if row else [] for row in (difference.before, difference.after))
+        before, after = (
+            from_row(row).lines if row else [] for row in (difference.before, difference.after)
+        )
         known = {*before}
         written = [line for line in after if line.strip() and line not in known]
-        others = [number for number, line in enumerate(after) if line.strip() and line in known][-_MOST_COMPARED:]
+        others = [number for number, line in enumerate(after) if line.strip() and line in known][
+            -_MOST_COMPARED:
+        ]
         if not others or not 0 < len(written) <= _MOST_WRITTEN:
             return ""
         lines = [after[number] for number in others]
         vectors, size = await self._vectors.of([*lines, *written]), sum(map(len, lines))
         found = [await aside(size, nearest, lines, line, vectors) for line in written]
         ranked = [
-            *dict.fromkeys(place for same_rank in zip_longest(*found) for place in same_rank if place is not None)
+            *dict.fromkeys(
+                place
+                for same_rank in zip_longest(*found)
+                for place in same_rank
+                if place is not None
+            )
         ]
         first = ranked[:NEAREST_SHOWN]
-        shown_lines = (f"line {others[n] + 1}: {shown(beginning(lines[n], _SHOWN_BYTES))}" for n in first)
+        shown_lines = (
+            f"line {others[n] + 1}: {shown(beginning(lines[n], _SHOWN_BYTES))}" for n in first
+        )
         return f"{NEAREST}{'; '.join(shown_lines)}" if ranked else ""
 
     async def write(
@@ -423,24 +491,36 @@ class Blocks:
 
         def put(memory: Memory) -> str:
             block = memory[label]
-            fresh = {name: value for name, value in changes.items() if getattr(block, name) != value}
-            steps: list[Callable[[], None]] = [partial(setattr, block, name, value) for name, value in fresh.items()]
+            fresh = {
+                name: value for name, value in changes.items() if getattr(block, name) != value
+            }
+            steps: list[Callable[[], None]] = [
+                partial(setattr, block, name, value) for name, value in fresh.items()
+            ]
             if lines is not None:  # each step is checked: a lower limit comes after a shorter value
                 is_lower = changes.get("limit", block.limit) < block.limit
                 steps.insert(0 if is_lower else len(steps), partial(block.put, lines))
             for step in steps:
                 step()
-            return "\n".join(f"The {name} of `{label}` is now: {value}" for name, value in fresh.items())
+            return "\n".join(
+                f"The {name} of `{label}` is now: {value}" for name, value in fresh.items()
+            )
 
         lines = None if value is None else value_lines(value)
-        action = f"set {', '.join(f'{name}={value}' for name, value in changes.items())}" if changes else "write"
+        action = (
+            f"set {', '.join(f'{name}={value}' for name, value in changes.items())}"
+            if changes
+            else "write"
+        )
         return await self._plan(put, author, action)
 
     async def undo(self, label: str, author: EditAuthor) -> Plan:
         """Plan to restore a block to its value before the last change; another undo goes back one more."""
         target = undo_of(await self.history(label))
         if target is None:
-            return Plan(f"Nothing of `{label}` is left to take back: it is as it was made.", "refused")
+            return Plan(
+                f"Nothing of `{label}` is left to take back: it is as it was made.", "refused"
+            )
         state, action = target
 
         def put(memory: Memory) -> str:
@@ -453,7 +533,11 @@ class Blocks:
         """Return every change of a block, oldest first, even if the agent no longer has it."""
         if label in self._now.rows:
             return await self._store.block_history(self._now.rows[label].id)
-        ids = [id for id, block_label in (await self._store.block_ids(self._agent)).items() if block_label == label]
+        ids = [
+            id
+            for id, block_label in (await self._store.block_ids(self._agent)).items()
+            if block_label == label
+        ]
         if not ids:
             raise UnknownBlock(label, self.memory.labels)
         return await self._store.block_history(ids[-1])
@@ -488,21 +572,28 @@ class Blocks:
 
         return replace(plan, text=access.text, writes=(*plan.writes, *access.writes), replan=replan)
 
-    async def _access(self, row: BlockRow, readers: Sequence[str] | None, writers: Sequence[str] | None) -> Plan:
+    async def _access(
+        self, row: BlockRow, readers: Sequence[str] | None, writers: Sequence[str] | None
+    ) -> Plan:
         access, label = await self._store.block_access(row.id), row.label
         if access.owner not in ("", self._agent):
-            return Plan(f"`{label}` belongs to {access.owner}, who says who may have it.", "refused")
+            return Plan(
+                f"`{label}` belongs to {access.owner}, who says who may have it.", "refused"
+            )
         may_read, may_write = (
             access.readers if readers is None else tuple(readers),
             access.writers if writers is None else tuple(writers),
         )
-        if odd := [name for name in (*may_read, *may_write) if name != "*" and not AGENT.fullmatch(name)]:
+        if odd := [
+            name for name in (*may_read, *may_write) if name != "*" and not AGENT.fullmatch(name)
+        ]:
             return Plan(f"`{one_line(odd[0], 80)}` cannot be an agent's name.", "refused")
         if readers is not None and "*" not in may_read and writers is None and "*" in may_write:
             may_write = tuple(name for name in may_write if name != "*")
         all_readers = dict.fromkeys((*may_read, *may_write))
         read, change = (
-            "*" if "*" in names else ", ".join(names) or "nobody else" for names in (all_readers, may_write)
+            "*" if "*" in names else ", ".join(names) or "nobody else"
+            for names in (all_readers, may_write)
         )
         text = f"`{label}` may be read by {read}, and changed by {change}."
         return Plan(text, writes=(LimitBlock(row.id, may_read, may_write),))
@@ -513,7 +604,9 @@ class Blocks:
         row = self._now.rows[self.memory[label].label]
         if row.version == version:
             return ""
-        known = next((change for change in await self.history(label) if change.version == version), None)
+        known = next(
+            (change for change in await self.history(label) if change.version == version), None
+        )
         if known is None:
             return f"`{label}` has no version {version}; the newest is {row.version}."
         seen = replace(row, value=known.value, version=version)
@@ -534,7 +627,10 @@ class Blocks:
         place = own.position if own else max((row.position for row in self.rows), default=-1) + 1
         row = replace(matches[0], position=place)
         detachments = (DetachBlock(self._agent, own.id),) if own else ()
-        writes, changed = (*detachments, AttachBlock(self._agent, row.id, place)), [BlockDifference(own, row)]
+        writes, changed = (
+            (*detachments, AttachBlock(self._agent, row.id, place)),
+            [BlockDifference(own, row)],
+        )
         done = partial(self.applied, changed, author.by)
         return Plan(f"`{row.label}` is attached.", writes=writes, did=_receipt(changed), done=done)
 
@@ -548,7 +644,9 @@ class Blocks:
 
         return await self._plan(drop, author, "detach")
 
-    async def _plan(self, deed: Deed, author: EditAuthor, action: str, *, is_plain: bool = False) -> Plan:
+    async def _plan(
+        self, deed: Deed, author: EditAuthor, action: str, *, is_plain: bool = False
+    ) -> Plan:
         edit, _ = await self.plan(EditRequest(deed, author, action, self._now, is_plain))
         return edit
 
@@ -563,7 +661,9 @@ class Blocks:
         def refusal(_: Plan, error: KnapperError) -> Plan:
             return Plan(str(error), "refused")
 
-        return await commit(plan, lambda plan: self._store.apply(plan.writes), self._clock.random, refusal)
+        return await commit(
+            plan, lambda plan: self._store.apply(plan.writes), self._clock.random, refusal
+        )
 
     def applied(self, changed: Sequence[BlockDifference], by: str) -> None:
         """Update the memory from an edit that is on disk."""
@@ -588,15 +688,22 @@ class Blocks:
         """Return the blocks as the model reads them, and record that it now knows them."""
         self._tell()
         rows = self._now.rows
-        return "\n".join(block.render(rows, is_fixed=not rows[block.label].writable) for block in self.memory.blocks)
+        return "\n".join(
+            block.render(rows, is_fixed=not rows[block.label].writable)
+            for block in self.memory.blocks
+        )
 
     async def changed_elsewhere(self, versions: Mapping[str, int] | None = None) -> list[str]:
         """Return other authors' changes since the model last saw the blocks, as sentences; each is reported once.
 
         Pass `versions` of the shared blocks if they were just read; otherwise the store is asked.
         """
-        stored_versions = await self._store.block_versions(self._agent) if versions is None else versions
-        if stored_versions != {row.id: row.version for row in self.rows if row.id in stored_versions or row.shared}:
+        stored_versions = (
+            await self._store.block_versions(self._agent) if versions is None else versions
+        )
+        if stored_versions != {
+            row.id: row.version for row in self.rows if row.id in stored_versions or row.shared
+        }:
             await self.reload()
         now = {row.id: row for row in self.rows}
         changed = [row for id, row in now.items() if not _reads_alike(self._told.get(id), row)]
@@ -608,8 +715,15 @@ class Blocks:
             if previous is None:
                 sentences.append(f"A block is new in your memory:\n{text}")
                 continue
-            later = [change for change in await self._store.block_history(row.id) if change.version > previous.version]
-            hands = {f"agent `{change.agent}`" if change.by == "agent" else f"a {change.by}" for change in later}
+            later = [
+                change
+                for change in await self._store.block_history(row.id)
+                if change.version > previous.version
+            ]
+            hands = {
+                f"agent `{change.agent}`" if change.by == "agent" else f"a {change.by}"
+                for change in later
+            }
             who = " and ".join(sorted(hands)) or "someone else"
             sentences.append(f"Your memory was changed by {who}. It reads now:\n{text}")
         sentences += [

@@ -45,7 +45,9 @@ if TYPE_CHECKING:
 
 
 LIMIT = 2000
-_JOINERS = "\u200c\u200d\ufe0e\ufe0f"  # characters that may be invisible between the letters of a tag
+_JOINERS = (
+    "\u200c\u200d\ufe0e\ufe0f"  # characters that may be invisible between the letters of a tag
+)
 _JOINING = f"[{_JOINERS}]*"
 
 
@@ -54,9 +56,14 @@ class Block(BaseModel):
 
     model_config = ConfigDict(validate_assignment=True, extra="forbid")
 
-    label: Annotated[str, Field(description="What the block is called; its agent has no other of this label.")]
+    label: Annotated[
+        str, Field(description="What the block is called; its agent has no other of this label.")
+    ]
     limit: int = Field(
-        LIMIT, gt=0, le=LARGEST_NUMBER, description="How many characters its value may have, line ends included."
+        LIMIT,
+        gt=0,
+        le=LARGEST_NUMBER,
+        description="How many characters its value may have, line ends included.",
     )
     value: str | list[str] = Field("", description="What it holds: a text, or a list of lines.")
     description: str = Field("", description="What belongs into it, as the model reads it.")
@@ -74,7 +81,9 @@ class Block(BaseModel):
     @classmethod
     def _can_be_a_tag(cls, label: str) -> str:
         if not (0 < len(label) <= 64 and all(char.isalnum() or char in "_-./" for char in label)):
-            raise ValueError(f"`{label}` cannot be a label: 1 to 64 letters, digits and any of `_-./` are taken")
+            raise ValueError(
+                f"`{label}` cannot be a label: 1 to 64 letters, digits and any of `_-./` are taken"
+            )
         return label
 
     @field_validator("value")
@@ -91,8 +100,12 @@ class Block(BaseModel):
         _check_size(info.data.get("label", ""), _length(info.data.get("value", "")), limit)
         return limit
 
-    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> "Block":  # Any: as `copy` hands it on
-        return self.model_copy(update={} if isinstance(self.value, str) else {"value": [*self.value]})
+    def __deepcopy__(
+        self, memo: dict[int, Any] | None = None
+    ) -> "Block":  # Any: as `copy` hands it on
+        return self.model_copy(
+            update={} if isinstance(self.value, str) else {"value": [*self.value]}
+        )
 
     def __str__(self) -> str:
         return self.text
@@ -159,7 +172,9 @@ def too_large(label: str, size: int, limit: int) -> str:
 def reasons(error: ValidationError) -> str:
     """Return the findings of pydantic: our own messages as they are, others with the name of the field."""
     return " ".join(
-        str(detail["ctx"]["error"]) if detail["type"] == "value_error" else f"`{detail['loc'][0]}`: {detail['msg']}."
+        str(detail["ctx"]["error"])
+        if detail["type"] == "value_error"
+        else f"`{detail['loc'][0]}`: {detail['msg']}."
         for detail in error.errors()
     )
 
@@ -178,7 +193,9 @@ def from_row(row: BlockRow) -> Block:
             position=row.position,
         )
     except ValidationError as error:
-        raise Misfit(f"A memory block in the state file cannot be: {reasons(error)}", fix=fix_of()) from error
+        raise Misfit(
+            f"A memory block in the state file cannot be: {reasons(error)}", fix=fix_of()
+        ) from error
 
 
 def value_lines(value: Value) -> list[str]:
@@ -222,10 +239,13 @@ class Sections:
             raise UsageError(what, fix="Take a small one, such as 10: the lowest comes first.")
         if not _NAME.fullmatch(name):
             raise UsageError(
-                f"`{name}` cannot be a section's name.", fix="Take up to 64 letters, digits and any of `_-.`."
+                f"`{name}` cannot be a section's name.",
+                fix="Take up to 64 letters, digits and any of `_-.`.",
             )
         if name in POSITIONS:
-            raise UsageError(f"The program has a section `{name}` of its own.", fix="Take another name.")
+            raise UsageError(
+                f"The program has a section `{name}` of its own.", fix="Take another name."
+            )
         if (over := len(text) - SECTION_LIMIT) > 0:
             sizes = f"{SECTION_LIMIT:,} characters and would have {len(text):,}: {over:,} too many."
             message = f"The section `{name}` may have {sizes}"
@@ -264,7 +284,9 @@ class Memory(BaseModel):
     starts_with: ClassVar[tuple[Block, ...]] = ()
     without: ClassVar[frozenset[str]] = frozenset()
 
-    blocks: list[Block] = Field(default_factory=list, description="The blocks in their order, one per label.")
+    blocks: list[Block] = Field(
+        default_factory=list, description="The blocks in their order, one per label."
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -279,11 +301,15 @@ class Memory(BaseModel):
             if label not in by_label:
                 raise ValueError(str(UnknownBlock(label, [*by_label])))
             by_label[label].value = value
-        return {"blocks": blocks} | {key: value for key, value in data.items() if key in cls.model_fields}
+        return {"blocks": blocks} | {
+            key: value for key, value in data.items() if key in cls.model_fields
+        }
 
     @model_validator(mode="after")
     def _one_per_label(self) -> "Memory":
-        twice = next((label for n, label in enumerate(self.labels) if label in self.labels[:n]), None)
+        twice = next(
+            (label for n, label in enumerate(self.labels) if label in self.labels[:n]), None
+        )
         if twice is not None:
             raise ValueError(f"there is a block `{twice}` already, and there can be one per label")
         return self
@@ -308,7 +334,11 @@ class Memory(BaseModel):
         return self[name]
 
     def __setattr__(self, name: str, value: object) -> None:
-        if "blocks" in self.__dict__ and name not in type(self).model_fields and name in self.labels:
+        if (
+            "blocks" in self.__dict__
+            and name not in type(self).model_fields
+            and name in self.labels
+        ):
             self[name].value = value  # type: ignore[assignment] # checked on assignment
         else:
             super().__setattr__(name, value)
@@ -329,7 +359,9 @@ class Memory(BaseModel):
             old_content: A whole line, at best.
             new_content: Empty to only take the old one out.
         """
-        replace = lambda block: edits.replace(block.lines, old_content, new_content, block.seen_lines)  # noqa: E731
+        replace = lambda block: edits.replace(  # noqa: E731
+            block.lines, old_content, new_content, block.seen_lines
+        )
         return self._edit(name, replace, old_content, new_content)
 
     def core_memory_remove(self, name: str, content: str) -> str:
@@ -339,7 +371,9 @@ class Memory(BaseModel):
             name: The block's label.
             content: The text to take out, as it stands there.
         """
-        return self._edit(name, lambda block: edits.remove(block.lines, content, block.seen_lines), content)
+        return self._edit(
+            name, lambda block: edits.remove(block.lines, content, block.seen_lines), content
+        )
 
     def core_memory_rewrite(self, name: str, content: str) -> str:
         """Write a block of your memory anew: all that it held is replaced. Use it to tidy up a block that is full.
@@ -352,10 +386,16 @@ class Memory(BaseModel):
         return self._edit(name, lambda _: Edited(new, f"It holds {len(new)} lines now."))
 
     def _edit(self, label: str, change: Callable[[Block], Edited], *texts: str) -> str:
-        meant = [candidate for candidate in self.labels if candidate.casefold() == label.strip().casefold()]
+        meant = [
+            candidate
+            for candidate in self.labels
+            if candidate.casefold() == label.strip().casefold()
+        ]
         block = self[meant[0] if len(meant) == 1 else label]
         if block.read_only:
-            raise EditRefused(f"`{block.label}` is read-only: only the user may change it, with `knapper memory edit`.")
+            raise EditRefused(
+                f"`{block.label}` is read-only: only the user may change it, with `knapper memory edit`."
+            )
         check_given(block, *texts)
         edited = change(block)
         block.put(edited.lines)
@@ -374,9 +414,15 @@ class ChatMemory(Memory):
 
     starts_with: ClassVar[tuple[Block, ...]] = (
         Block(
-            label="persona", position=0, description="Who you are: your name, manner and what you have learned to do."
+            label="persona",
+            position=0,
+            description="Who you are: your name, manner and what you have learned to do.",
         ),
-        Block(label="human", position=1, description="What you know of the user: name, people, likes, plans."),
+        Block(
+            label="human",
+            position=1,
+            description="What you know of the user: name, people, likes, plans.",
+        ),
     )
 
 
@@ -397,9 +443,13 @@ def named(name: str) -> type[Memory]:
     try:
         memory_class = getattr(import_module(module), inner)  # trusted code of the user: design 14
     except (ImportError, AttributeError, SyntaxError) as error:
-        raise SettingsError(f"The memory class `{name}` cannot be loaded: {error}.", fix=fix) from error
+        raise SettingsError(
+            f"The memory class `{name}` cannot be loaded: {error}.", fix=fix
+        ) from error
     if not (isinstance(memory_class, type) and issubclass(memory_class, Memory)):
-        raise SettingsError(f"`{name}` is not a class derived from `agent_core.memory.classes.Memory`.", fix=fix)
+        raise SettingsError(
+            f"`{name}` is not a class derived from `agent_core.memory.classes.Memory`.", fix=fix
+        )
     return memory_class
 
 
@@ -410,5 +460,7 @@ def methods_of(memory_class: type[Memory]) -> tuple["Function", ...]:
     refused = [problem for problem in problems if problem.severity == "refuses"]
     if refused:
         reasons = "; ".join(f"{problem.where}: {problem.message}" for problem in refused)
-        raise SettingsError(f"The memory class `{memory_class.__qualname__}` cannot be used: {reasons}.")
+        raise SettingsError(
+            f"The memory class `{memory_class.__qualname__}` cannot be used: {reasons}."
+        )
     return tuple(function for function in functions if function.name not in memory_class.without)

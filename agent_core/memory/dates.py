@@ -38,7 +38,9 @@ class TimeMention:
     def holds(self, at: float) -> bool:
         """Check whether this contains a moment. A month without a year matches any year."""
         moment = local(at) if self.month else None
-        return moment.month == self.month if moment else not self.month and self.start <= at < self.end
+        return (
+            moment.month == self.month if moment else not self.month and self.start <= at < self.end
+        )
 
 
 def _day(day: datetime) -> Days:
@@ -50,7 +52,9 @@ def _month(day: datetime) -> Days:
     return start, (start + timedelta(days=32)).replace(day=1)
 
 
-_MONTHS: Final = "january february march april may june july august september october november december"
+_MONTHS: Final = (
+    "january february march april may june july august september october november december"
+)
 _TIMES: Final = f"monday tuesday wednesday thursday friday saturday sunday {_MONTHS} year month week ago".split()
 
 
@@ -61,7 +65,13 @@ def _time_words() -> frozenset[str]:
     for language in ("en", *OTHERS):
         known = import_module(f"dateparser.data.date_translation_data.{language}").info
         lists = [*(known.get(name, ()) for name in _TIMES), *known["relative-type"].values()]
-        found.update(word for phrases in lists for phrase in phrases for word in content(phrase) if len(word) > 2)
+        found.update(
+            word
+            for phrases in lists
+            for phrase in phrases
+            for word in content(phrase)
+            if len(word) > 2
+        )
     return frozenset(found)
 
 
@@ -81,7 +91,10 @@ def mentions(text: str, now: float) -> list[TimeMention]:
     """Return the times that a question names, in order."""
     search_dates = import_module("dateparser.search").search_dates
     language = language_of(text) or ("en" if text.isascii() else "")
-    found = search_dates(text, languages=[language] if language else None, settings=_settings(now)) or []
+    found = (
+        search_dates(text, languages=[language] if language else None, settings=_settings(now))
+        or []
+    )
     spans = (_span(phrase, now, language) for phrase, _ in found[:_MOST])
     return [mention for mention in spans if mention is not None]
 
@@ -110,13 +123,21 @@ def _span(phrase: str, now: float, language: str) -> TimeMention | None:
                 start, end = _month(datetime(year, month, 1))
             return TimeMention(start.timestamp(), end.timestamp(), phrase)
         parser = import_module("dateparser.date").DateDataParser
-        data = parser([language] if language else None, settings=_settings(now)).get_date_data(phrase)
+        data = parser([language] if language else None, settings=_settings(now)).get_date_data(
+            phrase
+        )
         if data.date_obj is None:
             return None
         start_of_day = data.date_obj.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
         start, end = _SPANS.get(data.period, _day)(start_of_day)
-        any_year = data.period == "month" and not _YEAR.search(phrase) and not any(map(str.isdigit, phrase))
-        return TimeMention(start.timestamp(), end.timestamp(), phrase, start.month if any_year else 0)
+        any_year = (
+            data.period == "month"
+            and not _YEAR.search(phrase)
+            and not any(map(str.isdigit, phrase))
+        )
+        return TimeMention(
+            start.timestamp(), end.timestamp(), phrase, start.month if any_year else 0
+        )
     except (ValueError, OverflowError, OSError):  # the year 0
         return None
 

@@ -49,13 +49,17 @@ def append(lines: Sequence[str], content: str) -> Edited:
             now.append(line)
             summaries.append(f"Added as line {len(now)}.")
     many = len(now) - len(lines)
-    return Edited(now, "\n".join(summaries) if len(summaries) <= _MOST_SUMMARIES else f"Added {many} lines.")
+    return Edited(
+        now, "\n".join(summaries) if len(summaries) <= _MOST_SUMMARIES else f"Added {many} lines."
+    )
 
 
 def normalized(line: str) -> str:
     """Return a line in one spelling: without differences in letter forms, case, spaces, list marks and final stops."""
     pieces = (line[start : start + _PIECE] for start in range(0, len(line), _PIECE))
-    text = _INVISIBLE.sub("", "".join(unicodedata.normalize("NFKC", piece) for piece in pieces)).casefold()
+    text = _INVISIBLE.sub(
+        "", "".join(unicodedata.normalize("NFKC", piece) for piece in pieces)
+    ).casefold()
     return _LIST_MARK.sub("", " ".join(text.split())).rstrip(".!;,。 ") or text.strip()
 
 
@@ -120,7 +124,9 @@ def _find(text: str, lines: Sequence[str], old: str) -> list[_Span]:
             return spans
     # The same words in order, whatever the characters between them.
     words, places = [*_WORD.finditer(old)], [*_WORD.finditer(text)]
-    joined, wanted = ("".join(f"\n{word[0].casefold()}\t" for word in each) for each in (places, words))
+    joined, wanted = (
+        "".join(f"\n{word[0].casefold()}\t" for word in each) for each in (places, words)
+    )
     spans, start, first = [], 0, 0
     while words and (found := joined.find(wanted, start)) >= 0:
         first += joined.count("\n", start, found)
@@ -141,7 +147,10 @@ def _lines_where(lines: Sequence[str], mask: Sequence[bool]) -> list[_Span]:
 def _replace(text: str, span: _Span, new: str) -> Edited:
     start, end = text.rfind("\n", 0, span[0]) + 1, text.find("\n", span[1])
     end = len(text) if end < 0 else end
-    before, after = text[:start].split("\n")[:-1], text[end + 1 :].split("\n") if end < len(text) else []
+    before, after = (
+        text[:start].split("\n")[:-1],
+        text[end + 1 :].split("\n") if end < len(text) else [],
+    )
     touched = text[start : span[0]] + new + text[span[1] : end]
     old = text[start:end]
     new_lines = touched.split("\n")
@@ -153,7 +162,11 @@ def _replace(text: str, span: _Span, new: str) -> Edited:
     number = len(before) + 1
     replaced = text[slice(*span)]
     # The new text contains the old one and already exists, as for "is" → "is not" requested twice.
-    is_there = bool(new) and replaced in new and text.startswith(new, max(span[0] - new.index(replaced), 0))
+    is_there = (
+        bool(new)
+        and replaced in new
+        and text.startswith(new, max(span[0] - new.index(replaced), 0))
+    )
     if old == "\n".join(new_lines) or is_there:
         hint = "What is to change in it has to be in new_content."
         return Edited(text.split("\n"), f"Line {number} reads so already: {shown(old)}. {hint}")
@@ -172,7 +185,9 @@ NEAREST_SHOWN = 3
 _LEAST = 0.005
 
 
-def nearest(lines: Sequence[str], text: str, vectors: Mapping[str, bytes] | None = None) -> list[int]:
+def nearest(
+    lines: Sequence[str], text: str, vectors: Mapping[str, bytes] | None = None
+) -> list[int]:
     """Return the indexes of the few lines that are most similar to a text, best first; empty if none is similar."""
     from agent_core.base.likeness import likeness  # noqa: PLC0415 - imports numpy, at the first edit
 
@@ -194,7 +209,9 @@ def shown(text: str) -> str:
 def beginning(text: str, most_bytes: int) -> str:
     """Return the beginning of a text up to this many bytes, with an ellipsis if it is cut: tokens grow with bytes."""
     encoded = text.encode("utf-8", "replace")
-    return text if len(encoded) <= most_bytes else f"{encoded[:most_bytes].decode('utf-8', 'ignore')}…"
+    return (
+        text if len(encoded) <= most_bytes else f"{encoded[:most_bytes].decode('utf-8', 'ignore')}…"
+    )
 
 
 def _quote(text: str) -> str:

@@ -61,14 +61,24 @@ class FunctionMemoryApi:
             case {"act": "read", "block": str(label)}:
                 return self._memory[label].text
             case {"act": "append", "block": str(label), "text": str(text)}:
-                await self._edit(function, label, lambda block: edits.append(block.lines, text).lines, (text,), masked)
+                await self._edit(
+                    function,
+                    label,
+                    lambda block: edits.append(block.lines, text).lines,
+                    (text,),
+                    masked,
+                )
             case {"act": "replace", "block": str(label), "old": str(old), "new": str(new)}:
-                replaced = lambda block: edits.replace(block.lines, old, new, block.seen_lines).lines  # noqa: E731
+                replaced = lambda block: (  # noqa: E731
+                    edits.replace(block.lines, old, new, block.seen_lines).lines
+                )
                 await self._edit(function, label, replaced, (old, new), masked)
             case {"act": "write", "block": str(label), "text": str(text)}:
                 await self._edit(function, label, lambda _: text.split("\n"), (text,), masked)
             case _:
-                raise MemoryAccessRefused("self.memory can read, append, replace and write, with texts")
+                raise MemoryAccessRefused(
+                    "self.memory can read, append, replace and write, with texts"
+                )
         return None
 
     async def _edit(
@@ -105,7 +115,9 @@ class FunctionMemoryApi:
         self._changed = (*self._changed, *changed)
         self.held.did.add(plan.did)
         done = partial(self._blocks.applied, self._changed, self._author.by)
-        self.held = replace(self.held, writes=(*self.held.writes, *plan.writes), replan=self._replan, done=done)
+        self.held = replace(
+            self.held, writes=(*self.held.writes, *plan.writes), replan=self._replan, done=done
+        )
 
     async def _replan(self) -> Plan:
         """Plan the same edits on the current blocks; edits that are no longer possible are reported in the text.
@@ -117,10 +129,14 @@ class FunctionMemoryApi:
         for label, request in self._requests:
             if label in refusals:
                 continue
-            await asyncio.sleep(0)  # so that many edits of large blocks do not block the loop at once
+            await asyncio.sleep(
+                0
+            )  # so that many edits of large blocks do not block the loop at once
             edit, changed = await self._blocks.plan(request, self._changed)
             if edit.outcome == "refused":
-                refusals[label] = f"An edit of the memory by {request.action} was not made: {edit.text}"
+                refusals[label] = (
+                    f"An edit of the memory by {request.action} was not made: {edit.text}"
+                )
             else:
                 self._hold(edit, changed)
         return replace(self.held, text="\n".join(refusals.values()))

@@ -68,7 +68,9 @@ def lines(entries: Iterable[Entry]) -> list[JournalMessage]:
         if entry.kind not in KINDS:
             continue
         calls = [call for call in entry.payload.get("calls", ()) if call.get("name") == SEND]
-        sent = "\n".join(filter(None, (argument(call.get("arguments", ""), "message") for call in calls)))
+        sent = "\n".join(
+            filter(None, (argument(call.get("arguments", ""), "message") for call in calls))
+        )
         if text := (sent or str(entry.payload.get("text", ""))).strip():
             speaker = str(entry.payload.get("speaker") or entry.kind)
             messages.append(JournalMessage(entry.seq, speaker, text, entry.at, entry.turn))
@@ -84,7 +86,9 @@ def argument(arguments: str, key: str) -> str:
     return str(data.get(key, "")) if isinstance(data, dict) else ""
 
 
-def derive(agent: str, messages: Sequence[JournalMessage], last: RecallMessage | None) -> list[RecallMessage]:
+def derive(
+    agent: str, messages: Sequence[JournalMessage], last: RecallMessage | None
+) -> list[RecallMessage]:
     """Return the rows for these messages, which follow `last`. A long silence begins a session."""
     rows = []
     for message in messages:
@@ -147,7 +151,9 @@ class Recall:
         """
         async with self._following:
             last = await self._store.last_message(self._agent)
-            entries = await self._store.history(self._agent, since=last.seq if last else 0, kinds=KINDS)
+            entries = await self._store.history(
+                self._agent, since=last.seq if last else 0, kinds=KINDS
+            )
             messages = await read_messages(entries)
             size = sum(len(message.text) for message in messages)
             # The word lists for times take a fifth of a second to load, once.
@@ -162,14 +168,27 @@ class Recall:
         await self.catch_up()
         evidence, hits = await self.gather(query)
         rows = (await self.ranked(evidence))[: len(hits)]
-        return page_of(_MESSAGES, evidence.question, rows, _item, page, count, usual=PAGE, trouble=self.vectors.trouble)
+        return page_of(
+            _MESSAGES,
+            evidence.question,
+            rows,
+            _item,
+            page,
+            count,
+            usual=PAGE,
+            trouble=self.vectors.trouble,
+        )
 
-    async def between(self, start: float, end: float, page: int = 0, count: int = PAGE) -> ResultPage:
+    async def between(
+        self, start: float, end: float, page: int = 0, count: int = PAGE
+    ) -> ResultPage:
         """Return the messages from `start` until before `end`, oldest first."""
         skipped, count = bounded(page, count)
         await self.catch_up()
         total, rows = await self._store.messages_between(self._agent, start, end, skipped, count)
-        return ResultPage(_MESSAGES, tuple(map(_item, rows)), page, total, count, is_usual=count == PAGE)
+        return ResultPage(
+            _MESSAGES, tuple(map(_item, rows)), page, total, count, is_usual=count == PAGE
+        )
 
     async def on_dates(self, first: str, last: str, page: int = 0, count: int = PAGE) -> ResultPage:
         """Return the messages from the beginning of one time to the end of another, each as people write it.
@@ -222,12 +241,18 @@ class Recall:
                 n = read.rows[seq].utterance.n
                 numbers.update(range(max(0, n - around), n + around + 1))
         missing = [n for n in numbers if n not in read.places]
-        await self._keep(read, await self._store.messages_beside(self._agent, missing) if missing else [])
+        await self._keep(
+            read, await self._store.messages_beside(self._agent, missing) if missing else []
+        )
         # A message that was deleted since it was found is left out.
         rows = [read.rows[read.places[n]] for n in sorted(numbers) if n in read.places]
-        cosines = await self.vectors.cosines(self._agent, vector, [entry.utterance.seq for entry in rows])
+        cosines = await self.vectors.cosines(
+            self._agent, vector, [entry.utterance.seq for entry in rows]
+        )
         total = (await self._store.memory_counts(self._agent)).messages
-        return RecallEvidence(question, rows, frozenset(hit.seq for hit in worded), cosines, total), hits
+        return RecallEvidence(
+            question, rows, frozenset(hit.seq for hit in worded), cosines, total
+        ), hits
 
     async def _load(self, read: ReadMessages, seqs: Iterable[int]) -> None:
         """Load rows that are not cached. Messages never change, so the cache stays valid."""
@@ -235,7 +260,9 @@ class Recall:
         await self._keep(read, await self._store.messages(self._agent, missing) if missing else [])
 
     async def _keep(self, read: ReadMessages, utterances: Sequence[RecallMessage]) -> None:
-        rows = await aside(sum(len(utterance.text) for utterance in utterances), lambda: [*map(row, utterances)])
+        rows = await aside(
+            sum(len(utterance.text) for utterance in utterances), lambda: [*map(row, utterances)]
+        )
         for entry in rows:
             read.rows[entry.utterance.seq] = entry
             read.places[entry.utterance.n] = entry.utterance.seq

@@ -63,11 +63,16 @@ async def read_query(text: str, speakers: Collection[str], now: float) -> Parsed
 
 def _read_query(text: str, speakers: Collection[str], now: float) -> ParsedQuery:
     spoken = set(split(text))
-    names = {name: _ROLES.get(name, frozenset(word for word in split(name) if word not in STOP)) for name in speakers}
+    names = {
+        name: _ROLES.get(name, frozenset(word for word in split(name) if word not in STOP))
+        for name in speakers
+    }
     words = {stem(word): word for word in reversed(content(text) or split(text))}
     all_names: frozenset[str] = frozenset().union(*names.values())
     # Names would dominate a vector that is an average.
-    unnamed = " ".join(word for word in _KEPT.findall(text) if word.lower().removesuffix("'s") not in all_names)
+    unnamed = " ".join(
+        word for word in _KEPT.findall(text) if word.lower().removesuffix("'s") not in all_names
+    )
     return ParsedQuery(
         text,
         tuple(words.values()),
@@ -188,7 +193,11 @@ class ResultPage:
             heading = f"There is no page {self.page}: {self.total} {self.item_kind} on {pages}."
         else:
             count = "" if self.is_usual else f" with count={self.count}"
-            more = f"; page={self.page + 1}{count} has the next." if self.page + 1 < self.pages else "."
+            more = (
+                f"; page={self.page + 1}{count} has the next."
+                if self.page + 1 < self.pages
+                else "."
+            )
             heading = f"Showing {len(self.items)} of {self.total} {self.item_kind} (page {self.page}, {pages}){more}"
         lines = [heading]
         for item in self.items:
@@ -225,15 +234,23 @@ def page_of(  # noqa: PLR0913 - the parts of a page
     start, count = bounded(page, count)
     items = tuple(map(item, ranked[start : start + count]))
     result_terms = {term for found in items for term in stems(split(found.text[:_READ_FOR_HINTS]))}
-    named = {name.lower() for name in query.named} | {name.lower() for time in query.times for name in split(time.text)}
-    missing = [word for word in query.words if stem(word) not in result_terms and word not in named][:_SHOWN]
+    named = {name.lower() for name in query.named} | {
+        name.lower() for time in query.times for name in split(time.text)
+    }
+    missing = [
+        word for word in query.words if stem(word) not in result_terms and word not in named
+    ][:_SHOWN]
     notes = [f"Searched by words alone: {trouble}"] if trouble else []
     if not items:
         notes.append("Try other words, or fewer.")
     elif missing:
-        notes.append(f"No result contains: {', '.join(missing)}. Search for it alone, or in other words.")
+        notes.append(
+            f"No result contains: {', '.join(missing)}. Search for it alone, or in other words."
+        )
     told, terms = (tuple(notes), tuple(missing), trouble), frozenset(query.terms)
-    return ResultPage(item_kind, items, page, len(ranked), count, terms, *told, is_usual=count == usual)
+    return ResultPage(
+        item_kind, items, page, len(ranked), count, terms, *told, is_usual=count == usual
+    )
 
 
 def excerpt(text: str, terms: Collection[str], limit: int = EXCERPT) -> str:
@@ -243,9 +260,13 @@ def excerpt(text: str, terms: Collection[str], limit: int = EXCERPT) -> str:
         return text
     places = [match.start() for match in _WORD.finditer(text) if stem(match[0].lower()) in terms]
     starts = [max(0, place - limit // 4) for place in places] or [0]
-    term_counts = {start: bisect_left(places, start + limit) - bisect_left(places, start) for start in starts}
+    term_counts = {
+        start: bisect_left(places, start + limit) - bisect_left(places, start) for start in starts
+    }
     best = max(starts, key=lambda start: (term_counts[start], -start))
-    return f"{'… ' * (best > 0)}{text[best : best + limit].strip()}{' …' * (best + limit < len(text))}"
+    return (
+        f"{'… ' * (best > 0)}{text[best : best + limit].strip()}{' …' * (best + limit < len(text))}"
+    )
 
 
 def coverage(text: str, terms: Collection[str]) -> int:

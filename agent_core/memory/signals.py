@@ -39,7 +39,10 @@ class _Beside:
         self._places: dict[int, tuple[Array, Array]] = {}
         for step in (*range(-AROUND, 0), *range(1, AROUND + 1)):
             place = np.minimum(np.searchsorted(numbers, numbers + step), len(numbers) - 1)
-            self._places[step] = place, (numbers[place] == numbers + step) & (sessions[place] == sessions)
+            self._places[step] = (
+                place,
+                (numbers[place] == numbers + step) & (sessions[place] == sessions),
+            )
 
     def at(self, values: Array, step: int) -> Array:
         """Return the values of the rows `step` positions later; 0 if there is none."""
@@ -91,7 +94,9 @@ def measure(evidence: RecallEvidence, likeness: Array | None = None) -> Signals:
         "asked_before": neighbors.at(asks, -1),
         "timed": np.array([float(row.utterance.timed) for row in rows]),
         "speaker": np.array([float(row.utterance.speaker in question.named) for row in rows]),
-        "dated": np.array([float(any(time.holds(row.utterance.at) for time in question.times)) for row in rows]),
+        "dated": np.array(
+            [float(any(time.holds(row.utterance.at) for time in question.times)) for row in rows]
+        ),
     }
     if evidence.cosines:
         cosines = np.array([evidence.cosines.get(row.utterance.seq, 0.0) for row in rows])
@@ -127,15 +132,26 @@ def ordered(signals: Signals, weights: Mapping[str, float], rows: int) -> list[i
 
 
 def measure_passages(
-    rows: Sequence[PassageRow], query: ParsedQuery, worded: Collection[int], cosines: Mapping[int, float], total: int
+    rows: Sequence[PassageRow],
+    query: ParsedQuery,
+    worded: Collection[int],
+    cosines: Mapping[int, float],
+    total: int,
 ) -> Signals:
     """Return every signal of the passages."""
     stems = [_stems(row.words) for row in rows]
     counts = counted(stems, query.terms, query.forms)
     rare = rarity(counts, np.array([row.seq in worded for row in rows], bool), total)
     own = top(bm25(counts, np.array([len(row.words.split()) for row in rows], "f4"), rare))
-    at = {(row.document, row.n): score for row, score in zip(rows, own.tolist(), strict=True) if row.document}
-    scores = [max(at.get((row.document, row.n - 1), 0.0), at.get((row.document, row.n + 1), 0.0)) for row in rows]
+    at = {
+        (row.document, row.n): score
+        for row, score in zip(rows, own.tolist(), strict=True)
+        if row.document
+    }
+    scores = [
+        max(at.get((row.document, row.n - 1), 0.0), at.get((row.document, row.n + 1), 0.0))
+        for row in rows
+    ]
     signals = {"own": own, "beside": np.array(scores)}
     if cosines:
         signals["meaning"] = np.array([cosines.get(row.seq, 0.0) for row in rows])
@@ -162,7 +178,9 @@ class Lexicon:
         self._one_at_a_time = asyncio.Lock()
         self._vectors: Array = np.empty((0, 0), "f4")
 
-    async def likeness(self, query_words: Sequence[str], texts: Mapping[int, Sequence[str]]) -> Array | None:
+    async def likeness(
+        self, query_words: Sequence[str], texts: Mapping[int, Sequence[str]]
+    ) -> Array | None:
         """Return, for each text (a row) and query word, the cosine of the nearest word in that text; 0 if none is near.
 
         None if the model is unavailable.
@@ -174,14 +192,18 @@ class Lexicon:
                 vectors = await self._embedder.embed(missing) if missing else []
             except KnapperError:
                 return None
-            return await aside(size + len(missing), self._compare, query_words, texts, missing, vectors)
+            return await aside(
+                size + len(missing), self._compare, query_words, texts, missing, vectors
+            )
 
     def _missing(self, query_words: Iterable[str], texts: Mapping[int, Sequence[str]]) -> list[str]:
         """Return the words without a vector, of the question and of texts that were not seen before."""
         if len(self._places) > _MOST or len(self._texts) > _MOST:
             self._places, self._texts, self._vectors = {}, {}, np.empty((0, 0), "f4")
         fresh = [words for number, words in texts.items() if number not in self._texts]
-        return [word for word in dict.fromkeys(chain(query_words, *fresh)) if word not in self._places]
+        return [
+            word for word in dict.fromkeys(chain(query_words, *fresh)) if word not in self._places
+        ]
 
     def _compare(
         self,
@@ -216,7 +238,10 @@ class Lexicon:
             rows = np.cumsum(is_met) - 1
             words = self._vectors[word_places]
             step = max(1, _ALONE // words.size)  # in small blocks
-            blocks = [self._vectors[met[start : start + step]] @ words.T for start in range(0, len(met), step)]
+            blocks = [
+                self._vectors[met[start : start + step]] @ words.T
+                for start in range(0, len(met), step)
+            ]
             cosines = np.concatenate(blocks) if blocks else np.zeros((0, len(words)), "f4")
             for row, places in enumerate(texts):
                 if len(places):

@@ -14,10 +14,26 @@ from agent_core.base.errors import UnknownName, UsageError
 from agent_core.base.matching import did_you_mean
 from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import one_line
-from agent_core.storage import CopyDocument, DocumentRow, DropDocument, MemoryStore, SaveDocument, SavePassages
+from agent_core.storage import (
+    CopyDocument,
+    DocumentRow,
+    DropDocument,
+    MemoryStore,
+    SaveDocument,
+    SavePassages,
+)
 
 from .archival import Archival
-from .sources import Cut, SourcePlace, SourceReader, Unreadable, is_missing, not_prose, of_program, places
+from .sources import (
+    Cut,
+    SourcePlace,
+    SourceReader,
+    Unreadable,
+    is_missing,
+    not_prose,
+    of_program,
+    places,
+)
 
 if TYPE_CHECKING:
     from agent_core.base.clock import Clock
@@ -81,14 +97,22 @@ class Sources:
                     report = await self._add(source, reading, on_progress)
                 except Unreadable as error:
                     if not source.is_found:
-                        raise Unreadable(f"{one_line(source.name)}: {error.message}", fix=error.fix) from error
-                    report = SourceReport(one_line(source.name, _LONGEST_NAME), "refused", notes=(str(error),))
-                reports.append(replace(report, folder=one_line(name or place)) if source.is_found else report)
+                        raise Unreadable(
+                            f"{one_line(source.name)}: {error.message}", fix=error.fix
+                        ) from error
+                    report = SourceReport(
+                        one_line(source.name, _LONGEST_NAME), "refused", notes=(str(error),)
+                    )
+                reports.append(
+                    replace(report, folder=one_line(name or place)) if source.is_found else report
+                )
         return reports
 
     async def is_only_loaded(self, source: str) -> bool:
         """Check whether no file or folder has this name, but a source that was loaded for all agents."""
-        return is_missing(source) and bool(_matching_documents(source, await self._store.documents(LOADED)))
+        return is_missing(source) and bool(
+            _matching_documents(source, await self._store.documents(LOADED))
+        )
 
     async def attach(self, source: str) -> tuple[Sequence[DocumentRow], Sequence[DocumentRow]]:
         """Attach loaded sources to the agent, with their vectors: by name, the beginning of the hash, or folder.
@@ -130,33 +154,55 @@ class Sources:
         matches = _matching_documents(source, rows)
         if not matches:
             names = ", ".join(row.name for row in rows[:10])
-            raise UnknownName(f"{self._agent} has no source {one_line(source)}.", fix=names and f"Known are: {names}.")
+            raise UnknownName(
+                f"{self._agent} has no source {one_line(source)}.",
+                fix=names and f"Known are: {names}.",
+            )
         await self._store.apply([DropDocument(self._agent, row.hash) for row in matches])
         return matches
 
-    async def _add(self, place: SourcePlace, reader: SourceReader, on_progress: OnProgress) -> SourceReport:
+    async def _add(
+        self, place: SourcePlace, reader: SourceReader, on_progress: OnProgress
+    ) -> SourceReport:
         material = await place.material()
-        if place.is_found and (why := of_program(place, material.data) or not_prose(place.name, material.data)):
-            raise Unreadable(f"It is {why}, not a text to read.", fix="To add it nevertheless, name the file itself.")
+        if place.is_found and (
+            why := of_program(place, material.data) or not_prose(place.name, material.data)
+        ):
+            raise Unreadable(
+                f"It is {why}, not a text to read.",
+                fix="To add it nevertheless, name the file itself.",
+            )
         hash = (await asyncio.to_thread(hashlib.sha256, material.data)).hexdigest()
         rows = await self.list()
         had = next((row for row in rows if row.hash == hash), None)
-        name = one_line(f"{place.name} {hash[:8]}" if place.is_unnamed else place.name, _LONGEST_NAME)
+        name = one_line(
+            f"{place.name} {hash[:8]}" if place.is_unnamed else place.name, _LONGEST_NAME
+        )
         if had is not None and had.complete:
             return SourceReport(had.name, "there", had.total, had.kind, hash)
         cut = await reader.cut(material.guess or place.name, material.data, material.content_type)
         old = [row for row in rows if row.name == name and row.hash != hash]
-        row = DocumentRow(hash, self._agent, name, cut.kind, self._clock.now(), total=len(cut.chunks))
+        row = DocumentRow(
+            hash, self._agent, name, cut.kind, self._clock.now(), total=len(cut.chunks)
+        )
         begun = had if had is not None and (had.kind, had.total) == (row.kind, row.total) else None
         if begun is None and had is not None:  # it was cut differently then
             await self._store.apply([DropDocument(self._agent, hash)])
         await self._keep(replace(row, done=begun.done if begun else 0), cut, old, on_progress)
-        outcome: Literal["resumed", "replaced", "added"] = "resumed" if begun else "replaced" if old or had else "added"
+        outcome: Literal["resumed", "replaced", "added"] = (
+            "resumed" if begun else "replaced" if old or had else "added"
+        )
         trouble = self._archival.vectors.trouble
-        notes = (*material.notes, *cut.notes, *((f"For now, it is found only by words: {trouble}",) if trouble else ()))
+        notes = (
+            *material.notes,
+            *cut.notes,
+            *((f"For now, it is found only by words: {trouble}",) if trouble else ()),
+        )
         return SourceReport(name, outcome, row.total, row.kind, hash, notes)
 
-    async def _keep(self, row: DocumentRow, cut: Cut, old: Sequence[DocumentRow], on_progress: OnProgress) -> None:
+    async def _keep(
+        self, row: DocumentRow, cut: Cut, old: Sequence[DocumentRow], on_progress: OnProgress
+    ) -> None:
         """Store the missing passages; with the last of them, remove the sources that it replaces.
 
         While a batch is stored, vectors of the previous one are computed: they are derived, so missing ones can follow
@@ -167,7 +213,9 @@ class Sources:
             done = min(start + BATCH, row.total)
             passages = await asyncio.to_thread(self._passages, row, cut, start, done)
             is_last = done == row.total
-            dropped = [DropDocument(self._agent, document.hash) for document in old] if is_last else []
+            dropped = (
+                [DropDocument(self._agent, document.hash) for document in old] if is_last else []
+            )
             saved = SaveDocument(replace(row, done=done, complete=is_last))
             await asyncio.gather(self._store.apply([passages, saved, *dropped]), self._embed())
             on_progress(done, row.total, row.name)
@@ -183,12 +231,18 @@ class Sources:
             digits = hashlib.sha256(f"{row.hash}:{n}:{chunk.text}".encode()).hexdigest()
             # The same passage of a document gets the same id, in the form of a UUIDv8 (RFC 9562).
             id = f"{digits[:8]}-{digits[8:12]}-8{digits[13:16]}-8{digits[17:20]}-{digits[20:32]}"
-            passages.append(self._archival.passage(chunk.text, row.name, one_line(chunk.place), row.hash, n, id=id))
+            passages.append(
+                self._archival.passage(
+                    chunk.text, row.name, one_line(chunk.place), row.hash, n, id=id
+                )
+            )
         return SavePassages(tuple(passages))
 
 
 def _matching_documents(source: str, rows: Sequence[DocumentRow]) -> Sequence[DocumentRow]:
     exact = [row for row in rows if row.name == source]
-    hashed = [row for row in rows if len(source) >= _LEAST_HASH and row.hash.startswith(source.lower())]
+    hashed = [
+        row for row in rows if len(source) >= _LEAST_HASH and row.hash.startswith(source.lower())
+    ]
     below = [row for row in rows if row.name.startswith(f"{source.rstrip('/')}/")]
     return exact or (hashed if len(hashed) == 1 else []) or below

@@ -57,17 +57,27 @@ class ShelfVectors:
         return next(iter(await self._of_all([text])), None)
 
     async def near(
-        self, agent: str, vector: bytes | None, limit: int, candidates: Collection[int] | None = None
+        self,
+        agent: str,
+        vector: bytes | None,
+        limit: int,
+        candidates: Collection[int] | None = None,
     ) -> list[Hit]:
         """Return the rows nearest to a vector, best first; `candidates` restricts them."""
         if vector is None or self._embedder is None:
             return []
         if candidates is not None:
             cosines = await self.cosines(agent, vector, candidates)
-            return [Hit(seq, cosines[seq]) for seq in nlargest(limit, cosines, key=cosines.__getitem__)]
-        return await self._store.search_vector(self._shelf, agent, self._embedder.space, vector, limit)
+            return [
+                Hit(seq, cosines[seq]) for seq in nlargest(limit, cosines, key=cosines.__getitem__)
+            ]
+        return await self._store.search_vector(
+            self._shelf, agent, self._embedder.space, vector, limit
+        )
 
-    async def cosines(self, agent: str, vector: bytes | None, seqs: Collection[int]) -> dict[int, float]:
+    async def cosines(
+        self, agent: str, vector: bytes | None, seqs: Collection[int]
+    ) -> dict[int, float]:
         """Return the cosine of each of these rows with a vector."""
         if vector is None or self._embedder is None:
             return {}

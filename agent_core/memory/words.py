@@ -46,7 +46,12 @@ def counted_stems(words: str) -> Counter[str]:
 
 def forms(words: Iterable[str]) -> dict[str, str]:
     """Map the stems of words in other languages to the words' English stems."""
-    return {form: stem(word) for word in words for language in OTHERS for form in marked([word], language)}
+    return {
+        form: stem(word)
+        for word in words
+        for language in OTHERS
+        for form in marked([word], language)
+    }
 
 
 def indexed(text: str, at: float | None = None, also: Iterable[str] = ()) -> str:

@@ -31,7 +31,17 @@ from .constrained import BYTES_PER_TOKEN, ConstrainedModel, NoneHeld, ReplyFormS
 from .dialect import Loading, changed, dialects, is_loopback, quirks
 from .discover import DiscoveredModel
 from .reading import KnownFunctions
-from .reply import CallPiece, Mode, ModeChanged, Model, Piece, ReadingPiece, Reply, RetryPiece, TokenUsage
+from .reply import (
+    CallPiece,
+    Mode,
+    ModeChanged,
+    Model,
+    Piece,
+    ReadingPiece,
+    Reply,
+    RetryPiece,
+    TokenUsage,
+)
 from .request import FunctionShown, Request
 from .stream import Assembly
 from .tokens import (
@@ -51,7 +61,9 @@ from .wire import RequestWriter, bulk_of, loosened
 SMALL: Final = 4e9
 """A model with fewer parameters counts as too small to call functions natively."""
 
-_SIZE_NAMED: Final = re.compile(r"(?<![a-z0-9.])(\d{1,4}(?:\.\d{1,3})?)([bm])(?![a-z0-9])", re.IGNORECASE)
+_SIZE_NAMED: Final = re.compile(
+    r"(?<![a-z0-9.])(\d{1,4}(?:\.\d{1,3})?)([bm])(?![a-z0-9])", re.IGNORECASE
+)
 _LEAST: Final = 20_000_000  # parameters: a smaller number is a window, as in `14b-instruct-1m`
 _MOST_PARAMETERS: Final = 10**15
 _UNITS: Final = {"b": 1e9, "m": 1e6}
@@ -121,29 +133,49 @@ async def find_profile(endpoint: Endpoint, known: KnownModes) -> ModelProfile:
     if not (endpoint.dialect.told or is_loopback(endpoint.url)):
         return _with_mode(ModelProfile(key=key), known)
     entry, answer = await endpoint.entry(), _Answer()
-    owned = next((dialect for dialect in dialects() if dialect.owner and dialect.owner == entry.get("owned_by")), None)
+    owned = next(
+        (
+            dialect
+            for dialect in dialects()
+            if dialect.owner and dialect.owner == entry.get("owned_by")
+        ),
+        None,
+    )
     if owned is not None and not endpoint.dialect.told:
         endpoint.speak(owned)
     if (dialect := endpoint.dialect).told:
-        answer = await endpoint.fetch(dialect.told, None if dialect.loading is None else {"model": endpoint.model})
+        answer = await endpoint.fetch(
+            dialect.told, None if dialect.loading is None else {"model": endpoint.model}
+        )
     profile = read_profile([entry, *_rows_of_model(answer, endpoint.model)], endpoint.model)
     facts = json.dumps([profile.parameters, profile.calls, dialect.name])
-    return _with_mode(replace(profile, key=f"{key} {hashlib.sha256(facts.encode()).hexdigest()[:12]}"), known)
+    return _with_mode(
+        replace(profile, key=f"{key} {hashlib.sha256(facts.encode()).hexdigest()[:12]}"), known
+    )
 
 
 def read_profile(answers: Sequence[_Answer], name: str) -> ModelProfile:
     """Return the facts about a model in the answers of servers; if none has its size, its name may."""
     sizes: list[float] = []
-    for value in [*(told_at(answer, place) for answer in answers for place in _SIZES), name.rpartition("/")[2]]:
+    for value in [
+        *(told_at(answer, place) for answer in answers for place in _SIZES),
+        name.rpartition("/")[2],
+    ]:
         if isinstance(value, str):  # such as `1.5B`
-            named = [float(number) * _UNITS[unit.lower()] for number, unit in _SIZE_NAMED.findall(value)]
+            named = [
+                float(number) * _UNITS[unit.lower()] for number, unit in _SIZE_NAMED.findall(value)
+            ]
             sizes += [size for size in named if size >= _LEAST]
         elif (size := count(value, _LEAST, _MOST_PARAMETERS)) is not None:
             sizes.append(size)
     calls: list[bool] = []
     for answer in answers:
         capabilities, template = answer.get("capabilities"), answer.get("chat_template")
-        listed = [each for each in capabilities if isinstance(each, str)] if isinstance(capabilities, list) else []
+        listed = (
+            [each for each in capabilities if isinstance(each, str)]
+            if isinstance(capabilities, list)
+            else []
+        )
         if not _CALLING.isdisjoint(listed) or (listed and "model_info" in answer):
             calls.append(not _CALLING.isdisjoint(listed))
         elif isinstance(template, str) and template:
@@ -159,7 +191,9 @@ def _with_mode(profile: ModelProfile, known: KnownModes) -> ModelProfile:
     return replace(profile, mode="constrained") if is_small or profile.calls is False else profile
 
 
-def _rows_of_model(answer: _Answer, model: str, entries: str = "data", name: str = "id") -> list[_Answer]:
+def _rows_of_model(
+    answer: _Answer, model: str, entries: str = "data", name: str = "id"
+) -> list[_Answer]:
     """Return an answer's rows about a model: the entries of its list with the model's name, or the answer itself."""
     rows = answer.get(entries)
     if not isinstance(rows, list):
@@ -182,7 +216,9 @@ _ADD: Final = FunctionShown(
 )
 
 
-async def probe(stream: Callable[[Request], AsyncIterator[Piece]], profile: ModelProfile) -> ModelProfile:
+async def probe(
+    stream: Callable[[Request], AsyncIterator[Piece]], profile: ModelProfile
+) -> ModelProfile:
     """Return the profile with the mode that a tiny request shows, if it shows one: a call, a call as text, or slowness.
 
     The first answer may be slow because the model is loading, so only a second slow answer counts.
@@ -194,14 +230,18 @@ async def probe(stream: Callable[[Request], AsyncIterator[Piece]], profile: Mode
             return profile
         if reply.written or not reply.calls:
             return replace(profile, mode="constrained")
-        if reply.usage.estimated or reply.usage.prompt - reply.usage.cached >= SLOW * (time.monotonic() - began):
+        if reply.usage.estimated or reply.usage.prompt - reply.usage.cached >= SLOW * (
+            time.monotonic() - began
+        ):
             return replace(profile, mode="native")
     return replace(profile, mode="constrained")
 
 
 async def _answer(stream: Callable[[Request], AsyncIterator[Piece]], number: int) -> Reply | None:
     """Return the reply to a request for a call; None if it failed, which the turn will report."""
-    start = System(f"Request {number + 1}. You call functions.")  # at the start, so that a cached prompt does not match
+    start = System(
+        f"Request {number + 1}. You call functions."
+    )  # at the start, so that a cached prompt does not match
     request = Request((start, User("Call add with a=17 and b=25.")), (_ADD,), _PROBE_TOKENS)
     try:
         async with aclosing(stream(request)) as pieces:  # type: ignore[type-var]  # a generator
@@ -220,7 +260,11 @@ _SET: Final = re.compile(r"^num_ctx[ \t]+(\d{1,9})\b", re.MULTILINE)
 
 
 async def find_window(
-    endpoint: Endpoint, model: DiscoveredModel, known: KnownModes | None = None, *, loads: bool = True
+    endpoint: Endpoint,
+    model: DiscoveredModel,
+    known: KnownModes | None = None,
+    *,
+    loads: bool = True,
 ) -> Window:
     """Return the window of the endpoint's model: as set, reported now or earlier, known by its name, or assumed.
 
@@ -228,7 +272,9 @@ async def find_window(
     """
     if endpoint.settings.context_tokens:
         return Window(endpoint.settings.context_tokens, "set in model.context_tokens")
-    if endpoint.dialect.loading and (loaded := await loaded_window(endpoint, endpoint.dialect.loading, loads=loads)):
+    if endpoint.dialect.loading and (
+        loaded := await loaded_window(endpoint, endpoint.dialect.loading, loads=loads)
+    ):
         return loaded
     known, key = known or KnownModes(), f"{endpoint.url} {endpoint.model}"
     if tokens := model.context_tokens or await _reported_window(endpoint, loads=loads):
@@ -267,7 +313,9 @@ async def _reported_window(endpoint: Endpoint, *, loads: bool) -> int | None:
             return min(sizes)
         owns += [size for row in rows if (size := told_window(row, place.own))]
     loading = next((dialect.loading for dialect in dialects() if dialect.loading), None)
-    loaded = await loaded_window(endpoint, loading, loads=loads) if loading and not is_known else None
+    loaded = (
+        await loaded_window(endpoint, loading, loads=loads) if loading and not is_known else None
+    )
     return loaded.tokens if loaded else next(iter(owns), None)
 
 
@@ -284,7 +332,9 @@ def _endpoint(discovered: DiscoveredModel, settings: ModelSettings) -> Endpoint:
     return Endpoint(url, model, key=discovered.key, settings=settings, azure=discovered.azure)
 
 
-async def loaded_window(endpoint: Endpoint, loading: Loading, *, loads: bool = True) -> Window | None:
+async def loaded_window(
+    endpoint: Endpoint, loading: Loading, *, loads: bool = True
+) -> Window | None:
     """Return the window with which a server loads its model, which may be far smaller than the model's own.
 
     Only a running model shows the actual window, so with `loads` the model is loaded, as its first request would do.
@@ -293,7 +343,9 @@ async def loaded_window(endpoint: Endpoint, loading: Loading, *, loads: bool = T
     shown = await endpoint.fetch(loading.shown, named)
     info = shown.get("model_info")
     made_for = (
-        [value for name, value in info.items() if name.endswith(".context_length")] if isinstance(info, dict) else []
+        [value for name, value in info.items() if name.endswith(".context_length")]
+        if isinstance(info, dict)
+        else []
     )
     own = next((size for value in made_for if (size := window(value))), 0)  # the model's own window
     if shown.get("remote_host") or urlsplit(endpoint.url).hostname in loading.remote:
@@ -306,7 +358,11 @@ async def loaded_window(endpoint: Endpoint, loading: Loading, *, loads: bool = T
     set_tokens = (window(int(match[1])) or 0) if match else 0
     tokens = running or set_tokens or (min(own, loading.unset) if own else 0)
     source = "as its server loads it"
-    return (Window(tokens, source, loading.fix) if tokens < own else Window(tokens, source)) if tokens else None
+    return (
+        (Window(tokens, source, loading.fix) if tokens < own else Window(tokens, source))
+        if tokens
+        else None
+    )
 
 
 async def _running(endpoint: Endpoint, loading: Loading) -> int:
@@ -367,7 +423,9 @@ class NativeModel:
             try:
                 async with aclosing(self._once(request)) as pieces:
                     async for piece in pieces:
-                        begun = begun or not isinstance(piece, RetryPiece | ReadingPiece | CallPiece)
+                        begun = begun or not isinstance(
+                            piece, RetryPiece | ReadingPiece | CallPiece
+                        )
                         yield self._with_loosened(piece) if isinstance(piece, Reply) else piece
             except ModelError as error:
                 if isinstance(error, NotTaken) and not begun and self._shape(request):
@@ -389,7 +447,11 @@ class NativeModel:
 
     def _shape(self, request: Request) -> dict[str, Any]:  # Any: JSON
         """Return the parameters that enforce the reply's shape; with functions, only those that still allow calls."""
-        if request.shape is None or self._is_shape_refused or not self._endpoint.dialect.constraints:
+        if (
+            request.shape is None
+            or self._is_shape_refused
+            or not self._endpoint.dialect.constraints
+        ):
             return {}
         schema = (request.shape.get("json_schema") or {}).get("schema") or {"type": "object"}
         constraint = self._shape_forms.constrain(schema)
@@ -405,7 +467,9 @@ class NativeModel:
         if not names:
             return reply
         self._is_loosened_said = True
-        listed = ", ".join([*names][:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+        listed = ", ".join([*names][:_NAMED]) + (
+            f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        )
         note = f"Sent without a strict schema, which cannot express them (`knapper doctor` says why): {listed}."
         return replace(reply, note=f"{reply.note} {note}".strip())
 
@@ -413,8 +477,15 @@ class NativeModel:
         body = self._body(request)
         size = len(body["messages"]) + len(body.get("tools", b""))
         assembly = Assembly(
-            known=KnownFunctions({function.name: function for function in request.functions}, request.callable),
-            used_ids={call.id for each in request.messages if type(each) is Assistant for call in each.calls},
+            known=KnownFunctions(
+                {function.name: function for function in request.functions}, request.callable
+            ),
+            used_ids={
+                call.id
+                for each in request.messages
+                if type(each) is Assistant
+                for call in each.calls
+            },
             new_id=lambda: f"call_{self.clock.entropy(12).hex()}",
         )
         received = 0
@@ -425,11 +496,15 @@ class NativeModel:
                     continue
                 bulk = bulk_of(chunk)
                 received += bulk
-                for piece in await read_aside(bulk, partial(assembly.add, chunk), self._endpoint.url):
+                for piece in await read_aside(
+                    bulk, partial(assembly.add, chunk), self._endpoint.url
+                ):
                     yield piece
         usage = assembly.usage or self._estimate(size, assembly.text)
         for piece in await read_aside(received, partial(assembly.close, usage), self._endpoint.url):
-            yield replace(piece, source=self._endpoint.source) if isinstance(piece, Reply) else piece
+            yield (
+                replace(piece, source=self._endpoint.source) if isinstance(piece, Reply) else piece
+            )
         if assembly.usage:
             self.estimator.learn(size, assembly.usage.prompt)
 
@@ -451,7 +526,9 @@ class NativeModel:
         return body | self._shape(request) | dict(request.parameters)
 
     def _estimate(self, prompt_bytes: int, text: str) -> TokenUsage:
-        return TokenUsage(self.estimator.tokens(prompt_bytes), self.estimator.tokens_of(text), estimated=True)
+        return TokenUsage(
+            self.estimator.tokens(prompt_bytes), self.estimator.tokens_of(text), estimated=True
+        )
 
 
 _TOUR_URL: Final = "http://127.0.0.1/v1"  # nothing is sent there
@@ -463,7 +540,9 @@ class _TourTransport(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Answer a request."""
         if request.method == "GET":
-            return httpx2.Response(200, json={"object": "list", "data": [{"id": SERVED, "object": "model"}]})
+            return httpx2.Response(
+                200, json={"object": "list", "data": [{"id": SERVED, "object": "model"}]}
+            )
         events = streamed(read_json(await request.aread(), LOOSE))
         return httpx2.Response(200, headers={"Content-Type": "text/event-stream"}, content=events)
 
@@ -483,7 +562,13 @@ class EitherModel(NativeModel):
     """
 
     def __init__(
-        self, endpoint: Endpoint, *, window: Window, clock: Clock | None, profile: ModelProfile, known: KnownModes
+        self,
+        endpoint: Endpoint,
+        *,
+        window: Window,
+        clock: Clock | None,
+        profile: ModelProfile,
+        known: KnownModes,
     ) -> None:
         super().__init__(endpoint, window=window, clock=clock)
         self._profile, self._known = profile, known
@@ -509,7 +594,11 @@ class EitherModel(NativeModel):
 
     def overhead(self, functions: tuple[FunctionShown, ...]) -> int:
         """Return the size of the functions in bytes as they are currently shown."""
-        return self._constrained.overhead(functions) if self._constrained else super().overhead(functions)
+        return (
+            self._constrained.overhead(functions)
+            if self._constrained
+            else super().overhead(functions)
+        )
 
     async def stream(self, request: Request) -> AsyncIterator[Piece]:
         """Yield the pieces of one reply, in order; the last piece is the one `Reply`."""
@@ -523,7 +612,11 @@ class EitherModel(NativeModel):
         try:
             async with aclosing(stream) as pieces:  # type: ignore[type-var]  # a generator
                 async for piece in pieces:
-                    yield self._check_native(piece) if is_native and isinstance(piece, Reply) else piece
+                    yield (
+                        self._check_native(piece)
+                        if is_native and isinstance(piece, Reply)
+                        else piece
+                    )
         except FunctionsRefused as error:
             if self.mode == "constrained":
                 raise
@@ -578,7 +671,9 @@ async def open_model(
     endpoint = _endpoint(discovered, settings)
     known = KnownModes(found_out)
     if settings.mode == "native":
-        return NativeModel(endpoint, window=await find_window(endpoint, discovered, known), clock=clock)
+        return NativeModel(
+            endpoint, window=await find_window(endpoint, discovered, known), clock=clock
+        )
     profile = await find_profile(endpoint, known)
     window = await find_window(endpoint, discovered, known)
     if not endpoint.dialect.constraints and settings.mode == "constrained":

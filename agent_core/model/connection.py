@@ -52,7 +52,9 @@ from .reply import RetryPiece
 from .responses import ENDS, ResponseReader, to_responses
 from .wire import bulk_of, dumps
 
-with LatePackages("openai.types"):  # 440 modules, of which 80 are used: more than half of the time of this import
+with LatePackages(
+    "openai.types"
+):  # 440 modules, of which 80 are used: more than half of the time of this import
     import openai
     from openai import AsyncStream, OpenAIError
     from openai._models import FinalRequestOptions
@@ -126,17 +128,23 @@ def explain(status: int, headers: Mapping[str, str], refusal: Refusal, where: st
     message = f"{where} says ({status}): {refusal.message.rstrip('.') or 'nothing'}."
     words = f"{refusal.code} {refusal.message}"
     if status == 413 or quirks().overflow.search(words):
-        return ContextOverflow(message, fix="Shorten the conversation, or set `model.context_tokens`.")
+        return ContextOverflow(
+            message, fix="Shorten the conversation, or set `model.context_tokens`."
+        )
     for name in quirks().refused if status in {400, 422} else ():
         quoted = (f"{quote}{name}{end}" for quote in "'`\"" for end in (quote, "."))
-        if refusal.parameter.partition(".")[0] == name or any(text in refusal.message for text in quoted):
+        if refusal.parameter.partition(".")[0] == name or any(
+            text in refusal.message for text in quoted
+        ):
             return ParameterRefused(message, parameter=name)
     if status != 429 and refuses("functions", words):
         return FunctionsRefused(message, fix=quirks().fixes["functions"])
     if status == 402 or quirks().no_credit.search(words):
         return ModelError(message, fix=quirks().fixes["402"])
     # The same request cannot succeed, but another form may.
-    is_about_writing = status != 429 and (wants_change(refusal.message) or refuses("constraint", refusal.message))
+    is_about_writing = status != 429 and (
+        wants_change(refusal.message) or refuses("constraint", refusal.message)
+    )
     if status in _MAY_PASS and headers.get("x-should-retry") != "false" and not is_about_writing:
         asked_s = 0.0
         with suppress(ValueError):  # a date
@@ -144,22 +152,32 @@ def explain(status: int, headers: Mapping[str, str], refusal: Refusal, where: st
         is_long = asked_s > _LONGEST_WAIT_S  # for automatic retries
         wait = f"It says to wait {asked_s:.0f} s: try again then, or choose another model."
         return Unavailable(message, fix=wait if is_long else _fix(status))
-    return _final(status, message, words, NotTaken if is_about_writing or status in _NOT_TAKEN else ModelError)
+    return _final(
+        status, message, words, NotTaken if is_about_writing or status in _NOT_TAKEN else ModelError
+    )
 
 
 def redirected(where: str, place: str) -> ModelError:
     """Return the error for a redirect that would lead to another server than the user chose."""
-    message = f"{where} redirects to {one_line(place)}, which is not followed: nothing was sent to it."
+    message = (
+        f"{where} redirects to {one_line(place)}, which is not followed: nothing was sent to it."
+    )
     return ModelError(message, fix="If you trust that address, set it as `model.base_url`.")
 
 
 def _final(status: int, message: str, words: str, kind: type[ModelError]) -> ModelError:
     if status in {400, 403, 422} and quirks().filtered.search(words):
         return ModelError(message, fix=quirks().fixes["filtered"])
-    if (kind is ModelError and status == 404) or (status in {400, 422} and quirks().no_model.search(words)):
+    if (kind is ModelError and status == 404) or (
+        status in {400, 422} and quirks().no_model.search(words)
+    ):
         return ModelMissing(message)
     if status in {401, 403}:
-        message = f"The key was refused. {message}" if status == 401 else f"The key may not do this. {message}"
+        message = (
+            f"The key was refused. {message}"
+            if status == 401
+            else f"The key may not do this. {message}"
+        )
     return kind(message, fix=_fix(status))
 
 
@@ -180,7 +198,9 @@ def _short(text: str) -> str:
 # The client.
 
 Chunk: TypeAlias = dict[str, Any]  # Any: foreign JSON
-Body: TypeAlias = Mapping[str, Any]  # Any: JSON values; a value of type `bytes` is JSON text already
+Body: TypeAlias = Mapping[
+    str, Any
+]  # Any: JSON values; a value of type `bytes` is JSON text already
 
 MOST_BYTES: Final = 8 << 20  # per answer
 MOST_ERROR_BYTES: Final = 64 << 10  # per error; the rest is not read
@@ -189,9 +209,18 @@ _LISTED: Final = 12
 _CONNECT_S: Final = 10.0
 _BESIDE_S: Final = 3.0  # for requests next to the endpoint
 _NO_KEY: Final = "none"  # some servers require a key of any value
-_SHORTEST_SECRET: Final = 8  # `none`, `x` and `dummy` are not secrets and may occur in error messages
+_SHORTEST_SECRET: Final = (
+    8  # `none`, `x` and `dummy` are not secrets and may occur in error messages
+)
 _PLACEHOLDERS: Final = frozenset(
-    {"lm-studio", "not-needed", "not-required", "no-key-required", "sk-no-key-required", "placeholder"}
+    {
+        "lm-studio",
+        "not-needed",
+        "not-required",
+        "no-key-required",
+        "sk-no-key-required",
+        "placeholder",
+    }
 )
 _WIRE: Final = logging.getLogger("agent_core.wire")
 _DEEPEST: Final = 256  # levels of an event: arguments that come as an object have up to 200
@@ -224,24 +253,39 @@ class _Client(httpx2.AsyncClient):
 
     proxy_variable = ""
 
-    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:  # Any: the package's
+    async def send(
+        self, request: httpx2.Request, **options: Any
+    ) -> httpx2.Response:  # Any: the package's
         """Send a request; see the base class."""
         try:
             return await super().send(request, **options)
         except httpx2.HTTPError as error:
-            if isinstance(error, httpx2.TimeoutException) and not isinstance(error, httpx2.ConnectTimeout):
+            if isinstance(error, httpx2.TimeoutException) and not isinstance(
+                error, httpx2.ConnectTimeout
+            ):
                 raise openai.APITimeoutError(request) from error
             if attempt := _attempt.get(None):
-                if self.proxy_variable and isinstance(error, httpx2.ConnectError | httpx2.ProxyError):
+                if self.proxy_variable and isinstance(
+                    error, httpx2.ConnectError | httpx2.ProxyError
+                ):
                     said = one_line(str(error)).rstrip(".")
                     message = f"{attempt.where} cannot be reached through the proxy in {self.proxy_variable}: {said}."
                     fix = "Is that proxy running, and right? Correct the variable, or unset it."
                 elif isinstance(error, httpx2.ConnectTimeout):
-                    message, fix = f"{attempt.where} did not accept the connection within {_CONNECT_S:g} s.", ""
+                    message, fix = (
+                        f"{attempt.where} did not accept the connection within {_CONNECT_S:g} s.",
+                        "",
+                    )
                 else:
-                    message = f"{attempt.where} cannot be reached: {one_line(str(error)).rstrip('.')}."
+                    message = (
+                        f"{attempt.where} cannot be reached: {one_line(str(error)).rstrip('.')}."
+                    )
                     is_here = is_loopback(attempt.where)
-                    fix = "Is it running?" if is_here else "Check the address, and that this machine is online."
+                    fix = (
+                        "Is it running?"
+                        if is_here
+                        else "Check the address, and that this machine is online."
+                    )
                 attempt.failure = Unavailable(message, fix=fix)
             raise
 
@@ -257,7 +301,9 @@ async def _limit_response(response: httpx2.Response) -> None:
     """Limit how much of a response is read; a hook of the HTTP client."""
     coding = response.headers.get("content-encoding", "").strip().lower()
     if coding not in ("", "identity"):
-        raise Unbounded(f"packed its answer ({coding[:20]!r}), which was not asked for and is not unpacked")
+        raise Unbounded(
+            f"packed its answer ({coding[:20]!r}), which was not asked for and is not unpacked"
+        )
     if isinstance(response.stream, httpx2.AsyncByteStream):
         response.stream = _Bounded(response.stream, is_error=response.is_error)
 
@@ -272,7 +318,9 @@ async def _judge(response: httpx2.Response) -> None:
         attempt.failure = redirected(attempt.where, response.headers["location"])
     else:
         attempt.failure = explain(response.status_code, response.headers, refusal, attempt.where)
-    response.headers["x-should-retry"] = "true" if isinstance(attempt.failure, Unavailable) else "false"
+    response.headers["x-should-retry"] = (
+        "true" if isinstance(attempt.failure, Unavailable) else "false"
+    )
     if refusal.wait_s:
         response.headers.setdefault("retry-after", refusal.wait_s)
     if response.headers.get("retry-after") == "0":  # the package ignores a wait of zero
@@ -294,7 +342,9 @@ class _Events(AsyncStream[object]):
             elif event.data.lstrip()[:1] in ("{", "["):
                 yield _ParsedEvent(event, await _parse(event.data, PART))
             passed += 1
-            if passed % _EVENTS_AT_ONCE == 0:  # many of them arrive in one read, which would not wait
+            if (
+                passed % _EVENTS_AT_ONCE == 0
+            ):  # many of them arrive in one read, which would not wait
                 await asyncio.sleep(0)
 
 
@@ -316,7 +366,9 @@ async def _parse(text: str | bytes, strictness: Strictness) -> Any:  # Any: fore
     Raises:
         Malformed: it is no JSON, or exceeds a limit.
     """
-    return await aside(len(text), read_json, text, strictness, deepest=_DEEPEST, most_values=MAX_VALUES)
+    return await aside(
+        len(text), read_json, text, strictness, deepest=_DEEPEST, most_values=MAX_VALUES
+    )
 
 
 T = TypeVar("T")
@@ -358,7 +410,9 @@ class _Bounded(httpx2.AsyncByteStream):
             if remaining < 0 and self._is_error:
                 return
             if remaining < 0:
-                raise Unbounded(f"sent more than {MOST_BYTES >> 20} MiB in one answer, which was not read to its end")
+                raise Unbounded(
+                    f"sent more than {MOST_BYTES >> 20} MiB in one answer, which was not read to its end"
+                )
             if now() > until:
                 raise Unbounded(f"did not end its answer within {_LONGEST_S:g} s")
 
@@ -408,7 +462,9 @@ class Connection:
         self._client._platform = "Unknown"  # otherwise the package starts `uname`
         self._client.platform_headers = dict  # type: ignore[method-assign]  # no endpoint learns about this machine
 
-    async def stream(self, path: str, content: bytes, *, streamed: bool) -> AsyncGenerator[Chunk | RetryPiece, None]:
+    async def stream(
+        self, path: str, content: bytes, *, streamed: bool
+    ) -> AsyncGenerator[Chunk | RetryPiece, None]:
         """Post JSON text; yield a report of each wait before a retry, then the chunks, or the whole answer as one.
 
         Raises:
@@ -430,15 +486,22 @@ class Connection:
             except Unavailable as error:
                 failed += 1
                 refused = attempt.refused
-                is_final = refused is not None and not self._client._should_retry(refused)  # it says to wait too long
+                is_final = refused is not None and not self._client._should_retry(
+                    refused
+                )  # it says to wait too long
                 if begun or is_final or failed > self._retries:
                     raise
-                options, headers = FinalRequestOptions(method="post", url=path), refused.headers if refused else None
+                options, headers = (
+                    FinalRequestOptions(method="post", url=path),
+                    refused.headers if refused else None,
+                )
                 wait_s = self._client._calculate_retry_timeout(1 - failed, options, headers)
                 yield RetryPiece(error.message, wait_s)
                 await asyncio.sleep(wait_s)
 
-    async def ask(self, path: str, body: Chunk | None = None, *, timeout_s: float) -> Any:  # Any: foreign JSON
+    async def ask(
+        self, path: str, body: Chunk | None = None, *, timeout_s: float
+    ) -> Any:  # Any: foreign JSON
         """Return the answer to a GET, or to a POST of `body`; `/…` is a path of the endpoint, `//…` one of its server.
 
         Raises:
@@ -463,7 +526,9 @@ class Connection:
             _attempt.reset(token)
         return await self._json(response)
 
-    async def fetch(self, path: str, body: Chunk | None = None, *, timeout_s: float = _BESIDE_S) -> Chunk:
+    async def fetch(
+        self, path: str, body: Chunk | None = None, *, timeout_s: float = _BESIDE_S
+    ) -> Chunk:
         """Return the object at a path of the endpoint's server; an empty one if none arrives in time."""
         with suppress(ModelError):
             answer = await self.ask(f"/{path}", body, timeout_s=timeout_s)
@@ -485,20 +550,32 @@ class Connection:
         entries = await self.ask("/models", timeout_s=timeout_s)
         entries = entries.get("data") if isinstance(entries, dict) else entries
         if not isinstance(entries, list):
-            raise ModelError(f"{self._where}/models sent no list of models.", fix=base_url_hint(self.url))
-        return [entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
+            raise ModelError(
+                f"{self._where}/models sent no list of models.", fix=base_url_hint(self.url)
+            )
+        return [
+            entry
+            for entry in entries
+            if isinstance(entry, dict) and isinstance(entry.get("id"), str)
+        ]
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._client.close()
 
-    async def _post(self, path: str, content: bytes, attempt: _Attempt, *, streamed: bool) -> httpx2.Response:
+    async def _post(
+        self, path: str, content: bytes, attempt: _Attempt, *, streamed: bool
+    ) -> httpx2.Response:
         """Return the response to a request, with an unread body if it is streamed."""
         self._trace("→", content)
         token = _attempt.set(attempt)
         try:
             response: Any = await self._client.post(
-                path, cast_to=httpx2.Response, content=content, stream=streamed, stream_cls=AsyncStream[object]
+                path,
+                cast_to=httpx2.Response,
+                content=content,
+                stream=streamed,
+                stream_cls=AsyncStream[object],
             )
         except OpenAIError as error:
             raise self._to_model_error(error, attempt) from error
@@ -507,7 +584,9 @@ class Connection:
         assert isinstance(response, httpx2.Response), "it was asked for"
         return response
 
-    async def _chunks(self, response: httpx2.Response, *, streamed: bool) -> AsyncGenerator[Chunk, None]:
+    async def _chunks(
+        self, response: httpx2.Response, *, streamed: bool
+    ) -> AsyncGenerator[Chunk, None]:
         try:
             kind = response.headers.get("content-type", "")
             if "application/json" in kind or not (streamed or "text/event-stream" in kind):
@@ -527,7 +606,9 @@ class Connection:
         except (ValueError, RecursionError) as error:
             raise self._not_json(error) from error
         except httpx2.HTTPError as error:  # while reading a complete answer
-            raise self._silent() if isinstance(error, httpx2.TimeoutException) else self._broken_off() from error
+            raise (
+                self._silent() if isinstance(error, httpx2.TimeoutException) else self._broken_off()
+            ) from error
         if empty:
             raise self._no_completion()
         if not ended and not (isinstance(response.stream, _Bounded) and response.stream.is_done):
@@ -545,7 +626,9 @@ class Connection:
         if _WIRE.isEnabledFor(logging.DEBUG):
             self._trace("←", json.dumps(chunk).encode())
         if not isinstance(chunk, dict):
-            message = f"{self._where} sent what is not a completion: {one_line(json.dumps(chunk)[:400])}"
+            message = (
+                f"{self._where} sent what is not a completion: {one_line(json.dumps(chunk)[:400])}"
+            )
             raise self._hidden(ModelError(message, fix=base_url_hint(self.url)))
         failed = chunk.get("response") if chunk.get("type") == "response.failed" else None
         if error := (failed if isinstance(failed, dict) else chunk).get("error"):
@@ -562,7 +645,9 @@ class Connection:
         if isinstance(cause, Unbounded):
             fix = "Is this a model's endpoint? If this continues, choose another one."
             return self._hidden(ModelError(f"{self._where} {cause}.", fix=fix))
-        if isinstance(error, openai.APITimeoutError) and not isinstance(cause, httpx2.ConnectTimeout):
+        if isinstance(error, openai.APITimeoutError) and not isinstance(
+            cause, httpx2.ConnectTimeout
+        ):
             return self._silent()
         if attempt is None:
             if type(error) is openai.APIError:
@@ -579,7 +664,12 @@ class Connection:
     def _trace(self, arrow: str, content: bytes) -> None:
         """Log the traffic, without the key, if debug logging is enabled."""
         if _WIRE.isEnabledFor(logging.DEBUG):
-            _WIRE.debug("%s %s %s", arrow, self._where, self._without_key(content.decode("utf-8", "replace")))
+            _WIRE.debug(
+                "%s %s %s",
+                arrow,
+                self._where,
+                self._without_key(content.decode("utf-8", "replace")),
+            )
 
     def _without_key(self, text: str) -> str:
         """Return a text without the user's key, which an endpoint may echo."""
@@ -593,15 +683,21 @@ class Connection:
     def _not_json(self, error: Exception, text: str = "") -> ModelError:
         if isinstance(error, Malformed) and error.code in ("size", "depth"):
             message = f"{self._where} sent more at once than an answer has: {error}."
-            return ModelError(message, fix="Is this a model's endpoint? If this continues, choose another one.")
+            return ModelError(
+                message, fix="Is this a model's endpoint? If this continues, choose another one."
+            )
         text = text or getattr(error.__cause__, "doc", "")
         if text.lstrip()[:1] == "<":
-            return ModelError(f"{self._where} sent a web page instead of JSON.", fix=base_url_hint(self.url))
+            return ModelError(
+                f"{self._where} sent a web page instead of JSON.", fix=base_url_hint(self.url)
+            )
         message = f"{self._where} sent what is not JSON ({one_line(str(error))[:200]}): {one_line(text[:200])}"
         return self._hidden(ModelError(message, fix=base_url_hint(self.url)))
 
     def _no_completion(self) -> ModelError:
-        return Unavailable(f"{self._where} answered, but not with a completion.", fix=base_url_hint(self.url))
+        return Unavailable(
+            f"{self._where} answered, but not with a completion.", fix=base_url_hint(self.url)
+        )
 
     def _silent(self) -> ModelError:
         message = f"{self._where} said nothing for {self._timeout_s:g} s."
@@ -609,7 +705,9 @@ class Connection:
 
     def _broken_off(self) -> ModelError:
         fix = "Try again; at the prompt: /retry."
-        return Unavailable(f"The connection to {self._where} broke off in the middle of the answer.", fix=fix)
+        return Unavailable(
+            f"The connection to {self._where} broke off in the middle of the answer.", fix=fix
+        )
 
 
 class Endpoint(Connection):
@@ -628,10 +726,16 @@ class Endpoint(Connection):
         """Create a client; `azure` and `transport` as for a `Connection`."""
         self.settings = settings or ModelSettings()
         timeout_s, retries = self.settings.timeout_s, self.settings.retries
-        super().__init__(url, key=key, timeout_s=timeout_s, retries=retries, azure=azure, transport=transport)
+        super().__init__(
+            url, key=key, timeout_s=timeout_s, retries=retries, azure=azure, transport=transport
+        )
         self.model = model
         self._entry: Chunk | None = None
-        self._path = f"/deployments/{quote(model, safe='')}/chat/completions" if azure else "/chat/completions"
+        self._path = (
+            f"/deployments/{quote(model, safe='')}/chat/completions"
+            if azure
+            else "/chat/completions"
+        )
         self.speak(dialect_of(self.url))
 
     def speak(self, dialect: Dialect) -> None:
@@ -649,7 +753,9 @@ class Endpoint(Connection):
     async def entry(self) -> Chunk:
         """Return the model's entry in GET /models, requested once; empty if there is none."""
         if self._entry is None:
-            self._entry = next((entry for entry in await self.listed() if entry["id"] == self.model), {})
+            self._entry = next(
+                (entry for entry in await self.listed() if entry["id"] == self.model), {}
+            )
         return self._entry
 
     async def complete(self, body: Body) -> AsyncGenerator[Chunk | RetryPiece, None]:
@@ -669,7 +775,9 @@ class Endpoint(Connection):
                         if reader is None or isinstance(chunk, RetryPiece):
                             yield chunk
                             continue
-                        for piece in await read_aside(bulk_of(chunk), partial(reader.read, chunk), self._where):
+                        for piece in await read_aside(
+                            bulk_of(chunk), partial(reader.read, chunk), self._where
+                        ):
                             yield piece
             except ParameterRefused as error:
                 if error.parameter in self._instead:
@@ -692,9 +800,12 @@ class Endpoint(Connection):
                 values[instead.name] = value
         # Values of type `bytes` are JSON text already.
         parts = (
-            dumps(name) + b":" + (value if isinstance(value, bytes) else dumps(value)) for name, value in values.items()
+            dumps(name) + b":" + (value if isinstance(value, bytes) else dumps(value))
+            for name, value in values.items()
         )
-        return self.stream(path, b"{" + b",".join(parts) + b"}", streamed=bool(values.get("stream")))
+        return self.stream(
+            path, b"{" + b",".join(parts) + b"}", streamed=bool(values.get("stream"))
+        )
 
     async def _missing(self, error: ModelMissing) -> ModelError:
         if (
@@ -704,18 +815,29 @@ class Endpoint(Connection):
             return ModelError(error.message, fix=fix)
         names = [entry["id"] for entry in await self.listed()]
         if not names:
-            return ModelError(error.message, fix=f"{base_url_hint(self.url)} Or name another model.")
+            return ModelError(
+                error.message, fix=f"{base_url_hint(self.url)} Or name another model."
+            )
         if self.model in names:
             chat = " Or set `model.api` to chat: not every endpoint has the Responses API."
-            return ModelError(error.message, fix=base_url_hint(self.url) + chat * (self.dialect.api == "responses"))
+            return ModelError(
+                error.message,
+                fix=base_url_hint(self.url) + chat * (self.dialect.api == "responses"),
+            )
         more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
         listed = ", ".join(names[:_LISTED]) + more
-        return ModelError(f"There is no model `{self.model}` at {self.url}.", fix=f"There are: {listed}.")
+        return ModelError(
+            f"There is no model `{self.model}` at {self.url}.", fix=f"There are: {listed}."
+        )
 
 
-def _http_client(url: str, timeout_s: float, transport: httpx2.AsyncBaseTransport | None) -> _Client:
+def _http_client(
+    url: str, timeout_s: float, transport: httpx2.AsyncBaseTransport | None
+) -> _Client:
     secure = url.startswith("https:")
-    proxy = None if is_loopback(url) or transport else proxy_for(url)  # none reaches servers on this machine
+    proxy = (
+        None if is_loopback(url) or transport else proxy_for(url)
+    )  # none reaches servers on this machine
     client = _Client(
         headers={"Accept-Encoding": "identity"},
         timeout=httpx2.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s)),
@@ -733,7 +855,9 @@ def _http_client(url: str, timeout_s: float, transport: httpx2.AsyncBaseTranspor
 
 def _is_of_completion(chunk: Chunk) -> bool:
     """Check whether a chunk, or a whole answer, is part of a reply, in either API."""
-    return bool(chunk.get("choices") or "output" in chunk or str(chunk.get("type")).startswith("response."))
+    return bool(
+        chunk.get("choices") or "output" in chunk or str(chunk.get("type")).startswith("response.")
+    )
 
 
 def _ends(chunk: Chunk) -> bool:

@@ -33,7 +33,9 @@ _NEXT: Final[Mapping[str, Mapping[str, re.Pattern[str]]]] = {
     "": {"thought": re.compile(r'\s*(?:```\w*\s*)?\{\s*"thought"\s*:\s*"')},
     "thought": {
         "reply": re.compile(r'"\s*,\s*"reply"\s*:\s*"'),
-        "call": re.compile(r'"\s*,\s*"call"\s*:\s*\{\s*"name"\s*:\s*"([^"\\]*)"\s*,\s*"arguments"\s*:\s*'),
+        "call": re.compile(
+            r'"\s*,\s*"call"\s*:\s*\{\s*"name"\s*:\s*"([^"\\]*)"\s*,\s*"arguments"\s*:\s*'
+        ),
     },
 }
 """The patterns that may begin after each part of a step."""
@@ -68,7 +70,10 @@ class GrowingStep:
 
     def _match_beginning(self) -> tuple[str, re.Match[str]] | None:
         """Return the part that begins here, if any."""
-        found = ((part, how.match(self.text, self._place)) for part, how in _NEXT.get(self._part, {}).items())
+        found = (
+            (part, how.match(self.text, self._place))
+            for part, how in _NEXT.get(self._part, {}).items()
+        )
         return next(((part, match) for part, match in found if match), None)
 
     def _read(self) -> TextPiece | ThoughtPiece | CallPiece | None:
@@ -126,10 +131,16 @@ class ReplyFormState:
         if len(self._failed) == len(self._ways):
             failed, self._failed = self._failed, []
             first = failed[0][1]
-            if len(failed) > 1 and len({each.message for _, each in failed}) == 1 and isinstance(first, NotTaken):
+            if (
+                len(failed) > 1
+                and len({each.message for _, each in failed}) == 1
+                and isinstance(first, NotTaken)
+            ):
                 raise first from error  # the same message for every way: the cause is something else
             tried = "; ".join(f"{name} ({each.message.rstrip('.')})" for name, each in failed)
-            message = "The endpoint does not enforce a schema on replies, which constrained mode needs."
+            message = (
+                "The endpoint does not enforce a schema on replies, which constrained mode needs."
+            )
             fix = "Use another server or model, or set `model.mode` to native."
             raise NoneHeld(f"{message} Tried: {tried}.", fix=fix) from error
 
@@ -149,7 +160,9 @@ _USUAL: Final = Dialect().constraints[:1]
 class Completions(Protocol):
     """A provider of chat completions, such as an `Endpoint`."""
 
-    def complete(self, body: Mapping[str, Any]) -> AsyncGenerator[dict[str, Any] | RetryPiece, None]:
+    def complete(
+        self, body: Mapping[str, Any]
+    ) -> AsyncGenerator[dict[str, Any] | RetryPiece, None]:
         """Yield the chunks of one completion. Any: JSON in the shape of chat completions."""
 
     async def aclose(self) -> None:
@@ -238,7 +251,11 @@ class ConstrainedModel:
 
     def _body(self, request: Request, entries: list[Entry]) -> dict[str, Any]:
         may_reply = REPLY not in request.excluded and not (request.is_apart and request.functions)
-        shape = None if request.shape is None else (request.shape.get("json_schema") or {}).get("schema", {})
+        shape = (
+            None
+            if request.shape is None
+            else (request.shape.get("json_schema") or {}).get("schema", {})
+        )
         calls: list[tuple[str, str]] = []  # since the user's last message
         for message in request.messages:
             if isinstance(message, User):
@@ -247,7 +264,9 @@ class ConstrainedModel:
                 calls += [(call.name, call.arguments) for call in message.calls]
         is_repeating = len(set(calls)) < len(calls)
         temperature, usual = self._settings.temperature, AGAIN if is_repeating else 0
-        schema = step_schema(self._conversation.callable_now(request), may_reply=may_reply, shape=shape)
+        schema = step_schema(
+            self._conversation.callable_now(request), may_reply=may_reply, shape=shape
+        )
         body: dict[str, Any] = {
             "messages": entries,
             **self._forms.constrain(schema),
@@ -299,7 +318,14 @@ class _Whole:
         """Return the whole reply. A call that was cut off is left out; `cut` names it and where it ended."""
         self.step.feed(self._splitter.rest()[1])
         text, finish = self.step.text, finish_of(self._finish)
-        base = Reply("", self.step.thought, (), finish, self._tokens(entries), note=note_of(finish, self._finish))
+        base = Reply(
+            "",
+            self.step.thought,
+            (),
+            finish,
+            self._tokens(entries),
+            note=note_of(finish, self._finish),
+        )
         step = read_step(text)
         self._has_step = step is not None
         if step is None:
@@ -307,7 +333,8 @@ class _Whole:
             return replace(base, text=text.strip(), note=note)
         if not step.is_whole and finish == "stop":
             raise ModelError(
-                "The model's answer broke off in the middle.", fix="Try again, or raise `model.max_tokens`."
+                "The model's answer broke off in the middle.",
+                fix="Try again, or raise `model.max_tokens`.",
             )
         self.is_step = step.is_whole
         thought = step.thought or base.thought
@@ -324,4 +351,6 @@ class _Whole:
             return self._usage
         prompt = sum(len(entry["content"].encode("utf-8", "replace")) for entry in entries)
         written = len(self.step.text.encode("utf-8", "replace"))
-        return TokenUsage(int(prompt / BYTES_PER_TOKEN), int(written / BYTES_PER_TOKEN), estimated=True)
+        return TokenUsage(
+            int(prompt / BYTES_PER_TOKEN), int(written / BYTES_PER_TOKEN), estimated=True
+        )

@@ -93,7 +93,9 @@ def _messages() -> Iterator[Message]:
             case {"reply": text}:
                 message = Assistant(text, (), entry["thought"])
             case {"call": name}:
-                arguments = json.dumps(entry["arguments"], ensure_ascii=False, separators=(",", ":"))
+                arguments = json.dumps(
+                    entry["arguments"], ensure_ascii=False, separators=(",", ":")
+                )
                 call = Call(f"demonstration-{number}", name, arguments)
                 message = Assistant("", (call,), entry["thought"])
         yield message
@@ -106,7 +108,9 @@ _LONGEST: Final = 256  # characters of a text in a requested list
 _LONGEST_DEFAULT: Final = 40  # characters of a default that are shown
 
 
-def trim(function: FunctionShown, last: str = "", offered: frozenset[str] = frozenset()) -> FunctionShown:
+def trim(
+    function: FunctionShown, last: str = "", offered: frozenset[str] = frozenset()
+) -> FunctionShown:
     """Return the function as a small model sees it: without some optional parameters, with `…_name` parameters last.
 
     The parameters in `offered` stay. If the last text requests a call, `name(parameter=…)`, its parameters become
@@ -121,13 +125,20 @@ def trim(function: FunctionShown, last: str = "", offered: frozenset[str] = froz
     now = [name for name in properties if name in optional and f"{name}=" in asked]
     required = [*function.parameters.get("required", ()), *now]
     hidden = optional - {*required} - offered
-    order = sorted(properties.keys() - hidden, key=lambda name: (name.endswith("_name"), [*properties].index(name)))
+    order = sorted(
+        properties.keys() - hidden,
+        key=lambda name: (name.endswith("_name"), [*properties].index(name)),
+    )
     if order == [*properties] and not now:
         return function
     shown = {name: properties[name] for name in order}
     for name, schema in shown.items():
         places = re.search(rf"\b{re.escape(name)}=\[(…(?:, …)*)\]", asked)
-        lists = [branch for branch in schema.get("anyOf", [schema]) if isinstance(branch.get("items"), Mapping)]
+        lists = [
+            branch
+            for branch in schema.get("anyOf", [schema])
+            if isinstance(branch.get("items"), Mapping)
+        ]
         if places and lists:  # a small model may leave a free list empty
             text = {**lists[0]["items"], "maxLength": _LONGEST}
             shown[name] = {"type": "array", "prefixItems": [text] * places[1].count("…")}
@@ -139,23 +150,37 @@ def trim(function: FunctionShown, last: str = "", offered: frozenset[str] = froz
 def _properties(function: FunctionShown) -> Mapping[str, Mapping[str, Any]]:
     """Return the schema of each parameter; the schema `true`, which takes anything, as an object."""
     properties: Mapping[str, Any] = function.parameters.get("properties", {})
-    return {name: schema if isinstance(schema, Mapping) else {} for name, schema in properties.items()}
+    return {
+        name: schema if isinstance(schema, Mapping) else {} for name, schema in properties.items()
+    }
 
 
 def describe(function: FunctionShown) -> str:
     """Return everything the model needs for a call: the signature, the description, and each described parameter."""
     properties = _properties(function)
-    described = [(name, str(schema["description"])) for name, schema in properties.items() if schema.get("description")]
-    return "\n".join([line(function), *(f"  {name}: {' '.join(text.split())}" for name, text in described)])
+    described = [
+        (name, str(schema["description"]))
+        for name, schema in properties.items()
+        if schema.get("description")
+    ]
+    return "\n".join(
+        [line(function), *(f"  {name}: {' '.join(text.split())}" for name, text in described)]
+    )
 
 
 def line(function: FunctionShown) -> str:
     """Return the signature and the first sentence of the description, in one line."""
     properties = _properties(function)
-    required, first = function.parameters.get("required", ()), function.description.strip().partition("\n")[0]
+    required, first = (
+        function.parameters.get("required", ()),
+        function.description.strip().partition("\n")[0],
+    )
     shown = []
     for name, schema in properties.items():
-        part, default = f"{name}{'' if name in required else '?'}: {type_text(schema)}", schema.get("default")
+        part, default = (
+            f"{name}{'' if name in required else '?'}: {type_text(schema)}",
+            schema.get("default"),
+        )
         # A small model that does not see a default passes a value that nobody named; no value, and what is off, is
         # what a reader expects anyway.
         if name not in required and not (default is None or default is False or default == ""):
@@ -195,7 +220,10 @@ def find(
     near.sort(key=lambda function: -nearness[function.name])
     about = [function for _, function in ranked if function.name in choice().about] if named else []
     about = about[: choice().most_about]
-    return [*about, *(function for function in [*named, *near][: choice().most_found] if function not in about)]
+    return [
+        *about,
+        *(function for function in [*named, *near][: choice().most_found] if function not in about),
+    ]
 
 
 def _stretches(message: str) -> list[str]:
@@ -208,7 +236,10 @@ def _stretches(message: str) -> list[str]:
 def compared(request: Request) -> list[str]:
     """Return the texts that `find` compares by their vectors: the functions and the user's messages."""
     said = [message.text for message in request.messages if isinstance(message, User)]
-    return [*map(_search_text, request.functions), *(stretch for text in said for stretch in _stretches(text))]
+    return [
+        *map(_search_text, request.functions),
+        *(stretch for text in said for stretch in _stretches(text)),
+    ]
 
 
 def _search_text(function: FunctionShown) -> str:
@@ -262,14 +293,18 @@ class WireConversation:
         """Return the messages of the request, with alternating roles."""
         functions = {function.name: trim(function) for function in request.functions}
         if request.is_apart:
-            apart: list[Entry] = [{"role": "system", "content": _system_text(request.messages, functions, functions)}]
+            apart: list[Entry] = [
+                {"role": "system", "content": _system_text(request.messages, functions, functions)}
+            ]
             _append(apart, request.messages, {})
             return apart
         self._listed = choice().listed([*functions])
         is_helper = choice().gives in functions
         text = _system_text(request.messages, functions, self._listed)
         entries: list[Entry] = [{"role": "system", "content": text}, *_demonstration()]
-        for message in _systems(request.messages)[1:]:  # additions of this conversation do not change the fixed part
+        for message in _systems(request.messages)[
+            1:
+        ]:  # additions of this conversation do not change the fixed part
             _add(entries, "user", f"{REMEMBERED}\n{message.text}")
             _add(entries, "assistant", write_step(**_DATA["memory_read"]))
         _append(entries, request.messages, self._tell(request, functions), is_helper=is_helper)
@@ -279,7 +314,11 @@ class WireConversation:
         """Return the functions in this step's schema: always shown, announced, called before, or just named."""
         if request.is_apart:
             return [trim(function) for function in request.functions]
-        announced = {function.name for message in request.messages for function in self._told.get(message, ())}
+        announced = {
+            function.name
+            for message in request.messages
+            for function in self._told.get(message, ())
+        }
         answer = request.messages[-1] if request.messages else None
         last = answer.text if isinstance(answer, Answer | Notice) else ""  # a text of the program
         named = _NAMES.findall(last)
@@ -288,14 +327,18 @@ class WireConversation:
         callable_names = {*self._listed, *announced, *named, *called} - request.excluded
         if isinstance(answer, Answer) and answer.name in choice().remembers:
             # Memory was just edited. If the user's message brought up no function, a small model would create one now.
-            by_user = (message for message in reversed(request.messages) if isinstance(message, User))
+            by_user = (
+                message for message in reversed(request.messages) if isinstance(message, User)
+            )
             if not next((self._told.get(message) for message in by_user), ()):
                 callable_names &= {*choice().remembers}
         offered = _offered(request.messages)
         shown = [function for function in request.functions if function.name in callable_names]
         return [trim(function, last, offered.get(function.name, frozenset())) for function in shown]
 
-    def _tell(self, request: Request, functions: Mapping[str, FunctionShown]) -> Mapping[Message, Told]:
+    def _tell(
+        self, request: Request, functions: Mapping[str, FunctionShown]
+    ) -> Mapping[Message, Told]:
         announced: dict[Message, Told] = {}
         listed = {*self._listed}
         for message in request.messages:
@@ -303,21 +346,30 @@ class WireConversation:
             if told is None and isinstance(message, User):
                 found = find(message.text, request.functions, request.vectors)
                 told = tuple(functions[each.name] for each in found if each.name not in listed)
-            announced[message] = self._mentioned(message, request, functions) if told is None else told
+            announced[message] = (
+                self._mentioned(message, request, functions) if told is None else told
+            )
             listed.update(function.name for function in announced[message])
         self._told = announced
         return announced
 
-    def _mentioned(self, message: Message, request: Request, functions: Mapping[str, FunctionShown]) -> Told:
+    def _mentioned(
+        self, message: Message, request: Request, functions: Mapping[str, FunctionShown]
+    ) -> Told:
         """Return the functions to announce in an answer or a notice: it mentions them, or is what they work on."""
         mentioned: list[FunctionShown] = []
         if isinstance(message, Answer | Notice):
             own = message.name if isinstance(message, Answer) else ""
             known = {own, *choice().always, *re.findall(r"\b(\w+)\(", message.text)}
             about = dict.fromkeys(_NAMED.findall(message.text))
-            mentioned = [functions[name] for name in about if name in functions and name not in known][:_MOST_NAMED]
+            mentioned = [
+                functions[name] for name in about if name in functions and name not in known
+            ][:_MOST_NAMED]
         place = request.messages.index(message)
-        before, offered = _offered(request.messages[:place]), _offered(request.messages[: place + 1])
+        before, offered = (
+            _offered(request.messages[:place]),
+            _offered(request.messages[: place + 1]),
+        )
         new = [each for each in request.functions if each.name in offered.keys() - before.keys()]
         return (*mentioned, *(trim(each, offered=offered[each.name]) for each in new))
 
@@ -356,7 +408,9 @@ def fixed_size(functions: Iterable[FunctionShown]) -> int:
     return sum(len(entry["content"].encode("utf-8", "replace")) for entry in entries)
 
 
-def _system_text(messages: Iterable[Message], functions: Mapping[str, FunctionShown], names: Iterable[str]) -> str:
+def _system_text(
+    messages: Iterable[Message], functions: Mapping[str, FunctionShown], names: Iterable[str]
+) -> str:
     instructions = [message.text for message in _systems(messages)[:1]]
     listed = [describe(functions[name]) for name in names if name in functions]
     about = ["Functions:\n" + "\n".join(listed)] if listed else []
@@ -395,16 +449,24 @@ def _append(
                     _add(entries, "assistant", write_step(thought, reply=spoken))
                     message_text = ""
                 else:
-                    _add(entries, "assistant", write_step(thought, name=call.name, arguments=arguments))
+                    _add(
+                        entries,
+                        "assistant",
+                        write_step(thought, name=call.name, arguments=arguments),
+                    )
                     # A small model forgets which data it has and that it is done, so a hint says what comes next.
                     uncalled = [other for other in uncalled if other != name]
                     # A call with most of the request's numbers answers it as a whole: others only sound alike.
-                    is_whole = 2 * len(numbers.intersection(_NUMBER.findall(arguments))) > len(numbers)
+                    is_whole = 2 * len(numbers.intersection(_NUMBER.findall(arguments))) > len(
+                        numbers
+                    )
                     is_open = bool(uncalled) and not is_whole and reminders < choice().most_open
                     reminders += is_open
                     hint = choice().after(name, is_helper=is_helper, is_open=is_open)
                     asked = shorten(" ".join(request_text.split()))
-                    hint = hint.format(asked=asked, uncalled=", ".join(f"`{other}`" for other in uncalled))
+                    hint = hint.format(
+                        asked=asked, uncalled=", ".join(f"`{other}`" for other in uncalled)
+                    )
                     message_text = f"Result of {name}: {message.text}\n{hint}"
             case Notice(text):
                 message_text = mark(message, text)
@@ -448,18 +510,26 @@ class ModelStep:
 
 
 def step_schema(
-    functions: Iterable[FunctionShown], *, may_reply: bool = True, shape: Mapping[str, Any] | None = None
+    functions: Iterable[FunctionShown],
+    *,
+    may_reply: bool = True,
+    shape: Mapping[str, Any] | None = None,
 ) -> Schema:
     """Return the schema of a step in which the model may call one of these functions or reply, with a text or an object
     of this `shape`.
     """
     calls = [
-        _object_schema({"name": {"const": function.name}, "arguments": portable(function.parameters)})
+        _object_schema(
+            {"name": {"const": function.name}, "arguments": portable(function.parameters)}
+        )
         for function in functions
     ]
     thought = {"type": "string", "maxLength": THOUGHT_CHARS}
     reply = _object_schema(
-        {"thought": thought, "reply": {"type": "string"} if shape is None else portable(shape or {"type": "object"})}
+        {
+            "thought": thought,
+            "reply": {"type": "string"} if shape is None else portable(shape or {"type": "object"}),
+        }
     )
     call = _object_schema({"thought": thought, "call": {"anyOf": calls}})
     if not calls:
@@ -485,7 +555,9 @@ def read_step(text: str) -> ModelStep | None:
     match value:
         case {"call": {"name": str(name)} as call}:
             arguments = call.get("arguments", {})
-            return ModelStep(_thought_of(value), name=name, arguments=_raw_arguments(text, arguments))
+            return ModelStep(
+                _thought_of(value), name=name, arguments=_raw_arguments(text, arguments)
+            )
         case {"reply": str(reply)}:
             return ModelStep(_thought_of(value), reply=reply)
         case {"reply": dict(reply)}:
@@ -504,7 +576,12 @@ def _read_cut(text: str, *, is_whole: bool) -> ModelStep | None:
         return ModelStep("", is_whole=False) if text.lstrip().startswith("{") else None
     begun = _ARGUMENTS.search(text, named.end())
     arguments = text[begun.end() :] if begun else ""
-    return ModelStep("", name=named[1], arguments=_without_end(arguments) if is_whole else arguments, is_whole=is_whole)
+    return ModelStep(
+        "",
+        name=named[1],
+        arguments=_without_end(arguments) if is_whole else arguments,
+        is_whole=is_whole,
+    )
 
 
 def _raw_arguments(text: str, value: Any) -> str:  # Any: JSON
@@ -534,4 +611,9 @@ def _json_text(text: str) -> str:
 
 
 def _object_schema(properties: dict[str, Schema]) -> Schema:
-    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": [*properties],
+        "additionalProperties": False,
+    }

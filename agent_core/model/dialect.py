@@ -64,7 +64,13 @@ class WindowPlace:
     own: tuple[str, ...] = ()
 
 
-_EVERY_WAY: Final = ("json_schema", "json_object_schema", "structured_outputs", "guided_json", "json_object")
+_EVERY_WAY: Final = (
+    "json_schema",
+    "json_object_schema",
+    "structured_outputs",
+    "guided_json",
+    "json_object",
+)
 
 
 AZURE: Final = "Azure"
@@ -171,7 +177,9 @@ def quirks() -> Quirks:
     """Return the quirks that this version knows."""
     data = parsed_toml("quirks.toml") | parsed_toml("dialects.toml")
     tables = ("listed", "openai", "wordings", "windows")
-    return as_kind({**data, **{key: value for table in tables for key, value in data[table].items()}}, Quirks)
+    return as_kind(
+        {**data, **{key: value for table in tables for key, value in data[table].items()}}, Quirks
+    )
 
 
 def wants_change(refusal: str) -> bool:
@@ -187,7 +195,10 @@ def refuses(feature: str, refusal: str) -> bool:
 def changed(dialect: Dialect, refusal: str) -> Dialect | None:
     """Return the dialect that a refusal asks for; None if it asks for nothing, or nothing new."""
     for change in quirks().changes:
-        if change.says.search(refusal) and (candidate := replace(dialect, **change.fields)) != dialect:
+        if (
+            change.says.search(refusal)
+            and (candidate := replace(dialect, **change.fields)) != dialect
+        ):
             return candidate
     return None
 
@@ -196,7 +207,11 @@ def dialect_of(url: str) -> Dialect:
     """Return the dialect of the endpoint at an address, identified by its host, or by its port on this machine."""
     parts = urlsplit(url.rstrip("/"))
     address = parts.netloc.lower().rpartition("@")[2]
-    fits = (each for each in dialects() if re.search(each.address, address) and re.search(each.path, parts.path))
+    fits = (
+        each
+        for each in dialects()
+        if re.search(each.address, address) and re.search(each.path, parts.path)
+    )
     return next(fits, Dialect())
 
 
@@ -231,4 +246,8 @@ def likely_base(url: str) -> str:
 def base_url_hint(url: str) -> str:
     """Return the fix for an address that answers, but not like the base URL of an endpoint."""
     better = likely_base(url)
-    return f"Try the address {better}." if better != url.rstrip("/") else "Check that this is the endpoint's base URL."
+    return (
+        f"Try the address {better}."
+        if better != url.rstrip("/")
+        else "Check that this is the endpoint's base URL."
+    )

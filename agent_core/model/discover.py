@@ -63,7 +63,9 @@ class UnconfirmedServer(NoModel):
         self.url = url
         what = f"A server answers at {url}, and it may not be yours: its port belongs neither to you nor to root."
         fix = "If you trust it: knapper configure --confirm-address"
-        super().__init__(f"{what} Nothing is sent to it.", fix=f"{fix} (or export KNAPPER_MODEL_BASE_URL={url})")
+        super().__init__(
+            f"{what} Nothing is sent to it.", fix=f"{fix} (or export KNAPPER_MODEL_BASE_URL={url})"
+        )
 
 
 async def choose(
@@ -88,27 +90,40 @@ async def choose(
     """
     name = settings.name or ""
     if name == TOUR:
-        return DiscoveredModel("", TOUR, "", f"{TOUR_LABEL}: its words are scripted, its actions are real", kind="tour")
+        return DiscoveredModel(
+            "", TOUR, "", f"{TOUR_LABEL}: its words are scripted, its actions are real", kind="tour"
+        )
     if name == LOCAL:
-        return _local((weights() or _SUGGESTED).removeprefix(LOCAL_PREFIX), "the best of the local models")
+        return _local(
+            (weights() or _SUGGESTED).removeprefix(LOCAL_PREFIX), "the best of the local models"
+        )
     if name.startswith(LOCAL_PREFIX):
         return _local(name.removeprefix(LOCAL_PREFIX), "named in the settings")
     if named := await _at_set_address(settings, environment):
         return named
-    chosen: list[DiscoveredModel] = []  # of every server that answers and has the model, no matter who owns it
+    chosen: list[
+        DiscoveredModel
+    ] = []  # of every server that answers and has the model, no matter who owns it
     kinds = quirks().servers if servers is None else servers
     urls = [f"http://127.0.0.1:{kind.port}/v1" for kind in kinds]
     answers = await asyncio.gather(*(_list_or_none(url, timeout_s=PROBE_S) for url in urls))
     for kind, url, entries in zip(kinds, urls, answers, strict=True):
         if entry := _pick(entries, name):
             why = f"{entry['id']} at {url}: {kind.name} runs on this machine"
-            chosen.append(DiscoveredModel(url, entry["id"], "", why, context_tokens=listed_window(entry)))
+            chosen.append(
+                DiscoveredModel(url, entry["id"], "", why, context_tokens=listed_window(entry))
+            )
     for server in chosen:
-        if machine.is_own_port(urlsplit(server.endpoint_url).port or 0) or confirmed(server.endpoint_url):
+        if machine.is_own_port(urlsplit(server.endpoint_url).port or 0) or confirmed(
+            server.endpoint_url
+        ):
             return server
     stored = None if name else weights()
     if stored and engine():
-        return _local(stored.removeprefix(LOCAL_PREFIX), "its weights are on this machine, and nothing else was found")
+        return _local(
+            stored.removeprefix(LOCAL_PREFIX),
+            "its weights are on this machine, and nothing else was found",
+        )
     raise UnconfirmedServer(chosen[0].endpoint_url) if chosen else _nothing(name, stored)
 
 
@@ -119,23 +134,34 @@ async def listed(model: DiscoveredModel) -> DiscoveredModel:
         ModelError: the endpoint lists its models, and none has this name; the message has similar ones.
     """
     name, url = model.model_name, model.endpoint_url
-    if model.kind != "endpoint" or model.azure or dialect_of(url).name == AZURE:  # it lists models, not deployments
+    if (
+        model.kind != "endpoint" or model.azure or dialect_of(url).name == AZURE
+    ):  # it lists models, not deployments
         return model
     entries = await _list_or_none(url, key=model.key, timeout_s=_NAMES_S)
     if not entries:
-        return replace(model, why=f"{model.why}; it does not list its models, so the name was not checked")
+        return replace(
+            model, why=f"{model.why}; it does not list its models, so the name was not checked"
+        )
     names = [entry["id"] for entry in entries]
     if _pick(entries, name) or name.rpartition(":")[0] in names:
         return model
     near = nearest(name, names, most=_SHOWN, likeness=_LIKE) or names[:_SHOWN]
     shown = ", ".join(f"`{each}`" for each in near)
-    fix = f"It has {shown}." if len(near) == len(names) else f"The nearest of its {len(names)}: {shown}."
+    fix = (
+        f"It has {shown}."
+        if len(near) == len(names)
+        else f"The nearest of its {len(names)}: {shown}."
+    )
     raise ModelError(f"{masked_address(url)} has no model `{name}`.", fix=fix)
 
 
 async def endpoint_names(model: DiscoveredModel) -> list[str]:
     """Return the names of the models that a model's endpoint lists; empty if it does not answer in time."""
-    return [entry["id"] for entry in await _list_or_none(model.endpoint_url, key=model.key, timeout_s=_NAMES_S)]
+    return [
+        entry["id"]
+        for entry in await _list_or_none(model.endpoint_url, key=model.key, timeout_s=_NAMES_S)
+    ]
 
 
 def asks_endpoint(name: str | None) -> bool:
@@ -143,7 +169,9 @@ def asks_endpoint(name: str | None) -> bool:
     return name not in (TOUR, LOCAL) and not (name or "").startswith(LOCAL_PREFIX)
 
 
-async def _at_set_address(settings: ModelSettings, environment: Mapping[str, str]) -> DiscoveredModel | None:
+async def _at_set_address(
+    settings: ModelSettings, environment: Mapping[str, str]
+) -> DiscoveredModel | None:
     """Return the model at the address from the settings or the environment, if there is one."""
     name, key = settings.name or "", environment.get(settings.key_variable, "")
     if settings.base_url:
@@ -154,11 +182,18 @@ async def _at_set_address(settings: ModelSettings, environment: Mapping[str, str
     # At Azure the deployment of that name, over the v1 API unless `OPENAI_API_VERSION` is set.
     found = f"{AZURE_VARIABLE} is set to {masked_address(url)}"
     token = environment.get("AZURE_OPENAI_AD_TOKEN", "")
-    key, version = token or environment.get("AZURE_OPENAI_API_KEY", ""), environment.get("OPENAI_API_VERSION", "")
+    key, version = (
+        token or environment.get("AZURE_OPENAI_API_KEY", ""),
+        environment.get("OPENAI_API_VERSION", ""),
+    )
     if not key:
-        raise NoModel(f"{found}, and no key.", fix="export AZURE_OPENAI_API_KEY=… (or AZURE_OPENAI_AD_TOKEN)")
+        raise NoModel(
+            f"{found}, and no key.", fix="export AZURE_OPENAI_API_KEY=… (or AZURE_OPENAI_AD_TOKEN)"
+        )
     if not name:
-        raise NoModel(f"{found}, and no deployment is named.", fix="Name one as the model: --model NAME.")
+        raise NoModel(
+            f"{found}, and no deployment is named.", fix="Name one as the model: --model NAME."
+        )
     why = f"{name} at {masked_address(url)}: {AZURE_VARIABLE} is set, API version {version or 'v1'}"
     azure = AzureTerms(version, bool(token)) if version else None
     return DiscoveredModel(url if version else f"{url}/openai/v1", name, key, why, azure=azure)
@@ -194,7 +229,10 @@ async def _at_address(url: str, name: str, key: str, why: str) -> DiscoveredMode
         raise kind(error.message, fix=f"{error.fix or base_url_hint(url)} {name_one}") from error
     entry = _pick(entries, "")
     if entry is None:
-        raise ModelError(f"{place} lists no models, and no model is named.", fix=f"{base_url_hint(url)} {name_one}")
+        raise ModelError(
+            f"{place} lists no models, and no model is named.",
+            fix=f"{base_url_hint(url)} {name_one}",
+        )
     return DiscoveredModel(
         url,
         entry["id"],
@@ -221,7 +259,9 @@ async def _list_or_none(url: str, *, key: str = "", timeout_s: float) -> _Entrie
 def _pick(entries: _Entries, name: str) -> dict[str, Any] | None:
     """Return the entry of that name (Ollama's `:latest` is optional), or the first entry that can chat."""
     if name:
-        return next((entry for entry in entries if name in {entry["id"], entry["id"].split(":")[0]}), None)
+        return next(
+            (entry for entry in entries if name in {entry["id"], entry["id"].split(":")[0]}), None
+        )
     return next((entry for entry in entries if not quirks().mute.search(entry["id"])), None)
 
 
@@ -231,7 +271,11 @@ def _local(name: str, why: str) -> DiscoveredModel:
 
 def _nothing(name: str, stored: str | None) -> NoModel:
     """Return the error that there is no model; `stored` is a local model here whose engine is missing."""
-    none = f"No server on this machine has the model `{name}`" if name else "No model is set and none was found"
+    none = (
+        f"No server on this machine has the model `{name}`"
+        if name
+        else "No model is set and none was found"
+    )
     message = f"{none}."
     if stored:
         here = f"The weights of {LOCAL_PREFIX}{stored.removeprefix(LOCAL_PREFIX)} are here, and not the engine"

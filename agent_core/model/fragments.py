@@ -18,7 +18,9 @@ MAX_CALLS: Final = 128
 """The calls of a reply that are taken."""
 _MAX_DEPTH: Final = 200
 
-_State: TypeAlias = Literal["value", "first key", "key", "colon", "next", "string", "literal", "whole", "broken"]
+_State: TypeAlias = Literal[
+    "value", "first key", "key", "colon", "next", "string", "literal", "whole", "broken"
+]
 MAX_ARGUMENT_CHARS: Final = 1 << 20
 """The arguments of a call that are kept: more than a call may have, so that one with more is refused."""
 _SLICE: Final = 16 << 10  # characters that are split in one step, which other threads wait for
@@ -243,7 +245,9 @@ class OpenCalls:
         call = self._belongs_to(fragment) or self._begin()
         self._latest[fragment.index] = self._last = call
         if fragment.name and not call.name.endswith(fragment.name):
-            call.name = fragment.name if fragment.name.startswith(call.name) else call.name + fragment.name
+            call.name = (
+                fragment.name if fragment.name.startswith(call.name) else call.name + fragment.name
+            )
         call.id = call.id or fragment.id
         if fragment.id:
             self._by_id[fragment.id] = call
@@ -263,7 +267,12 @@ class OpenCalls:
         calls: list[OpenCall] = []
         for call in self.calls:
             before = calls[-1] if calls else None
-            is_echo = before is not None and not call.id and before.name == call.name and not before.is_bare
+            is_echo = (
+                before is not None
+                and not call.id
+                and before.name == call.name
+                and not before.is_bare
+            )
             if not call.is_bare or (call.name and not is_echo):
                 calls.append(call)
         return calls
@@ -274,12 +283,18 @@ class OpenCalls:
         of_id = self._by_id.get(fragment.id) if fragment.id else None
         if not fragment.name and (of_id or at_index):
             return of_id or at_index
-        if of_id is not None and (fragment.index is None or at_index is of_id) and self._continues(of_id, fragment):
+        if (
+            of_id is not None
+            and (fragment.index is None or at_index is of_id)
+            and self._continues(of_id, fragment)
+        ):
             return of_id
         if at_index is not None:
             return at_index if self._continues(at_index, fragment) else None
         # A piece at an index of its own is the next call, unless it can only be the middle of the last one.
-        is_middle = bool(arguments) and (not fragment.name or arguments.lstrip()[:1] not in ("", "{", '"'))
+        is_middle = bool(arguments) and (
+            not fragment.name or arguments.lstrip()[:1] not in ("", "{", '"')
+        )
         return last if last is not None and is_middle and last.can_go_on(arguments) else None
 
     def _continues(self, call: OpenCall, fragment: Fragment) -> bool:
@@ -289,7 +304,11 @@ class OpenCalls:
         if not call.name:
             return not has_other_id
         if fragment.name != call.name:
-            return call.is_bare and not has_other_id and self._is_part_of_name(call.name, fragment.name)
+            return (
+                call.is_bare
+                and not has_other_id
+                and self._is_part_of_name(call.name, fragment.name)
+            )
         if not fragment.arguments:  # the name again, or the next call of the same function
             return has_same_id or not (has_other_id or call.is_whole)
         if call.is_bare or call.can_go_on(fragment.arguments):

@@ -29,7 +29,9 @@ ELEMENT: Final = re.compile(
     r"(?:\s*+=\s*+[\"']?(?P<value>[^\"'<>\s][^\"'<>\n]{0,199}+)[\"']?|(?P<attributes>\s[^<>\n]{0,300}+)?)\s*+/?>"
 )
 """A mark such as `<invoke name="f">`, `<function=f>`, `</parameter>`."""
-SPECIAL: Final = re.compile(r"<\|[^<>|\n]{1,60}\|?>|<[A-Za-z_/][\w/]{0,40}\|>|<｜[^<>｜\n]{1,60}｜>")
+SPECIAL: Final = re.compile(
+    r"<\|[^<>|\n]{1,60}\|?>|<[A-Za-z_/][\w/]{0,40}\|>|<｜[^<>｜\n]{1,60}｜>"
+)
 """A special token such as `<|call|>`, `<tool_call|>`, `<｜tool▁sep｜>`."""
 _ANY_MARK: Final = rf"{SPECIAL.pattern}|{re.sub(r'[?]P<[a-z]+>', '?:', ELEMENT.pattern)}"
 _NAME_ATTRIBUTE: Final = re.compile(r"\bname\s*=\s*[\"']([^\"'\n]{1,200})[\"']")
@@ -113,7 +115,9 @@ class ElementReader:
     def _take(self, mark: re.Match[str]) -> None:
         call, parameter, element = self._call, self._parameter, mark["element"]
         if parameter is not None and call is not None:
-            is_next = not mark["close"] and name_in(mark) and element in (parameter.element, call.element)
+            is_next = (
+                not mark["close"] and name_in(mark) and element in (parameter.element, call.element)
+            )
             if not is_next and not (mark["close"] and element in (parameter.element, call.element)):
                 return  # a part of the value
             self._finish_parameter(mark.start())
@@ -127,7 +131,10 @@ class ElementReader:
             self._parameter = _Parameter(element, name, mark.end(), is_json)
         elif call is not None:
             is_within = element != call.element and not call.arguments
-            if is_within and skip_marks(self._text, self._place, self._marks, mark.start()) < mark.start():
+            if (
+                is_within
+                and skip_marks(self._text, self._place, self._marks, mark.start()) < mark.start()
+            ):
                 return  # a part of an object
             self._finish_call(mark.start())
             if not mark["close"]:
@@ -141,7 +148,9 @@ class ElementReader:
     def _begins_parameter(self, mark: re.Match[str], call: _OpenElement) -> bool:
         if mark["close"] or mark["element"] == call.element:
             return False
-        is_parameter = mark["element"] in self._known.get(call.name, ()) and call.element == call.name
+        is_parameter = (
+            mark["element"] in self._known.get(call.name, ()) and call.element == call.name
+        )
         return bool(name_in(mark)) or is_parameter
 
     def _begin_call(self, mark: re.Match[str]) -> None:
@@ -267,7 +276,10 @@ def _object_at(text: str, start: int) -> tuple[Any, int]:
             place += len(quote) if is_quote else 1
         end = place
     parts = text[start : end + 1].split(quote) if quote else [text[start : end + 1]]
-    written = "".join(json.dumps(part) if n % 2 else _BARE_KEY.sub(r'\1"\2":', part) for n, part in enumerate(parts))
+    written = "".join(
+        json.dumps(part) if n % 2 else _BARE_KEY.sub(r'\1"\2":', part)
+        for n, part in enumerate(parts)
+    )
     try:
         return read_json(written, LOOSE, most_values=MAX_VALUES), end + 1
     except Malformed:
@@ -326,5 +338,7 @@ def _words_at(text: str, mark: re.Match[str], words: Sequence[str]) -> Iterator[
     after = _NEXT_WORD.match(text[mark.end() : mark.end() + _NEAR_CHARS])
     if after and not mark[0].startswith("</"):
         yield after[1]
-    if is_special and (before := _LAST_WORD.search(text[max(0, mark.start() - _NEAR_CHARS) : mark.start()])):
+    if is_special and (
+        before := _LAST_WORD.search(text[max(0, mark.start() - _NEAR_CHARS) : mark.start()])
+    ):
         yield before[1]

@@ -21,7 +21,14 @@ from typing import Any, Final, Protocol, TypeAlias
 from agent_core.base import syntax
 from agent_core.base.records import dataclass
 from sandbox.wire.lines import bare_lines, lines_of
-from sandbox.wire.strict_json import LOOSE, MAX_VALUES, Malformed, has_more_values, read_json, read_next
+from sandbox.wire.strict_json import (
+    LOOSE,
+    MAX_VALUES,
+    Malformed,
+    has_more_values,
+    read_json,
+    read_next,
+)
 
 from .dialect import as_kind, parsed_toml
 from .marked import (
@@ -132,7 +139,9 @@ class HasParameters(Protocol):
 class KnownFunctions(Mapping[str, Sequence[str]]):
     """The functions that can be called, by name, and `more` of them; their parameters are looked up when needed."""
 
-    def __init__(self, functions: Mapping[str, HasParameters], more: "KnownFunctions | None" = None) -> None:
+    def __init__(
+        self, functions: Mapping[str, HasParameters], more: "KnownFunctions | None" = None
+    ) -> None:
         self._functions = functions
         self._more: Mapping[str, Sequence[str]] = {} if more is None else more
 
@@ -161,14 +170,18 @@ class KnownFunctions(Mapping[str, Sequence[str]]):
 
 def beginnings_of(known: KnownNames) -> frozenset[str]:
     """Return the names of functions as they are compared while text arrives."""
-    return known.beginnings if isinstance(known, KnownFunctions) else frozenset(map(_beginning, known))
+    return (
+        known.beginnings if isinstance(known, KnownFunctions) else frozenset(map(_beginning, known))
+    )
 
 
 def _beginning(name: str) -> str:
     return name.lower().replace("_", "")
 
 
-_MARK: Final = re.compile(r"[<(\[{|].*", re.DOTALL)  # what some servers leave of a template, or a call's brackets
+_MARK: Final = re.compile(
+    r"[<(\[{|].*", re.DOTALL
+)  # what some servers leave of a template, or a call's brackets
 _AROUND_NAME: Final = " \t\r\n`'\",;:[{("
 _TO: Final = re.compile(r"\bto=([\w.\-]+)")
 _NUMBER: Final = re.compile(r"[:#]\d+$")
@@ -227,7 +240,9 @@ def unwrapped(arguments: str) -> str:
     try:
         while isinstance(inner, str) and inner.lstrip()[:1] == '"':
             inner = read_json(inner, LOOSE, most_values=MAX_VALUES)
-        if isinstance(inner, str) and isinstance(read_json(inner, LOOSE, most_values=MAX_VALUES), dict):
+        if isinstance(inner, str) and isinstance(
+            read_json(inner, LOOSE, most_values=MAX_VALUES), dict
+        ):
             return inner
     except Malformed:
         pass
@@ -298,7 +313,9 @@ class Holder:
 
     def _may_open_mark(self, start: str, lead_in: str) -> bool:
         opens = [mark for _, mark, is_whole in _opens() if not (is_whole and lead_in)]
-        if any(mark.startswith(start[: len(mark)]) for mark in opens) or start.startswith(("<|", "<｜")):
+        if any(mark.startswith(start[: len(mark)]) for mark in opens) or start.startswith(
+            ("<|", "<｜")
+        ):
             return True
         return bool(_BEGUN_ELEMENT.fullmatch(start)) or opens_at(start, 0, self._known, lead_in)
 
@@ -338,17 +355,28 @@ def read_python(text: str, known: KnownNames) -> tuple[ParsedCall, ...]:
     for expression in expressions(text):
         node = expression
         match expression:
-            case ast.Call(func=ast.Name("print"), args=[ast.Call() as inner], keywords=[]) if "print" not in known:
+            case ast.Call(func=ast.Name("print"), args=[ast.Call() as inner], keywords=[]) if (
+                "print" not in known
+            ):
                 node = inner  # as Gemma 3 writes it
         if not isinstance(node, ast.Call):
             return ()
         try:
-            space, _, last = ast.unparse(node.func).removesuffix(".call").rpartition(".")  # `.call`: Llama 3.1
+            space, _, last = (
+                ast.unparse(node.func).removesuffix(".call").rpartition(".")
+            )  # `.call`: Llama 3.1
             name = meant(last, known) if not space or space in forms().namespaces else None
             if name is None or len(node.args) > len(known[name]):
                 return ()
-            arguments = {name: ast.literal_eval(value) for name, value in zip(known[name], node.args, strict=False)}
-            named = {keyword.arg: ast.literal_eval(keyword.value) for keyword in node.keywords if keyword.arg}
+            arguments = {
+                name: ast.literal_eval(value)
+                for name, value in zip(known[name], node.args, strict=False)
+            }
+            named = {
+                keyword.arg: ast.literal_eval(keyword.value)
+                for keyword in node.keywords
+                if keyword.arg
+            }
         except (ValueError, TypeError, MemoryError, RecursionError):
             return ()
         is_plain = len(named) == len(node.keywords) and not named.keys() & arguments
@@ -362,7 +390,9 @@ def read_python(text: str, known: KnownNames) -> tuple[ParsedCall, ...]:
 def expressions(text: str) -> Sequence[ast.expr | None]:
     """Return the expressions in a Python text, with None for other statements; empty if it is not Python."""
     text = text.strip()
-    name = text.partition("(")[0]  # Python normalizes other letters to ASCII, which no model intends
+    name = text.partition("(")[
+        0
+    ]  # Python normalizes other letters to ASCII, which no model intends
     if len(text) > _MOST_CHARS or not text.endswith((")", "]", ";")) or not name.isascii():
         return ()
     try:
@@ -384,10 +414,16 @@ def read_objects(text: str, known: KnownNames, *, marked: bool) -> tuple[ParsedC
 
     Unless `marked`, an object must have only the keys of a call.
     """
-    opened: list[Any] = []  # lists of calls, and objects that contain such a list, expanded one level deep
+    opened: list[
+        Any
+    ] = []  # lists of calls, and objects that contain such a list, expanded one level deep
     for value in _values(text):
         inner = value
-        if isinstance(value, dict) and len(value) == 1 and next(iter(value)) in forms().several_keys:
+        if (
+            isinstance(value, dict)
+            and len(value) == 1
+            and next(iter(value)) in forms().several_keys
+        ):
             inner = next(iter(value.values()))
         opened += inner if isinstance(inner, list) else [inner]
     if len(opened) > MAX_PARTS:
@@ -402,7 +438,9 @@ def _values(text: str) -> list[Any]:  # Any: foreign JSON
     values = list[Any]()
     place, text = 0, text.strip()
     try:
-        if len(text) > MAX_VALUES and has_more_values(text.encode("utf-8", "surrogatepass"), MAX_VALUES):
+        if len(text) > MAX_VALUES and has_more_values(
+            text.encode("utf-8", "surrogatepass"), MAX_VALUES
+        ):
             return []
         while place < len(text):
             if len(values) == MAX_PARTS:
@@ -425,8 +463,14 @@ def _values(text: str) -> list[Any]:  # Any: foreign JSON
 def _object_call(value: Any, known: KnownNames, *, marked: bool) -> ParsedCall | None:
     if not isinstance(value, dict):
         return None
-    if value.get("type", "function") == "function" and isinstance(inner := value.get("function"), dict):
-        return _object_call(inner, known, marked=marked) if value.keys() <= {"function", *forms().idle_keys} else None
+    if value.get("type", "function") == "function" and isinstance(
+        inner := value.get("function"), dict
+    ):
+        return (
+            _object_call(inner, known, marked=marked)
+            if value.keys() <= {"function", *forms().idle_keys}
+            else None
+        )
     names = [(key, value[key]) for key in forms().name_keys if isinstance(value.get(key), str)]
     key, name = next(((key, name) for key, text in names if (name := meant(text, known))), ("", ""))
     if not name and marked and len(value) == 1:  # the name is the key, as Apertus writes it
@@ -445,7 +489,9 @@ def _object_call(value: Any, known: KnownNames, *, marked: bool) -> ParsedCall |
                 inner = read_json(inner.strip() or "{}", LOOSE)
         arguments = inner if isinstance(inner, dict) else None
     if arguments is None:  # or next to the name, if each one is a parameter of the function
-        arguments = {key: fields[key] for key in fields if key in known[name] or key not in forms().idle_keys}
+        arguments = {
+            key: fields[key] for key in fields if key in known[name] or key not in forms().idle_keys
+        }
         if not arguments.keys() <= {*known[name]} or not (arguments or marked):
             return None
     return parsed_call(name, arguments)
@@ -493,7 +539,9 @@ _LAST_MARK: Final = re.compile(r"(?:<[^<>\n]*>|\[[^\[\]\n]*\])\Z")
 def read_marked(text: str, known: KnownNames) -> tuple[ParsedCall, ...]:
     """Return the calls that make up a text which begins with a mark, in any of the structures that families have."""
     resolve = partial(meant, known=known)
-    found = ElementReader(text, known, resolve, marks()).read() or read_pairs(text, resolve, marks())
+    found = ElementReader(text, known, resolve, marks()).read() or read_pairs(
+        text, resolve, marks()
+    )
     found = found or read_sequence(text, resolve, marks(), partial(_calls_of, known=known))
     if found:
         calls = [parsed_call(name, arguments) for name, arguments in found]
@@ -508,14 +556,20 @@ def read_marked(text: str, known: KnownNames) -> tuple[ParsedCall, ...]:
     return read_python(inner, known)
 
 
-def _calls_of(value: Any, known: KnownNames) -> list[tuple[str, Mapping[str, Any]]]:  # Any: foreign JSON
+def _calls_of(
+    value: Any, known: KnownNames
+) -> list[tuple[str, Mapping[str, Any]]]:  # Any: foreign JSON
     """Return the calls that a value is: an object, a list of them, or an object that has such a list."""
     inner = value
     if isinstance(value, dict) and len(value) == 1 and next(iter(value)) in forms().several_keys:
         inner = next(iter(value.values()))
     values = inner if isinstance(inner, list) else [inner]
     calls = [_object_call(each, known, marked=True) for each in values[: MAX_PARTS + 1]]
-    return [(call.name, read_json(call.arguments, LOOSE)) for call in calls if call] if all(calls) else []
+    return (
+        [(call.name, read_json(call.arguments, LOOSE)) for call in calls if call]
+        if all(calls)
+        else []
+    )
 
 
 def exact_name(word: str, known: KnownNames) -> str | None:
@@ -605,7 +659,11 @@ def attached_call(text: str, known: KnownNames) -> str:
         if lead_in.strip() and _is_short(lead_in) and all(parts):
             return parts[0][0].name
     begun = _call_pattern().search(text, 0, _BEGINNING_CHARS)
-    return begun["name"] if begun and text[: begun.start()].strip() and _is_short(text[: begun.start()]) else ""
+    return (
+        begun["name"]
+        if begun and text[: begun.start()].strip() and _is_short(text[: begun.start()])
+        else ""
+    )
 
 
 def is_lead_in(text: str) -> bool:
@@ -620,7 +678,9 @@ _SENTENCE: Final = re.compile(r"[^>\[{].*[.!…。！]", re.DOTALL)
 
 
 def _is_short(lead_in: str) -> bool:
-    return len(lead_in.strip()) <= forms().lead_in_chars and all(map(str.strip, bare_lines(lead_in.strip())))
+    return len(lead_in.strip()) <= forms().lead_in_chars and all(
+        map(str.strip, bare_lines(lead_in.strip()))
+    )
 
 
 class _AnyName(Mapping[str, Sequence[str]]):
@@ -660,9 +720,13 @@ def written_calls(text: str) -> tuple[str, ...]:
     if begun and not text[: begun.start()].strip():
         return (begun["name"],)
     bare = _TOOL_CODE.sub("", text).strip().removesuffix(";").removeprefix("[").removesuffix("]")
-    space, _, call_text = bare.partition(".") if bare.partition(".")[0] in forms().namespaces else ("", "", bare)
+    space, _, call_text = (
+        bare.partition(".") if bare.partition(".")[0] in forms().namespaces else ("", "", bare)
+    )
     match = _PYTHON_CALL.match(call_text)
-    is_call = match and not hasattr(builtins, match[1]) and (space or match[2]) and expressions(call_text)
+    is_call = (
+        match and not hasattr(builtins, match[1]) and (space or match[2]) and expressions(call_text)
+    )
     return (match[1],) if match and is_call else ()
 
 
@@ -676,6 +740,9 @@ def _call_pattern() -> re.Pattern[str]:
     names, values = "|".join(forms().name_keys), "|".join(forms().argument_keys)
     call = rf"[\"'](?:{names})[\"']\s*:\s*[\"'](?P<name>[A-Za-z_][\w.-]{{0,80}})[\"']\s*,\s*[\"'](?:{values})[\"']\s*:"
     wrapped = (
-        r"(?:[\"']thought[\"']\s*:\s*\"(?:[^\"\\]|\\.){0,400}\"\s*,\s*)?(?:[\"'](?:call|function)[\"']\s*:\s*\{\s*)?"
+        r"(?:[\"']thought[\"']\s*:\s*\"(?:[^\"\\]|\\.){0,400}\"\s*,\s*)?"
+        r"(?:[\"'](?:call|function)[\"']\s*:\s*\{\s*)?"
     )
-    return re.compile(rf"(?:\A|^[ \t]*(?:```\w*|{opening}))\s*(?:\[\s*)?\{{\s*{wrapped}{call}", re.MULTILINE)
+    return re.compile(
+        rf"(?:\A|^[ \t]*(?:```\w*|{opening}))\s*(?:\[\s*)?\{{\s*{wrapped}{call}", re.MULTILINE
+    )

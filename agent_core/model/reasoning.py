@@ -56,7 +56,9 @@ class ReturnedFields:
 def returned_fields() -> ReturnedFields:
     """Return the fields that this version knows."""
     data = parsed_toml("reading.toml")
-    return as_kind({name: data[name] for name in ("reasoning_fields", "call_fields")}, ReturnedFields)
+    return as_kind(
+        {name: data[name] for name in ("reasoning_fields", "call_fields")}, ReturnedFields
+    )
 
 
 @cache
@@ -85,7 +87,9 @@ class Reasoning:
 
         If several fields have a text, it is the same one, so only the first is shown.
         """
-        if message.keys().isdisjoint(_field_names()) and not isinstance(message.get("content"), list):
+        if message.keys().isdisjoint(_field_names()) and not isinstance(
+            message.get("content"), list
+        ):
             return ""  # most pieces are text
         self._add_item(message.get(REASONING_ITEM))
         thought = message.get(THOUGHT)
@@ -106,7 +110,9 @@ class Reasoning:
         if self._room < 0:
             return ()
         fields: dict[str, Any] = {name: "".join(pieces) for name, pieces in self._texts.items()}
-        fields |= {name: [*map(_joined, parts)] for name, parts in self._parts.items()} | self._whole
+        fields |= {
+            name: [*map(_joined, parts)] for name, parts in self._parts.items()
+        } | self._whole
         values = [*self._items, fields] if fields else self._items
         return tuple(filter(None, map(_json_text, values)))
 
@@ -120,7 +126,9 @@ class Reasoning:
         if field.kind in ("parts", "content") and isinstance(value, list):
             parts = [part for part in value if isinstance(part, dict)]
             if field.kind == "content":
-                parts = [part for part in parts if part.get("type") not in (None, "text", "refusal")]
+                parts = [
+                    part for part in parts if part.get("type") not in (None, "text", "refusal")
+                ]
             for part in parts:
                 if self._takes(part):
                     _add_part(self._parts.setdefault(field.name, []), part)
@@ -162,7 +170,9 @@ def _joined(part: _Part) -> _Part:
         pieces = part.get(key)
         if isinstance(pieces, _Pieces):
             is_text = isinstance(pieces[0], str)
-            whole[key] = "".join(pieces) if is_text else [inner for piece in pieces for inner in piece]
+            whole[key] = (
+                "".join(pieces) if is_text else [inner for piece in pieces for inner in piece]
+            )
     return whole
 
 
@@ -225,14 +235,18 @@ def _text_of(part: _Part) -> str:
         if isinstance(value, str):
             return value
         if isinstance(value, list):
-            return "".join(_text_of(inner) for inner in value if isinstance(inner, dict) and inner is not part)
+            return "".join(
+                _text_of(inner) for inner in value if isinstance(inner, dict) and inner is not part
+            )
     return ""
 
 
 def _json_text(value: object) -> str:
     """Return a value as JSON text; "" if it cannot be written, or could not be read again."""
     try:
-        text = json.dumps(whole_value(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        text = json.dumps(
+            whole_value(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False
+        )
         read_json(text, LOOSE)
     except (RecursionError, ValueError, Malformed):
         return ""

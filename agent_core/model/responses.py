@@ -13,9 +13,19 @@ from .reasoning import REASONING_ITEM, THOUGHT
 from .wire import Entry, parts_of
 
 ENDS: Final = frozenset(
-    {"response.completed", "response.incomplete", "response.failed", "response.cancelled", "response.done"}
+    {
+        "response.completed",
+        "response.incomplete",
+        "response.failed",
+        "response.cancelled",
+        "response.done",
+    }
 )
-_RENAMED: Final = {"messages": "input", "max_tokens": "max_output_tokens", "max_completion_tokens": "max_output_tokens"}
+_RENAMED: Final = {
+    "messages": "input",
+    "max_tokens": "max_output_tokens",
+    "max_completion_tokens": "max_output_tokens",
+}
 _FINISH: Final = {"max_output_tokens": "length", "completed": "stop"}
 _KIND: Final = {
     "response.output_text": "content",
@@ -42,7 +52,12 @@ def to_responses(body: Mapping[str, Any]) -> Entry:
     choice = values.get("tool_choice")
     if isinstance(choice, dict) and isinstance(choice.get("function"), dict):
         values["tool_choice"] = {"type": "function", **choice["function"]}
-    return {"store": False, "include": ["reasoning.encrypted_content"], "reasoning": reasoning, **values}
+    return {
+        "store": False,
+        "include": ["reasoning.encrypted_content"],
+        "reasoning": reasoning,
+        **values,
+    }
 
 
 @dataclass(slots=True)
@@ -54,7 +69,9 @@ class _Item:
     name: str = ""
     has_arguments: bool = False
     is_handed_on: bool = False  # an item of reasoning
-    texts: set[tuple[str, int]] = field(default_factory=set)  # fields of which a text arrived, each with its part
+    texts: set[tuple[str, int]] = field(
+        default_factory=set
+    )  # fields of which a text arrived, each with its part
 
 
 class ResponseReader:
@@ -85,12 +102,18 @@ class ResponseReader:
         elif subject == "response.function_call_arguments":
             yield from self._arguments(entry, step)
         elif kind == "response.output_item.done":
-            yield from self._finish_item(entry.get("output_index"), _dict(entry.get("item")), is_last=False)
+            yield from self._finish_item(
+                entry.get("output_index"), _dict(entry.get("item")), is_last=False
+            )
 
     def _item(self, index: object, item_id: object, call_id: object) -> _Item:
         """Return the item with this id, call or index, which may be a new one."""
         keys = [("id", item_id), ("call", call_id), ("index", index)]
-        keys = [(kind, key) for kind, key in keys if isinstance(key, int if kind == "index" else str) and key != ""]
+        keys = [
+            (kind, key)
+            for kind, key in keys
+            if isinstance(key, int if kind == "index" else str) and key != ""
+        ]
         given = _string(call_id)
         found = None
         for key in keys:
@@ -121,7 +144,9 @@ class ResponseReader:
 
         In the last event items may stand at other places, so there a text counts only if no other has arrived.
         """
-        has_arrived = name in self._arrived if is_last else any(name == each for each, _ in item.texts)
+        has_arrived = (
+            name in self._arrived if is_last else any(name == each for each, _ in item.texts)
+        )
         if text and not has_arrived:
             item.texts.add((name, 0))
             if not is_last:
@@ -144,7 +169,11 @@ class ResponseReader:
             item.has_arguments = True
             yield _call(item.place, {"arguments": entry.get("delta")})
         elif step == "done":
-            whole = {"type": "function_call", "name": entry.get("name"), "arguments": entry.get("arguments")}
+            whole = {
+                "type": "function_call",
+                "name": entry.get("name"),
+                "arguments": entry.get("arguments"),
+            }
             ids = {"id": entry.get("item_id"), "call_id": entry.get("call_id")}
             yield from self._finish_item(entry.get("output_index"), {**whole, **ids}, is_last=False)
 
@@ -159,7 +188,9 @@ class ResponseReader:
             yield _call(item.place, {"arguments": entry["arguments"]})
         elif kind == "message":
             for name, key in (("content", "text"), ("refusal", "refusal")):
-                yield from self._finish_text(name, _texts(entry.get("content"), "", key), item, is_last=is_last)
+                yield from self._finish_text(
+                    name, _texts(entry.get("content"), "", key), item, is_last=is_last
+                )
         elif kind == "reasoning" and not item.is_handed_on:
             item.is_handed_on = True
             text = _texts(entry.get("summary"), "\n\n") or _texts(entry.get("content"), "")

@@ -25,7 +25,9 @@ def _closes() -> dict[str, str]:
 @cache
 def _marks_in_text() -> re.Pattern[str]:
     """Return the pattern of the marks that matter within a text: longer ones first."""
-    return re.compile("|".join(map(re.escape, sorted({*_closes(), *_ends_alone()}, key=len, reverse=True))))
+    return re.compile(
+        "|".join(map(re.escape, sorted({*_closes(), *_ends_alone()}, key=len, reverse=True)))
+    )
 
 
 @cache
@@ -104,14 +106,19 @@ class Splitter:
         """Find out whether a thought comes first, or the text."""
         start = self._held.lstrip()
         mark = next((mark for mark in _closes() if start.startswith(mark)), "")
-        head = next((mark for mark in (*forms().before_answer, *_ends_alone()) if start.startswith(mark)), "")
+        head = next(
+            (mark for mark in (*forms().before_answer, *_ends_alone()) if start.startswith(mark)),
+            "",
+        )
         if mark and self._marks < _MAX_THOUGHTS:
             self._enter(mark, start[len(mark) :], is_late=False)
         elif head and self._marks < _MAX_THOUGHTS:
             self._marks += 1
             self._open = self._open or head
             self._held = start[len(head) :]
-        elif (start and start not in _beginnings()) or len(self._held) > MAX_BLANKS:  # else quadratic time
+        elif (start and start not in _beginnings()) or len(
+            self._held
+        ) > MAX_BLANKS:  # else quadratic time
             self._place = "text"
             self._held = start if self._open and not self._is_late else self._held
 
@@ -166,7 +173,9 @@ class Splitter:
         begin = max(0, len(self._held) - _MOST_END_MARKS * _most_chars())
         for first in _FIRST.finditer(self._held, begin):
             rest = self._held[first.start() :]
-            while mark := next((mark for mark in forms().after_answer if rest.startswith(mark)), ""):
+            while mark := next(
+                (mark for mark in forms().after_answer if rest.startswith(mark)), ""
+            ):
                 rest = rest[len(mark) :].lstrip()
             if not rest or rest in _beginnings():
                 return first.start()
@@ -195,7 +204,9 @@ class CodeState:
         if "`" in text or self._tail:
             tail = self._tail + text
             self._is_fenced ^= tail.count(_FENCE) % 2 == 1
-            self._tail = "`" * min(2, len(tail) - len(tail.rstrip("`"))) if not tail.endswith(_FENCE) else ""
+            self._tail = (
+                "`" * min(2, len(tail) - len(tail.rstrip("`"))) if not tail.endswith(_FENCE) else ""
+            )
         line = text.rpartition("\n")[2]
         self._ticks = line.count("`") + (0 if "\n" in text else self._ticks)
 
@@ -204,7 +215,9 @@ def _without_end(text: str) -> str:
     """Return a text without the marks of the end of an answer at its end."""
     marks = forms().after_answer
     kept, end = len(text), _bare_end(text, len(text))
-    while text.endswith(marks, 0, end):  # by places: many marks in a long text would be copied as often
+    while text.endswith(
+        marks, 0, end
+    ):  # by places: many marks in a long text would be copied as often
         mark = next(mark for mark in marks if text.endswith(mark, 0, end))
         kept = end = _bare_end(text, end - len(mark))
     return text[:kept]

@@ -33,14 +33,18 @@ from .wire import Entry, WireDelta, is_object, read_chunk, read_progress, read_u
 
 _LONGEST_ID: Final = 200
 _LONGEST_GIVEN_ID: Final = 1 << 16
-_MAX_READ_CHARS: Final = 256 << 10  # of a text in which calls are looked for: in a longer one, a pattern takes too long
+_MAX_READ_CHARS: Final = (
+    256 << 10
+)  # of a text in which calls are looked for: in a longer one, a pattern takes too long
 _LONGEST_NAME: Final = 64  # of a function: a longer name is invalid
 
 
 class Assembly:
     """An accumulator for one reply. `known` are the functions that can be called; `used_ids` the ids already in use."""
 
-    def __init__(self, *, known: KnownNames, used_ids: Collection[str], new_id: Callable[[], str]) -> None:
+    def __init__(
+        self, *, known: KnownNames, used_ids: Collection[str], new_id: Callable[[], str]
+    ) -> None:
         self._known = known
         self._taken = set(used_ids)
         self._given = {""}  # ids of calls in this reply, as the endpoint gave them
@@ -98,10 +102,16 @@ class Assembly:
         if said and self._speaker is None:
             self._speaker = delta.choice
         had_moved = self._splitter.was_thought
-        thought, text = self._splitter.feed(self._whole("text", said if delta.choice == self._speaker else ""))
+        thought, text = self._splitter.feed(
+            self._whole("text", said if delta.choice == self._speaker else "")
+        )
         has_moved = self._splitter.was_thought and not had_moved
         if has_moved:
-            self._moved, self._text, self._holder = self.text + self._splitter.last_words, [], Holder(self._known)
+            self._moved, self._text, self._holder = (
+                self.text + self._splitter.last_words,
+                [],
+                Holder(self._known),
+            )
         pieces = self._show(self._whole("thought", shown_thought) + thought, text)
         if has_moved:
             self._thought.append(self._moved)
@@ -133,7 +143,11 @@ class Assembly:
             whole = [call for call in opened if is_object(call.arguments)]
             cut = tuple(cut_call(call.name, call.arguments) for call in opened if call not in whole)
         if cut:
-            note = note_on(cut) if reply.finish == "length" else f"{note} It ended in {' and '.join(cut)}."
+            note = (
+                note_on(cut)
+                if reply.finish == "length"
+                else f"{note} It ended in {' and '.join(cut)}."
+            )
         elif self._calls.dropped:
             asked = self._calls.dropped + MAX_CALLS
             note = f"The reply asked for {asked} calls; the first {MAX_CALLS} were taken."
@@ -146,16 +160,25 @@ class Assembly:
             return reply
         read = read_text(reply.text, self._known) if reply.finish == "stop" else None
         if read is None and self._known:
-            attached, marked = attached_call(reply.text, self._known), marked_function(reply.text, self._known)
-            return replace(reply, written=written_calls(reply.text), attached=attached, marked=marked)
+            attached, marked = (
+                attached_call(reply.text, self._known),
+                marked_function(reply.text, self._known),
+            )
+            return replace(
+                reply, written=written_calls(reply.text), attached=attached, marked=marked
+            )
         if read is None:
             return reply
         note = "The call was sent as text and was understood as a call."
         calls = tuple(self._call("", call.name, call.arguments, {}) for call in read.calls)
         written = tuple(call.name for call in calls)
-        return replace(reply, text=read.lead_in, calls=calls, finish="calls", note=note, written=written)
+        return replace(
+            reply, text=read.lead_in, calls=calls, finish="calls", note=note, written=written
+        )
 
-    def _call(self, given_id: str, name: str, arguments: str, extra: Mapping[str, Any]) -> Call:  # Any: JSON
+    def _call(
+        self, given_id: str, name: str, arguments: str, extra: Mapping[str, Any]
+    ) -> Call:  # Any: JSON
         """Return a call with an id that is unique here; if the endpoint's is another, it goes back with the call."""
         is_own = given_id not in self._taken and 0 < len(given_id) <= _LONGEST_ID
         call_id = given_id if is_own else self._new_id()
@@ -164,7 +187,9 @@ class Assembly:
         self._given.add(given_id)
         name = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
         text = extra_text(extra, given_id if is_kept else "")
-        return Call(call_id, meant(name, self._known) or name, unwrapped(whole_characters(arguments)), text)
+        return Call(
+            call_id, meant(name, self._known) or name, unwrapped(whole_characters(arguments)), text
+        )
 
 
 def finish_of(said: str) -> Finish:

@@ -66,7 +66,11 @@ class Window:
         if not self.is_assumed:
             return ""
         name = json.dumps(table, ensure_ascii=False)
-        how = f"in knapper.toml, `context_tokens = N` below `[models.{name}]`" if table else SET_WINDOW
+        how = (
+            f"in knapper.toml, `context_tokens = N` below `[models.{name}]`"
+            if table
+            else SET_WINDOW
+        )
         unknown = f"The window of {model} is unknown: {self.tokens:,} tokens are assumed, so summaries begin early."
         return f"{unknown}\nSet it: {how}"
 
@@ -78,7 +82,9 @@ def listed_window(entry: dict[str, Any]) -> int | None:  # Any: foreign JSON
 
 def told_window(answer: Mapping[str, Any], names: Iterable[str]) -> int | None:  # Any: foreign JSON
     """Return the window under the first of these names in an answer; dots separate nested keys."""
-    return next((size for name in names if (size := window(told_at(answer, name))) is not None), None)
+    return next(
+        (size for name in names if (size := window(told_at(answer, name))) is not None), None
+    )
 
 
 def told_at(answer: object, name: str) -> object:

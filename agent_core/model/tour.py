@@ -109,24 +109,40 @@ class Situation:
         """Read the situation from the messages of a request: the last typed text and its context."""
         start, user_text = 0, ""
         for place, message in enumerate(messages):
-            parts = str(message.get("content") or "").split("\n\n") if message["role"] == "user" else ()
-            typed = [part for part in parts if not part.startswith((NOTICE_PREFIX, IMPORTED_PREFIX))]
+            parts = (
+                str(message.get("content") or "").split("\n\n") if message["role"] == "user" else ()
+            )
+            typed = [
+                part for part in parts if not part.startswith((NOTICE_PREFIX, IMPORTED_PREFIX))
+            ]
             if text := "\n\n".join(typed).strip():
                 start, user_text = place, text
-        before = [str(message.get("content") or "") for message in messages[:start] if message["role"] == "assistant"]
+        before = [
+            str(message.get("content") or "")
+            for message in messages[:start]
+            if message["role"] == "assistant"
+        ]
         shown = [int(number) for text in before for number in _SHOWN.findall(text)]
-        notices = "\n".join(str(message.get("content")) for message in messages if message["role"] == "user")
+        notices = "\n".join(
+            str(message.get("content")) for message in messages if message["role"] == "user"
+        )
         turn = messages[start:]
         answers = tuple(str(message["content"]) for message in turn if message["role"] == "tool")
         called = [call["function"] for message in turn for call in message.get("tool_calls") or ()]
         created, deleted = (
             frozenset(
-                str(read_json(one["arguments"], LOOSE).get("function_name")) for one in called if one["name"] == name
+                str(read_json(one["arguments"], LOOSE).get("function_name"))
+                for one in called
+                if one["name"] == name
             )
             for name in ("create_function", "delete_function")
         )
-        replied = any(message["role"] == "assistant" and not message.get("tool_calls") for message in turn)
-        return cls(user_text, shown[-1] if shown else 0, notices, answers, created, deleted, replied)
+        replied = any(
+            message["role"] == "assistant" and not message.get("tool_calls") for message in turn
+        )
+        return cls(
+            user_text, shown[-1] if shown else 0, notices, answers, created, deleted, replied
+        )
 
 
 def play(messages: Sequence[Wire], functions: frozenset[str]) -> TourReply:
@@ -136,7 +152,9 @@ def play(messages: Sequence[Wire], functions: frozenset[str]) -> TourReply:
         names = [name for name in tour.readings if f"def {name}(" in situation.user_text]
         calls = tour.readings[names[0]] if names else []
         thought = "It works on its arguments alone."
-        return TourReply("", READER, {"thought": thought, "reach": "nothing", "calls": calls, "results": []})
+        return TourReply(
+            "", READER, {"thought": thought, "reach": "nothing", "calls": calls, "results": []}
+        )
     match = _scene(situation, functions, tour)
     if match is None:
         return TourReply(_with_heading(tour.off, situation.screen, tour))
@@ -150,7 +168,9 @@ def play(messages: Sequence[Wire], functions: frozenset[str]) -> TourReply:
         line = _with_heading(step.otherwise.strip(), scene.screen, tour)
         return TourReply(_REMINDED if situation.has_replied else line)  # a reminder only once
     if len(situation.answers) >= len(scene.steps) or not is_awaited:
-        return TourReply(_with_heading(_fill(tour.astray, {"answer": answer}), situation.screen, tour))
+        return TourReply(
+            _with_heading(_fill(tour.astray, {"answer": answer}), situation.screen, tour)
+        )
     text = _fill(step.text, {**words, "answer": value})
     if step.call:
         return TourReply(text, step.call, _fill_each(step.arguments, words))
@@ -163,12 +183,18 @@ def script() -> Script:
     return as_kind(parsed_toml("tour.toml"), Script)
 
 
-def _scene(situation: Situation, functions: frozenset[str], script: Script) -> tuple[TourScene, dict[str, str]] | None:
+def _scene(
+    situation: Situation, functions: frozenset[str], script: Script
+) -> tuple[TourScene, dict[str, str]] | None:
     # The state before this turn: functions that it created or deleted must not change its scene.
     available = (functions - situation.created) | situation.deleted
     asks_next = _NEXT.fullmatch(situation.user_text.strip()) is not None
     for scene in script.scenes:
-        if not scene.needs <= available or scene.absent & available or not re.search(scene.noticed, situation.notices):
+        if (
+            not scene.needs <= available
+            or scene.absent & available
+            or not re.search(scene.noticed, situation.notices)
+        ):
             continue
         if asks_next and scene.screen == situation.screen + 1:
             return scene, dict(scene.defaults)
@@ -221,11 +247,24 @@ def streamed(body: Body) -> bytes:
         functions.difference_update(name for pair in _GOES.findall(text) for name in pair)
     reply, n = play(body["messages"], frozenset(functions)), len(body["messages"])
     arguments = json.dumps(reply.arguments, ensure_ascii=False)
-    call = {"id": f"tour_{n}", "type": "function", "function": {"name": reply.call, "arguments": arguments}}
-    deltas: list[Body] = [{"content": reply.text[at : at + _PIECE]} for at in range(0, len(reply.text), _PIECE)]
+    call = {
+        "id": f"tour_{n}",
+        "type": "function",
+        "function": {"name": reply.call, "arguments": arguments},
+    }
+    deltas: list[Body] = [
+        {"content": reply.text[at : at + _PIECE]} for at in range(0, len(reply.text), _PIECE)
+    ]
     deltas += [{"tool_calls": [{"index": 0, **call}]}] if reply.call else []
     choices: list[Body] = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
-    choices.append({"index": 0, "delta": {}, "finish_reason": "tool_calls" if reply.call else "stop"})
-    head: Body = {"id": f"tour-{n}", "created": 0, "model": SERVED, "object": "chat.completion.chunk"}
+    choices.append(
+        {"index": 0, "delta": {}, "finish_reason": "tool_calls" if reply.call else "stop"}
+    )
+    head: Body = {
+        "id": f"tour-{n}",
+        "created": 0,
+        "model": SERVED,
+        "object": "chat.completion.chunk",
+    }
     chunks = (json.dumps({**head, "choices": [choice]}).encode() for choice in choices)
     return b"".join(b"data: " + chunk + b"\n\n" for chunk in chunks) + b"data: [DONE]\n\n"

@@ -41,7 +41,9 @@ def one_by_one(messages: Sequence[Message]) -> list[Message]:
     for message in messages:
         if isinstance(message, Assistant) and message.calls:
             for n, call in enumerate(message.calls):
-                reply = Assistant("" if n else message.text, (call,), reasoning=() if n else message.reasoning)
+                reply = Assistant(
+                    "" if n else message.text, (call,), reasoning=() if n else message.reasoning
+                )
                 written.append(replace(reply, source=message.source))
                 written += [answers[call.id]] if call.id in answers else []
         elif not isinstance(message, Answer):
@@ -81,7 +83,9 @@ class InvalidRequest(KnapperError):
     code = "unsendable"
 
 
-def functions_to_wire(functions: Sequence[FunctionShown], dialect: Dialect | None = None) -> list[Entry]:
+def functions_to_wire(
+    functions: Sequence[FunctionShown], dialect: Dialect | None = None
+) -> list[Entry]:
     """Return the functions of a request, in the shape that the wire format calls tools."""
     dialect = dialect or Dialect()
     most = dialect.most_functions
@@ -137,19 +141,28 @@ class RequestWriter:
         if messages[: len(self._grouped.messages)] != self._grouped.messages:
             self._grouped = _Grouped(self.dialect.system)
             known = {_ids(group): text for group, text in self._written}
-        before, self._grouped = self._grouped, _Grouped(self.dialect.system)  # reset in case of an error
+        before, self._grouped = (
+            self._grouped,
+            _Grouped(self.dialect.system),
+        )  # reset in case of an error
         before.extend(messages)
         self._grouped = before
         # Keep each group with its text, so that no other message can reuse its ids.
         last, self._written = self._written, []
         turn_at = self._turn_of(before.groups)
         if turn_at != self._turn_at:  # reasoning of earlier turns is not sent any longer
-            last, known, self._turn_at = [each for each in last if not _reasoning(each[0])], {}, turn_at
+            last, known, self._turn_at = (
+                [each for each in last if not _reasoning(each[0])],
+                {},
+                turn_at,
+            )
         for place, group in enumerate(before.groups):
             if place < len(last) and last[place][0] is group:
                 self._written.append(last[place])
             else:
-                self._written.append((group, known.get(_ids(group)) or self._text(group, place > turn_at)))
+                self._written.append(
+                    (group, known.get(_ids(group)) or self._text(group, place > turn_at))
+                )
         return b"[" + b",".join(text for _, text in self._written) + b"]"
 
     def functions(self, functions: Sequence[FunctionShown]) -> bytes:
@@ -166,8 +179,14 @@ class RequestWriter:
         """
         if self.dialect.api == "chat":
             return 0
-        places = (place for place in range(len(groups) - 1, 0, -1) if type(groups[place - 1][0]) is not Answer)
-        return next((place for place in places if any(type(each) is User for each in groups[place])), 0)
+        places = (
+            place
+            for place in range(len(groups) - 1, 0, -1)
+            if type(groups[place - 1][0]) is not Answer
+        )
+        return next(
+            (place for place in places if any(type(each) is User for each in groups[place])), 0
+        )
 
     def _text(self, group: Group, is_current: bool) -> bytes:  # noqa: FBT001 - whether it is of this turn
         """Return a group as JSON text: one entry in chat completions, one item per part in the Responses API."""
@@ -178,17 +197,31 @@ class RequestWriter:
             item = {"type": "function_call_output", "call_id": call_id, "output": first.text}
             return dumps(entry if is_chat else item)
         text = "\n\n".join(filter(None, map(_text, group)))
-        said = {"role": self.dialect.system if isinstance(first, System) else _ROLES[type(first)], "content": text}
+        said = {
+            "role": self.dialect.system if isinstance(first, System) else _ROLES[type(first)],
+            "content": text,
+        }
         if not isinstance(last, Assistant) or not last.calls:
             return dumps(said) if is_chat or text else b""
         is_own = bool(last.source) and last.source == self._source
         calls = [self._call(call, is_own=is_own) for call in last.calls]
         if is_chat:
-            fields = self._reasoning_fields(last, text) if is_own or self.dialect.missing_reasoning else {}
+            fields = (
+                self._reasoning_fields(last, text)
+                if is_own or self.dialect.missing_reasoning
+                else {}
+            )
             return dumps({**said, "content": text or None, **fields, "tool_calls": calls})
-        returned = items(last.reasoning) if is_current and is_own and self.dialect.keeps_reasoning else []
-        written = [item.encode("utf-8", "replace") for item in returned] + ([dumps(said)] if text else [])
-        written += [dumps({"type": "function_call", "call_id": call["id"], **call["function"]}) for call in calls]
+        returned = (
+            items(last.reasoning) if is_current and is_own and self.dialect.keeps_reasoning else []
+        )
+        written = [item.encode("utf-8", "replace") for item in returned] + (
+            [dumps(said)] if text else []
+        )
+        written += [
+            dumps({"type": "function_call", "call_id": call["id"], **call["function"]})
+            for call in calls
+        ]
         return b",".join(written)
 
     def _reasoning_fields(self, assistant_reply: Assistant, text: str) -> Entry:
@@ -219,7 +252,9 @@ class RequestWriter:
 
 
 def _reasoning(group: Group) -> list[str]:
-    return [item for message in group if isinstance(message, Assistant) for item in message.reasoning]
+    return [
+        item for message in group if isinstance(message, Assistant) for item in message.reasoning
+    ]
 
 
 def _ids(group: Group) -> tuple[int, ...]:
@@ -266,19 +301,25 @@ class _Grouped:
     def _check(self, message: Message) -> None:
         if type(message) is Answer:
             if message.call_id not in self._waiting:
-                raise InvalidRequest(f"The answer {message.call_id!r} of `{message.name}` has no call before it.")
+                raise InvalidRequest(
+                    f"The answer {message.call_id!r} of `{message.name}` has no call before it."
+                )
             self._waiting.remove(message.call_id)
             return
         _check_answered(self._waiting, f"a {type(message).__name__} message follows")
         if type(message) is Assistant and message.calls:
             self._waiting = {call.id for call in message.calls}
             if len(self._waiting) < len(message.calls) or "" in self._waiting:
-                raise InvalidRequest(f"The calls of one reply need ids of their own: {message.calls!r}.")
+                raise InvalidRequest(
+                    f"The calls of one reply need ids of their own: {message.calls!r}."
+                )
 
 
 def _check_answered(waiting: set[str], what_follows: str) -> None:
     if waiting:
-        raise InvalidRequest(f"The calls {', '.join(sorted(waiting))} have no answer, and {what_follows}.")
+        raise InvalidRequest(
+            f"The calls {', '.join(sorted(waiting))} have no answer, and {what_follows}."
+        )
 
 
 def _text(message: Message) -> str:
@@ -322,7 +363,9 @@ def parts_of(value: object, what: str) -> list[Any]:  # Any: foreign JSON
     """
     parts = _list(value)
     if len(parts) > _MAX_PARTS:
-        raise Malformed(f"expected at most {_MAX_PARTS:,} {what} at once, got {len(parts):,}", "size")
+        raise Malformed(
+            f"expected at most {_MAX_PARTS:,} {what} at once, got {len(parts):,}", "size"
+        )
     return parts
 
 
@@ -352,7 +395,9 @@ def read_chunk(entry: Entry) -> Iterator[WireDelta]:
         part = whole or _dict(choice.get("delta"))
         number = choice.get("index")
         place = number if isinstance(number, int) else n
-        calls = parts_of(part.get("tool_calls"), "parts of calls") or list(filter(None, [part.get("function_call")]))
+        calls = parts_of(part.get("tool_calls"), "parts of calls") or list(
+            filter(None, [part.get("function_call")])
+        )
         yield WireDelta(
             choice=place,
             text=_content_text(part.get("content")),
@@ -371,7 +416,9 @@ def _fragment(entry: Entry, choice: int, index: object) -> Fragment:
     arguments = function.get("arguments")
     text = json.dumps(arguments) if isinstance(arguments, dict) else _string(arguments)
     place = (choice, index) if isinstance(index, int) else None
-    return Fragment(place, _string(entry.get("id")), _string(function.get("name")), text, extra_of(entry))
+    return Fragment(
+        place, _string(entry.get("id")), _string(function.get("name")), text, extra_of(entry)
+    )
 
 
 def read_progress(entry: Entry) -> Iterator[ReadingPiece]:
@@ -394,7 +441,9 @@ def read_usage(entry: Entry) -> TokenUsage | None:
     prompt = count(usage.get("prompt_tokens"), least=1)
     if prompt is None:
         return None
-    cached = _dict(usage.get("prompt_tokens_details")).get("cached_tokens") or usage.get("prompt_cache_hit_tokens")
+    cached = _dict(usage.get("prompt_tokens_details")).get("cached_tokens") or usage.get(
+        "prompt_cache_hit_tokens"
+    )
     return TokenUsage(prompt, count(usage.get("completion_tokens")) or 0, count(cached) or 0)
 
 
@@ -477,7 +526,11 @@ def _strict(schema: Any, path: str, level: int, counted: list[str]) -> Schema:
         raise Inexpressible(f"`{path or 'it'}` takes anything")
     unknown = sorted(schema.keys() - _STRICT_KEYWORDS)
     if unknown or not schema.keys() & {"type", "enum", "anyOf", "const"}:
-        raise Inexpressible(f"`{path or 'it'}` has `{unknown[0]}`" if unknown else f"`{path or 'it'}` takes anything")
+        raise Inexpressible(
+            f"`{path or 'it'}` has `{unknown[0]}`"
+            if unknown
+            else f"`{path or 'it'}` takes anything"
+        )
     result = dict(schema)
     result.pop("title", None)
     if "anyOf" in schema:
@@ -498,7 +551,10 @@ def _strict(schema: Any, path: str, level: int, counted: list[str]) -> Schema:
     if schema.get("additionalProperties", False) is not False or (path and not properties):
         raise Inexpressible(f"`{path or 'it'}` takes any key")
     counted.extend(properties)
-    inner = {name: _strict(subschema, _below(path, name), level + 1, counted) for name, subschema in properties.items()}
+    inner = {
+        name: _strict(subschema, _below(path, name), level + 1, counted)
+        for name, subschema in properties.items()
+    }
     return {**result, "properties": inner, "required": [*properties], "additionalProperties": False}
 
 
@@ -530,29 +586,52 @@ def _reduce(schema: Any, root: Mapping[str, Any], is_grammar: bool, depth: int =
     branches, types = schema.get("anyOf") or schema.get("oneOf"), schema.get("type")
     if not is_grammar:
         result |= {"enum": [schema["const"]]} if "const" in schema else {}
-        branches = branches or ([{**schema, "type": name} for name in types] if isinstance(types, list) else None)
+        branches = branches or (
+            [{**schema, "type": name} for name in types] if isinstance(types, list) else None
+        )
     if branches and isinstance(branches, list):
-        result = {} if is_grammar else {key: value for key, value in result.items() if key != "type"}
+        result = (
+            {} if is_grammar else {key: value for key, value in result.items() if key != "type"}
+        )
         return {**result, "anyOf": [inner(branch) for branch in branches]}
     properties, items, places = (schema.get(key) for key in ("properties", "items", "prefixItems"))
     extra, bound = schema.get("additionalProperties"), schema.get("maxLength")
     if isinstance(properties, Mapping):
         made = {name: inner(each) for name, each in properties.items()}
-        result |= {"properties": made, "required": [name for name in schema.get("required", ()) if name in made]}
+        result |= {
+            "properties": made,
+            "required": [name for name in schema.get("required", ()) if name in made],
+        }
     if not is_grammar:
         return {**result, "items": inner(items)} if types == "array" else result
     if isinstance(properties, Mapping):
-        texts = {name: each for name, each in made.items() if each.get("type") == "string" and "enum" not in each}
+        texts = {
+            name: each
+            for name, each in made.items()
+            if each.get("type") == "string" and "enum" not in each
+        }
         # Without a limit, a small model starts to repeat itself in a name.
-        limited = {name: {"maxLength": _NAME_CHARS, **texts[name]} for name in texts if name.endswith("_name")}
+        limited = {
+            name: {"maxLength": _NAME_CHARS, **texts[name]}
+            for name in texts
+            if name.endswith("_name")
+        }
         result |= {"properties": made | limited, "additionalProperties": False}
     elif isinstance(extra, Mapping):
         result["additionalProperties"] = inner(extra)
-    if isinstance(places, list):  # llama.cpp's server rejects `items: false`; the size has the same effect
-        result |= {"prefixItems": [*map(inner, places)], "minItems": len(places), "maxItems": len(places)}
+    if isinstance(
+        places, list
+    ):  # llama.cpp's server rejects `items: false`; the size has the same effect
+        result |= {
+            "prefixItems": [*map(inner, places)],
+            "minItems": len(places),
+            "maxItems": len(places),
+        }
     elif isinstance(items, Mapping):
         result["items"] = inner(items)
-    return result | ({"maxLength": bound} if isinstance(bound, int) and bound <= _LONGEST_BOUND else {})
+    return result | (
+        {"maxLength": bound} if isinstance(bound, int) and bound <= _LONGEST_BOUND else {}
+    )
 
 
 def _named_by(reference: Any, root: Mapping[str, Any]) -> Any:  # Any: JSON Schema
@@ -561,5 +640,9 @@ def _named_by(reference: Any, root: Mapping[str, Any]) -> Any:  # Any: JSON Sche
         return {}
     target: Any = root
     for part in filter(None, reference[1:].split("/")):
-        target = target.get(part.replace("~1", "/").replace("~0", "~"), {}) if isinstance(target, Mapping) else {}
+        target = (
+            target.get(part.replace("~1", "/").replace("~0", "~"), {})
+            if isinstance(target, Mapping)
+            else {}
+        )
     return target

@@ -48,7 +48,9 @@ class Converter:
             Impossible: no JSON value can represent it.
         """
         if not self._depth:
-            self._left = _BUDGET  # per parameter, so that one that is too large does not affect the others
+            self._left = (
+                _BUDGET  # per parameter, so that one that is too large does not affect the others
+            )
         self._left -= 1
         self._left_of_module -= 1
         self._depth += 1
@@ -72,7 +74,9 @@ class Converter:
             case ast.Name() | ast.Attribute():
                 return self._convert_name(node)
             case ast.BinOp(op=ast.BitOr()):
-                members: list[ast.expr] = []  # without recursion, because a chain may be longer than the stack
+                members: list[
+                    ast.expr
+                ] = []  # without recursion, because a chain may be longer than the stack
                 first: ast.expr = node
                 while isinstance(first, ast.BinOp) and isinstance(first.op, ast.BitOr):
                     members.append(first.right)
@@ -84,7 +88,9 @@ class Converter:
                     raise Impossible(f"`{ast.unparse(base)}[…]` cannot be written as JSON")
                 if kind not in _SUBSCRIPTED:
                     raise Unresolved(f"`{ast.unparse(base)}[…]` is known only after an import")
-                return _SUBSCRIPTED[kind](self, inner.elts if isinstance(inner, ast.Tuple) else [inner])
+                return _SUBSCRIPTED[kind](
+                    self, inner.elts if isinstance(inner, ast.Tuple) else [inner]
+                )
         raise Unresolved(f"`{ast.unparse(node)}` is not a type that syntax can read")
 
     def _convert_name(self, node: ast.expr) -> Schema:
@@ -146,9 +152,18 @@ class Converter:
         return enumeration([value for node in arguments for value in self._literal_values(node)])
 
     def _literal_values(self, node: ast.expr) -> list[Any]:  # Any: scalars of JSON
-        if isinstance(node, ast.Subscript) or self.scope.origin(node).removeprefix(".") in self.scope.values:
+        if (
+            isinstance(node, ast.Subscript)
+            or self.scope.origin(node).removeprefix(".") in self.scope.values
+        ):
             nested = self.convert(node)
-            return list(nested["enum"]) if "enum" in nested else [nested["const"]] if "const" in nested else []
+            return (
+                list(nested["enum"])
+                if "enum" in nested
+                else [nested["const"]]
+                if "const" in nested
+                else []
+            )
         if isinstance(node, ast.Attribute):
             owner = self.scope.classes.get(self.scope.origin(node.value).removeprefix("."))
             members = enum_members(owner, self.scope) if owner else None
@@ -174,7 +189,11 @@ class Converter:
         return {"type": "array", "items": self.convert(arguments[0])}
 
     def _read_tuple(self, arguments: list[ast.expr]) -> Schema:
-        if len(arguments) == 2 and isinstance(arguments[1], ast.Constant) and arguments[1].value is ...:
+        if (
+            len(arguments) == 2
+            and isinstance(arguments[1], ast.Constant)
+            and arguments[1].value is ...
+        ):
             return self._read_array(arguments)
         items = [self.convert(argument) for argument in arguments]
         size = {"minItems": len(items), "maxItems": len(items)}
@@ -185,7 +204,11 @@ class Converter:
             raise Unresolved("a mapping has a type for its keys and one for its values")
         names = key_names(self.convert(arguments[0]))
         values = self.convert(arguments[1])
-        return {"type": "object", **({"propertyNames": names} if names else {}), "additionalProperties": values}
+        return {
+            "type": "object",
+            **({"propertyNames": names} if names else {}),
+            "additionalProperties": values,
+        }
 
 
 # The converter for the arguments of each kind of generic type.
@@ -196,7 +219,10 @@ _SUBSCRIPTED: dict[str, Callable[[Converter, list[ast.expr]], Schema]] = {
     "annotated": Converter._read_annotated,
     "wrapper": lambda converter, arguments: converter.convert(arguments[0]),
     "array": Converter._read_array,
-    "set": lambda converter, arguments: {**Converter._read_array(converter, arguments), "uniqueItems": True},
+    "set": lambda converter, arguments: {
+        **Converter._read_array(converter, arguments),
+        "uniqueItems": True,
+    },
     "tuple": Converter._read_tuple,
     "mapping": Converter._read_mapping,
 }
@@ -209,7 +235,11 @@ def key_names(key: Schema) -> Schema:
         return {"enum": [str(value) for value in values]}
     match key.get("type"):
         case "string" | ["string", "number"]:
-            return {name: value for name, value in key.items() if name in ("minLength", "maxLength", "format")}
+            return {
+                name: value
+                for name, value in key.items()
+                if name in ("minLength", "maxLength", "format")
+            }
         case "integer":
             return {"pattern": "^-?[0-9]+$"}
         case "number" | "boolean" | "null":
@@ -245,9 +275,17 @@ def limit(schema: Schema, call: ast.Call, scope: Scope) -> Schema:
     values = [option for option in schema.get("anyOf", ()) if option != {"type": "null"}]
     if len(values) != 1 or not isinstance(values[0].get("type"), str):
         return {**schema, **extras}
-    limits = {name: value for name, value in _constraints(call, scope, values[0]).items() if name not in _TEXTS}
-    options = [{**option, **limits} if option is values[0] else option for option in schema["anyOf"]]
-    return {**schema, "anyOf": options} | {name: value for name, value in extras.items() if name in _TEXTS}
+    limits = {
+        name: value
+        for name, value in _constraints(call, scope, values[0]).items()
+        if name not in _TEXTS
+    }
+    options = [
+        {**option, **limits} if option is values[0] else option for option in schema["anyOf"]
+    ]
+    return {**schema, "anyOf": options} | {
+        name: value for name, value in extras.items() if name in _TEXTS
+    }
 
 
 def texts(annotation: ast.expr | None, default: ast.expr | None, scope: Scope) -> Schema:
@@ -287,13 +325,19 @@ def field_default(node: ast.expr | None, scope: Scope) -> Default | None:
 def annotated_default(annotation: ast.expr | None, scope: Scope) -> Default | None:
     """Return the default in `Annotated[…, Field(default=…)]`; None if there is none."""
     parts = _annotated_parts(annotation, scope)
-    defaults = [default for part in parts if (default := field_default(part, scope)) and not default.is_required]
+    defaults = [
+        default
+        for part in parts
+        if (default := field_default(part, scope)) and not default.is_required
+    ]
     return defaults[-1] if defaults else None
 
 
 def _annotated_parts(annotation: ast.expr | None, scope: Scope) -> Sequence[ast.expr]:
     """Return all but the type in `Annotated[…]`; nothing for any other annotation."""
-    if not isinstance(annotation, ast.Subscript) or not scope.origin(annotation.value).endswith(".Annotated"):
+    if not isinstance(annotation, ast.Subscript) or not scope.origin(annotation.value).endswith(
+        ".Annotated"
+    ):
         return ()
     return annotation.slice.elts[1:] if isinstance(annotation.slice, ast.Tuple) else ()
 
@@ -305,7 +349,10 @@ def _default_schema(value: ast.expr, scope: Scope) -> Schema:
 
 
 def _constraints(
-    call: ast.Call, scope: Scope, schema: Schema, only: frozenset[str] = frozenset(typenames.CONSTRAINTS.values())
+    call: ast.Call,
+    scope: Scope,
+    schema: Schema,
+    only: frozenset[str] = frozenset(typenames.CONSTRAINTS.values()),
 ) -> Schema:
     arguments = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
     names = typenames.CONSTRAINT_CLASSES.get(scope.origin(call.func), ())
@@ -321,7 +368,9 @@ def _constraints(
         if value is None or not _fits(keyword, value.value):
             continue
         if keyword in ("min", "max"):
-            keyword += {"array": "Items", "object": "Properties"}.get(str(schema.get("type")), "Length")
+            keyword += {"array": "Items", "object": "Properties"}.get(
+                str(schema.get("type")), "Length"
+            )
         constraints[keyword] = value.value
     return constraints
 

@@ -20,13 +20,31 @@ from typing import Final, TypeAlias
 from agent_core.base import syntax
 from agent_core.base.records import dataclass, replace
 from sandbox.wire.lines import bare_lines, lines_of
-from sandbox.wire.statements import WHOLE, Importing, StatementPart, is_text, with_one_name, without_docstrings
+from sandbox.wire.statements import (
+    WHOLE,
+    Importing,
+    StatementPart,
+    is_text,
+    with_one_name,
+    without_docstrings,
+)
 
 from .depends import NOT_PYTHON, Names, Part, Statement, packages_around, statements_of
-from .source import FOLDER, ModuleSource, bound_names, callee, first_line, is_bare_value, is_literal, written
+from .source import (
+    FOLDER,
+    ModuleSource,
+    bound_names,
+    callee,
+    first_line,
+    is_bare_value,
+    is_literal,
+    written,
+)
 from .tree import imported_module
 
-_ITS_IMPORT: Final = "."  # a name that nothing binds: selects only what runs at the import of a module
+_ITS_IMPORT: Final = (
+    "."  # a name that nothing binds: selects only what runs at the import of a module
+)
 _FALLBACK: Final = "__getattr__"  # Python calls it for a name that a module does not bind
 _UNREADABLE: Final = -1, WHOLE  # the position of a text that is not Python
 
@@ -47,7 +65,9 @@ class ApprovedStatement:
     whole: str  # the meaning of the statement as it is written
     binds: Names
     names: Names
-    imports: tuple[Part, ...]  # from the workspace: module, and name in it or "" for the whole module
+    imports: tuple[
+        Part, ...
+    ]  # from the workspace: module, and name in it or "" for the whole module
     strings: Names
     shows: Names  # the names in its examples
     takes: Names  # those that its examples do not bind before
@@ -74,16 +94,23 @@ class ApprovedParts:
         cls, parts: Mapping[Part, Mapping[StatementPart, ApprovedStatement]], modules: Iterable[str]
     ) -> "ApprovedParts":
         """Return the statements of these parts and modules; a module may be there with none."""
-        found: dict[str, dict[StatementPart, ApprovedStatement]] = {module: {} for module in sorted(modules)}
+        found: dict[str, dict[StatementPart, ApprovedStatement]] = {
+            module: {} for module in sorted(modules)
+        }
         for (module, _), own in parts.items():
             found[module] |= own
         ordered = {module: [own[at] for at in sorted(own)] for module, own in found.items()}
         every = [each for own in ordered.values() for each in own]
         strings = [each.strings for each in every] if any(each.calls for each in every) else []
-        code = json.dumps([(module, [each.code for each in own]) for module, own in ordered.items()])
+        code = json.dumps(
+            [(module, [each.code for each in own]) for module, own in ordered.items()]
+        )
         return cls(
             {part: tuple(own[at] for at in sorted(own)) for part, own in sorted(parts.items())},
-            {module: tuple(each.at for each in own if each.at != _UNREADABLE) for module, own in ordered.items()},
+            {
+                module: tuple(each.at for each in own if each.at != _UNREADABLE)
+                for module, own in ordered.items()
+            },
             frozenset().union(*strings),
             hashlib.sha256(code.encode()).hexdigest(),
         )
@@ -91,19 +118,29 @@ class ApprovedParts:
     @property
     def texts(self) -> Mapping[Part, str]:
         """The text of each part."""
-        return {part: "\n".join(dict.fromkeys(each.text for each in found)) for part, found in self.parts.items()}
+        return {
+            part: "\n".join(dict.fromkeys(each.text for each in found))
+            for part, found in self.parts.items()
+        }
 
 
 @lru_cache(maxsize=512)
 def approved_parts(part: Part, texts: Texts, *, with_examples: bool = False) -> ApprovedParts:
     """Return the statements, in these modules, that run with a function; with its examples, also what they name."""
     around = {package for module, _ in texts for package in packages_around(module)}
-    modules = {module: ApprovedModule.of(text, module, is_package=module in around) for module, text in texts}
+    modules = {
+        module: ApprovedModule.of(text, module, is_package=module in around)
+        for module, text in texts
+    }
     parts = dict[Part, dict[StatementPart, ApprovedStatement]]()
     reached, seen = set[str](), set[Part]()
     waiting: list[Part] = [part, *((package, _ITS_IMPORT) for package in packages_around(part[0]))]
     if with_examples and part[0] in modules:
-        waiting += [(part[0], shown) for each in modules[part[0]].binding.get(part[1], ()) for shown in each.takes]
+        waiting += [
+            (part[0], shown)
+            for each in modules[part[0]].binding.get(part[1], ())
+            for shown in each.takes
+        ]
     while waiting:
         target = module, name = waiting.pop()
         if target in seen or module not in modules:
@@ -159,7 +196,9 @@ class ApprovedModule:
         yield from (*self.running, *self.binding.get(name, ())) if name else self.statements
 
 
-def _approved_statements(text: str, module: str, *, is_package: bool) -> Iterator[ApprovedStatement]:
+def _approved_statements(
+    text: str, module: str, *, is_package: bool
+) -> Iterator[ApprovedStatement]:
     """Yield the statements of a module; if it is not valid Python, its whole text as one, which is never served."""
     lines = bare_lines(text)
     try:
@@ -167,7 +206,18 @@ def _approved_statements(text: str, module: str, *, is_package: bool) -> Iterato
     except NOT_PYTHON:
         none = frozenset[str]()
         yield ApprovedStatement(
-            _UNREADABLE, text, text, text, none, none, (), none, none, none, calls=False, is_inert=False
+            _UNREADABLE,
+            text,
+            text,
+            text,
+            none,
+            none,
+            (),
+            none,
+            none,
+            none,
+            calls=False,
+            is_inert=False,
         )
         return
     known = _known_names([(node, facts) for node, facts, _ in found])
@@ -181,7 +231,9 @@ def _approved_statements(text: str, module: str, *, is_package: bool) -> Iterato
         imports = tuple(_imports(facts, home, is_package=is_package))
         whole = ApprovedStatement(
             (at, WHOLE),
-            "\n".join(lines[first_line(node) - 1 : node.end_lineno]) if own else written(node, lines),
+            "\n".join(lines[first_line(node) - 1 : node.end_lineno])
+            if own
+            else written(node, lines),
             code,
             code,
             binds,
@@ -230,7 +282,9 @@ def _used_names(pairs: Iterable[tuple[ast.stmt, Statement]]) -> Names:
             used |= facts.names | facts.reads | facts.shows
         if "__all__" in facts.binds:
             used |= {
-                each.value for each in ast.walk(node) if isinstance(each, ast.Constant) and isinstance(each.value, str)
+                each.value
+                for each in ast.walk(node)
+                if isinstance(each, ast.Constant) and isinstance(each.value, str)
             }
     return frozenset(used)
 
@@ -307,7 +361,9 @@ def without_unused_imports(text: str, module: ApprovedModule, needed: Set[Statem
     return _without(text, tuple(sorted(gone))) if gone else text
 
 
-def without_stale_imports(before: str, after: str, module: str, others: Iterable[ModuleSource]) -> str:
+def without_stale_imports(
+    before: str, after: str, module: str, others: Iterable[ModuleSource]
+) -> str:
     """Return a module's text after an edit without the loose imports of before that only the old text used.
 
     They ran for nothing else, and would now run for all. What `others` take from the module stays.
@@ -316,8 +372,14 @@ def without_stale_imports(before: str, after: str, module: str, others: Iterable
     now = ApprovedModule.of(after, module).statements
     stale = [each for each in now if each.code in was and not each.is_inert]
     names = frozenset().union(*(each.binds for each in stale))
-    near = (source for source in others if source.module != module and any(name in source.text for name in names))
-    reads = [each for source in near for each in ApprovedModule.of(source.text, source.module).statements]
+    near = (
+        source
+        for source in others
+        if source.module != module and any(name in source.text for name in names)
+    )
+    reads = [
+        each for source in near for each in ApprovedModule.of(source.text, source.module).statements
+    ]
     passed_on = {name for each in reads for base, name in each.imports if base == module}
     gone = {each.at for each in stale if "" not in passed_on and not each.binds & passed_on}
     return _without(after, tuple(sorted(gone)), is_shorter=True) if gone else after
@@ -328,11 +390,17 @@ def _without(text: str, gone: tuple[StatementPart, ...], *, is_shorter: bool = F
     """Return a text without these parts of its statements, in as many lines as before unless it `is_shorter`."""
     lines = [line.encode("utf-8", "surrogatepass") for line in lines_of(text)]
     nodes = statements_of(text)
-    for at in sorted({at for at, _ in gone}, reverse=True):  # from the end, so that all columns above still count
+    for at in sorted(
+        {at for at, _ in gone}, reverse=True
+    ):  # from the end, so that all columns above still count
         node, left = nodes[at][0], "pass"
         numbers = {number for place, number in gone if place == at}
         if isinstance(node, Importing) and WHOLE not in numbers and len(numbers) < len(node.names):
-            kept = [with_one_name(node, number) for number in range(len(node.names)) if number not in numbers]
+            kept = [
+                with_one_name(node, number)
+                for number in range(len(node.names))
+                if number not in numbers
+            ]
             left = "; ".join(map(ast.unparse, kept))
         first, last = first_line(node) - 1, (node.end_lineno or node.lineno) - 1
         before = lines[first][: node.col_offset] if first == node.lineno - 1 else b""
@@ -348,7 +416,16 @@ def _without(text: str, gone: tuple[StatementPart, ...], *, is_shorter: bool = F
 _Decorated: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 # Calls that run no code of the workspace if their arguments are values.
 _VALUES: Final = frozenset(
-    {"re.compile", "frozenset", "set", "dict", "list", "tuple", "decimal.Decimal", "fractions.Fraction"}
+    {
+        "re.compile",
+        "frozenset",
+        "set",
+        "dict",
+        "list",
+        "tuple",
+        "decimal.Decimal",
+        "fractions.Fraction",
+    }
     | {"datetime.date", "datetime.datetime", "datetime.time", "datetime.timedelta", "pathlib.Path"}
 )
 _DECORATORS: Final = frozenset(
@@ -357,14 +434,40 @@ _DECORATORS: Final = frozenset(
 )
 _BASES: Final = frozenset(
     {"object", "typing.NamedTuple", "typing.TypedDict", "enum.Enum", "enum.IntEnum", "enum.StrEnum"}
-    | {"Exception", "ValueError", "RuntimeError", "LookupError", "KeyError", "html.parser.HTMLParser"}
+    | {
+        "Exception",
+        "ValueError",
+        "RuntimeError",
+        "LookupError",
+        "KeyError",
+        "html.parser.HTMLParser",
+    }
 )
 # Methods that run when an instance is created or used, but not when its class is defined or named.
 _METHODS: Final = frozenset(
-    {"__init__", "__post_init__", "__enter__", "__exit__", "__iter__", "__next__", "__len__", "__repr__", "__str__"}
+    {
+        "__init__",
+        "__post_init__",
+        "__enter__",
+        "__exit__",
+        "__iter__",
+        "__next__",
+        "__len__",
+        "__repr__",
+        "__str__",
+    }
     | {"__eq__", "__hash__", "__call__", "__contains__", "__getitem__"}
 )
-_HINTS: Final = (ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.Tuple, ast.List, ast.BinOp, ast.BitOr)
+_HINTS: Final = (
+    ast.Name,
+    ast.Attribute,
+    ast.Subscript,
+    ast.Constant,
+    ast.Tuple,
+    ast.List,
+    ast.BinOp,
+    ast.BitOr,
+)
 
 
 def _known_names(pairs: Sequence[tuple[ast.stmt, Statement]]) -> Mapping[str, str]:
@@ -377,7 +480,11 @@ def _known_names(pairs: Sequence[tuple[ast.stmt, Statement]]) -> Mapping[str, st
     for node, _ in pairs:
         match node:
             case ast.Import(names=names) if _is_standard(node):
-                imported |= {one.asname or one.name: one.name for one in names if one.asname or "." not in one.name}
+                imported |= {
+                    one.asname or one.name: one.name
+                    for one in names
+                    if one.asname or "." not in one.name
+                }
             case ast.ImportFrom(module=module, names=names) if _is_standard(node):
                 imported |= {one.asname or one.name: f"{module}.{one.name}" for one in names}
     return {name: imported.get(name, "") if count == 1 else "" for name, count in times.items()}
@@ -386,7 +493,10 @@ def _known_names(pairs: Sequence[tuple[ast.stmt, Statement]]) -> Mapping[str, st
 def _is_inert(node: ast.stmt, known: Mapping[str, str]) -> bool:
     """Check whether a statement only binds names."""
     match node:
-        case ast.FunctionDef(args=args, returns=returns) | ast.AsyncFunctionDef(args=args, returns=returns):
+        case (
+            ast.FunctionDef(args=args, returns=returns)
+            | ast.AsyncFunctionDef(args=args, returns=returns)
+        ):
             every = [*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg]
             hints = [*(argument.annotation for argument in every if argument is not None), returns]
             values = [*args.defaults, *args.kw_defaults]
@@ -395,7 +505,11 @@ def _is_inert(node: ast.stmt, known: Mapping[str, str]) -> bool:
             origins = {_origin(base, known) for base in bases}
             names = {name for inner in body for name in bound_names(inner)}
             # Defining an enumeration runs its methods.
-            hooks = {name for name in names - {"__slots__"} if name.startswith("_") and name.endswith("_")}
+            hooks = {
+                name
+                for name in names - {"__slots__"}
+                if name.startswith("_") and name.endswith("_")
+            }
             within = {**known, **dict.fromkeys(names, "")}
             return (
                 _BASES.issuperset(origins)
@@ -404,7 +518,9 @@ def _is_inert(node: ast.stmt, known: Mapping[str, str]) -> bool:
                 and all(_is_inert(inner, within) for inner in body)
             )
         case ast.Assign(targets=targets, value=value):
-            return all(isinstance(target, ast.Name) for target in targets) and _is_value(value, known)
+            return all(isinstance(target, ast.Name) for target in targets) and _is_value(
+                value, known
+            )
         case ast.AnnAssign(target=ast.Name(), value=value, annotation=hint):
             return _are_plain([hint], [value], known)
         case ast.Import() | ast.ImportFrom():
@@ -415,19 +531,29 @@ def _is_inert(node: ast.stmt, known: Mapping[str, str]) -> bool:
 
 def _is_standard(node: ast.Import | ast.ImportFrom) -> bool:
     """Check whether an import is from the standard library; `__future__` does not count: it affects later code."""
-    names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+    names = (
+        [alias.name for alias in node.names]
+        if isinstance(node, ast.Import)
+        else [node.module or ""]
+    )
     is_listed = all(name.partition(".")[0] in sys.stdlib_module_names for name in names)
     return is_listed and not getattr(node, "level", 0) and names != ["__future__"]
 
 
 def _is_plainly_decorated(node: _Decorated, known: Mapping[str, str]) -> bool:
     calls = [each for each in node.decorator_list if isinstance(each, ast.Call)]
-    values = [argument for call in calls for argument in (*call.args, *(word.value for word in call.keywords))]
+    values = [
+        argument
+        for call in calls
+        for argument in (*call.args, *(word.value for word in call.keywords))
+    ]
     heads = (_origin(callee(each), known) for each in node.decorator_list)
     return _DECORATORS.issuperset(heads) and all(map(is_literal, values))
 
 
-def _are_plain(hints: Iterable[ast.expr | None], values: Iterable[ast.expr | None], known: Mapping[str, str]) -> bool:
+def _are_plain(
+    hints: Iterable[ast.expr | None], values: Iterable[ast.expr | None], known: Mapping[str, str]
+) -> bool:
     inner = [child for hint in hints if hint is not None for child in ast.walk(hint)]
     is_plain = all(isinstance(child, (*_HINTS, ast.expr_context)) for child in inner)
     return is_plain and all(value is None or _is_value(value, known) for value in values)
@@ -449,11 +575,15 @@ def _is_value(node: ast.expr, known: Mapping[str, str]) -> bool:
     match node:
         case ast.Call(func=function, args=arguments, keywords=keywords):
             inner = [*arguments, *(word.value for word in keywords)]
-            return _origin(function, known) in _VALUES and all(_is_value(each, known) for each in inner)
+            return _origin(function, known) in _VALUES and all(
+                _is_value(each, known) for each in inner
+            )
         case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
             return all(_is_value(part, known) for part in parts)
         case ast.Dict(keys=keys, values=values):
-            return all(key is not None and _is_value(key, known) for key in keys) and _are_plain([], values, known)
+            return all(key is not None and _is_value(key, known) for key in keys) and _are_plain(
+                [], values, known
+            )
         case ast.BinOp(left=left, op=ast.BitOr(), right=right):
             return _is_value(left, known) and _is_value(right, known)
         case ast.Attribute(value=ast.Name(id=name)):

@@ -46,14 +46,18 @@ else:
 Path = tuple[str, ...]
 Resolve = Callable[[Any], Any]  # a schema → the one that its `$ref` refers to
 
-_WRAPPERS = frozenset({"arguments", "parameters", "args", "params", "kwargs", "input", "inputs", "properties"})
+_WRAPPERS = frozenset(
+    {"arguments", "parameters", "args", "params", "kwargs", "input", "inputs", "properties"}
+)
 _LABELS = frozenset({"name", "function", "tool", "type", "id"})
 _DEEPEST = 4
 _MOST_PLACES = 300
 _SIGNS = re.compile(r"[\W_]+")
 _PARTS = re.compile(r"[.\[\]/]+")
 _INTEGER = re.compile(r"[+-]?(?:0|[1-9][0-9]*)", re.ASCII)
-_NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
+_NUMBER = re.compile(
+    r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII
+)
 # Unambiguous thousands separators: several of them, or a decimal point after one.
 _LARGE = re.compile(r"-?[1-9]\d{0,2}(?:(?:,\d{3}){2,}(?:\.\d+)?|,\d{3}\.\d+)", re.ASCII)
 _EXACT = 2**53
@@ -76,25 +80,37 @@ def plain(name: str) -> str:
     return _SIGNS.sub("", name).casefold()
 
 
-def unwrapped(value: dict[str, Any], schema: "Schema", resolve: Resolve) -> tuple[dict[str, Any], str]:  # Any: JSON
+def unwrapped(
+    value: dict[str, Any], schema: "Schema", resolve: Resolve
+) -> tuple[dict[str, Any], str]:  # Any: JSON
     """Return the object within `{"arguments": {…}}` and the key that wrapped it, or the value itself and ""."""
     properties = schema.get("properties", {})
     unknown = [key for key in value if key not in properties]
     wrappers = [key for key in unknown if key.casefold() in _WRAPPERS]
     if len(wrappers) != 1 or not _is_closed(schema):
         return value, ""
-    if any(key not in _LABELS or not isinstance(value[key], str) for key in unknown if key not in wrappers):
+    if any(
+        key not in _LABELS or not isinstance(value[key], str)
+        for key in unknown
+        if key not in wrappers
+    ):
         return value, ""
     names = {plain(place[-1]) for place in islice(_free({}, schema, resolve, ()), _MOST_PLACES)}
     inner = value[wrappers[0]]
     inner = read_nested(inner, dict) if isinstance(inner, str) else inner
     outer = {key: item for key, item in value.items() if key in properties}
-    if not isinstance(inner, dict) or outer.keys() & (inner.keys() | _LABELS) or names & set(map(plain, unknown)):
+    if (
+        not isinstance(inner, dict)
+        or outer.keys() & (inner.keys() | _LABELS)
+        or names & set(map(plain, unknown))
+    ):
         return value, ""
     return {**inner, **outer}, wrappers[0]
 
 
-def placed(value: dict[str, Any], schema: "Schema", resolve: Resolve) -> tuple[dict[str, Any], dict[str, Path]]:
+def placed(
+    value: dict[str, Any], schema: "Schema", resolve: Resolve
+) -> tuple[dict[str, Any], dict[str, Path]]:
     """Return an object with each unknown key moved to the only place that it can mean, and the moves."""
     properties = schema.get("properties")
     if not properties or not _is_closed(schema) or value.keys() <= properties.keys():
@@ -129,8 +145,16 @@ def _free(value: Any, schema: "Schema", resolve: Resolve, path: Path) -> Iterato
         item = value.get(name, {})
         if not (isinstance(own, dict) and isinstance(item, dict)) or len(place) >= _DEEPEST:
             continue
-        options = [resolve(option) for keyword in ("anyOf", "oneOf", "allOf") for option in own.get(keyword, ())]
-        objects = [option for option in (own, *options) if isinstance(option, dict) and option.get("properties")]
+        options = [
+            resolve(option)
+            for keyword in ("anyOf", "oneOf", "allOf")
+            for option in own.get(keyword, ())
+        ]
+        objects = [
+            option
+            for option in (own, *options)
+            if isinstance(option, dict) and option.get("properties")
+        ]
         if len(objects) == 1:
             yield from _free(item, objects[0], resolve, place)
 
@@ -143,7 +167,9 @@ def _place_of_key(key: str, places: list[Path]) -> Path | None:
         if ends:
             return ends[0] if len(ends) == 1 else None
     name = plain(key)
-    matches = [place for place in places if name and name in (plain(place[-1]), plain("".join(place)))]
+    matches = [
+        place for place in places if name and name in (plain(place[-1]), plain("".join(place)))
+    ]
     return matches[0] if len(matches) == 1 else None
 
 
@@ -177,7 +203,9 @@ def _text(value: Any) -> Any:
 SCALARS: dict[str, Callable[[Any], Any]] = {  # Any: JSON
     "integer": _integer,
     "number": _number,
-    "boolean": lambda value: _WORDS.get(value.strip().lower(), value) if isinstance(value, str) else value,
+    "boolean": lambda value: (
+        _WORDS.get(value.strip().lower(), value) if isinstance(value, str) else value
+    ),
     "string": _text,
     "null": lambda value: None if is_null_word(value) else value,
 }
@@ -199,10 +227,18 @@ def listed(value: Any, choices: list[Any]) -> Any:  # Any: JSON
     member = _MEMBER.fullmatch(value.strip())
     for text in (value, *(member.groups() if member else ())):
         for form in (_fold_case, lambda words: _BETWEEN.sub("", _fold_case(words))):
-            matches = [choice for choice in choices if isinstance(choice, str) and form(choice) == form(text)]
+            matches = [
+                choice
+                for choice in choices
+                if isinstance(choice, str) and form(choice) == form(text)
+            ]
             if matches:
                 return matches[0] if len(matches) == 1 else value
-    written = [choice for choice in choices if not isinstance(choice, str) and json.dumps(choice) == value.strip()]
+    written = [
+        choice
+        for choice in choices
+        if not isinstance(choice, str) and json.dumps(choice) == value.strip()
+    ]
     return written[0] if len(written) == 1 else value
 
 
@@ -242,7 +278,11 @@ def by_position(value: Any, schema: "Schema") -> list[dict[str, Any]]:  # Any: J
     only = list(properties if len(properties) == 1 else required)
     if len(only) == 1:
         meant.append({only[0]: value})
-    elif isinstance(value, list) and not required and next(iter(properties.values())).get("type") == "array":
+    elif (
+        isinstance(value, list)
+        and not required
+        and next(iter(properties.values())).get("type") == "array"
+    ):
         meant.append({next(iter(properties)): value})  # for `*items`, the list itself
     return meant
 
@@ -285,7 +325,9 @@ def _explain(error: "ValidationError", root: "Schema", base: tuple[Any, ...]) ->
             known_names = sorted(parent.get("properties", {}))
             name = str(path[-1])
             matches = nearest(name, known_names) or [
-                known for known in known_names if known.replace("_", "").lower() == name.replace("_", "").lower()
+                known
+                for known in known_names
+                if known.replace("_", "").lower() == name.replace("_", "").lower()
             ]
             names = ", ".join(f"`{known}`" for known in known_names[:20]) or "none"
             fix = f"did you mean `{matches[0]}`?" if matches else f"known are: {names}"
@@ -309,7 +351,11 @@ def _explain(error: "ValidationError", root: "Schema", base: tuple[Any, ...]) ->
             expected, bound = describe(error.schema, root), _BOUNDS.get(str(error.validator))
             if bound is not None:
                 kind, text = parent.get("type", ""), bound.format(error.validator_value)
-                expected = f"{kind} with {text}" if text.startswith("at ") and kind else f"{kind} {text}".strip()
+                expected = (
+                    f"{kind} with {text}"
+                    if text.startswith("at ") and kind
+                    else f"{kind} {text}".strip()
+                )
             hint = _hint(error) if error.validator == "type" else None
             yield _problem(path, expected, shown(error.instance), hint)
 
@@ -321,7 +367,11 @@ def _hint(error: "ValidationError") -> str | None:
         return 'send a list: ["…", "…"]'
     if kind == "boolean":
         return "send true or false"
-    if kind in ("integer", "number") and isinstance(value, str) and any(letter.isdecimal() for letter in value):
+    if (
+        kind in ("integer", "number")
+        and isinstance(value, str)
+        and any(letter.isdecimal() for letter in value)
+    ):
         return "send the number alone, without a unit, a sign of currency or separators"
     return None
 
@@ -334,7 +384,9 @@ def _unknown(path: tuple[Any, ...], fix: str) -> Problem:
 
 
 def _problem(path: tuple[Any, ...], expected: str, got: str, fix: str | None = None) -> Problem:
-    return Problem("arguments-invalid", f"{_place(path)}: expected {expected}, got {got}", WHERE, fix)
+    return Problem(
+        "arguments-invalid", f"{_place(path)}: expected {expected}, got {got}", WHERE, fix
+    )
 
 
 def _place(path: Sequence[Any]) -> str:
@@ -397,13 +449,17 @@ class Coercion:
     def __init__(self, root: "Schema") -> None:
         self.root = root
         self.validator = validator_for(root)
-        self._parts: dict[int, tuple[Any, Validator]] = {}  # by ID, with the schema to keep the ID valid
+        self._parts: dict[
+            int, tuple[Any, Validator]
+        ] = {}  # by ID, with the schema to keep the ID valid
         self._split: dict[int, tuple[Schema, list[Schema]]] = {}
         self.notes: list[str] = []
         """Descriptions of values that were read as something else."""
         self._path: list[str] = []
 
-    def coerce(self, value: Any, schema: Any) -> Any:  # Any: JSON in, JSON out; a schema may be a boolean
+    def coerce(
+        self, value: Any, schema: Any
+    ) -> Any:  # Any: JSON in, JSON out; a schema may be a boolean
         """Return the value converted to the schema, as far as nothing is lost."""
         spend()
         if not isinstance(schema, dict):
@@ -418,7 +474,9 @@ class Coercion:
         if isinstance(value, list) and len(value) == 1 and kind in _SINGLE:
             value = self._only(value, schema)
         if isinstance(kind, list):
-            entry = self._split.setdefault(id(schema), (schema, [{**schema, "type": type_name} for type_name in kind]))
+            entry = self._split.setdefault(
+                id(schema), (schema, [{**schema, "type": type_name} for type_name in kind])
+            )
             return self._union(value, entry[1])
         if kind == "array":
             value = self._array(value, schema)
@@ -431,7 +489,9 @@ class Coercion:
             return value
         choice = listed(value, schema.get("enum", [schema.get("const")]))
         if choice is not value:
-            self._note(f"{json.dumps(value, ensure_ascii=False)} was read as {json.dumps(choice, ensure_ascii=False)}")
+            self._note(
+                f"{json.dumps(value, ensure_ascii=False)} was read as {json.dumps(choice, ensure_ascii=False)}"
+            )
         return choice
 
     def _only(self, value: list[Any], schema: "Schema") -> Any:
@@ -463,7 +523,11 @@ class Coercion:
     def fits(self, value: Any, schema: Any) -> bool:
         """Check whether a value is valid without coercion."""
         spend()
-        if isinstance(schema, dict) and schema.keys() == {"type"} and isinstance(schema["type"], str):
+        if (
+            isinstance(schema, dict)
+            and schema.keys() == {"type"}
+            and isinstance(schema["type"], str)
+        ):
             return self.validator.is_type(value, schema["type"])
         entry = self._parts.get(id(schema))
         if entry is None:
@@ -522,11 +586,15 @@ class Coercion:
     def _items(self, value: list[Any], schema: "Schema") -> list[Any]:
         first = schema.get("prefixItems", [])
         extra = schema.get("items", {})
-        items = [self.coerce(item, first[n] if n < len(first) else extra) for n, item in enumerate(value)]
+        items = [
+            self.coerce(item, first[n] if n < len(first) else extra) for n, item in enumerate(value)
+        ]
         if schema.get("uniqueItems") is not True:
             return items
         # A model's repetition has no meaning.
-        return list({json.dumps(item, sort_keys=True): item for item in reversed(items)}.values())[::-1]
+        return list({json.dumps(item, sort_keys=True): item for item in reversed(items)}.values())[
+            ::-1
+        ]
 
     def _object(self, value: Any, schema: "Schema") -> Any:
         if isinstance(value, str):
@@ -551,8 +619,14 @@ class Coercion:
             if is_optional and self._stands_for_nothing(item, own):
                 continue
             self._path.append(name)
-            if is_null_word(item) and (is_optional or self.fits(None, own)) and self.fits(item, own):
-                self._note(f"was taken as the text {json.dumps(item)}; to leave it out, do not send it")
+            if (
+                is_null_word(item)
+                and (is_optional or self.fits(None, own))
+                and self.fits(item, own)
+            ):
+                self._note(
+                    f"was taken as the text {json.dumps(item)}; to leave it out, do not send it"
+                )
             coerced[name] = self.coerce(item, own)
             self._path.pop()
         return coerced
@@ -573,7 +647,9 @@ class Coercion:
         if item is None:
             return not self.fits(None, own)
         if isinstance(item, str) and not item.strip():  # a blank is text
-            return not self.fits(item, own) or (isinstance(own, dict) and own.get("format", "path") != "path")
+            return not self.fits(item, own) or (
+                isinstance(own, dict) and own.get("format", "path") != "path"
+            )
         if not is_null_word(item) or self.fits(item, own) or self.fits(None, own):
             return False
         before = len(self.notes)
@@ -621,32 +697,49 @@ def read_with(
     rest = schema
     if apart:
         kept = {name: own for name, own in properties.items() if name not in apart}
-        rest = {**schema, "properties": kept, "required": [n for n in schema.get("required", ()) if n not in apart]}
+        rest = {
+            **schema,
+            "properties": kept,
+            "required": [n for n in schema.get("required", ()) if n not in apart],
+        }
     arguments = read(raw, rest, limit_chars=_FROM_WORKER_CHARS, notes=notes)
     return {**arguments, **apart} if isinstance(arguments, dict) else arguments
 
 
-def read_exactly(raw: str, schema: "Schema") -> dict[str, Any] | tuple[Problem, ...]:  # Any: JSON that fits the schema
+def read_exactly(
+    raw: str, schema: "Schema"
+) -> dict[str, Any] | tuple[Problem, ...]:  # Any: JSON that fits the schema
     """Return the object in a model's text if it fits without coercion, or all problems with it."""
     try:
         value, _ = _object_in(raw, LIMIT_CHARS)
     except NotJson as error:
         return (Problem("arguments-not-json", str(error), WHERE, "send one JSON object"),)
     if raw.strip() in ("", "null"):
-        return (Problem("arguments-not-json", "expected a JSON object, got nothing", WHERE, "send one JSON object"),)
+        return (
+            Problem(
+                "arguments-not-json",
+                "expected a JSON object, got nothing",
+                WHERE,
+                "send one JSON object",
+            ),
+        )
     return misfits(value, schema, len(raw)) or value
 
 
 def _without_keys(value: Any, schema: "Schema", characters: int) -> "_Read | None":  # Any: JSON
     """Return the only possible arguments for a value without parameter names; None if there are none or several."""
-    if value is None or (isinstance(value, str) and value.lstrip().startswith(("{", "["))):  # malformed JSON
+    if value is None or (
+        isinstance(value, str) and value.lstrip().startswith(("{", "["))
+    ):  # malformed JSON
         return None
     results = [_fit(meant, schema, characters) for meant in by_position(value, schema)]
     read = [result for result in results if isinstance(result, _Read)]
     if not read or any(result.value != read[0].value for result in read):
         return None
     names = ", ".join(f"`{name}`" for name in read[0].value)
-    return _Read(read[0].value, [f"arguments: what came without names was read as {names}", *read[0].notes])
+    return _Read(
+        read[0].value, [f"arguments: what came without names was read as {names}", *read[0].notes]
+    )
 
 
 def _object_in(raw: str, limit_chars: int) -> tuple[dict[str, Any], str]:
@@ -669,14 +762,22 @@ def renamed(raw: str, names: Mapping[str, str]) -> str:
     if not names.keys() & value.keys():
         return raw
     older = {names[key]: item for key, item in value.items() if key in names}
-    return json.dumps({**older, **{key: item for key, item in value.items() if key not in names}}, ensure_ascii=False)
+    return json.dumps(
+        {**older, **{key: item for key, item in value.items() if key not in names}},
+        ensure_ascii=False,
+    )
 
 
 _UNUSABLE = Problem(
-    "arguments-invalid", "expected a schema that can be followed, got one that refers to nothing or to itself", WHERE
+    "arguments-invalid",
+    "expected a schema that can be followed, got one that refers to nothing or to itself",
+    WHERE,
 )
 _TOO_NESTED = Problem(
-    "arguments-invalid", "expected a value that can be checked, got one too nested", WHERE, "send a smaller value"
+    "arguments-invalid",
+    "expected a value that can be checked, got one too nested",
+    WHERE,
+    "send a smaller value",
 )
 
 
@@ -688,7 +789,9 @@ class _Read:
     notes: list[str]
 
 
-def misfits(value: dict[str, Any], schema: "Schema", characters: int) -> tuple[Problem, ...]:  # Any: JSON
+def misfits(
+    value: dict[str, Any], schema: "Schema", characters: int
+) -> tuple[Problem, ...]:  # Any: JSON
     """Return every problem of arguments without coercion; `characters` is the length of their text."""
     try:
         with counted(characters):
@@ -710,5 +813,7 @@ def _fit(value: dict[str, Any], schema: "Schema", characters: int) -> _Read | tu
     except reference_errors.Unresolvable:
         return (_UNUSABLE,)
     except RecursionError:
-        return (Problem("arguments-invalid", "expected fewer levels of nesting, got too many", WHERE),)
+        return (
+            Problem("arguments-invalid", "expected fewer levels of nesting, got too many", WHERE),
+        )
     return problems or _Read(coerced, coercion.notes)

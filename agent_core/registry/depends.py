@@ -73,29 +73,51 @@ class Statement:
         """Return the facts about a statement."""
         inner = [*ast.walk(node)]
         names, shared = _names(inner), _shared(inner)
-        calls = [part for part in inner if isinstance(part, ast.Call) and getattr(part.func, "attr", "") == "call"]
-        first = [argument.value for call in calls for argument in call.args[:1] if isinstance(argument, ast.Constant)]
+        calls = [
+            part
+            for part in inner
+            if isinstance(part, ast.Call) and getattr(part.func, "attr", "") == "call"
+        ]
+        first = [
+            argument.value
+            for call in calls
+            for argument in call.args[:1]
+            if isinstance(argument, ast.Constant)
+        ]
         called = frozenset(word for word in first if isinstance(word, str))
         reads, own = _names_read(node), set[str]()
         roots, runs = _modifications(node)
         shows, takes = _names_in_examples(node)
         if isinstance(node, Definition):
-            head = _in_text(node.returns).union(*map(_names_read, [*node.decorator_list, node.args]))
+            head = _in_text(node.returns).union(
+                *map(_names_read, [*node.decorator_list, node.args])
+            )
             head |= _names_read(node.returns) if node.returns else set()
             # A function's local names hide names of the module.
             body = [part for statement in node.body for part in ast.walk(statement)]
             loops = [part.target for part in body if isinstance(part, ast.comprehension)]
-            targets = {name.id for target in loops for name in ast.walk(target) if isinstance(name, ast.Name)}
+            targets = {
+                name.id
+                for target in loops
+                for name in ast.walk(target)
+                if isinstance(name, ast.Name)
+            }
             arguments = {part.arg for part in ast.walk(node.args) if isinstance(part, ast.arg)}
             own = arguments.union(*map(bound_names, node.body)) - targets - shared
             reads = head.union(*map(_names_read, node.body)) - (own - head)
             roots = (roots - own) | shared
-        elif isinstance(node, ast.AnnAssign) or isinstance(getattr(node, "value", None), ast.Subscript):
-            reads |= _in_text(getattr(node, "value", None))  # an alias may have the name of a class in quotes
+        elif isinstance(node, ast.AnnAssign) or isinstance(
+            getattr(node, "value", None), ast.Subscript
+        ):
+            reads |= _in_text(
+                getattr(node, "value", None)
+            )  # an alias may have the name of a class in quotes
         return cls(
             binds=frozenset(bound_names(node)),
             names=names,
-            words=called.union(names, (part.attr for part in inner if isinstance(part, ast.Attribute))),
+            words=called.union(
+                names, (part.attr for part in inner if isinstance(part, ast.Attribute))
+            ),
             called=called,
             reads=frozenset(reads),
             shows=shows,
@@ -169,7 +191,9 @@ def _in_text(hint: ast.expr | None) -> set[str]:
 
 def _names_in(text: str, mode: str) -> set[str]:
     try:
-        return {node.id for node in ast.walk(syntax.parse(text, "", mode)) if isinstance(node, ast.Name)}
+        return {
+            node.id for node in ast.walk(syntax.parse(text, "", mode)) if isinstance(node, ast.Name)
+        }
     except NOT_PYTHON:
         return set()
 
@@ -210,12 +234,23 @@ def _modifications(node: ast.stmt) -> tuple[set[str], set[str]]:
             case ast.For() | ast.While() | ast.If() | ast.With() | ast.Try() as block:
                 waiting += blocks(block)
             case ast.FunctionDef() | ast.AsyncFunctionDef() as function if function is node:
-                waiting += (part for part in ast.walk(node) if isinstance(part, ast.stmt) and part is not node)
+                waiting += (
+                    part
+                    for part in ast.walk(node)
+                    if isinstance(part, ast.stmt) and part is not node
+                )
             case ast.Expr(value=ast.Call(func=ast.Name(id=name))):
                 runs.add(name)
             case ast.Assign(targets=targets):
-                roots |= {*filter(None, (_root(each) for each in targets if not isinstance(each, ast.Name)))}
-            case ast.AugAssign(target=target) | ast.Expr(value=ast.Call(func=ast.Attribute(value=target))):
+                roots |= {
+                    *filter(
+                        None, (_root(each) for each in targets if not isinstance(each, ast.Name))
+                    )
+                }
+            case (
+                ast.AugAssign(target=target)
+                | ast.Expr(value=ast.Call(func=ast.Attribute(value=target)))
+            ):
                 roots |= {*filter(None, [_root(target)])}
     return roots, runs
 
@@ -250,12 +285,23 @@ class ModuleParts:
 
     def definition(self, name: str) -> Definition:
         """Return the last definition of a public function."""
-        return [node for node in self.text.body if isinstance(node, Definition) and node.name == name][-1]
+        return [
+            node for node in self.text.body if isinstance(node, Definition) and node.name == name
+        ][-1]
 
     def exported(self) -> frozenset[str]:
         """Return the strings in the module's `__all__`."""
-        listed = [node for node, bound in zip(self.text.body, self.binds, strict=True) if "__all__" in bound]
-        constants = (part.value for node in listed for part in ast.walk(node) if isinstance(part, ast.Constant))
+        listed = [
+            node
+            for node, bound in zip(self.text.body, self.binds, strict=True)
+            if "__all__" in bound
+        ]
+        constants = (
+            part.value
+            for node in listed
+            for part in ast.walk(node)
+            if isinstance(part, ast.Constant)
+        )
         return frozenset(value for value in constants if isinstance(value, str))
 
     def needed(self, names: Iterable[str], stop: Set[str] = frozenset()) -> set[int]:
@@ -271,28 +317,47 @@ class ModuleParts:
 
     @cached_property
     def _needs(self) -> tuple[Mapping[str, Sequence[int]], Sequence[Names]]:
-        changing = [bound | changed for bound, changed in zip(self.binds, self.changes, strict=True)]
-        reading = [facts.reads | changed for facts, changed in zip(self.statements, self.changes, strict=True)]
+        changing = [
+            bound | changed for bound, changed in zip(self.binds, self.changes, strict=True)
+        ]
+        reading = [
+            facts.reads | changed
+            for facts, changed in zip(self.statements, self.changes, strict=True)
+        ]
         return _places(changing), reading
 
     def referred(self, at: int) -> set[int]:
         """Return the imports and private statements that a statement refers to, without public functions."""
-        functions = {other for other, node in enumerate(self.text.body) if isinstance(node, Definition)}
-        public = {other for other in functions if not any(name.startswith("_") for name in self.binds[other])}
+        functions = {
+            other for other, node in enumerate(self.text.body) if isinstance(node, Definition)
+        }
+        public = {
+            other
+            for other in functions
+            if not any(name.startswith("_") for name in self.binds[other])
+        }
         words = [facts.names | facts.reads for facts in self.statements]
         return _reach({*words[at], "*"}, _places(self.binds), words, passed={at, *public})
 
     def lines(self, statements: Set[int]) -> set[int]:
         """Return the lines of these statements, including their comments, and of all that share a line with them."""
         rows = {self._rows[at] for at in statements}
-        spans = [self.text.span(node) for node, row in zip(self.text.body, self._rows, strict=True) if row in rows]
+        spans = [
+            self.text.span(node)
+            for node, row in zip(self.text.body, self._rows, strict=True)
+            if row in rows
+        ]
         return {line for first, last in spans for line in range(first, last + 1)}
 
     @cached_property
     def _rows(self) -> list[int]:
         """The number of each statement's lines, which it has in common with the statements that share one of them."""
         ends = [0, *map(last_line, self.text.body)]
-        return [*accumulate(int(first_line(node) > end) for node, end in zip(self.text.body, ends, strict=False))]
+        return [
+            *accumulate(
+                int(first_line(node) > end) for node, end in zip(self.text.body, ends, strict=False)
+            )
+        ]
 
     def part(self, statements: Set[int]) -> str:
         """Return the text of these statements only, each on its original lines."""
@@ -337,7 +402,11 @@ def _parts(text: str, path: str, is_private: bool) -> ModuleParts | Problem:  # 
     tree = parse(ModuleSource(path, path, text, ""))
     if isinstance(tree, Problem):
         return tree
-    public = () if is_private else tuple(node.name for node in survey(tree).public() if node in tree.body)
+    public = (
+        ()
+        if is_private
+        else tuple(node.name for node in survey(tree).public() if node in tree.body)
+    )
     pairs = [(node, facts) for node, facts, _ in statements_of(text)]
     body = tuple(node for node, *_ in pairs)
     values = {
@@ -364,8 +433,12 @@ def _parts(text: str, path: str, is_private: bool) -> ModuleParts | Problem:  # 
             return frozenset()
         # A private function or a class may be registered: `@register("a")`, `@shown.register`.
         marks = [callee(mark) for mark in node.decorator_list]
-        called = set().union(*(setters.get(mark.id, ()) for mark in marks if isinstance(mark, ast.Name)))
-        return frozenset(called | {_root(mark) for mark in marks if isinstance(mark, ast.Attribute)} & values)
+        called = set().union(
+            *(setters.get(mark.id, ()) for mark in marks if isinstance(mark, ast.Name))
+        )
+        return frozenset(
+            called | {_root(mark) for mark in marks if isinstance(mark, ast.Attribute)} & values
+        )
 
     return ModuleParts(
         ParsedText(tuple(lines_of(text)), body),
@@ -397,7 +470,9 @@ def only(text: str, names: Set[str]) -> str | Problem:
         lines += [] if at in gone or is_spare else [line]
     dropped = {name for at, bound in enumerate(parts.binds) if at not in stays for name in bound}
     dropped -= {name for at in stays for name in parts.binds[at]}
-    return remove_from_all("".join(lines).rstrip("\r\n") + parts.text.newline, dropped & parts.exported())
+    return remove_from_all(
+        "".join(lines).rstrip("\r\n") + parts.text.newline, dropped & parts.exported()
+    )
 
 
 def running_with(text: str, name: str, without: Names = frozenset()) -> list[ast.stmt]:
@@ -422,7 +497,11 @@ def running_with(text: str, name: str, without: Names = frozenset()) -> list[ast
 def _bits_of(text: str, names: Names) -> int:
     """Return the bits of the statements that define these functions."""
     nodes, _, _ = _running(text)
-    return sum(1 << at for at, node in enumerate(nodes) if isinstance(node, Definition) and node.name in names)
+    return sum(
+        1 << at
+        for at, node in enumerate(nodes)
+        if isinstance(node, Definition) and node.name in names
+    )
 
 
 def positions(bits: int) -> Iterator[int]:
@@ -480,13 +559,19 @@ def _running(text: str) -> tuple[Sequence[ast.stmt], Mapping[str, Sequence[int]]
     """Return the statements of a module that may run, where each name is bound, and what runs with each statement."""
     nodes = [node for node in tree_of(text).body if not (is_bare_value(node) or is_program(node))]
     binds, names = list[Names](), list[Names]()
-    for node in nodes:  # only these facts of a `Statement`: all of them would take most of a listing's time
+    for node in (
+        nodes
+    ):  # only these facts of a `Statement`: all of them would take most of a listing's time
         inner = [*ast.walk(node)]
         own = {node.name} if isinstance(node, Definition | ast.ClassDef) else bound_names(node)
         binds.append(_shared(inner).union(own) or frozenset({_GROUND}))
         names.append(_names(inner))
     places = _places(binds)
-    return nodes, places, reachable([[at for word in words for at in places.get(word, ())] for words in names])
+    return (
+        nodes,
+        places,
+        reachable([[at for word in words for at in places.get(word, ())] for words in names]),
+    )
 
 
 @lru_cache(maxsize=64)
@@ -495,7 +580,9 @@ def mentioned_outside(text: str) -> Mapping[str, tuple[int, Names]]:
     words, _ = _defined_words(text)
     order = {name: at for at, name in enumerate(words)}
     mentions = [_mentions(text, name) for name in words]
-    bits = reachable([[order[word] for word in mentioned if word in order] for mentioned in mentions])
+    bits = reachable(
+        [[order[word] for word in mentioned if word in order] for mentioned in mentions]
+    )
     outer = [mentioned - order.keys() for mentioned in mentions]
     return {
         name: (bits[at], frozenset().union(*(outer[each] for each in positions(bits[at]))))
@@ -505,7 +592,11 @@ def mentioned_outside(text: str) -> Mapping[str, tuple[int, Names]]:
 
 def is_program(node: ast.stmt) -> bool:
     """Check whether a statement only runs when its module is the program: `if __name__ == "__main__": …`."""
-    return isinstance(node, ast.If) and not node.orelse and ast.unparse(node.test) == "__name__ == '__main__'"
+    return (
+        isinstance(node, ast.If)
+        and not node.orelse
+        and ast.unparse(node.test) == "__name__ == '__main__'"
+    )
 
 
 # Functions by name, and their callers.
@@ -527,7 +618,12 @@ def dependents(names: Iterable[str], snapshot: "Snapshot") -> list[str]:
     reached = dict.fromkeys(start)
     waiting = list(start)
     while waiting:
-        direct_callers = [caller for name in waiting for caller in callers(name, snapshot) if caller not in reached]
+        direct_callers = [
+            caller
+            for name in waiting
+            for caller in callers(name, snapshot)
+            if caller not in reached
+        ]
         waiting = list(dict.fromkeys(direct_callers))
         reached |= dict.fromkeys(waiting)
     return [name for name in reached if name not in start]
@@ -536,13 +632,20 @@ def dependents(names: Iterable[str], snapshot: "Snapshot") -> list[str]:
 def private_users(name: str, snapshot: "Snapshot") -> list[str]:
     """Return the modules, its own included, in which code other than the function mentions it by name, sorted."""
     own = snapshot.functions[name].module
-    near = [own, *(module for module, reading in snapshot.readings.items() if own in reading.imports)]
+    near = [
+        own,
+        *(module for module, reading in snapshot.readings.items() if own in reading.imports),
+    ]
     texts = {module: snapshot.modules[module].text for module in near}
     return sorted(
         module
         for module, text in texts.items()
         if name in text
-        and any(name in piece.words for key, piece in _pieces(text).items() if (module, key) != (own, name))
+        and any(
+            name in piece.words
+            for key, piece in _pieces(text).items()
+            if (module, key) != (own, name)
+        )
     )
 
 
@@ -563,7 +666,9 @@ def importers(name: str, snapshot: "Snapshot") -> list[str]:
 def callees(name: str, snapshot: "Snapshot") -> list[str]:
     """Return the functions that a function mentions, sorted."""
     functions = snapshot.functions  # not as a set, which would be made of all of them for each
-    return sorted(word for word in uses(functions[name], snapshot) if word in functions and word != name)
+    return sorted(
+        word for word in uses(functions[name], snapshot) if word in functions and word != name
+    )
 
 
 def uses(function: "Function", snapshot: "Snapshot") -> frozenset[str]:
@@ -592,8 +697,16 @@ def _defined_words(text: str) -> tuple[Mapping[str, Names], Mapping[str, str]]:
     tree = tree_of(text)
     known = {id(node): facts for node, facts, _ in statements_of(text)}
     found = survey(tree).definitions
-    words = {name: (known.get(id(node)) or Statement.of(node)).words for name, node in found.items()}
-    renamed = [alias for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names if alias.asname]
+    words = {
+        name: (known.get(id(node)) or Statement.of(node)).words for name, node in found.items()
+    }
+    renamed = [
+        alias
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.asname
+    ]
     return words, {alias.asname: alias.name for alias in renamed if alias.asname}
 
 
@@ -608,7 +721,9 @@ def offered_sources(text: str) -> Mapping[str, str]:
 def using_modules(module: str, snapshot: "Snapshot") -> list[str]:
     """Return the modules that import a module or call its functions by name, directly or indirectly."""
     calling = {
-        name: source.text.replace("'", '"') for name, source in snapshot.modules.items() if ".call(" in source.text
+        name: source.text.replace("'", '"')
+        for name, source in snapshot.modules.items()
+        if ".call(" in source.text
     }
     reached = {module: None}
     waiting = [module]
@@ -663,22 +778,33 @@ def code_hash(function: "Function", snapshot: "Snapshot") -> str:
     """
     digests = {part: digest for part, (digest, _) in _code_of([function], snapshot).items()}
     digests[function.module, function.name] = function.body_hash
-    return hashlib.sha256(repr(sorted(digests.items())).encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256(
+        repr(sorted(digests.items())).encode("utf-8", "surrogatepass")
+    ).hexdigest()
 
 
-def changed_functions(names: Iterable[str], snapshot: "Snapshot", new_snapshot: "Snapshot") -> set[str]:
+def changed_functions(
+    names: Iterable[str], snapshot: "Snapshot", new_snapshot: "Snapshot"
+) -> set[str]:
     """Return the functions that have changed, themselves or in code that they may use, or are in one snapshot only.
 
     What all of them use is compared once: each alone would read all that it uses again.
     """
-    pairs = {name: (snapshot.functions.get(name), new_snapshot.functions.get(name)) for name in names}
+    pairs = {
+        name: (snapshot.functions.get(name), new_snapshot.functions.get(name)) for name in names
+    }
     same = [new for old, new in pairs.values() if old and new and old.body_hash == new.body_hash]
     now = _code_of(same, new_snapshot)
     then = _code_of([snapshot.functions[function.name] for function in same], snapshot)
     order = {part: at for at, part in enumerate(now)}
-    reached = reachable([[order[part] for part in leads_to if part in order] for _, leads_to in now.values()])
+    reached = reachable(
+        [[order[part] for part in leads_to if part in order] for _, leads_to in now.values()]
+    )
     differing = sum(1 << at for at, part in enumerate(now) if now[part] != then.get(part))
-    starts = {function.name: [(function.module, function.name), (function.module, _GROUND)] for function in same}
+    starts = {
+        function.name: [(function.module, function.name), (function.module, _GROUND)]
+        for function in same
+    }
     unchanged = {
         name
         for name, parts in starts.items()
@@ -687,20 +813,30 @@ def changed_functions(names: Iterable[str], snapshot: "Snapshot", new_snapshot: 
     return pairs.keys() - unchanged
 
 
-def _code_of(functions: Iterable["Function"], snapshot: "Snapshot") -> dict[Part, tuple[str, frozenset[Part]]]:
+def _code_of(
+    functions: Iterable["Function"], snapshot: "Snapshot"
+) -> dict[Part, tuple[str, frozenset[Part]]]:
     """Return the parts of the workspace's code that functions may use: the hash of each, and the parts it leads to."""
     found: dict[Part, tuple[str, frozenset[Part]]] = {}
-    waiting = [(function.module, name) for function in functions for name in (function.name, _GROUND)]
+    waiting = [
+        (function.module, name) for function in functions for name in (function.name, _GROUND)
+    ]
     while waiting:
         part = module, name = waiting.pop()
         piece = _pieces(snapshot.modules[module].text).get(name)
         if piece is None or part in found:
             continue
         reading = snapshot.readings.get(module)
-        leads_to = {(snapshot.functions[name].module, name) for name in piece.called & snapshot.functions.keys()}
+        leads_to = {
+            (snapshot.functions[name].module, name)
+            for name in piece.called & snapshot.functions.keys()
+        }
         for related in (module, *(reading.imports if reading else ())):
             if (source := snapshot.modules.get(related)) is not None:
-                leads_to |= {(related, word) for word in piece.words & _pieces(source.text).keys() | {_GROUND}}
+                leads_to |= {
+                    (related, word)
+                    for word in piece.words & _pieces(source.text).keys() | {_GROUND}
+                }
         found[part] = piece.digest, frozenset(leads_to)
         waiting += leads_to
     return found
@@ -731,7 +867,11 @@ def _tree_text(node: ast.stmt, lines: list[str]) -> str:
     bare: ast.AST = node
     if isinstance(node, Definition) and ast.get_docstring(node, clean=False) is not None:
         bare = type(node)(**{**dict(ast.iter_fields(node)), "body": node.body[1:]})
-    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+    elif (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    ):
         bare = ast.Pass()
     try:
         return ast.dump(bare)

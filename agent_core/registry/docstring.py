@@ -9,7 +9,14 @@ from functools import lru_cache
 from inspect import cleandoc
 from itertools import pairwise
 
-from docstring_parser import Docstring, DocstringMeta, DocstringParam, DocstringReturns, DocstringStyle, ParseError
+from docstring_parser import (
+    Docstring,
+    DocstringMeta,
+    DocstringParam,
+    DocstringReturns,
+    DocstringStyle,
+    ParseError,
+)
 from docstring_parser import parse as parse_style
 from docstring_parser.google import DEFAULT_SECTIONS, GoogleParser, Section, SectionType
 
@@ -18,8 +25,16 @@ from sandbox.wire.lines import bare_lines
 
 from .examples import without_examples
 
-_ALSO_ENTRIES = ("Keyword Args", "Keyword Arguments", "Other Args", "Other Arguments", "Other Parameters")
-_ENTRIES = "|".join(("Args", "Arguments", "Parameters", "Params", *_ALSO_ENTRIES))  # headings of parameters
+_ALSO_ENTRIES = (
+    "Keyword Args",
+    "Keyword Arguments",
+    "Other Args",
+    "Other Arguments",
+    "Other Parameters",
+)
+_ENTRIES = "|".join(
+    ("Args", "Arguments", "Parameters", "Params", *_ALSO_ENTRIES)
+)  # headings of parameters
 # In order of likelihood. A docstring may mix styles, so each style with a mark is read. Plain texts are searched first,
 # because a regular expression takes ten times as long.
 _MARKS = (
@@ -38,7 +53,9 @@ _MARKS = (
 )
 _FIELDS = (DocstringStyle.REST, DocstringStyle.EPYDOC)
 # Headings that are empty after the examples were removed.
-_EMPTY_HEADING = re.compile(r"^(Examples?|Doctests?|Usage|Tests?)(:{0,2}[ \t]*|[ \t]*\n-{3,}[ \t]*)$", re.M | re.I)
+_EMPTY_HEADING = re.compile(
+    r"^(Examples?|Doctests?|Usage|Tests?)(:{0,2}[ \t]*|[ \t]*\n-{3,}[ \t]*)$", re.M | re.I
+)
 _BLANK_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*)+\n?")
 _LONGEST = 20_000
 _MOST_PARTS = 100  # sections, or fields, that are read one by one
@@ -77,13 +94,17 @@ class Described:
     styles: tuple[str, ...] = ()
 
 
-@lru_cache(maxsize=1024)  # the functions of a module are read in turn: with fewer entries, none would be found again
+@lru_cache(
+    maxsize=1024
+)  # the functions of a module are read in turn: with fewer entries, none would be found again
 def read(docstring: str | None) -> Described:
     """Return the contents of a docstring of any style. Parts that cannot be parsed are plain text."""
     if not docstring:
         return Described()
     has_examples = ">>>" in docstring
-    text = cleandoc(without_examples(docstring[:_LONGEST]) if has_examples else docstring[:_LONGEST])
+    text = cleandoc(
+        without_examples(docstring[:_LONGEST]) if has_examples else docstring[:_LONGEST]
+    )
     text = _in_known_forms(text)
     starts = {
         style: match.start()
@@ -99,8 +120,14 @@ def read(docstring: str | None) -> Described:
     raises: list[str] = []
     told: list[str] = []
     sections = text[start:]
-    bare = _EMPTY_HEADING.sub("", sections) if has_examples else sections  # a field continues past an empty heading
-    readings = [(each, style) for style in starts for each in _parsed(bare if style in _FIELDS else sections, style)]
+    bare = (
+        _EMPTY_HEADING.sub("", sections) if has_examples else sections
+    )  # a field continues past an empty heading
+    readings = [
+        (each, style)
+        for style in starts
+        for each in _parsed(bare if style in _FIELDS else sections, style)
+    ]
     for parsed, style in readings:
         for entry in parsed.params:
             names = entry.arg_name.replace(",", " ").translate(_WITHOUT_MARKS).split()
@@ -130,7 +157,9 @@ def read(docstring: str | None) -> Described:
     untold = _untold(sections, told) if starts else ""
     summary = f"{summary.strip()}\n\n{untold}" if untold else summary
     styles = tuple(style.name.lower() for style in starts)
-    return Described(summary.strip(), parameters, types, returns, return_type, tuple(raises), styles)
+    return Described(
+        summary.strip(), parameters, types, returns, return_type, tuple(raises), styles
+    )
 
 
 def _in_known_forms(text: str) -> str:

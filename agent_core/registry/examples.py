@@ -93,7 +93,11 @@ def find(docstring: str) -> Iterator[DoctestEntry]:
         if not _BLANK.match(source):
             error = _TRACEBACK.match(want)
             message = error["message"].strip() if error else ""
-            words = [word for option in _OPTION.finditer(source) for word in option[1].replace(",", " ").split()]
+            words = [
+                word
+                for option in _OPTION.finditer(source)
+                for word in option[1].replace(",", " ").split()
+            ]
             options = {word[1:]: word[0] == "+" for word in words if word[0] in "+-"}
             yield DoctestEntry(source, want, line, message, options or _NO_OPTIONS)
         line += text.count("\n", position, match.end())
@@ -140,7 +144,9 @@ def read(docstring: str, lines: list[str], start: int, path: str) -> tuple[Examp
             expected = "" if prompt.raises else prompt.want
             options = tuple(sorted(prompt.options.items()))
             before = _before(setup, shape, bound)
-            found.append(Example(before, prompt.source.strip(), expected, line, prompt.raises, options))
+            found.append(
+                Example(before, prompt.source.strip(), expected, line, prompt.raises, options)
+            )
             if prompt.raises or not (shape.binds or shape.changes & bound or shape.acts):
                 continue
         setup.append((prompt.source, replace(shape, changes=shape.changes & bound)))
@@ -153,7 +159,9 @@ def _is_open(entry: DoctestEntry) -> bool:
     return bool(entry.options.get("ELLIPSIS")) and not _SAID.search(entry.want.replace("...", ""))
 
 
-def _before(setup: list[tuple[str, "_Shape"]], shape: "_Shape", bound: frozenset[str]) -> tuple[str, ...]:
+def _before(
+    setup: list[tuple[str, "_Shape"]], shape: "_Shape", bound: frozenset[str]
+) -> tuple[str, ...]:
     """Return the setup of an example: code that binds names, and examples that may have changed what it uses.
 
     Changes through another name count as well, as when a `writer` changes its `buffer`.
@@ -165,7 +173,10 @@ def _before(setup: list[tuple[str, "_Shape"]], shape: "_Shape", bound: frozenset
     return tuple(
         source
         for source, earlier in setup
-        if not earlier.is_expression or earlier.binds or earlier.acts or not earlier.changes.isdisjoint(used)
+        if not earlier.is_expression
+        or earlier.binds
+        or earlier.acts
+        or not earlier.changes.isdisjoint(used)
     )
 
 
@@ -204,11 +215,18 @@ def _shape(source: str) -> _Shape:
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     changes = {node.id for call in calls for node in ast.walk(call) if isinstance(node, ast.Name)}
     uses = {node.id for node in names}
-    acts = any(isinstance(call.func, ast.Attribute) and not isinstance(call.func.value, ast.Constant) for call in calls)
-    return _Shape(is_expression, frozenset(uses), frozenset(binds), frozenset(fixes), frozenset(changes), acts)
+    acts = any(
+        isinstance(call.func, ast.Attribute) and not isinstance(call.func.value, ast.Constant)
+        for call in calls
+    )
+    return _Shape(
+        is_expression, frozenset(uses), frozenset(binds), frozenset(fixes), frozenset(changes), acts
+    )
 
 
 def _check_indent(lines: list[str], prefix: str, line: int) -> None:
     for number, text in enumerate(lines, line + 1):
         if text and not text.startswith(prefix):
-            raise ValueError(f"line {number} of the docstring is indented less than its `>>>`: `{text}`")
+            raise ValueError(
+                f"line {number} of the docstring is indented less than its `>>>`: `{text}`"
+            )

@@ -14,7 +14,9 @@ from agent_core.base.records import dataclass
 
 
 @contextmanager
-def folder(root: Path, parts: Sequence[str], *, make: bool = False, lists: bool = True) -> Iterator[int]:
+def folder(
+    root: Path, parts: Sequence[str], *, make: bool = False, lists: bool = True
+) -> Iterator[int]:
     """Yield the descriptor of the folder below the root; raise OSError if there is a link on the way.
 
     With `make`, missing folders are created. Unless it `lists`, the folders need not be readable.
@@ -39,7 +41,9 @@ def leaving(root: Path, names: Sequence[str]) -> Path | None:
     """Return the first path below the root that is a link out of it, or a broken link."""
     real = os.path.realpath(root)
     for path in (root / name for name in names):
-        if path.is_symlink() and not (path.exists() and Path(os.path.realpath(path)).is_relative_to(real)):
+        if path.is_symlink() and not (
+            path.exists() and Path(os.path.realpath(path)).is_relative_to(real)
+        ):
             return path
     return None
 
@@ -59,7 +63,9 @@ def is_behind_link(path: Path) -> bool:
     """Check whether a path that seems to be in the current folder is elsewhere because of a link."""
     folder = Path.cwd()
     written = Path(os.path.normpath(folder / path))
-    return written.is_relative_to(folder) and Path(os.path.realpath(written.parent)) != written.parent
+    return (
+        written.is_relative_to(folder) and Path(os.path.realpath(written.parent)) != written.parent
+    )
 
 
 def create(name: str, folder_fd: int, content: bytes) -> bool:
@@ -122,7 +128,9 @@ def is_below(path: Path, folders: Collection[Path]) -> bool:
     return bool(folders) and any(parent in folders for parent in path.parents)
 
 
-def folders_of(root: Path, closed: dict[Path, str]) -> "Iterator[tuple[Path, list[os.DirEntry[str]]]]":
+def folders_of(
+    root: Path, closed: dict[Path, str]
+) -> "Iterator[tuple[Path, list[os.DirEntry[str]]]]":
     """Yield every folder from `root` down with its entries, without recursion, as nesting may exceed the stack.
 
     Folders that cannot be listed are added to `closed`, with the reason.
@@ -132,17 +140,25 @@ def folders_of(root: Path, closed: dict[Path, str]) -> "Iterator[tuple[Path, lis
         folder = folders.pop()
         try:
             with os.scandir(folder) as found:
-                entries = [entry for entry in found if not entry.name.startswith(".") and entry.name != "__pycache__"]
+                entries = [
+                    entry
+                    for entry in found
+                    if not entry.name.startswith(".") and entry.name != "__pycache__"
+                ]
         except OSError as error:
             is_file = isinstance(error, NotADirectoryError) and folder != root
-            if not is_file and not isinstance(error, FileNotFoundError):  # otherwise it was removed meanwhile
+            if not is_file and not isinstance(
+                error, FileNotFoundError
+            ):  # otherwise it was removed meanwhile
                 closed[folder] = error.strerror or str(error)
             continue
         folders += [folder / entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
         yield folder, entries
 
 
-def _stamps(folder: Path, entries: "list[os.DirEntry[str]]", suffix: str) -> Iterator[tuple[Path, Stamp]]:
+def _stamps(
+    folder: Path, entries: "list[os.DirEntry[str]]", suffix: str
+) -> Iterator[tuple[Path, Stamp]]:
     for entry in entries:
         if entry.is_dir(follow_symlinks=False):
             continue
@@ -154,7 +170,9 @@ def _stamps(folder: Path, entries: "list[os.DirEntry[str]]", suffix: str) -> Ite
             status = entry.stat()
         except OSError:
             try:
-                status = entry.stat(follow_symlinks=False)  # a broken link; a folder without access raises again
+                status = entry.stat(
+                    follow_symlinks=False
+                )  # a broken link; a folder without access raises again
             except FileNotFoundError:
                 continue
         yield folder / entry.name, Stamp(status.st_mtime_ns, status.st_size, status.st_ino)

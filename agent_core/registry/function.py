@@ -70,7 +70,11 @@ def reach_words(reach: Iterable[str]) -> str:
 
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-_OF_THE_SOURCE = ("module", "path", "version")  # fields of a function that its cached form leaves out
+_OF_THE_SOURCE = (
+    "module",
+    "path",
+    "version",
+)  # fields of a function that its cached form leaves out
 
 
 def attempt_mark(module: str, folders: Iterable[str]) -> tuple[str, str]:
@@ -104,12 +108,19 @@ class ModuleReading:
 
     def is_outdated(self, modules: Mapping[str, "ModuleSource"]) -> bool:
         """Check whether a module that determines a schema has another text among these modules."""
-        return any(module in modules and modules[module].version != version for module, version in self.leans)
+        return any(
+            module in modules and modules[module].version != version
+            for module, version in self.leans
+        )
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
         """Return the reading without its source's text, for the parse cache."""
         functions = [
-            {name: value for name, value in fields_to_json(function).items() if name not in _OF_THE_SOURCE}
+            {
+                name: value
+                for name, value in fields_to_json(function).items()
+                if name not in _OF_THE_SOURCE
+            }
             for function in self.functions
         ]
         return {
@@ -132,13 +143,25 @@ class ModuleReading:
         for row in data["functions"]:
             # A cache may come with someone else's folder: reject anything that would break every request.
             parameters, is_described = row["parameters"], isinstance(row["description"], str)
-            if not (_NAME.fullmatch(row["name"]) and is_described and parameters.get("type") == "object"):
+            if not (
+                _NAME.fullmatch(row["name"]) and is_described and parameters.get("type") == "object"
+            ):
                 raise ValueError("not what a reading holds")
             examples = tuple(
-                Example(**{**each, "setup": tuple(each["setup"]), "options": tuple(map(tuple, each["options"]))})
+                Example(
+                    **{
+                        **each,
+                        "setup": tuple(each["setup"]),
+                        "options": tuple(map(tuple, each["options"])),
+                    }
+                )
                 for each in row["examples"]
             )
-            functions.append(Function(**{**row, **own, "unresolved": tuple(row["unresolved"]), "examples": examples}))
+            functions.append(
+                Function(
+                    **{**row, **own, "unresolved": tuple(row["unresolved"]), "examples": examples}
+                )
+            )
         return cls(
             source,
             tuple(functions),
@@ -211,7 +234,9 @@ def line_of(function: "Function", seen: str = "") -> str:
 
 def are_keys(names: Collection[object]) -> bool:
     """Check whether a type can list these keys of an object: they are few, short, and identifiers."""
-    return len(names) <= _MOST_KEYS and all(isinstance(name, str) and _KEY.fullmatch(name) for name in names)
+    return len(names) <= _MOST_KEYS and all(
+        isinstance(name, str) and _KEY.fullmatch(name) for name in names
+    )
 
 
 def type_of(schema: object, depth: int = 0, *, with_keys: bool = False) -> str:

@@ -31,7 +31,9 @@ _OPERATORS: Final[dict[type[ast.operator], Callable[[Any, Any], Any]]] = {
     ast.FloorDiv: operator.floordiv,
     ast.Pow: lambda base, power: base**power if 0 <= power <= _LARGEST_POWER else math.inf,
 }
-_TEXTS_MADE = frozenset({"pathlib.Path", "pathlib.PurePath", "decimal.Decimal", "uuid.UUID", "fractions.Fraction"})
+_TEXTS_MADE = frozenset(
+    {"pathlib.Path", "pathlib.PurePath", "decimal.Decimal", "uuid.UUID", "fractions.Fraction"}
+)
 _MOMENTS: Final[dict[str, Callable[..., Any]]] = {
     "datetime.date": date,
     "datetime.datetime": datetime,
@@ -79,7 +81,9 @@ def has_many_keys(node: ast.expr) -> bool:
                 waiting += [*keys, *values]
             case _:  # no other literal contains a collection
                 continue
-        if not all(isinstance(key, ast.Constant) and isinstance(key.value, str | bytes) for key in keys):
+        if not all(
+            isinstance(key, ast.Constant) and isinstance(key.value, str | bytes) for key in keys
+        ):
             count += sum(1 for key in keys for _ in ast.walk(key))
     return count > _MOST_KEYS
 
@@ -140,15 +144,21 @@ def _named_value(node: ast.Name | ast.Attribute, scope: "Scope", depth: int) -> 
             return Literal(members[node.attr])
     origin = scope.origin(node)
     name = origin.removeprefix(".")
-    value = scope.values.get(name) if origin.startswith(".") and name not in scope.reassigned else None
-    if value is None or not (depth == _DEEPEST or isinstance(value, ast.Constant | ast.UnaryOp | ast.BinOp)):
+    value = (
+        scope.values.get(name) if origin.startswith(".") and name not in scope.reassigned else None
+    )
+    if value is None or not (
+        depth == _DEEPEST or isinstance(value, ast.Constant | ast.UnaryOp | ast.BinOp)
+    ):
         return None  # collections nested through names could grow without bound
     return written_value(value, scope, depth - _HOP)
 
 
 def _result(node: ast.BinOp, scope: "Scope", depth: int) -> Literal | None:
     sides = [written_value(side, scope, depth - 1) for side in (node.left, node.right)]
-    numbers = [side.value for side in sides if side is not None and type(side.value) in (int, float)]
+    numbers = [
+        side.value for side in sides if side is not None and type(side.value) in (int, float)
+    ]
     if len(numbers) < len(sides) or any(abs(number) > _LARGEST for number in numbers):
         return None
     try:
@@ -194,7 +204,9 @@ def enumeration(values: list[Any]) -> dict[str, Any]:  # Any: scalars of JSON in
     return {**kind, "const": distinct[0]} if len(distinct) == 1 else {**kind, "enum": distinct}
 
 
-def enum_members(node: ast.ClassDef, scope: "Scope") -> dict[str, Any] | None:  # Any: scalars of JSON
+def enum_members(
+    node: ast.ClassDef, scope: "Scope"
+) -> dict[str, Any] | None:  # Any: scalars of JSON
     """Return the members of an enumeration with their values; None for any other class.
 
     Raises:
@@ -206,7 +218,9 @@ def enum_members(node: ast.ClassDef, scope: "Scope") -> dict[str, Any] | None:  
     members: dict[str, Any] = {}
     for statement in node.body:
         match statement:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Name(id=other)) if other in members:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Name(id=other)) if (
+                other in members
+            ):
                 members[name] = members[other]
             case ast.Assign(targets=[ast.Name(id=name)], value=value) if not name.startswith("_"):
                 members[name] = _member_value(name, value, list(members.values()), scope, bases)
@@ -215,7 +229,9 @@ def enum_members(node: ast.ClassDef, scope: "Scope") -> dict[str, Any] | None:  
     return members
 
 
-def _member_value(name: str, value: ast.expr, before: list[Any], scope: "Scope", bases: set[str]) -> Any:
+def _member_value(
+    name: str, value: ast.expr, before: list[Any], scope: "Scope", bases: set[str]
+) -> Any:
     if isinstance(value, ast.Call) and scope.origin(value.func) == "enum.auto":
         if bases & {"enum.StrEnum", "builtins.str"}:
             return name.lower() if "enum.StrEnum" in bases else _refuse_computed(name)

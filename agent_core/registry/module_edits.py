@@ -42,7 +42,12 @@ from .tree import Definition, survey
 
 CANDIDATE = "candidate"
 _BOM = b"\xef\xbb\xbf"
-_CANNOT_LINK = (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS)  # file systems without hard links
+_CANNOT_LINK = (
+    errno.EPERM,
+    errno.ENOTSUP,
+    errno.EMLINK,
+    errno.ENOSYS,
+)  # file systems without hard links
 _LONGEST_DIFF = 4_000
 _Exported = ast.List | ast.Tuple
 _Key = tuple[str, str, str]  # module with leading dots, name, local name
@@ -55,7 +60,10 @@ def adding(module_text: ParsedText, name: str) -> list[LineEdit]:
         return []
     lines = list(module_text.lines)
     if not exported.elts:
-        row, column = exported.lineno - 1, column_of(lines[exported.lineno - 1], exported.col_offset) + 1
+        row, column = (
+            exported.lineno - 1,
+            column_of(lines[exported.lineno - 1], exported.col_offset) + 1,
+        )
         comma = "," if isinstance(exported, ast.Tuple) else ""
         lines[row] = f'{lines[row][:column]}"{name}"{comma}{lines[row][column:]}'
         return [_edit(module_text, exported, lines)]
@@ -79,7 +87,11 @@ def adding(module_text: ParsedText, name: str) -> list[LineEdit]:
 def dropping(module_text: ParsedText, name: str) -> list[LineEdit]:
     """Return the edit that removes `name` from `__all__`, if it is there."""
     exported = _exported_names(module_text)
-    index = next((n for n, element in enumerate(exported.elts) if _holds(element, name)), None) if exported else None
+    index = (
+        next((n for n, element in enumerate(exported.elts) if _holds(element, name)), None)
+        if exported
+        else None
+    )
     if exported is None or index is None:
         return []
     lines = list(module_text.lines)
@@ -91,7 +103,9 @@ def dropping(module_text: ParsedText, name: str) -> list[LineEdit]:
     if item.lineno - 1 == row and is_blank(lines[row][:start]) and tail.strip() in ("", ","):
         del lines[row]
         if index and index == len(exported.elts) - 1 and not tail.strip():
-            lines[before_row] = lines[before_row][:before] + lines[before_row][before:].replace(",", "", 1)
+            lines[before_row] = lines[before_row][:before] + lines[before_row][before:].replace(
+                ",", "", 1
+            )
     elif before_row == row:
         lines[row] = lines[row][:before] + tail
     else:
@@ -121,15 +135,24 @@ def _exported_names(module_text: ParsedText) -> _Exported | None:
     for node in module_text.body:
         match node:
             case (
-                ast.Assign(targets=[ast.Name(id="__all__")], value=ast.List() | ast.Tuple() as value)
-                | ast.AnnAssign(target=ast.Name(id="__all__"), value=ast.List() | ast.Tuple() as value)
+                ast.Assign(
+                    targets=[ast.Name(id="__all__")], value=ast.List() | ast.Tuple() as value
+                )
+                | ast.AnnAssign(
+                    target=ast.Name(id="__all__"), value=ast.List() | ast.Tuple() as value
+                )
             ):
                 return value
     return None
 
 
 def place_function(
-    module_text: str, candidate: str, name: str, *, path: str = "module", with_statements: bool = False
+    module_text: str,
+    candidate: str,
+    name: str,
+    *,
+    path: str = "module",
+    with_statements: bool = False,
 ) -> str | Problem:
     """Return the module's text with the candidate's function in place of the old one, or at the end.
 
@@ -150,9 +173,13 @@ def place_function(
     problem = next((item for item in (function, old) if isinstance(item, Problem)), None)
     loose = None if with_statements else next(filter(_is_loose, brought.body), None)
     if problem is None and loose is not None:
-        message = f"`{bare_lines(ast.unparse(loose))[0][:60]}` would run whenever the module is imported"
+        message = (
+            f"`{bare_lines(ast.unparse(loose))[0][:60]}` would run whenever the module is imported"
+        )
         where = Place(CANDIDATE, loose.lineno)
-        problem = Problem("loose-code", message, where, "leave only imports, helpers and the function")
+        problem = Problem(
+            "loose-code", message, where, "leave only imports, helpers and the function"
+        )
     if problem is not None:
         return problem
     if not module_text.strip():
@@ -163,7 +190,11 @@ def place_function(
 
 
 def _place(
-    module_text: ParsedText, brought_text: ParsedText, function: Definition, old: Definition | None, path: str
+    module_text: ParsedText,
+    brought_text: ParsedText,
+    function: Definition,
+    old: Definition | None,
+    path: str,
 ) -> str | Problem:
     added = brought_by(brought_text, module_text, path)
     helpers = _helpers(module_text, brought_text, function, path)
@@ -180,13 +211,20 @@ def _place(
         lines: list[str] = []
         for text in block:
             above = [*module_text.lines[-2:], *lines[-2:]][-2:]
-            missing = 2 - next((n for n, line in enumerate(reversed(above)) if not is_blank(line)), len(above))
-            lines += [module_text.newline] * missing + lines_of(with_newline(f"{text}\n", module_text.newline))
+            missing = 2 - next(
+                (n for n, line in enumerate(reversed(above)) if not is_blank(line)), len(above)
+            )
+            lines += [module_text.newline] * missing + lines_of(
+                with_newline(f"{text}\n", module_text.newline)
+            )
         edit = LineEdit(len(module_text.lines), len(module_text.lines), tuple(lines))
     else:
         start, end = module_text.span(old)
         last = module_text.lines[end - 1]
-        text = with_newline("\n\n\n".join(block), module_text.newline) + last[len(last.rstrip("\r\n")) :]
+        text = (
+            with_newline("\n\n\n".join(block), module_text.newline)
+            + last[len(last.rstrip("\r\n")) :]
+        )
         edit = LineEdit(start - 1, end, tuple(lines_of(text)))
     exported = adding(module_text, function.name) if not function.name.startswith("_") else []
     return applied(module_text.lines, [*import_edits(module_text, added), edit, *exported])
@@ -218,19 +256,29 @@ def withhold(module_text: str, names: Set[str]) -> str | Problem:
     module = _read(module_text)
     if isinstance(module, Problem):
         return module
-    offered = [node.name for node in survey(syntax.parse(module_text)).public() if node.name not in names]
+    offered = [
+        node.name for node in survey(syntax.parse(module_text)).public() if node.name not in names
+    ]
     listings = sum("__all__" in bound_names(node) for node in module.body)
-    if listings > 1 or (listings and _exported_names(module) is None):  # it is computed, so append another one
+    if listings > 1 or (
+        listings and _exported_names(module) is None
+    ):  # it is computed, so append another one
         return f"{module_text.rstrip()}\n\n__all__ = {offered!r}\n"
     if not listings:
         # What must come before all others: the docstring, and imports of `__future__`.
         heads: list[ast.stmt] = [
-            node for node in module.body if isinstance(node, ast.ImportFrom) and node.module == "__future__"
+            node
+            for node in module.body
+            if isinstance(node, ast.ImportFrom) and node.module == "__future__"
         ]
         heads = heads or [node for node in module.body[:1] if is_bare_value(node)]
         at = module.span(heads[-1])[1] if heads else 0
         line = f"__all__ = [{', '.join(map(repr, offered))}]".replace("'", '"')
-        text = [module.newline, f"{line}{module.newline}"] if at else [f"{line}{module.newline}", module.newline]
+        text = (
+            [module.newline, f"{line}{module.newline}"]
+            if at
+            else [f"{line}{module.newline}", module.newline]
+        )
         return applied(module.lines, [LineEdit(at, at, tuple(text))])
     return remove_from_all(module_text, names)
 
@@ -260,8 +308,12 @@ def _definition(text: ParsedText, name: str, path: str = "module") -> Definition
     holder = holders[0]
     if isinstance(holder, ast.FunctionDef | ast.AsyncFunctionDef):
         return holder
-    message = f"`{name}` is not a plain function at the top level of its module (line {holder.lineno})"
-    return Problem("not-a-plain-function", message, where, "choose another name, or edit the file manually")
+    message = (
+        f"`{name}` is not a plain function at the top level of its module (line {holder.lineno})"
+    )
+    return Problem(
+        "not-a-plain-function", message, where, "choose another name, or edit the file manually"
+    )
 
 
 def _is_loose(node: ast.stmt) -> bool:
@@ -273,7 +325,10 @@ def _helpers(
     module_text: ParsedText, candidate_text: ParsedText, function: Definition, path: str
 ) -> list[str] | Problem:
     """Return the text of helpers that the module is missing, or the problem that one differs from the module's."""
-    helpers, existing = [], {ast.dump(statement) for statement in module_text.body if _is_loose(statement)}
+    helpers, existing = (
+        [],
+        {ast.dump(statement) for statement in module_text.body if _is_loose(statement)},
+    )
     own = [(statement, bound_names(statement)) for statement in module_text.body]
     at_function = candidate_text.body.index(function)
     for at, node in enumerate(candidate_text.body):
@@ -288,10 +343,13 @@ def _helpers(
         elif not any(ast.dump(statement) == ast.dump(node) for statement in holders):
             name = sorted(names)[0]
             message = (
-                f"the candidate's helper `{name}` differs from the `{name}` on line {holders[0].lineno} of the module"
+                f"the candidate's helper `{name}` differs from the `{name}` on line "
+                f"{holders[0].lineno} of the module"
             )
             where = Place(path, holders[0].lineno)
-            return Problem("helper-clash", message, where, "use that one, or give the candidate's another name")
+            return Problem(
+                "helper-clash", message, where, "use that one, or give the candidate's another name"
+            )
     return helpers
 
 
@@ -308,7 +366,9 @@ def is_import(node: ast.stmt) -> bool:
     if isinstance(node, ast.Import | ast.ImportFrom):
         return True
     if isinstance(node, ast.If):
-        return _names_type_checking(node.test) and all(is_import(inner) for inner in [*node.body, *node.orelse])
+        return _names_type_checking(node.test) and all(
+            is_import(inner) for inner in [*node.body, *node.orelse]
+        )
     # `TYPE_CHECKING = False` replaces its import, and must be above its uses.
     return (
         isinstance(node, ast.Assign)
@@ -341,10 +401,18 @@ def brought_by(candidate_text: ParsedText, module_text: ParsedText, path: str) -
         if clash is not None:
             name, line = clash[2], bound[clash[2]].lineno
             message = f"the candidate imports `{name}`, which means something else in the module (line {line})"
-            return Problem("import-clash", message, Place(path, line), f"import it under another name: `… as {name}_`")
+            return Problem(
+                "import-clash",
+                message,
+                Place(path, line),
+                f"import it under another name: `… as {name}_`",
+            )
         if missing:
             start = "import" if isinstance(node, ast.Import) else f"from {missing[0][0]} import"
-            names = [f"{name} as {local}" if local != name.split(".", 1)[0] else name for _, name, local in missing]
+            names = [
+                f"{name} as {local}" if local != name.split(".", 1)[0] else name
+                for _, name, local in missing
+            ]
             is_whole = len(missing) == len(_keys(node))
             text = candidate_text.segment(node) if is_whole else f"{start} {', '.join(names)}"
             (future if _is_future(node) else plain).append(text)
@@ -354,7 +422,9 @@ def brought_by(candidate_text: ParsedText, module_text: ParsedText, path: str) -
 
 def _keys(node: ast.stmt) -> list[_Key]:
     if isinstance(node, ast.Import):
-        return [("", alias.name, alias.asname or alias.name.split(".", 1)[0]) for alias in node.names]
+        return [
+            ("", alias.name, alias.asname or alias.name.split(".", 1)[0]) for alias in node.names
+        ]
     if isinstance(node, ast.ImportFrom):
         base = "." * node.level + (node.module or "")
         return [(base, alias.name, alias.asname or alias.name) for alias in node.names]
@@ -371,7 +441,8 @@ def _clashes(key: _Key, bound: dict[str, ast.stmt]) -> bool:
     return not (
         is_plain
         and any(
-            key_parts[0] == "" and key_parts[1].split(".", 1)[0] == local == key_parts[2] for key_parts in _keys(holder)
+            key_parts[0] == "" and key_parts[1].split(".", 1)[0] == local == key_parts[2]
+            for key_parts in _keys(holder)
         )
     )
 
@@ -397,7 +468,9 @@ def import_edits(module_text: ParsedText, brought: Brought) -> list[LineEdit]:
     return line_edits
 
 
-def _insertion(module_text: ParsedText, last_import: ast.stmt | None, statements: tuple[str, ...]) -> LineEdit:
+def _insertion(
+    module_text: ParsedText, last_import: ast.stmt | None, statements: tuple[str, ...]
+) -> LineEdit:
     """Return the edit that adds import statements after the last import, or else at the top."""
     newline, follows_import = module_text.newline, last_import is not None
     body = module_text.body
@@ -449,7 +522,9 @@ def save_text(root: Path, path: str, text: str, expected_version: str | None) ->
     _save(root, path, PurePosixPath(path).parts, text, expected_version)
 
 
-def _save(root: Path, path: str, parts: Sequence[str], text: str, expected_version: str | None) -> None:
+def _save(
+    root: Path, path: str, parts: Sequence[str], text: str, expected_version: str | None
+) -> None:
     with explained(path), _folder_of(root, path, parts, expected_version) as folder_fd:
         target = _File(folder_fd, parts[-1], path)
         before = target.check(text, expected_version)
@@ -496,11 +571,15 @@ def _remove(root: Path, path: str, parts: Sequence[str], expected_version: str) 
 
 
 @contextmanager
-def _folder_of(root: Path, path: str, parts: Sequence[str], expected_version: str | None) -> Iterator[int]:
+def _folder_of(
+    root: Path, path: str, parts: Sequence[str], expected_version: str | None
+) -> Iterator[int]:
     """Yield the descriptor of the file's folder, which is created for a new file."""
     with ExitStack() as stack:
         try:
-            folder_fd = stack.enter_context(folder_access.folder(root, parts[:-1], make=expected_version is None))
+            folder_fd = stack.enter_context(
+                folder_access.folder(root, parts[:-1], make=expected_version is None)
+            )
         except FileNotFoundError:
             raise _file_gone(path) from None
         yield folder_fd
@@ -512,12 +591,16 @@ def _parts(root: Path, path: str) -> tuple[str, ...]:
     module = module_of(inside) if pure_path.parts[:1] == (FOLDER,) and inside.parts else None
     if module is None or isinstance(module, Problem):
         reason = module.message if module else f"`{path}` is not below `{FOLDER}/`"
-        raise WorkspaceError(f"{reason}, so it is not written.", fix="Name a module in that folder.")
+        raise WorkspaceError(
+            f"{reason}, so it is not written.", fix="Name a module in that folder."
+        )
     target = root / inside
     for part in (target, *target.parents[: len(inside.parts) - 1]):
         if os.path.islink(part):  # noqa: PTH114 - where it cannot be seen, the write says so
             shown = f"{FOLDER}/{part.relative_to(root).as_posix()}"
-            raise WorkspaceError(f"`{shown}` is a link, so it is not written.", fix="Put the file itself there.")
+            raise WorkspaceError(
+                f"`{shown}` is a link, so it is not written.", fix="Put the file itself there."
+            )
     return inside.parts
 
 
@@ -565,12 +648,19 @@ class _File:
         now = content.removeprefix(_BOM).decode("utf-8", "replace")
         if expected_version is not None and hash_of(now) == expected_version:
             return content
-        reason = "exists already" if expected_version is None else "was changed by somebody since it was read"
-        lines = diff_lines(lines_of(now), lines_of(text), (f"{self.path} (now)", f"{self.path} (not written)"))
+        reason = (
+            "exists already"
+            if expected_version is None
+            else "was changed by somebody since it was read"
+        )
+        lines = diff_lines(
+            lines_of(now), lines_of(text), (f"{self.path} (now)", f"{self.path} (not written)")
+        )
         diff = "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
         shown = diff if len(diff) <= _LONGEST_DIFF else f"{diff[:_LONGEST_DIFF]}…\n"
         raise StaleFile(
-            f"`{self.path}` {reason}, so it was not overwritten:\n{shown}", fix="Read it again, then make the change."
+            f"`{self.path}` {reason}, so it was not overwritten:\n{shown}",
+            fix="Read it again, then make the change.",
         )
 
     def write_beside(self, content: bytes, *, exists: bool) -> str:

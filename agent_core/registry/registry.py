@@ -25,7 +25,11 @@ _T = TypeVar("_T")
 
 
 def _without(mapping: Mapping[str, _T], key: str) -> Mapping[str, _T]:
-    return {name: value for name, value in mapping.items() if name != key} if key in mapping else mapping
+    return (
+        {name: value for name, value in mapping.items() if name != key}
+        if key in mapping
+        else mapping
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +59,15 @@ class Snapshot:
     @property
     def rejected(self) -> tuple[Problem, ...]:
         """Every problem that rejects a file or a function, sorted by path."""
-        return tuple(problem for path in sorted(self.rejections) for problem in self.rejections[path])
+        return tuple(
+            problem for path in sorted(self.rejections) for problem in self.rejections[path]
+        )
 
     def text_of(self, function: "Function") -> str:
         """Return the function's source without the final line end."""
-        lines = kept_lines(self.modules[function.module].text)[function.line - 1 : function.end_line]
+        lines = kept_lines(self.modules[function.module].text)[
+            function.line - 1 : function.end_line
+        ]
         return "\n".join(line.rstrip("\r\n") for line in lines)
 
     def seen(self, sees: Callable[["Function"], bool]) -> "Snapshot":
@@ -70,7 +78,11 @@ class Snapshot:
     @property
     def hidden(self) -> frozenset[str]:
         """The functions of the whole snapshot that are not visible."""
-        return frozenset(self.whole.functions.keys() - self.functions.keys()) if self.whole else frozenset()
+        return (
+            frozenset(self.whole.functions.keys() - self.functions.keys())
+            if self.whole
+            else frozenset()
+        )
 
     def draft(self) -> "Snapshot":
         """Return a draft: a private copy in which many modules are placed one after another."""
@@ -89,7 +101,9 @@ class Snapshot:
             return self.with_rejection(source.path, reading.problems)
         if holder is not None and holder.path != source.path:
             message = f"the module `{source.module}` is already {holder.path}, which stays"
-            clash = Problem("module-clash", message, Place(source.path), "rename or remove one of the two")
+            clash = Problem(
+                "module-clash", message, Place(source.path), "rename or remove one of the two"
+            )
             return self.with_rejection(source.path, (*reading.problems, clash))
         return self._place(reading)
 
@@ -101,7 +115,11 @@ class Snapshot:
         freed = [name for name, function in self.functions.items() if function.module == module]
         bare = replace(
             self,
-            functions={name: function for name, function in self.functions.items() if function.module != module},
+            functions={
+                name: function
+                for name, function in self.functions.items()
+                if function.module != module
+            },
             modules=_without(self.modules, module),
             readings=_without(self.readings, module),
             rejections=_without(self.rejections, removed.source.path),
@@ -112,43 +130,64 @@ class Snapshot:
 
     def with_rejection(self, path: str, problems: tuple[Problem, ...]) -> "Snapshot":
         """Return the same functions with the problems of a rejected file; an empty tuple clears them."""
-        rejections = {**self.rejections, path: problems} if problems else _without(self.rejections, path)
+        rejections = (
+            {**self.rejections, path: problems} if problems else _without(self.rejections, path)
+        )
         return replace(self, rejections=rejections, number=self.number + 1)
 
     def given_to(self, name: str, module: str) -> "Snapshot":
         """Return the snapshot in which a waiting module gets a name, and its holder waits for it."""
         function = next(known for known in self.readings[module].functions if known.name == name)
         taken = replace(self, functions={**self.functions, name: function})
-        return taken._place(self.readings[self.functions[name].module])._place(self.readings[module])
+        return taken._place(self.readings[self.functions[name].module])._place(
+            self.readings[module]
+        )
 
     def kept_out(self, reading: "ModuleReading") -> frozenset[str]:
         """Return the functions of a file that are kept out: another function has the name, or it is reserved."""
         held = (self.functions.get(function.name) for function in reading.functions)
-        own = {function.name for function in held if function is not None and function.path == reading.source.path}
-        return frozenset(function.name for function in reading.functions if function.name not in own)
+        own = {
+            function.name
+            for function in held
+            if function is not None and function.path == reading.source.path
+        }
+        return frozenset(
+            function.name for function in reading.functions if function.name not in own
+        )
 
     def _place(self, reading: "ModuleReading") -> "Snapshot":
         module, path = reading.source.module, reading.source.path
         old = self.readings.get(module)
         names = {function.name for function in old.functions} if old else set[str]()
-        had = {name for name in names if (holder := self.functions.get(name)) and holder.module == module}
+        had = {
+            name
+            for name in names
+            if (holder := self.functions.get(name)) and holder.module == module
+        }
         functions, refused = self._own(self.functions), []
         for name in had - {function.name for function in reading.functions}:
             del functions[name]
         waiting = dict(_not_waiting(self.waiting, module))
         for function in reading.functions:
             where = Place(function.path, function.line)
-            problem = _name_clash(functions.get(function.name), function.name, function.module, where)
+            problem = _name_clash(
+                functions.get(function.name), function.name, function.module, where
+            )
             if function.name in self.reserved:
                 message = f"`{function.name}` is the name of a function that is built in"
                 problem = Problem("reserved-name", message, where, "give the function another name")
             if problem is None:
-                functions[function.name] = function  # in the old place, which keeps the order that the model has seen
+                functions[function.name] = (
+                    function  # in the old place, which keeps the order that the model has seen
+                )
                 continue
             refused.append(problem)
             if function.name not in self.reserved:
                 waiting[function.name] = (*waiting.get(function.name, ()), module)
-        problems = (*(problem for problem in reading.problems if problem.severity == "refuses"), *refused)
+        problems = (
+            *(problem for problem in reading.problems if problem.severity == "refuses"),
+            *refused,
+        )
         placed = replace(
             self.with_rejection(path, problems),
             functions=functions,
@@ -158,7 +197,9 @@ class Snapshot:
         )
         return placed._admit_waiting(had - functions.keys())
 
-    def _own(self, mapping: Mapping[str, _T], more: Mapping[str, _T] | None = None) -> dict[str, _T]:
+    def _own(
+        self, mapping: Mapping[str, _T], more: Mapping[str, _T] | None = None
+    ) -> dict[str, _T]:
         """Return the mapping with more entries: a copy, or the mapping itself in a draft."""
         own = mapping if self.is_draft and isinstance(mapping, dict) else dict(mapping)
         own.update(more or {})
@@ -184,10 +225,14 @@ def _name_clash(holder: "Function | None", name: str, module: str, place: Place)
     return Problem("name-clash", message, place, "rename one of the two, or remove one")
 
 
-def _not_waiting(waiting: Mapping[str, tuple[str, ...]], module: str) -> Mapping[str, tuple[str, ...]]:
+def _not_waiting(
+    waiting: Mapping[str, tuple[str, ...]], module: str
+) -> Mapping[str, tuple[str, ...]]:
     if not any(module in modules for modules in waiting.values()):
         return waiting
-    remaining = {name: tuple(path for path in modules if path != module) for name, modules in waiting.items()}
+    remaining = {
+        name: tuple(path for path in modules if path != module) for name, modules in waiting.items()
+    }
     return {name: modules for name, modules in remaining.items() if modules}
 
 
@@ -230,7 +275,10 @@ Listener = Callable[[RegistryChange], None]
 
 
 def difference(
-    old_snapshot: Snapshot, new_snapshot: Snapshot, by: Hand = "human", change: RegistryChange | None = None
+    old_snapshot: Snapshot,
+    new_snapshot: Snapshot,
+    by: Hand = "human",
+    change: RegistryChange | None = None,
 ) -> RegistryChange:
     """Return the differences between two snapshots, with the messages by function from `change`.
 
@@ -245,13 +293,22 @@ def difference(
     paths |= {path for path in settled if path.endswith("/")}
     # Few functions have another object after a typical change.
     before, after = old_snapshot.functions, new_snapshot.functions
-    others = [name for name, function in after.items() if before.get(name, function) is not function]
+    others = [
+        name for name, function in after.items() if before.get(name, function) is not function
+    ]
     return replace(
         RegistryChange() if change is None else change,
         loaded=tuple(sorted(after.keys() - before.keys())),
-        changed=tuple(sorted(name for name in others if _shown_values(before[name]) != _shown_values(after[name]))),
+        changed=tuple(
+            sorted(
+                name for name in others if _shown_values(before[name]) != _shown_values(after[name])
+            )
+        ),
         removed=tuple(sorted(before.keys() - after.keys())),
-        rejected=(*again, *(problem for problem in new_snapshot.rejected if problem not in told_of)),
+        rejected=(
+            *again,
+            *(problem for problem in new_snapshot.rejected if problem not in told_of),
+        ),
         by=by,
         fixed=tuple(sorted(settled & paths)),
     )

@@ -47,7 +47,10 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"^[a-zA-Z0-9_]{1,64}$")
 _WORD = re.compile(r"\w+")
 _PLAIN = frozenset({"bool", "int", "float", "str"})
-_REST: Schema = {"type": "array", "description": "Further values, each of which becomes an argument of its own."}
+_REST: Schema = {
+    "type": "array",
+    "description": "Further values, each of which becomes an argument of its own.",
+}
 _UNPASSABLE: Schema = {}  # for a parameter with a default that cannot be offered
 _EXTRA: Schema = {"type": "object", "description": "Further arguments by their names."}
 _CLASS_LIMIT = 1 << 20
@@ -64,7 +67,9 @@ PlaceOf = Callable[[str], Place]
 """Returns the place of a name in the file that contains the signature."""
 
 
-def read_module(source: ModuleSource, limit: int = MODULE_LIMIT, *, tree: ast.Module | None = None) -> ModuleReading:
+def read_module(
+    source: ModuleSource, limit: int = MODULE_LIMIT, *, tree: ast.Module | None = None
+) -> ModuleReading:
     """Return a module's functions, and every problem that excludes others; a given `tree` saves parsing."""
     parsed = tree or parse(source, limit)
     imports_own_name(source)  # this runs beside the event loop, and what asks for it later may not
@@ -74,7 +79,9 @@ def read_module(source: ModuleSource, limit: int = MODULE_LIMIT, *, tree: ast.Mo
         return _Reader(source, survey(parsed, source)).read(parsed)
     except RecursionError:
         message = "the code is nested too deeply to be read"
-        problem = Problem("too-deep", message, Place(source.path), "split long expressions and nested types")
+        problem = Problem(
+            "too-deep", message, Place(source.path), "split long expressions and nested types"
+        )
         return ModuleReading(source, (), (problem,), (), parsed=False)
 
 
@@ -91,13 +98,21 @@ class _Reader:
 
     def read(self, tree: ast.Module) -> ModuleReading:
         for earlier, later in self.scope.redefined:
-            message = f"`{later.name}` is defined again, so the one on line {earlier.lineno} is lost"
+            message = (
+                f"`{later.name}` is defined again, so the one on line {earlier.lineno} is lost"
+            )
             self.warn("redefined", message, later, "remove or rename one of the two")
         nodes = [] if is_helper(self.source.module) else self.scope.public()
-        functions = tuple(function for node in nodes if (function := self.function(node)) is not None)
+        functions = tuple(
+            function for node in nodes if (function := self.function(node)) is not None
+        )
         is_package = self.source.path.endswith("/__init__.py")
-        imports = workspace_imports(tree, self.source.text, self.source.module, is_package=is_package)
-        leans = tuple((module, "") for module in imports) if self.open and self.borrows_types() else ()
+        imports = workspace_imports(
+            tree, self.source.text, self.source.module, is_package=is_package
+        )
+        leans = (
+            tuple((module, "") for module in imports) if self.open and self.borrows_types() else ()
+        )
         return ModuleReading(self.source, functions, tuple(self.problems), imports, leans=leans)
 
     def borrows_types(self) -> bool:
@@ -122,11 +137,16 @@ class _Reader:
         if not _NAME.match(node.name):
             message = "names have 1 to 64 letters (a–z), digits and underscores"
             self.refuse(
-                "function-name", f"`{node.name}` cannot be sent to a model: {message}", node, "rename the function"
+                "function-name",
+                f"`{node.name}` cannot be sent to a model: {message}",
+                node,
+                "rename the function",
             )
         if caller := caller_of(node.name):
             message = f"`{node.name}` cannot be offered: {caller} calls it by that name, outside of the sandbox"
-            self.refuse("function-name", message, node, f"rename the function, say to `my_{node.name}`")
+            self.refuse(
+                "function-name", message, node, f"rename the function, say to `my_{node.name}`"
+            )
         if self.refusals > refusals_before:
             return None
         text = ast.get_docstring(node, clean=False)
@@ -158,14 +178,19 @@ class _Reader:
             returns=ast.unparse(node.returns) if node.returns else "",
             unresolved=unresolved,
             version=self.source.version,
-            body_hash=hashlib.sha256("".join(self.lines[start - 1 : end]).encode("utf-8", "replace")).hexdigest(),
+            body_hash=hashlib.sha256(
+                "".join(self.lines[start - 1 : end]).encode("utf-8", "replace")
+            ).hexdigest(),
             examples=calls,
             rest=_rest_parameter(node.args.vararg, parameters),
             extra=_rest_parameter(node.args.kwarg, parameters),
         )
 
     def parameters(
-        self, node: Definition, arguments: list[tuple[ast.arg, ast.expr | None]], described: "Described"
+        self,
+        node: Definition,
+        arguments: list[tuple[ast.arg, ast.expr | None]],
+        described: "Described",
     ) -> tuple[Schema, tuple[str, ...]]:
         """Return the schema of the arguments' object, and the parameters whose types only an import can resolve."""
         name, properties = node.name, Schema()
@@ -184,12 +209,17 @@ class _Reader:
             if schema is None:
                 unresolved.append(argument.arg)
                 schema = texts(argument.annotation, default, self.scope)
-            properties[argument.arg] = {**self.described(name, argument, schema, described), **settled.shown}
+            properties[argument.arg] = {
+                **self.described(name, argument, schema, described),
+                **settled.shown,
+            }
         properties = self.variadic(node, properties, described, unresolved)
         known = {"self", *properties, *(argument.arg for argument, _ in arguments)}
         for documented in described.parameters:
             if documented not in known:
-                message = f"the docstring of `{name}` describes `{documented}`, which is not a parameter"
+                message = (
+                    f"the docstring of `{name}` describes `{documented}`, which is not a parameter"
+                )
                 at = arguments[0][0] if arguments else self.scope.definitions[name]
                 self.warn("unknown-parameter", message, at, "rename the entry, or remove it")
         parameters: Schema = {
@@ -202,7 +232,9 @@ class _Reader:
             parameters["$defs"] = self.converter.definitions
         return parameters, tuple(unresolved)
 
-    def variadic(self, node: Definition, properties: Schema, described: "Described", unresolved: list[str]) -> Schema:
+    def variadic(
+        self, node: Definition, properties: Schema, described: "Described", unresolved: list[str]
+    ) -> Schema:
         """Return the properties with `*args` inserted before the keyword-only ones, and `**kwargs` at the end."""
         schemas: Schema = {}
         for argument, schema, part in (
@@ -219,7 +251,11 @@ class _Reader:
                     schemas[argument.arg][part] = typed
         own = {argument.arg for argument in node.args.kwonlyargs} if schemas else set[str]()
         before = {name: schema for name, schema in properties.items() if name not in own}
-        rest = {name: schema for name, schema in schemas.items() if node.args.vararg and name == node.args.vararg.arg}
+        rest = {
+            name: schema
+            for name, schema in schemas.items()
+            if node.args.vararg and name == node.args.vararg.arg
+        }
         return {**before, **rest, **properties, **schemas}
 
     def typed(self, name: str, argument: ast.arg, default: ast.expr | None) -> Schema | None:
@@ -229,7 +265,11 @@ class _Reader:
             message = f"parameter `{argument.arg}` of `{name}` has no type, so the model may pass anything"
             shown = json_literal(default) if default is not None else None
             kind = type(shown.value).__name__ if shown is not None else ""
-            suggested = f"`{argument.arg}: {kind}`, as its default is" if kind in _PLAIN else f"`{argument.arg}: …`"
+            suggested = (
+                f"`{argument.arg}: {kind}`, as its default is"
+                if kind in _PLAIN
+                else f"`{argument.arg}: …`"
+            )
             self.warn("no-type", message, argument, f"write its type: {suggested}")
         try:
             return self.limited(annotation, default)
@@ -240,9 +280,13 @@ class _Reader:
             message = f"parameter `{argument.arg}` of `{name}`: {error}, so no model can pass it"
             if default is not None:
                 fix = "leave it out, or take text, numbers, lists or dictionaries"
-                self.warn("unpassable-parameter", f"{message}, and it keeps its default", argument, fix)
+                self.warn(
+                    "unpassable-parameter", f"{message}, and it keeps its default", argument, fix
+                )
                 return _UNPASSABLE
-            self.refuse("inexpressible-type", message, argument, "take text, numbers, lists or dictionaries")
+            self.refuse(
+                "inexpressible-type", message, argument, "take text, numbers, lists or dictionaries"
+            )
             return {}
 
     def limited(self, annotation: ast.expr | None, default: ast.expr | None) -> Schema:
@@ -253,7 +297,9 @@ class _Reader:
             raise Unresolved("the default is a value of another module")
         return schema
 
-    def described(self, name: str, argument: ast.arg, schema: Schema, described: "Described") -> Schema:
+    def described(
+        self, name: str, argument: ast.arg, schema: Schema, described: "Described"
+    ) -> Schema:
         text = described.parameters.get(argument.arg) or schema.get("description")
         if text:
             return {**schema, "description": text}
@@ -264,7 +310,10 @@ class _Reader:
 
     def place(self, node: ast.arg | ast.expr | Definition) -> Place:
         line = self.lines[node.lineno - 1] if node.lineno <= len(self.lines) else ""
-        column = len(line.encode("utf-8", "surrogatepass")[: node.col_offset].decode("utf-8", "replace")) + 1
+        column = (
+            len(line.encode("utf-8", "surrogatepass")[: node.col_offset].decode("utf-8", "replace"))
+            + 1
+        )
         return Place(self.source.path, node.lineno, column)
 
     def refuse(self, code: str, message: str, node: ast.arg | Definition, fix: str) -> None:
@@ -279,7 +328,9 @@ def _rest_parameter(argument: ast.arg | None, parameters: Schema) -> str:
     return argument.arg if argument and argument.arg in parameters["properties"] else ""
 
 
-def read_methods(of: type, beyond: type = object) -> tuple[tuple[Function, ...], tuple[Problem, ...]]:
+def read_methods(
+    of: type, beyond: type = object
+) -> tuple[tuple[Function, ...], tuple[Problem, ...]]:
     """Return the functions for the public methods of a class, inherited ones first, and the problems found.
 
     `beyond` and its base classes are left out.
@@ -317,7 +368,9 @@ def _methods_of(of: type) -> tuple[tuple[Function, ...], tuple[Problem, ...]]:
             inner = [part for part in ast.walk(node) if isinstance(part, ast.ClassDef | Definition)]
             node = next((part for part in inner if part is not node and part.name == name), node)
     if not isinstance(node, ast.ClassDef):
-        raise UsageError(f"The class `{of.__qualname__}` does not stand in the source of `{of.__module__}`.")
+        raise UsageError(
+            f"The class `{of.__qualname__}` does not stand in the source of `{of.__module__}`."
+        )
     names = survey(tree)
     methods = [  # that a model may call: without pydantic validators, properties and class methods
         method
@@ -328,11 +381,17 @@ def _methods_of(of: type) -> tuple[tuple[Function, ...], tuple[Problem, ...]]:
         )
     ]
     # The module with the methods in place of its functions, so that imports and types keep their meaning.
-    around = [part for part in tree.body if not isinstance(part, Definition) and bound_names(part) != {"__all__"}]
+    around = [
+        part
+        for part in tree.body
+        if not isinstance(part, Definition) and bound_names(part) != {"__all__"}
+    ]
     reading = read_module(source, _CLASS_LIMIT, tree=ast.Module([*around, *methods], []))
     problems = [*reading.problems]
     for function in reading.functions:
-        if function.rest or function.extra:  # without a worker, nothing spreads them in a method call
+        if (
+            function.rest or function.extra
+        ):  # without a worker, nothing spreads them in a method call
             name = f"*{function.rest}" if function.rest else f"**{function.extra}"
             message = f"the method `{function.name}` takes `{name}`, which a model cannot pass"
             where = Place(function.path, function.line)
@@ -351,7 +410,9 @@ class Signature:
     result: str
 
 
-def read_signature(signature: Signature, module: str, path: str, place: PlaceOf) -> Function | tuple[Problem, ...]:
+def read_signature(
+    signature: Signature, module: str, path: str, place: PlaceOf
+) -> Function | tuple[Problem, ...]:
     """Return the function that a signature describes, or every problem with it."""
     parameters: list[str] = []
     problems: list[Problem] = []
@@ -375,12 +436,19 @@ def read_signature(signature: Signature, module: str, path: str, place: PlaceOf)
     own = next((function for function in read.functions if function.name == signature.name), None)
     refusing = [problem for problem in read.problems if problem.severity == "refuses"]
     if own is None:
-        named = [[name for name in signature.inputs if f"`{name}`" in problem.message] for problem in refusing]
+        named = [
+            [name for name in signature.inputs if f"`{name}`" in problem.message]
+            for problem in refusing
+        ]
         places = [place(names[0] if names else "purpose") for names in named]
-        return tuple(replace(problem, where=where) for problem, where in zip(refusing, places, strict=True))
+        return tuple(
+            replace(problem, where=where) for problem, where in zip(refusing, places, strict=True)
+        )
     if unread := own.unresolved:
         return tuple(_unreadable(name, signature.inputs[name], place(name)) for name in unread)
-    return replace(own, description=signature.description, returns=returns, line=place("purpose").line)
+    return replace(
+        own, description=signature.description, returns=returns, line=place("purpose").line
+    )
 
 
 def _input(name: str, written: str, place: Place) -> str | Problem:
@@ -388,7 +456,9 @@ def _input(name: str, written: str, place: Place) -> str | Problem:
     shown = one_line(name, 80)
     if not _INPUT_NAME.fullmatch(name) or keyword.iskeyword(name) or name == "self":
         message = f"`{shown}` cannot be the name of an input"
-        return Problem("input-name", message, place, "use letters, digits and `_`, beginning with a letter")
+        return Problem(
+            "input-name", message, place, "use letters, digits and `_`, beginning with a letter"
+        )
     try:
         body = syntax.parse(f"_: {written}").body if len(written) <= _LONGEST_INPUT else []
     except SyntaxError:
@@ -396,7 +466,9 @@ def _input(name: str, written: str, place: Place) -> str | Problem:
     match body:
         case [ast.AnnAssign(annotation=annotation, value=None)]:
             return f"{name}: {ast.unparse(annotation)}"
-        case [ast.AnnAssign(annotation=annotation, value=default)] if default is not None and is_literal(default):
+        case [ast.AnnAssign(annotation=annotation, value=default)] if (
+            default is not None and is_literal(default)
+        ):
             return f"{name}: {ast.unparse(annotation)} = {ast.unparse(default)}"
     return _unreadable(name, written, place)
 

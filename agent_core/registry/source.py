@@ -109,7 +109,8 @@ def caller_of(function: str) -> str:
 def proposed(module: str) -> str:
     """Return a similar dotted name that no tool loads."""
     *folders, last = [
-        f"{part.strip('_')}_functions" if part.casefold() in _MODULES else part for part in module.split(".")
+        f"{part.strip('_')}_functions" if part.casefold() in _MODULES else part
+        for part in module.split(".")
     ]
     bare = re.sub(r"(?i)^test_|_test$|^tests?$", "", last).strip("_")
     return ".".join([*folders, last if bare == last else f"{bare}_checks".lstrip("_")])
@@ -175,17 +176,27 @@ def module_of(path: PurePath) -> str | Problem:
     """Return the dotted module of a file path below `functions/`, or why it cannot be a module."""
     where = Place(shown_path(path))
     if path.is_absolute() or ".." in path.parts:
-        return Problem("leaves-folder", f"`{path}` leaves the folder `{FOLDER}/`", where, "name a file inside it")
+        return Problem(
+            "leaves-folder",
+            f"`{path}` leaves the folder `{FOLDER}/`",
+            where,
+            "name a file inside it",
+        )
     if path.suffix != ".py":
         return Problem(
-            "not-python", f"`{name_shown(path.name)}` is not a Python file", where, "give its name the ending `.py`"
+            "not-python",
+            f"`{name_shown(path.name)}` is not a Python file",
+            where,
+            "give its name the ending `.py`",
         )
     parts = [*path.parts[:-1], path.stem]
     if parts[-1] == "__init__":
         parts.pop()
     if not parts:
         message = f"`{FOLDER}/__init__.py` belongs to no module, so nothing in it is offered"
-        return Problem("no-module", message, where, "move its functions into a module, say `functions/text.py`")
+        return Problem(
+            "no-module", message, where, "move its functions into a module, say `functions/text.py`"
+        )
     return _unusable(parts, where) or ".".join(parts)
 
 
@@ -194,12 +205,16 @@ def check_module_name(module: str) -> Problem | None:
     where = Place(f"{FOLDER}/")
     if "/" in module or "\\" in module or module.startswith("."):
         message = f"`{name_shown(module)}` is a path, not the name of a module in `{FOLDER}/`"
-        return Problem("module-name", message, where, "use a dotted name, say `text` or `web.pages`")
+        return Problem(
+            "module-name", message, where, "use a dotted name, say `text` or `web.pages`"
+        )
     if unusable := _unusable(module.split("."), where):
         return unusable
     if is_helper(module):
         message = f"`{name_shown(module)}` begins with an underscore, which keeps a module's functions private"
-        return Problem("module-name", message, where, "use a name without it, say `text` or `web.pages`")
+        return Problem(
+            "module-name", message, where, "use a name without it, say `text` or `web.pages`"
+        )
     if len(module) > _LONGEST_NAME:
         message = f"the name has {len(module):,} characters, and at most {_LONGEST_NAME} are taken"
         return Problem("module-name", message, where, "use a short name, say `text` or `web.pages`")
@@ -214,11 +229,15 @@ def _unusable(parts: list[str], place: Place) -> Problem | None:
         read = unicodedata.normalize("NFKC", part)  # as Python's `import` reads it
         if part.isidentifier() and read != part:
             message = f"`{part}` (spelled {part!a}) is {read!a} to Python, so no import would find the module"
-            return Problem("module-name", message, place, f"rename it to `{read}`, spelled {read!a}")
+            return Problem(
+                "module-name", message, place, f"rename it to `{read}`, spelled {read!a}"
+            )
         if not part.isidentifier() or keyword.iskeyword(part):
             why = "is a Python keyword" if keyword.iskeyword(part) else "is not a Python identifier"
             fix = "rename it: letters, digits and underscores, not beginning with a digit"
-            return Problem("module-name", f"`{part}` {why}, so the module cannot be imported", place, fix)
+            return Problem(
+                "module-name", f"`{part}` {why}, so the module cannot be imported", place, fix
+            )
     module = ".".join(parts)
     if loader := loader_of(module):
         what = f"{loader} loads a module called `{module}` by itself, so its code would run outside of the sandbox"
@@ -237,7 +256,9 @@ def read_file(root: Path, path: Path, limit: int = MODULE_LIMIT) -> ModuleSource
         if not (os.path.islink(root / relative) and os.path.isdir(root / relative)):  # noqa: PTH112, PTH114 - of a name that is too long, too
             return module
         message = f"`{relative}` is a link to a folder, and links to folders are not followed"
-        return Problem("symlink", message, Place(shown_path(relative)), "put the folder itself here")
+        return Problem(
+            "symlink", message, Place(shown_path(relative)), "put the folder itself here"
+        )
     where = Place(shown_path(relative))
     content = _read_bytes(root, relative, limit, where)
     if isinstance(content, Problem):
@@ -266,7 +287,9 @@ def _read_bytes(root: Path, relative: PurePath, limit: int, place: Place) -> byt
         try:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
-                return Problem("not-a-file", f"`{place.path}` is not a regular file", place, "remove it")
+                return Problem(
+                    "not-a-file", f"`{place.path}` is not a regular file", place, "remove it"
+                )
             content = b"" if status.st_size > limit else os.read(descriptor, status.st_size + 1)
             if len(content) > status.st_size:  # it has grown meanwhile
                 content += os.read(descriptor, limit + 1)
@@ -275,7 +298,12 @@ def _read_bytes(root: Path, relative: PurePath, limit: int, place: Place) -> byt
         return too_large(place, limit) if max(status.st_size, len(content)) > limit else content
     except (OSError, RuntimeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        return Problem("unreadable", f"`{place.path}` cannot be read: {reason}", place, "check the file and its rights")
+        return Problem(
+            "unreadable",
+            f"`{place.path}` cannot be read: {reason}",
+            place,
+            "check the file and its rights",
+        )
 
 
 def too_large(place: Place, limit: int) -> Problem:
@@ -294,7 +322,9 @@ def _decode(content: bytes, known_place: Place) -> str | Problem:
         if declared is not None and declared.code == "encoding":
             return _problem(declared, known_place.path)
         message = f"byte 0x{content[error.start]:02x} is not UTF-8"
-        return Problem("encoding", message, Place(known_place.path, *place), "save the file as UTF-8")
+        return Problem(
+            "encoding", message, Place(known_place.path, *place), "save the file as UTF-8"
+        )
     flaw = flaw_of(text)
     return text if flaw is None else _problem(flaw, known_place.path)
 
@@ -427,7 +457,9 @@ def written(node: ast.stmt, lines: Sequence[str]) -> str:
 
 def column_of(line: str, byte_offset: int) -> int:
     """Return the index of a character for the UTF-8 byte offset of a syntax tree."""
-    return byte_offset if line.isascii() else len(line.encode("utf-8")[:byte_offset].decode("utf-8"))
+    return (
+        byte_offset if line.isascii() else len(line.encode("utf-8")[:byte_offset].decode("utf-8"))
+    )
 
 
 def is_blank(line: str) -> bool:
@@ -453,9 +485,17 @@ def bound_names(node: ast.stmt) -> set[str]:
     if isinstance(node, ast.Import | ast.ImportFrom):
         return {alias.asname or alias.name.split(".", 1)[0] for alias in node.names}
     if type(node).__name__ == "TypeAlias":  # Python 3.12's `type X = …`
-        return {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
-    outer = [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr | ast.withitem)]
-    inner_names = (part for child in outer for part in ast.walk(child) if isinstance(part, ast.Name))
+        return {
+            part.id
+            for part in ast.walk(node)
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+        }
+    outer = [
+        child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr | ast.withitem)
+    ]
+    inner_names = (
+        part for child in outer for part in ast.walk(child) if isinstance(part, ast.Name)
+    )
     names = {name.id for name in inner_names if isinstance(name.ctx, ast.Store)}
     return names.union(*(bound_names(inner) for inner in blocks(node)))
 
@@ -463,7 +503,12 @@ def bound_names(node: ast.stmt) -> set[str]:
 def blocks(node: ast.stmt) -> list[ast.stmt]:
     """Return the statements in the blocks of a statement."""
     handlers = [inner for handler in getattr(node, "handlers", ()) for inner in handler.body]
-    return [*getattr(node, "body", ()), *handlers, *getattr(node, "orelse", ()), *getattr(node, "finalbody", ())]
+    return [
+        *getattr(node, "body", ()),
+        *handlers,
+        *getattr(node, "orelse", ()),
+        *getattr(node, "finalbody", ()),
+    ]
 
 
 def is_bare_value(node: ast.stmt) -> bool:

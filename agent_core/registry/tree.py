@@ -16,7 +16,11 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef
 _BUILTINS = frozenset(dir(builtins))
 _ALL = "__all__"
 # The names that `from … import *` binds, for the standard library modules whose types we read.
-_STARS = {"typing": typing.__all__, "datetime": datetime.__all__, "dataclasses": dataclasses.__all__}
+_STARS = {
+    "typing": typing.__all__,
+    "datetime": datetime.__all__,
+    "dataclasses": dataclasses.__all__,
+}
 
 
 @dataclass(slots=True)
@@ -90,7 +94,9 @@ class Scope:
             return
         base = "." * node.level + (node.module or "")
         if self.module:
-            base = imported_module(node.module or "", node.level, f"{FOLDER}.{self.module}", is_package=self.is_package)
+            base = imported_module(
+                node.module or "", node.level, f"{FOLDER}.{self.module}", is_package=self.is_package
+            )
         for alias in node.names:
             if alias.name == "*":
                 self.imports |= {name: f"{base}.{name}" for name in _STARS.get(base, ())}
@@ -130,7 +136,9 @@ def _strings(value: ast.expr) -> frozenset[str] | None:
     if not isinstance(value, ast.List | ast.Tuple | ast.Set):
         return None
     return frozenset(
-        item.value for item in value.elts if isinstance(item, ast.Constant) and isinstance(item.value, str)
+        item.value
+        for item in value.elts
+        if isinstance(item, ast.Constant) and isinstance(item.value, str)
     )
 
 
@@ -139,7 +147,9 @@ def may_import_neighbors(text: str) -> bool:
     return FOLDER in text or "from ." in text or "from\t." in text
 
 
-def workspace_imports(tree: ast.Module, text: str, module: str, *, is_package: bool) -> tuple[str, ...]:
+def workspace_imports(
+    tree: ast.Module, text: str, module: str, *, is_package: bool
+) -> tuple[str, ...]:
     """Return the modules of `functions/` that a module may import, at the top level or in a function.
 
     `from functions.web import pages` may mean the module `web.pages` or a name in `web`: both are returned, and the
@@ -152,7 +162,9 @@ def workspace_imports(tree: ast.Module, text: str, module: str, *, is_package: b
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            base = imported_module(node.module or "", node.level, f"{FOLDER}.{module}", is_package=is_package)
+            base = imported_module(
+                node.module or "", node.level, f"{FOLDER}.{module}", is_package=is_package
+            )
             names = [base, *(f"{base}.{alias.name}" for alias in node.names)]
         else:
             continue
@@ -178,7 +190,9 @@ def _imports_package(name: str, text: str) -> bool:
     except SyntaxError:
         return False
     modules = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
-    modules += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) and not node.level]
+    modules += [
+        node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) and not node.level
+    ]
     return any(module.partition(".")[0] == name for module in modules)
 
 

@@ -21,12 +21,16 @@ _PATH = {"type": "string", "format": "path"}
 
 # The kinds of names that `typing` and the modules of collections share.
 _ABSTRACT: dict[str, str] = {
-    **dict.fromkeys(("List", "Sequence", "MutableSequence", "Iterable", "Collection", "Deque"), "array"),
+    **dict.fromkeys(
+        ("List", "Sequence", "MutableSequence", "Iterable", "Collection", "Deque"), "array"
+    ),
     **dict.fromkeys(("Iterator", "Container"), "array"),
     **dict.fromkeys(("Set", "FrozenSet", "AbstractSet", "MutableSet"), "set"),
     **dict.fromkeys(("Dict", "Mapping", "MutableMapping", "OrderedDict", "DefaultDict"), "mapping"),
     **dict.fromkeys(("Final", "Required", "NotRequired", "ReadOnly"), "wrapper"),
-    **dict.fromkeys(("Callable", "Type", "Generator", "AsyncIterator", "Awaitable", "Coroutine"), "impossible"),
+    **dict.fromkeys(
+        ("Callable", "Type", "Generator", "AsyncIterator", "Awaitable", "Coroutine"), "impossible"
+    ),
     "Tuple": "tuple",
     "Union": "union",
     "Optional": "optional",
@@ -74,7 +78,11 @@ SIMPLE: dict[str, Schema] = {
     "typing.AnyStr": _STRING,
     "typing.LiteralString": _STRING,
     "types.NoneType": {"type": "null"},
-    **{f"{home}.{name}": {"type": "integer"} for home in _TYPING for name in ("SupportsInt", "SupportsIndex")},
+    **{
+        f"{home}.{name}": {"type": "integer"}
+        for home in _TYPING
+        for name in ("SupportsInt", "SupportsIndex")
+    },
     **{f"{home}.SupportsFloat": {"type": "number"} for home in _TYPING},
     "typing.Sized": {},
     "collections.abc.Sized": {},

@@ -18,7 +18,14 @@ from agent_core.base.fences import without_fence
 from agent_core.base.late import LateModule
 from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import one_line
-from sandbox.wire.strict_json import MAX_VALUES, Malformed, Strictness, read_json, read_next, with_plain_escapes
+from sandbox.wire.strict_json import (
+    MAX_VALUES,
+    Malformed,
+    Strictness,
+    read_json,
+    read_next,
+    with_plain_escapes,
+)
 
 from .typenames import Schema
 
@@ -36,7 +43,16 @@ _POINTER = re.compile("#(/|$)")
 _DEEPEST = 40
 # Including `$schema`, which inside of a schema would restore the keywords that `_checker` leaves out.
 _FOREIGN = frozenset(
-    {"$schema", "$id", "$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor", "$vocabulary"}
+    {
+        "$schema",
+        "$id",
+        "$anchor",
+        "$dynamicRef",
+        "$dynamicAnchor",
+        "$recursiveRef",
+        "$recursiveAnchor",
+        "$vocabulary",
+    }
 )
 # Keywords whose keys are chosen by the schema's author, and keywords with plain values.
 _NAMED = frozenset({"properties", "$defs", "definitions", "patternProperties", "dependentSchemas"})
@@ -57,12 +73,20 @@ def check_schema(
     if reason is None:
         return None
     place = known_place or Place("schema")
-    return Problem("bad-schema", f"the schema cannot be used: {reason}", place, "use a type that JSON can express")
+    return Problem(
+        "bad-schema",
+        f"the schema cannot be used: {reason}",
+        place,
+        "use a type that JSON can express",
+    )
 
 
 def _reaches_out(schema: Schema) -> str | None:
     definitions = schema.get("$defs")
-    local = {"#", *(f"#/$defs/{name}" for name in (definitions if isinstance(definitions, dict) else ()))}
+    local = {
+        "#",
+        *(f"#/$defs/{name}" for name in (definitions if isinstance(definitions, dict) else ())),
+    }
     for node in schemas_in(schema):
         for keyword in node.keys() & _FOREIGN:
             return f"`{keyword}` is not allowed"
@@ -74,10 +98,14 @@ def _reaches_out(schema: Schema) -> str | None:
 def _breaks_the_standard(schema: Schema) -> str | None:
     try:
         # Without formats: the meta-schema's would compile every `pattern`.
-        jsonschema.Draft202012Validator.check_schema(schema, format_checker=jsonschema.FormatChecker(formats=()))
+        jsonschema.Draft202012Validator.check_schema(
+            schema, format_checker=jsonschema.FormatChecker(formats=())
+        )
     except jsonschema.SchemaError as error:
         return f"{error.json_path}: {error.message[:200]}"
-    return "it refers to itself without end" if _has_empty_cycle(schemas_in(schema), schema) else None
+    return (
+        "it refers to itself without end" if _has_empty_cycle(schemas_in(schema), schema) else None
+    )
 
 
 def _too_much(schema: Any) -> str | None:
@@ -86,11 +114,16 @@ def _too_much(schema: Any) -> str | None:
         count += len(level)
         if count > _MOST_NODES:
             return f"it has more than {_MOST_NODES} parts"
-        if any(isinstance(node, dict) and not all(isinstance(key, str) for key in node) for node in level):
+        if any(
+            isinstance(node, dict) and not all(isinstance(key, str) for key in node)
+            for node in level
+        ):
             return "a key is not text"
         leaves = [node for node in level if node is not None and not isinstance(node, list | dict)]
         unplain = [leaf for leaf in leaves if type(leaf) not in (str, int, bool)]
-        if odd := next((leaf for leaf in unplain if not (type(leaf) is float and math.isfinite(leaf))), None):
+        if odd := next(
+            (leaf for leaf in unplain if not (type(leaf) is float and math.isfinite(leaf))), None
+        ):
             return f"JSON has no {type(odd).__name__} like {one_line(repr(odd), 60)}"
         level = [
             inner
@@ -145,10 +178,18 @@ def _has_empty_cycle(nodes: Iterable[Any], root: Schema) -> bool:  # Any: JSON
                 entered.add(id(node))
                 waiting.append((node, True))
                 # The schemas that apply to the same part of a value.
-                reference, lists = node.get("$ref"), [node.get(keyword) for keyword in ("anyOf", "oneOf", "allOf")]
+                reference, lists = (
+                    node.get("$ref"),
+                    [node.get(keyword) for keyword in ("anyOf", "oneOf", "allOf")],
+                )
                 inner = [node.get(keyword) for keyword in ("not", "if", "then", "else")]
                 inner += [_target(reference, root)] if isinstance(reference, str) else []
-                inner += [branch for branches in lists if isinstance(branches, list) for branch in branches]
+                inner += [
+                    branch
+                    for branches in lists
+                    if isinstance(branches, list)
+                    for branch in branches
+                ]
                 waiting += [(schema, False) for schema in inner if isinstance(schema, dict)]
     return False
 
@@ -159,8 +200,9 @@ _STEPS_PER_CHARACTER = 4
 _steps_left: ContextVar[list[int]] = ContextVar("steps that are left")
 
 Keyword: TypeAlias = (
-    "Callable[[Validator, Any, Any, Schema], Iterator[ValidationError] | None]"  # Any: a rule, and JSON
-)
+    "Callable[[Validator, Any, Any, Schema], Iterator[ValidationError] | "
+    "None]"
+)  # Any: a rule, and JSON
 
 
 class TooManySteps(Exception):
@@ -196,14 +238,18 @@ def _spend_on(
     return keyword(validator, rule, instance, schema)
 
 
-def _additional(validator: "Validator", rule: Any, instance: Any, schema: Schema) -> "Iterator[ValidationError]":
+def _additional(
+    validator: "Validator", rule: Any, instance: Any, schema: Schema
+) -> "Iterator[ValidationError]":
     """Check `additionalProperties`; skip it with `patternProperties`, whose patterns the host does not run."""
     if not isinstance(instance, dict) or "patternProperties" in schema:
         return
     for name in instance.keys() - schema.get("properties", {}).keys():
         if rule is False:
             value, keyword = instance[name], "additionalProperties"
-            yield jsonschema.ValidationError("unknown", validator=keyword, path=[name], instance=value)
+            yield jsonschema.ValidationError(
+                "unknown", validator=keyword, path=[name], instance=value
+            )
         elif isinstance(rule, dict):
             yield from validator.descend(instance[name], rule, path=name)  # type: ignore[attr-defined] # not in the protocol
 
@@ -249,7 +295,10 @@ LIMIT_CHARS = 1_000_000
 _WITH_LINE_BREAKS = Strictness(bare=True)
 _PART_OF_JSON = re.compile(r'[\[\]{}"=]')
 _A_KEY = re.compile(r"[\w.-]+\s*:")  # as in YAML, where a value would follow
-_LEAD_IN = re.compile(r"(?:json|arguments?|parameters?|args|params|input|output|answer|result|call)\s*:", re.IGNORECASE)
+_LEAD_IN = re.compile(
+    r"(?:json|arguments?|parameters?|args|params|input|output|answer|result|call)\s*:",
+    re.IGNORECASE,
+)
 
 _NAMES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
 
@@ -297,7 +346,9 @@ def without_prose(raw: str) -> str | None:
     if begin < 0 or end < begin or _PART_OF_JSON.search(before) or _PART_OF_JSON.search(after):
         return None
     last_line = before.rstrip().rpartition("\n")[2].strip()
-    if before.rstrip().endswith(",") or (_A_KEY.fullmatch(last_line) and not _LEAD_IN.fullmatch(last_line)):
+    if before.rstrip().endswith(",") or (
+        _A_KEY.fullmatch(last_line) and not _LEAD_IN.fullmatch(last_line)
+    ):
         return None
     return text[begin : end + 1]
 
@@ -391,7 +442,11 @@ def _as_json(match: re.Match[str]) -> str:
     match match.lastgroup:
         case "single" if len(token) > 1 and token.endswith("'"):
             escapes = [part["escaped"] for part in _PART.finditer(token) if part["escaped"]]
-            return token if _NO_ESCAPES_OF_JSON.intersection(escapes) else f'"{_PART.sub(_part, token[1:-1])}"'
+            return (
+                token
+                if _NO_ESCAPES_OF_JSON.intersection(escapes)
+                else f'"{_PART.sub(_part, token[1:-1])}"'
+            )
         case "curly" if token.endswith("”"):
             return f'"{token[1:-1]}"'
         case "comment":

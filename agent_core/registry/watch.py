@@ -33,7 +33,9 @@ _WANTED: list[type[events.FileSystemEvent]] = [
     events.DirMovedEvent,
     events.DirDeletedEvent,
     events.DirCreatedEvent,
-    *([] if sys.platform == "linux" else [events.FileModifiedEvent]),  # only Linux reports that a file was closed
+    *(
+        [] if sys.platform == "linux" else [events.FileModifiedEvent]
+    ),  # only Linux reports that a file was closed
 ]
 
 
@@ -46,10 +48,17 @@ class _Handler(events.FileSystemEventHandler):
     def on_any_event(self, event: events.FileSystemEvent) -> None:
         paths = [Path(os.fsdecode(path)) for path in (event.src_path, event.dest_path) if path]
         if event.is_directory:
-            if isinstance(event, events.DirDeletedEvent | events.DirMovedEvent) and paths[0] == self._watcher.root:
+            if (
+                isinstance(event, events.DirDeletedEvent | events.DirMovedEvent)
+                and paths[0] == self._watcher.root
+            ):
                 self._watcher.forget_watch()
             self._tell(())  # a scan finds the files in it
-        elif not isinstance(event, events.FileCreatedEvent) or sys.platform != "linux" or _is_linked(paths[0]):
+        elif (
+            not isinstance(event, events.FileCreatedEvent)
+            or sys.platform != "linux"
+            or _is_linked(paths[0])
+        ):
             self._tell(paths)
 
     def _tell(self, paths: Iterable[Path]) -> None:
@@ -88,19 +97,22 @@ class Watcher:
         self._must_scan = False
         self._is_open = False
         self._news = asyncio.Event()
-        self._observer: Any = (
-            None  # Any: a class that watchdog chooses by platform; created on entering, because it starts a thread
-        )
+        # Any: a class that watchdog chooses by platform; created on entering, because it starts a thread
+        self._observer: Any = None
 
     async def __aenter__(self) -> "Watcher":
         # watchdog warns in its own thread when nested folders appear faster than it can watch them. The watch works
         # nevertheless, and the warning would go to the terminal.
         warnings.filterwarnings("ignore", message="Callback with id", category=RuntimeWarning)
-        logging.getLogger("watchdog.observers").setLevel(logging.CRITICAL)  # it logs being stopped as an error
+        logging.getLogger("watchdog.observers").setLevel(
+            logging.CRITICAL
+        )  # it logs being stopped as an error
         scanned = await asyncio.to_thread(scan, self.root, {}, self._suffix)
         self._known, self._closed = dict(scanned.stamps), frozenset(scanned.closed)
         self._is_open = True
-        self._observer = Observer(**({"generate_full_events": True} if sys.platform == "linux" else {}))
+        self._observer = Observer(
+            **({"generate_full_events": True} if sys.platform == "linux" else {})
+        )
         self._handler = _Handler(self, asyncio.get_running_loop())
         self.is_live = await asyncio.to_thread(self._start)
         if not self.is_live:
@@ -108,7 +120,10 @@ class Watcher:
         return self
 
     def _start(self) -> bool:
-        if any(len(folder.parts) - len(self.root.parts) > _DEEPEST for folder, _ in folders_of(self.root, {})):
+        if any(
+            len(folder.parts) - len(self.root.parts) > _DEEPEST
+            for folder, _ in folders_of(self.root, {})
+        ):
             return False  # watchdog walks recursively
         try:
             self._follow()
@@ -119,12 +134,16 @@ class Watcher:
 
     def _follow(self) -> None:
         """Watch the folder or, until it exists, its parent."""
-        while (now := self._place()) != self._watched:  # repeat, as it may have appeared or gone meanwhile
+        while (
+            now := self._place()
+        ) != self._watched:  # repeat, as it may have appeared or gone meanwhile
             if self._watch is not None:
                 self._observer.unschedule(self._watch)
             self._watched = self._watch = None
             place, is_deep = now[0], now[0] == self.root
-            watch = self._observer.schedule(self._handler, str(place), recursive=is_deep, event_filter=_WANTED)
+            watch = self._observer.schedule(
+                self._handler, str(place), recursive=is_deep, event_filter=_WANTED
+            )
             self._watched, self._watch = now, watch
 
     def _place(self) -> tuple[Path, int]:
@@ -136,7 +155,10 @@ class Watcher:
         self._watched = None
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._is_open = False
         self._news.set()

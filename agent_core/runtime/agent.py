@@ -116,7 +116,9 @@ class TurnRunner:
     one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
     ends_at_once: bool = False  # interrupt the turn that is about to begin
 
-    async def run(self, posts: Sequence[Post], options: TurnOptions) -> AsyncGenerator[events.Event, None]:
+    async def run(
+        self, posts: Sequence[Post], options: TurnOptions
+    ) -> AsyncGenerator[events.Event, None]:
         """Post these events to the inbox, run the turn that they begin, and yield its events.
 
         Leaving the iteration early interrupts the turn.
@@ -165,22 +167,35 @@ class TurnRunner:
         done = [facts_entry(earlier.to_json())] if earlier else []
         await turn.append([*beginning(inbound, self.history.open_calls(), opening), *done])
         said, trace = said_by(inbound), turn.origin.trace
-        turn.tell(events.TurnStarted(agent=self.name, message=said, event=inbound.kind, trace=trace))
+        turn.tell(
+            events.TurnStarted(agent=self.name, message=said, event=inbound.kind, trace=trace)
+        )
         for problem in self.colleagues.directory.news():
             turn.warn(problem)
 
-    def turn_of(self, claimed: ClaimedTurn, options: TurnOptions, emit: Emit = lambda _: None) -> Turn:
+    def turn_of(
+        self, claimed: ClaimedTurn, options: TurnOptions, emit: Emit = lambda _: None
+    ) -> Turn:
         """Return the turn for a claimed event, with everything that its steps need."""
         queue, session = self.functions.granting.queue, self.session
         payload, is_between = claimed.event.payload, claimed.event.kind in BETWEEN
         thread = str(payload.get("thread") or "") if is_between else ""
         colleagues, limits, account = self.colleagues, self.colleagues.limits(), None
-        if thread or colleagues.profile.limits != SpendingLimits() or limits.keys() - OF_MESSAGES or colleagues.peers():
+        if (
+            thread
+            or colleagues.profile.limits != SpendingLimits()
+            or limits.keys() - OF_MESSAGES
+            or colleagues.peers()
+        ):
             parent = options.allowance or SpendingLimits(**limits, where=LIMITS_FROM)
             own = lambda: colleagues.profile.limits  # noqa: E731 - as the file says then
-            account = Account(self.name, thread or claimed.id, self.store, own, session.clock, parent)
+            account = Account(
+                self.name, thread or claimed.id, self.store, own, session.clock, parent
+            )
         # An answer to a turn that the user began, or its restart, continues it.
-        is_continuation = claimed.event.kind == "answer" or (claimed.event.kind == "again" and not payload.get("from"))
+        is_continuation = claimed.event.kind == "answer" or (
+            claimed.event.kind == "again" and not payload.get("from")
+        )
         origin = TurnOrigin(
             thread=thread or claimed.id,
             owes=str(payload.get("owes") or "") if is_between else "",
@@ -188,7 +203,8 @@ class TurnRunner:
             is_asked=claimed.event.kind in ("message", "login", "ask", "answer", "handoff", HEARD),
             is_users=not is_between or (is_continuation and not payload.get("owes")),
             verify=session.verify and session.style.verify and not any(map(is_reply, self.history)),
-            on_behalf_of=options.on_behalf_of or (str(payload.get("from") or "") if is_between else ""),
+            on_behalf_of=options.on_behalf_of
+            or (str(payload.get("from") or "") if is_between else ""),
             trace=str(payload.get("trace") or ""),
             only=frozenset(payload.get(ONLY) or ()),
             restarts=options.restarts,
@@ -267,14 +283,22 @@ class TurnRunner:
         made, usage, receipt = turn.receipt.to_json(), turn.work.tokens, turn.receipt.text
         _log.info("%s: turn %s ended (%s): %s", self.name, turn.id, ended.reason, receipt)
         reason, reply, steps = ended.reason, ended.reply, turn.step
-        turn.tell(events.TurnEnded(reason=reason, reply=reply, steps=steps, usage=usage, made=made, receipt=receipt))
+        turn.tell(
+            events.TurnEnded(
+                reason=reason, reply=reply, steps=steps, usage=usage, made=made, receipt=receipt
+            )
+        )
 
     async def _steps(self, turn: Turn) -> Ended:
         try:
             ended = await self.loop.run(turn)
         except Exception as error:
             # A bug, or an error such as a full disk: make the history valid first; the interface reports the error.
-            why = f"{error.message} {error.fix}".strip() if isinstance(error, KnapperError) else "The program failed."
+            why = (
+                f"{error.message} {error.fix}".strip()
+                if isinstance(error, KnapperError)
+                else "The program failed."
+            )
             await self._settle_calls(
                 turn, "The turn ended here because the program failed.", Entry(ENDED, {"text": why})
             )
@@ -283,7 +307,9 @@ class TurnRunner:
             await self.store.finish(turn.id, turn.attempt, "failed", writes=writes)
             raise
         if ended.reason == "interrupted":
-            await self._settle_calls(turn, STOPPED if turn.resumes_later else "The user ended the turn here.")
+            await self._settle_calls(
+                turn, STOPPED if turn.resumes_later else "The user ended the turn here."
+            )
         return ended
 
     async def _settle_calls(self, turn: Turn, why: str, *more: Entry) -> None:
@@ -376,7 +402,9 @@ class Agent:
         self.models = loop.model_session.models
         self.colleagues = loop.model_session.colleagues
         self.restored = ""
-        self.allowance: Allowance | None = None  # the allowance of the calling turn if this agent is a helper
+        self.allowance: Allowance | None = (
+            None  # the allowance of the calling turn if this agent is a helper
+        )
         self.on_behalf_of = ""  # the calling agent if this agent is a helper
         self.restarts = False  # whether an interrupted turn of the user resumes elsewhere or later
         self._store = store
@@ -385,11 +413,15 @@ class Agent:
         history = self._history = History()
         # It must not hold the agent: one that nobody holds any more is closed at once.
         self._pages = PageReader(store, name, lambda: history.page_chars, functions.value_part)
-        self._turns = TurnRunner(name, store, owner, loop, session, self.colleagues, functions, self._history)
+        self._turns = TurnRunner(
+            name, store, owner, loop, session, self.colleagues, functions, self._history
+        )
         self._unread = StaleView()
         self._closed = asyncio.Event()
         self._resources = resources or AsyncExitStack()
-        self._resources.callback(self._closed.set)  # not bound to the agent, which may be gone by then
+        self._resources.callback(
+            self._closed.set
+        )  # not bound to the agent, which may be gone by then
         self._resources.push_async_callback(loop.aclose)
         self._resources.callback(functions.on_change(self._unread.heard))
 
@@ -412,7 +444,13 @@ class Agent:
         turn, model = self._turns.turn, self.models.name
         if turn is None:
             return Author("agent", self.name, "", model, self._unread)
-        about = self._unread, turn.approvals, turn.questions.slot, turn.spend, self._history.last_request
+        about = (
+            self._unread,
+            turn.approvals,
+            turn.questions.slot,
+            turn.spend,
+            self._history.last_request,
+        )
         together = turn.work.reply.together() if turn.work.reply else ALONE
         return Author("agent", self.name, turn.id, model, *about, together)
 
@@ -424,7 +462,9 @@ class Agent:
         """
         await self.session.own_set.load()
         await self.session.load_pause()
-        claimed = await claim(self._store, self.name, self._turns.owner, leaves=FROM_USER if answers else ())
+        claimed = await claim(
+            self._store, self.name, self._turns.owner, leaves=FROM_USER if answers else ()
+        )
         if claimed is not None and claimed.attempt > 1:
             self.restored = await settle(self._store, claimed, self.session, restarts=self.restarts)
             self._turns.receipt = receipt_in(await self._store.load(claimed.id))
@@ -457,12 +497,20 @@ class Agent:
         self._must_be_open()
         posts = [*heard, *([] if message is None else [self._post(message)])]
         if message == GO_ON:  # the receipt continues, too
-            for ended in await self._store.ended_turns(self.name, await self._store.last_seq(self.name) - 1):
+            for ended in await self._store.ended_turns(
+                self.name, await self._store.last_seq(self.name) - 1
+            ):
                 posts[-1].payload[AFTER] = ended.id
-        options = TurnOptions(self, approver, debugger, group, self.allowance, self.on_behalf_of, self.restarts)
+        options = TurnOptions(
+            self, approver, debugger, group, self.allowance, self.on_behalf_of, self.restarts
+        )
         async with aclosing(self._turns.run(posts, options)) as turn:
             async for event in turn:
-                yield replace(event, agent=self.name) if self._loop.is_group and not event.agent else event
+                yield (
+                    replace(event, agent=self.name)
+                    if self._loop.is_group and not event.agent
+                    else event
+                )
 
     async def ask(self, message: str) -> str:
         """Run one turn and return the reply.
@@ -471,7 +519,9 @@ class Agent:
             TurnError: the turn ended without a reply.
         """
         warned, reason = None, "interrupted"
-        async with aclosing(self.turn(message)) as turn:  # `aclosing` ends the turn before this returns
+        async with aclosing(
+            self.turn(message)
+        ) as turn:  # `aclosing` ends the turn before this returns
             async for event in turn:
                 if isinstance(event, events.Warned):
                     warned = event
@@ -504,7 +554,9 @@ class Agent:
         """
         if not is_readable(message):
             what = "The message is empty, so the user was shown nothing."
-            raise UsageError(what, fix="Send the text that they are to read, or send nothing if there is none.")
+            raise UsageError(
+                what, fix="Send the text that they are to read, or send nothing if there is none."
+            )
         if (turn := self._turns.turn) is not None:
             turn.say(OwnName(self.name).of(message))
         return SENT
@@ -531,13 +583,17 @@ class Agent:
 
     def _post(self, message: str) -> Post:
         if whole_characters(message) != message:
-            raise UsageError("The message is not text in UTF-8, and was not sent.", fix="Send it in UTF-8.")
+            raise UsageError(
+                "The message is not text in UTF-8, and was not sent.", fix="Send it in UTF-8."
+            )
         return Post(self.name, "message", {"text": message})
 
     async def waiting(self) -> list[str]:
         """Return the messages that no turn has picked up yet, oldest first."""
         waiting = await self._store.waiting(self.name)
-        return [str(message.payload.get("text", "")) for message in waiting if message.kind == "message"]
+        return [
+            str(message.payload.get("text", "")) for message in waiting if message.kind == "message"
+        ]
 
     async def measure(self) -> None:
         """Estimate how much of the context window a resumed conversation takes, before its first reply."""
@@ -567,7 +623,10 @@ class Agent:
         """
         said = await self._store.history(self.name, kinds=("user",))
         if said and said[-1].is_imported:
-            raise UsageError("The last message was imported with an agent's file.", fix="Type it yourself to send it.")
+            raise UsageError(
+                "The last message was imported with an agent's file.",
+                fix="Type it yourself to send it.",
+            )
         if MARK in (await self.user_texts() or [""])[-1]:
             what = "Part of the last message was forgotten, so it is not sent again."
             raise UsageError(what, fix="Type your message again.")
@@ -615,7 +674,9 @@ class Agent:
         """The functions that this agent is not shown, including other programs' functions outside of its profile."""
         patterns = self.colleagues.profile.functions
         foreign = {} if "*" in patterns else self.functions.foreign()
-        return self.snapshot().hidden | {name for name, row in foreign.items() if not fits(patterns, row.function)}
+        return self.snapshot().hidden | {
+            name for name, row in foreign.items() if not fits(patterns, row.function)
+        }
 
     def snapshot(self) -> "Snapshot":
         """Return the functions that this agent may call now."""

@@ -28,11 +28,16 @@ ALONE: Final = "alone"
 """The key of a message that gets a turn to itself, because its sender waits for the reply."""
 _MOST_CHARS: Final = 1_000
 _DETAIL: Final = {"client": True}
-_ALONE: Final = "the client takes one call at a time. Ask for this one again when it has answered the other."
+_ALONE: Final = (
+    "the client takes one call at a time. Ask for this one again when it has answered the other."
+)
 _BEYOND: Final = "one reply may ask for {} calls. Ask for this one again in the next step."
-_UNFIT: Final = "its arguments do not fit the schema, and the client takes only those that do. Call it again:"
+_UNFIT: Final = (
+    "its arguments do not fit the schema, and the client takes only those that do. Call it again:"
+)
 _UNANSWERED: Final = (
-    "The client that this call was handed to went on without an answer: whether it took effect is unknown."
+    "The client that this call was handed to went on without an answer: whether it "
+    "took effect is unknown."
 )
 
 
@@ -45,7 +50,9 @@ class ClientFunctions:
     must have.
     """
 
-    table: Sequence[Mapping[str, Any]] = ()  # Any: JSON; rows of `name`, `description`, `parameters`, `strict`
+    table: Sequence[
+        Mapping[str, Any]
+    ] = ()  # Any: JSON; rows of `name`, `description`, `parameters`, `strict`
     required: bool = False
     one_at_a_time: bool = False
     is_client: bool = False
@@ -89,13 +96,17 @@ class ClientFunctions:
     def schema(self) -> dict[str, Any]:  # Any: JSON Schema
         """The schema of the reply, if it must have a shape."""
         shape = self.shape or {}
-        schema: dict[str, Any] = (shape.get("json_schema") or {}).get("schema") or {"type": "object"}
+        schema: dict[str, Any] = (shape.get("json_schema") or {}).get("schema") or {
+            "type": "object"
+        }
         return schema
 
     @cached_property
     def shown(self) -> tuple[FunctionShown, ...]:
         """The functions as the model is shown them."""
-        return tuple(FunctionShown(row["name"], row["description"], row["parameters"]) for row in self.table)
+        return tuple(
+            FunctionShown(row["name"], row["description"], row["parameters"]) for row in self.table
+        )
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -111,7 +122,10 @@ class ClientFunctions:
         size = sum(function.size for function in self.shown)
         if size > room:
             what = f"The functions of the client take {size:,} bytes; next to all else in this model's window"
-            raise ModelError(f"{what} {max(room, 0):,} are left for them.", fix="Send fewer, or shorter descriptions.")
+            raise ModelError(
+                f"{what} {max(room, 0):,} are left for them.",
+                fix="Send fewer, or shorter descriptions.",
+            )
 
     def split(self, calls: Sequence["Call"], most: int) -> "SplitCalls":
         """Split the calls of a reply into ours and the client's; `most` is the limit of calls per reply."""
@@ -119,7 +133,9 @@ class ClientFunctions:
         if not theirs:
             return SplitCalls(calls)
         beyond = {call.id for call in calls[most:]}
-        unfit = dict[str, str]()  # calls of strict functions, each with the reason why it is not handed over
+        unfit = dict[
+            str, str
+        ]()  # calls of strict functions, each with the reason why it is not handed over
         for call in theirs:
             row = next(row for row in self.table if row["name"] == call.name)
             if call.id not in beyond and row.get("strict"):
@@ -129,9 +145,13 @@ class ClientFunctions:
         taken = [call for call in theirs if call.id not in beyond and call.id not in unfit]
         handed = taken[:1] if self.one_at_a_time else taken
         refused = [_skipped_entry(call, _ALONE) for call in taken[len(handed) :]]
-        refused += [_skipped_entry(call, _BEYOND.format(most)) for call in theirs if call.id in beyond]
+        refused += [
+            _skipped_entry(call, _BEYOND.format(most)) for call in theirs if call.id in beyond
+        ]
         refused += [_skipped_entry(call, unfit[call.id]) for call in theirs if call.id in unfit]
-        return SplitCalls([call for call in calls if call.name not in self.names], tuple(handed), refused)
+        return SplitCalls(
+            [call for call in calls if call.name not in self.names], tuple(handed), refused
+        )
 
 
 NO_CLIENT: Final[ClientFunctions] = ClientFunctions()
@@ -153,25 +173,35 @@ def handed_over(calls: Sequence["Call"]) -> list[Entry]:
     return [*opened, Entry("parked", {"calls": rows})]
 
 
-def beginning(inbound: Inbound, open_calls: Sequence["Call"], opening: Sequence[Entry]) -> list[Entry]:
+def beginning(
+    inbound: Inbound, open_calls: Sequence["Call"], opening: Sequence[Entry]
+) -> list[Entry]:
     """Return the first entries of a turn: the answers to the calls that were open, then `opening`."""
     rows = inbound.payload.get("answers") if inbound.kind == "message" else None
     rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
     given = {str(row["id"]): str(row["text"]) for row in rows if {"id", "text"} <= row.keys()}
     client, shape = ClientFunctions.of(inbound), list[Entry]()
     if client.shape is not None:  # the model is told, because not every endpoint enforces the shape
-        schema = "" if client.shape["type"] == "json_object" else f" of this schema: {json.dumps(client.schema)}"
+        schema = (
+            ""
+            if client.shape["type"] == "json_object"
+            else f" of this schema: {json.dumps(client.schema)}"
+        )
         order = "A program reads your reply to this message: when you are done, reply with one JSON object"
         shape = [Entry("notice", {"text": f"{order} and nothing else{schema or '.'}"})]
     if not open_calls and not given:
         return [*opening, *shape]
-    is_silent = bool(given) and not inbound.payload.get("text")  # the client sent no text with the answers
+    is_silent = bool(given) and not inbound.payload.get(
+        "text"
+    )  # the client sent no text with the answers
     began = Entry(CLIENT, {"text": str(inbound.payload.get("text", "")), "event": inbound.kind})
     answers = [answered(call, given.pop(call.id, None)) for call in open_calls]
     late = [
         Entry(
             "notice",
-            {"text": f"The client answered the call {id} after the conversation had gone on without it: {text}"},
+            {
+                "text": f"The client answered the call {id} after the conversation had gone on without it: {text}"
+            },
         )
         for id, text in given.items()
     ]

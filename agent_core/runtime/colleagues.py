@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
     from .turn import Turn
 
-FUNCTIONS: Final = frozenset({"list_agents", "message_agent", "ask_agent", "ask_agents", "hand_off"})
+FUNCTIONS: Final = frozenset(
+    {"list_agents", "message_agent", "ask_agent", "ask_agents", "hand_off"}
+)
 """The functions that are only shown to agents that may talk to others."""
 
 
@@ -58,7 +60,12 @@ class Colleagues:
     """The other agents that one agent can reach."""
 
     def __init__(
-        self, agent: str, store: Store, directory: Directory, settings: "RunnerSettings", clock: "Clock"
+        self,
+        agent: str,
+        store: Store,
+        directory: Directory,
+        settings: "RunnerSettings",
+        clock: "Clock",
     ) -> None:
         self.agent = agent
         self._store = store
@@ -118,7 +125,9 @@ class Colleagues:
             lines.append(f"- {name}: {purpose or 'no purpose is given'}{state}")
         return "\n".join(lines)
 
-    def note(self, turn: "Turn", name: str, text: str, key: str = "", *, stop: bool = False) -> Plan:
+    def note(
+        self, turn: "Turn", name: str, text: str, key: str = "", *, stop: bool = False
+    ) -> Plan:
         """Return a message that needs no answer; with `stop`, it asks the other agent to stop.
 
         Raises:
@@ -127,7 +136,9 @@ class Colleagues:
         send = self._send(turn, "stop" if stop else "note", name, text, key=key)
         return _sending(f"`{name}` gets the message. You need not wait for anything.", send)
 
-    def ask(self, turn: "Turn", names: Sequence[str], text: str, minutes: float | None = None) -> Plan:
+    def ask(
+        self, turn: "Turn", names: Sequence[str], text: str, minutes: float | None = None
+    ) -> Plan:
         """Return a question to agents; the turn ends, and their answers arrive together.
 
         Raises:
@@ -138,12 +149,17 @@ class Colleagues:
             raise UsageError("Nobody was asked: there is no name.", fix="Name at least one agent.")
         seconds = _MAX_WAIT_S if minutes is None else minutes * 60
         if not 0 < seconds < _LONGEST_S:
-            raise UsageError(f"{minutes:g} minutes are no time to wait.", fix="Give more than 0, or leave it out.")
+            raise UsageError(
+                f"{minutes:g} minutes are no time to wait.",
+                fix="Give more than 0, or leave it out.",
+            )
         due = self._clock.now() + seconds
         sends = [self._send(turn, "ask", name, text, due=due) for name in names]
         whom = ", ".join(f"`{name}`" for name in names)
         come = "answer comes" if len(names) == 1 else "answers come together"
-        plan = _sending(f"Asked {whom}. Your turn ends here; the {come} as your next message.", *sends)
+        plan = _sending(
+            f"Asked {whom}. Your turn ends here; the {come} as your next message.", *sends
+        )
         parked = Entry("parked", {"asks": _listed(sends)})
         return replace(plan, entries=(parked,), done=partial(turn.ending.parked.extend, names))
 
@@ -155,30 +171,58 @@ class Colleagues:
         """
         goal = str(brief.get("goal", "")).strip()
         if not goal:
-            raise UsageError("Nothing was handed over: the goal is empty.", fix="Say in `goal` what is to be reached.")
-        lists = {title: [*texts] for key, title in _BRIEF if (texts := brief.get(key)) and not isinstance(texts, str)}
+            raise UsageError(
+                "Nothing was handed over: the goal is empty.",
+                fix="Say in `goal` what is to be reached.",
+            )
+        lists = {
+            title: [*texts]
+            for key, title in _BRIEF
+            if (texts := brief.get(key)) and not isinstance(texts, str)
+        }
         parts = [f"Goal: {goal}"]
-        parts += [f"{title}:\n" + "\n".join(f"- {text}" for text in texts) for title, texts in lists.items()]
+        parts += [
+            f"{title}:\n" + "\n".join(f"- {text}" for text in texts)
+            for title, texts in lists.items()
+        ]
         send = self._send(turn, "handoff", name, "\n".join(parts))
         text = f"`{name}` has it now and goes on in your place. Your turn ends here."
         plan = _sending(text, send, handoff={"to": name, **brief})
         return replace(plan, done=partial(setattr, turn.ending, "handed_to", name))
 
     def _send(
-        self, turn: "Turn", kind: str, name: str, text: str, *, due: float | None = None, key: str = ""
+        self,
+        turn: "Turn",
+        kind: str,
+        name: str,
+        text: str,
+        *,
+        due: float | None = None,
+        key: str = "",
     ) -> SendMessage:
         self.refresh()  # the files may have changed during the step
         peers = self.peers()
         if name == self.agent:
-            raise UsageError("That is you: nothing was sent.", fix="Name another agent; list_agents shows them.")
+            raise UsageError(
+                "That is you: nothing was sent.", fix="Name another agent; list_agents shows them."
+            )
         if name not in peers:
             hint = did_you_mean(name, peers, f"You can reach: {', '.join(peers) or 'nobody'}.")
-            raise UsageError(f"There is no agent `{one_line(name, 80)}` that you can talk to.", fix=hint)
+            raise UsageError(
+                f"There is no agent `{one_line(name, 80)}` that you can talk to.", fix=hint
+            )
         if not text.strip():
-            raise UsageError("The message is empty: nothing was sent.", fix="Say what the other agent has to know.")
+            raise UsageError(
+                "The message is empty: nothing was sent.",
+                fix="Say what the other agent has to know.",
+            )
         if len(text) > _MAX_MESSAGE_CHARS:
-            message = f"The message has {len(text):,} characters; the most is {_MAX_MESSAGE_CHARS:,}."
-            raise UsageError(message, fix="Send a shorter one, and say where the rest can be found.")
+            message = (
+                f"The message has {len(text):,} characters; the most is {_MAX_MESSAGE_CHARS:,}."
+            )
+            raise UsageError(
+                message, fix="Send a shorter one, and say where the rest can be found."
+            )
         id, hops = self._clock.new_id(), turn.origin.hops + 1
         return SendMessage(
             *(id, kind, self.agent, name, text, turn.origin.thread, turn.id, hops),
@@ -225,7 +269,11 @@ class FunctionSight:
         if "*" in patterns:
             return snapshot
         own = frozenset(self._own()) | (made if self._grows else frozenset())
-        if self._last[0] is not snapshot or self._last[1] != (patterns, own) or self._last[2] is None:
+        if (
+            self._last[0] is not snapshot
+            or self._last[1] != (patterns, own)
+            or self._last[2] is None
+        ):
             seen = snapshot.seen(lambda function: function.name in own or fits(patterns, function))
             self._last = (snapshot, (patterns, own), seen)
             return seen
@@ -239,4 +287,8 @@ _IDENTITY: Final = (
 _MAX_WAIT_S: Final = 72 * 3_600.0  # for an answer, if the asking agent does not say
 _MAX_MESSAGE_CHARS: Final = 20_000
 _LONGEST_S: Final = 10 * 366 * 86_400
-_BRIEF: Final = (("facts", "Facts"), ("open_questions", "Open questions"), ("references", "References"))
+_BRIEF: Final = (
+    ("facts", "Facts"),
+    ("open_questions", "Open questions"),
+    ("references", "References"),
+)

@@ -76,7 +76,9 @@ class ReceiptReader:
     """A builder of a turn's receipt from its entries, in the order in which they are stored."""
 
     receipt: Receipt = field(default_factory=Receipt)
-    _running: dict[str, list[str]] = field(default_factory=dict)  # addresses of running calls, by call ID
+    _running: dict[str, list[str]] = field(
+        default_factory=dict
+    )  # addresses of running calls, by call ID
 
     @classmethod
     def of(cls, entries: Iterable[Entry]) -> Receipt:
@@ -143,7 +145,11 @@ def senders(inbound: Inbound) -> list[str]:
 
 def _answers(inbound: Inbound) -> list[Mapping[str, Any]]:  # Any: JSON
     answers = inbound.payload.get("answers")
-    return [answer for answer in answers if isinstance(answer, Mapping)] if isinstance(answers, list) else []
+    return (
+        [answer for answer in answers if isinstance(answer, Mapping)]
+        if isinstance(answers, list)
+        else []
+    )
 
 
 def _name(said: Mapping[str, Any]) -> str:  # Any: JSON
@@ -167,7 +173,9 @@ def receipt_entry(receipt: Receipt) -> Entry:
 
 def receipt_in(entries: Sequence[Entry]) -> Receipt:
     """Return the receipt of a turn: the one stored at its end, or one built from its entries."""
-    whole = next((entry.payload.get("made") for entry in reversed(entries) if entry.kind == RECEIPT), None)
+    whole = next(
+        (entry.payload.get("made") for entry in reversed(entries) if entry.kind == RECEIPT), None
+    )
     return Receipt.from_json(whole) if isinstance(whole, dict) else ReceiptReader.of(entries)
 
 
@@ -191,7 +199,9 @@ def login(last: float | None, protocol: MessageProtocol, now: float) -> Entry:
     """Return the entry that says that the user is present, and when they were last present."""
     before = "never: this is the first time" if last is None else moment(last)
     text = f"The user is here. The last time was: {before}."
-    return Entry("notice", {"text": text, "packed": protocol.event("login", {"last_login": before}, now)})
+    return Entry(
+        "notice", {"text": text, "packed": protocol.event("login", {"last_login": before}, now)}
+    )
 
 
 def entry_of(inbound: Inbound, protocol: MessageProtocol, now: float) -> Entry:
@@ -252,7 +262,11 @@ def assistant(assistant_reply: Assistant) -> Entry:
     for call in assistant_reply.calls:
         extra = {"extra": call.extra} if call.extra else {}
         calls.append({"id": call.id, "name": call.name, "arguments": call.arguments, **extra})
-    payload: dict[str, Any] = {"text": assistant_reply.text, "thought": assistant_reply.thought, "calls": calls}
+    payload: dict[str, Any] = {
+        "text": assistant_reply.text,
+        "thought": assistant_reply.thought,
+        "calls": calls,
+    }
     if assistant_reply.reasoning:
         payload["reasoning"] = [*assistant_reply.reasoning]
     if assistant_reply.source:
@@ -270,16 +284,23 @@ def call_started(call: Call, version: str | None) -> Entry:
     return Entry("call", {"id": call.id, "name": call.name, "version": version})
 
 
-def result(call: Call, text: str, outcome: str, seconds: float = 0.0, detail: dict[str, Any] | None = None) -> Entry:
+def result(
+    call: Call, text: str, outcome: str, seconds: float = 0.0, detail: dict[str, Any] | None = None
+) -> Entry:
     """Return the entry of a call's answer."""
     payload = {"call_id": call.id, "name": call.name, "text": text}
-    return Entry("result", {**payload, "outcome": outcome, "seconds": round(seconds, 6), "detail": detail or {}})
+    return Entry(
+        "result",
+        {**payload, "outcome": outcome, "seconds": round(seconds, 6), "detail": detail or {}},
+    )
 
 
 def messages_of(entries: Sequence[Entry]) -> list[Message]:
     """Return the messages that the model reads; skip entries that are for the record only."""
     return [
-        _READERS[entry.kind](_checked_payload(entry), entry.is_imported) for entry in entries if entry.kind in _READERS
+        _READERS[entry.kind](_checked_payload(entry), entry.is_imported)
+        for entry in entries
+        if entry.kind in _READERS
     ]
 
 
@@ -306,7 +327,9 @@ def unwrapped(call: Call) -> Call:
 
 def calls_without_answer(entries: Sequence[Entry]) -> list[tuple[Call, bool]]:
     """Return the unanswered calls of a turn's last reply, each with whether it had started."""
-    last = max((place for place, entry in enumerate(entries) if entry.kind == "assistant"), default=None)
+    last = max(
+        (place for place, entry in enumerate(entries) if entry.kind == "assistant"), default=None
+    )
     if last is None:
         return []
     after = entries[last + 1 :]
@@ -328,7 +351,10 @@ _NEEDED: Mapping[str, Shape] = {
 def _checked_payload(entry: Entry) -> dict[str, Any]:  # Any: JSON
     """Return the payload of an entry after checking its shape; others may have edited the state file."""
     payload: dict[str, Any] = fitting(
-        entry.payload, _NEEDED[entry.kind], f"An entry of the conversation (`{one_line(entry.kind, 40)}`)", fix_of()
+        entry.payload,
+        _NEEDED[entry.kind],
+        f"An entry of the conversation (`{one_line(entry.kind, 40)}`)",
+        fix_of(),
     )
     return payload
 
@@ -337,18 +363,27 @@ def _assistant(payload: dict[str, Any], *, is_imported: bool = False) -> Assista
     """Return the reply in an entry; one from an agent's file brings nothing that would be sent on as its endpoint's."""
     own = {} if is_imported else payload
     calls = tuple(
-        Call(call["id"], call["name"], call["arguments"], "" if is_imported else str(call.get("extra") or ""))
+        Call(
+            call["id"],
+            call["name"],
+            call["arguments"],
+            "" if is_imported else str(call.get("extra") or ""),
+        )
         for call in payload["calls"]
     )
     reasoning = tuple(own.get("reasoning", ()))
-    return Assistant(payload["text"], calls, payload.get("thought", ""), reasoning, own.get("source", ""))
+    return Assistant(
+        payload["text"], calls, payload.get("thought", ""), reasoning, own.get("source", "")
+    )
 
 
 _READERS: dict[str, Callable[[dict[str, Any], bool], Message]] = {
     "user": lambda payload, is_imported: User(
         payload["text"], payload.get("packed", ""), is_imported, str(payload.get("speaker") or "")
     ),
-    "notice": lambda payload, is_imported: Notice(payload["text"], payload.get("packed", ""), is_imported),
+    "notice": lambda payload, is_imported: Notice(
+        payload["text"], payload.get("packed", ""), is_imported
+    ),
     "assistant": lambda payload, is_imported: _assistant(payload, is_imported=is_imported),
     "result": lambda payload, _: Answer(payload["call_id"], payload["name"], payload["text"]),
 }

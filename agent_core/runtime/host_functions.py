@@ -49,7 +49,13 @@ _log = logging.getLogger(__name__)
 META_PACKAGE = "meta_functions"
 GROWING = frozenset(
     {
-        *("create_function", "edit_function", "replace_function", "confirm_function", "add_example"),
+        *(
+            "create_function",
+            "edit_function",
+            "replace_function",
+            "confirm_function",
+            "add_example",
+        ),
         *("delete_function", "rollback_function"),
     }
 )
@@ -96,7 +102,9 @@ class HostFunctions(FunctionSource):
         if host is None or name in self._withheld():
             return None
         about = _ABOUT if name in _REVISING else ""
-        return ModelFunction(host.function, partial(self._call, host, snapshot), None, is_parallel=False, about=about)
+        return ModelFunction(
+            host.function, partial(self._call, host, snapshot), None, is_parallel=False, about=about
+        )
 
     async def _call(  # noqa: PLR0911 - one a kind of end
         self,
@@ -109,15 +117,21 @@ class HostFunctions(FunctionSource):
         turn, name = record.turn, record.call.name
         await record.begin(None)
         about = arguments.get(_ABOUT)
-        if about in snapshot.hidden and name != _MAKES:  # create_function must detect the conflict itself
-            return await record.close(Refused(str(unknown_function(str(about), snapshot.functions))))
+        if (
+            about in snapshot.hidden and name != _MAKES
+        ):  # create_function must detect the conflict itself
+            return await record.close(
+                Refused(str(unknown_function(str(about), snapshot.functions)))
+            )
         plan = await self._made(lambda: host.run(turn.meta_self, **arguments), record)
         if isinstance(plan, Done):
             return plan
         if isinstance(plan, str):
             return await record.close(None, plan)
         if isinstance(plan, PlannedProgram):
-            assert self._programs is not None, "an agent that is offered `run_program` has what runs it"
+            assert self._programs is not None, (
+                "an agent that is offered `run_program` has what runs it"
+            )
             return await self._programs.run(plan, record, snapshot)
         if not isinstance(plan, PlannedChange):
             return await record.commit(plan)
@@ -154,7 +168,10 @@ class HostFunctions(FunctionSource):
         has_changed: bool,  # noqa: FBT001 - a fact, not a mode
     ) -> Done:
         """Answer the call of a change that was refused; if what it uses has changed, it is judged once more."""
-        reply, last = record.turn.work.reply, replace(plan, writes=())  # those were stored when it began to wait
+        reply, last = (
+            record.turn.work.reply,
+            replace(plan, writes=()),
+        )  # those were stored when it began to wait
         if has_changed and reply is not None and not record.turn.ending.interruption.requested:
             together = reply.together(is_once_more=True)
             made = await self._made(lambda: once_more.judge(together), record)
@@ -167,9 +184,14 @@ class HostFunctions(FunctionSource):
     async def _carry_out(self, plan: PlannedChange, about: str, record: CallRecord) -> Done:
         """Carry out a plan for functions, and answer its call."""
         record.is_waiting = plan.is_waiting
-        reply, rejected = record.turn.work.reply, record.turn.work.refused  # the second is read when the turn ends
+        reply, rejected = (
+            record.turn.work.reply,
+            record.turn.work.refused,
+        )  # the second is read when the turn ends
         if reply is not None and plan.outcome == "refused" and about in reply.broken:
-            plan = replace(plan, text=f"{plan.text}\n{change_texts.still_broken(reply.broken[about])}")
+            plan = replace(
+                plan, text=f"{plan.text}\n{change_texts.still_broken(reply.broken[about])}"
+            )
         plan = await self._service.carry_out(plan, record.record, Author("agent"))
         done, changed = record.report(plan), plan.did.names("created", "changed", "deleted")
         for name in changed:
@@ -183,7 +205,11 @@ class HostFunctions(FunctionSource):
 
 def standard() -> dict[str, HostFunction]:
     """Return the host functions that every agent may have, by name; those for other agents and helpers are excluded."""
-    return {name: host for name, host in meta_functions().items() if name not in FUNCTIONS | ABOUT_HELPERS}
+    return {
+        name: host
+        for name, host in meta_functions().items()
+        if name not in FUNCTIONS | ABOUT_HELPERS
+    }
 
 
 def parameters() -> dict[str, tuple[str, ...]]:
@@ -196,18 +222,23 @@ def parameters() -> dict[str, tuple[str, ...]]:
 def of_memory(blocks: Blocks) -> dict[str, HostFunction]:
     """Return the functions that edit an agent's blocks, by name."""
     return {
-        function.name: HostFunction(function, partial(_edit, blocks, function.name)) for function in blocks.functions()
+        function.name: HostFunction(function, partial(_edit, blocks, function.name))
+        for function in blocks.functions()
     }
 
 
-async def _edit(blocks: Blocks, name: str, agent: "Agent", /, **arguments: Any) -> Plan:  # Any: JSON
+async def _edit(
+    blocks: Blocks, name: str, agent: "Agent", /, **arguments: Any
+) -> Plan:  # Any: JSON
     return await blocks.call(name, arguments, agent.author)
 
 
 @cache
 def meta_functions() -> Mapping[str, HostFunction]:
     """Return all host functions except those for memory, by name."""
-    modules = [import_module(f"{META_PACKAGE}.{module}") for module in import_module(META_PACKAGE).MODULES]
+    modules = [
+        import_module(f"{META_PACKAGE}.{module}") for module in import_module(META_PACKAGE).MODULES
+    ]
     functions: dict[str, HostFunction] = {}
     for module in modules:
         text = inspect.getsource(module)

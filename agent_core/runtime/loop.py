@@ -118,7 +118,9 @@ class DirectReplyPolicy:
     _reminders: int = 0
     _runs: dict[_Same, int] = field(default_factory=dict)
     _times: Counter[_Same] = field(default_factory=Counter)
-    _changing: set[tuple[str, str]] = field(default_factory=set)  # calls that changed something, by name and arguments
+    _changing: set[tuple[str, str]] = field(
+        default_factory=set
+    )  # calls that changed something, by name and arguments
 
     def speaking(self, *, by_function: bool) -> "DirectReplyPolicy":
         """Return the policy for how the agent now reaches the user: this one, unless that has changed."""
@@ -146,7 +148,9 @@ class DirectReplyPolicy:
         """Decide what follows a step."""
         turn = self.turn
         if turn.ending.awaits_client:
-            return Ended("client_calls", "\n\n".join(turn.work.function_messages) or step.reply.text)
+            return Ended(
+                "client_calls", "\n\n".join(turn.work.function_messages) or step.reply.text
+            )
         if turn.ending.stuck:
             return Ended("stuck", warning=turn.ending.stuck)
         if turn.ending.parked:
@@ -163,7 +167,13 @@ class DirectReplyPolicy:
     def _after_step(self, step: StepResult) -> GoOn | Ended:
         """Decide what follows a step whose calls are all answered."""
         # A reply is not an answer if all its calls were sent back.
-        follows = self._after_calls(step) if step.done else GoOn() if step.reply.calls else self._after_reply(step)
+        follows = (
+            self._after_calls(step)
+            if step.done
+            else GoOn()
+            if step.reply.calls
+            else self._after_reply(step)
+        )
         if isinstance(follows, Ended) and follows.reason == "replied":
             client = self.turn.origin.client
             if step.done and step.more_waits:
@@ -175,7 +185,9 @@ class DirectReplyPolicy:
         if isinstance(follows, GoOn) and self.turn.step >= self.max_steps:
             self._show_held_back()
             warning = f"The turn was ended after {self.max_steps} steps."
-            return Ended("steps", warning=warning, advice=follows.advice, fix="“go on” takes it up again.")
+            return Ended(
+                "steps", warning=warning, advice=follows.advice, fix="“go on” takes it up again."
+            )
         return follows
 
     def _after_reply(self, step: StepResult) -> GoOn | Ended:
@@ -192,7 +204,9 @@ class DirectReplyPolicy:
         if not reply.text.strip():
             return Ended("failed", warning="The model gave an empty answer twice.", fix=_AGAIN)
         if name := _written_name(reply):
-            warning = f"The model answered with the text of a call of `{name}` again, and called nothing."
+            warning = (
+                f"The model answered with the text of a call of `{name}` again, and called nothing."
+            )
             return Ended("failed", warning=warning, fix=f"{_AGAIN} Another model may do better.")
         return Ended("replied", reply.text)
 
@@ -203,7 +217,10 @@ class DirectReplyPolicy:
             return Ended("replied", read)
         faults = "; ".join(problem.message for problem in read)
         if "shape" in self._advised:
-            return Ended("failed", warning=f"The reply does not have the shape that the client asked for: {faults}.")
+            return Ended(
+                "failed",
+                warning=f"The reply does not have the shape that the client asked for: {faults}.",
+            )
         self._advised.add("shape")
         self.turn.work.function_messages.clear()  # the client has not been sent anything yet
         return GoOn(
@@ -235,7 +252,8 @@ class DirectReplyPolicy:
         again = {  # the same call failed in the previous step, or was refused in the same words earlier in the turn
             _identity(result): result.call.name
             for result in done
-            if result.outcome == "refused" and (self._runs[_sameness(result)] > 1 or self._times[_identity(result)] > 1)
+            if result.outcome == "refused"
+            and (self._runs[_sameness(result)] > 1 or self._times[_identity(result)] > 1)
         }
         self.excluded |= frozenset(again.values())
         longest_run = max(self._runs.items(), key=lambda run: (run[1], not run[0][2]), default=None)
@@ -247,18 +265,28 @@ class DirectReplyPolicy:
             if times >= MAX_SAME_FAILURES:
                 return _end_of_repetition(f"`{name}` was refused {times} times for the same reason")
             return GoOn(f"`{name}` was refused twice for the same reason. Do something else.")
-        name, _, _ = often = max(self._times, key=lambda key: self._times[key], default=("", "", ""))
+        name, _, _ = often = max(
+            self._times, key=lambda key: self._times[key], default=("", "", "")
+        )
         if self._times[often] > MAX_SAME_ANSWERS:
-            return _end_of_repetition(f"`{name}` came out the same {self._times[often]} times with the same arguments")
+            return _end_of_repetition(
+                f"`{name}` came out the same {self._times[often]} times with the same arguments"
+            )
         return GoOn(_cut_advice(cut) if cut else "")
 
     def _count_anew(self, done: Sequence["Done"]) -> None:
         """After a change, forget how often calls were made, except those that make changes themselves."""
-        changes = {(result.call.name, result.call.arguments) for result in done if result.has_changed}
+        changes = {
+            (result.call.name, result.call.arguments) for result in done if result.has_changed
+        }
         if changes:
             self._changing |= changes
-            self._times = Counter({key: count for key, count in self._times.items() if key[:2] in self._changing})
-            self._runs = {key: count for key, count in self._runs.items() if key[:2] in self._changing}
+            self._times = Counter(
+                {key: count for key, count in self._times.items() if key[:2] in self._changing}
+            )
+            self._runs = {
+                key: count for key, count in self._runs.items() if key[:2] in self._changing
+            }
 
     def _show_held_back(self) -> None:
         """Show the user text that was held back, before the turn is ended from outside; here there is none."""
@@ -266,13 +294,16 @@ class DirectReplyPolicy:
     def _after_same(self, same: _Same, times: int) -> GoOn | Ended | None:
         name, _, answer = same
         message = (
-            f"`{name}` {'gave the same answer' if answer else 'failed'} {times} times in a row with the same arguments"
+            f"`{name}` {'gave the same answer' if answer else 'failed'} {times} times in a "
+            f"row with the same arguments"
         )
         if times >= (MAX_SAME_ANSWERS if answer else MAX_SAME_FAILURES):
             return _end_of_repetition(message)
         if times > 1:
             self.excluded |= {name}
-            return GoOn(f"{message}. {'Reply to the user now.' if answer else 'Do something else.'}")
+            return GoOn(
+                f"{message}. {'Reply to the user now.' if answer else 'Do something else.'}"
+            )
         return None
 
     def _after_cut(self, reply: "Reply") -> GoOn | Ended:
@@ -284,7 +315,9 @@ class DirectReplyPolicy:
         if self._cuts < MAX_CUTS:
             return GoOn(_cut_advice(reply.cut))
         message = f"The turn was ended: the model's replies were cut off {self._cuts} times at their longest."
-        return Ended("failed", warning=message, fix="Ask for less at once, or raise `model.max_tokens`.")
+        return Ended(
+            "failed", warning=message, fix="Ask for less at once, or raise `model.max_tokens`."
+        )
 
 
 def _end_of_repetition(message: str) -> Ended:
@@ -313,7 +346,10 @@ def _objections(reply: "Reply", turn: Turn) -> Iterator[tuple[str, str]]:
     elif reply.attached:
         message = f"Nothing was called: your reply holds the text of a call of `{reply.attached}`."
         advice = "If you mean it, call the function, or send the call alone."
-        yield "attached", f"{message} {advice} If it is an example for the user, send the same reply again."
+        yield (
+            "attached",
+            f"{message} {advice} If it is an example for the user, send the same reply again.",
+        )
 
 
 def _written_name(reply: "Reply") -> str:
@@ -326,7 +362,12 @@ def _written_functions(text: str) -> list[str]:
     """Return the names of the public functions that the code blocks of a reply define."""
     codes = [textwrap.dedent(code) for code in fenced_texts(text)[:_MOST_BLOCKS] if "def " in code]
     trees = map(tree.parse, codes)
-    nodes = [node for one in trees if not isinstance(one, tree.Unparsable) for node in tree.functions(one)]
+    nodes = [
+        node
+        for one in trees
+        if not isinstance(one, tree.Unparsable)
+        for node in tree.functions(one)
+    ]
     names = dict.fromkeys(node.name for node in nodes if not node.name.startswith("_"))
     return [*names][:_MOST_NAMED]
 
@@ -334,7 +375,9 @@ def _written_functions(text: str) -> list[str]:
 def _left_refused(turn: Turn) -> list[str]:
     """Return the rejected candidates, without functions that were called as they are afterwards."""
     receipt = turn.work.facts.receipt
-    return [name for name, calls in turn.work.refused.items() if receipt.count("called", name) <= calls]
+    return [
+        name for name, calls in turn.work.refused.items() if receipt.count("called", name) <= calls
+    ]
 
 
 def _advice_on_refused(refused: Collection[str]) -> str:
@@ -342,7 +385,10 @@ def _advice_on_refused(refused: Collection[str]) -> str:
     names = ", ".join(f"`{name}`" for name in refused)
     was = "was rejected, so it was" if len(refused) == 1 else "were rejected, so they were"
     message = f"{names} {was} not made or changed. "
-    return message + "Fix it with edit_function or create_function, or tell the user that it was not done."
+    return (
+        message
+        + "Fix it with edit_function or create_function, or tell the user that it was not done."
+    )
 
 
 def _identity(done: "Done") -> _Same:
@@ -351,7 +397,9 @@ def _identity(done: "Done") -> _Same:
 
 def _sameness(done: "Done") -> _Same:
     arguments = done.call.arguments
-    if len(arguments) <= LARGE:  # longer ones are the same only as text: parsing them would block the event loop
+    if (
+        len(arguments) <= LARGE
+    ):  # longer ones are the same only as text: parsing them would block the event loop
         with suppress(Malformed):
             arguments = json.dumps(read_json(arguments), sort_keys=True)
     return done.call.name, arguments, "" if done.failed else done.text
@@ -375,7 +423,9 @@ class SendMessagePolicy(DirectReplyPolicy):
         It is a thought if no one waits for an answer; otherwise it is a message that should have been sent by function.
         """
         reply = step.reply
-        if reply.finish != "length" and (self.turn.work.function_messages or not self.turn.origin.is_asked):
+        if reply.finish != "length" and (
+            self.turn.work.function_messages or not self.turn.origin.is_asked
+        ):
             return GoOn() if step.more_waits else self._end_as_replied()
         follows = DirectReplyPolicy._after_reply(self, step)
         if reply.text.strip() and not _written_name(reply):
@@ -415,7 +465,9 @@ class SendMessagePolicy(DirectReplyPolicy):
         """Show the text that was held back, and return the end with everything that the user was shown."""
         self._show_held_back()
         turn = self.turn
-        silent = turn.origin.is_asked and not turn.work.function_messages and ended.reason == "replied"
+        silent = (
+            turn.origin.is_asked and not turn.work.function_messages and ended.reason == "replied"
+        )
         reply = "\n\n".join(turn.work.function_messages)
         return replace(ended, reply=reply, warning=SILENT if silent else ended.warning)
 
@@ -472,9 +524,13 @@ class AgentLoop:
         try:
             async with turn.ending.interruption:
                 turn.model = (await self.model_session.model()).name
-            await self._functions.quarantine.refresh()  # another process may have released a function
+            await (
+                self._functions.quarantine.refresh()
+            )  # another process may have released a function
             if turn.origin.continues and self._programs is not None:
-                await self._programs.go_on(turn, self.sees(self._functions.registry.snapshot(), turn.made))
+                await self._programs.go_on(
+                    turn, self.sees(self._functions.registry.snapshot(), turn.made)
+                )
             while True:
                 turn.step += 1
                 if await self._take_up(turn) or turn.step == 1:
@@ -491,7 +547,9 @@ class AgentLoop:
                 # what arrived.
                 more_waits = False
                 if by_function or not done:
-                    more_waits = turn.journal.waits = turn.journal.waits and bool(await self._waiting(turn))
+                    more_waits = turn.journal.waits = turn.journal.waits and bool(
+                        await self._waiting(turn)
+                    )
                 follows = policy.after(StepResult(reply, done, more_waits))
                 if isinstance(follows, Ended) and follows.reason == "replied":
                     follows = await self._with_unmade(turn, follows)
@@ -510,10 +568,16 @@ class AgentLoop:
 
         Whether the reply claims that they exist, or shows them as examples, nobody has to know: they are not there.
         """
-        if all(function.name != "create_function" for function in self.model_session.functions.all()):
+        if all(
+            function.name != "create_function" for function in self.model_session.functions.all()
+        ):
             return ended
         there = self._functions.registry.snapshot().functions
-        names = [name for name in await aside(len(ended.reply), _written_functions, ended.reply) if name not in there]
+        names = [
+            name
+            for name in await aside(len(ended.reply), _written_functions, ended.reply)
+            if name not in there
+        ]
         for name in names:
             turn.note_done("unmade", name)
         if not names:
@@ -524,13 +588,18 @@ class AgentLoop:
     async def _expect(self, turn: Turn) -> None:
         """Show the model the client's functions, and the workspace functions that the last message probably needs."""
         self.model_session.functions.show_client(turn.origin.client)
-        shown, snapshot = self.model_session.shown, self.sees(self._functions.registry.snapshot(), turn.made)
+        shown, snapshot = (
+            self.model_session.shown,
+            self.sees(self._functions.registry.snapshot(), turn.made),
+        )
         self.model_session.functions.choose(snapshot)
         if not shown.is_crowded:
             return
         request = turn.history.last_request()
         shown.expect(await self._functions.likely(request, EXPECTED, snapshot.hidden))
-        if new := shown.beyond_index(await self._functions.meant(request, _MOST_TOLD, snapshot.hidden)):
+        if new := shown.beyond_index(
+            await self._functions.meant(request, _MOST_TOLD, snapshot.hidden)
+        ):
             await turn.append([notice(f"You also have: {'; '.join(new)}.")])
 
     async def _take_up(self, turn: Turn) -> bool:
@@ -544,13 +613,18 @@ class AgentLoop:
         entries = [turn.taken_up(event) for event in waiting]
         turn.origin.is_asked |= any(event.kind in ("message", HEARD) for event in waiting)
         if self._memory is not None:
-            entries += [notice(change) for change in await self._memory.changed_elsewhere(turn.journal.shared)]
+            entries += [
+                notice(change)
+                for change in await self._memory.changed_elsewhere(turn.journal.shared)
+            ]
         changes, self._changes[:] = list(self._changes), []
         for change in changes:
             turn.tell(change)
         seen = self.sees(self._functions.registry.snapshot(), turn.made)
         if changes and (
-            told := self._functions.tell_changes(changes, seen.hidden, self.model_session.functions.offered(seen))
+            told := self._functions.tell_changes(
+                changes, seen.hidden, self.model_session.functions.offered(seen)
+            )
         ):
             entries.append(notice(told))
         if entries:
@@ -561,7 +635,9 @@ class AgentLoop:
         return any(event.kind in ("message", HEARD) for event in waiting)
 
     async def _waiting(self, turn: Turn) -> list[Inbound]:
-        return turn.taken(await turn.store.waiting(turn.agent, None if turn.origin.group else turn.origin.thread))
+        return turn.taken(
+            await turn.store.waiting(turn.agent, None if turn.origin.group else turn.origin.thread)
+        )
 
     async def _ask(self, turn: Turn, snapshot: "Snapshot", excluded: frozenset[str]) -> "Reply":
         """Return one reply; request an agent's first reply again, up to a limit, until it has what the style requires.
@@ -583,7 +659,10 @@ class AgentLoop:
             if not fault:
                 return reply
             if attempt == style.attempts:
-                raise ModelError(f"The agent's first reply was not usable, {attempt + 1} times: {fault}.", fix=UNUSABLE)
+                raise ModelError(
+                    f"The agent's first reply was not usable, {attempt + 1} times: {fault}.",
+                    fix=UNUSABLE,
+                )
             if fault != before:
                 advice = "" if attempt else f" {FIRST}"
                 await turn.append([notice(f"Your first reply was not taken: {fault}.{advice}")])
@@ -603,7 +682,9 @@ class AgentLoop:
             spending = turn.origin.account.writes() if turn.origin.account else []
             starting = self._dispatcher.started_at_once(split.ours, snapshot) if split.ours else []
             shown, texts = self.model_session.request_record(snapshot)
-            await turn.append([*shown, assistant(message), *starting, *split.refused], writes=[*texts, *spending])
+            await turn.append(
+                [*shown, assistant(message), *starting, *split.refused], writes=[*texts, *spending]
+            )
         if reply.note:
             turn.warn(reply.note)
         if not reply.calls:
@@ -612,7 +693,9 @@ class AgentLoop:
         done = await self._dispatcher.run(split.ours, snapshot, turn, current)
         # Functions that kept failing are now hidden from the model: notify the user at once, and tell the model why.
         failed = {call.call.name for call in done if call.outcome in FAILURES}
-        for news in await self._functions.quarantine.entered(failed, (turn.agent,)) if failed else ():
+        for news in (
+            await self._functions.quarantine.entered(failed, (turn.agent,)) if failed else ()
+        ):
             turn.tell(news)
             await turn.append([notice(function_facts.quarantine_notice(news))])
         for call in done:
@@ -623,5 +706,9 @@ class AgentLoop:
             await turn.append(handed_over(split.handed))
             turn.ending.awaits_client = True
             for handed in split.handed:
-                turn.tell(events.CallStarted(call_id=handed.id, name=handed.name, arguments=handed.arguments))
+                turn.tell(
+                    events.CallStarted(
+                        call_id=handed.id, name=handed.name, arguments=handed.arguments
+                    )
+                )
         return done

@@ -33,7 +33,9 @@ _RESERVED: Final = re.compile(
     r"|<[|\uff5c][^<>\n]{1,40}[|\uff5c]>",
     re.IGNORECASE,
 )
-_OBJECT: Final = re.compile(r"""\{\s*["'](?:name|function|tool|arguments|parameters|message)\w*["']\s*:""")
+_OBJECT: Final = re.compile(
+    r"""\{\s*["'](?:name|function|tool|arguments|parameters|message)\w*["']\s*:"""
+)
 _ASKED: Final[_Schema] = {
     "type": "boolean",
     "description": "true: another step follows this call",
@@ -96,7 +98,10 @@ class MessageProtocol:
         if self.first_thought and not is_readable(reply.text + reply.thought):
             return "it has no inner thought"
         called = _call_of(shown)
-        for place, text in [("thought", reply.text), *(("message", message) for message in messages)]:
+        for place, text in [
+            ("thought", reply.text),
+            *(("message", message) for message in messages),
+        ]:
             if word := _RESERVED.search(text):
                 return f"its {place} holds `{word[0]}`, a word of the program"
             # Models write a call in tags, as an object, or as Python.
@@ -126,7 +131,10 @@ class MessageProtocol:
                 if made is None:
                     parameters = _with_heartbeat(function.parameters)
                     is_same = parameters is function.parameters
-                    made = function, function if is_same else replace(function, parameters=parameters)
+                    made = (
+                        function,
+                        function if is_same else replace(function, parameters=parameters),
+                    )
                 cache.functions[id(function)] = made
             cache.line, cache.mode = line, mode
             if mode == "constrained":
@@ -148,7 +156,10 @@ class MessageProtocol:
             if len(self._kept.schemas) >= _MOST_KEPT:
                 self._kept.schemas.clear()
             properties = {**parameters.get("properties", {}), HEARTBEAT: {}}
-            entry = self._kept.schemas[id(parameters)] = parameters, {**parameters, "properties": properties}
+            entry = self._kept.schemas[id(parameters)] = (
+                parameters,
+                {**parameters, "properties": properties},
+            )
         return entry[1]
 
     def take_heartbeat(self, arguments: dict[str, Any], parameters: _Schema) -> bool:  # Any: JSON

@@ -37,7 +37,16 @@ from agent_core.memory.agent_memory import KEPT_IN, AgentMemory
 from agent_core.model.conversation import INSTRUCTIONS as FOR_SMALL_MODELS
 from agent_core.model.conversation import compared, find
 from agent_core.model.reading import written_calls
-from agent_core.model.reply import Mode, ModeChanged, Model, OpenModel, ReleaseModel, Reply, TextPiece, TokenUsage
+from agent_core.model.reply import (
+    Mode,
+    ModeChanged,
+    Model,
+    OpenModel,
+    ReleaseModel,
+    Reply,
+    TextPiece,
+    TokenUsage,
+)
 from agent_core.model.request import FunctionShown, Preparing, Request, Tell
 
 from .entries import cut_off, recorded_request
@@ -57,7 +66,9 @@ if TYPE_CHECKING:
 
 # The share of the room that the conversation may take: at first, and after each context overflow.
 _SHARES: Final = (1.0, 0.5, 0.25)
-_TIGHT: Final = 0.5  # factor on the room of memory and sections after half of the room was still too long
+_TIGHT: Final = (
+    0.5  # factor on the room of memory and sections after half of the room was still too long
+)
 _ALONE: Final = "Answer the question that you are asked, in plain text, and briefly."
 _SUMMARY_S: Final = 180.0
 _MAX_PAST_CHARS: Final = 800  # of an answer or argument that is shown whole after the next turn
@@ -98,7 +109,9 @@ class ModelSession:
         of closing them.
         """
         self.models = AgentModels(open_model, release, lambda: colleagues.profile.model)
-        self.functions = StepFunctions(shown, self.models, session, settings, colleagues, helpers, foreign)
+        self.functions = StepFunctions(
+            shown, self.models, session, settings, colleagues, helpers, foreign
+        )
         self.shown = shown
         self.meter = TokenMeter(settings.models)
         self.colleagues = colleagues
@@ -111,7 +124,9 @@ class ModelSession:
         self._system = SystemMessage(remembered)
         self._compaction = Compaction(settings.memory, compaction)
         self._rendered_for: object = None
-        self._told_of = ""  # the turn in which the user was warned that the message is shown in part
+        self._told_of = (
+            ""  # the turn in which the user was warned that the message is shown in part
+        )
         self._last_request: object = None
 
     async def model(self) -> Model:
@@ -189,7 +204,12 @@ class ModelSession:
                 if share == _SHARES[-1]:
                     raise
                 # The prompt has more tokens than estimated: at least this factor.
-                self.meter.correct(max(model.context_limit / max(self._prompt(turn.history, model).tokens, 1), _LEARNT))
+                self.meter.correct(
+                    max(
+                        model.context_limit / max(self._prompt(turn.history, model).tokens, 1),
+                        _LEARNT,
+                    )
+                )
         raise AssertionError("the last try returns or raises")
 
     async def summarize(self, turn: Turn, snapshot: "Snapshot") -> str:
@@ -200,7 +220,9 @@ class ModelSession:
         """
         model = await self._looking(snapshot)
         try:
-            summary = await self._compaction.compact(turn, self._budget(model), partial(self._sum_up, turn, model))
+            summary = await self._compaction.compact(
+                turn, self._budget(model), partial(self._sum_up, turn, model)
+            )
         except Interrupted:
             return "Stopped: the conversation is as it was."
         self._rendered_for = None
@@ -209,7 +231,9 @@ class ModelSession:
         self.shown.thaw()
         return f"A summary stands for {summary.covers:,} messages now:\n{summary.text}"
 
-    async def keep_unsaved(self, history: History, turn: Turn | None, waiting: ShowsWait) -> tuple[str, ...]:
+    async def keep_unsaved(
+        self, history: History, turn: Turn | None, waiting: ShowsWait
+    ) -> tuple[str, ...]:
         """Ask the model which of the user's sentences to keep that are in no block; store and return these.
 
         `waiting` shows the user that the model is being asked.
@@ -223,12 +247,17 @@ class ModelSession:
 
         return await self._facts.keep(history, turn.id if turn else "", ask)
 
-    async def announced(self, message: str, likely: Iterable["Function"], snapshot: "Snapshot") -> list[str]:
+    async def announced(
+        self, message: str, likely: Iterable["Function"], snapshot: "Snapshot"
+    ) -> list[str]:
         """Return the functions that a message brings up for a small model, if the likely ones are not masked."""
         self.functions.choose(snapshot)
         shown = {function.name: function for function in self.functions.all()}
         for function in likely:
-            shown.setdefault(function.name, FunctionShown(function.name, function.description, function.parameters))
+            shown.setdefault(
+                function.name,
+                FunctionShown(function.name, function.description, function.parameters),
+            )
         functions = tuple(shown.values())
         texts = compared(Request((User(message),), functions))
         vectors = await self._vectors.of(texts) if self._vectors else None
@@ -243,13 +272,17 @@ class ModelSession:
         request = Request((System(_ALONE), User(message)), is_apart=True)
         return (await self.reply_alone(request, turn, self.settings.turn.message_llm_model)).text
 
-    async def reply_alone(self, request: Request, turn: Turn | None, name: str | None = None) -> Reply:
+    async def reply_alone(
+        self, request: Request, turn: Turn | None, name: str | None = None
+    ) -> Reply:
         """Return the reply of the agent's model, or another one, to a separate request. The turn counts its tokens.
 
         Raises:
             ModelError: there is no usable answer.
         """
-        return await self._reply_to(request, await (self.models.other(name) if name else self.model()), turn)
+        return await self._reply_to(
+            request, await (self.models.other(name) if name else self.model()), turn
+        )
 
     def request_record(self, snapshot: "Snapshot") -> tuple[list["Entry"], list["Write"]]:
         """Return the record of a request, if it differs from the last; with the messages, it can be reproduced."""
@@ -260,7 +293,12 @@ class ModelSession:
         self._last_request = shown
         parameters = self.settings.model.model_dump(exclude_none=True, exclude={"base_url"})
         return recorded_request(
-            functions, self.shown.told, snapshot, self._system.sections, self.models.name, parameters
+            functions,
+            self.shown.told,
+            snapshot,
+            self._system.sections,
+            self.models.name,
+            parameters,
         )
 
     async def _make_ready(self, turn: Turn, model: Model, share: float) -> None:
@@ -327,7 +365,9 @@ class ModelSession:
 
     def _budget(self, model: Model) -> Budget:
         window = model.context_limit
-        fixed = len(self._system.text.encode("utf-8", "replace")) + model.overhead(self.functions.all())
+        fixed = len(self._system.text.encode("utf-8", "replace")) + model.overhead(
+            self.functions.all()
+        )
         return Budget(window, self.functions.reply_tokens(), fixed, self.meter.correction)
 
     def _prompt(self, history: History, model: Model) -> RequestPrompt:
@@ -336,7 +376,12 @@ class ModelSession:
 
     async def _sum_up(self, turn: Turn, model: Model, instructions: str, material: str) -> str:
         """Return the model's summary of the material, or an empty text if the model fails or takes too long."""
-        request = Request((System(instructions), User(material)), (), self.settings.model.max_tokens, is_apart=True)
+        request = Request(
+            (System(instructions), User(material)),
+            (),
+            self.settings.model.max_tokens,
+            is_apart=True,
+        )
         try:
             with turn.waiting(SUMMARIZING):
                 async with turn.ending.interruption, asyncio.timeout(_SUMMARY_S):
@@ -353,9 +398,13 @@ class ModelSession:
             self.meter.charge(turn, reply.usage, model)
         return reply
 
-    async def _stream(self, turn: Turn, model: Model, prompt: RequestPrompt, excluded: frozenset[str]) -> Reply:
+    async def _stream(
+        self, turn: Turn, model: Model, prompt: RequestPrompt, excluded: frozenset[str]
+    ) -> Reply:
         most = self.settings.model.max_tokens
-        request = Request(prompt.messages, prompt.functions, most, excluded, callable=self.shown.callable)
+        request = Request(
+            prompt.messages, prompt.functions, most, excluded, callable=self.shown.callable
+        )
         request = turn.origin.client.request(request)
         if model.mode == "constrained" and self._vectors is not None:
             request = replace(request, vectors=await self._vectors.of(compared(request)))
@@ -365,16 +414,23 @@ class ModelSession:
         reply: Reply | None = None
         try:
             async with turn.ending.interruption, shown:
-                async for piece in model.stream(request):  # to its end, so that no task has to close it
+                async for piece in model.stream(
+                    request
+                ):  # to its end, so that no task has to close it
                     told.cancel()
                     if isinstance(piece, Reply):
                         reply = piece
                         continue
                     if isinstance(piece, TextPiece):
                         shown.add(piece.text)
-                    if not (isinstance(piece, TextPiece) and written_calls(piece.text)):  # not an answer
+                    if not (
+                        isinstance(piece, TextPiece) and written_calls(piece.text)
+                    ):  # not an answer
                         turn.tell_piece(piece, kind)
-        except (Interrupted, ModelError):  # what the user saw is stored, so that a reload and the next step have it
+        except (
+            Interrupted,
+            ModelError,
+        ):  # what the user saw is stored, so that a reload and the next step have it
             if shown.text:
                 await turn.append([cut_off(shown.text)])
             raise
@@ -390,7 +446,9 @@ class ModelSession:
 class AgentModels:
     """The open models of an agent."""
 
-    def __init__(self, open_model: OpenModel, release: ReleaseModel | None, named: Callable[[], str]) -> None:
+    def __init__(
+        self, open_model: OpenModel, release: ReleaseModel | None, named: Callable[[], str]
+    ) -> None:
         """Create the models, none of them open. `release` is called with them at the end, instead of closing them.
 
         `named` returns the model that the agent's file names now.
@@ -458,7 +516,10 @@ class AgentModels:
 
     async def aclose(self) -> None:
         """Release or close the models."""
-        models, self._other = [model for model in (self.usual, self._other) if model is not None], None
+        models, self._other = (
+            [model for model in (self.usual, self._other) if model is not None],
+            None,
+        )
         if self._release is not None:
             self.usual = None
         for model in models:
@@ -481,7 +542,11 @@ class TokenMeter:
 
     def charge(self, turn: Turn, usage: TokenUsage, model: Model) -> None:
         """Add the tokens and the cost of one request to the turn; 0 if no `[models.NAME]` has the model's price."""
-        prices = (named.price for table, named in self._prices.items() if (named.name or table) == model.name)
+        prices = (
+            named.price
+            for table, named in self._prices.items()
+            if (named.name or table) == model.name
+        )
         cost = 0.0
         if (price := next(filter(None, prices), None)) is not None:
             cost = price.of(prompt=usage.prompt, cached=usage.cached, completion=usage.completion)
@@ -586,7 +651,9 @@ class StepFunctions:
     def choose(self, snapshot: "Snapshot") -> None:
         """Choose the functions that the next step shows."""
         self.shown.withhold(self.withheld())
-        self.shown.choose(self.offered(snapshot), self.own_set.names.union(self._helpers.offered(snapshot)))
+        self.shown.choose(
+            self.offered(snapshot), self.own_set.names.union(self._helpers.offered(snapshot))
+        )
 
     def withheld(self) -> frozenset[str]:
         """Return the built-in functions that the agent currently does not have."""
@@ -600,10 +667,14 @@ class StepFunctions:
         if not helpers and not foreign:
             return functions
         now = (functions, helpers, foreign)
-        if not self._merged_from or any(one is not other for one, other in zip(now, self._merged_from, strict=True)):
+        if not self._merged_from or any(
+            one is not other for one, other in zip(now, self._merged_from, strict=True)
+        ):
             self._merged_from = now
             others = {name: other.function for name, other in (foreign or {}).items()}
-            self._merged = others | {**functions} | {name: helper.function for name, helper in helpers.items()}
+            self._merged = (
+                others | {**functions} | {name: helper.function for name, helper in helpers.items()}
+            )
         return self._merged
 
     def schema_of(self, function: "Function") -> dict[str, Any]:  # Any: JSON Schema
@@ -665,4 +736,6 @@ class StepFunctions:
         return line if self._settings.model.mode == "auto" and size_of(shown) > room else shown
 
     def _whole_room(self) -> int:
-        return function_room(self._models.context_limit, self.reply_tokens(), self.instructions(self._models.mode))
+        return function_room(
+            self._models.context_limit, self.reply_tokens(), self.instructions(self._models.mode)
+        )

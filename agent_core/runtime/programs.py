@@ -20,7 +20,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from agent_core.access.call_exit import CallExit
-from agent_core.access.grants import NOTHING, Approvals, CallFlow, Decision, Grants, ProgramFiles, Question
+from agent_core.access.grants import (
+    NOTHING,
+    Approvals,
+    CallFlow,
+    Decision,
+    Grants,
+    ProgramFiles,
+    Question,
+)
 from agent_core.access.grants.content import content_of, covered_code
 from agent_core.access.grants.value import joined
 from agent_core.access.secrets.session import FILES
@@ -65,7 +73,14 @@ from sandbox import (
 )
 from sandbox.code import Code
 from sandbox.errors import ProtocolError
-from sandbox.inside.programs import MOST_CALLS, MOST_KEPT, MOST_KEPT_ALL, MOST_KEPT_NAMES, MOST_SMALL_ALL, ROOM
+from sandbox.inside.programs import (
+    MOST_CALLS,
+    MOST_KEPT,
+    MOST_KEPT_ALL,
+    MOST_KEPT_NAMES,
+    MOST_SMALL_ALL,
+    ROOM,
+)
 from sandbox.processes.debugging import CallHooks
 from sandbox.wire.large import Large, mib
 from sandbox.wire.lines import bare_lines
@@ -92,7 +107,9 @@ _SHORT: Final = 100  # characters of a value in such a list
 _TEXT: Final = 2_000  # characters of an inner answer that is stored next to its value
 _MOST_TOLD: Final = 40  # names that an answer lists
 _WORD: Final = re.compile(r"\w+")
-_BEYOND: Final = {"failed": f"a program may make {MOST_CALLS:,} calls, and this is one more: do the rest in the next"}
+_BEYOND: Final = {
+    "failed": f"a program may make {MOST_CALLS:,} calls, and this is one more: do the rest in the next"
+}
 _CHANGES: Final = ("Plan", "PlannedChange", "PlannedProgram")
 _NO_TEXT: Final = hashlib.sha256(b"").hexdigest()
 _MODULE: Final = Code("program", "", "program.py", _NO_TEXT)
@@ -102,12 +119,16 @@ _KEEPS: Final = "create_function"
 _LIKE: Final = f"It is much like a program that ran before: {_KEEPS}(…, from_program=true) keeps it as a function."
 _OPENING: Final = ("read_text", "list_folder")  # the starters that open what a path names
 _NOBODY: Final = "a program may not look at files here: nobody can be asked. "
-_AGAIN: Final = "(Your program was cut off. It ran again: what it had called was answered from its record.)"
+_AGAIN: Final = (
+    "(Your program was cut off. It ran again: what it had called was answered from its record.)"
+)
 
 
 Kept: TypeAlias = str | Large
 """The value of a name that programs keep: its JSON, or a large value."""
-AnswersCalls: TypeAlias = Callable[[str, Sequence[Mapping[str, Any]]], Awaitable[list[dict[str, Any]]]]  # Any: values
+AnswersCalls: TypeAlias = Callable[
+    [str, Sequence[Mapping[str, Any]]], Awaitable[list[dict[str, Any]]]
+]  # Any: values
 """Answers calls of one function, given a row of arguments for each."""
 
 
@@ -161,10 +182,14 @@ class ProgramNeeds:
     def add_within(self, question: Question, caller: str, code_digests: Mapping[str, str]) -> None:
         """Add what the question about a function asks for that `caller` calls by name, directly or not."""
         if (missing := question.missing) and not missing.packages:
-            within = self.within.setdefault((question.function, question.version), ApprovedWithin(missing))
+            within = self.within.setdefault(
+                (question.function, question.version), ApprovedWithin(missing)
+            )
             within.callers.update(code_digests)
             self.questions.append(question)
-            self.says.append(f"{question.function}, called by {caller}: {'; '.join(missing.sentences())}")
+            self.says.append(
+                f"{question.function}, called by {caller}: {'; '.join(missing.sentences())}"
+            )
 
     def to_text(self, run: "ProgramRun") -> str:
         """Return all that an approval for this run covers, as the text to which it is bound."""
@@ -175,10 +200,14 @@ class ProgramNeeds:
     def question(self, text: str) -> Question:
         """Return the one question about them, with what changed in the functions since they were last approved."""
         grants = joined([*self.direct.values(), *(each.grants for each in self.within.values())])
-        changes = dict.fromkeys(f"{each.function}: {each.changed}" for each in self.questions if each.changed)
+        changes = dict.fromkeys(
+            f"{each.function}: {each.changed}" for each in self.questions if each.changed
+        )
         diffs = dict.fromkeys(each.diff for each in self.questions if each.diff)
         question = Question.of_text(RUN_PROGRAM, text, "program", grants)
-        return replace(question, doubts=tuple(self.says), changed="; ".join(changes), diff="\n".join(diffs))
+        return replace(
+            question, doubts=tuple(self.says), changed="; ".join(changes), diff="\n".join(diffs)
+        )
 
 
 @dataclass(slots=True)
@@ -192,7 +221,9 @@ class ProgramRun:
     text: str  # the digest of its code
     began: float
     earlier: Mapping[int, InnerCall]
-    approved: Mapping[tuple[str, str], Grants] = field(default_factory=dict)  # by function and version
+    approved: Mapping[tuple[str, str], Grants] = field(
+        default_factory=dict
+    )  # by function and version
     approved_within: Mapping[tuple[str, str], ApprovedWithin] = field(default_factory=dict)
     left: int = 0  # calls that the approval still covers
     calls: int = 0
@@ -203,7 +234,9 @@ class ProgramRun:
     deviation: str = ""
     sealed: Sequence[str] = ("", "")  # what the user approved, and the seal
     asked: Counter[str] = field(default_factory=Counter)  # how often each question was asked
-    exit: CallExit = field(default_factory=CallExit)  # the words of the host about the files that it opens
+    exit: CallExit = field(
+        default_factory=CallExit
+    )  # the words of the host about the files that it opens
     flow: CallFlow = field(default_factory=CallFlow)
     form: str = ""  # the digest of its normal form
     is_like: bool = False  # whether a program of the same form ran before that has logic of its own
@@ -223,7 +256,10 @@ def _functions_within(function: "Function", snapshot: "Snapshot") -> Iterator["F
 def _code_digests(function: "Function", snapshot: "Snapshot") -> dict[str, str]:
     """Return the digests of the code of a function and of each that it calls by name."""
     functions = (snapshot.whole or snapshot).functions
-    return {name: content_of(functions[name], snapshot).digest for name in covered_code(function, snapshot).names}
+    return {
+        name: content_of(functions[name], snapshot).digest
+        for name in covered_code(function, snapshot).names
+    }
 
 
 @dataclass(slots=True)
@@ -241,7 +277,9 @@ class ProgramApprovals(Approvals):
     def of(cls, run: ProgramRun, number: int = 0) -> "ProgramApprovals":
         """Return the questions of a program, or of the call with this number."""
         base = run.record.approvals
-        return cls(base.queue, base.turn, base.refusals, f"{run.key}:{number}", run=run, number=number)
+        return cls(
+            base.queue, base.turn, base.refusals, f"{run.key}:{number}", run=run, number=number
+        )
 
     async def ask(self, question: Question) -> Decision:
         """Return a yes if the program's approval covers this call; otherwise ask the user."""
@@ -249,14 +287,20 @@ class ProgramApprovals(Approvals):
         given = run.approved.get((question.function, question.version), NOTHING)
         within = run.approved_within.get((question.function, question.version))
         if self.number and question.caller:
-            if within is None or question.caller not in within.callers or not within.grants.covers(question.missing):
+            if (
+                within is None
+                or question.caller not in within.callers
+                or not within.grants.covers(question.missing)
+            ):
                 decision = await Approvals.ask(self, question)
         elif self.number and run.left > 0 and given.covers(question.missing):
             run.left -= 1
         else:
             decision = await Approvals.ask(self, question)
         if self.number and decision.answer != "no":
-            await run.turn.append([Entry(INNER_GIVEN, {"program": run.key, "ordinal": self.number})])
+            await run.turn.append(
+                [Entry(INNER_GIVEN, {"program": run.key, "ordinal": self.number})]
+            )
         return decision
 
     def _occasion_of(self, question: Question) -> str:
@@ -272,7 +316,9 @@ class InnerRecord(CallRecord):
     `apart` has the arguments that the function gets as they are, because JSON would change them or they are large.
     """
 
-    def __init__(self, run: ProgramRun, number: int, call: Call, clock: "Clock", apart: Mapping[str, Any]) -> None:
+    def __init__(
+        self, run: ProgramRun, number: int, call: Call, clock: "Clock", apart: Mapping[str, Any]
+    ) -> None:
         super().__init__(call, run.turn, clock, MOST_CHARS)
         self._run = run
         self._apart = apart
@@ -284,7 +330,9 @@ class InnerRecord(CallRecord):
         """Return the arguments, or the problems with them."""
         text = self.call.arguments
         if self._apart:
-            text = json.dumps({name: value for name, value in read_json(text).items() if name not in self._apart})
+            text = json.dumps(
+                {name: value for name, value in read_json(text).items() if name not in self._apart}
+            )
         return read_with(text, function.parameters, self._apart, notes=self.repairs)
 
     @property
@@ -303,7 +351,12 @@ class InnerRecord(CallRecord):
         A call that only computes is journaled with the next entry: a grant, an address that it reaches, or its answer.
         """
         where = {"id": self.call.id, "program": self._run.key, "ordinal": self.number}
-        what = {"name": self.call.name, "arguments": self.call.arguments, "version": version, "reaches": reaches}
+        what = {
+            "name": self.call.name,
+            "arguments": self.call.arguments,
+            "version": version,
+            "reaches": reaches,
+        }
         start = Entry(INNER_CALL, {**where, **what})
         if reaches:
             await self.turn.append([start])
@@ -324,13 +377,28 @@ class InnerRecord(CallRecord):
             return {}
         return {"raised": answers.callee_error(self.call.name, outcome).to_json()}
 
-    async def _answer_entry(self, text: str, word: str, detail: dict[str, Any]) -> tuple[Entry, Sequence[Write]]:
+    async def _answer_entry(
+        self, text: str, word: str, detail: dict[str, Any]
+    ) -> tuple[Entry, Sequence[Write]]:
         if word != "returned":
             self.answer = _failed(text, detail)
         else:
-            self.answer = {"value": await aside(len(text), read_row, detail["value"]) if "value" in detail else text}
-        where = {"call_id": self.call.id, "program": self._run.key, "ordinal": self.number, "name": self.call.name}
-        what = {"outcome": word, "text": beginning(text, _TEXT) if "value" in detail else text, "detail": detail}
+            self.answer = {
+                "value": await aside(len(text), read_row, detail["value"])
+                if "value" in detail
+                else text
+            }
+        where = {
+            "call_id": self.call.id,
+            "program": self._run.key,
+            "ordinal": self.number,
+            "name": self.call.name,
+        }
+        what = {
+            "outcome": word,
+            "text": beginning(text, _TEXT) if "value" in detail else text,
+            "detail": detail,
+        }
         return Entry(INNER_RESULT, {**where, **what, "seconds": round(self.seconds(), 6)}), ()
 
     def announce(self) -> None:
@@ -367,20 +435,30 @@ class Programs:
 
     dispatcher: Dispatcher
 
-    def __init__(self, sandbox: "SandboxClient", functions: "FunctionService", clock: "Clock") -> None:
+    def __init__(
+        self, sandbox: "SandboxClient", functions: "FunctionService", clock: "Clock"
+    ) -> None:
         self._sandbox = sandbox
         self._functions = functions
         self._clock = clock
-        self._again: dict[str, str] = {}  # by call ID, the key of the interrupted program that the call resumes
+        self._again: dict[
+            str, str
+        ] = {}  # by call ID, the key of the interrupted program that the call resumes
 
     async def go_on(self, turn: Turn, snapshot: "Snapshot") -> None:
         """Run the program again that was interrupted with the previous turn, if any."""
-        entries = [entry for entry in await turn.store.load(turn.origin.continues) if not entry.is_imported]
+        entries = [
+            entry for entry in await turn.store.load(turn.origin.continues) if not entry.is_imported
+        ]
         cut = next((entry.payload for entry in reversed(entries) if _is_cut(entry)), None)
         before = _asked_for(entries, str(cut["call_id"])) if cut else None
         if cut is None or before is None:
             return
-        began = [entry.payload for entry in entries if entry.kind == BEGAN and entry.payload["id"] == cut["call_id"]]
+        began = [
+            entry.payload
+            for entry in entries
+            if entry.kind == BEGAN and entry.payload["id"] == cut["call_id"]
+        ]
         call = Call(f"again_{self._clock.new_id()[-12:]}", RUN_PROGRAM, before.arguments)
         if began:
             self._again[call.id] = str(began[0]["program"])
@@ -390,7 +468,11 @@ class Programs:
     async def run(self, plan: PlannedProgram, record: CallRecord, snapshot: "Snapshot") -> Done:
         """Run a program, and close the record of its call with its value and output or its error."""
         turn = record.turn
-        rows = [row for row in await turn.store.history(turn.agent, kinds=(KEPT,)) if not row.is_imported]
+        rows = [
+            row
+            for row in await turn.store.history(turn.agent, kinds=(KEPT,))
+            if not row.is_imported
+        ]
         kept = _kept_in(rows[-1].payload) if rows else {}
         program = await aside(len(plan.code), ProgramText.of, plan.code)
         if not isinstance(program, ProgramText):
@@ -401,17 +483,25 @@ class Programs:
         functions = dict[str, "Function"]()
         withheld: list[str] = []  # that programs may not call
         for name in program.free:  # thousands, perhaps, of which few can be found
-            callee = self.dispatcher.find(name, snapshot) if name in known and name not in kept else None
+            callee = (
+                self.dispatcher.find(name, snapshot) if name in known and name not in kept else None
+            )
             if callee is None:
                 continue
-            if callee.version is None and (callee.function.returns in _CHANGES or name in ABOUT_HELPERS):
+            if callee.version is None and (
+                callee.function.returns in _CHANGES or name in ABOUT_HELPERS
+            ):
                 withheld.append(name)
             else:
                 functions[name] = callee.function
         packages = self._sandbox.settings.packages
         size = len(program.code)
-        if found := await aside(size, problems, program, functions, known, kept, packages, withheld):
-            unmade = [name for name in turn.work.refused if name in program.free and name not in functions]
+        if found := await aside(
+            size, problems, program, functions, known, kept, packages, withheld
+        ):
+            unmade = [
+                name for name in turn.work.refused if name in program.free and name not in functions
+            ]
             record.is_waiting = bool(unmade)
             return await record.close(Refused("does not fit"), _not_run(found, unmade))
         run = await self._begin_run(record, snapshot, functions, program)
@@ -424,12 +514,16 @@ class Programs:
                     return await record.close(Refused(refusal), refusal)
                 with contextlib.closing(await self._files(run, program)) as files:
                     handler = _handler(functions, inner, files)
-                    job = _job(self._sandbox, program.code, functions, handler, run.key, run.began, given)
+                    job = _job(
+                        self._sandbox, program.code, functions, handler, run.key, run.began, given
+                    )
                     job = replace(job, on_output=record.tell_printed)
                     outcome = _sound(await self._sandbox.run(job, places=files.places))
         except StopRequested:
             outcome = Unknown() if turn.resumes_later else InterruptedCall()  # it resumes later
-        return await self._close(run, outcome, {name: kept[name] for name in kept if name not in gone}, given, gone)
+        return await self._close(
+            run, outcome, {name: kept[name] for name in kept if name not in gone}, given, gone
+        )
 
     def _given(self, code: str, kept: Mapping[str, Kept]) -> tuple[dict[str, Kept], list[str]]:
         """Return the kept values that a program gets, and the names of those that it would get and that are gone.
@@ -450,25 +544,50 @@ class Programs:
         return given, gone
 
     async def _begin_run(
-        self, record: CallRecord, snapshot: "Snapshot", functions: Mapping[str, "Function"], program: ProgramText
+        self,
+        record: CallRecord,
+        snapshot: "Snapshot",
+        functions: Mapping[str, "Function"],
+        program: ProgramText,
     ) -> ProgramRun:
         """Return a run whose start is on disk; an interrupted program keeps its key and journal."""
         turn, text = record.turn, _digest(program.code)
         form = _digest(await aside(len(program.code), program.form))
-        before = [row for row in await turn.store.history(turn.agent, kinds=(BEGAN,)) if not row.is_imported]
+        before = [
+            row
+            for row in await turn.store.history(turn.agent, kinds=(BEGAN,))
+            if not row.is_imported
+        ]
         key = self._again.pop(record.call.id, "")
         is_again = bool(turn.origin.continues and before and before[-1].turn != turn.id)
         if not key and is_again and before[-1].payload.get("text") == text:
             last = before[-1].payload  # if it was interrupted, the model requests it again
-            if any(_is_cut(entry, str(last["id"])) for entry in await turn.store.load(before[-1].turn)):
+            if any(
+                _is_cut(entry, str(last["id"])) for entry in await turn.store.load(before[-1].turn)
+            ):
                 key = str(last["program"])
-        rows = await turn.store.history(turn.agent, kinds=(BEGAN, INNER_CALL, INNER_GIVEN, INNER_RESULT)) if key else []
+        rows = (
+            await turn.store.history(
+                turn.agent, kinds=(BEGAN, INNER_CALL, INNER_GIVEN, INNER_RESULT)
+            )
+            if key
+            else []
+        )
         rows = [row for row in rows if row.payload.get("program") == key and not row.is_imported]
-        began = next((float(row.payload["at"]) for row in rows if row.kind == BEGAN), self._clock.now())
-        run = ProgramRun(record, snapshot, functions, key or record.key, text, began, _journal(rows))
-        run.sealed = next((row.payload["sealed"] for row in reversed(rows) if "sealed" in row.payload), ("", ""))
+        began = next(
+            (float(row.payload["at"]) for row in rows if row.kind == BEGAN), self._clock.now()
+        )
+        run = ProgramRun(
+            record, snapshot, functions, key or record.key, text, began, _journal(rows)
+        )
+        run.sealed = next(
+            (row.payload["sealed"] for row in reversed(rows) if "sealed" in row.payload), ("", "")
+        )
         is_like = not key and any(row.payload.get("form") == form for row in before)
-        run.form, run.is_like = form, is_like and await aside(len(program.code), program.has_logic, functions)
+        run.form, run.is_like = (
+            form,
+            is_like and await aside(len(program.code), program.has_logic, functions),
+        )
         await turn.append([_beginning(run)])
         return run
 
@@ -476,7 +595,11 @@ class Programs:
         """Ask once for every grant that the program's functions need; return why it may not run, or an empty text."""
         granting = self._functions.granting.during(ProgramApprovals.of(run))
         can_ask = granting.can_ask
-        needs = await self._lacking(run, program, granting) if can_ask or granting.is_answered_later else ProgramNeeds()
+        needs = (
+            await self._lacking(run, program, granting)
+            if can_ask or granting.is_answered_later
+            else ProgramNeeds()
+        )
         if not needs.says:
             return ""
         text = needs.to_text(run)
@@ -494,7 +617,9 @@ class Programs:
         run.left = needs.calls - sum(call.name in names for call in run.earlier.values())
         return ""
 
-    async def _lacking(self, run: ProgramRun, program: ProgramText, grants: "GrantService") -> ProgramNeeds:
+    async def _lacking(
+        self, run: ProgramRun, program: ProgramText, grants: "GrantService"
+    ) -> ProgramNeeds:
         """Return the grants that the program's functions, and those that these call by name, do not have yet."""
         needs = ProgramNeeds()
         for name in run.functions:
@@ -505,7 +630,9 @@ class Programs:
                 needs.add(question, program.most_calls(name, _APPROVED))
             for function in _functions_within(callee.function, callee.snapshot):
                 if question := await grants.question(function, callee.snapshot):
-                    needs.add_within(question, name, _code_digests(callee.function, callee.snapshot))
+                    needs.add_within(
+                        question, name, _code_digests(callee.function, callee.snapshot)
+                    )
         return needs
 
     async def _files(self, run: ProgramRun, program: ProgramText) -> ProgramFiles:
@@ -513,7 +640,10 @@ class Programs:
 
         What the agent's own programs may not read is asked for, with the whole text.
         """
-        granting, instead = self._functions.granting.during(ProgramApprovals.of(run)), _instead(run.snapshot)
+        granting, instead = (
+            self._functions.granting.during(ProgramApprovals.of(run)),
+            _instead(run.snapshot),
+        )
         rows, agent = tuple(enumerate(bare_lines(program.code), 1)), run.turn.agent
         is_own = await self._is_own(run, program, granting)
         given = await granting.of_program(agent, run.snapshot) if is_own else NOTHING
@@ -522,15 +652,25 @@ class Programs:
             text = json.dumps([run.key, run.text, grants.to_json()], sort_keys=True)
             question = Question.of_text(RUN_PROGRAM, text, "open", grants)
             maker = agent if is_own and not run.flow.is_out else ""
-            question = replace(question, lines=rows, creates=granting.reach.absent(grants), folder=folder, maker=maker)
+            question = replace(
+                question,
+                lines=rows,
+                creates=granting.reach.absent(grants),
+                folder=folder,
+                maker=maker,
+            )
             before = granting.stood
-            given, why = await granting.want_path_of_text(replace(question, doubts=(doubt,) if doubt else ()))
+            given, why = await granting.want_path_of_text(
+                replace(question, doubts=(doubt,) if doubt else ())
+            )
             run.record.stood += granting.stood - before
             if maker and (await granting.of_program(agent, run.snapshot)).covers(given):
                 run.flow.read |= given
             return given, "" if given else why or f"{_NOBODY}{instead}"
 
-        if any(call.reaches for call in run.earlier.values()):  # what these may have read is not on record
+        if any(
+            call.reaches for call in run.earlier.values()
+        ):  # what these may have read is not on record
             run.flow.received |= await granting.of_program(agent, run.snapshot)
         run.exit = CallExit(did=run.record.did, want_path=want_path)
         return granting.files_of_program(run.exit, instead, given, run.flow)
@@ -538,18 +678,27 @@ class Programs:
     async def _is_own(self, run: ProgramRun, program: ProgramText, grants: "GrantService") -> bool:
         """Return whether a program has what its agent was given: it calls functions of the workspace alone, for one."""
         callees = [self.dispatcher.find(name, run.snapshot) for name in run.functions]
-        functions = [callee.function for callee in callees if callee is not None and callee.snapshot is not None]
+        functions = [
+            callee.function
+            for callee in callees
+            if callee is not None and callee.snapshot is not None
+        ]
         if len(functions) < len(callees):
             return False
         return await grants.is_programs_maker(run.turn.agent, program.code, functions, run.snapshot)
 
-    async def answers(self, run: ProgramRun, name: str, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    async def answers(
+        self, run: ProgramRun, name: str, rows: Sequence[Mapping[str, Any]]
+    ) -> list[dict[str, Any]]:
         """Return the answers to calls of one function, in order; calls that only compute run concurrently."""
         first, run.calls = run.calls + 1, run.calls + len(rows)
         callee = self.dispatcher.find(name, run.snapshot)
         apart_in = apart_of if callee is not None and callee.snapshot is not None else large_of
         given = [await aside(bulk(row), apart_in, row) for row in rows]
-        texts = [await aside(bulk(row), typed_text, row, apart) for row, apart in zip(rows, given, strict=True)]
+        texts = [
+            await aside(bulk(row), typed_text, row, apart)
+            for row, apart in zip(rows, given, strict=True)
+        ]
         calls = [
             self._answer(run, number, name, text, apart)
             for number, (text, apart) in enumerate(zip(texts, given, strict=True), first)
@@ -581,16 +730,24 @@ class Programs:
             now = await aside(len(text), _call_text, name, text)
             run.deviation = f"its call {number} was {then} when it was cut off, and is {now} now"
             raise CallEnded(run.deviation)
-        if earlier is not None and earlier.answer is not None and (known := self._known_answer(earlier)):
+        if (
+            earlier is not None
+            and earlier.answer is not None
+            and (known := self._known_answer(earlier))
+        ):
             answer = known
         else:
-            record = InnerRecord(run, number, Call(f"{run.record.call.id}.{number}", name, text), self._clock, apart)
+            record = InnerRecord(
+                run, number, Call(f"{run.record.call.id}.{number}", name, text), self._clock, apart
+            )
             if earlier is not None and earlier.reaches:
                 await record.close(Unknown())
             else:
                 await self.dispatcher.answer(record, run.snapshot)
             answer = record.answer
-        run.told.append(await aside(len(text) + bulk(answer), _call_line, number, name, text, answer))
+        run.told.append(
+            await aside(len(text) + bulk(answer), _call_line, number, name, text, answer)
+        )
         return answer
 
     def _known_answer(self, earlier_call: InnerCall) -> dict[str, Any] | None:
@@ -601,7 +758,9 @@ class Programs:
             return answer
         if not earlier_call.reaches:
             return None
-        return {"failed": f"it had returned a {value.words} before the program was cut off, which is not kept here now"}
+        return {
+            "failed": f"it had returned a {value.words} before the program was cut off, which is not kept here now"
+        }
 
     async def _close(
         self,
@@ -616,14 +775,22 @@ class Programs:
         debugged = run.debugged.text(run.snapshot.whole or run.snapshot)
         if run.deviation:
             said = f"The program took another way than before it was cut off: {run.deviation}. It was ended there."
-            return await record.close(outcome, "\n".join(filter(None, [said, *self._facts(run), debugged])))
+            return await record.close(
+                outcome, "\n".join(filter(None, [said, *self._facts(run), debugged]))
+            )
         if not isinstance(outcome, Returned):
             refused = [*run.exit.refusals]
-            write = lambda: answers.answer(outcome, 1 << 20, was_refused=bool(refused), subject="program")  # noqa: E731 - once
+            write = lambda: answers.answer(  # noqa: E731 - once
+                outcome, 1 << 20, was_refused=bool(refused), subject="program"
+            )
             text = await aside(1, write)
             error = outcome.failure.message if isinstance(outcome, Raised) else ""
             lines = [*_gone_names(gone), *(refusal for refusal in refused if refusal not in error)]
-            if isinstance(outcome, Raised) and (claimed := dict(outcome.kept)) and _are_values(claimed):
+            if (
+                isinstance(outcome, Raised)
+                and (claimed := dict(outcome.kept))
+                and _are_values(claimed)
+            ):
                 left = _left_values(claimed, kept, given)
                 entries += _kept_entries(left, kept, gone)
                 lines += _new_names(left, kept)
@@ -635,14 +802,24 @@ class Programs:
         entries += _kept_entries(left, kept, gone)
         lines = [*_gone_names(gone), *_new_names(left, kept), *run.near]
         if isinstance(value, Large):
-            lines += filter(None, [answers.near_limit("The result of the program", value, self._sandbox.limits.value)])
+            lines += filter(
+                None,
+                [
+                    answers.near_limit(
+                        "The result of the program", value, self._sandbox.limits.value
+                    )
+                ],
+            )
         if run.is_like and run.calls > 1 and _KEEPS in self.dispatcher.names(run.snapshot):
             lines.append(_LIKE)
         lines += _dropped_names(outcome.value["dropped"])
         note = visible("\n".join(filter(None, [again, *run.exit.refusals, *lines, debugged])))
         text = record.noted(text, note) if note else text
         return await record.close(
-            replace(outcome, value=value), text, about={"calls": run.calls, "seen": seen}, entries=entries
+            replace(outcome, value=value),
+            text,
+            about={"calls": run.calls, "seen": seen},
+            entries=entries,
         )
 
     def _facts(self, run: ProgramRun) -> list[str]:
@@ -651,7 +828,9 @@ class Programs:
         did.add(run.did)
         did.add(run.record.did)
         outside = [phrase for fact, phrase in did.parts(_TOLD) if fact not in INSIDE]
-        changed = f"Outside it: {'; '.join(outside)}." if outside else "Nothing was changed outside."
+        changed = (
+            f"Outside it: {'; '.join(outside)}." if outside else "Nothing was changed outside."
+        )
         return [*_call_list(run.told), changed]
 
 
@@ -669,9 +848,13 @@ async def run_apart(
     program, snapshot = await aside(len(code), ProgramText.of, code), service.registry.snapshot()
     if not isinstance(program, ProgramText):
         return _not_run([program]), False
-    functions = {name: snapshot.functions[name] for name in program.free if name in snapshot.functions}
+    functions = {
+        name: snapshot.functions[name] for name in program.free if name in snapshot.functions
+    }
     packages = sandbox.settings.packages
-    if found := await aside(len(code), problems, program, functions, snapshot.functions, (), packages, ()):
+    if found := await aside(
+        len(code), problems, program, functions, snapshot.functions, (), packages, ()
+    ):
         return _not_run(found), False
     told: list[str] = []
 
@@ -684,7 +867,11 @@ async def run_apart(
             given.append(await call(name, row))
             apart = await aside(bulk(row), apart_of, row)
             text = await aside(bulk(row), typed_text, row, apart)
-            told.append(await aside(len(text) + bulk(given[-1]), _call_line, len(told) + 1, name, text, given[-1]))
+            told.append(
+                await aside(
+                    len(text) + bulk(given[-1]), _call_line, len(told) + 1, name, text, given[-1]
+                )
+            )
         return given
 
     key, instead = secrets.token_hex(16), _instead(snapshot)
@@ -694,7 +881,9 @@ async def run_apart(
 
     exit = CallExit(want_path=refuse_path)
     with contextlib.closing(service.granting.files_of_program(exit, instead)) as files:
-        job = _job(sandbox, code, functions, _handler(functions, answers_of, files), key, time.time(), {})
+        job = _job(
+            sandbox, code, functions, _handler(functions, answers_of, files), key, time.time(), {}
+        )
         outcome = _sound(await sandbox.run(job, places=files.places))
     if isinstance(outcome, Returned):
         return "\n".join([await aside(1, _value_text, outcome), *map(visible, exit.refusals)]), True
@@ -708,7 +897,9 @@ def _instead(snapshot: "Snapshot") -> str:
     return f"Call a function that opens it{', such as ' if there else ''}{' or '.join(there)}."
 
 
-def _handler(functions: Mapping[str, "Function"], answers: AnswersCalls, files: ProgramFiles) -> RequestHandler:
+def _handler(
+    functions: Mapping[str, "Function"], answers: AnswersCalls, files: ProgramFiles
+) -> RequestHandler:
     """Return the handler of a program's requests: its calls of these functions, and its files."""
 
     async def handle(name: str, arguments: dict[str, Any], /) -> Any:  # Any: values that cross
@@ -720,7 +911,9 @@ def _handler(functions: Mapping[str, "Function"], answers: AnswersCalls, files: 
         if not (isinstance(rows, list) and all(isinstance(row, dict) for row in rows)):
             raise RequestRefused("the arguments of a call are given by their names")
         if len(rows) > MOST_CALLS:
-            raise RequestRefused(f"a program may make {MOST_CALLS:,} calls, and these are {len(rows):,}")
+            raise RequestRefused(
+                f"a program may make {MOST_CALLS:,} calls, and these are {len(rows):,}"
+            )
         if not isinstance(function, str) or function not in functions:
             raise RequestRefused("the program does not name this function")
         return Patient(answers(function, rows))
@@ -738,7 +931,9 @@ def _job(
     kept: Mapping[str, Kept],
 ) -> Job[ProgramJob]:
     """Return the job of a program that may call these functions only; its random numbers are seeded from its key."""
-    parameters = {name: [*function.parameters.get("properties", {})] for name, function in functions.items()}
+    parameters = {
+        name: [*function.parameters.get("properties", {})] for name, function in functions.items()
+    }
     limits = replace(sandbox.limits, result=sandbox.limits.result + ROOM)
     work, around = ProgramJob(code, parameters, kept, began), CallHooks(int(key[:12], 16))
     job = Job({"program": _MODULE}, "program", work, limits, handler=handler)
@@ -750,8 +945,16 @@ def _sound(outcome: Outcome) -> Outcome:
     if not isinstance(outcome, Returned):
         return outcome
     match outcome.value:
-        case {"value": _, "is_shown": bool(), "kept": dict(kept), "dropped": dict(dropped), "seen": dict()}:
-            if _are_values(kept) and all(isinstance(text, str) for row in dropped.items() for text in row):
+        case {
+            "value": _,
+            "is_shown": bool(),
+            "kept": dict(kept),
+            "dropped": dict(dropped),
+            "seen": dict(),
+        }:
+            if _are_values(kept) and all(
+                isinstance(text, str) for row in dropped.items() for text in row
+            ):
                 return outcome
     reason = "its reply is none that a program gives"
     return Killed(reason, outcome.output, outcome.seconds, outcome.memory, outcome.cpu_s)
@@ -787,7 +990,9 @@ def _kept_in(payload: Mapping[str, Any]) -> dict[str, Kept]:  # Any: JSON
     return kept
 
 
-def _kept_entries(left: Mapping[str, Kept], kept: Mapping[str, Kept], gone: Sequence[str]) -> list[Entry]:
+def _kept_entries(
+    left: Mapping[str, Kept], kept: Mapping[str, Kept], gone: Sequence[str]
+) -> list[Entry]:
     """Return the entry of the names that are kept now; none if it would be as before."""
     if left == kept and not gone:
         return []
@@ -822,7 +1027,9 @@ def _dropped_names(dropped: Mapping[str, str]) -> list[str]:
     """Return lines with the variables that a program has set and that are not kept."""
     too_large = [name for name, what in dropped.items() if not what]
     others = [f"{name} ({what})" for name, what in dropped.items() if what]
-    limits = f"above {mib(MOST_KEPT)} as JSON, {mib(MOST_KEPT_ALL)} in all, or {MOST_KEPT_NAMES} names"
+    limits = (
+        f"above {mib(MOST_KEPT)} as JSON, {mib(MOST_KEPT_ALL)} in all, or {MOST_KEPT_NAMES} names"
+    )
     lines = [f"Not kept ({limits}): {', '.join(too_large)}."] if too_large else []
     return [*lines, f"Not kept: {', '.join(others)}."] if others else lines
 
@@ -843,7 +1050,9 @@ def _new_names(left: Mapping[str, Kept], kept: Mapping[str, Kept]) -> list[str]:
     more = f" and {len(names) - _MOST_TOLD} more" if len(names) > _MOST_TOLD else ""
     lines = [f"Kept for your next program: {', '.join(names[:_MOST_TOLD])}{more}."] if names else []
     if near:
-        lines.append(f"A value of more than {mib(MOST_KEPT)} is not kept: keep less of {', '.join(near[:_MOST_TOLD])}.")
+        lines.append(
+            f"A value of more than {mib(MOST_KEPT)} is not kept: keep less of {', '.join(near[:_MOST_TOLD])}."
+        )
     return lines
 
 
@@ -884,7 +1093,14 @@ def _beginning(run: ProgramRun) -> Entry:
     approved = {"sealed": [*run.sealed]} if run.sealed[0] else {}
     return Entry(
         BEGAN,
-        {"id": run.record.call.id, "program": run.key, "at": run.began, "text": run.text, "form": run.form, **approved},
+        {
+            "id": run.record.call.id,
+            "program": run.key,
+            "at": run.began,
+            "text": run.text,
+            "form": run.form,
+            **approved,
+        },
     )
 
 
@@ -904,13 +1120,23 @@ async def source_of_last_program(
     """
     seen = await _seen_runs(store, agent)
     if not seen:
-        raise UsageError("No program has come to its end here.", fix="Run one with run_program first.")
-    runs = [run for _turn, run in seen[next(reversed(seen))]]  # the last one, after earlier ones of the same form
+        raise UsageError(
+            "No program has come to its end here.", fix="Run one with run_program first."
+        )
+    runs = [
+        run for _turn, run in seen[next(reversed(seen))]
+    ]  # the last one, after earlier ones of the same form
     size, whole = sum(len(run.code) for run in runs), snapshot.whole or snapshot
     free = (await aside(size, runs[-1].parse)).free
     functions = {each: whole.functions[each] for each in free if each in whole.functions}
-    with_state = {each: function for each, function in functions.items() if shares_state(function, whole)}
-    foreign = {each: others.foreign[each] for each in free if each in others.foreign and each not in functions}
+    with_state = {
+        each: function for each, function in functions.items() if shares_state(function, whole)
+    }
+    foreign = {
+        each: others.foreign[each]
+        for each in free
+        if each in others.foreign and each not in functions
+    }
     by_name = {each: function for each, function in functions.items() if each not in with_state}
     needs = [await service.granting.needs(function, whole) for function in functions.values()]
     needed = joined([*needs, needs_of_text(runs[-1].code)])
@@ -933,8 +1159,14 @@ class OtherFunctions:
 
 async def repeated_programs(store: Store) -> list[list[SeenProgram]]:
     """Return the runs of programs that a conversation ran in several turns, grouped by form."""
-    found = [runs for agent in await store.agent_names() for runs in (await _seen_runs(store, agent)).values()]
-    return [[run for _turn, run in runs] for runs in found if len({turn for turn, _run in runs}) > 1]
+    found = [
+        runs
+        for agent in await store.agent_names()
+        for runs in (await _seen_runs(store, agent)).values()
+    ]
+    return [
+        [run for _turn, run in runs] for runs in found if len({turn for turn, _run in runs}) > 1
+    ]
 
 
 async def _seen_runs(store: TurnStore, agent: str) -> dict[str, list[tuple[str, SeenProgram]]]:
@@ -946,7 +1178,11 @@ async def _seen_runs(store: TurnStore, agent: str) -> dict[str, list[tuple[str, 
     runs: dict[str, list[tuple[str, SeenProgram]]] = {}
     for id, row in [*{str(row.payload["id"]): row for row in rows}.items()][-_LOOKED_AT:]:
         entries = await store.load(row.turn)
-        results = [entry.payload for entry in entries if entry.kind == "result" and entry.payload["call_id"] == id]
+        results = [
+            entry.payload
+            for entry in entries
+            if entry.kind == "result" and entry.payload["call_id"] == id
+        ]
         asked = _asked_for(entries, id)
         if asked is None or not results or results[0]["outcome"] != "returned":
             continue
@@ -964,7 +1200,9 @@ async def _seen_runs(store: TurnStore, agent: str) -> dict[str, list[tuple[str, 
 
 def _asked_for(entries: Sequence[Entry], call: str) -> Call | None:
     """Return a call as in the model's reply; for `call_function`, the call that it wraps."""
-    calls = [row for entry in entries if entry.kind == "assistant" for row in entry.payload["calls"]]
+    calls = [
+        row for entry in entries if entry.kind == "assistant" for row in entry.payload["calls"]
+    ]
     row = next((row for row in calls if row["id"] == call), None)
     return unwrapped(Call(row["id"], row["name"], row["arguments"])) if row is not None else None
 
@@ -989,7 +1227,9 @@ def _failed(text: str, detail: Mapping[str, Any]) -> dict[str, Any]:  # Any: JSO
 def _is_cut(entry: Entry, call: str = "") -> bool:
     payload = entry.payload
     is_program = entry.kind == "result" and payload.get("name") == RUN_PROGRAM
-    return is_program and payload.get("outcome") == "unknown" and call in ("", payload.get("call_id"))
+    return (
+        is_program and payload.get("outcome") == "unknown" and call in ("", payload.get("call_id"))
+    )
 
 
 def _journal(rows: Sequence[Entry]) -> dict[int, InnerCall]:
@@ -1006,7 +1246,9 @@ def _journal(rows: Sequence[Entry]) -> dict[int, InnerCall]:
             answer: dict[str, Any] | None = None  # the end of an interrupted call is unknown
             if payload["outcome"] == "returned":
                 detail = payload["detail"]
-                answer = {"value": read_row(detail["value"]) if "value" in detail else payload["text"]}
+                answer = {
+                    "value": read_row(detail["value"]) if "value" in detail else payload["text"]
+                }
             elif payload["outcome"] != "interrupted":
                 answer = _failed(str(payload["text"]), payload["detail"])
             calls[number] = replace(calls[number], answer=answer)
@@ -1016,13 +1258,17 @@ def _journal(rows: Sequence[Entry]) -> dict[int, InnerCall]:
 def calls_made(entries: Sequence[Entry], call: str) -> list[str]:
     """Return the calls that an interrupted program had made, as lines for the model; none if it had made none."""
     lines = dict[str, str]()
-    for kind, payload in ((entry.kind, entry.payload) for entry in entries):  # maybe of a stranger's state file
+    for kind, payload in (
+        (entry.kind, entry.payload) for entry in entries
+    ):  # maybe of a stranger's state file
         id = str(payload.get("id"))
         if kind == INNER_CALL and id.rpartition(".")[0] == call:
             text = f"{payload.get('name')}({payload.get('arguments')})"
             lines[id] = f"{len(lines) + 1}. {one_line(text, _SHORT)}"
         elif kind == INNER_RESULT and (id := str(payload.get("call_id"))) in lines:
-            lines[id] += f" → {payload.get('outcome')}: {one_line(str(payload.get('text')), _SHORT)}"
+            lines[id] += (
+                f" → {payload.get('outcome')}: {one_line(str(payload.get('text')), _SHORT)}"
+            )
     return _call_list([*lines.values()]) if lines else []
 
 
@@ -1032,7 +1278,9 @@ def _call_text(name: str, arguments: str) -> str:
 
 
 def _call_line(number: int, name: str, arguments: str, answer: Mapping[str, Any]) -> str:
-    shown = answers.show_value(answer["value"]) if "value" in answer else f"failed: {answer['failed']}"
+    shown = (
+        answers.show_value(answer["value"]) if "value" in answer else f"failed: {answer['failed']}"
+    )
     return f"{number}. {_call_text(name, arguments)} → {one_line(shown, _SHORT)}"
 
 
@@ -1049,7 +1297,12 @@ def _not_run(found: Sequence["Problem"], unmade: Sequence[str] = ()) -> str:
     if unmade and not found:
         names = " and ".join(f"`{name}`" for name in unmade)
         return f"The program was not run: it waits for {names}, which {'was' if len(unmade) == 1 else 'were'} not made."
-    lines = [f"{row.where}: {row.message}".removeprefix(": ") + (f" ({row.fix})" if row.fix else "") for row in found]
+    lines = [
+        f"{row.where}: {row.message}".removeprefix(": ") + (f" ({row.fix})" if row.fix else "")
+        for row in found
+    ]
     shown = [f"- {visible(line)}" for line in lines[:MAX_PROBLEMS]]
     more = ["There may be more of them."] if len(lines) > MAX_PROBLEMS else []
-    return "\n".join(["The program was not run:", *shown, *more, "Nothing has run. Fix it, and run it again."])
+    return "\n".join(
+        ["The program was not run:", *shown, *more, "Nothing has run. Fix it, and run it again."]
+    )

@@ -46,7 +46,9 @@ class ReplyWork(Generic[T]):
     def together(self, *, is_once_more: bool = False) -> ReplyChanges:
         """Return what is changed together with the candidate that is judged now."""
         coming = frozenset((*self._due.values(), *self._waiting))
-        return ReplyChanges(coming, self._before, frozenset(self.broken) - self._names, is_once_more)
+        return ReplyChanges(
+            coming, self._before, frozenset(self.broken) - self._names, is_once_more
+        )
 
     def hold(self, name: str, change: WaitingChange[T]) -> None:
         """Let a refused change wait."""
@@ -75,6 +77,15 @@ class ReplyWork(Generic[T]):
 
     def _ready(self) -> str:
         due = frozenset(self._due.values())
-        free = {name: change.uses for name, change in self._waiting.items() if change.uses.isdisjoint(due)}
-        first = next((name for name, uses in free.items() if uses.isdisjoint(self._waiting.keys() - {name})), "")
-        return first or ("" if due else next(iter(free), ""))  # those that use each other go in order
+        free = {
+            name: change.uses
+            for name, change in self._waiting.items()
+            if change.uses.isdisjoint(due)
+        }
+        first = next(
+            (name for name, uses in free.items() if uses.isdisjoint(self._waiting.keys() - {name})),
+            "",
+        )
+        return first or (
+            "" if due else next(iter(free), "")
+        )  # those that use each other go in order

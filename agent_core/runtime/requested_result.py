@@ -43,7 +43,9 @@ class RequestedResult:
         """The type as written in the helper's file."""
         return self.function.returns
 
-    async def _give(self, _: object, /, result: Any) -> str:  # Any: JSON that was validated as an argument
+    async def _give(
+        self, _: object, /, result: Any
+    ) -> str:  # Any: JSON that was validated as an argument
         self.value, self.is_given = result, True
         return "The caller has the result."
 
@@ -67,7 +69,11 @@ class RequestedResult:
 
     def note(self, problems: tuple["Problem", ...] | str) -> None:
         """Record a result that did not fit."""
-        text = problems if isinstance(problems, str) else "; ".join(problem.message for problem in problems)
+        text = (
+            problems
+            if isinstance(problems, str)
+            else "; ".join(problem.message for problem in problems)
+        )
         self.faults.append(shorten(text, _LONGEST_FAULT))
 
 
@@ -94,8 +100,13 @@ class ResultPolicy(DirectReplyPolicy):
         if request.is_given:
             return Ended("replied", "The result was given.")
         if len(request.faults) >= _MOST_FAULTS:
-            return Ended("failed", warning=f"no result of the type `{request.type_name}`: {request.faults[-1]}")
+            return Ended(
+                "failed",
+                warning=f"no result of the type `{request.type_name}`: {request.faults[-1]}",
+            )
         if len(request.faults) > before:
-            advice = f"Your result has to be of the type `{request.type_name}`: {request.faults[-1]}."
+            advice = (
+                f"Your result has to be of the type `{request.type_name}`: {request.faults[-1]}."
+            )
             return GoOn(f"{advice} Call {GIVE} with it. This is your last chance.")
         return DirectReplyPolicy._after_step(self, step)

@@ -60,13 +60,17 @@ OLD_NAMES: Final[Mapping[str, Alias]] = {
     "search_functions": Alias("list_functions", {"need": "pattern"}),
 }
 TIMED: Final = "the time for it has come, and nobody has said anything. You need not answer."
-_BOOTED: Final = "I am awake, and the persona is mine. I try out whether a message reaches the user."
+_BOOTED: Final = (
+    "I am awake, and the persona is mine. I try out whether a message reaches the user."
+)
 GO_ON: Final = "Your last turn was cut off. Go on with what I asked for."
 """The message that resumes an interrupted turn, as if the user had sent it."""
 SENT: Final = "The user was shown it."
 _FIRST: Final = "Hello! I am here."
 _BOOT: Final = "boot-"
-_MOST_TRIES: Final = 5  # in a row without an answered call; then the turn probably crashes each process that runs it
+_MOST_TRIES: Final = (
+    5  # in a row without an answered call; then the turn probably crashes each process that runs it
+)
 _MOST_CUTS: Final = 50  # for one message
 _PAUSE_S: Final = 1.0
 _MAX_PAUSE_MINUTES: Final = 360.0  # that an agent can give itself
@@ -137,7 +141,12 @@ class AgentSession:
             return [login_entry, began]
         # A short example conversation shows the model how to reach the user, who does not see it.
         call = Call(f"{_BOOT}{self.clock.new_id()[-8:]}", SEND, json.dumps({"message": _FIRST}))
-        return [login_entry, assistant(Assistant(_BOOTED, (call,))), result(call, SENT, "returned"), began]
+        return [
+            login_entry,
+            assistant(Assistant(_BOOTED, (call,))),
+            result(call, SENT, "returned"),
+            began,
+        ]
 
     async def post(self, kind: Kind, text: str = "") -> None:
         """Queue an event for the next turn, or for the next step of the running one.
@@ -177,7 +186,9 @@ class AgentSession:
         settings = {**await self._agent_settings(), "paused_until": self._paused_until}
         await self._store.apply([SaveAgent(self._agent, settings)])
         capped = (
-            f", which is the longest that may be ({minutes:g} were asked for)" if minutes > _MAX_PAUSE_MINUTES else ""
+            f", which is the longest that may be ({minutes:g} were asked for)"
+            if minutes > _MAX_PAUSE_MINUTES
+            else ""
         )
         return f"No timed heartbeat for {for_minutes:g} minutes{capped}."
 
@@ -187,20 +198,29 @@ class AgentSession:
 
 def is_reply(message: Message) -> bool:
     """Check whether a message is a reply of the model and not part of the boot example."""
-    return isinstance(message, Assistant) and not any(call.id.startswith(_BOOT) for call in message.calls)
+    return isinstance(message, Assistant) and not any(
+        call.id.startswith(_BOOT) for call in message.calls
+    )
 
 
 def closing_answers(entries: Sequence[Entry]) -> list[Entry]:
     """Return an answer for each open call of a turn's last reply; a call that had started may have taken effect."""
     skipped = Skipped("the turn ended before it was started.")
-    outcomes = [(call, Unknown() if was_started else skipped) for call, was_started in calls_without_answer(entries)]
+    outcomes = [
+        (call, Unknown() if was_started else skipped)
+        for call, was_started in calls_without_answer(entries)
+    ]
     return [
-        result(call, "\n".join([answer(outcome, 1000), *calls_made(entries, call.id)]), word(outcome))
+        result(
+            call, "\n".join([answer(outcome, 1000), *calls_made(entries, call.id)]), word(outcome)
+        )
         for call, outcome in outcomes
     ]
 
 
-async def settle(store: Store, claimed: Claimed, session: AgentSession, *, restarts: bool = False) -> str:
+async def settle(
+    store: Store, claimed: Claimed, session: AgentSession, *, restarts: bool = False
+) -> str:
     """Close a turn that another process left open, with one answer for every open call.
 
     A parked turn stays parked, and a summary is abandoned. A turn that another agent began (with `restarts`, also one
@@ -216,24 +236,40 @@ async def settle(store: Store, claimed: Claimed, session: AgentSession, *, resta
         state = "client_calls" if steps[-1].payload.get("calls") else "parked"
         await store.finish(claimed.id, claimed.attempt, state)
         return ""
-    is_between, last = claimed.event.kind in BETWEEN, steps[-1] if steps and not claimed.streamed else None
-    if (is_between or restarts) and last is not None and last.kind == "assistant" and not last.payload.get("calls"):
+    is_between, last = (
+        claimed.event.kind in BETWEEN,
+        steps[-1] if steps and not claimed.streamed else None,
+    )
+    if (
+        (is_between or restarts)
+        and last is not None
+        and last.kind == "assistant"
+        and not last.payload.get("calls")
+    ):
         writes = _owed_answer(claimed, AnswerAsk("", str(last.payload.get("text", ""))))
         await store.finish(claimed.id, claimed.attempt, "done", writes=writes)
         return ""
     ending = [cut_off(claimed.streamed)] if claimed.streamed else closing_answers(entries)
-    is_again = not claimed.cancelled and (is_between or (restarts and not ClientFunctions.of(claimed.event).is_client))
+    is_again = not claimed.cancelled and (
+        is_between or (restarts and not ClientFunctions.of(claimed.event).is_client)
+    )
     cuts = _Cuts.of(claimed, entries) if is_again else None
     # If the turn does not start again by itself, the user can ask for it.
     given_up = f" That was {cuts.said}: it is given up." if cuts else ""
     is_over = cuts is None or cuts.are_too_many
-    ending.append(notice(f"{STOPPED}{given_up} The user may ask you to go on." if is_over else STOPPED))
+    ending.append(
+        notice(f"{STOPPED}{given_up} The user may ask you to go on." if is_over else STOPPED)
+    )
     if not any(entry.kind in ("user", "notice") for entry in entries):
         ending.insert(0, entry_of(claimed.event, session.style, session.clock.now()))
     # The receipts of helpers whose runs were interrupted with this turn.
-    cut_calls = [entry.payload for entry in ending if entry.payload.get("outcome") == word(Unknown())]
+    cut_calls = [
+        entry.payload for entry in ending if entry.payload.get("outcome") == word(Unknown())
+    ]
     runs = [run_name(str(call["name"]), claimed.id, str(call["call_id"])) for call in cut_calls]
-    receipts = [receipt_in(await store.history(run, kinds=RECEIPT_KINDS, with_removed=True)) for run in runs]
+    receipts = [
+        receipt_in(await store.history(run, kinds=RECEIPT_KINDS, with_removed=True)) for run in runs
+    ]
     ending += [facts_entry(receipt.to_json()) for receipt in receipts if receipt]
     receipt = ReceiptReader.of([*entries, *ending])
     await store.append(claimed.id, claimed.attempt, claimed.n, [*ending, receipt_entry(receipt)])
@@ -259,7 +295,10 @@ class _Cuts:
     def of(cls, claimed: Claimed, entries: Sequence[Entry]) -> "_Cuts":
         """Count one more interruption, of a turn with these entries."""
         answers = [entry.payload for entry in entries if entry.kind == "result"]
-        answered = any(row["outcome"] not in _CLOSED and not row["call_id"].startswith(_BOOT) for row in answers)
+        answered = any(
+            row["outcome"] not in _CLOSED and not row["call_id"].startswith(_BOOT)
+            for row in answers
+        )
         total, in_a_row = (int(claimed.event.payload.get(key) or 0) for key in ("cuts", "tries"))
         return cls(total + 1, 0 if answered else in_a_row + 1)
 
@@ -286,10 +325,17 @@ def _after(claimed: Claimed, cuts: _Cuts | None, now: float) -> tuple[list[Post]
     if cuts is None:
         return [], _owed_answer(claimed, AnswerAsk("", "The turn was ended by the user.", "failed"))
     if cuts.are_too_many:
-        return [], _owed_answer(claimed, AnswerAsk("", f"`{claimed.agent}` was {cuts.said}.", "failed"))
-    kept = {key: claimed.event.payload.get(key) for key in ("thread", "owes", "hops", "from", "trace", ONLY)}
+        return [], _owed_answer(
+            claimed, AnswerAsk("", f"`{claimed.agent}` was {cuts.said}.", "failed")
+        )
+    kept = {
+        key: claimed.event.payload.get(key)
+        for key in ("thread", "owes", "hops", "from", "trace", ONLY)
+    }
     counted = {"tries": cuts.in_a_row, "cuts": cuts.total, AFTER: claimed.id}
-    again = Post(claimed.agent, "again", {**kept, **counted}, key=f"again:{claimed.id}", due=cuts.due(now))
+    again = Post(
+        claimed.agent, "again", {**kept, **counted}, key=f"again:{claimed.id}", due=cuts.due(now)
+    )
     return [again], []
 
 

@@ -17,7 +17,15 @@ from agent_core.base.messages import SEND
 from agent_core.base.receipt import Fact, Receipt
 from agent_core.base.records import dataclass, field, replace
 from agent_core.context import History
-from agent_core.model.reply import CallPiece, Piece, ReadingPiece, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
+from agent_core.model.reply import (
+    CallPiece,
+    Piece,
+    ReadingPiece,
+    RetryPiece,
+    TextPiece,
+    ThoughtPiece,
+    TokenUsage,
+)
 from agent_core.storage import (
     BETWEEN,
     USAGE,
@@ -41,7 +49,9 @@ if TYPE_CHECKING:
     from .reply_work import ReplyWork
 
 
-_COUNTED: Final = tuple(name for name in NAMES if name not in ("hops", "seconds"))  # the others are not sums
+_COUNTED: Final = tuple(
+    name for name in NAMES if name not in ("hops", "seconds")
+)  # the others are not sums
 Emit = Callable[[events.Event], None]
 
 MAX_CALLS: Final = 40
@@ -94,7 +104,9 @@ class Account:
             own = self._own_spent()
             if self._before is None:
                 mine = row.spent.get(self._agent, {})
-                self._before = {name: mine.get(name, 0) - self._saved.get(name, 0) for name in _COUNTED}
+                self._before = {
+                    name: mine.get(name, 0) - self._saved.get(name, 0) for name in _COUNTED
+                }
                 for name in _COUNTED:
                     self.allowance.spent[name] += self._before[name]
             total = row.total()
@@ -117,7 +129,11 @@ class Account:
         if self._before is None and not is_last:
             return []
         spent, saved = self._own_spent(), self._saved
-        amounts = {name: fresh for name, amount in spent.items() if (fresh := amount - saved.get(name, 0)) > 0}
+        amounts = {
+            name: fresh
+            for name, amount in spent.items()
+            if (fresh := amount - saved.get(name, 0)) > 0
+        }
         self._saved = spent
         return [SpendInThread(self.thread, self._agent, amounts)] if amounts else []
 
@@ -151,7 +167,10 @@ class Interruption:
         self._inside.add(task)
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         task = asyncio.current_task()
         assert task is not None
@@ -199,7 +218,9 @@ class TurnOrigin:
     owes: str = ""  # the question of another agent that its reply answers
     hops: int = 0  # messages between the user and this turn
     is_asked: bool = True  # whether someone waits for an answer; false for a heartbeat
-    is_users: bool = True  # whether it accepts messages of the user; false if another agent began it
+    is_users: bool = (
+        True  # whether it accepts messages of the user; false if another agent began it
+    )
     verify: bool = False  # whether its first reply must contain a thought and a message
     on_behalf_of: str = ""  # the agent that began it or called it as a helper
     trace: str = ""  # the incoming `traceparent`
@@ -217,9 +238,13 @@ class TurnJournal:
 
     n: int
     waits: bool = True  # whether messages may be waiting; updated by each append, which saves a query per step
-    shared: Mapping[str, int] | None = None  # the versions of shared blocks, also updated by each append
+    shared: Mapping[str, int] | None = (
+        None  # the versions of shared blocks, also updated by each append
+    )
     started: set[str] = field(default_factory=set)  # the calls that have started
-    unwritten: list[Entry] = field(default_factory=list)  # usage, facts and calls that only compute: not on disk yet
+    unwritten: list[Entry] = field(
+        default_factory=list
+    )  # usage, facts and calls that only compute: not on disk yet
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -228,9 +253,13 @@ class TurnWork:
     """What a turn has done and used so far."""
 
     facts: ReceiptReader = field(default_factory=ReceiptReader)
-    refused: dict[str, int] = field(default_factory=dict)  # rejected candidates: how often each was called before
+    refused: dict[str, int] = field(
+        default_factory=dict
+    )  # rejected candidates: how often each was called before
     reply: "ReplyWork[Any] | None" = None  # the changes of functions in the reply; Any: `Done`
-    function_messages: list[str] = field(default_factory=list)  # messages that functions showed the user
+    function_messages: list[str] = field(
+        default_factory=list
+    )  # messages that functions showed the user
     tokens: dict[str, int] = field(
         default_factory=lambda: {"prompt_tokens": 0, "completion_tokens": 0, "cached_tokens": 0}
     )
@@ -304,8 +333,14 @@ class Turn:
         if is_alone(inbound):
             return False
         if inbound.kind in BETWEEN:
-            among = self.origin.group is not None and inbound.payload.get("from") in self.origin.group.names
-            in_thread = inbound.kind in ("note", "stop") and inbound.payload.get("thread") == self.origin.thread
+            among = (
+                self.origin.group is not None
+                and inbound.payload.get("from") in self.origin.group.names
+            )
+            in_thread = (
+                inbound.kind in ("note", "stop")
+                and inbound.payload.get("thread") == self.origin.thread
+            )
             return in_thread or (among and inbound.kind in ("note", "handoff"))
         return inbound.kind != "message" or self.origin.is_users
 
@@ -343,7 +378,9 @@ class Turn:
         async with journal.lock:
             unwritten = [*journal.unwritten] if entries else []
             entries = [*unwritten, *entries]
-            appended = await self.store.append(self.id, self.attempt, journal.n, entries, writes=writes, takes=takes)
+            appended = await self.store.append(
+                self.id, self.attempt, journal.n, entries, writes=writes, takes=takes
+            )
             journal.n, journal.waits, journal.shared = appended.n, appended.waits, appended.shared
             if appended.cancelled:
                 self.ending.interruption.request()
@@ -405,13 +442,17 @@ class Turn:
             case ThoughtPiece():
                 self.tell(events.Thought(text=piece.text))
             case CallPiece() if piece.name != SEND:  # its text is a message, shown when it is sent
-                self.tell(events.Writing(place=piece.place, name=piece.name, arguments=piece.arguments))
+                self.tell(
+                    events.Writing(place=piece.place, name=piece.name, arguments=piece.arguments)
+                )
             case RetryPiece():
                 self.warn(f"{piece.reason} Trying again in {piece.wait_s:.1f} s.")
             case ReadingPiece(done, total, left_s):
                 self.tell_reading(total, done, left_s)
 
-    def tell_reading(self, total: int, done: int | None = None, left_s: float | None = None) -> None:
+    def tell_reading(
+        self, total: int, done: int | None = None, left_s: float | None = None
+    ) -> None:
         """Show that the model's server is reading the prompt, with its progress if the server reports it."""
         self.tell(events.Reading(total=total, done=done, left_s=left_s))
 
@@ -431,11 +472,15 @@ class Turn:
         }
         for name, tokens in used.items():
             self.work.tokens[name] += tokens
-        self.journal.unwritten.append(Entry(USAGE, {"model": model, **used, "estimated": usage.estimated}))
+        self.journal.unwritten.append(
+            Entry(USAGE, {"model": model, **used, "estimated": usage.estimated})
+        )
 
     def spend(self, prompt_tokens: int, completion_tokens: int, model: str) -> None:
         """Count and report the tokens of a model that was asked about a function during this turn."""
-        self.note_usage(events.Usage(prompt_tokens=prompt_tokens, completion_tokens=completion_tokens), model)
+        self.note_usage(
+            events.Usage(prompt_tokens=prompt_tokens, completion_tokens=completion_tokens), model
+        )
 
     def note_usage(self, usage: events.Usage, model: str) -> None:
         """Count what another model used for this turn, and report it as part of this step."""

@@ -48,5 +48,7 @@ def open_store(
 
 def _open_file(path: Path, clock: StoreClock, *, must_exist: bool) -> Store:
     if must_exist and not path.exists():
-        raise StorageError(f"There is no state at {path}.", fix="Name the file of one, such as .knapper/state.db.")
+        raise StorageError(
+            f"There is no state at {path}.", fix="Name the file of one, such as .knapper/state.db."
+        )
     return SqliteStore.open(path, clock)

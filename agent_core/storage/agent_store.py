@@ -51,7 +51,9 @@ class Made(Sequence[T]):
 
     __slots__ = ("_make", "_rows")
 
-    def __init__(self, rows: tuple[tuple[Any, ...], ...], make: Callable[..., T]) -> None:  # Any: columns
+    def __init__(
+        self, rows: tuple[tuple[Any, ...], ...], make: Callable[..., T]
+    ) -> None:  # Any: columns
         self._rows = rows
         self._make = make
 
@@ -63,7 +65,11 @@ class Made(Sequence[T]):
     @overload
     def __getitem__(self, at: slice) -> "Made[T]": ...
     def __getitem__(self, at: int | slice) -> "T | Made[T]":
-        return Made(self._rows[at], self._make) if isinstance(at, slice) else self._make(*self._rows[at])
+        return (
+            Made(self._rows[at], self._make)
+            if isinstance(at, slice)
+            else self._make(*self._rows[at])
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +168,10 @@ def text_names(entry: Entry) -> Iterator[str]:
     """Return the hashes of the texts that an entry refers to: its own full text, or the parts of a request."""
     if entry.kind == "request":
         sections = entry.payload.get("sections")
-        names = [entry.payload.get("instructions"), *(sections if isinstance(sections, list) else ())]
+        names = [
+            entry.payload.get("instructions"),
+            *(sections if isinstance(sections, list) else ()),
+        ]
     else:
         names = [entry.payload.get("whole")] if entry.kind in _TOLD else []
     return (name for name in names if isinstance(name, str) and name)
@@ -177,7 +186,13 @@ class Moved:
     attached: tuple[str, ...]
 
 
-_TABLES = {"turn": "agent", "event": "agent", "agent": "name", "holding": "agent", "section": "agent"} | {
+_TABLES = {
+    "turn": "agent",
+    "event": "agent",
+    "agent": "name",
+    "holding": "agent",
+    "section": "agent",
+} | {
     "passage": "agent",
     "document": "agent",
     "pin": "agent",
@@ -186,7 +201,8 @@ _TABLES = {"turn": "agent", "event": "agent", "agent": "name", "holding": "agent
 
 _RUNS_OF_HELPERS = "select name, settings from agent where substr(name, 1, 8) = 'helper--'"
 _OF_TURNS = (
-    "select e.seq from turn t join entry e on e.seq between t.seq << 20 and (t.seq + 1 << 20) - 1 where t.agent = ?"
+    "select e.seq from turn t join entry e on e.seq between t.seq << 20 and (t.seq "
+    "+ 1 << 20) - 1 where t.agent = ?"
 )
 _ALL_OF_AN_AGENT = (
     "delete from block where not shared and id in (select block from holding where agent = ?1)"
@@ -215,7 +231,9 @@ _RECORDED = (
     " and turn not in (select value from json_each(?))"
 )
 _PASSAGES = "select id, text, words, at, tags, source, place, document, n from passage where agent = ? order by seq"
-_DOCUMENTS = "select hash, name, kind, at, done, total, complete from document where agent = ? order by seq"
+_DOCUMENTS = (
+    "select hash, name, kind, at, done, total, complete from document where agent = ? order by seq"
+)
 _HOLDINGS = (
     "select h.attached, b.id, b.label, b.value, b.chars, b.description, b.read_only, b.shared, h.position,"
     " b.version, b.edited from holding h join block b on b.id = h.block where h.agent = ?"
@@ -233,13 +251,17 @@ class AgentStore(Tables):
         return parse_row(row[0], SETTINGS) if row else None
 
     @query
-    def agents_with(self, session: SqlSession, prefix: str, text: str) -> dict[str, dict[str, Any]]:  # Any: JSON
+    def agents_with(
+        self, session: SqlSession, prefix: str, text: str
+    ) -> dict[str, dict[str, Any]]:  # Any: JSON
         """Return the settings of the agents whose names begin with a prefix, if the settings contain a text.
 
         The characters `%` and `_` in the text are wildcards.
         """
         sql = "select name, settings from agent where name >= ? and name < ? and settings like ?"
-        rows = session.all(sql, prefix, f"{prefix}\U0010ffff", f"%{text}%")  # by bytes in both databases
+        rows = session.all(
+            sql, prefix, f"{prefix}\U0010ffff", f"%{text}%"
+        )  # by bytes in both databases
         found: dict[str, dict[str, Any]] = {}  # Any: JSON
         for name, settings in rows:
             with rows_of(name):
@@ -274,7 +296,10 @@ class AgentStore(Tables):
             settings = session.one("select settings from agent where name = ?", agent)
             turns = tuple(_turns(session, agent))
             named = {name for turn in turns for entry in turn.entries for name in text_names(entry)}
-            texts = [(name, session.one("select text from text where hash = ?", name)) for name in sorted(named)]
+            texts = [
+                (name, session.one("select text from text where hash = ?", name))
+                for name in sorted(named)
+            ]
             pins = session.all("select function from pin where agent = ? order by function", agent)
             blocks = []
             for attached, *columns in session.all(_HOLDINGS, agent):
@@ -295,14 +320,18 @@ class AgentStore(Tables):
                 ),
                 tuple(
                     DocumentRow(hash, agent, name, kind, at, done, total, bool(complete))
-                    for hash, name, kind, at, done, total, complete in session.all(_DOCUMENTS, agent)
+                    for hash, name, kind, at, done, total, complete in session.all(
+                        _DOCUMENTS, agent
+                    )
                 ),
                 tuple(name for (name,) in pins),
                 {name: row[0] for name, row in texts if row},
             )
 
     @change
-    def write_agent(self, session: SqlSession, whole: WholeAgent, *, share: bool = False, drop: bool = False) -> Moved:
+    def write_agent(
+        self, session: SqlSession, whole: WholeAgent, *, share: bool = False, drop: bool = False
+    ) -> Moved:
         """Insert an agent. `share` reuses an existing shared block; `drop` deletes the existing agent of that name.
 
         A dropped agent's successor keeps its shared blocks: access that existed before is no new right.
@@ -310,14 +339,23 @@ class AgentStore(Tables):
         Raises:
             StorageError: there is an agent of that name; nothing was written.
         """
-        attached = {row[0] for row in session.all("select block from holding where agent = ? and attached", whole.name)}
+        attached = {
+            row[0]
+            for row in session.all(
+                "select block from holding where agent = ? and attached", whole.name
+            )
+        }
         if drop:
             apply(session, [DropAgent(whole.name, tuple(turn.id for turn in whole.turns))])
         if _exists(session, whole.name):
             raise StorageError(f"There is an agent `{whole.name}` already.")
         turns = {turn.id: _free(session, "turn", turn.id) for turn in whole.turns}
         blocks = {block.row.id: _free(session, "block", block.row.id) for block in whole.blocks}
-        shared = [block for block in whole.blocks if block.row.shared and (share or block.row.id in attached)]
+        shared = [
+            block
+            for block in whole.blocks
+            if block.row.shared and (share or block.row.id in attached)
+        ]
         is_there = "select 1 from block where id = ? and shared"
         had = [block for block in shared if session.one(is_there, block.row.id)]
         blocks |= {block.row.id: block.row.id for block in had}
@@ -325,7 +363,14 @@ class AgentStore(Tables):
         for section in whole.sections:  # a `SaveSection` write would change their time of editing
             session.all(
                 "insert into section (agent, name, position, text, chars, edited) values (?, ?, ?, ?, ?, ?)",
-                *(whole.name, section.name, section.position, section.text, section.limit, section.edited),
+                *(
+                    whole.name,
+                    section.name,
+                    section.position,
+                    section.text,
+                    section.limit,
+                    section.edited,
+                ),
             )
         _put_turns(session, whole, turns)
         for block in whole.blocks:
@@ -346,7 +391,10 @@ class AgentStore(Tables):
 
 def _exists(session: SqlSession, agent: str) -> bool:
     """Check whether anything is stored for an agent of that name."""
-    union = " union all ".join(f"select 1 from {table} where {key} = ?1" for table, key in _TABLES.items())  # noqa: S608
+    union = " union all ".join(
+        f"select 1 from {table} where {key} = ?1"  # noqa: S608
+        for table, key in _TABLES.items()
+    )
     return session.one(f"select 1 where exists ({union})", agent) is not None
 
 
@@ -364,7 +412,9 @@ def _drop_agent(drop: DropAgent, session: SqlSession) -> None:
     agents, hashes, come_back = [drop.agent], set[str](), dump([*drop.come_back])
     while agents:
         agent = agents.pop()
-        hashes |= text_hashes(session.all(f"select payload from entry where seq in ({_OF_TURNS})", agent))  # noqa: S608  (our own text)
+        hashes |= text_hashes(
+            session.all(f"select payload from entry where seq in ({_OF_TURNS})", agent)  # noqa: S608  (our own text)
+        )
         session.all(_RECORDED, agent, come_back)
         search_index.remove_words_of_agent(session, agent)
         leave_threads(session, agent)
@@ -380,7 +430,8 @@ def _drop_agent(drop: DropAgent, session: SqlSession) -> None:
 
 def _turns(session: SqlSession, agent: str) -> Iterator[WholeTurn]:
     turns = session.all(
-        "select seq, id, state, started, ended, hidden, event from turn where agent = ? order by seq", agent
+        "select seq, id, state, started, ended, hidden, event from turn where agent = ? order by seq",
+        agent,
     )
     counted: list[int] = []
     for seq, id, state, started, ended, hidden, first in turns:
@@ -394,7 +445,9 @@ def _turns(session: SqlSession, agent: str) -> Iterator[WholeTurn]:
             counted.append(number)
             try:
                 said = parse_row(payload, dict)
-            except Misfit as error:  # the rest of the conversation is kept, and says what is missing
+            except (
+                Misfit
+            ) as error:  # the rest of the conversation is kept, and says what is missing
                 kind, said = "notice", {"text": f"[An entry was left out. {error.message}]"}
             if kind == SUMMARY and isinstance(said.get("upto"), int):
                 said = {**said, "upto": bisect_right(counted, said["upto"])}
@@ -467,9 +520,13 @@ def _as_heard(inbox: Sequence[WholeEvent], turn_id: str) -> WholeTurn:
     """
     entries = list[Entry]()
     for event in inbox:
-        payload = parse_row(event.payload, dict) if isinstance(event.payload, str) else event.payload
+        payload = (
+            parse_row(event.payload, dict) if isinstance(event.payload, str) else event.payload
+        )
         text = str(payload.get("text") or payload.get("reason") or "")
-        entries.append(Entry("user" if event.kind == "message" else "notice", {"text": text}, at=event.at))
+        entries.append(
+            Entry("user" if event.kind == "message" else "notice", {"text": text}, at=event.at)
+        )
     first, last = inbox[0].at, inbox[-1].at
     events = [replace(event, key=None, due=None) for event in inbox]
     return WholeTurn(turn_id, "imported", first, last, events, entries)

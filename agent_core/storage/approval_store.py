@@ -73,7 +73,9 @@ _ENDED: Final = {"answer": "no", "word": "", "by": "ended"}
 NOBODY: Final = ""
 """The turn of a question that no process waits for: it stays pending until it is answered."""
 _MOST_OF_NOBODY: Final = 100
-_MOST_OF_A_FUNCTION: Final = 8  # of these: one function does not push out what is asked about others
+_MOST_OF_A_FUNCTION: Final = (
+    8  # of these: one function does not push out what is asked about others
+)
 
 
 class ApprovalStore(Tables):
@@ -83,7 +85,11 @@ class ApprovalStore(Tables):
     def ask_user(self, session: SqlSession, row: QuestionRow) -> None:
         """Store a question with the current time, unless a person has already answered one with its id."""
         known = session.one("select decision, answer_seal from question where id = ?", row.id)
-        if known is not None and _is_answered(session, row.id, *known) and parse_row(known[0], _DECISION) != _ENDED:
+        if (
+            known is not None
+            and _is_answered(session, row.id, *known)
+            and parse_row(known[0], _DECISION) != _ENDED
+        ):
             return
         session.all("delete from question where id = ?", row.id)
         values = (row.id, row.agent, row.turn, dump(row.question))
@@ -108,10 +114,18 @@ class ApprovalStore(Tables):
         return decision
 
     @change
-    def drop_kept_answers(self, session: SqlSession, function: str) -> list[dict[str, Any]]:  # Any: JSON
+    def drop_kept_answers(
+        self, session: SqlSession, function: str
+    ) -> list[dict[str, Any]]:  # Any: JSON
         """Delete the answered questions about a function that no process waits for, and return the questions."""
-        rows = session.all("select id, question from question where turn = ? and decision is not null", NOBODY)
-        dropped = [(id, question) for id, text in rows if (question := parse_row(text, dict))["function"] == function]
+        rows = session.all(
+            "select id, question from question where turn = ? and decision is not null", NOBODY
+        )
+        dropped = [
+            (id, question)
+            for id, text in rows
+            if (question := parse_row(text, dict))["function"] == function
+        ]
         for id, _ in dropped:
             session.all("delete from question where id = ?", id)
         return [question for _, question in dropped]
@@ -147,7 +161,9 @@ class ApprovalStore(Tables):
     @change
     def settle_questions(self, session: SqlSession, turn: str) -> None:
         """Answer no to the pending questions of a turn that has ended."""
-        for (id,) in session.all("select id from question where turn = ? and decision is null", turn):
+        for (id,) in session.all(
+            "select id from question where turn = ? and decision is null", turn
+        ):
             _answer(session, id, _ENDED)
 
     @query
@@ -155,7 +171,8 @@ class ApprovalStore(Tables):
         """Return the agents that wrote each of these statements here, by the hash of the statement."""
         agents: dict[str, frozenset[str]] = {}
         rows = session.all(
-            "select agent, code, seal from made where code in (select value from json_each(?))", dump([*codes])
+            "select agent, code, seal from made where code in (select value from json_each(?))",
+            dump([*codes]),
         )
         for agent, code, seal in rows:
             if is_signed(session.sealer, seal, "made", agent, code):
@@ -167,14 +184,17 @@ class ApprovalStore(Tables):
         """Return every approval of what a function may reach, the newest last. The reader checks the seals."""
         return [
             ApprovalRow(*row)
-            for row in session.all("select function, digest, content, grants, by, seal, at from approval order by seq")
+            for row in session.all(
+                "select function, digest, content, grants, by, seal, at from approval order by seq"
+            )
         ]
 
 
 def _drop_older_of_nobody(session: SqlSession) -> None:
     """Keep the newest questions that no process waits for, in all and of each function."""
     rows = session.all(
-        "select id, question from question where turn = ? and decision is null order by seq desc", NOBODY
+        "select id, question from question where turn = ? and decision is null order by seq desc",
+        NOBODY,
     )
     of_function = Counter[str]()
     for place, (id, text) in enumerate(rows):
@@ -198,15 +218,29 @@ def _answer(session: SqlSession, id: str, decision: dict[str, str]) -> bool:
 
 def _is_answered(session: SqlSession, id: str, decision: str | None, seal: str | None) -> bool:
     """Check whether this user's program wrote the answer: a stranger's does not count."""
-    return decision is not None and seal is not None and is_signed(session.sealer, seal, "answer", id, decision)
+    return (
+        decision is not None
+        and seal is not None
+        and is_signed(session.sealer, seal, "answer", id, decision)
+    )
 
 
 @perform.register
 def _save_approval(save: SaveApproval, session: SqlSession) -> None:
-    session.all("delete from approval where function = ? and digest = ?", save.function, save.digest)
+    session.all(
+        "delete from approval where function = ? and digest = ?", save.function, save.digest
+    )
     session.all(
         "insert into approval (function, digest, content, grants, by, seal, at) values (?, ?, ?, ?, ?, ?, ?)",
-        *(save.function, save.digest, save.content, save.grants, save.by, save.seal, session.clock.now()),
+        *(
+            save.function,
+            save.digest,
+            save.content,
+            save.grants,
+            save.by,
+            save.seal,
+            session.clock.now(),
+        ),
     )
 
 
@@ -220,4 +254,8 @@ def _save_made_code(save: SaveMadeCode, session: SqlSession) -> None:
 
 @perform.register
 def _drop_approval(drop: DropApproval, session: SqlSession) -> None:
-    session.all("delete from approval where function = ?1 and (digest = ?2 or ?2 = '')", drop.function, drop.digest)
+    session.all(
+        "delete from approval where function = ?1 and (digest = ?2 or ?2 = '')",
+        drop.function,
+        drop.digest,
+    )

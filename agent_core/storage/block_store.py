@@ -174,7 +174,10 @@ class BlockStore(Tables):
     @query
     def block_holders(self, session: SqlSession, block: str) -> list[str]:
         """Return the agents that have a block now."""
-        return [row[0] for row in session.all("select agent from holding where block = ? and attached", block)]
+        return [
+            row[0]
+            for row in session.all("select agent from holding where block = ? and attached", block)
+        ]
 
     @query
     def block_history(self, session: SqlSession, block: str) -> list[BlockChange]:
@@ -185,7 +188,8 @@ class BlockStore(Tables):
     def block_ids(self, session: SqlSession, agent: str) -> dict[str, str]:
         """Return the labels of all blocks that an agent ever had, by id; two may have the same label."""
         rows = session.all(
-            "select b.id, b.label from holding h join block b on b.id = h.block where h.agent = ? order by b.seq", agent
+            "select b.id, b.label from holding h join block b on b.id = h.block where h.agent = ? order by b.seq",
+            agent,
         )
         return dict(rows)
 
@@ -201,7 +205,10 @@ def history_of(session: SqlSession, block: str) -> list[BlockChange]:
         "select block, version, value, what, by, agent, turn, at from block_change where block = ? order by version",
         block,
     )
-    return [BlockChange(id, version, block_value(value), *columns) for id, version, value, *columns in rows]
+    return [
+        BlockChange(id, version, block_value(value), *columns)
+        for id, version, value, *columns in rows
+    ]
 
 
 def sections_of(session: SqlSession, agent: str) -> list[SectionRow]:
@@ -227,7 +234,9 @@ def block_of(row: tuple[Any, ...]) -> BlockRow:  # Any: columns as SQLite types 
     id, label, value, limit, description, read_only, shared, *columns = row
     if len(columns) > 3:  # the position, the version, the time, and whether it may be changed
         columns[3] = bool(columns[3])
-    return BlockRow(id, label, block_value(value), limit, description, bool(read_only), bool(shared), *columns)
+    return BlockRow(
+        id, label, block_value(value), limit, description, bool(read_only), bool(shared), *columns
+    )
 
 
 def access_of(session: SqlSession, block: str) -> BlockAccess:
@@ -261,7 +270,9 @@ def _save_block(save: SaveBlock, session: SqlSession) -> None:
         raise BlockConflict(block.label, block.version - 1, current)
     if not current:
         _refuse_second(session, save.agent, block.id, block.label)
-    elif save.by in ("agent", "function") and not access_of(session, block.id).may_write(save.agent):
+    elif save.by in ("agent", "function") and not access_of(session, block.id).may_write(
+        save.agent
+    ):
         raise StorageError(f"`{save.agent}` may not change the block `{block.label}`.")
     value = dump(block.value)
     session.all(
@@ -282,7 +293,9 @@ def _save_block(save: SaveBlock, session: SqlSession) -> None:
         session.all("update holding set position = ? where agent = ? and block = ?", *place)
     else:
         give_block(session, block.id, BlockAccess(save.agent))
-        session.all("insert into holding (position, agent, block, attached) values (?, ?, ?, true)", *place)
+        session.all(
+            "insert into holding (position, agent, block, attached) values (?, ?, ?, true)", *place
+        )
 
 
 def _refuse_second(session: SqlSession, agent: str, id: str, label: str) -> None:
@@ -301,13 +314,18 @@ def _attach(attach: AttachBlock, session: SqlSession) -> None:
     block = session.one("select label, shared from block where id = ?", attach.block)
     if block is None:
         raise StorageError(f"There is no block {attach.block}.", fix="See which blocks are shared.")
-    if not block[1] and session.one("select 1 from holding where block = ? and agent <> ?", attach.block, attach.agent):
+    if not block[1] and session.one(
+        "select 1 from holding where block = ? and agent <> ?", attach.block, attach.agent
+    ):
         raise StorageError(f"The block `{block[0]}` is not shared.", fix="Share it first.")
     access = access_of(session, attach.block)
     if not access.may_read(attach.agent):
-        who = f"knapper memory share {block[0]} --readers {','.join((*access.readers, attach.agent))}"
+        who = (
+            f"knapper memory share {block[0]} --readers {','.join((*access.readers, attach.agent))}"
+        )
         raise StorageError(
-            f"`{attach.agent}` may not read the block `{block[0]}`.", fix=f"Its owner may allow it: {who}"
+            f"`{attach.agent}` may not read the block `{block[0]}`.",
+            fix=f"Its owner may allow it: {who}",
         )
     _refuse_second(session, attach.agent, attach.block, block[0])
     session.all(
@@ -327,7 +345,11 @@ def _limit(limit: LimitBlock, session: SqlSession) -> None:
 
 @perform.register
 def _detach(detach: DetachBlock, session: SqlSession) -> None:
-    session.all("update holding set attached = false where agent = ? and block = ?", detach.agent, detach.block)
+    session.all(
+        "update holding set attached = false where agent = ? and block = ?",
+        detach.agent,
+        detach.block,
+    )
 
 
 @perform.register
@@ -337,7 +359,14 @@ def _save_section(save: SaveSection, session: SqlSession) -> None:
         "insert into section (agent, name, position, text, chars, edited) values (?, ?, ?, ?, ?, ?)"
         " on conflict (agent, name) do update set position = excluded.position, text = excluded.text,"
         " chars = excluded.chars, edited = excluded.edited",
-        *(save.agent, section.name, section.position, section.text, section.limit, session.clock.now()),
+        *(
+            save.agent,
+            section.name,
+            section.position,
+            section.text,
+            section.limit,
+            session.clock.now(),
+        ),
     )
 
 

@@ -181,12 +181,19 @@ class CallStore(Tables):
     def seen(self, session: SqlSession) -> list[SaveSeen]:
         """Return the recorded shapes of results."""
         rows = session.all("select agent, function, version, shape from seen")
-        return [SaveSeen(agent, function, version, parse_row(shape)) for agent, function, version, shape in rows]
+        return [
+            SaveSeen(agent, function, version, parse_row(shape))
+            for agent, function, version, shape in rows
+        ]
 
     @query
     def call_stats(self, session: SqlSession, function: str = "") -> list[Stats]:
         """Return the call statistics of each version of each function (or of one), the one called last at the end."""
-        query = (f"{_STATS} where function = ? order by last", function) if function else (f"{_STATS} order by last",)
+        query = (
+            (f"{_STATS} where function = ? order by last", function)
+            if function
+            else (f"{_STATS} order by last",)
+        )
         return [Stats(*row) for row in session.all(*query)]
 
     @query
@@ -200,7 +207,9 @@ class CallStore(Tables):
         return [KindRow(*row) for row in rows]
 
     @query
-    def recent_calls(self, session: SqlSession, function: str, owners: CallOwners = None) -> list[CallRow]:
+    def recent_calls(
+        self, session: SqlSession, function: str, owners: CallOwners = None
+    ) -> list[CallRow]:
         """Return the calls of a function that are kept individually, newest first."""
         rows = session.all(_RECENT, function, *owners_given(owners))
         return [CallRow(*row) for row in rows]
@@ -209,20 +218,30 @@ class CallStore(Tables):
     def failing(self, session: SqlSession, failures: int) -> frozenset[tuple[str, str]]:
         """Return the functions, with versions, that failed this many times in a row since their release."""
         # The index contains only failing versions.
-        rows = session.all("select function, version from call_total where worst > 0 and worst >= ?", failures)
+        rows = session.all(
+            "select function, version from call_total where worst > 0 and worst >= ?", failures
+        )
         return frozenset((function, version) for function, version in rows)
 
     @query
     def releases(self, session: SqlSession, function: str) -> list[tuple[str, float]]:
         """Return the versions of a function that the user released, with the times, oldest first."""
-        rows = session.all("select version, at from release where function = ? order by seq", function)
+        rows = session.all(
+            "select version, at from release where function = ? order by seq", function
+        )
         return [(version, at) for version, at in rows]
 
     @query
-    def requests_served(self, session: SqlSession, each: int, owners: CallOwners = None) -> list[tuple[str, str]]:
+    def requests_served(
+        self, session: SqlSession, each: int, owners: CallOwners = None
+    ) -> list[tuple[str, str]]:
         """Return (function, request) for the turns of each function's newest `each` successful calls, oldest first."""
         rows = session.all(_REQUESTS, each, MOST_REQUESTS, *owners_given(owners))
-        return [(function, text) for function, text in reversed(rows) if isinstance(text, str) and text.strip()]
+        return [
+            (function, text)
+            for function, text in reversed(rows)
+            if isinstance(text, str) and text.strip()
+        ]
 
     @query
     def requests_mark(self, session: SqlSession) -> str:
@@ -230,13 +249,21 @@ class CallStore(Tables):
         return f"{session.all(_REQUESTS_MARK)} {session.generation()}"
 
     @query
-    def recorded_call(self, session: SqlSession, n: int, owners: CallOwners = None) -> RecordedRow | None:
+    def recorded_call(
+        self, session: SqlSession, n: int, owners: CallOwners = None
+    ) -> RecordedRow | None:
         """Return one recorded call; None if there is none with that number that belongs to the owners."""
-        return next(_own(session, session.all(f"{_ROWS} and n = ?1", n, *owners_given(owners))), None)
+        return next(
+            _own(session, session.all(f"{_ROWS} and n = ?1", n, *owners_given(owners))), None
+        )
 
     @query
     def recorded_calls(
-        self, session: SqlSession, function: str = "", outcomes: tuple[str, ...] = (), owners: CallOwners = None
+        self,
+        session: SqlSession,
+        function: str = "",
+        outcomes: tuple[str, ...] = (),
+        owners: CallOwners = None,
     ) -> list[RecordedRow]:
         """Return recorded calls, newest first: all, those of a function, or those with one of these outcomes."""
         rows = session.all(
@@ -264,14 +291,25 @@ def _own(
 def _record_call(record: RecordCall, session: SqlSession) -> None:
     now = session.clock.now()
     returned, failed = int(record.outcome == "returned"), int(record.outcome in FAILURES)
-    number = session.all("select coalesce(max(n), 0) + 1 from call where function = ?", record.function)[0][0]
+    number = session.all(
+        "select coalesce(max(n), 0) + 1 from call where function = ?", record.function
+    )[0][0]
     session.all(
         "insert into call (function, n, version, turn, outcome, error, message, seconds, memory, at, cpu)"
         " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         *(record.function, number, record.version, record.turn, record.outcome),
-        *(record.error[:NAME_CHARS], record.message[:MESSAGE_CHARS], record.seconds, record.memory, now, record.cpu),
+        *(
+            record.error[:NAME_CHARS],
+            record.message[:MESSAGE_CHARS],
+            record.seconds,
+            record.memory,
+            now,
+            record.cpu,
+        ),
     )
-    session.all("delete from call where function = ? and n <= ?", record.function, number - MAX_CALLS_KEPT)
+    session.all(
+        "delete from call where function = ? and n <= ?", record.function, number - MAX_CALLS_KEPT
+    )
     session.all(
         "insert into call_total as o (function, version, calls, returned, failed, failing, holding, first, last,"
         " seconds, worst, since, worked, longest, memory, cpu)"
@@ -284,7 +322,16 @@ def _record_call(record: RecordCall, session: SqlSession) -> None:
         " since = case when ?4 > 0 then null when ?3 > 0 and o.holding = 0 then ?5 else o.since end,"
         " worked = coalesce(?9, o.worked), last = ?5, seconds = o.seconds + ?6, longest = max(o.longest, ?6),"
         " memory = coalesce(max(o.memory, ?7), o.memory, ?7), cpu = coalesce(o.cpu + ?8, o.cpu, ?8)",
-        *(record.function, record.version, returned, failed, now, float(record.seconds), record.memory, record.cpu),
+        *(
+            record.function,
+            record.version,
+            returned,
+            failed,
+            now,
+            float(record.seconds),
+            record.memory,
+            record.cpu,
+        ),
         now if returned else None,
     )
     if returned:
@@ -292,7 +339,9 @@ def _record_call(record: RecordCall, session: SqlSession) -> None:
     kind = (record.function, record.version, record.outcome)
     error = record.error[:NAME_CHARS]
     # The function chooses the names of its exceptions: they must not fill the table.
-    kinds = session.all("select error from call_kind where function = ? and version = ? and outcome = ?", *kind)
+    kinds = session.all(
+        "select error from call_kind where function = ? and version = ? and outcome = ?", *kind
+    )
     if (error,) not in kinds and len(kinds) >= MAX_KINDS:
         error = OTHERS
     session.all(
@@ -305,7 +354,12 @@ def _record_call(record: RecordCall, session: SqlSession) -> None:
 @perform.register
 def _release(release: ReleaseFunction, session: SqlSession) -> None:
     now = session.clock.now()
-    session.all("insert into release (function, version, at) values (?, ?, ?)", release.function, release.version, now)
+    session.all(
+        "insert into release (function, version, at) values (?, ?, ?)",
+        release.function,
+        release.version,
+        now,
+    )
     session.all(
         "update call_total set worst = 0, failing = 0, holding = 0, since = null where function = ? and version = ?",
         *(release.function, release.version),

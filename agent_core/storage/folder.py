@@ -73,7 +73,9 @@ def own_folder(state: Path, *names: str, mode: int = 0o700) -> Path:
             folder_fd = below
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENOTDIR):
-            raise NotADirectoryError(errno.ENOTDIR, "it is a link, or not a folder", str(place)) from error
+            raise NotADirectoryError(
+                errno.ENOTDIR, "it is a link, or not a folder", str(place)
+            ) from error
         raise
     finally:
         if folder_fd >= 0:
@@ -98,7 +100,9 @@ def _check_entries(folder: Path) -> None:
 
     Also reject another owner, who could read it and change it during use; this applies to root, too.
     """
-    entries = [folder] if folder.is_symlink() or not folder.is_dir() else [folder, *folder.iterdir()]
+    entries = (
+        [folder] if folder.is_symlink() or not folder.is_dir() else [folder, *folder.iterdir()]
+    )
     for path in entries:
         try:
             status = path.lstat()
@@ -109,7 +113,9 @@ def _check_entries(folder: Path) -> None:
                 f"`{path}` is a link, or not a plain file, so nothing is written through it.",
                 fix="Remove it if you did not put it there; to keep state elsewhere, move the whole workspace.",
             )
-        if status.st_uid != (user := machine.user_id()) and (path == folder or path.name.startswith(STATE_FILE)):
+        if status.st_uid != (user := machine.user_id()) and (
+            path == folder or path.name.startswith(STATE_FILE)
+        ):
             raise WorkspaceError(
                 f"`{path}` belongs to {machine.user_name(status.st_uid)}, and you are {machine.user_name(user)}, "
                 "so it is not used.",
@@ -138,7 +144,10 @@ def check_name(agent: str) -> None:
         UsageError: it is not.
     """
     if not AGENT.fullmatch(agent):
-        raise UsageError(f"`{agent}` cannot be an agent's name.", fix="Use up to 64 letters, digits, `_` and `-`.")
+        raise UsageError(
+            f"`{agent}` cannot be an agent's name.",
+            fix="Use up to 64 letters, digits, `_` and `-`.",
+        )
 
 
 def busy_agent(agent: str, owner: str = "") -> AgentBusy:
@@ -146,8 +155,13 @@ def busy_agent(agent: str, owner: str = "") -> AgentBusy:
     if owner:
         fix = "Use an agent of another name for a second conversation, or end that process."
     else:
-        fix = "Use the one that is open, or close it first: `aclose`, or the end of its `async with`."
-    return AgentBusy(f"Agent `{agent}` is in use by {owner or 'this process, which has opened it before'}.", fix=fix)
+        fix = (
+            "Use the one that is open, or close it first: `aclose`, or the end of its `async with`."
+        )
+    return AgentBusy(
+        f"Agent `{agent}` is in use by {owner or 'this process, which has opened it before'}.",
+        fix=fix,
+    )
 
 
 def lock_agent(state_dir: Path, agent: str) -> FileIO:
@@ -164,13 +178,25 @@ def lock_agent(state_dir: Path, agent: str) -> FileIO:
         own_folder(state_dir, path.parent.name)
         descriptor = open_lock(path)
     except OSError as error:
-        fix = "Remove it if it is a link, or not a plain file." if path.is_symlink() or path.exists() else ""
-        raise WorkspaceError(f"The lock `{path}` cannot be made: {error.strerror}.", fix=fix) from error
+        fix = (
+            "Remove it if it is a link, or not a plain file."
+            if path.is_symlink() or path.exists()
+            else ""
+        )
+        raise WorkspaceError(
+            f"The lock `{path}` cannot be made: {error.strerror}.", fix=fix
+        ) from error
     if not machine.try_lock(descriptor):
         process = os.read(descriptor, 32).decode(errors="replace").strip()
-        since = datetime.fromtimestamp(os.fstat(descriptor).st_mtime).astimezone()  # when the owner wrote its number
+        since = datetime.fromtimestamp(
+            os.fstat(descriptor).st_mtime
+        ).astimezone()  # when the owner wrote its number
         # The owner may not have written its number yet.
-        owner = f"process {process} (since {since:%Y-%m-%d %H:%M:%S})" if process.isdecimal() else "another process"
+        owner = (
+            f"process {process} (since {since:%Y-%m-%d %H:%M:%S})"
+            if process.isdecimal()
+            else "another process"
+        )
         busy = busy_agent(agent, "" if process == str(os.getpid()) else owner)
         os.close(descriptor)
         raise busy
@@ -203,14 +229,18 @@ async def only_writer(state: Path) -> AsyncIterator[None]:
     try:
         descriptor = open_lock(state / _WRITE_LOCK)
     except OSError as error:
-        raise NoTurn(f"The lock `{state / _WRITE_LOCK}` cannot be made: {error.strerror}.") from error
+        raise NoTurn(
+            f"The lock `{state / _WRITE_LOCK}` cannot be made: {error.strerror}."
+        ) from error
     try:
         try:
             async with asyncio.timeout(_PATIENCE_S):
                 while not machine.try_lock(descriptor):  # noqa: ASYNC110 - the kernel tells no event of another process
                     await asyncio.sleep(_PAUSE_S)
         except TimeoutError as error:
-            raise NoTurn("Another process is changing functions and does not finish.", fix="Try again.") from error
+            raise NoTurn(
+                "Another process is changing functions and does not finish.", fix="Try again."
+            ) from error
         yield
     finally:
         os.close(descriptor)

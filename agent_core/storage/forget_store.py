@@ -28,15 +28,54 @@ Resummarize: TypeAlias = Callable[[dict[str, Any], Sequence[Entry]], dict[str, A
 
 _OURS: Final = frozenset(
     (
-        *("text", "packed", "chars", "reason", "speaker", "thought", "calls", "id", "name", "arguments", "version"),
-        *("call_id", "whole", "outcome", "seconds", "detail", "covers", "upto", "style", "said", "by", "asked", "kind"),
-        *("program", "model", "parameters", "instructions", "sections", "functions", "versions", "usage", "code"),
+        *(
+            "text",
+            "packed",
+            "chars",
+            "reason",
+            "speaker",
+            "thought",
+            "calls",
+            "id",
+            "name",
+            "arguments",
+            "version",
+        ),
+        *(
+            "call_id",
+            "whole",
+            "outcome",
+            "seconds",
+            "detail",
+            "covers",
+            "upto",
+            "style",
+            "said",
+            "by",
+            "asked",
+            "kind",
+        ),
+        *(
+            "program",
+            "model",
+            "parameters",
+            "instructions",
+            "sections",
+            "functions",
+            "versions",
+            "usage",
+            "code",
+        ),
         *("prompt_tokens", "completion_tokens", "cached_tokens", "estimated"),
     )
 )
 """The keys that this program writes; they are never replaced."""
-_FIXED: Final = frozenset(("version", "outcome", "style", "kind", "program", "hash", "whole", "model"))
-_NAMED: Final = frozenset(("name", "functions", "by", "speaker", "code", "source", "module", "path"))
+_FIXED: Final = frozenset(
+    ("version", "outcome", "style", "kind", "program", "hash", "whole", "model")
+)
+_NAMED: Final = frozenset(
+    ("name", "functions", "by", "speaker", "code", "source", "module", "path")
+)
 _ID: Final = frozenset(("id", "call_id"))
 _AUTHOR_NAMES: Final = re.compile(r"(?<=^the agent ).+|^\w+(?=\(\)$)")
 _ROLES: Final = frozenset(("user", "assistant"))
@@ -106,7 +145,9 @@ class Redaction:
             case dict():
                 kept = [name for name in value if name in _OURS or name in self.hosted]
                 return {
-                    name if name in kept else self.mention.without(name, NAME): self.json(item, name)
+                    name if name in kept else self.mention.without(name, NAME): self.json(
+                        item, name
+                    )
                     for name, item in value.items()
                 }
             case int() | float() if (
@@ -121,7 +162,11 @@ class Redaction:
         short: dict[str, Any] = {
             key: self.mention.shortened(payload[key]) for key in ("text", "asked") if key in payload
         }
-        quotes = [quote for quote in payload.get("said", ()) if not self.mention.within(dump(quote["text"]))]
+        quotes = [
+            quote
+            for quote in payload.get("said", ())
+            if not self.mention.within(dump(quote["text"]))
+        ]
         said = {"said": [self.json(quote) | {"by": self._author(quote["by"])} for quote in quotes]}
         return payload | short | (said if "said" in payload else {})
 
@@ -141,7 +186,11 @@ class Redaction:
         if key in _FIXED or text in self.hosted or (key in ("by", "speaker") and text in _ROLES):
             return text
         if key in _ID:
-            return self._ids.setdefault(text, f"{NAME}_{len(self._ids)}") if self.mention.within(text) else text
+            return (
+                self._ids.setdefault(text, f"{NAME}_{len(self._ids)}")
+                if self.mention.within(text)
+                else text
+            )
         if key in _NAMED:
             return self.mention.without(text, NAME)
         return self._arguments(text) if key == "arguments" else self.mention.without(text)
@@ -174,13 +223,23 @@ _OF_TURNS: Final = (
     "seq in (select e.seq from turn t join entry e on e.seq between t.seq << 20 and (t.seq + 1 << 20) - 1"
     " where t.seq in (select cast(value as integer) from json_each(?1)))"
 )
-_IN_TURNS: Final = "turn in (select id from turn where seq in (select cast(value as integer) from json_each(?1)))"
-_REPLACED: Final = "version < (select max(version) from block_change c where c.block = block_change.block)"
+_IN_TURNS: Final = (
+    "turn in (select id from turn where seq in (select cast(value as integer) from json_each(?1)))"
+)
+_REPLACED: Final = (
+    "version < (select max(version) from block_change c where c.block = block_change.block)"
+)
 _OF_CALLS: Final = (
     ("recorded calls", "delete from recorded where IN_TURNS returning 1"),
-    ("messages of failed calls", "update call set message = '' where message <> '' and IN_TURNS returning 1"),
+    (
+        "messages of failed calls",
+        "update call set message = '' where message <> '' and IN_TURNS returning 1",
+    ),
     ("questions about grants", "delete from question where IN_TURNS returning 1"),
-    (_MESSAGES, "update message set text = '[forgotten]' where text <> '[forgotten]' and IN_TURNS returning 1"),
+    (
+        _MESSAGES,
+        "update message set text = '[forgotten]' where text <> '[forgotten]' and IN_TURNS returning 1",
+    ),
 )
 """The rows of the turns' calls outside of the conversation."""
 _ANSWERS: Final = (
@@ -206,20 +265,32 @@ def _of_blocks(condition: str) -> tuple[tuple[str, str], ...]:
             "update block_change set what = 'forgotten' where what <> 'forgotten'"  # noqa: S608  (our own conditions)
             f" and ({condition} or (block, version) in ({next_lines})) returning 1",
         ),
-        ("earlier texts of blocks", f"delete from block_change where {condition} and REPLACED returning 1"),  # noqa: S608
+        (
+            "earlier texts of blocks",
+            f"delete from block_change where {condition} and REPLACED returning 1",  # noqa: S608
+        ),
     )
 
 
 _GONE: Final = (
     *_OF_CALLS,
     (_MESSAGES, _ANSWERS),
-    ("messages", "delete from entry where OF_TURNS and kind in ('user', 'assistant', 'notice') returning 1"),
+    (
+        "messages",
+        "delete from entry where OF_TURNS and kind in ('user', 'assistant', 'notice') returning 1",
+    ),
     ("summaries", "delete from entry where OF_TURNS and kind = 'summary' returning 1"),
-    ("calls and answers", "delete from entry where OF_TURNS and kind in ('call', 'result') returning 1"),
+    (
+        "calls and answers",
+        "delete from entry where OF_TURNS and kind in ('call', 'result') returning 1",
+    ),
     ("records of requests", "delete from entry where OF_TURNS returning 1"),
     ("records of requests", "delete from exposure where IN_TURNS returning 1"),
     ("states of functions", "delete from state where IN_TURNS returning 1"),
-    ("reasons of versions", "update change set reason = '' where reason <> '' and IN_TURNS returning 1"),
+    (
+        "reasons of versions",
+        "update change set reason = '' where reason <> '' and IN_TURNS returning 1",
+    ),
     *_of_blocks("IN_TURNS"),
 )
 _OUT: Final = (
@@ -270,7 +341,9 @@ class ForgetStore(Tables):
     @query
     def turns_before(self, session: SqlSession, agent: str, at: float) -> list[int]:
         """Return the numbers of the turns that began before a time."""
-        rows = session.all("select seq from turn where agent = ? and started < ? order by seq", agent, at)
+        rows = session.all(
+            "select seq from turn where agent = ? and started < ? order by seq", agent, at
+        )
         return [row[0] for row in rows]
 
     @query
@@ -289,7 +362,9 @@ class ForgetStore(Tables):
 
 def erase(session: SqlSession, erasure: Erasure) -> dict[str, int]:
     """Forget, inside a transaction of the caller; return how much was removed from each place."""
-    hashes = set[str]()  # of texts that may be named no longer: looking for them reads the whole record, so once
+    hashes = set[
+        str
+    ]()  # of texts that may be named no longer: looking for them reads the whole record, so once
     match erasure.target:
         case Mention() as mention:
             counts = forget_text(session, Redaction(mention, erasure.hosted), erasure.words)
@@ -301,7 +376,9 @@ def erase(session: SqlSession, erasure: Erasure) -> dict[str, int]:
     return {place: count for place, count in counts.items() if count}
 
 
-def _forget_turns(session: SqlSession, erasure: Erasure, gone: TurnsGone, hashes: set[str]) -> Counter[str]:
+def _forget_turns(
+    session: SqlSession, erasure: Erasure, gone: TurnsGone, hashes: set[str]
+) -> Counter[str]:
     """Forget turns; add the hashes of the texts that their entries name."""
     turns, counts = numbers(gone.turns), Counter[str]()
     passages = [row[0] for row in session.all(_STORED, gone.agent, turns, gone.before)]
@@ -309,8 +386,12 @@ def _forget_turns(session: SqlSession, erasure: Erasure, gone: TurnsGone, hashes
     said = [row[0] for row in session.all(_sql("select seq from said where OF_TURNS"), turns)]
     _forget_runs(session, erasure, gone.agent, turns, counts, hashes)
     numbered = {*gone.turns}
-    counts["kept names"] += _forget_kept_values(session, gone.agent, lambda seq: seq >> N_BITS in numbered)
-    is_client = session.one("select 1 from turn where agent = ? and state = 'client_calls'", gone.agent)
+    counts["kept names"] += _forget_kept_values(
+        session, gone.agent, lambda seq: seq >> N_BITS in numbered
+    )
+    is_client = session.one(
+        "select 1 from turn where agent = ? and state = 'client_calls'", gone.agent
+    )
     for place, sql in _GONE:
         counts[place] += len(session.all(_sql(sql), turns))
     if is_client:  # a client's answer is in the turn after its call
@@ -326,7 +407,9 @@ def _forget_turns(session: SqlSession, erasure: Erasure, gone: TurnsGone, hashes
     if gone.before is not None:
         for place, sql in _BEFORE:
             counts[place] += len(session.all(_sql(sql), gone.agent, gone.before))
-    counts["summaries"] += _resummarize(session, erasure, gone.agent, min(gone.turns, default=0) << N_BITS)
+    counts["summaries"] += _resummarize(
+        session, erasure, gone.agent, min(gone.turns, default=0) << N_BITS
+    )
     return counts
 
 
@@ -341,7 +424,9 @@ def _forget_runs(
 ) -> None:
     """Delete the runs of helpers that an agent called in turns, or by these calls or within programs of them."""
     ids = {row[0] for row in session.all(_sql("select id from turn where seq in NUMBERS"), turns)}
-    for name, text in session.all("select name, settings from agent where substr(name, 1, 8) = ?", HELPER_RUN):
+    for name, text in session.all(
+        "select name, settings from agent where substr(name, 1, 8) = ?", HELPER_RUN
+    ):
         settings = parse_row(text, dict)
         call = str(settings.get("call"))  # of a program, if a point follows its id
         is_meant = calls is None or not calls.isdisjoint({call, call.rpartition(".")[0]})
@@ -369,7 +454,10 @@ def _forget_kept_values(session: SqlSession, agent: str, is_gone: Callable[[int]
         gone = {name: value for name, value in gone.items() if values.get(name) == value}
         if is_gone(seq):
             gone |= {name: value for name, value in values.items() if before.get(name) != value}
-        left, before = {name: value for name, value in values.items() if gone.get(name) != value}, values
+        left, before = (
+            {name: value for name, value in values.items() if gone.get(name) != value},
+            values,
+        )
         if left != values:
             count += 1
             session.all("update entry set payload = ? where seq = ?", dump({"values": left}), seq)
@@ -402,15 +490,25 @@ def _pair_answers(session: SqlSession, agent: str) -> list[tuple[str]]:
 def _sql(text: str) -> str:
     """Return a statement with its conditions filled in."""
     text = text.replace("NUMBERS", "(select cast(value as integer) from json_each(?1))")
-    return text.replace("OF_TURNS", _OF_TURNS).replace("IN_TURNS", _IN_TURNS).replace("REPLACED", _REPLACED)
+    return (
+        text.replace("OF_TURNS", _OF_TURNS)
+        .replace("IN_TURNS", _IN_TURNS)
+        .replace("REPLACED", _REPLACED)
+    )
 
 
-def _forget_message(session: SqlSession, erasure: Erasure, gone: MessageGone, hashes: set[str]) -> Counter[str]:
+def _forget_message(
+    session: SqlSession, erasure: Erasure, gone: MessageGone, hashes: set[str]
+) -> Counter[str]:
     """Blank a message, the answers to its calls and the event that brought it: the conversation keeps its form."""
     turn = gone.seq >> N_BITS
     kind, payload = session.all("select kind, payload from entry where seq = ?", gone.seq)[0]
     message = parse_row(payload, dict)
-    ids = {message["call_id"]} if kind == "result" else {call["id"] for call in message.get("calls", ())}
+    ids = (
+        {message["call_id"]}
+        if kind == "result"
+        else {call["id"] for call in message.get("calls", ())}
+    )
     rows = session.all(_ANSWERED, turn << N_BITS, (turn + 1 << N_BITS) - 1)
     answers, inner = {gone.seq: message}, list[int]()
     for seq, entry_kind, text in rows:
@@ -426,7 +524,10 @@ def _forget_message(session: SqlSession, erasure: Erasure, gone: MessageGone, ha
         elif (id if entry_kind == "program" else id.rpartition(".")[0]) in ids:
             inner.append(seq)
     hashes |= text_hashes((dump(answer),) for answer in answers.values())
-    for seq, answer in answers.items():  # only the words go; its calls remain, so that each answer has one
+    for (
+        seq,
+        answer,
+    ) in answers.items():  # only the words go; its calls remain, so that each answer has one
         blank: dict[str, Any] = {key: answer[key] for key in _FORM if key in answer}  # Any: JSON
         blank["text"] = MARK if answer.get("text") or not answer.get("calls") else ""
         if "calls" in answer:
@@ -434,7 +535,9 @@ def _forget_message(session: SqlSession, erasure: Erasure, gone: MessageGone, ha
             blank["thought"] = ""
         session.all("update entry set payload = ? where seq = ?", dump(blank), seq)
     session.all(_sql("delete from entry where seq in NUMBERS"), numbers(inner))
-    said = session.all("update said set text = ?, words = '' where seq = ? returning seq", MARK, gone.seq)
+    said = session.all(
+        "update said set text = ?, words = '' where seq = ? returning seq", MARK, gone.seq
+    )
     is_message = kind != "result"
     counts = Counter(
         {
@@ -442,12 +545,17 @@ def _forget_message(session: SqlSession, erasure: Erasure, gone: MessageGone, ha
             "calls and answers": len(answers) + len(inner) - is_message,
             "recall": len(said),
             "vectors": drop_vectors(session, "recall", [gone.seq]),
-            "kept names": _forget_kept_values(session, gone.agent, lambda seq: seq - 1 in answers) if ids else 0,
+            "kept names": _forget_kept_values(session, gone.agent, lambda seq: seq - 1 in answers)
+            if ids
+            else 0,
         }
     )
     if ids:
         _forget_runs(session, erasure, gone.agent, numbers([turn]), counts, hashes, ids)
-    for place, sql in (*(_OF_CALLS if ids else ()), *([(_MESSAGES, _ANSWERS)] if kind == "assistant" else [])):
+    for place, sql in (
+        *(_OF_CALLS if ids else ()),
+        *([(_MESSAGES, _ANSWERS)] if kind == "assistant" else []),
+    ):
         counts[place] += len(session.all(_sql(sql), numbers([turn])))
     if kind == "user":
         counts[_MESSAGES] += _forget_event(session, erasure, gone.agent, turn, message)
@@ -455,15 +563,23 @@ def _forget_message(session: SqlSession, erasure: Erasure, gone: MessageGone, ha
     return counts
 
 
-def _forget_event(session: SqlSession, erasure: Erasure, agent: str, turn: int, message: Mapping[str, Any]) -> int:
+def _forget_event(
+    session: SqlSession, erasure: Erasure, agent: str, turn: int, message: Mapping[str, Any]
+) -> int:
     """Blank the event that brought a message, and the words of other agents in it; return the number of these."""
     count = 0
-    for seq, id, kind, text in session.all("select seq, id, kind, payload from event where turn = ?", turn):
+    for seq, id, kind, text in session.all(
+        "select seq, id, kind, payload from event where turn = ?", turn
+    ):
         event = parse_row(text, dict)
         if erasure.said_by(Inbound(id, kind, event)) != message.get("text"):
             continue
         given = event.get("answers")
-        answers = [answer for answer in given if isinstance(answer, dict)] if isinstance(given, list) else []
+        answers = (
+            [answer for answer in given if isinstance(answer, dict)]
+            if isinstance(given, list)
+            else []
+        )
         blank = {key: event[key] for key in _ROUTE if key in event} | {"text": MARK}
         blank |= {"answers": [{**answer, "text": MARK} for answer in answers]} if answers else {}
         session.all("update event set payload = ? where seq = ?", dump(blank), seq)
@@ -481,7 +597,9 @@ def _resummarize(session: SqlSession, erasure: Erasure, agent: str, since: int) 
         if int(payload.get("upto", 0)) < since:
             continue
         count += 1
-        summary = erasure.resummarize(payload, entries_of(session, agent, int(payload["upto"]), SAID))
+        summary = erasure.resummarize(
+            payload, entries_of(session, agent, int(payload["upto"]), SAID)
+        )
         if summary is None:
             session.all("delete from entry where seq = ?", seq)
         else:
@@ -534,7 +652,12 @@ _CHANGED: Final = (
     _Columns("reasons of threads", "thread", ("id",), {"why": _free}),
     _Columns("reasons of pauses", "paused", ("agent",), {"why": _free}),
     _Columns("memory blocks", "block", ("seq",), {"value": _value, "description": _short}),
-    _Columns("earlier texts of blocks", "block_change", ("block", "version"), {"value": _value, "what": _free}),
+    _Columns(
+        "earlier texts of blocks",
+        "block_change",
+        ("block", "version"),
+        {"value": _value, "what": _free},
+    ),
     _Columns("sections of the system message", "section", ("agent", "name"), {"text": _short}),
     _Columns("sources", "document", ("seq",), {"name": _free}),
     _Columns("messages of failed calls", "call", ("function", "n"), {"message": _free}),
@@ -551,9 +674,11 @@ _DROPPED: Final = (
     ("readings of files", "reading", "path", ("reading",)),
     ("shapes of results", "seen", "function", ("shape",)),
 )
-_PLACES: Final = {"call": "calls and answers", "result": "calls and answers", "request": "records of requests"} | {
-    SUMMARY: "summaries"
-}
+_PLACES: Final = {
+    "call": "calls and answers",
+    "result": "calls and answers",
+    "request": "records of requests",
+} | {SUMMARY: "summaries"}
 _SEARCHED: Final[tuple[tuple[str, str, str, dict[str, Change]], ...]] = (
     ("recall", "recall", "said", {"text": _free, "speaker": _redact_speaker}),
     ("passages", "archival", "passage", {"text": _free, "source": _free, "place": _free}),
@@ -578,13 +703,19 @@ def forget_text(session: SqlSession, redaction: Redaction, words: Words) -> Coun
     # stay: they would be read from the files again.
     hashes: dict[str, str] = {}
     versions = {row[0] for row in session.all("select distinct version from change")}
-    for name, text in session.all("select hash, text from text where hash not in (select version from manifest)"):
+    for name, text in session.all(
+        "select hash, text from text where hash not in (select version from manifest)"
+    ):
         is_source = name in versions
         new_text = redaction.mention.without(text, *(["forgotten"] if is_source else []))
         if new_text != text:
             hashes[name] = content_hash(new_text)
             counts["earlier versions of functions" if is_source else "long texts"] += 1
-            session.all("insert into text (hash, text) values (?, ?) on conflict do nothing", hashes[name], new_text)
+            session.all(
+                "insert into text (hash, text) values (?, ?) on conflict do nothing",
+                hashes[name],
+                new_text,
+            )
             session.all("update change set version = ? where version = ?", hashes[name], name)
             session.all("delete from text where hash = ?", name)
     redaction = replace(redaction, hashes=hashes)
@@ -615,18 +746,27 @@ def forget_text(session: SqlSession, redaction: Redaction, words: Words) -> Coun
     for place, dropped, key, texts in _DROPPED:
         # Rows that are useless in part, or that are created again.
         rows: list[tuple[Any, ...]] = session.all(_LINES.format(", ".join((key, *texts)), dropped))
-        ids = [id for id, *values in rows if any(text and redaction.mention.within(text) for text in values)]
+        ids = [
+            id
+            for id, *values in rows
+            if any(text and redaction.mention.within(text) for text in values)
+        ]
         session.many(f"delete from {dropped} where {key} = ?", [(id,) for id in ids])  # noqa: S608  (our own names)
         counts[place] += len(ids)
     return counts
 
 
-def _redact_table(session: SqlSession, redaction: Redaction, spec: _Columns) -> list[tuple[Any, ...]]:
+def _redact_table(
+    session: SqlSession, redaction: Redaction, spec: _Columns
+) -> list[tuple[Any, ...]]:
     """Change the rows of a table; return their keys."""
     changed, key = list[tuple[Any, ...]](), " and ".join(f"{name} = ?" for name in spec.key)
     for row in session.all(_LINES.format(", ".join((*spec.key, *spec.columns)), spec.table)):
         place, values = row[: len(spec.key)], row[len(spec.key) :]
-        new = [_with(change, redaction, text) for change, text in zip(spec.columns.values(), values, strict=True)]
+        new = [
+            _with(change, redaction, text)
+            for change, text in zip(spec.columns.values(), values, strict=True)
+        ]
         if new == list(values):
             continue
         changed.append(place)
@@ -639,17 +779,28 @@ def _redact_table(session: SqlSession, redaction: Redaction, spec: _Columns) -> 
 
 def _with(change: Change, redaction: Redaction, text: str | None) -> str | None:
     """Return the changed text; the same text if it contains no form of the text to forget."""
-    return change(redaction, text) if text and (redaction.mention.within(text) or redaction.hashes) else text
+    return (
+        change(redaction, text)
+        if text and (redaction.mention.within(text) or redaction.hashes)
+        else text
+    )
 
 
 def _redact_searchable(
-    session: SqlSession, redaction: Redaction, words: Words, table: str, columns: Mapping[str, Change]
+    session: SqlSession,
+    redaction: Redaction,
+    words: Words,
+    table: str,
+    columns: Mapping[str, Change],
 ) -> list[int]:
     """Change searchable rows and their words; return their numbers."""
     seqs: list[int] = []
     sql = f"select seq, agent, {_MORE[table]}, {', '.join(columns)} from {table}"  # noqa: S608  (our own names)
     for seq, agent, at, tags, *values in session.all(sql):
-        new = [_with(change, redaction, text) for change, text in zip(columns.values(), values, strict=True)]
+        new = [
+            _with(change, redaction, text)
+            for change, text in zip(columns.values(), values, strict=True)
+        ]
         remaining = parse_row(str(_with(_json, redaction, tags)), [str])
         if new == values and remaining == parse_row(tags):
             continue
@@ -661,7 +812,9 @@ def _redact_searchable(
             session.all("update passage set tags = ? where seq = ?", dump(remaining), seq)
             session.all("delete from tag where passage = ?", seq)
             for tag in set(remaining):
-                session.all("insert into tag (agent, tag, passage) values (?, ?, ?)", agent, tag, seq)
+                session.all(
+                    "insert into tag (agent, tag, passage) values (?, ?, ?)", agent, tag, seq
+                )
     return seqs
 
 

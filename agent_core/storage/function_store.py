@@ -6,7 +6,16 @@ from typing import Any, Literal, TypeAlias
 from agent_core.base.errors import StorageError
 from agent_core.base.records import asdict, dataclass, replace
 
-from .subject import ManifestConflict, StateConflict, Write, content_hash, dump, is_signed, parse_row, sign
+from .subject import (
+    ManifestConflict,
+    StateConflict,
+    Write,
+    content_hash,
+    dump,
+    is_signed,
+    parse_row,
+    sign,
+)
 from .tables import SqlSession, Tables, check_text, keep_text, perform, query
 
 Author: TypeAlias = Literal["human", "agent"]
@@ -283,7 +292,10 @@ class FunctionStore(Tables):
     @query
     def module_history(self, session: SqlSession, module: str) -> list[VersionRow]:
         """Return every version and removal of a module, oldest first."""
-        return [_version(row) for row in session.all(f"{_CHANGES} where c.module = ? order by c.seq", module)]
+        return [
+            _version(row)
+            for row in session.all(f"{_CHANGES} where c.module = ? order by c.seq", module)
+        ]
 
     @query
     def kept_modules(self, session: SqlSession, folder: str) -> list[str]:
@@ -300,20 +312,31 @@ class FunctionStore(Tables):
             " and (instr(text, 'def ' || ?1 || '(') > 0 or instr(text, 'def ' || ?1 || '[') > 0)"
         )
         return [
-            _version(row) for row in session.all(f"{_CHANGES} where c.module in ({holders}) order by c.seq", function)
+            _version(row)
+            for row in session.all(
+                f"{_CHANGES} where c.module in ({holders}) order by c.seq", function
+            )
         ]
 
     @query
-    def verdict(self, session: SqlSession, name: str, function: str) -> dict[str, Any] | None:  # Any: JSON
+    def verdict(
+        self, session: SqlSession, name: str, function: str
+    ) -> dict[str, Any] | None:  # Any: JSON
         """Return the gate's verdict on this function in this version, if this user's program wrote it."""
-        row = session.one("select verdict, seal from verdict where version = ? and function = ?", name, function)
-        is_own = row is not None and is_signed(session.sealer, row[1], "verdict", name, function, row[0])
+        row = session.one(
+            "select verdict, seal from verdict where version = ? and function = ?", name, function
+        )
+        is_own = row is not None and is_signed(
+            session.sealer, row[1], "verdict", name, function, row[0]
+        )
         return parse_row(row[0], dict) if row and is_own else None
 
     @query
     def pending(self, session: SqlSession, function: str) -> dict[str, Any] | None:  # Any: JSON
         """Return the rejected candidate that was kept under that name."""
-        return _pending(session, session.all(f"{_PENDING} where function = ?", function)).get(function)
+        return _pending(session, session.all(f"{_PENDING} where function = ?", function)).get(
+            function
+        )
 
     @query
     def all_pending(self, session: SqlSession) -> dict[str, dict[str, Any]]:  # Any: JSON
@@ -323,7 +346,9 @@ class FunctionStore(Tables):
     @query
     def open_writes(self, session: SqlSession) -> list[OpenWrite]:
         """Return writes to files that were begun but not ended, oldest first."""
-        rows = session.all("select path, version, text, expected, at, tended, seal from intent order by seq")
+        rows = session.all(
+            "select path, version, text, expected, at, tended, seal from intent order by seq"
+        )
         writes = []
         for path, name, text, expected, at, tended, seal in rows:
             change: SaveTended | UndoTended | None = None
@@ -334,7 +359,9 @@ class FunctionStore(Tables):
         return writes
 
     @query
-    def readings(self, session: SqlSession, paths: Collection[str] | None = None) -> dict[str, ReadingRow]:
+    def readings(
+        self, session: SqlSession, paths: Collection[str] | None = None
+    ) -> dict[str, ReadingRow]:
         """Return the stored reading of each file, or of the given paths, by path."""
         sql = "select path, mtime_ns, size, inode, version, reading, seal from reading"
         some = " where path in (select value from json_each(?))"
@@ -342,7 +369,8 @@ class FunctionStore(Tables):
         return {
             path: ReadingRow(path, (mtime_ns, size, int(inode)), version, reading)
             for path, mtime_ns, size, inode, version, reading, seal in rows
-            if is_signed(session.sealer, seal, "reading", path, version, reading) and inode.isdecimal()
+            if is_signed(session.sealer, seal, "reading", path, version, reading)
+            and inode.isdecimal()
         }
 
     @query
@@ -354,7 +382,9 @@ class FunctionStore(Tables):
     @query
     def complaints(self, session: SqlSession) -> dict[tuple[str, str], str]:
         """Return the users' notes on the functions that they rated bad, by (function, version)."""
-        rows = session.all("select version, function, verdict, seal from verdict where instr(verdict, ?) > 0", _BAD)
+        rows = session.all(
+            "select version, function, verdict, seal from verdict where instr(verdict, ?) > 0", _BAD
+        )
         verdicts = {
             (function, name): parse_row(verdict, dict)
             for name, function, verdict, seal in rows
@@ -366,7 +396,9 @@ class FunctionStore(Tables):
     @query
     def tended(self, session: SqlSession) -> list[TendedRow]:
         """Return the changes that tending made, oldest first."""
-        sql = "select n, run, function, kind, before, after, note, at, undone from tended order by n"
+        sql = (
+            "select n, run, function, kind, before, after, note, at, undone from tended order by n"
+        )
         rows = [TendedRow(*row) for row in session.all(sql)]
         return [replace(row, undone=bool(row.undone)) for row in rows]
 
@@ -375,7 +407,8 @@ class FunctionStore(Tables):
         """Return the states of all functions, or of one, including replaced ones, oldest first."""
         sql = "select n, function, turn, value, at from state where ?1 = '' or function = ?1 order by n"
         return [
-            StateRow(n, name, turn, parse_row(value), at) for n, name, turn, value, at in session.all(sql, function)
+            StateRow(n, name, turn, parse_row(value), at)
+            for n, name, turn, value, at in session.all(sql, function)
         ]
 
     @query
@@ -389,7 +422,9 @@ class FunctionStore(Tables):
         return {row[0] for row in session.all("select function from pin where agent = ?", agent)}
 
 
-def _pending(session: SqlSession, rows: list[tuple[Any, ...]]) -> dict[str, dict[str, Any]]:  # Any: columns; JSON
+def _pending(
+    session: SqlSession, rows: list[tuple[Any, ...]]
+) -> dict[str, dict[str, Any]]:  # Any: columns; JSON
     return {
         name: parse_row(text, dict)
         for name, text, seal in rows
@@ -408,11 +443,21 @@ def _version(row: tuple[Any, ...]) -> VersionRow:  # Any: columns as SQLite type
 @perform.register
 def _save_version(save: SaveVersion, session: SqlSession) -> None:
     if content_hash(save.text) != save.version:
-        raise StorageError(f"Version {save.version[:12]} of `{save.module}` is not the hash of its source.")
+        raise StorageError(
+            f"Version {save.version[:12]} of `{save.module}` is not the hash of its source."
+        )
     keep_text(session, save.version, save.text)
     session.all(
         "insert into change (module, version, by, turn, model, reason, at, kept_out) values (?, ?, ?, ?, ?, ?, ?, ?)",
-        *(save.module, save.version, save.by, save.turn, save.model, save.reason, session.clock.now()),
+        *(
+            save.module,
+            save.version,
+            save.by,
+            save.turn,
+            save.model,
+            save.reason,
+            session.clock.now(),
+        ),
         " ".join(save.kept_out),
     )
 
@@ -481,7 +526,9 @@ def _begin_write(write: BeginWrite, session: SqlSession) -> None:
 
 @perform.register
 def _end_write(write: EndWrite, session: SqlSession) -> None:
-    session.all("delete from intent where path = ? and version = ?", write.path, write.version or "")
+    session.all(
+        "delete from intent where path = ? and version = ?", write.path, write.version or ""
+    )
 
 
 @perform.register
@@ -530,19 +577,35 @@ def _drop_state(drop: DropState, session: SqlSession) -> None:
 
 
 def _newest_state(session: SqlSession, function: str) -> int:
-    return int(session.all("select coalesce(max(n), 0) from state where function = ?", function)[0][0])
+    return int(
+        session.all("select coalesce(max(n), 0) from state where function = ?", function)[0][0]
+    )
 
 
 def _add_state(session: SqlSession, function: str, turn: str, value: object) -> None:
     now = session.clock.now()
-    session.all("insert into state (function, turn, value, at) values (?, ?, ?, ?)", function, turn, dump(value), now)
+    session.all(
+        "insert into state (function, turn, value, at) values (?, ?, ?, ?)",
+        function,
+        turn,
+        dump(value),
+        now,
+    )
 
 
 @perform.register
 def _save_tended(save: SaveTended, session: SqlSession) -> None:
     session.all(
         "insert into tended (run, function, kind, before, after, note, at) values (?, ?, ?, ?, ?, ?, ?)",
-        *(save.run, save.function, save.kind, save.before, save.after, save.note, session.clock.now()),
+        *(
+            save.run,
+            save.function,
+            save.kind,
+            save.before,
+            save.after,
+            save.note,
+            session.clock.now(),
+        ),
     )
 
 

@@ -153,9 +153,14 @@ class Counts:
 
 
 _HOW_MANY = "select count(*) from said"
-_SAID = "select seq, agent, n, text, words, at, speaker, session, length, asks, timed, turn from said"
+_SAID = (
+    "select seq, agent, n, text, words, at, speaker, session, length, asks, timed, turn from said"
+)
 _PASSAGES = "select id, agent, text, words, at, tags, source, place, document, n, seq from passage"
-_TEXTS = {"recall": "select seq, text from said as r", "archival": "select seq, text from passage as r"}
+_TEXTS = {
+    "recall": "select seq, text from said as r",
+    "archival": "select seq, text from passage as r",
+}
 _AMONG = "in (select cast(value as integer) from json_each(?))"
 FEW_IDS = 10
 _OWNERS = {
@@ -173,16 +178,24 @@ class MemoryStore(BlockStore):
         return _counts(session, agent)
 
     @query
-    def messages(self, session: SqlSession, agent: str, seqs: Collection[int]) -> list[RecallMessage]:
+    def messages(
+        self, session: SqlSession, agent: str, seqs: Collection[int]
+    ) -> list[RecallMessage]:
         """Return indexed messages by `seq`, in order."""
         # The empty text keeps the planner from scanning all rows of the agent.
-        rows = session.all(f"{_SAID} where seq {_AMONG} and agent || '' = ? order by seq", numbers([*seqs]), agent)
+        rows = session.all(
+            f"{_SAID} where seq {_AMONG} and agent || '' = ? order by seq", numbers([*seqs]), agent
+        )
         return [_said_of(row) for row in rows]
 
     @query
-    def messages_beside(self, session: SqlSession, agent: str, places: Collection[int]) -> list[RecallMessage]:
+    def messages_beside(
+        self, session: SqlSession, agent: str, places: Collection[int]
+    ) -> list[RecallMessage]:
         """Return indexed messages by `n`, in order: neighbors of hits."""
-        rows = session.all(f"{_SAID} where agent = ? and n {_AMONG} order by n, seq", agent, numbers([*places]))
+        rows = session.all(
+            f"{_SAID} where agent = ? and n {_AMONG} order by n, seq", agent, numbers([*places])
+        )
         return [_said_of(row) for row in rows]
 
     @query
@@ -192,7 +205,9 @@ class MemoryStore(BlockStore):
         """Return the number of messages from `start` until before `end`, and a page of them, oldest first."""
         where, span = "where agent = ? and at >= ? and at < ?", (start, end)
         total = session.all(f"{_HOW_MANY} {where}", agent, *span)[0][0]
-        rows = session.all(f"{_SAID} {where} order by at, seq limit ? offset ?", agent, *span, limit, offset)
+        rows = session.all(
+            f"{_SAID} {where} order by at, seq limit ? offset ?", agent, *span, limit, offset
+        )
         return total, [_said_of(row) for row in rows]
 
     @query
@@ -204,7 +219,10 @@ class MemoryStore(BlockStore):
     @query
     def passages(self, session: SqlSession, seqs: Collection[int]) -> list[PassageRow]:
         """Return passages by `seq`, in order."""
-        return [_passage(row) for row in session.all(f"{_PASSAGES} where seq {_AMONG} order by seq", numbers([*seqs]))]
+        return [
+            _passage(row)
+            for row in session.all(f"{_PASSAGES} where seq {_AMONG} order by seq", numbers([*seqs]))
+        ]
 
     @query
     def list_passages(
@@ -212,7 +230,12 @@ class MemoryStore(BlockStore):
     ) -> tuple[int, list[PassageRow]]:
         """Return the number of an agent's passages that have all of these tags, and a page of them, newest first."""
         if not tags:
-            rows = session.all(f"{_PASSAGES} where agent = ? order by seq desc limit ? offset ?", agent, limit, offset)
+            rows = session.all(
+                f"{_PASSAGES} where agent = ? order by seq desc limit ? offset ?",
+                agent,
+                limit,
+                offset,
+            )
             return _counts(session, agent).passages, [_passage(row) for row in rows]
         seqs = _tagged(session, agent, tags)
         page = numbers(seqs[offset : offset + limit])
@@ -244,7 +267,9 @@ class MemoryStore(BlockStore):
         return [replace(document, complete=bool(document.complete)) for document in found]
 
     @query
-    def unembedded(self, session: SqlSession, shelf: Shelf, space: str, limit: int) -> list[tuple[int, str]]:
+    def unembedded(
+        self, session: SqlSession, shelf: Shelf, space: str, limit: int
+    ) -> list[tuple[int, str]]:
         """Return (`seq`, text) of rows without a vector of this space, oldest first."""
         rows: list[tuple[int, str]] = []
         short = (
@@ -256,11 +281,20 @@ class MemoryStore(BlockStore):
         for agent, missing, vectors in session.all(short, space, shelf):
             # Usually the rows after the last one with a vector; if these are too few, search all rows.
             count = min(missing, limit)
-            last = session.all("select coalesce(max(seq), 0) from vector where lane = ?", vectors)[0][0]
-            new = session.all(f"{texts} where agent = ? and seq > ? order by seq limit ?", agent, last, count)
+            last = session.all("select coalesce(max(seq), 0) from vector where lane = ?", vectors)[
+                0
+            ][0]
+            new = session.all(
+                f"{texts} where agent = ? and seq > ? order by seq limit ?", agent, last, count
+            )
             if len(new) < count:
                 without = "not exists (select 1 from vector where lane = ? and seq = r.seq)"
-                new = session.all(f"{texts} where agent = ? and {without} order by seq limit ?", agent, vectors, count)
+                new = session.all(
+                    f"{texts} where agent = ? and {without} order by seq limit ?",
+                    agent,
+                    vectors,
+                    count,
+                )
             rows += [(seq, text) for seq, text in new]
         return sorted(rows)[:limit]
 
@@ -289,7 +323,13 @@ class MemoryStore(BlockStore):
 
     @query
     def cosines(
-        self, session: SqlSession, shelf: Shelf, agent: str, space: str, vector: bytes, seqs: Collection[int]
+        self,
+        session: SqlSession,
+        shelf: Shelf,
+        agent: str,
+        space: str,
+        vector: bytes,
+        seqs: Collection[int],
     ) -> dict[int, float]:
         """Return the cosine of each of these rows that has a vector."""
         return session.index.cosines(session, Key(agent, shelf, space), vector, seqs)
@@ -309,7 +349,9 @@ def _counts(session: SqlSession, agent: str) -> Counts:
         " where h.agent = ? and h.attached and b.version > 1",
         agent,
     )[0][0]
-    last = session.one("select seq from said where agent = ? order by n desc, seq desc limit 1", agent)
+    last = session.one(
+        "select seq from said where agent = ? order by n desc, seq desc limit 1", agent
+    )
     return Counts(messages, passages, edited, last[0] if last else 0)
 
 
@@ -330,7 +372,9 @@ def _said_of(row: tuple[Any, ...]) -> RecallMessage:  # Any: columns as SQLite t
 
 def _passage(row: tuple[Any, ...]) -> PassageRow:  # Any: columns as SQLite types them
     id, agent, text, words, at, tags, *columns = row
-    return PassageRow(id, agent, text, words, at, tuple(parse_row(tags, [str])) if tags != "[]" else (), *columns)
+    return PassageRow(
+        id, agent, text, words, at, tuple(parse_row(tags, [str])) if tags != "[]" else (), *columns
+    )
 
 
 @perform.register
@@ -458,7 +502,11 @@ def _copy_document(copy: CopyDocument, session: SqlSession) -> None:
     """Copy a source: nothing is read or embedded again."""
     session.all(_COPY_DOCUMENT, copy.hash, copy.owner, copy.agent)
     passages = [_passage(row) for row in session.all(_COPIED, copy.owner, copy.hash)]
-    _save_passages(SavePassages(tuple(replace(passage, agent=copy.agent) for passage in passages)), session)
+    _save_passages(
+        SavePassages(tuple(replace(passage, agent=copy.agent) for passage in passages)), session
+    )
     for key, found in spaces(session, copy.owner, "archival"):
         if vectors := session.all(_PAIRS, copy.hash, copy.owner, copy.agent, found.id):
-            session.index.save(session, key._replace(agent=copy.agent), [(seq, vector) for seq, vector in vectors])
+            session.index.save(
+                session, key._replace(agent=copy.agent), [(seq, vector) for seq, vector in vectors]
+            )

@@ -23,7 +23,9 @@ _GROW = (
     "update lane set rows = rows + ? where agent = ? and shelf = ? and space = ? returning id, rows, done, upto",
     "insert into lane (rows, agent, shelf, space) values (?, ?, ?, ?) returning id, rows, done, upto",
 )
-_SPACES = "select space, id, rows, done, upto from lane where agent = ? and shelf = ? and space <> ''"
+_SPACES = (
+    "select space, id, rows, done, upto from lane where agent = ? and shelf = ? and space <> ''"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,9 @@ BATCH: Final = 2_000  # rows indexed per transaction, some 20 ms
 def sought(query_words: Sequence[str]) -> set[str]:
     """Return the stems of a query in every language: a question may be too short to detect its language."""
     words = [word.lower() for word in query_words if len(word) > 1]
-    return english_stems(" ".join(query_words).lower()).union(*(marked(words, language) for language in OTHERS))
+    return english_stems(" ".join(query_words).lower()).union(
+        *(marked(words, language) for language in OTHERS)
+    )
 
 
 def token(lane: Lane, stem: str) -> str:
@@ -129,7 +133,9 @@ def catch_up(session: SqlSession, key: Key) -> Lane | None:
     while words is not None and words.done < words.upto:
         with session.transaction():
             words = lane(session, key)
-            if words is not None and words.done < words.upto:  # another process may be indexing, too
+            if (
+                words is not None and words.done < words.upto
+            ):  # another process may be indexing, too
                 rows = session.all(
                     f"select seq, words from {ROWS[key.shelf]}"  # noqa: S608  (our own table)
                     " where agent = ? and seq > ? and seq <= ? order by seq limit ?",
@@ -166,7 +172,11 @@ MOST_POSTINGS: Final = 30_000
 
 
 def search_words(
-    session: SqlSession, key: Key, query_words: Sequence[str], limit: int, candidates: Sequence[int] | None = None
+    session: SqlSession,
+    key: Key,
+    query_words: Sequence[str],
+    limit: int,
+    candidates: Sequence[int] | None = None,
 ) -> list[Hit]:
     """Return the best rows by BM25; `candidates` restricts them."""
     import numpy as np  # noqa: PLC0415 - only a search pays for the import
@@ -182,8 +192,13 @@ def search_words(
     # The rarest words within a limit of rows: a common word says little, and reading its rows takes long.
     upto = np.cumsum([counts[token] for token in ranked])
     most = max(1, int(np.searchsorted(upto, MOST_POSTINGS, "right")))
-    tokens = ranked[: most if candidates is None else None]  # a few rows may have the common words alone
-    holding = [np.fromstring(session.index.holding(session, key.shelf, token), "<i8", sep=",") for token in tokens]
+    tokens = ranked[
+        : most if candidates is None else None
+    ]  # a few rows may have the common words alone
+    holding = [
+        np.fromstring(session.index.holding(session, key.shelf, token), "<i8", sep=",")
+        for token in tokens
+    ]
     # Of the rows with these words, the best ones by the summed rarity of their words; the newest first among equals.
     lengths = np.array([len(rows) for rows in holding])
     rarity = np.log1p((np.maximum(index.rows - lengths, 0) + 0.5) / (lengths + 0.5))
@@ -195,4 +210,7 @@ def search_words(
     least = np.partition(scores, -limit)[-limit] if len(scores) > limit else 0.0
     best = np.flatnonzero(scores >= least)
     best = best[np.lexsort((-best, -scores[best]))][:limit]
-    return [Hit(seq, score) for seq, score in zip(seqs[best].tolist(), scores[best].tolist(), strict=True)]
+    return [
+        Hit(seq, score)
+        for seq, score in zip(seqs[best].tolist(), scores[best].tolist(), strict=True)
+    ]

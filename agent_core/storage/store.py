@@ -124,11 +124,22 @@ class WorkerStore:
 
 _MOST_FAULTS: Final = 20
 _AT_ONCE: Final = 200  # turns
-_CLIENT: Final = "client"  # an entry before the answers to calls that the previous turn handed to a client
-_UNENDED: Final = ("open", "client_calls")  # in the first, calls are running; in the second, a client runs them
-_TURNS: Final = "select seq, id, agent, state, attempt, n from turn where seq > ? order by seq limit ?"
-_ENTRIES: Final = "select seq, kind, payload, attempt from entry where seq between ? and ? order by seq"
-_STRANGE: Final = "select t.id from event e join turn t on t.seq = e.turn where e.agent <> t.agent limit 1"
+_CLIENT: Final = (
+    "client"  # an entry before the answers to calls that the previous turn handed to a client
+)
+_UNENDED: Final = (
+    "open",
+    "client_calls",
+)  # in the first, calls are running; in the second, a client runs them
+_TURNS: Final = (
+    "select seq, id, agent, state, attempt, n from turn where seq > ? order by seq limit ?"
+)
+_ENTRIES: Final = (
+    "select seq, kind, payload, attempt from entry where seq between ? and ? order by seq"
+)
+_STRANGE: Final = (
+    "select t.id from event e join turn t on t.seq = e.turn where e.agent <> t.agent limit 1"
+)
 
 
 class JournalCheck(Tables):
@@ -146,11 +157,17 @@ class JournalCheck(Tables):
             for row, rows in _read(session):
                 look = _TurnCheck(*row[3:6])
                 look.over(rows)
-                turns, entries, missing = turns + 1, entries + len(rows), missing + max(row[5] - len(rows), 0)
+                turns, entries, missing = (
+                    turns + 1,
+                    entries + len(rows),
+                    missing + max(row[5] - len(rows), 0),
+                )
                 faults += [f"turn {row[1]} of {row[2]}: {fault}" for fault in look.faults]
                 if len(faults) >= _MOST_FAULTS:
                     break
-            faults += [f"turn {id} has an event of another agent" for (id,) in session.all(_STRANGE)]
+            faults += [
+                f"turn {id} has an event of another agent" for (id,) in session.all(_STRANGE)
+            ]
         return JournalReport(turns, entries, missing, tuple(faults[:_MOST_FAULTS]))
 
 
@@ -180,13 +197,17 @@ class _TurnCheck:
             if seq & ((1 << N_BITS) - 1) >= self.n:
                 self.faults.append(f"it has {self.n} entries, and one more")
             if attempt < last or attempt > self.attempt:
-                self.faults.append(f"attempt {attempt} wrote after attempt {max(last, self.attempt)} had begun")
+                self.faults.append(
+                    f"attempt {attempt} wrote after attempt {max(last, self.attempt)} had begun"
+                )
             last = attempt
             try:
                 read = parse_row(payload, ENTRY.get(kind, dict))
                 if attempt != IMPORTED:  # imported entries are not checked further
                     self._entry(kind, read)
-                    self.knows_all = is_whole and kind != _CLIENT and (self.knows_all or kind == "assistant")
+                    self.knows_all = (
+                        is_whole and kind != _CLIENT and (self.knows_all or kind == "assistant")
+                    )
             except Misfit as misfit:
                 self.faults.append(str(misfit))
         if self.state not in _UNENDED:
@@ -216,7 +237,10 @@ class _TurnCheck:
                 pass
 
     def _note_unanswered(self) -> None:
-        self.faults += [f"the call {id} has no answer" for id in sorted((self.asked | self.begun) - self.answered)]
+        self.faults += [
+            f"the call {id} has no answer"
+            for id in sorted((self.asked | self.begun) - self.answered)
+        ]
 
 
 def _read(session: SqlSession) -> Iterator[tuple[tuple[Any, ...], list[tuple[Any, ...]]]]:
@@ -278,6 +302,9 @@ class Store(
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         await self.close()

@@ -17,7 +17,14 @@ from agent_core.base.errors import KnapperError, StaleFile, StorageError, UsageE
 from agent_core.base.receipt import Receipt
 from agent_core.base.records import dataclass, field
 from agent_core.base.seal import Sealer
-from sandbox.wire.strict_json import DEEPEST_ROW, LOOSE, Malformed, read_json, whole_characters, whole_value
+from sandbox.wire.strict_json import (
+    DEEPEST_ROW,
+    LOOSE,
+    Malformed,
+    read_json,
+    whole_characters,
+    whole_value,
+)
 
 _LONGEST_ROW: Final = 1 << 30  # characters; a limit like SQLite's
 _LONGEST_PAUSE_S: Final = 0.2
@@ -47,7 +54,14 @@ ENTRY: Final[dict[str, Shape]] = {
         "calls?": [{"id": str, "name": str, "arguments": str, "extra?": str}],
     },
     "call": {"id?": str, "name?": str, "version?": (str, None)},
-    "result": {"call_id?": str, "name?": str, "text?": str, "whole?": str, "outcome?": str, "chars?": int},
+    "result": {
+        "call_id?": str,
+        "name?": str,
+        "text?": str,
+        "whole?": str,
+        "outcome?": str,
+        "chars?": int,
+    },
 }
 """The shape of the payload by kind of entry, as far as it is fixed."""
 SETTINGS: Final = {"preset?": str, "memory_class?": str, "paused_until?": (float, None)}
@@ -82,7 +96,9 @@ def dump(value: object) -> str:
     try:
         return whole_characters(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
     except (TypeError, ValueError, RecursionError) as error:
-        raise StorageError(f"A {type(value).__name__} cannot be stored as JSON: {error}.") from error
+        raise StorageError(
+            f"A {type(value).__name__} cannot be stored as JSON: {error}."
+        ) from error
 
 
 def storable(value: object) -> object:
@@ -92,7 +108,9 @@ def storable(value: object) -> object:
     return [*map(storable, value)] if isinstance(value, list) else value
 
 
-def fitting(value: Any, shape: Shape, subject: str = "A row of the state file", fix: str = "") -> Any:  # Any: JSON
+def fitting(
+    value: Any, shape: Shape, subject: str = "A row of the state file", fix: str = ""
+) -> Any:  # Any: JSON
     """Return the value if it has this shape.
 
     Raises:
@@ -119,7 +137,9 @@ def rows_of(agent: str) -> Iterator[None]:
     except Misfit as error:
         if error.fix != FIX:  # it names an agent already
             raise
-        raise Misfit(f"The agent `{agent}` cannot be read: {error.message}", fix=fix_of(agent)) from error
+        raise Misfit(
+            f"The agent `{agent}` cannot be read: {error.message}", fix=fix_of(agent)
+        ) from error
 
 
 def _fits(value: Any, shape: Shape) -> bool:  # Any: JSON
@@ -132,7 +152,9 @@ def _fits(value: Any, shape: Shape) -> bool:  # Any: JSON
             fits = isinstance(value, dict) and all(_fits(item, inner) for item in value.values())
         case dict():
             fits = isinstance(value, dict) and all(
-                _fits(value[name], inner) if (name := key.removesuffix("?")) in value else name != key
+                _fits(value[name], inner)
+                if (name := key.removesuffix("?")) in value
+                else name != key
                 for key, inner in shape.items()
             )
         case None:
@@ -215,8 +237,12 @@ class ManifestConflict(StorageError):
     code = "manifest-conflict"
 
     def __init__(self, module: str, expected: str | None, actual: str | None) -> None:
-        message = f"`{module}` changed meanwhile: expected {_name(expected)}, found {_name(actual)}."
-        super().__init__(message, fix="Read the module again and repeat the change on what is there now.")
+        message = (
+            f"`{module}` changed meanwhile: expected {_name(expected)}, found {_name(actual)}."
+        )
+        super().__init__(
+            message, fix="Read the module again and repeat the change on what is there now."
+        )
         self.module, self.expected, self.found = module, expected, actual
 
 
@@ -226,8 +252,12 @@ class BlockConflict(ManifestConflict):
     code = "block-conflict"
 
     def __init__(self, label: str, expected: int, actual: int) -> None:
-        message = f"The block `{label}` changed meanwhile: expected version {expected}, found {actual}."
-        StorageError.__init__(self, message, fix="Read the block again and repeat the change on what is there now.")
+        message = (
+            f"The block `{label}` changed meanwhile: expected version {expected}, found {actual}."
+        )
+        StorageError.__init__(
+            self, message, fix="Read the block again and repeat the change on what is there now."
+        )
         self.module, self.expected, self.found = label, str(expected), str(actual)
 
 
@@ -247,7 +277,9 @@ class InboxFull(StorageError):
     code = "inbox-full"
 
     def __init__(self, agent: str, limit: int) -> None:
-        super().__init__(f"Agent `{agent}` already has {limit} events waiting.", fix="Send it again later.")
+        super().__init__(
+            f"Agent `{agent}` already has {limit} events waiting.", fix="Send it again later."
+        )
         self.agent, self.limit = agent, limit
 
 
@@ -296,7 +328,9 @@ async def commit(
                 if plan.replan is None or not tries_left:
                     raise
             # Wait for a random time; otherwise the other writer would win each time.
-            await asyncio.sleep(random.uniform(0, min(0.002 * (tries - tries_left), _LONGEST_PAUSE_S)))
+            await asyncio.sleep(
+                random.uniform(0, min(0.002 * (tries - tries_left), _LONGEST_PAUSE_S))
+            )
             plan = await plan.replan()
     except (ManifestConflict, WorkspaceError, UsageError, InboxFull) as error:
         plan = refusal(plan, error)

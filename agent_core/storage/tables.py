@@ -11,7 +11,17 @@ from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from contextlib import AbstractContextManager
 from functools import singledispatch, wraps
 from inspect import signature
-from typing import Any, Concatenate, Final, Literal, NamedTuple, ParamSpec, Protocol, TypeAlias, TypeVar
+from typing import (
+    Any,
+    Concatenate,
+    Final,
+    Literal,
+    NamedTuple,
+    ParamSpec,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+)
 
 from agent_core.base.errors import IntegrityError
 from agent_core.base.records import dataclass
@@ -45,13 +55,17 @@ class Key(NamedTuple):
 class SearchIndex(Protocol):
     """The indexes of the words of rows and of their vectors. Tokens contain their lane: see `search_index`."""
 
-    def insert(self, session: Any, shelf: str, rows: Iterable[tuple[int, Sequence[str]]]) -> None:  # Any: its own kind
+    def insert(
+        self, session: Any, shelf: str, rows: Iterable[tuple[int, Sequence[str]]]
+    ) -> None:  # Any: its own kind
         """Store the tokens of rows that have none yet."""
 
     def delete(self, session: Any, shelf: str, seqs: Collection[int]) -> None:  # Any: as above
         """Delete the tokens of rows."""
 
-    def row_counts(self, session: Any, shelf: str, tokens: Sequence[str]) -> dict[str, int]:  # Any: as above
+    def row_counts(
+        self, session: Any, shelf: str, tokens: Sequence[str]
+    ) -> dict[str, int]:  # Any: as above
         """Return the number of rows with each token, omitting tokens without rows."""
 
     def rebuild(self, session: Any) -> None:  # Any: as above
@@ -60,10 +74,14 @@ class SearchIndex(Protocol):
     def holding(self, session: Any, shelf: str, token: str) -> str:  # Any: as above
         """Return the rows that contain a token, in order, as comma-separated text, which is cheaper than rows."""
 
-    def save(self, session: Any, key: Key, vectors: Sequence[tuple[int, bytes]]) -> None:  # Any: as above
+    def save(
+        self, session: Any, key: Key, vectors: Sequence[tuple[int, bytes]]
+    ) -> None:  # Any: as above
         """Store the vectors of rows; a later one replaces an earlier one."""
 
-    def remove(self, session: Any, agent: str, shelf: str, seqs: Sequence[int]) -> None:  # Any: as above
+    def remove(
+        self, session: Any, agent: str, shelf: str, seqs: Sequence[int]
+    ) -> None:  # Any: as above
         """Delete the vectors of rows, in every space."""
 
     def sweep(self, session: Any) -> None:  # Any: as above
@@ -72,10 +90,14 @@ class SearchIndex(Protocol):
     def trouble(self, session: Any) -> str:  # Any: as above
         """Return the reason why vectors cannot be searched; "" if they can."""
 
-    def nearest(self, session: Any, key: Key, vector: bytes, limit: int) -> list[Hit]:  # Any: as above
+    def nearest(
+        self, session: Any, key: Key, vector: bytes, limit: int
+    ) -> list[Hit]:  # Any: as above
         """Return the best rows by cosine."""
 
-    def cosines(self, session: Any, key: Key, vector: bytes, seqs: Collection[int]) -> dict[int, float]:  # Any
+    def cosines(
+        self, session: Any, key: Key, vector: bytes, seqs: Collection[int]
+    ) -> dict[int, float]:  # Any
         """Return the cosines of those rows that have a vector."""
 
 
@@ -125,7 +147,9 @@ class SqlSession(Protocol):
         """Make the database assign a column's next numbers after its highest one."""
 
 
-def query(work: Callable[Concatenate[Any, SqlSession, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+def query(
+    work: Callable[Concatenate[Any, SqlSession, P], T],
+) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
     """Turn a query in SQL into a method of the store."""
 
     @wraps(work)
@@ -136,7 +160,9 @@ def query(work: Callable[Concatenate[Any, SqlSession, P], T]) -> Callable[Concat
     return run
 
 
-def change(work: Callable[Concatenate[Any, SqlSession, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+def change(
+    work: Callable[Concatenate[Any, SqlSession, P], T],
+) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
     """Turn a change in SQL into a method of the store: one transaction."""
 
     @wraps(work)
@@ -147,7 +173,9 @@ def change(work: Callable[Concatenate[Any, SqlSession, P], T]) -> Callable[Conca
     return run
 
 
-def _naming(work: Callable[Concatenate[Any, SqlSession, P], T]) -> Callable[Concatenate[Any, SqlSession, P], T]:
+def _naming(
+    work: Callable[Concatenate[Any, SqlSession, P], T],
+) -> Callable[Concatenate[Any, SqlSession, P], T]:
     """Have an error about a row that does not fit name the agent, if the work has one."""
     parameters = [*signature(work).parameters]
     if "agent" not in parameters:
@@ -229,7 +257,9 @@ def check_text(hash: str, text: str) -> str:
         IntegrityError: the text has another content hash.
     """
     if content_hash(text) != hash:
-        raise IntegrityError(f"The stored text {hash[:12]} is not what its hash says.", fix="Restore the state file.")
+        raise IntegrityError(
+            f"The stored text {hash[:12]} is not what its hash says.", fix="Restore the state file."
+        )
     return text
 
 

@@ -79,8 +79,12 @@ class ThreadRow:
 
     def allowance(self, **more: int | float) -> Allowance:
         """Return the remainder of the thread's limits; `more` replaces some spent amounts."""
-        limits: dict[str, Any] = {name: self.limits.get(name) for name in NAMES}  # Any: the fields that are numbers
-        return Allowance(SpendingLimits(**limits, where=LIMITS_FROM), spent={**self.total(), **more})
+        limits: dict[str, Any] = {
+            name: self.limits.get(name) for name in NAMES
+        }  # Any: the fields that are numbers
+        return Allowance(
+            SpendingLimits(**limits, where=LIMITS_FROM), spent={**self.total(), **more}
+        )
 
     def total(self) -> Amounts:
         """Return the sum of all agents' spending; for hops, the maximum."""
@@ -189,7 +193,9 @@ class SetBeat(Write):
 SAME_TIMES: Final = 3
 _SAME: Final = 0.9
 _COMPARED: Final = 2_000  # characters
-_MESSAGE: Final = "id, thread, kind, sender, recipient, text, turn, hops, owes, state, answer, at, due, ended"
+_MESSAGE: Final = (
+    "id, thread, kind, sender, recipient, text, turn, hops, owes, state, answer, at, due, ended"
+)
 _AMOUNTS: Final = ", ".join(NAMES)
 _THREAD: Final = "coalesce(json_extract(e.payload, '$.thread'), '')"
 _OWES: Final = "json_extract(payload, '$.owes') = ?3"
@@ -306,7 +312,9 @@ class ThreadStore(Tables):
                 continue
             total = spent.setdefault(agent, {"steps": 0, "tokens": 0})
             total["steps"] += 1
-            total["tokens"] += int(used.get("prompt_tokens", 0)) + int(used.get("completion_tokens", 0))
+            total["tokens"] += int(used.get("prompt_tokens", 0)) + int(
+                used.get("completion_tokens", 0)
+            )
         return spent
 
     @query
@@ -320,7 +328,10 @@ class ThreadStore(Tables):
     def open_work(self, session: SqlSession) -> list[OpenWork]:
         """Return the open turns, and the due events of agents, the oldest first."""
         rows = session.all(_OPEN_WORK, session.clock.now())
-        return [OpenWork(agent, bool(runs), kind, thread, since) for agent, runs, kind, thread, since, _ in rows]
+        return [
+            OpenWork(agent, bool(runs), kind, thread, since)
+            for agent, runs, kind, thread, since, _ in rows
+        ]
 
 
 @perform.register
@@ -335,7 +346,9 @@ def _send(send: SendMessage, session: SqlSession) -> None:
     thread = _thread(session, send.thread)
     assert thread is not None
     if thread.state != "open":
-        raise ThreadStopped(f"This thread was stopped: {thread.why}", fix="Reply with what you have.")
+        raise ThreadStopped(
+            f"This thread was stopped: {thread.why}", fix="Reply with what you have."
+        )
     if why := thread.allowance(hops=send.hops - 1).broken("hops", "messages"):
         raise ThreadStopped(f"The message was not sent. {why}", fix="Reply with what you have.")
     if send.kind == "ask":
@@ -347,7 +360,8 @@ def _send(send: SendMessage, session: SqlSession) -> None:
     texts = [send.text, *(text for (text,) in rows)]
     said, *earlier = (" ".join(re.findall(r"\w+", text[:_COMPARED].casefold())) for text in texts)
     if len(earlier) == SAME_TIMES - 1 and all(
-        said == other or SequenceMatcher(None, said, other, autojunk=False).ratio() >= _SAME for other in earlier
+        said == other or SequenceMatcher(None, said, other, autojunk=False).ratio() >= _SAME
+        for other in earlier
     ):
         message = f"`{send.sender}` says nearly the same to `{send.recipient}` for the third time."
         raise NoProgress(message, fix="Say something new, or reply with what you have.")
@@ -355,11 +369,26 @@ def _send(send: SendMessage, session: SqlSession) -> None:
     session.all(
         "insert into message (id, thread, kind, sender, recipient, text, turn, hops, owes, state, at, due)"
         " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        *(send.id, send.thread, send.kind, send.sender, send.recipient, send.text, send.turn, send.hops),
+        *(
+            send.id,
+            send.thread,
+            send.kind,
+            send.sender,
+            send.recipient,
+            send.text,
+            send.turn,
+            send.hops,
+        ),
         *(send.owes, state, session.clock.now(), send.due),
     )
     owed = send.id if send.kind == "ask" else send.owes if send.kind == "handoff" else ""
-    payload = {"text": send.text, "from": send.sender, "thread": send.thread, "hops": send.hops, "owes": owed}
+    payload = {
+        "text": send.text,
+        "from": send.sender,
+        "thread": send.thread,
+        "hops": send.hops,
+        "owes": owed,
+    }
     post_event(session, Post(send.recipient, send.kind, payload, key=key))
     _spend(session, send.thread, send.sender, {"messages": 1, "hops": send.hops})
 
@@ -372,9 +401,13 @@ def _check_circle(session: SqlSession, sender: str, recipient: str) -> None:
         way = ways.pop()
         if way[-1] == sender:
             circle = " → ".join(f"`{name}`" for name in way)
-            message = f"Nobody was asked: {circle} would be a circle in which all wait for each other."
+            message = (
+                f"Nobody was asked: {circle} would be a circle in which all wait for each other."
+            )
             raise CircleError(message, fix="Answer what you were asked, with what you have.")
-        rows = session.all("select distinct recipient from message where sender = ? and state = 'open'", way[-1])
+        rows = session.all(
+            "select distinct recipient from message where sender = ? and state = 'open'", way[-1]
+        )
         ways += [(*way, name) for (name,) in rows if name == sender or name not in known]
         known.update(name for (name,) in rows)
 
@@ -412,7 +445,9 @@ def _wake(session: SqlSession, turn: str) -> None:
     asker = session.one("select sender from message where id = ?", first.owes)
     payload = {"thread": first.thread, "hops": first.hops, "owes": first.owes, "answers": answers}
     payload["from"] = asker[0] if asker else ""
-    post_event(session, Post(first.sender, "answer", payload, key=f"answers:{turn}"), is_limited=False)
+    post_event(
+        session, Post(first.sender, "answer", payload, key=f"answers:{turn}"), is_limited=False
+    )
 
 
 def _reason(session: SqlSession, message_row: MessageRow) -> str:
@@ -422,7 +457,8 @@ def _reason(session: SqlSession, message_row: MessageRow) -> str:
     if row := session.one("select why from paused where agent = ?", message_row.recipient):
         return f"{begun}: it is paused{f' ({row[0]})' if row[0] else ''}."
     waits = session.all(
-        "select distinct recipient from message where sender = ? and state = 'open'", message_row.recipient
+        "select distinct recipient from message where sender = ? and state = 'open'",
+        message_row.recipient,
     )
     if waits:
         return f"{begun}: it waits for {', '.join(f'`{name}`' for (name,) in waits)}."
@@ -443,7 +479,13 @@ def _route(route: RouteAsk, session: SqlSession) -> None:
     _check_circle(session, ask.sender, route.to)
     _drop_waiting(session, f"agent = ?2 and {_OWES}", ask.recipient, ask.id)
     session.all("update message set recipient = ? where id = ?", route.to, ask.id)
-    payload = {"text": ask.text, "from": ask.sender, "thread": ask.thread, "hops": ask.hops, "owes": ask.id}
+    payload = {
+        "text": ask.text,
+        "from": ask.sender,
+        "thread": ask.thread,
+        "hops": ask.hops,
+        "owes": ask.id,
+    }
     post_event(session, Post(route.to, "ask", payload, key=f"{ask.id}:{route.to}"))
 
 
@@ -454,16 +496,25 @@ def _spend_in_thread(spend: SpendInThread, session: SqlSession) -> None:
 
 
 def _spend(session: SqlSession, thread: str, agent: str, amounts: dict[str, int | float]) -> None:
-    session.all("insert into spending (thread, agent) values (?, ?) on conflict do nothing", thread, agent)
+    session.all(
+        "insert into spending (thread, agent) values (?, ?) on conflict do nothing", thread, agent
+    )
     for name in NAMES:
         if amount := amounts.get(name):
             new = f"max({name}, ?)" if name == "hops" else f"{name} + ?"
-            session.all(f"update spending set {name} = {new} where thread = ? and agent = ?", amount, thread, agent)  # noqa: S608  (our own names)
+            session.all(
+                f"update spending set {name} = {new} where thread = ? and agent = ?",  # noqa: S608  (our own names)
+                amount,
+                thread,
+                agent,
+            )
 
 
 @perform.register
 def _set_thread(thread: SetThread, session: SqlSession) -> None:
-    session.all("update thread set state = ?, why = ? where id = ?", thread.state, thread.why, thread.thread)
+    session.all(
+        "update thread set state = ?, why = ? where id = ?", thread.state, thread.why, thread.thread
+    )
     if thread.state != "stopped":
         return
     session.all(
@@ -504,7 +555,9 @@ def _resume(resume: ResumeAgent, session: SqlSession) -> None:
 
 def leave_threads(session: SqlSession, agent: str) -> None:
     """Remove a deleted agent from all threads, and notify the agents that wait for it."""
-    for (ask,) in session.all("select id from message where recipient = ? and state = 'open'", agent):
+    for (ask,) in session.all(
+        "select id from message where recipient = ? and state = 'open'", agent
+    ):
         _answer(session, AnswerAsk(ask, f"`{agent}` was deleted.", "failed"))
     session.all("delete from thread where agent = ?", agent)
     session.all("delete from message where sender = ?1 or recipient = ?1", agent)
@@ -513,7 +566,11 @@ def leave_threads(session: SqlSession, agent: str) -> None:
 
 def _drop_waiting(session: SqlSession, where: str, *values: str) -> None:
     kinds = "kind in (select value from json_each(?1))"
-    session.all(f"delete from event where turn is null and {kinds} and {where}", dump([*BETWEEN]), *values)  # noqa: S608  (our own conditions)
+    session.all(
+        f"delete from event where turn is null and {kinds} and {where}",  # noqa: S608  (our own conditions)
+        dump([*BETWEEN]),
+        *values,
+    )
 
 
 def _messages(session: SqlSession, where: str, *values: object) -> list[MessageRow]:

@@ -56,7 +56,9 @@ class TokenStore(Tables):
         return bool(session.all("delete from token where name = ? returning 1", name))
 
 
-def _own(session: SqlSession, rows: list[tuple[Any, ...]]) -> Iterator[TokenRow]:  # Any: columns as SQLite types them
+def _own(
+    session: SqlSession, rows: list[tuple[Any, ...]]
+) -> Iterator[TokenRow]:  # Any: columns as SQLite types them
     for id, name, digest, scopes, agents, expires, added_at, seal in rows:
         values = (id, name, digest, scopes, agents, expires)
         if is_signed(session.sealer, seal, "token", *map(str, values)):

@@ -16,7 +16,18 @@ from .tables import Key, Row, SqlSession, Tables
 
 BATCH: Final = 1_000
 _FLAGS: Final = frozenset(
-    {"timed", "cancelled", "hidden", "read_only", "shared", "attached", "complete", "asks", "masked", "undone"}
+    {
+        "timed",
+        "cancelled",
+        "hidden",
+        "read_only",
+        "shared",
+        "attached",
+        "complete",
+        "asks",
+        "masked",
+        "undone",
+    }
 )
 
 
@@ -64,9 +75,19 @@ _TABLES: Final = (
     _table("exposure", "n", "turn function version masked model kind is_right draw", numbered=True),
     _table("seen", "agent function", "version shape"),
     _table("state", "n", "function turn value at", numbered=True),
-    _table("question", "seq", "id agent turn question asked_at seal decision answered_at answer_seal", numbered=True),
+    _table(
+        "question",
+        "seq",
+        "id agent turn question asked_at seal decision answered_at answer_seal",
+        numbered=True,
+    ),
     _table("agent", "name", "settings"),
-    _table("block", "seq", "id label value chars description read_only shared version edited", numbered=True),
+    _table(
+        "block",
+        "seq",
+        "id label value chars description read_only shared version edited",
+        numbered=True,
+    ),
     _table("holding", "agent block", "position attached"),
     _table("block_change", "block version", "value what by agent turn at"),
     _table("block_access", "block", "readers writers owner"),
@@ -87,19 +108,26 @@ _TABLES: Final = (
     _table("token", "id", "name digest scopes agents expires added_at seal"),
     _table("event", "seq", "id agent key kind payload due timed at", numbered=True),
     _table(
-        "turn", "seq", "id agent event state attempt n owner cancelled hidden started ended streamed", numbered=True
+        "turn",
+        "seq",
+        "id agent event state attempt n owner cancelled hidden started ended streamed",
+        numbered=True,
     ),
     _table("entry", "seq", "kind payload attempt at"),
 )
 _TAKEN: Final = "select turn, seq from event where turn is not null order by seq"
-_LANES: Final = "select agent, shelf, space from lane where space <> '' order by agent, shelf, space"
+_LANES: Final = (
+    "select agent, shelf, space from lane where space <> '' order by agent, shelf, space"
+)
 _VECTORS: Final = (
     "select v.seq, v.vector from vector v join lane l on l.id = v.lane"
     " where l.agent = ? and l.shelf = ? and l.space = ? and v.seq > ? order by v.seq limit ?"
 )
 
 
-async def copy_store(source_store: Store, target_store: Store, *, resume: bool = False) -> dict[str, int]:
+async def copy_store(
+    source_store: Store, target_store: Store, *, resume: bool = False
+) -> dict[str, int]:
     """Copy all of a store into an empty one, compare them, and return how many rows each table has.
 
     `resume` continues an interrupted copy. No other process may write meanwhile.
@@ -108,16 +136,22 @@ async def copy_store(source_store: Store, target_store: Store, *, resume: bool =
         StorageError: the target is not empty, or the two differ afterwards.
     """
     if not resume and any((await row_counts(target_store)).values()):
-        raise StorageError("The target is not empty.", fix="Name an empty one, or go on with a copy: --resume")
+        raise StorageError(
+            "The target is not empty.", fix="Name an empty one, or go on with a copy: --resume"
+        )
     for table in _TABLES:
         await _copy_table(source_store, target_store, table)
     taken = await source_store._read(lambda session: session.all(_TAKEN))
     for start in range(0, len(taken), BATCH):
         part = taken[start : start + BATCH]
-        await target_store._write(lambda session: session.many("update event set turn = ? where seq = ?", part))  # noqa: B023 awaited at once
+        await target_store._write(
+            lambda session: session.many("update event set turn = ? where seq = ?", part)  # noqa: B023 awaited at once
+        )
     for lane in await source_store._read(lambda session: session.all(_LANES)):
         last = 0
-        while rows := await source_store._read(lambda session: session.all(_VECTORS, *lane, last, BATCH)):  # noqa: B023 awaited at once
+        while rows := await source_store._read(
+            lambda session: session.all(_VECTORS, *lane, last, BATCH)  # noqa: B023 awaited at once
+        ):
             await target_store._write(lambda session: session.index.save(session, Key(*lane), rows))  # noqa: B023 as above
             last = rows[-1][0]
     await target_store._write(lambda session: session.index.rebuild(session))
@@ -128,14 +162,20 @@ async def copy_store(source_store: Store, target_store: Store, *, resume: bool =
         other = await target_store._read(lambda session: _sum(session, name))  # noqa: B023 awaited at once
         if (count, digest) != other:
             message = f"`{name}` differs: {count} rows there, {other[0]} rows here."
-            raise StorageError(message, fix="Empty the target and copy again, with no program at work in the source.")
+            raise StorageError(
+                message,
+                fix="Empty the target and copy again, with no program at work in the source.",
+            )
     return {name: count for name, (count, _) in sums.items()}
 
 
 async def row_counts(store: Store) -> dict[str, int]:
     """Return how many rows each table has."""
     return await store._read(
-        lambda session: {table.name: int(session.all(f"select count(*) from {table.name}")[0][0]) for table in _TABLES}  # noqa: S608  (our own table)
+        lambda session: {
+            table.name: int(session.all(f"select count(*) from {table.name}")[0][0])  # noqa: S608  (our own table)
+            for table in _TABLES
+        }
     )
 
 
@@ -146,7 +186,10 @@ async def _copy_table(tables: Tables, other_tables: Tables, table: _Table) -> No
     is_flag = [name in _FLAGS for name in table.all]
     last = await other_tables._read(lambda session: session.one(newest))
     while rows := await tables._read(lambda session: _batch(session, table, last)):  # noqa: B023 awaited at once
-        values = [[bool(value) if flag else value for value, flag in zip(row, is_flag, strict=True)] for row in rows]
+        values = [
+            [bool(value) if flag else value for value, flag in zip(row, is_flag, strict=True)]
+            for row in rows
+        ]
         await other_tables._write(lambda session: session.many(insert, values))  # noqa: B023 awaited at once
         last = rows[-1][: len(table.key)]
     if table.is_numbered:
@@ -165,11 +208,15 @@ def _sum(session: SqlSession, name: str) -> tuple[int, str]:
     count, digest = 0, hashlib.sha256()
     for row in _rows(session, name):
         count += 1
-        digest.update(repr([int(value) if isinstance(value, bool) else value for value in row]).encode())
+        digest.update(
+            repr([int(value) if isinstance(value, bool) else value for value in row]).encode()
+        )
     return count, digest.hexdigest()
 
 
-def _rows(session: SqlSession, name: str) -> Iterator[Sequence[Any]]:  # Any: columns as the database types them
+def _rows(
+    session: SqlSession, name: str
+) -> Iterator[Sequence[Any]]:  # Any: columns as the database types them
     if name == "taken events":
         yield from session.all(_TAKEN)
     elif name == "vectors":

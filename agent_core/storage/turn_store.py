@@ -160,7 +160,9 @@ IMPORTED = 0  # the attempt of imported entries: turns count theirs from 1
 N_BITS = 20  # an entry's seq is turn.seq << N_BITS | n; see migrations/0001
 _WAITING = "from event where agent = ? and turn is null and (due <= ? or not timed)"
 # The time of the last waiting event that is due at once: the next is handled after it, even if the clock goes back.
-LAST_AT_ONCE = "select due from event where agent = ? and turn is null and not timed order by due desc limit 1"
+LAST_AT_ONCE = (
+    "select due from event where agent = ? and turn is null and not timed order by due desc limit 1"
+)
 _GO_ON = "update turn set attempt = attempt + 1, owner = ? where agent = ? and state = 'open'"
 _BEGIN = (
     "insert into turn (id, agent, event, attempt, owner, started)"
@@ -219,20 +221,26 @@ class TurnStore(Tables):
     @query
     def waiting_events(self, session: SqlSession, agent: str) -> list[tuple[str, str]]:
         """Return the id and the kind of each due event that no turn has taken, oldest first."""
-        rows = session.all(f"select id, kind {_WAITING} order by due, seq", agent, session.clock.now())
+        rows = session.all(
+            f"select id, kind {_WAITING} order by due, seq", agent, session.clock.now()
+        )
         return [(str(id), str(kind)) for id, kind in rows]
 
     @query
     def waiting_event(self, session: SqlSession, event: str) -> Inbound | None:
         """Return an event that no turn has taken yet; None if one has."""
-        row = session.one("select id, kind, payload, agent from event where id = ? and turn is null", event)
+        row = session.one(
+            "select id, kind, payload, agent from event where id = ? and turn is null", event
+        )
         if row is None:
             return None
         with rows_of(row[3]):
             return Inbound(row[0], row[1], parse_row(row[2], dict))
 
     @change
-    def next(self, session: SqlSession, agent: str, owner: str, *, skip: Collection[str] = ()) -> ClaimedTurn | None:
+    def next(
+        self, session: SqlSession, agent: str, owner: str, *, skip: Collection[str] = ()
+    ) -> ClaimedTurn | None:
         """Claim the open turn (a takeover), or a new one for the oldest due event. Return None if nothing is due.
 
         `skip` has kinds of events that may not begin a turn now.
@@ -282,7 +290,9 @@ class TurnStore(Tables):
             raise LostLease(turn)
         seq, cancelled, agent = row
         if end >> N_BITS:
-            raise StorageError(f"The turn {turn} has a million entries.", fix="End it and begin another.")
+            raise StorageError(
+                f"The turn {turn} has a million entries.", fix="End it and begin another."
+            )
         now = session.clock.now()
         for place, entry in enumerate(entries, seq << N_BITS | n):
             session.all(
@@ -303,12 +313,16 @@ class TurnStore(Tables):
         return Appended(end, bool(cancelled), waits, last, shared_versions(session, agent))
 
     @query
-    def keep_streamed(self, session: SqlSession, turn: str, attempt: int, n: int, text: str) -> None:
+    def keep_streamed(
+        self, session: SqlSession, turn: str, attempt: int, n: int, text: str
+    ) -> None:
         """Store the displayed part of a reply until the next append, without waiting for the disk.
 
         Nothing is stored if the turn is not at (`attempt`, `n`), or not open.
         """
-        sql = "update turn set streamed = ? where id = ? and attempt = ? and n = ? and state = 'open'"
+        sql = (
+            "update turn set streamed = ? where id = ? and attempt = ? and n = ? and state = 'open'"
+        )
         with session.unsynced():
             session.all(sql, text, turn, attempt, n)
 
@@ -395,7 +409,15 @@ class TurnStore(Tables):
             f"{_PLACE} turn t join entry e on e.seq between max(t.seq << 20, ?1) and (t.seq + 1 << 20) - 1"  # noqa: S608
             " where e.seq > ?1 and t.agent = ?2 and t.seq >= ?1 >> 20 and (?3 or not t.hidden) and e.seq < ?7"
             " and (?4 or e.kind in (select value from json_each(?5))) order by t.seq, e.seq limit ?6",
-            *(since, agent, with_removed, most >= 0, dump([*kinds]), most if most >= 0 else EVERY, before),
+            *(
+                since,
+                agent,
+                with_removed,
+                most >= 0,
+                dump([*kinds]),
+                most if most >= 0 else EVERY,
+                before,
+            ),
         )
         return _entries([row for row in rows if row[0] in kinds])
 
@@ -438,7 +460,13 @@ class TurnStore(Tables):
 
     @query
     def ended_turns(
-        self, session: SqlSession, agent: str, since: int, *, before: int = LARGEST_NUMBER, most: int = EVERY
+        self,
+        session: SqlSession,
+        agent: str,
+        since: int,
+        *,
+        before: int = LARGEST_NUMBER,
+        most: int = EVERY,
     ) -> list[EndedTurn]:
         """Return the agent's first turns that have ended between two numbers, in order, including removed ones.
 
@@ -454,7 +482,9 @@ class TurnStore(Tables):
     @query
     def turn_number(self, session: SqlSession, agent: str, turn: str) -> int | None:
         """Return the number before the first entry of an agent's turn; None if it has no such turn."""
-        row = session.one("select (seq << 20) - 1 from turn where agent = ? and id = ?", agent, turn)
+        row = session.one(
+            "select (seq << 20) - 1 from turn where agent = ? and id = ?", agent, turn
+        )
         return int(row[0]) if row else None
 
     @query
@@ -516,7 +546,10 @@ def post_event(session: SqlSession, post: Post, *, is_limited: bool = True) -> s
 
 def posted(session: SqlSession, event: str, agent: str) -> Posted:
     """Return an event with its payload, and the last number before it, or before the turn that took it."""
-    payload, turn = session.one("select payload, turn from event where id = ?", event) or ("{}", None)
+    payload, turn = session.one("select payload, turn from event where id = ?", event) or (
+        "{}",
+        None,
+    )
     return Posted(event, last_number(session, agent, turn), parse_row(payload, dict))
 
 
@@ -525,7 +558,9 @@ def last_number(session: SqlSession, agent: str, before: int | None = None) -> i
     sql = "select seq, n, state from turn where agent = ? and seq < ? order by seq desc limit 1"
     row = session.one(sql, agent, (1 << 62) if before is None else before)
     seq, n, state = row or (0, 0, "open")
-    return int((seq << N_BITS) + n - 1 if state == "open" else (seq + 1 << N_BITS) - 1) if row else 0
+    return (
+        int((seq << N_BITS) + n - 1 if state == "open" else (seq + 1 << N_BITS) - 1) if row else 0
+    )
 
 
 def _drop_resumption(session: SqlSession, agent: str) -> None:
@@ -536,7 +571,10 @@ def _drop_resumption(session: SqlSession, agent: str) -> None:
         *(agent, AGAIN, len(f"{AGAIN}:") + 1),
     )
     owed = [str(parse_row(payload, dict).get("owes") or "") for (payload,) in rows]
-    apply(session, [AnswerAsk(ask, "The turn was removed by the user.", "failed") for ask in owed if ask])
+    apply(
+        session,
+        [AnswerAsk(ask, "The turn was removed by the user.", "failed") for ask in owed if ask],
+    )
 
 
 def _entries(rows: list[tuple[Any, ...]]) -> list[Entry]:  # Any: columns as SQLite types them

@@ -27,7 +27,9 @@ from .folder import own_folder
 FOLDER: Final = "values"
 KEPT_DAYS: Final = 7
 MOST_BYTES: Final = 1 << 30
-_UNNAMED_S: Final = 3_600.0  # after which a file that nothing names goes: the entry that names it comes after it
+_UNNAMED_S: Final = (
+    3_600.0  # after which a file that nothing names goes: the entry that names it comes after it
+)
 _DAY_S: Final = 86_400.0
 _PIECE: Final = 128 << 10
 _BLOCK: Final = 1 << 20  # characters that are hashed and written together
@@ -39,7 +41,9 @@ _PART: Final = re.compile(r"\.[0-9a-f]{16}\.part")
 class ValueFiles:
     """The large values of one workspace on this machine."""
 
-    def __init__(self, state: Path, now: Callable[[], float] = time.time, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(
+        self, state: Path, now: Callable[[], float] = time.time, most_bytes: int = MOST_BYTES
+    ) -> None:
         self.folder = state / FOLDER
         self.now = now
         self._most_bytes = most_bytes
@@ -76,7 +80,10 @@ class ValueFiles:
 
     def part(self, digest: str, start: int, size: int) -> str | None:
         """Return a part of the JSON of a value by its bytes; None if the value is not kept."""
-        with suppress(OSError), os.fdopen(open_plain(self.folder / digest, machine.LOOKING), "rb") as file:
+        with (
+            suppress(OSError),
+            os.fdopen(open_plain(self.folder / digest, machine.LOOKING), "rb") as file,
+        ):
             file.seek(start)
             return file.read(size).decode("utf-8", "ignore")
         return None
@@ -99,7 +106,9 @@ class ValueFiles:
         for name, status in self._entries():
             age = now - status.st_mtime
             is_unfinished = _PART.fullmatch(name) is not None
-            is_unnamed = named is not None and _NAME.fullmatch(name) is not None and name not in named
+            is_unnamed = (
+                named is not None and _NAME.fullmatch(name) is not None and name not in named
+            )
             if age > KEPT_DAYS * _DAY_S or (age > _UNNAMED_S and (is_unfinished or is_unnamed)):
                 _remove(self.folder / name)
 

@@ -107,10 +107,17 @@ class _AgentParts:
 
     def host(self) -> dict[str, HostFunction]:
         """Return the built-in functions that the preset includes."""
-        functions = {**host_functions.meta_functions(), **host_functions.of_memory(self.memory.blocks)}
+        functions = {
+            **host_functions.meta_functions(),
+            **host_functions.of_memory(self.memory.blocks),
+        }
         withheld = frozenset() if self.deps.settings.growth.create else host_functions.GROWING
         withheld |= frozenset() if self.deps.settings.helpers.create else ABOUT_HELPERS
-        return {name: host for name, host in functions.items() if self.preset.has(name) and name not in withheld}
+        return {
+            name: host
+            for name, host in functions.items()
+            if self.preset.has(name) and name not in withheld
+        }
 
     def model_session(self, host: Mapping[str, HostFunction]) -> ModelSession:
         """Return the session with the model, which sees these built-in functions."""
@@ -121,9 +128,16 @@ class _AgentParts:
             self.deps.functions.quarantine,
             frozenset(name for name in host if name in named),
             int(turn.function_tokens * BYTES_PER_TOKEN),
-            FunctionNotes(self.deps.functions.ending, partial(self.deps.functions.seen_results.of, agent=self.name)),
+            FunctionNotes(
+                self.deps.functions.ending,
+                partial(self.deps.functions.seen_results.of, agent=self.name),
+            ),
             # A small model in doubt takes the first choice, so the block about itself comes last.
-            lambda: [block.label for block in reversed(self.memory.blocks.memory.blocks) if not block.read_only],
+            lambda: [
+                block.label
+                for block in reversed(self.memory.blocks.memory.blocks)
+                if not block.read_only
+            ],
         )
         shown.withhold(self.colleagues.withheld())
         return ModelSession(
@@ -147,15 +161,23 @@ class _AgentParts:
         Background agents are opened and closed often, so they reuse one another's connections.
         """
         name = name or self.colleagues.profile.model or None
-        return await (self.deps.idle_models.take(_BEHIND, name) if self.is_behind else self.deps.open_model(name))
+        return await (
+            self.deps.idle_models.take(_BEHIND, name)
+            if self.is_behind
+            else self.deps.open_model(name)
+        )
 
-    def dispatcher(self, host: Mapping[str, HostFunction], model: ModelSession, programs: Programs) -> Dispatcher:
+    def dispatcher(
+        self, host: Mapping[str, HostFunction], model: ModelSession, programs: Programs
+    ) -> Dispatcher:
         """Return the dispatcher for the calls of a turn, including those of `programs`."""
         deps, turn = self.deps, self.deps.settings.turn
         sources = (
             HostFunctions(host, deps.functions, model.functions.withheld, programs),
             HelperFunctions(self.helpers, HelperRunner(deps).run),
-            WorkspaceFunctions(deps.sandbox, deps.functions, turn.parallel, self.memory.blocks, self.name),
+            WorkspaceFunctions(
+                deps.sandbox, deps.functions, turn.parallel, self.memory.blocks, self.name
+            ),
             self.foreign,
         )
         programs.dispatcher = Dispatcher(sources, turn, deps.clock, aliases=_ALIASES)
@@ -169,12 +191,20 @@ class _AgentParts:
             await _group(self.deps, self.name)  # checks its file
             plan = partial(_group, self.deps, self.name)
             return GroupLoop(model_session, self.deps.store, service, plan, self.deps.open_agent)
-        sees = FunctionSight(self.colleagues.function_patterns, lambda: self.session.own_set.names).of
+        sees = FunctionSight(
+            self.colleagues.function_patterns, lambda: self.session.own_set.names
+        ).of
         most_steps = self.deps.settings.turn.max_steps
         programs = Programs(self.deps.sandbox, service, self.deps.clock)
         dispatcher = self.dispatcher(host, model_session, programs)
         return AgentLoop(
-            model_session, dispatcher, service, most_steps, self.memory.blocks, sees=sees, programs=programs
+            model_session,
+            dispatcher,
+            service,
+            most_steps,
+            self.memory.blocks,
+            sees=sees,
+            programs=programs,
         )
 
 
@@ -216,9 +246,20 @@ async def build_agent(
     await (seen := deps.functions.seen_results).load()
     foreign = ForeignFunctions(deps.foreign, colleagues.function_patterns, seen, name)
     style = replace(agent_preset.style, first_thought=deps.settings.turn.first_thought)
-    session = AgentSession(name, deps.store, style, deps.settings.heartbeat, deps.clock, verify=verify)
+    session = AgentSession(
+        name, deps.store, style, deps.settings.heartbeat, deps.clock, verify=verify
+    )
     parts = _AgentParts(
-        deps, name, agent_preset, remembered, colleagues, helpers, foreign, session, in_group, is_behind
+        deps,
+        name,
+        agent_preset,
+        remembered,
+        colleagues,
+        helpers,
+        foreign,
+        session,
+        in_group,
+        is_behind,
     )
     agent = Agent(
         name,
@@ -242,26 +283,39 @@ async def _group(deps: WorkspaceDeps, name: str) -> "GroupPlan":
     return read_group(deps.root, deps.groups, name, GroupSurroundings(agents, functions))
 
 
-def _first_memory(deps: WorkspaceDeps, name: str, agent_preset: Preset, memory_class: str) -> Memory:
+def _first_memory(
+    deps: WorkspaceDeps, name: str, agent_preset: Preset, memory_class: str
+) -> Memory:
     memory_settings: MemorySettings = deps.settings.memory
     # The state travels with the folder, so its memory class may run code only if the user's settings name it, too.
     if memory_class not in ("", *KNOWN, memory_settings.class_name):
         message = (
-            f"This agent was made with the memory class `{memory_class}`, which runs code when the agent is opened."
+            f"This agent was made with the memory class `{memory_class}`, which runs code "
+            f"when the agent is opened."
         )
-        raise SettingsError(message, fix=f"If you trust it: export KNAPPER_MEMORY_CLASS_NAME={memory_class}")
+        raise SettingsError(
+            message, fix=f"If you trust it: export KNAPPER_MEMORY_CLASS_NAME={memory_class}"
+        )
     kind = named(memory_class or memory_settings.class_name)
     labels = {block.label for block in kind.starts_with}
     values = {
-        "persona": deps.directory.profile(name).persona or memory_settings.persona or agent_preset.persona,
+        "persona": deps.directory.profile(name).persona
+        or memory_settings.persona
+        or agent_preset.persona,
         "human": memory_settings.human or agent_preset.human,
     }
-    texts = {label: text_of(deps.root, label, values[label]) for label in ("persona", "human") if label in labels}
+    texts = {
+        label: text_of(deps.root, label, values[label])
+        for label in ("persona", "human")
+        if label in labels
+    }
     try:
         return kind(**texts)
     except ValidationError as error:
         where = "`memory.persona` and `memory.human`, the agent's file, or the preset"
-        raise SettingsError(f"The agent's first memory does not fit: {reasons(error)}", fix=f"See {where}.") from error
+        raise SettingsError(
+            f"The agent's first memory does not fit: {reasons(error)}", fix=f"See {where}."
+        ) from error
 
 
 def _memory(deps: WorkspaceDeps, name: str, first_memory: Memory | None = None) -> AgentMemory:
@@ -292,7 +346,9 @@ class HelperRunner:
     ground: WorkspaceDeps
     levels: int | None = None
 
-    async def run(self, helper: Helper, arguments: dict[str, Any], record: "CallRecord") -> HelperRun:  # Any: JSON
+    async def run(
+        self, helper: Helper, arguments: dict[str, Any], record: "CallRecord"
+    ) -> HelperRun:  # Any: JSON
         """Run a helper with arguments and return the result of the run.
 
         Raises:
@@ -306,7 +362,9 @@ class HelperRunner:
         name = run_name(helper.name, record.turn.id, record.call.id)
         request = RequestedResult(helper.answer)
         async with AsyncExitStack() as stack:
-            await stack.enter_async_context(self.ground.store.hold(prepare_state_dir(self.ground.root), name))
+            await stack.enter_async_context(
+                self.ground.store.hold(prepare_state_dir(self.ground.root), name)
+            )
             settings = {
                 "preset": "direct",
                 "memory_class": "",
@@ -321,7 +379,11 @@ class HelperRunner:
             meter = agent.allowance = Allowance(SpendingLimits(), parent)
             agent.on_behalf_of = record.turn.agent
             properties = helper.function.parameters["properties"]
-            defaults = {name: schema["default"] for name, schema in properties.items() if "default" in schema}
+            defaults = {
+                name: schema["default"]
+                for name, schema in properties.items()
+                if "default" in schema
+            }
             try:
                 run = await _carried_out(agent, request, budget, {**defaults, **arguments}, record)
             finally:  # also after an interruption
@@ -333,10 +395,15 @@ class HelperRunner:
         rest = parent.left() if parent is not None else SpendingLimits()
         levels = rest.depth if self.levels is None else self.levels
         if levels is not None and levels < 1:
-            where = parent.limits.where if parent is not None and parent.limits.where else path_of(helper.name)
+            where = (
+                parent.limits.where
+                if parent is not None and parent.limits.where
+                else path_of(helper.name)
+            )
             fix = f"Do it yourself; `depth` in {where} would have to be larger."
             raise UsageError(
-                f"`{helper.name}` cannot be called from here: no further level of helpers is left.", fix=fix
+                f"`{helper.name}` cannot be called from here: no further level of helpers is left.",
+                fix=fix,
             )
         if parent is not None and (spent := parent.broken("helpers")):
             raise UsageError(spent)
@@ -346,12 +413,19 @@ class HelperRunner:
         return replace(own, depth=depth, seconds=own.within(rest).seconds)
 
     def _agent(
-        self, helper: Helper, name: str, requested: RequestedResult, limits: SpendingLimits, resources: AsyncExitStack
+        self,
+        helper: Helper,
+        name: str,
+        requested: RequestedResult,
+        limits: SpendingLimits,
+        resources: AsyncExitStack,
     ) -> Agent:
         """Return the agent of one run, which sees only the helper's functions and closes `resources` at its end."""
         ground, settings, models = self.ground, self.ground.settings, self.ground.idle_models
         standard = host_functions.standard() if helper.grows else {}
-        host = {GIVE: requested.host} | {name: standard[name] for name in _GROWING if name in standard}
+        host = {GIVE: requested.host} | {
+            name: standard[name] for name in _GROWING if name in standard
+        }
         helpers = HelperSelection(ground.helpers, lambda: helper.helpers, without=helper.name)
         shown = Shown(
             [one.function for one in host.values()],
@@ -363,7 +437,9 @@ class HelperRunner:
         instructions = _INSTRUCTIONS.format(
             name=helper.name,
             purpose=helper.purpose,
-            persona=f"{text_of(ground.root, 'persona', helper.persona)}\n" if helper.persona else "",
+            persona=f"{text_of(ground.root, 'persona', helper.persona)}\n"
+            if helper.persona
+            else "",
             give=GIVE,
             result=helper.answer.returns,
             steps=limits.steps,
@@ -387,7 +463,9 @@ class HelperRunner:
         sources = (
             HostFunctions(host, ground.functions),
             HelperFunctions(helpers, below.run),
-            WorkspaceFunctions(ground.sandbox, ground.functions, settings.turn.parallel, agent=name),
+            WorkspaceFunctions(
+                ground.sandbox, ground.functions, settings.turn.parallel, agent=name
+            ),
         )
         loop = AgentLoop(
             model_session,
@@ -440,7 +518,10 @@ async def _carried_out(
     used: list[int] = []  # tokens of each step
     calls = 0
     try:
-        async with asyncio.timeout(limits.seconds), aclosing(agent.turn(message, approver=approver)) as turn:
+        async with (
+            asyncio.timeout(limits.seconds),
+            aclosing(agent.turn(message, approver=approver)) as turn,
+        ):
             async for event in turn:
                 match event:
                     case events.CallStarted() if event.name != GIVE:

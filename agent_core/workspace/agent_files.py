@@ -63,7 +63,11 @@ def first_problems(folder: str, problems: Mapping[str, Sequence[Problem]]) -> tu
     """Return the first problems of the files of a folder, sorted by name, and the number of files with more."""
     rows = [problem for name in sorted(problems) for problem in problems[name]]
     shown = tuple(rows[:MOST_PROBLEMS])
-    if not (left := len({problem.where.path for problem in rows} - {problem.where.path for problem in shown})):
+    if not (
+        left := len(
+            {problem.where.path for problem in rows} - {problem.where.path for problem in shown}
+        )
+    ):
         return shown
     message = f"{left:,} more {'file has' if left == 1 else 'files have'} problems"
     return (*shown, Problem("more", message, Place(f"{folder}/"), "fix those above first"))
@@ -129,7 +133,9 @@ class ConfigFolder(Generic[T]):
         try:
             stamps = stamps_of(self.folder)
         except ConfigError as error:
-            self._problems[_ALL] = Problem(error.code, error.message, Place(f"{self._name}/"), error.fix)
+            self._problems[_ALL] = Problem(
+                error.code, error.message, Place(f"{self._name}/"), error.fix
+            )
             return self._good
         self._problems.pop(_ALL, None)
         if stamps == self._stamps:
@@ -137,7 +143,9 @@ class ConfigFolder(Generic[T]):
         before, self._stamps = self._stamps, stamps
         self._values.keep(stamps)
         self._good = {name: held for name, held in self._good.items() if name in stamps}
-        self._problems = {name: problem for name, problem in self._problems.items() if name in stamps}
+        self._problems = {
+            name: problem for name, problem in self._problems.items() if name in stamps
+        }
         for name in sorted(stamps, key=lambda name: (name not in self._good, name)):
             if stamps[name] == before.get(name) and name not in self._problems:
                 continue
@@ -165,7 +173,9 @@ class ConfigFolder(Generic[T]):
     def first_problems(self) -> tuple[Problem, ...]:
         """The first of these problems, and the number of further files with problems."""
         self.read()
-        return first_problems(self._name, {name: (problem,) for name, problem in self._problems.items()})
+        return first_problems(
+            self._name, {name: (problem,) for name, problem in self._problems.items()}
+        )
 
     def must_hold(self, name: str) -> None:
         """Check that no file with this name is without a valid version, because then its permissions are unknown.
@@ -173,7 +183,9 @@ class ConfigFolder(Generic[T]):
         Raises:
             ConfigError: there is such a file, or the folder cannot be read; the message has the problem.
         """
-        if name not in self.read() and (problem := self._problems.get(name) or self._problems.get(_ALL)):
+        if name not in self.read() and (
+            problem := self._problems.get(name) or self._problems.get(_ALL)
+        ):
             message = problem.message.removeprefix(f"{problem.where.path}: ")
             message = message if problem.where.path in message else f"{problem.where}: {message}"
             raise ConfigError(message, fix=problem.fix or "")
@@ -188,7 +200,9 @@ class ConfigFolder(Generic[T]):
         try:
             table = read_toml(text, values=OF_A_FILE)
         except Malformed as error:
-            raise ConfigError(f"{where} is not valid TOML: {error}.", fix="Fix it and save it again.") from error
+            raise ConfigError(
+                f"{where} is not valid TOML: {error}.", fix="Fix it and save it again."
+            ) from error
         return read_table(self._kind, table, where)
 
     def _note(self, name: str, message: str, fix: str, line: int) -> None:
@@ -204,14 +218,18 @@ class ConfigFolder(Generic[T]):
         """
         if not AGENT.fullmatch(name):
             shown = one_line(name, 80)
-            raise ConfigError(f"`{shown}` cannot be a name.", fix="Use up to 64 letters, digits, `_` and `-`.")
+            raise ConfigError(
+                f"`{shown}` cannot be a name.", fix="Use up to 64 letters, digits, `_` and `-`."
+            )
         if name.casefold() in RESERVED or name.startswith((HELPER_RUN, PASSING)):
             raise ConfigError(f"The name `{name}` is reserved.", fix="Give it another name.")
         if name in (taken := {*self._taken()}):
             raise ConfigError(f"There is a group `{name}` already.", fix="Give it another name.")
         others = {*self._good, *taken, *self._looks(), *others} - {name}
         if like := next((other for other in sorted(others) if look(other) == look(name)), None):
-            raise ConfigError(f"The name `{name}` looks like `{like}`.", fix="Give it another name.")
+            raise ConfigError(
+                f"The name `{name}` looks like `{like}`.", fix="Give it another name."
+            )
 
 
 class AgentFiles:
@@ -220,7 +238,9 @@ class AgentFiles:
     def __init__(self, root: Path, main: str, groups: Callable[[], Iterable[str]] = tuple) -> None:
         """Create the directory; no agent can have the name of one of the `groups`, or a similar one."""
         self._root = root
-        self.folder = ConfigFolder(root, "agents", AgentProfile, taken=groups, looks=lambda: (main,))
+        self.folder = ConfigFolder(
+            root, "agents", AgentProfile, taken=groups, looks=lambda: (main,)
+        )
         self._main = main
         self._told: list[str] = []
 
@@ -238,7 +258,9 @@ class AgentFiles:
         self.folder.check_name(agent, others)
         if CONVERSATION in agent:
             fix = "Give it another name; `agents import` takes it with --as NAME."
-            raise ConfigError(f"`{agent}` is the name of a conversation: AGENT{CONVERSATION}NAME.", fix=fix)
+            raise ConfigError(
+                f"`{agent}` is the name of a conversation: AGENT{CONVERSATION}NAME.", fix=fix
+            )
 
     def make(self, agent: str) -> str:
         """Write the file of a new agent, which allows everything, and return its path.
@@ -271,9 +293,19 @@ class AgentFiles:
         if agent.startswith(PASSING):
             return {}
         files = self.folder.read()
-        fitting = {name: purpose for name, purpose in self._purposes(files).items() if name != agent}
-        patterns = [Wildcard(pattern) for pattern in files.get(agent, AgentProfile()).talks_to] if fitting else []
-        return {name: purpose for name, purpose in fitting.items() if any(each.fits(name) for each in patterns)}
+        fitting = {
+            name: purpose for name, purpose in self._purposes(files).items() if name != agent
+        }
+        patterns = (
+            [Wildcard(pattern) for pattern in files.get(agent, AgentProfile()).talks_to]
+            if fitting
+            else []
+        )
+        return {
+            name: purpose
+            for name, purpose in fitting.items()
+            if any(each.fits(name) for each in patterns)
+        }
 
 
 _NEW: Final = """\
@@ -297,7 +329,11 @@ def stamps_of(folder: Path) -> Mapping[str, Stamp]:
             for entry in entries:
                 if entry.name.endswith(_SUFFIX) and not entry.name.startswith("."):
                     status = entry.stat(follow_symlinks=False)
-                    stamps[entry.name.removesuffix(_SUFFIX)] = (status.st_mtime_ns, status.st_size, status.st_ino)
+                    stamps[entry.name.removesuffix(_SUFFIX)] = (
+                        status.st_mtime_ns,
+                        status.st_size,
+                        status.st_ino,
+                    )
                     size += min(status.st_size, MOST_BYTES + 1)  # larger files are not read
                     if len(stamps) > MOST_FILES or size > _MOST_IN_ALL:
                         most = f"{MOST_FILES:,} files of {_MOST_IN_ALL >> 20} MiB in all"
@@ -324,12 +360,16 @@ def patterns_in_files(root: Path) -> Mapping[str, str]:
     """
     named = dict[str, str]()
     for path in [
-        f"{folder}/{name}.toml" for folder in ("agents", "groups", "helpers") for name in stamps_of(root / folder)
+        f"{folder}/{name}.toml"
+        for folder in ("agents", "groups", "helpers")
+        for name in stamps_of(root / folder)
     ]:
         try:
             text = read_plain(root / path, MOST_BYTES).decode("utf-8", "replace")
         except OSError as error:
-            raise ConfigError(f"{path} cannot be read: {error.strerror or error}.", fix="Make it readable.") from error
+            raise ConfigError(
+                f"{path} cannot be read: {error.strerror or error}.", fix="Make it readable."
+            ) from error
         named |= dict.fromkeys(_IN_QUOTES.findall(text), path)
     return named
 
@@ -354,7 +394,9 @@ def read_table(kind: type[T], table: Mapping[str, Any], where: str) -> T:  # Any
         if types[key] is SpendingLimits:
             values[key] = SpendingLimits.read(value, f"{where}: {key}")
             continue
-        wanted, is_right = _KINDS.get(str(types[key]), ("a table", lambda value: isinstance(value, dict)))
+        wanted, is_right = _KINDS.get(
+            str(types[key]), ("a table", lambda value: isinstance(value, dict))
+        )
         if not is_right(value):
             shown = one_line(repr(value), 80)
             raise ConfigError(f"{where}: `{key}` cannot be {shown}.", fix=f"It is {wanted}.")
@@ -364,7 +406,8 @@ def read_table(kind: type[T], table: Mapping[str, Any], where: str) -> T:  # Any
 
 def _are_texts(values: object) -> bool:
     return isinstance(values, list | dict) and all(
-        isinstance(value, str) for value in (values.values() if isinstance(values, dict) else values)
+        isinstance(value, str)
+        for value in (values.values() if isinstance(values, dict) else values)
     )
 
 
@@ -375,8 +418,14 @@ _KINDS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
         "a whole number from 0",
         lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= 0,
     ),
-    "tuple[str, ...]": ("a list of texts", lambda value: isinstance(value, list) and _are_texts(value)),
-    "dict[str, str]": ("a table of texts", lambda value: isinstance(value, dict) and _are_texts(value)),
+    "tuple[str, ...]": (
+        "a list of texts",
+        lambda value: isinstance(value, list) and _are_texts(value),
+    ),
+    "dict[str, str]": (
+        "a table of texts",
+        lambda value: isinstance(value, dict) and _are_texts(value),
+    ),
 }
 
 
@@ -440,7 +489,9 @@ def file_problems(root: Path, agents: AgentFiles) -> list["Problem"]:
     return [*agents.folder.first_problems, *groups.first_problems]
 
 
-def read_group(root: Path, folder: GroupFolder, name: str, surroundings: GroupSurroundings) -> GroupPlan:
+def read_group(
+    root: Path, folder: GroupFolder, name: str, surroundings: GroupSurroundings
+) -> GroupPlan:
     """Return the plan in a group's file; for an invalid file, the last valid plan with the problem.
 
     Raises:
@@ -491,7 +542,10 @@ class _GroupCheck:
         seen = {look(own): own for own in RESERVED}
         for member in members:
             if (other := seen.get(look(member))) is not None:
-                self.fail(f"the members `{one_line(member, 64)}` and `{other}` look alike", "Rename one of them.")
+                self.fail(
+                    f"the members `{one_line(member, 64)}` and `{other}` look alike",
+                    "Rename one of them.",
+                )
             seen[look(member)] = member
         for member in members:
             if member == name:
@@ -500,7 +554,11 @@ class _GroupCheck:
                 self.fail(f"the member `{member}` is a group", "Name the agents in it.")
             if member not in self.around.agents:
                 hint = nearest(member, self.around.agents)
-                fix = f"Did you mean `{hint[0]}`?" if hint else f"Begin one: write agents/{one_line(member, 64)}.toml."
+                fix = (
+                    f"Did you mean `{hint[0]}`?"
+                    if hint
+                    else f"Begin one: write agents/{one_line(member, 64)}.toml."
+                )
                 self.fail(f"the member `{one_line(member, 64)}` is no agent", fix)
 
     def rule(self, rule: str) -> None:
@@ -508,7 +566,11 @@ class _GroupCheck:
         if rule == MODEL or rule in RULES or function in self.around.functions:
             return
         hint = nearest(function, (*RULES, MODEL, *self.around.functions))
-        fix = f"Did you mean `{hint[0]}`?" if hint else f"Rules are {', '.join(RULES)}, or a function by its name."
+        fix = (
+            f"Did you mean `{hint[0]}`?"
+            if hint
+            else f"Rules are {', '.join(RULES)}, or a function by its name."
+        )
         self.fail(f"`{one_line(rule, 80)}` is no rule and no function", fix)
 
     def fail(self, what: str, fix: str) -> NoReturn:

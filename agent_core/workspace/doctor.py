@@ -45,7 +45,12 @@ async def examine(
     """
     ready = await client.ready()
     if isinstance(ready, SandboxUnavailable):
-        sandbox = {"level": "none", "layers": {}, "missing": list(ready.missing), "problem": str(ready)}
+        sandbox = {
+            "level": "none",
+            "layers": {},
+            "missing": list(ready.missing),
+            "problem": str(ready),
+        }
     else:
         sandbox = {
             "level": ready.level,
@@ -56,7 +61,10 @@ async def examine(
     damage = await store.check()
     workers = await store.workers()
     if owners is not None:
-        workers = [replace(row, agents=tuple(name for name in row.agents if name in owners)) for row in workers]
+        workers = [
+            replace(row, agents=tuple(name for name in row.agents if name in owners))
+            for row in workers
+        ]
     return {
         "version": __version__,
         "python": sys.version.split()[0],
@@ -85,7 +93,9 @@ def _network() -> dict[str, Any]:  # Any: JSON
     return {"ok": not problems, "problems": problems}
 
 
-async def embedding(name: str, factory: Callable[[], "Embedder | None"]) -> dict[str, Any]:  # Any: JSON
+async def embedding(
+    name: str, factory: Callable[[], "Embedder | None"]
+) -> dict[str, Any]:  # Any: JSON
     """Test the embedder, which finds texts by meaning, with one word."""
     try:
         embedder = factory()
@@ -100,7 +110,9 @@ async def embedding(name: str, factory: Callable[[], "Embedder | None"]) -> dict
     }
 
 
-def check_address(settings: Settings, name: str | None = None, around: Mapping[str, str] | None = None) -> None:
+def check_address(
+    settings: Settings, name: str | None = None, around: Mapping[str, str] | None = None
+) -> None:
     """Raise if the model's address comes only from the workspace's file and the user has not confirmed it.
 
     `name` is the model in question, by default the configured one: the tour and local models need no address.
@@ -127,7 +139,9 @@ def level(sandbox: "Sandbox | SandboxUnavailable") -> str:
     return sandbox.level if not isinstance(sandbox, SandboxUnavailable) else "none"
 
 
-async def _model(settings: Settings, choose: Choose, functions: Iterable["Function"]) -> dict[str, Any]:  # Any: JSON
+async def _model(
+    settings: Settings, choose: Choose, functions: Iterable["Function"]
+) -> dict[str, Any]:  # Any: JSON
     try:
         check_address(settings)
         chosen = await choose(settings.model)
@@ -156,5 +170,11 @@ async def _model(settings: Settings, choose: Choose, functions: Iterable["Functi
     report = {"ok": True, "name": chosen.model_name, "endpoint": place, "why": chosen.why}
     # The functions that the endpoint's strict mode cannot express, each with the reason.
     strict = dialect_of(chosen.endpoint_url).strict
-    reasons = {function.name: loosened(function.parameters) for function in functions} if strict else {}
-    return {**report, "window": told, "loosened": {name: why for name, why in reasons.items() if why}}
+    reasons = (
+        {function.name: loosened(function.parameters) for function in functions} if strict else {}
+    )
+    return {
+        **report,
+        "window": told,
+        "loosened": {name: why for name, why in reasons.items() if why},
+    }

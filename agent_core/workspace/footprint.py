@@ -49,7 +49,10 @@ class Footprint:
     @property
     def commands(self) -> list[str]:
         """The commands that remove everything; the program goes last, because the others may still need it."""
-        return [*(command for place in self.places for command in place.remove), *filter(None, [self.program])]
+        return [
+            *(command for place in self.places for command in place.remove),
+            *filter(None, [self.program]),
+        ]
 
 
 def footprint(root: Path, more: Iterable[Path] = ()) -> Footprint:
@@ -65,7 +68,9 @@ def footprint(root: Path, more: Iterable[Path] = ()) -> Footprint:
         if folder_of is config_folder:
             places += _services(folder.parent)
     own = home()
-    tops = list(dict.fromkeys(Path(os.path.realpath(folder)) for folder in (*([own] if own else []), *more)))
+    tops = list(
+        dict.fromkeys(Path(os.path.realpath(folder)) for folder in (*([own] if own else []), *more))
+    )
     states = {os.path.realpath(here): here} if (here := root.absolute() / STATE).is_dir() else {}
     for top in tops:
         search = _Search(top)
@@ -78,11 +83,17 @@ def footprint(root: Path, more: Iterable[Path] = ()) -> Footprint:
             )
     for state in states.values():
         holds = "the state of a workspace: conversations, memory, versions, packages"
-        if state.is_symlink():  # perhaps a stranger's, to a folder that is none of ours: everything else refuses it
+        if (
+            state.is_symlink()
+        ):  # perhaps a stranger's, to a folder that is none of ours: everything else refuses it
             places.append(_place(state, "a link, and no state of a workspace", 0, [str(state)]))
             continue
-        places += _kept(state, holds if is_workspace(state.parent) else f"{holds} (its functions are gone)")
-    return Footprint(tuple(places), own_installation.uninstall_program(), tuple(map(str, tops)), tuple(problems))
+        places += _kept(
+            state, holds if is_workspace(state.parent) else f"{holds} (its functions are gone)"
+        )
+    return Footprint(
+        tuple(places), own_installation.uninstall_program(), tuple(map(str, tops)), tuple(problems)
+    )
 
 
 def _kept(path: Path, holds: str) -> Iterator[KeptPlace]:
@@ -104,12 +115,17 @@ def _place(path: Path, holds: str, size: int, names: Sequence[str]) -> KeptPlace
 
 def _services(config: Path) -> Iterator[KeptPlace]:
     """Yield the units of systemd that were copied from `deploy/`, and the file that gives them keys."""
-    for folder, prefix in ((config / "systemd" / "user", "systemctl --user"), (_SYSTEM_UNITS, "sudo systemctl")):
+    for folder, prefix in (
+        (config / "systemd" / "user", "systemctl --user"),
+        (_SYSTEM_UNITS, "sudo systemctl"),
+    ):
         for unit in sorted(folder.glob("knapper*.service")):
             name = shlex.quote(unit.stem + "*" if unit.stem.endswith("@") else unit.stem)
             removal = ("sudo " if "sudo" in prefix else "") + _removal(str(unit))
             stop = f"{prefix} disable --now {name}"
-            yield KeptPlace(str(unit), "a service of systemd", unit.lstat().st_size, (stop, removal))
+            yield KeptPlace(
+                str(unit), "a service of systemd", unit.lstat().st_size, (stop, removal)
+            )
     yield from _kept(config / "knapper.env", "the keys of that service")
 
 
@@ -131,7 +147,9 @@ class _Search:
             folder = self._waiting.popleft()
             try:
                 with os.scandir(folder) as entries:
-                    below = [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)]
+                    below = [
+                        Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)
+                    ]
             except OSError:  # it is someone else's, or was removed meanwhile
                 continue
             for path in below:

@@ -28,7 +28,10 @@ from sandbox.wire.lines import bare_lines
 
 _REQUESTS: Final = ("requests.log", "requests.log.1", "access.log", "access.log.1")
 _TYPED: Final = ("history", "debug_history")
-_LOGS: Final = {**dict.fromkeys(_REQUESTS, "log of requests"), **dict.fromkeys(_TYPED, "input history")}
+_LOGS: Final = {
+    **dict.fromkeys(_REQUESTS, "log of requests"),
+    **dict.fromkeys(_TYPED, "input history"),
+}
 _VALUES: Final = "large values"
 _CRASHES: Final = "crash-*.log"
 _DEBUG: Final = "debug.log"  # deleted as a whole: each request in it has the whole conversation
@@ -91,7 +94,9 @@ class ForgetReport:
     lines: Sequence[RecordLine] = ()
     nearest: Sequence[RecordLine] = ()
 
-    def to_json(self, outcome: Literal["previewed", "forgotten", "nothing"]) -> dict[str, Any]:  # Any: JSON
+    def to_json(
+        self, outcome: Literal["previewed", "forgotten", "nothing"]
+    ) -> dict[str, Any]:  # Any: JSON
         """Return the published document."""
         return {
             "outcome": outcome,
@@ -151,9 +156,13 @@ class Forgetting:
         begins = " ".join(said.text.split())[:60]
         if is_turn:
             gone = replace(erasure, target=TurnsGone(agent, [said.turn]))
-            return ForgetOrder(f"turn {said.turn} of {agent} (“{begins}”)", gone, [agent], said.text)
+            return ForgetOrder(
+                f"turn {said.turn} of {agent} (“{begins}”)", gone, [agent], said.text
+            )
         gone = replace(erasure, target=MessageGone(agent, said.seq))
-        return ForgetOrder(f"message {place_of(said.seq)} of {agent} (“{begins}”)", gone, [agent], said.text)
+        return ForgetOrder(
+            f"message {place_of(said.seq)} of {agent} (“{begins}”)", gone, [agent], said.text
+        )
 
     async def preview(self, order: ForgetOrder) -> ForgetReport:
         """Return the report of an order without changing anything."""
@@ -170,18 +179,26 @@ class Forgetting:
             files[_VALUES] = files.get(_VALUES, 0) + self._values.drop(gone)
         return await self._report(order, places, files)
 
-    async def _report(self, order: ForgetOrder, places: dict[str, int], files: dict[str, int]) -> ForgetReport:
+    async def _report(
+        self, order: ForgetOrder, places: dict[str, int], files: dict[str, int]
+    ) -> ForgetReport:
         target = order.erasure.target
         if not isinstance(target, Mention):
             return ForgetReport(order.subject, {**places, **files}, {})
         stays = await asyncio.to_thread(lambda: dict(self._stays(target)))
         named = {place: why async for place, why in self._names(order.agents, target)}
         sought = frozenset(words.stems(words.content(target.text)))
-        lines = [line for line in await self._block_lines(order.agents) if not target.within(line.text)]
+        lines = [
+            line for line in await self._block_lines(order.agents) if not target.within(line.text)
+        ]
         shared = [len(sought.intersection(words.stems(words.content(line.text)))) for line in lines]
         most = max(shared, default=0)
-        near = [line for line, count in zip(lines, shared, strict=True) if most and count == most][:_NEAREST]
-        return ForgetReport(order.subject, {**places, **files}, {**stays, **named}, [*target.longer], nearest=near)
+        near = [line for line, count in zip(lines, shared, strict=True) if most and count == most][
+            :_NEAREST
+        ]
+        return ForgetReport(
+            order.subject, {**places, **files}, {**stays, **named}, [*target.longer], nearest=near
+        )
 
     async def _lines(self, order: ForgetOrder) -> list[RecordLine]:
         """Return the first removed lines: those of memory blocks and messages with the text, or of the turns."""
@@ -202,32 +219,49 @@ class Forgetting:
         return [line for line in lines if line.text][:MOST_LINES]
 
     async def _block_lines(self, agents: Sequence[str]) -> list[RecordLine]:
-        blocks = {row.id: (row, agent) for agent in agents for row in await self._store.blocks(agent)}
-        owners = {id: f" of {agent}" if len(agents) > 1 else "" for id, (_, agent) in blocks.items()}
+        blocks = {
+            row.id: (row, agent) for agent in agents for row in await self._store.blocks(agent)
+        }
+        owners = {
+            id: f" of {agent}" if len(agents) > 1 else "" for id, (_, agent) in blocks.items()
+        }
         return [
             RecordLine(f"the block {row.label}{owners[row.id]}", line)
             for row, _ in blocks.values()
             for line in (bare_lines(row.value) if isinstance(row.value, str) else row.value)
         ]
 
-    async def _names(self, agents: Sequence[str], mention: Mention) -> AsyncIterator[tuple[str, str]]:
+    async def _names(
+        self, agents: Sequence[str], mention: Mention
+    ) -> AsyncIterator[tuple[str, str]]:
         """Yield the names of agents, blocks and sections that contain the text, and how to be rid of each."""
         for agent in agents:
             if mention.within(agent):
                 yield f"the name of the agent {agent}", "rename it"
             labels = dict.fromkeys((await self._store.block_ids(agent)).values())
             for label in filter(mention.within, labels):
-                yield f"the name of the block {label} of {agent}", "use another block, and detach it; its history stays"
+                yield (
+                    f"the name of the block {label} of {agent}",
+                    "use another block, and detach it; its history stays",
+                )
             for section in await self._store.sections(agent):
                 if mention.within(section.name):
-                    yield f"the name of the section {section.name} of {agent}", "save it under another name; empty it"
+                    yield (
+                        f"the name of the section {section.name} of {agent}",
+                        "save it under another name; empty it",
+                    )
 
     def _stays(self, mention: Mention) -> Iterator[tuple[str, str]]:
         """Yield the user's files that contain the text, and such state files that were set aside."""
         for path in sorted(self._root.glob(_ASIDE)):
             if mention.within(_read(path, _MOST_BYTES)):
-                yield str(path.relative_to(self._root)), "a state file that was set aside; delete it"
-        word = Mention(mention.text, exact=mention.exact, word=True)  # in files, only whole words count
+                yield (
+                    str(path.relative_to(self._root)),
+                    "a state file that was set aside; delete it",
+                )
+        word = Mention(
+            mention.text, exact=mention.exact, word=True
+        )  # in files, only whole words count
         for path in _own_files(self._root):
             if count := word.count(_read(path, _OWN_BYTES)):
                 yield (
@@ -277,7 +311,9 @@ def place_of(seq: int) -> str:
     return f"{seq >> _SHIFT}.{seq & (1 << _SHIFT) - 1}"
 
 
-def _counts(changes: Sequence[tuple[Path, str, str, int]] | Iterator[tuple[Path, str, str, int]]) -> dict[str, int]:
+def _counts(
+    changes: Sequence[tuple[Path, str, str, int]] | Iterator[tuple[Path, str, str, int]],
+) -> dict[str, int]:
     counts: dict[str, int] = {}
     for _, _, place, count in changes:
         counts[place] = counts.get(place, 0) + count
@@ -313,7 +349,9 @@ def _read(path: Path, most: int) -> str:
 def _own_files(root: Path) -> Iterator[Path]:
     count = 0
     for folder, folders, files in os.walk(root):
-        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _SKIPPED)
+        folders[:] = sorted(
+            name for name in folders if not name.startswith(".") and name not in _SKIPPED
+        )
         for name in sorted(files):
             count += 1
             if count > _MOST_FILES:

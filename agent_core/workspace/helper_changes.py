@@ -76,8 +76,14 @@ class HelperVerdict:
         """The verdict as text for a model."""
         found = "\n".join(map(str, self.problems))
         if self.admitted:
-            can = "" if self.deed == "deleted" else f" It can be called in your next step: {self.signature}."
-            return "\n".join(filter(None, (f"The helper `{self.name}` was {self.deed}.{can}", found)))
+            can = (
+                ""
+                if self.deed == "deleted"
+                else f" It can be called in your next step: {self.signature}."
+            )
+            return "\n".join(
+                filter(None, (f"The helper `{self.name}` was {self.deed}.{can}", found))
+            )
         reason = self.denied or f"It was not {self.deed}; each problem says how to fix it."
         return "\n".join(filter(None, (f"The helper `{self.name}` was rejected. {reason}", found)))
 
@@ -116,7 +122,9 @@ class HelperChanges:
             raise UsageError(f"There is a helper `{one_line(name, 80)}` already.", fix=fix)
         return await self._put("created", name, text, proposal)
 
-    async def edit(self, name: str, old_text: str, new_text: str, proposal: Proposal) -> HelperVerdict:
+    async def edit(
+        self, name: str, old_text: str, new_text: str, proposal: Proposal
+    ) -> HelperVerdict:
         """Change one place in a helper's file.
 
         Raises:
@@ -127,7 +135,9 @@ class HelperChanges:
         if not old_text or text.count(old_text) != 1:
             times = text.count(old_text) if old_text else 0
             fix = "Give a text that stands in it exactly once, with the lines around it."
-            raise UsageError(f"The text stands {times} times in {path_of(name)}, which reads:\n{text}", fix=fix)
+            raise UsageError(
+                f"The text stands {times} times in {path_of(name)}, which reads:\n{text}", fix=fix
+            )
         return await self._put("changed", name, text.replace(old_text, new_text), proposal)
 
     async def replace(self, name: str, text: str, proposal: Proposal) -> HelperVerdict:
@@ -148,7 +158,9 @@ class HelperChanges:
         """
         await self._library.refresh()
         helper = self._library.helper(name)
-        naming = sorted(other.name for other in self._library.helpers.values() if name in other.helpers)
+        naming = sorted(
+            other.name for other in self._library.helpers.values() if name in other.helpers
+        )
         if naming:
             fix = f"Take it out of {path_of(naming[0])} first."
             raise UsageError(f"`{name}` is named by the helper `{naming[0]}`.", fix=fix)
@@ -167,7 +179,9 @@ class HelperChanges:
         """
         await self._library.refresh()
         target = history.pick(name, await self._library.versions(name), version, goes_back=True)
-        went_back = history.went_back(target, is_there=name in self._library.helpers)  # marks it for the next rollback
+        went_back = history.went_back(
+            target, is_there=name in self._library.helpers
+        )  # marks it for the next rollback
         reason = ": ".join(filter(None, (went_back, proposal.reason)))
         verdict = await self._put("restored", name, target.source, replace(proposal, reason=reason))
         return replace(verdict, back=f"version {target.number} of {target.when}")
@@ -180,14 +194,20 @@ class HelperChanges:
         if denied := await self._ask_user(deed, helper, text, proposal):
             return HelperVerdict(name, deed, admitted=False, problems=problems, denied=denied)
         await self._library.write(name, text, proposal.author, proposal.reason or deed)
-        return HelperVerdict(name, deed, admitted=True, problems=problems, signature=signature(helper.function))
+        return HelperVerdict(
+            name, deed, admitted=True, problems=problems, signature=signature(helper.function)
+        )
 
     async def _judge(self, name: str, text: str, proposal: Proposal) -> tuple["Problem", ...]:
         helper = read_helper(name, text)
         if not isinstance(helper, Helper):
             return helper
         around = self._library.surroundings(without=name)
-        problems = [*problems_around(helper, around), *near_copies(helper, around), *beyond(helper, proposal.rest)]
+        problems = [
+            *problems_around(helper, around),
+            *near_copies(helper, around),
+            *beyond(helper, proposal.rest),
+        ]
         if _passes(problems):
             problems += await failing_examples(helper, self._call)
         return tuple(problems)
@@ -195,7 +215,9 @@ class HelperChanges:
     async def _call(self, name: str, inputs: dict[str, Any]) -> "CallReport":  # Any: JSON
         """Call a function with those inputs that it has parameters for."""
         function = self._functions.registry.snapshot().functions[name]
-        taken: Mapping[str, Any] = {key: inputs[key] for key in function.parameters["properties"] if key in inputs}
+        taken: Mapping[str, Any] = {
+            key: inputs[key] for key in function.parameters["properties"] if key in inputs
+        }
         report = await self._functions.test(name, taken)
         assert report.outcome is not None, "one call was made"
         return report.outcome
@@ -209,7 +231,9 @@ class HelperChanges:
         before, after = lines_of(old.text if old else ""), lines_of(text)
         diff = "\n".join(row.rstrip("\n") for row in diff_lines(before, after, (path, path)))
         why = proposal.reason or helper.purpose
-        question = Question.of_text(helper.name, json.dumps([old.text if old else "", text]), "helper")
+        question = Question.of_text(
+            helper.name, json.dumps([old.text if old else "", text]), "helper"
+        )
         question = replace(question, why=f"{_ASKS[deed]}: {why}", diff=diff)
         denied = await self._functions.granting.during(author.approvals).agreed(question)
         await self._library.refresh()
@@ -294,7 +318,9 @@ class HelperProposal:
     draft: str
 
 
-async def proposals(library: "HelperLibrary", store: "CallStore", snapshot: "Snapshot") -> list[HelperProposal]:
+async def proposals(
+    library: "HelperLibrary", store: "CallStore", snapshot: "Snapshot"
+) -> list[HelperProposal]:
     """Return drafts of helpers for functions that were used in the same turns, most frequent first."""
     calls: dict[str, list[str]] = {}
     for name in snapshot.functions:
@@ -313,10 +339,14 @@ async def proposals(library: "HelperLibrary", store: "CallStore", snapshot: "Sna
 
 def clusters(turns: Mapping[str, Set[str]]) -> list[tuple[str, ...]]:
     """Return sets of functions in which each pair was used in the same turns, most frequent first. Pure."""
-    shares = {pair: share for pair in combinations(sorted(turns), 2) if (share := _share(turns, pair))}
+    shares = {
+        pair: share for pair in combinations(sorted(turns), 2) if (share := _share(turns, pair))
+    }
     found: list[tuple[str, ...]] = []
     taken: set[str] = set()
-    for first, second in sorted(shares, key=lambda pair: (-len(turns[pair[0]] & turns[pair[1]]), pair)):
+    for first, second in sorted(
+        shares, key=lambda pair: (-len(turns[pair[0]] & turns[pair[1]]), pair)
+    ):
         if {first, second} & taken:
             continue
         cluster = [first, second]
@@ -338,15 +368,23 @@ def _share(turns: Mapping[str, Set[str]], pair: tuple[str, str]) -> float:
 
 
 def _draft(
-    cluster: tuple[str, ...], calls: Mapping[str, Sequence[str]], served: list[tuple[str, str]], snapshot: "Snapshot"
+    cluster: tuple[str, ...],
+    calls: Mapping[str, Sequence[str]],
+    served: list[tuple[str, str]],
+    snapshot: "Snapshot",
 ) -> HelperProposal:
     turns = {name: frozenset(calls[name]) for name in cluster}
     together = frozenset.intersection(*turns.values())
     share = min(_share(turns, pair) for pair in combinations(cluster, 2))
     texts = [request for function, request in served if function in cluster]
-    requests = [text for text in dict.fromkeys(texts) if all((name, text) in served for name in cluster)]
+    requests = [
+        text for text in dict.fromkeys(texts) if all((name, text) in served for name in cluster)
+    ]
     modules = {snapshot.functions[name].module.rpartition(".")[2] for name in cluster}
-    firsts = [snapshot.functions[one].description.strip().partition("\n")[0].rstrip(".") for one in cluster]
+    firsts = [
+        snapshot.functions[one].description.strip().partition("\n")[0].rstrip(".")
+        for one in cluster
+    ]
     table = {
         "purpose": f"{'; '.join(firsts)[:_LONGEST]}.",
         "inputs": {"task": "str"},

@@ -42,7 +42,15 @@ from agent_core.storage.agent_store import HELPER_RUN
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import OF_A_FILE, Malformed, lines_of_keys, read_toml
 
-from .agent_files import MOST_BYTES, MOST_PROBLEMS, RESERVED, Stamp, ValueCount, first_problems, stamps_of
+from .agent_files import (
+    MOST_BYTES,
+    MOST_PROBLEMS,
+    RESERVED,
+    Stamp,
+    ValueCount,
+    first_problems,
+    stamps_of,
+)
 
 if TYPE_CHECKING:
     from agent_core.registry import watch
@@ -57,7 +65,12 @@ _SUFFIX: Final = ".toml"
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}")
 _DEFAULT_BUDGET: Final = SpendingLimits(steps=12, tokens=60_000, seconds=300, depth=1)
 _LONGEST_PURPOSE: Final = 1_000
-_MOST_ENTRIES: Final[Mapping[str, int]] = {"inputs": 50, "functions": 200, "helpers": 200, "examples": 50}
+_MOST_ENTRIES: Final[Mapping[str, int]] = {
+    "inputs": 50,
+    "functions": 200,
+    "helpers": 200,
+    "examples": 50,
+}
 _KINDS: Final[Mapping[str, tuple[type, str]]] = {
     "purpose": (str, "a text"),
     "inputs": (dict, 'a table such as { text = "str" }'),
@@ -68,7 +81,10 @@ _KINDS: Final[Mapping[str, tuple[type, str]]] = {
     "persona": (str, "a text"),
     "budget": (dict, "a table such as { steps = 8, tokens = 8000 }"),
     "grows": (bool, "true or false"),
-    "examples": (list, 'tables such as { inputs = { text = "a b" }, function = "slug", result = "a-b" }'),
+    "examples": (
+        list,
+        'tables such as { inputs = { text = "a b" }, function = "slug", result = "a-b" }',
+    ),
 }
 _LISTS: Final = ("functions", "helpers")
 _EXAMPLE_KEYS: Final = frozenset({"inputs", "function", "result"})
@@ -129,21 +145,35 @@ class _FileReader:
     def read(self) -> Helper | tuple[Problem, ...]:
         if not _NAME.fullmatch(self.name) or caller_of(self.name):
             message = f"`{one_line(self.name, 80)}` cannot be a helper's name"
-            self.add("helper-name", message, "use up to 40 letters, digits and `_`, beginning with a letter")
+            self.add(
+                "helper-name",
+                message,
+                "use up to 40 letters, digits and `_`, beginning with a letter",
+            )
             return tuple(self.problems)
         try:
             table = read_toml(self.text, most=MOST_BYTES, values=OF_A_FILE)
         except Malformed as error:
-            self.add("toml", f"the file is not valid TOML: {error}", "fix it; strings stand in quotes")
+            self.add(
+                "toml", f"the file is not valid TOML: {error}", "fix it; strings stand in quotes"
+            )
             return tuple(self.problems)
         self.check_keys(table)
         if self.problems:
             return tuple(self.problems)
         answer = self.signature(
-            GIVE, "Give the result to your caller. This ends your work.", {"result": table["result"]}, "None"
+            GIVE,
+            "Give the result to your caller. This ends your work.",
+            {"result": table["result"]},
+            "None",
         )
-        function = self.signature(self.name, table["purpose"].strip(), table.get("inputs", {}), table["result"])
-        budget, examples = self.budget(table.get("budget", {})), tuple(self.examples(table.get("examples", ())))
+        function = self.signature(
+            self.name, table["purpose"].strip(), table.get("inputs", {}), table["result"]
+        )
+        budget, examples = (
+            self.budget(table.get("budget", {})),
+            tuple(self.examples(table.get("examples", ()))),
+        )
         if answer is None or function is None or self.problems:
             return tuple(dict.fromkeys(self.problems))
         return Helper(
@@ -171,7 +201,12 @@ class _FileReader:
         purpose = table.get("purpose")
         if isinstance(purpose, str) and not 0 < len(purpose.strip()) <= _LONGEST_PURPOSE:
             fix = f"say in one or two sentences what it is for, in up to {_LONGEST_PURPOSE:,} characters"
-            self.add("purpose", "`purpose` is empty, or too long to be shown with each request", fix, "purpose")
+            self.add(
+                "purpose",
+                "`purpose` is empty, or too long to be shown with each request",
+                fix,
+                "purpose",
+            )
 
     def check_value(self, key: str, value: Any) -> None:  # Any: TOML
         if key not in _KINDS:
@@ -179,16 +214,48 @@ class _FileReader:
             fix = f"did you mean `{meant[0]}`?" if meant else f"known are: {', '.join(_KINDS)}"
             self.add("unknown-key", f"`{one_line(key, 80)}` is no key of a helper", fix, key)
         elif not isinstance(value, _KINDS[key][0]):
-            self.add("wrong-kind", f"`{key}` cannot be {one_line(repr(value), 80)}", f"it is {_KINDS[key][1]}", key)
+            self.add(
+                "wrong-kind",
+                f"`{key}` cannot be {one_line(repr(value), 80)}",
+                f"it is {_KINDS[key][1]}",
+                key,
+            )
         elif isinstance(value, list | dict) and len(value) > _MOST_ENTRIES.get(key, OF_A_FILE):
-            self.add("too-many", f"`{key}` has {len(value):,} entries", f"write at most {_MOST_ENTRIES[key]}", key)
-        elif isinstance(value, list) and key in _LISTS and not all(isinstance(item, str) and item for item in value):
-            self.add("wrong-kind", f"`{key}` has an entry that is no name", f"it is {_KINDS[key][1]}", key)
-        elif isinstance(value, dict) and key == "inputs" and not all(isinstance(item, str) for item in value.values()):
-            self.add("wrong-kind", "`inputs` has a type that is no text", 'write it in quotes: text = "str"', key)
+            self.add(
+                "too-many",
+                f"`{key}` has {len(value):,} entries",
+                f"write at most {_MOST_ENTRIES[key]}",
+                key,
+            )
+        elif (
+            isinstance(value, list)
+            and key in _LISTS
+            and not all(isinstance(item, str) and item for item in value)
+        ):
+            self.add(
+                "wrong-kind",
+                f"`{key}` has an entry that is no name",
+                f"it is {_KINDS[key][1]}",
+                key,
+            )
+        elif (
+            isinstance(value, dict)
+            and key == "inputs"
+            and not all(isinstance(item, str) for item in value.values())
+        ):
+            self.add(
+                "wrong-kind",
+                "`inputs` has a type that is no text",
+                'write it in quotes: text = "str"',
+                key,
+            )
 
-    def signature(self, name: str, about: str, inputs: Mapping[str, str], result: str) -> "Function | None":
-        function = read_signature(Signature(name, about, inputs, result), _FOLDER, self.path, self.place)
+    def signature(
+        self, name: str, about: str, inputs: Mapping[str, str], result: str
+    ) -> "Function | None":
+        function = read_signature(
+            Signature(name, about, inputs, result), _FOLDER, self.path, self.place
+        )
         if isinstance(function, tuple):
             self.problems += function[: self.most - len(self.problems)]
             return None
@@ -199,14 +266,28 @@ class _FileReader:
         try:
             own = SpendingLimits.read(table, f"{self.path}, `budget`")
         except ConfigError as error:
-            self.add("budget", error.message.partition(": ")[2].rstrip("."), error.fix.rstrip("."), "budget")
+            self.add(
+                "budget",
+                error.message.partition(": ")[2].rstrip("."),
+                error.fix.rstrip("."),
+                "budget",
+            )
             return _DEFAULT_BUDGET
         return SpendingLimits(**(_DEFAULT_BUDGET.amounts() | own.amounts()), where=own.where)
 
     def examples(self, tables: Sequence[Any]) -> Iterator[HelperExample]:
         for table in tables:
-            if not isinstance(table, dict) or table.keys() != _EXAMPLE_KEYS or not isinstance(table["inputs"], dict):
-                self.add("example", "an example is not complete", f"it is one of {_KINDS['examples'][1]}", "examples")
+            if (
+                not isinstance(table, dict)
+                or table.keys() != _EXAMPLE_KEYS
+                or not isinstance(table["inputs"], dict)
+            ):
+                self.add(
+                    "example",
+                    "an example is not complete",
+                    f"it is one of {_KINDS['examples'][1]}",
+                    "examples",
+                )
             else:
                 yield HelperExample(table["inputs"], str(table["function"]), table["result"])
 
@@ -218,7 +299,9 @@ class _FileReader:
         return Place(self.path, self.lines.get(key, 1))
 
     def add(self, code: str, message: str, fix: str, key: str = "") -> None:
-        self.problems.append(Problem(code, message, self.place(key) if key else Place(self.path, 1), fix))
+        self.problems.append(
+            Problem(code, message, self.place(key) if key else Place(self.path, 1), fix)
+        )
 
 
 def _place_of(helper: Helper, key: str) -> Place:
@@ -268,15 +351,21 @@ def _clashes(helper: Helper, surroundings: Surroundings) -> Iterator[Problem]:
     where, fix = Place(path_of(helper.name), 1), "give the helper another name: rename its file"
     other = surroundings.snapshot.functions.get(helper.name)
     if helper.name in OF_THE_PROGRAM or helper.name == GIVE or helper.name.lower() in RESERVED:
-        yield Problem("reserved-name", f"`{helper.name}` is a name that the program itself uses", where, fix)
+        yield Problem(
+            "reserved-name", f"`{helper.name}` is a name that the program itself uses", where, fix
+        )
     elif other is not None:
-        message = f"`{helper.name}` is already the function at {other.path}:{other.line}, which stays"
+        message = (
+            f"`{helper.name}` is already the function at {other.path}:{other.line}, which stays"
+        )
         yield Problem("name-clash", message, where, fix)
     else:
         names = (*surroundings.snapshot.functions, *OF_THE_PROGRAM, *surroundings.helpers)
         shape = look(helper.name)
         for name in sorted(name for name in names if name != helper.name and look(name) == shape):
-            yield Problem("look-alike", f"`{helper.name}` looks like `{name}`, which is there", where, fix)
+            yield Problem(
+                "look-alike", f"`{helper.name}` looks like `{name}`, which is there", where, fix
+            )
 
 
 def _unknown(helper: Helper, surroundings: Surroundings) -> Iterator[Problem]:
@@ -288,14 +377,31 @@ def _unknown(helper: Helper, surroundings: Surroundings) -> Iterator[Problem]:
         if pattern in OF_THE_PROGRAM:
             message = f"`{shown}` is a function of the program, which no helper is given"
             yield Problem(
-                "meta-function", message, where, "`grows = true` lets it make functions; leave the others out"
+                "meta-function",
+                message,
+                where,
+                "`grows = true` lets it make functions; leave the others out",
             )
         elif set(pattern) & set("*?["):
-            yield Problem("no-function", f"`{shown}` fits no function", where, "make one, or leave it out", "warns")
+            yield Problem(
+                "no-function",
+                f"`{shown}` fits no function",
+                where,
+                "make one, or leave it out",
+                "warns",
+            )
         else:
             names = nearest(pattern, [*functions, *surroundings.helpers])
-            fix = f"did you mean `{names[0]}`?" if names else "list_functions and `knapper functions list` name them"
-            fix = f"{fix} A helper belongs into `helpers`" if names and names[0] in surroundings.helpers else fix
+            fix = (
+                f"did you mean `{names[0]}`?"
+                if names
+                else "list_functions and `knapper functions list` name them"
+            )
+            fix = (
+                f"{fix} A helper belongs into `helpers`"
+                if names and names[0] in surroundings.helpers
+                else fix
+            )
             yield Problem("unknown-function", f"there is no function `{shown}`", where, fix)
     where = _place_of(helper, "helpers")
     for pattern in helper.helpers:
@@ -326,25 +432,40 @@ def _examples(helper: Helper, surroundings: Surroundings) -> Iterator[Problem]:
             problems = read_arguments(json.dumps(value, default=str), parameters)
             if isinstance(problems, tuple):
                 yield Problem(
-                    "example", f"the {kind} of an example do not fit: {problems[0].message}", where, "fix them"
+                    "example",
+                    f"the {kind} of an example do not fit: {problems[0].message}",
+                    where,
+                    "fix them",
                 )
         function = surroundings.snapshot.functions.get(example.function)
         if function is None or not helper.may_call(function):
             message = f"an example names `{one_line(example.function, 80)}`, which is not one of its functions"
-            yield Problem("example", message, where, "name the function that gives this result for these inputs")
+            yield Problem(
+                "example",
+                message,
+                where,
+                "name the function that gives this result for these inputs",
+            )
 
 
 def near_copies(helper: Helper, surroundings: Surroundings) -> Iterator[Problem]:
     """Yield a problem for each helper or function with nearly the same purpose."""
-    where, fix = _place_of(helper, "purpose"), "call that one, or say in `purpose` what only this one does"
+    where, fix = (
+        _place_of(helper, "purpose"),
+        "call that one, or say in `purpose` what only this one does",
+    )
     for other in surroundings.helpers.values():
         if other.name != helper.name and _likeness(helper.purpose, other.purpose) >= _NEAR_PURPOSE:
             message = f"`{helper.name}` has nearly the purpose of the helper `{other.name}`: {other.purpose}"
             yield Problem("near-copy", one_line(message, 300), where, fix)
     for function in surroundings.snapshot.functions.values():
         first = function.description.partition("\n\n")[0]
-        if _likeness(helper.purpose, first) >= _NEAR_PURPOSE and _takes(helper.function) == _takes(function):
-            message = f"`{helper.name}` has the purpose and the inputs of the function `{function.name}`"
+        if _likeness(helper.purpose, first) >= _NEAR_PURPOSE and _takes(helper.function) == _takes(
+            function
+        ):
+            message = (
+                f"`{helper.name}` has the purpose and the inputs of the function `{function.name}`"
+            )
             yield Problem("near-copy", message, where, "call that function: it costs no model")
 
 
@@ -450,7 +571,11 @@ class HelperLibrary:
         Raises:
             UsageError: there is no such helper, or its file cannot be read.
         """
-        text = _text(self._root, f"{name}{_SUFFIX}") if name in self._problems else self.helper(name).text
+        text = (
+            _text(self._root, f"{name}{_SUFFIX}")
+            if name in self._problems
+            else self.helper(name).text
+        )
         if isinstance(text, Problem):
             raise UsageError(str(text))
         return text
@@ -518,13 +643,19 @@ class HelperLibrary:
                 try:
                     values.add(name, text)
                 except ConfigError as error:
-                    reading = (Problem("too-many", error.message, Place(path_of(name), 1), error.fix),)
+                    reading = (
+                        Problem("too-many", error.message, Place(path_of(name), 1), error.fix),
+                    )
                 else:
                     reading = read_helper(name, text, max(left, 1))
             left -= len(reading) if isinstance(reading, tuple) else 0
             readings[name] = reading
-        helpers = {name: reading for name, reading in readings.items() if isinstance(reading, Helper)}
-        problems = {name: reading for name, reading in readings.items() if not isinstance(reading, Helper)}
+        helpers = {
+            name: reading for name, reading in readings.items() if isinstance(reading, Helper)
+        }
+        problems = {
+            name: reading for name, reading in readings.items() if not isinstance(reading, Helper)
+        }
         around = Surroundings(self._functions.registry.snapshot(), helpers)
         in_force: dict[str, Helper] = {}
         kept = {*await self._store.kept_modules(_FOLDER)}
@@ -532,7 +663,9 @@ class HelperLibrary:
             last, helper = self.helpers.get(name), helpers.get(name)
             if last is None and path_of(name) in kept:
                 last = await self._last_good(name)
-            problems |= {name: wrong} if helper and (wrong := problems_around(helper, around)) else {}
+            problems |= (
+                {name: wrong} if helper and (wrong := problems_around(helper, around)) else {}
+            )
             if helper is not None and (last is None or last.text != helper.text):
                 if any(problem.severity == "refuses" for problem in problems.get(name, ())):
                     helper = None
@@ -551,7 +684,9 @@ class HelperLibrary:
     async def _last_helpers(self) -> dict[str, Helper]:
         """Return the helpers that were in force when the last program ended."""
         names = [Path(path).stem for path in await self._store.kept_modules(_FOLDER)]
-        return {name: helper for name in names if (helper := await self._last_good(name)) is not None}
+        return {
+            name: helper for name in names if (helper := await self._last_good(name)) is not None
+        }
 
     async def _last_good(self, name: str) -> Helper | None:
         rows = await self._store.module_history(path_of(name))
@@ -561,7 +696,9 @@ class HelperLibrary:
         return helper if isinstance(helper, Helper) else None
 
     async def _keep(self, name: str, text: str, author: Author, reason: str) -> None:
-        version = SaveVersion(path_of(name), hash_of(text), text, author.by, author.turn, reason, author.model)
+        version = SaveVersion(
+            path_of(name), hash_of(text), text, author.by, author.turn, reason, author.model
+        )
         await self._store.apply([version])
 
     def _change(
@@ -578,31 +715,53 @@ class HelperLibrary:
             for problem in problems:
                 if problem not in told.get(name, ()):
                     at = problem.where.line
-                    news[str(problem)] = lines[at - 1].rstrip()[:400] if 0 < at <= len(lines) else ""
+                    news[str(problem)] = (
+                        lines[at - 1].rstrip()[:400] if 0 < at <= len(lines) else ""
+                    )
         change = events.FunctionsChanged(
             turn="",
             loaded=tuple(sorted(now.keys() - before.keys())),
-            changed=tuple(sorted(name for name in now.keys() & before.keys() if now[name].text != before[name].text)),
+            changed=tuple(
+                sorted(
+                    name
+                    for name in now.keys() & before.keys()
+                    if now[name].text != before[name].text
+                )
+            ),
             removed=tuple(sorted(before.keys() - now.keys())),
             rejected=tuple(news),
-            fixed=tuple(sorted(path_of(name) for name in told.keys() - self._problems.keys() if name in texts)),
+            fixed=tuple(
+                sorted(
+                    path_of(name) for name in told.keys() - self._problems.keys() if name in texts
+                )
+            ),
             lines={problem: text for problem, text in news.items() if text},
         )
-        is_news = change.loaded or change.changed or change.removed or change.rejected or change.fixed
+        is_news = (
+            change.loaded or change.changed or change.removed or change.rejected or change.fixed
+        )
         return change if is_news else None
 
     async def write(self, name: str, text: str, author: Author, reason: str) -> None:
         """Write a helper's file and load it. Only the version that was read before may be replaced."""
-        async with self._one_at_a_time:  # otherwise a refresh could attribute the file to someone else
+        async with (
+            self._one_at_a_time
+        ):  # otherwise a refresh could attribute the file to someone else
             old = self.helpers.get(name)
-            expected = hash_of(old.text) if old is not None and is_there(self._root / path_of(name)) else None
+            expected = (
+                hash_of(old.text)
+                if old is not None and is_there(self._root / path_of(name))
+                else None
+            )
             await asyncio.to_thread(save_text, self._root, path_of(name), text, expected)
             await self._refresh(author, reason, is_told=False)
 
     async def remove(self, name: str, author: Author, reason: str) -> None:
         """Delete a helper's file; its history stays."""
         async with self._one_at_a_time:
-            await asyncio.to_thread(remove_text, self._root, path_of(name), hash_of(self.helper(name).text))
+            await asyncio.to_thread(
+                remove_text, self._root, path_of(name), hash_of(self.helper(name).text)
+            )
             await self._refresh(author, reason, is_told=False)
 
     async def versions(self, name: str) -> list[Version]:
@@ -614,7 +773,10 @@ class HelperLibrary:
         rows = await self._store.module_history(path_of(name)) if _NAME.fullmatch(name) else []
         if not rows:
             self.helper(name)
-        return [Version(number, row.version if row.text else "", row.text, row) for number, row in enumerate(rows, 1)]
+        return [
+            Version(number, row.version if row.text else "", row.text, row)
+            for number, row in enumerate(rows, 1)
+        ]
 
     async def history(self, name: str) -> list[HelperVersion]:
         """Return the versions of a helper in their published form, oldest first.
@@ -623,7 +785,10 @@ class HelperLibrary:
             UsageError: there was never a helper with that name.
         """
         rows = [(version.number, version.row) for version in await self.versions(name)]
-        return [HelperVersion(n, row.version, row.text, row.by, row.agent, row.at, row.reason) for n, row in rows]
+        return [
+            HelperVersion(n, row.version, row.text, row.by, row.agent, row.at, row.reason)
+            for n, row in rows
+        ]
 
     async def runs(self) -> dict[str, list[str]]:
         """Return the agents of helper runs by helper name, oldest first."""
@@ -661,7 +826,9 @@ class HelperLibrary:
 class HelperSelection:
     """The helpers that one agent may call, selected by patterns that may change."""
 
-    def __init__(self, library: HelperLibrary, patterns: Callable[[], Sequence[str]], without: str = "") -> None:
+    def __init__(
+        self, library: HelperLibrary, patterns: Callable[[], Sequence[str]], without: str = ""
+    ) -> None:
         """Create the selection; `without` is a helper to exclude, because no helper calls itself."""
         self._library = library
         self._patterns = patterns
@@ -689,7 +856,9 @@ class HelperSelection:
         return self._library.refusal(name) if self._has(name) else ""
 
     def _has(self, name: str) -> bool:
-        return name != self._without and any(Wildcard(pattern).fits(name) for pattern in self._patterns())
+        return name != self._without and any(
+            Wildcard(pattern).fits(name) for pattern in self._patterns()
+        )
 
 
 def _text(root: Path, name: str) -> str | Problem:
@@ -697,10 +866,18 @@ def _text(root: Path, name: str) -> str | Problem:
     try:
         if (root / _FOLDER).is_symlink():
             return Problem(
-                "unreadable", f"`{_FOLDER}` is a link, which is not followed", where, "put the folder itself there"
+                "unreadable",
+                f"`{_FOLDER}` is a link, which is not followed",
+                where,
+                "put the folder itself there",
             )
         return read_plain(root / _FOLDER / name, MOST_BYTES).decode("utf-8")
     except UnicodeDecodeError:
         return Problem("unreadable", "the file is not UTF-8", where, "save it as UTF-8")
     except OSError as error:
-        return Problem("unreadable", f"the file cannot be read: {error}", where, "put a plain file in its place")
+        return Problem(
+            "unreadable",
+            f"the file cannot be read: {error}",
+            where,
+            "put a plain file in its place",
+        )

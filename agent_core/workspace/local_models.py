@@ -61,7 +61,11 @@ async def fetch_model(
 
     entry = weights.named(name)
     path = await fetch_weights(entry, source, tell)
-    return {"name": f"{weights.PREFIX}{entry.name}", "path": str(path), "bytes": path.stat().st_size}
+    return {
+        "name": f"{weights.PREFIX}{entry.name}",
+        "path": str(path),
+        "bytes": path.stat().st_size,
+    }
 
 
 def remove_model(name: str) -> dict[str, Any]:
@@ -75,6 +79,12 @@ def remove_model(name: str) -> dict[str, Any]:
     entry = weights.named(name)
     removed_files = remove(entry)
     if not removed_files:
-        raise UsageError(f"Nothing of `{entry.name}` is here.", fix="To see what is here: knapper models list")
+        raise UsageError(
+            f"Nothing of `{entry.name}` is here.", fix="To see what is here: knapper models list"
+        )
     removed = [str(file) for file in removed_files]
-    return {"name": f"{weights.PREFIX}{entry.name}", "removed": removed, "bytes": sum(removed_files.values())}
+    return {
+        "name": f"{weights.PREFIX}{entry.name}",
+        "removed": removed,
+        "bytes": sum(removed_files.values()),
+    }

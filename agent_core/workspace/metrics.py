@@ -46,17 +46,29 @@ class Metrics:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = registry = CollectorRegistry()
         self._begun: dict[str, float] = {}
-        self._turns = Counter("knapper_turns", "Turns that ended, by how.", ["reason"], registry=registry)
+        self._turns = Counter(
+            "knapper_turns", "Turns that ended, by how.", ["reason"], registry=registry
+        )
         self._turn_s = Histogram(
-            "knapper_turn_seconds", "From the beginning of a turn to its end.", buckets=_TURN_S, registry=registry
+            "knapper_turn_seconds",
+            "From the beginning of a turn to its end.",
+            buckets=_TURN_S,
+            registry=registry,
         )
         self._steps = Counter("knapper_steps", "Steps of the turns that ended.", registry=registry)
         self._again = Counter(
-            "knapper_take_overs", "Turns that go on with one that was cut off, here or elsewhere.", registry=registry
+            "knapper_take_overs",
+            "Turns that go on with one that was cut off, here or elsewhere.",
+            registry=registry,
         )
-        self._calls = Counter("knapper_calls", "Calls of functions, by outcome.", ["outcome"], registry=registry)
+        self._calls = Counter(
+            "knapper_calls", "Calls of functions, by outcome.", ["outcome"], registry=registry
+        )
         self._call_s = Histogram(
-            "knapper_call_seconds", "How long calls of functions took.", buckets=_CALL_S, registry=registry
+            "knapper_call_seconds",
+            "How long calls of functions took.",
+            buckets=_CALL_S,
+            registry=registry,
         )
         self._tokens = Counter(
             "knapper_tokens",
@@ -109,7 +121,10 @@ def answered(metrics: Metrics, place: str) -> Iterator[str]:
     host, _, port = place.rpartition(":")
     host = host.strip("[]")
     if not host or not port.isdecimal() or int(port) > _LAST_PORT:
-        raise UsageError(f"`{place}` is not HOST:PORT.", fix="Write it like 127.0.0.1:9700, or with port 0 for any.")
+        raise UsageError(
+            f"`{place}` is not HOST:PORT.",
+            fix="Write it like 127.0.0.1:9700, or with port 0 for any.",
+        )
 
     def answer(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
         text, kind = metrics.text(environ.get("HTTP_ACCEPT", ""))
@@ -119,7 +134,9 @@ def answered(metrics: Metrics, place: str) -> Iterator[str]:
     try:
         server, thread = start_http_server(int(port), host, metrics.registry)
     except OSError as error:
-        raise UsageError(f"{place} cannot be used: {error.strerror or error}.", fix="Choose another port.") from error
+        raise UsageError(
+            f"{place} cannot be used: {error.strerror or error}.", fix="Choose another port."
+        ) from error
     server.set_app(answer)
     try:
         yield f"http://{place.rpartition(':')[0]}:{server.server_port}/metrics"
@@ -157,8 +174,14 @@ class _AtTheStore(Collector):
         info = GaugeMetricFamily("knapper_info", "This program.", labels=["version", "sandbox"])
         info.add_metric([__version__, await self._workspace.sandbox_level()], 1)
         gauges = {
-            "events_waiting": ("Events in the inboxes of agents that are due and not taken.", backlog.waiting),
-            "oldest_event_seconds": ("For how long the oldest of them has been due.", backlog.oldest_s),
+            "events_waiting": (
+                "Events in the inboxes of agents that are due and not taken.",
+                backlog.waiting,
+            ),
+            "oldest_event_seconds": (
+                "For how long the oldest of them has been due.",
+                backlog.oldest_s,
+            ),
         }
         if store.is_shared:  # a file does not record its users
             workers = await store.workers()

@@ -49,19 +49,25 @@ class Tested:
         return asdict(self)
 
 
-async def choose_model(settings: ModelSettings, environment: Mapping[str, str], root: Path) -> DiscoveredModel:
+async def choose_model(
+    settings: ModelSettings, environment: Mapping[str, str], root: Path
+) -> DiscoveredModel:
     """Choose a model by these settings, as a turn would.
 
     Raises:
         ModelError: there is no model, or the configured one cannot be used.
     """
     confirmed = partial(is_confirmed, root, key_variable=settings.key_variable)
-    return await choose(settings, environment, weights=best_installed, engine=has_engine, confirmed=confirmed)
+    return await choose(
+        settings, environment, weights=best_installed, engine=has_engine, confirmed=confirmed
+    )
 
 
 async def try_model(settings: ModelSettings, environment: Mapping[str, str], root: Path) -> Tested:
     """Choose a model by these settings and send it one request; errors of the model are in the result."""
-    patient = settings.model_copy(update={"retries": 0, "timeout_s": min(settings.timeout_s, _WAIT_S)})
+    patient = settings.model_copy(
+        update={"retries": 0, "timeout_s": min(settings.timeout_s, _WAIT_S)}
+    )
     chosen: DiscoveredModel | None = None
     began = time.monotonic()
     try:
@@ -71,15 +77,21 @@ async def try_model(settings: ModelSettings, environment: Mapping[str, str], roo
         window = await _ask(chosen, patient)
     except ModelError as error:
         name, address = (
-            (chosen.model_name, masked_address(chosen.endpoint_url)) if chosen else (settings.name or "", "")
+            (chosen.model_name, masked_address(chosen.endpoint_url))
+            if chosen
+            else (settings.name or "", "")
         )
         return Tested(False, name, address, "", time.monotonic() - began, error.message, error.fix)
     name = f"local/{chosen.model_name}" if chosen.kind == "local" else chosen.model_name
-    tested = Tested(True, name, masked_address(chosen.endpoint_url), chosen.why, time.monotonic() - began)
+    tested = Tested(
+        True, name, masked_address(chosen.endpoint_url), chosen.why, time.monotonic() - began
+    )
     return replace(tested, context_tokens=window.tokens, window_warning=window.warning(name))
 
 
-async def try_address(settings: ModelSettings, environment: Mapping[str, str], root: Path) -> Tested:
+async def try_address(
+    settings: ModelSettings, environment: Mapping[str, str], root: Path
+) -> Tested:
     """Do the same at the set address, and, if that is not the base of an endpoint, at the one that it may have."""
     url = (settings.base_url or "").rstrip("/")
     likely = likely_base(url)
@@ -95,7 +107,9 @@ async def try_address(settings: ModelSettings, environment: Mapping[str, str], r
     return results[0]
 
 
-def in_force(root: Path, flags: Mapping[str, Any] | None = None) -> tuple[Settings, Mapping[str, str]]:
+def in_force(
+    root: Path, flags: Mapping[str, Any] | None = None
+) -> tuple[Settings, Mapping[str, str]]:
     """Return the settings of a folder and the environment."""
     return load(root, flags), environment()
 
@@ -120,13 +134,19 @@ def check_new_address(url: str) -> str:
     url = (whole_address(url) or url.strip()).rstrip("/")
     try:
         parts = urlsplit(url)
-        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+        is_valid = (
+            parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+        )
     except ValueError:
         is_valid = False
     if not is_valid:
-        raise UsageError("That is not an address of an endpoint.", fix="It looks like http://127.0.0.1:8080/v1.")
+        raise UsageError(
+            "That is not an address of an endpoint.", fix="It looks like http://127.0.0.1:8080/v1."
+        )
     if parts.username or parts.password or parts.query or parts.fragment:
-        message = "An address in the settings file has no user, password or query: they may be secrets."
+        message = (
+            "An address in the settings file has no user, password or query: they may be secrets."
+        )
         raise UsageError(message, fix=f"Leave them out, and: export {KEY}=…")
     return url
 
@@ -138,9 +158,14 @@ def check_new_name(name: str) -> str:
         UsageError: it looks like a key, or is the tour, which cannot be a setting.
     """
     if name == TOUR:
-        raise UsageError("The tour cannot be set as the model.", fix="Next: knapper run --model tour")
+        raise UsageError(
+            "The tour cannot be set as the model.", fix="Next: knapper run --model tour"
+        )
     if name.startswith("sk-") or any(char.isspace() or not char.isprintable() for char in name):
-        raise UsageError("That is not the name of a model.", fix=f"A key goes into the environment: export {KEY}=…")
+        raise UsageError(
+            "That is not the name of a model.",
+            fix=f"A key goes into the environment: export {KEY}=…",
+        )
     return name
 
 
@@ -152,7 +177,9 @@ def exports(settings: Settings) -> list[str]:
     return [f"export {KEY}=…"]
 
 
-def unconfirmed_server(root: Path, settings: ModelSettings, environment: Mapping[str, str]) -> str | None:
+def unconfirmed_server(
+    root: Path, settings: ModelSettings, environment: Mapping[str, str]
+) -> str | None:
     """Return the address of a discovered server that may be another user's, if no other model is chosen; else None."""
     try:
         confirmed = partial(is_confirmed, root, key_variable=settings.key_variable)
@@ -170,7 +197,9 @@ async def _ask(discovered: DiscoveredModel, settings: ModelSettings) -> Window:
 
     model = await open_model(discovered, settings)
     try:
-        request = Request((System("You are being tested."), User("Reply with the word: ready")), is_apart=True)
+        request = Request(
+            (System("You are being tested."), User("Reply with the word: ready")), is_apart=True
+        )
         async with aclosing(model.stream(request)) as pieces:  # type: ignore[type-var]  # streams are generators
             async for piece in pieces:
                 if isinstance(piece, Reply):

@@ -47,7 +47,9 @@ class ModelOpener:
 
         If there is no model, `read_again` reloads the settings, so that a model that was set meanwhile is used.
         """
-        self.environment: Mapping[str, str] = own_environment() if environment is None else environment
+        self.environment: Mapping[str, str] = (
+            own_environment() if environment is None else environment
+        )
         self._root = root
         self._settings = settings
         self._read_again = read_again
@@ -60,7 +62,9 @@ class ModelOpener:
         name = settings.maker
         self.maker = FunctionMaker(name, partial(self._open_model, name)) if name else None
         """The model that writes functions for agents, if the settings name one."""
-        self.mender = self.maker or FunctionMaker("the usual model", partial(self._open_model, None))
+        self.mender = self.maker or FunctionMaker(
+            "the usual model", partial(self._open_model, None)
+        )
         """The model that fixes functions which keep failing."""
 
     async def open(self, name: str | None) -> OpenedModel:
@@ -106,7 +110,13 @@ class ModelOpener:
     async def choose(self, settings: "ModelSettings") -> DiscoveredModel:
         """Choose a model by these settings."""
         confirmed = partial(is_confirmed, self._root, key_variable=settings.key_variable)
-        return await choose(settings, self.environment, weights=best_installed, engine=has_engine, confirmed=confirmed)
+        return await choose(
+            settings,
+            self.environment,
+            weights=best_installed,
+            engine=has_engine,
+            confirmed=confirmed,
+        )
 
     @cached_property
     def embedder(self) -> Embedder | None:
@@ -118,12 +128,18 @@ class ModelOpener:
         url = self._settings.model.base_url or self.environment.get("OPENAI_BASE_URL") or ""
         key = self.environment.get(self._settings.model.key_variable, "")
         check = partial(doctor.check_texts, self._settings, self.environment)
-        return embedder(memory.embedding, model=memory.embedding_model, url=url, key=key, check=check)
+        return embedder(
+            memory.embedding, model=memory.embedding_model, url=url, key=key, check=check
+        )
 
     @cached_property
     def function_embedder(self) -> Embedder | None:
         """The embedder that finds functions by meaning; it runs on this machine, because every message uses it."""
-        return embedder("wordllama") if self._settings.memory.embedding == "endpoint" else self.embedder
+        return (
+            embedder("wordllama")
+            if self._settings.memory.embedding == "endpoint"
+            else self.embedder
+        )
 
     async def aclose(self) -> None:
         """Close the models of the reader and of the maker."""

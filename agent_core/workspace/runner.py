@@ -36,10 +36,14 @@ _AGAIN_S: Final = 1.0  # pause after a failure of the store, doubled each time
 _LATEST_S: Final = 30.0
 _REST_S: Final = 15.0  # pause for an agent that failed
 _HEAL_S: Final = 1.0  # pause for an agent that another process holds
-_BUSY_S: Final = 5.0  # how long `until_idle` waits for it: a process that was killed may hold it a moment longer
+_BUSY_S: Final = (
+    5.0  # how long `until_idle` waits for it: a process that was killed may hold it a moment longer
+)
 _LONGEST_SLEEP_S: Final = 3600.0  # the clock may be changed meanwhile
 _MOST_OPEN: Final = 16
-_IN_A_ROW_S: Final = 2.0  # of turns of one agent before others run: opening it again costs as much as a turn
+_IN_A_ROW_S: Final = (
+    2.0  # of turns of one agent before others run: opening it again costs as much as a turn
+)
 _BELL: Final = "bell"
 
 
@@ -72,7 +76,9 @@ class Runner:
         self._handle = handle
         self._interrupt = interrupt
         self._slots = slots
-        self._more = slots if store.is_shared else 0  # for turns of dead processes: they had a slot already
+        self._more = (
+            slots if store.is_shared else 0
+        )  # for turns of dead processes: they had a slot already
         self._clock = clock
         self._kinds = kinds
         self._is_free = is_free
@@ -128,7 +134,11 @@ class Runner:
         """Start due turns and expire overdue waits; return whether there was nothing to do."""
         now, is_kept_busy = self._clock.monotonic(), False
         all_due = await self._store.work(self._kinds)
-        self._busy_since = {due.agent: self._busy_since[due.agent] for due in all_due if due.agent in self._busy_since}
+        self._busy_since = {
+            due.agent: self._busy_since[due.agent]
+            for due in all_due
+            if due.agent in self._busy_since
+        }
         for due in all_due:
             if len(self._running) >= self._slots + (self._more if due.is_takeover else 0):
                 break
@@ -139,7 +149,9 @@ class Runner:
                 self._running[name] = asyncio.create_task(self._one(name))
         is_idle = not self._running and not is_kept_busy
         self._next_due = await self._store.next_due()
-        is_late = self._next_due is not None and self._next_due <= await self._store.now()  # overdue asks
+        is_late = (
+            self._next_due is not None and self._next_due <= await self._store.now()
+        )  # overdue asks
         if has_reaped := is_late and await self.reap():
             self._woken.set()
         return is_idle and not has_reaped
@@ -176,7 +188,9 @@ class Runner:
             if not isinstance(error, AgentBusy):
                 self._on_fault(agent, error)
             elif self._busy_since.setdefault(agent, now) == now and not self._store.is_shared:
-                self._on_fault(agent, error)  # once; at a shared store, another process runs its turn
+                self._on_fault(
+                    agent, error
+                )  # once; at a shared store, another process runs its turn
         except Exception:  # noqa: BLE001 - the runner's edge: one agent's failure does not stop the others
             self._resting[agent] = self._clock.monotonic() + _REST_S
             _log.exception("the turn of %s failed", agent)
@@ -205,7 +219,9 @@ class Runner:
         if self._store.is_shared:  # no one reports that a process died
             times.append(_HEAL_S * random.uniform(0.5, 1.5))  # noqa: S311  (a pause)
         wait = min([max(time, 0.01) for time in times if time > -_REST_S] or [_LONGEST_SLEEP_S])
-        self._resting = {name: until for name, until in self._resting.items() if until > self._clock.monotonic()}
+        self._resting = {
+            name: until for name, until in self._resting.items() if until > self._clock.monotonic()
+        }
         with suppress(TimeoutError):
             async with asyncio.timeout(min(wait, _LONGEST_SLEEP_S)):
                 await self._woken.wait()
@@ -216,7 +232,11 @@ def leave() -> None:
 
     The supervisor of the process restarts it.
     """
-    print("Another process has taken over an agent of this one, which ends.", file=sys.stderr, flush=True)  # noqa: T201
+    print(  # noqa: T201
+        "Another process has taken over an agent of this one, which ends.",
+        file=sys.stderr,
+        flush=True,
+    )
     os._exit(machine.TRY_AGAIN)
 
 
@@ -351,14 +371,20 @@ class AgentsBehind:
             AgentBusy: its turn is running.
         """
         if name in self._working:
-            raise AgentBusy(f"Agent `{name}` works behind.", fix="Wait until its turn has ended, or stop it.")
+            raise AgentBusy(
+                f"Agent `{name}` works behind.", fix="Wait until its turn has ended, or stop it."
+            )
         self._lent.discard(name)
         if (agent := self._idle.pop(name, None)) is not None:
             await agent.aclose()
 
     @asynccontextmanager
     async def at_work(
-        self, new_runner: Callable[..., Runner], store: Store, state: Path, front: Front | None = None
+        self,
+        new_runner: Callable[..., Runner],
+        store: Store,
+        state: Path,
+        front: Front | None = None,
     ) -> AsyncIterator[Runner]:
         """Yield a runner for these agents and the front agent while the block runs; then close the pool's agents."""
 

@@ -38,20 +38,40 @@ def create(root: Path) -> list[str]:
     created = []
     try:
         root.mkdir(parents=True, exist_ok=True)
-        if link := folder_access.leaving(root, [FOLDER, FILE_NAME, *(f"{FOLDER}/{file.name}" for file in starters)]):
-            message = f"{link} is a link that leaves the workspace, or is broken, so nothing was created."
-            raise WorkspaceError(message, fix="Remove it, or replace it with the file or folder itself.")
+        if link := folder_access.leaving(
+            root, [FOLDER, FILE_NAME, *(f"{FOLDER}/{file.name}" for file in starters)]
+        ):
+            message = (
+                f"{link} is a link that leaves the workspace, or is broken, so nothing was created."
+            )
+            raise WorkspaceError(
+                message, fix="Remove it, or replace it with the file or folder itself."
+            )
         if is_from_stranger(root):
-            raise WorkspaceError(f"{root.resolve()} {_STRANGE}.", fix=f"Remove the {FILE_NAME} that you did not make.")
-        place = (root / FOLDER).resolve().relative_to(root.resolve())  # it may be a link inside the workspace
+            raise WorkspaceError(
+                f"{root.resolve()} {_STRANGE}.",
+                fix=f"Remove the {FILE_NAME} that you did not make.",
+            )
+        place = (
+            (root / FOLDER).resolve().relative_to(root.resolve())
+        )  # it may be a link inside the workspace
         with folder_access.folder(root.resolve(), place.parts, make=True) as folder_fd:
-            new = [file.name for file in starters if folder_access.create(file.name, folder_fd, file.read_bytes())]
+            new = [
+                file.name
+                for file in starters
+                if folder_access.create(file.name, folder_fd, file.read_bytes())
+            ]
         created += [f"{FOLDER}/{name}" for name in new]
         with folder_access.folder(root.resolve(), ()) as folder_fd:
-            created += [FILE_NAME] if folder_access.create(FILE_NAME, folder_fd, _SETTINGS.encode()) else []
+            created += (
+                [FILE_NAME]
+                if folder_access.create(FILE_NAME, folder_fd, _SETTINGS.encode())
+                else []
+            )
     except OSError as error:
         raise WorkspaceError(
-            f"The workspace {root} cannot be made: {error}.", fix="Choose a folder that you may write to."
+            f"The workspace {root} cannot be made: {error}.",
+            fix="Choose a folder that you may write to.",
         ) from error
     return created
 
@@ -63,7 +83,9 @@ def check_folder(root: Path) -> None:
         WorkspaceError: the path is something else.
     """
     if root.exists() and not root.is_dir():
-        raise WorkspaceError(f"{root.resolve()} is a file, and a workspace is a folder.", fix="Name a folder.")
+        raise WorkspaceError(
+            f"{root.resolve()} is a file, and a workspace is a folder.", fix="Name a folder."
+        )
 
 
 def existing(root: Path | None) -> Path:
@@ -118,7 +140,9 @@ def opened(root: Path | str) -> Path:
 @cache  # they come with the program; a list of functions asks for each
 def functions() -> frozenset[str]:
     """Return the names of the starter functions."""
-    return frozenset(name for path in sources() for name in _DEFINED.findall(path.read_text("utf-8")))
+    return frozenset(
+        name for path in sources() for name in _DEFINED.findall(path.read_text("utf-8"))
+    )
 
 
 def texts() -> dict[str, str]:
@@ -136,4 +160,8 @@ def sources() -> list[Path]:
         shipped = files("knapper") or []
     except PackageNotFoundError:
         shipped = []
-    return [Path(str(entry.locate())) for entry in shipped if entry.name in NAMES and entry.parent.name == "functions"]
+    return [
+        Path(str(entry.locate()))
+        for entry in shipped
+        if entry.name in NAMES and entry.parent.name == "functions"
+    ]

@@ -23,7 +23,15 @@ from agent_core.base.late import LateModule
 from agent_core.base.plain_files import LARGEST_FILE, read_plain
 from agent_core.base.records import dataclass
 from agent_core.base.settings import FILE_NAME, Settings, load, storage_of_file
-from agent_core.storage import STATE, STATE_FILE, Store, open_store, prepare_state_dir, set_aside, workspace_id
+from agent_core.storage import (
+    STATE,
+    STATE_FILE,
+    Store,
+    open_store,
+    prepare_state_dir,
+    set_aside,
+    workspace_id,
+)
 
 from .scaffold import existing
 
@@ -47,7 +55,9 @@ class UnconfirmedDatabase(StorageError):
             f"{FILE_NAME} names the database {place}, which you did not confirm here, so nothing "
             "is sent to it. If you say yes, conversations and memory are kept there."
         )
-        super().__init__(message, fix=f"If you trust it: {CONFIRM} (or export KNAPPER_STORAGE_URL=…)")
+        super().__init__(
+            message, fix=f"If you trust it: {CONFIRM} (or export KNAPPER_STORAGE_URL=…)"
+        )
 
 
 def _without_password(url: str) -> str:
@@ -82,7 +92,9 @@ def is_read_only(root: Path) -> bool:
     state = root / STATE
     if state.is_symlink() or not state.exists():
         return not os.access(root, os.W_OK)
-    return not _is_own(state) or not all(os.access(path, os.W_OK) for path in (state, *state.glob(STATE_FILE)))
+    return not _is_own(state) or not all(
+        os.access(path, os.W_OK) for path in (state, *state.glob(STATE_FILE))
+    )
 
 
 @contextmanager
@@ -90,9 +102,13 @@ def reading_copy(root: Path) -> Iterator[Path]:
     """Yield a temporary copy of a workspace's functions, settings and, if the user owns it, state; then delete it."""
     paths = [root / FILE_NAME]
     if not (root / _FUNCTIONS).is_symlink():
-        paths += (Path(folder, name) for folder, _, names in os.walk(root / _FUNCTIONS) for name in names)
+        paths += (
+            Path(folder, name) for folder, _, names in os.walk(root / _FUNCTIONS) for name in names
+        )
     if _is_own(root / STATE):
-        paths += (path for path in (root / STATE).glob(f"{STATE_FILE}*") if not path.name.endswith("-shm"))
+        paths += (
+            path for path in (root / STATE).glob(f"{STATE_FILE}*") if not path.name.endswith("-shm")
+        )
     with TemporaryDirectory(prefix="knapper-") as temporary:
         copy = Path(temporary)
         for path in paths:

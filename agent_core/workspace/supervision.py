@@ -7,7 +7,16 @@ from agent_core.base.errors import UsageError
 from agent_core.base.matching import did_you_mean
 from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import one_line
-from agent_core.storage import AnswerAsk, MessageRow, OpenWork, ResumeAgent, RouteAsk, SetThread, Store, ThreadRow
+from agent_core.storage import (
+    AnswerAsk,
+    MessageRow,
+    OpenWork,
+    ResumeAgent,
+    RouteAsk,
+    SetThread,
+    Store,
+    ThreadRow,
+)
 from agent_core.storage.agent_store import HELPER_RUN
 
 _WHY_CHARS: Final = 120
@@ -66,7 +75,9 @@ class Supervision:
             if self._must_hold is not None:
                 self._must_hold(name)
             names = [each for each in self._names if not each.startswith(HELPER_RUN)]
-            known = f"There are: {', '.join(names)}." if names else "No agent yet. Next: knapper run"
+            known = (
+                f"There are: {', '.join(names)}." if names else "No agent yet. Next: knapper run"
+            )
             hint = did_you_mean(name, names, known)
             raise UsageError(f"There is no agent `{one_line(name, 64)}`.", fix=hint)
 
@@ -76,16 +87,26 @@ class Supervision:
         Idle runs of helpers are left out.
         """
         asks, paused = await self._store.asks(), await self._store.paused()
-        work, threads = await self._store.open_work(), {row.id: row for row in await self._store.threads()}
+        work, threads = (
+            await self._store.open_work(),
+            {row.id: row for row in await self._store.threads()},
+        )
         last = await self._store.spent_last()
         known = [name for row in threads.values() for name in (row.agent, *row.spent)]
         names = dict.fromkeys([*self._names, *known, *paused, *(item.agent for item in work)])
         kinds = {
-            name: "helper" if name.startswith(HELPER_RUN) else "group" if name in self._groups else "agent"
+            name: "helper"
+            if name.startswith(HELPER_RUN)
+            else "group"
+            if name in self._groups
+            else "agent"
             for name in names
         }
         states = [_state(name, kind, asks, paused, work, threads) for name, kind in kinds.items()]
-        states = [state if state.thread else replace(state, spent=last.get(state.name, {})) for state in states]
+        states = [
+            state if state.thread else replace(state, spent=last.get(state.name, {}))
+            for state in states
+        ]
         states = [state for state in states if state.kind != "helper" or state.state != "idle"]
         return sorted(states, key=lambda state: _depth(state.name, asks))
 
@@ -133,7 +154,8 @@ class Supervision:
         stopped = [
             row.id
             for row in await self._store.threads()
-            if row.state != "stopped" and (row.id in busy or (row.state == "stuck" and name in (row.id, *row.spent)))
+            if row.state != "stopped"
+            and (row.id in busy or (row.state == "stuck" and name in (row.id, *row.spent)))
         ]
         if not stopped:
             self.check(name)
@@ -148,7 +170,11 @@ class Supervision:
         Raises:
             UsageError: there is no such agent or thread.
         """
-        stuck = [row.id for row in await self._store.threads() if row.state == "stuck" and name in (row.id, *row.spent)]
+        stuck = [
+            row.id
+            for row in await self._store.threads()
+            if row.state == "stuck" and name in (row.id, *row.spent)
+        ]
         if not stuck and name not in await self._store.paused():
             self.check(name)
         await self._store.apply([ResumeAgent(name), *(SetThread(id, "open") for id in stuck)])
@@ -156,7 +182,9 @@ class Supervision:
 
     async def _reopen(self, threads: Iterable[str]) -> None:
         rows = [await self._store.thread(id) for id in threads]
-        await self._store.apply([SetThread(row.id, "open") for row in rows if row and row.state == "stuck"])
+        await self._store.apply(
+            [SetThread(row.id, "open") for row in rows if row and row.state == "stuck"]
+        )
 
 
 def _state(
@@ -169,17 +197,28 @@ def _state(
 ) -> AgentState:
     """Return the state of one agent; a reason why it is blocked takes precedence over its work."""
     mine = [ask for ask in asks if ask.sender == name]
-    items = sorted((item for item in work if item.agent == name), key=lambda item: not item.is_running)
+    items = sorted(
+        (item for item in work if item.agent == name), key=lambda item: not item.is_running
+    )
     last = next((row.id for row in reversed([*threads.values()]) if name in row.spent), None)
     thread = mine[0].thread if mine else items[0].thread if items else last
-    row, waits_on = threads.get(thread or ""), ", ".join(dict.fromkeys(ask.recipient for ask in mine)) or None
-    spent = {key: amount for key, amount in row.spent.get(name, {}).items() if amount} if row else {}
+    row, waits_on = (
+        threads.get(thread or ""),
+        ", ".join(dict.fromkeys(ask.recipient for ask in mine)) or None,
+    )
+    spent = (
+        {key: amount for key, amount in row.spent.get(name, {}).items() if amount} if row else {}
+    )
     left = row.allowance().left().amounts() if row else {}
     state, since, why = "idle", None, ""
     if items:
         state, since = "running" if items[0].is_running else "queued", items[0].since
         event = items[0].kind
-        why = f"{event} waits" if state == "queued" else f"works on {'an' if event[:1] in 'aeiou' else 'a'} {event}"
+        why = (
+            f"{event} waits"
+            if state == "queued"
+            else f"works on {'an' if event[:1] in 'aeiou' else 'a'} {event}"
+        )
     if mine and not (items and items[0].is_running):
         state, since, why = "waiting", mine[0].at, one_line(mine[0].text, _WHY_CHARS)
     if row is not None and row.state != "open":

@@ -169,7 +169,9 @@ def function_service(
         )
         packages = grant_service.PackageGrants(environment, book())
         reach = access_grants.AccessResolver(root, environment.folders, client.secrets)
-        return grant_service.GrantService(packages, store, reach, settings.grants, client, queue, scaffold.texts)
+        return grant_service.GrantService(
+            packages, store, reach, settings.grants, client, queue, scaffold.texts
+        )
 
     def foreign() -> "Mapping[str, ForeignFunction]":
         if not (root / _SERVERS).exists():
@@ -206,7 +208,9 @@ def function_service(
         search=search,
         starters=scaffold.functions,
     )
-    return FunctionService(root, store, registry, parts, module_bytes=MAX_MODULE_BYTES, standing=settings.standing)
+    return FunctionService(
+        root, store, registry, parts, module_bytes=MAX_MODULE_BYTES, standing=settings.standing
+    )
 
 
 class OpenAgents:
@@ -299,7 +303,9 @@ class Workspace:
     @cached_property
     def directory(self) -> "AgentFiles":
         """The agents that have a file."""
-        return agent_files.AgentFiles(self.root, self.settings.agent, partial(agent_files.group_names, self.root))
+        return agent_files.AgentFiles(
+            self.root, self.settings.agent, partial(agent_files.group_names, self.root)
+        )
 
     @cached_property
     def helpers(self) -> "HelperLibrary":
@@ -314,7 +320,9 @@ class Workspace:
     @cached_property
     def groups(self) -> "GroupFolder":
         """The groups, read from their files."""
-        return agent_files.GroupFolder(self.root, agent_files.GROUPS, agent_files.GroupFile, looks=self.directory.names)
+        return agent_files.GroupFolder(
+            self.root, agent_files.GROUPS, agent_files.GroupFile, looks=self.directory.names
+        )
 
     def __repr__(self) -> str:
         """Return a text with the folder and the number of functions."""
@@ -370,12 +378,16 @@ class Workspace:
         async with AsyncExitStack() as stack:
             store = open_state(root, settings)
             stack.push_async_callback(store.close)
-            open_sandbox = partial(sandbox_client, root, settings, environment, debugger, sandbox, on_status)
+            open_sandbox = partial(
+                sandbox_client, root, settings, environment, debugger, sandbox, on_status
+            )
             is_typed = bool((flags or {}).get("model.name"))
             read_again = None if given else partial(load, root, flags)
 
             def open_models() -> "ModelOpener":
-                return model_opener.ModelOpener(root, settings, environment, read_again, is_typed=is_typed)
+                return model_opener.ModelOpener(
+                    root, settings, environment, read_again, is_typed=is_typed
+                )
 
             workspace = cls(root, settings, store, approver, open_sandbox, open_models, on_status)
             stack.push_async_callback(workspace._close_parts)
@@ -391,7 +403,9 @@ class Workspace:
     async def _tidy_values(self) -> None:
         """Remove large values that are old, or that nothing names any longer."""
         values = ValueFiles(self.root / STATE)
-        named = await self._store.named_values() if await asyncio.to_thread(values.has_old) else None
+        named = (
+            await self._store.named_values() if await asyncio.to_thread(values.has_old) else None
+        )
         await asyncio.to_thread(values.tidy, named)
 
     async def _close_parts(self) -> None:
@@ -405,7 +419,9 @@ class Workspace:
 
     @classmethod
     @asynccontextmanager
-    async def in_memory(cls, **options: Any) -> AsyncIterator["Workspace"]:  # Any: what `open` takes
+    async def in_memory(
+        cls, **options: Any
+    ) -> AsyncIterator["Workspace"]:  # Any: what `open` takes
         """Open a temporary workspace for tests and notebooks; `options` are those of `open`."""
         with TemporaryDirectory(prefix="knapper-") as folder:
             async with cls.open(folder, **options) as workspace:
@@ -432,7 +448,12 @@ class Workspace:
         return scaffold.create(Path(root))
 
     async def agent(
-        self, name: str | None = None, *, memory: "Memory | None" = None, verify: bool = True, answers: bool = False
+        self,
+        name: str | None = None,
+        *,
+        memory: "Memory | None" = None,
+        verify: bool = True,
+        answers: bool = False,
     ) -> "Agent":
         """Return an agent with its conversation and memory restored; a new one starts with `memory`.
 
@@ -463,7 +484,9 @@ class Workspace:
         await self._agents.close_unheld()
         async with AsyncExitStack() as stack:
             resources = await stack.enter_async_context(AsyncExitStack())
-            await resources.enter_async_context(self._store.hold(prepare_state_dir(self.root), name))
+            await resources.enter_async_context(
+                self._store.hold(prepare_state_dir(self.root), name)
+            )
             deps = self._deps()
             agent = await agent_factory.build_agent(
                 deps, name, memory, verify=verify, resources=resources, is_behind=is_behind
@@ -523,18 +546,29 @@ class Workspace:
             reports = await moves.take_in(portable.text_of(document), portable.ImportOptions(name))
         agent = await self.agent(reports[0].name, memory=memory)
         replies = [message for message in await agent.history() if isinstance(message, Assistant)]
-        called = {call.name for reply in replies for call in reply.calls if not call.name.startswith(HELPER_RUN)}
+        called = {
+            call.name
+            for reply in replies
+            for call in reply.calls
+            if not call.name.startswith(HELPER_RUN)
+        }
         own = {method.name for method in classes.methods_of(type(agent.memory.blocks.memory))}
         here = {*self.functions.names(), *self.functions.foreign()}
         if lacking := sorted(called - own - OF_THE_PROGRAM - here):
             message = f"The agent {agent.name} has called functions that are not here: {', '.join(lacking)}."
-            how = "Those of a memory class come with `memory=`, others with the folder `functions/`."
+            how = (
+                "Those of a memory class come with `memory=`, others with the folder `functions/`."
+            )
             warnings.warn(f"{message} {how}", stacklevel=2)
         return agent
 
-    async def load(self, path: Path | str, name: str = "", *, memory: "Memory | None" = None) -> "Agent":
+    async def load(
+        self, path: Path | str, name: str = "", *, memory: "Memory | None" = None
+    ) -> "Agent":
         """Create an agent from a file and open it; see `import_agent`."""
-        return await self.import_agent(await asyncio.to_thread(portable.read_file, path), name, memory=memory)
+        return await self.import_agent(
+            await asyncio.to_thread(portable.read_file, path), name, memory=memory
+        )
 
     async def _save(self, name: str, path: Path | str) -> None:
         await asyncio.to_thread(portable.write_file, path, await self.export_agent(name))
@@ -553,7 +587,9 @@ class Workspace:
         """
         behind = runner.AgentsBehind(partial(self._open_agent, is_behind=True), hear)
         slots = self.settings.runner.slots
-        new_runner = partial(runner.Runner, self._store, clock=self._clock, slots=slots, on_fault=on_fault)
+        new_runner = partial(
+            runner.Runner, self._store, clock=self._clock, slots=slots, on_fault=on_fault
+        )
         async with self._at_work(behind, new_runner, front) as running:
             yield running
 
@@ -574,7 +610,10 @@ class Workspace:
         """
         if not self._store.is_shared:
             fix = "Next: knapper agents run. For several machines, see docs/scale.md"
-            raise UsageError("A worker needs a database that processes share, and the state is in a file.", fix=fix)
+            raise UsageError(
+                "A worker needs a database that processes share, and the state is in a file.",
+                fix=fix,
+            )
         opened = partial(self._open_agent, is_behind=True, answers=True)
         behind = runner.AgentsBehind(opened, hear, self.answered_by_id)
         kinds = (*BETWEEN, *FROM_USER, SUMMARY)
@@ -597,10 +636,15 @@ class Workspace:
 
     @asynccontextmanager
     async def _at_work(
-        self, behind: "AgentsBehind", new_runner: "Callable[..., Runner]", front: "Front | None" = None
+        self,
+        behind: "AgentsBehind",
+        new_runner: "Callable[..., Runner]",
+        front: "Front | None" = None,
     ) -> "AsyncIterator[Runner]":
         self._behind = behind
-        async with behind.at_work(new_runner, self._store, prepare_state_dir(self.root), front) as runner:
+        async with behind.at_work(
+            new_runner, self._store, prepare_state_dir(self.root), front
+        ) as runner:
             try:
                 yield runner
             finally:
@@ -621,7 +665,9 @@ class Workspace:
         if not await self._store.answer_question(question, decision.to_json()):
             if row := approval.successor(question, await self.questions()):
                 raise approval.QuestionChanged(row.question)
-            raise UsageError(f"No question {question} is pending: it was answered, or its turn has ended.")
+            raise UsageError(
+                f"No question {question} is pending: it was answered, or its turn has ended."
+            )
 
     async def run_program(
         self, code: str, call: Callable[[str, Mapping[str, Any]], Awaitable[dict[str, Any]]]
@@ -692,7 +738,11 @@ class Workspace:
 
         Runs of helpers and temporary agents are excluded.
         """
-        begun = [name for name in await self._store.agent_names() if not name.startswith((HELPER_RUN, PASSING))]
+        begun = [
+            name
+            for name in await self._store.agent_names()
+            if not name.startswith((HELPER_RUN, PASSING))
+        ]
         return sorted({self.settings.agent, *self.directory.names(), *self.groups.read(), *begun})
 
     async def can_be_talked_to(self, name: str) -> bool:
@@ -701,7 +751,11 @@ class Workspace:
         Raises:
             ConfigError: it is not, but it has a file, which is not valid.
         """
-        if name == self.settings.agent or name in self.directory.names() or name in self.groups.read():
+        if (
+            name == self.settings.agent
+            or name in self.directory.names()
+            or name in self.groups.read()
+        ):
             return True
         if not name.startswith((HELPER_RUN, PASSING)) and await self._store.has_agent(name):
             return True
@@ -723,7 +777,9 @@ class Workspace:
 
     async def helper_proposals(self) -> "list[HelperProposal]":
         """Return drafts of helpers for functions that were used in the same turns."""
-        return await helper_changes.proposals(self.helpers, self._store, self.functions.registry.snapshot())
+        return await helper_changes.proposals(
+            self.helpers, self._store, self.functions.registry.snapshot()
+        )
 
     @staticmethod
     def by_user(reason: str = "") -> "Proposal":
@@ -735,14 +791,20 @@ class Workspace:
         own = [host_function.function for host_function in host_functions.standard().values()]
         functions = [*own, *self.functions.registry.snapshot().functions.values()]
         choose = self._models.choose
-        report = await doctor.examine(self.settings, self._sandbox, self._store, choose, functions, owners)
-        report["embedding"] = await doctor.embedding(self.settings.memory.embedding, lambda: self._models.embedder)
+        report = await doctor.examine(
+            self.settings, self._sandbox, self._store, choose, functions, owners
+        )
+        report["embedding"] = await doctor.embedding(
+            self.settings.memory.embedding, lambda: self._models.embedder
+        )
         return {**report, "packages": await self.functions.granting.packages.health()}
 
     async def one_wall(self) -> str:
         """Return the question to the user about a level with one wall, or "" if there is nothing to ask."""
         sandbox = await self._sandbox.ready()
-        return str(sandbox) if isinstance(sandbox, errors.OneWall) and not sandbox.was_refused else ""
+        return (
+            str(sandbox) if isinstance(sandbox, errors.OneWall) and not sandbox.was_refused else ""
+        )
 
     def answer_one_wall(self, *, agrees: bool) -> None:
         """Store the user's answer; after a yes, functions can run."""

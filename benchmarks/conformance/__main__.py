@@ -28,8 +28,14 @@ from . import autogen_suite, mcp_checks, mcp_clients, mcp_servers
 HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parents[1]
 PYTHON: Final = ("openai-python", "openai-agents", "llm")
-NODE: Final = {"openai-js": ("openai@6.49.0",), "ai-sdk": ("ai@6.0.322", "@ai-sdk/openai-compatible@2.0.87")}
-FRAMEWORKS: Final = {"autogen": "test_teams_of_autogen.py", "agent-framework": "test_chats_of_agent_framework.py"}
+NODE: Final = {
+    "openai-js": ("openai@6.49.0",),
+    "ai-sdk": ("ai@6.0.322", "@ai-sdk/openai-compatible@2.0.87"),
+}
+FRAMEWORKS: Final = {
+    "autogen": "test_teams_of_autogen.py",
+    "agent-framework": "test_chats_of_agent_framework.py",
+}
 SUITES: Final = (autogen_suite.NAME, mcp_checks.NAME)
 SAID: Final = "The lighthouse stands in Brindle."
 CLIENTS_OWN: Final = "tide_at"
@@ -45,7 +51,14 @@ def main(names: Sequence[str]) -> int:
     ):
         mcp_checks.add_functions(Path(folder))
         with served(model.base_url, Path(folder)) as (url, token):
-            for name in names or (*mcp_servers.TOOLS, *mcp_clients.CLIENTS, *PYTHON, *NODE, *FRAMEWORKS, *SUITES):
+            for name in names or (
+                *mcp_servers.TOOLS,
+                *mcp_clients.CLIENTS,
+                *PYTHON,
+                *NODE,
+                *FRAMEWORKS,
+                *SUITES,
+            ):
                 try:
                     told = f"ok: {_tried(name, url, token, Path(folder))}"
                 except (AssertionError, TimeoutError) as failure:
@@ -73,7 +86,9 @@ def _tried(name: str, url: str, token: str, workspace: Path) -> str:
     if name == mcp_checks.NAME:
         return mcp_checks.run_checks(_door(url), token)
     command = [*command_of(name), *(() if name in FRAMEWORKS else (url, token))]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=_CLIENT_S, check=False)
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=_CLIENT_S, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.strip().rpartition("\n")[2]  # what was tested, or how many tests passed
 
@@ -97,20 +112,39 @@ def command_of(name: str) -> list[str]:
     """
     if name in FRAMEWORKS:
         tests = ROOT / "tests" / "integrations" / FRAMEWORKS[name]
-        return [str(installed(name, HERE)), "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tests)]
+        return [
+            str(installed(name, HERE)),
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            str(tests),
+        ]
     if name in PYTHON:
         return [str(installed(name, HERE)), str(HERE / "python_clients.py"), name]
     folder = install_packages(NODE[name])
-    shutil.copy(HERE / "node_clients.mjs", folder)  # Node resolves packages from the folder of a module
+    shutil.copy(
+        HERE / "node_clients.mjs", folder
+    )  # Node resolves packages from the folder of a module
     return [_program("node"), str(folder / "node_clients.mjs"), name]
 
 
 @contextmanager
-def served(model: str, folder: Path, scopes: Sequence[str] = ("chat", "read", "edit")) -> Iterator[tuple[str, str]]:
+def served(
+    model: str, folder: Path, scopes: Sequence[str] = ("chat", "read", "edit")
+) -> Iterator[tuple[str, str]]:
     """Run a server of a new workspace in a folder; yield the address of its `/v1` and a token."""
     ours = [sys.executable, "-m", "agent_core", "-C", str(folder)]
     subprocess.run([*ours, "init", str(folder)], cwd=ROOT, capture_output=True, check=True)
-    adding = [*ours, "tokens", "add", "client", *(part for scope in scopes for part in ("--scope", scope)), "--json"]
+    adding = [
+        *ours,
+        "tokens",
+        "add",
+        "client",
+        *(part for scope in scopes for part in ("--scope", scope)),
+        "--json",
+    ]
     added = subprocess.run(adding, cwd=ROOT, capture_output=True, text=True, check=True)
     command = [*ours, "serve", "--json", "--port", "0", "--base-url", model, "--model", "scripted"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:

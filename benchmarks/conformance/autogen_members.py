@@ -27,7 +27,11 @@ Reply: TypeAlias = Callable[[str], str]
 load: Final = import_module  # type checking runs without AutoGen
 replies: Final[dict[str, Reply]] = {}  # the model's reply to a message, by agent
 place: Final[dict[str, Any]] = {}  # the folder of the running test's workspace, and its client
-_TAKEN: Final = {"model_client_stream", "description", "system_message"}  # the accepted parameters of `AssistantAgent`
+_TAKEN: Final = {
+    "model_client_stream",
+    "description",
+    "system_message",
+}  # the accepted parameters of `AssistantAgent`
 _APART: Final = {
     "test_declarative_groupchats_with_config": "gives a client of OpenAI an empty key, which today's openai refuses",
     "test_agent_tool_state": "compares the state of its own agent; ours is a reference",
@@ -39,16 +43,22 @@ _APART: Final = {
 class Member(AutoGenAgent):
     """Accepts the parameters of `AssistantAgent` that apply to our agents."""
 
-    def __init__(self, name: str, model_client: Any = None, *, description: str = "One.", **other: Any) -> None:
+    def __init__(
+        self, name: str, model_client: Any = None, *, description: str = "One.", **other: Any
+    ) -> None:
         if strange := sorted(set(other) - _TAKEN):
             _not_fitting(f"an agent of ours takes no {', '.join(strange)}")
         agent = f"m{hashlib.sha256(name.encode()).hexdigest()[:8]}"
-        (place["folder"] / "agents" / f"{agent}.toml").write_text('purpose = "Speaks in a test."\n', "utf-8")
+        (place["folder"] / "agents" / f"{agent}.toml").write_text(
+            'purpose = "Speaks in a test."\n', "utf-8"
+        )
         replies[agent] = _echo if model_client is None else lambda _: _replayed(model_client)
         self._streams = bool(other.get("model_client_stream"))
         super().__init__(name, place["client"], agent=agent, description=description)
 
-    async def on_messages_stream(self, messages: Sequence[Any], token: Any) -> AsyncGenerator[Any, None]:
+    async def on_messages_stream(
+        self, messages: Sequence[Any], token: Any
+    ) -> AsyncGenerator[Any, None]:
         """Drop chunks that the test did not request, and usage, because our prompt includes the history."""
         pieces = load("autogen_agentchat.messages").ModelClientStreamingChunkEvent
         async with aclosing(super().on_messages_stream(messages, token)) as stream:
@@ -73,7 +83,9 @@ class EchoMember(Member):
         super().__init__(name, description=description)
         self.total_messages = 0
 
-    async def on_messages_stream(self, messages: Sequence[Any], token: Any) -> AsyncGenerator[Any, None]:
+    async def on_messages_stream(
+        self, messages: Sequence[Any], token: Any
+    ) -> AsyncGenerator[Any, None]:
         """Count the turn."""
         self.total_messages += 1
         async with aclosing(super().on_messages_stream(messages, token)) as stream:
@@ -93,7 +105,9 @@ def _echo(heard: str) -> str:
 def _replayed(model_client: Any) -> str:
     message = load("autogen_core.models").UserMessage(content="Go on.", source="user")
     with ThreadPoolExecutor() as apart:  # the script is queried inside a running event loop
-        return str(apart.submit(lambda: asyncio.run(model_client.create([message]))).result().content)
+        return str(
+            apart.submit(lambda: asyncio.run(model_client.create([message]))).result().content
+        )
 
 
 def _said(seen: Seen) -> Say:
@@ -110,7 +124,10 @@ async def one_sandbox() -> AsyncIterator[Sandbox]:
 
 @pytest_asyncio.fixture(autouse=True)
 async def members(
-    one_sandbox: Sandbox, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+    one_sandbox: Sandbox,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> AsyncIterator[None]:
     """Give each test a workspace, and let it create our agents."""
     if why := _APART.get(request.node.originalname):
@@ -121,7 +138,11 @@ async def members(
     monkeypatch.setattr(request.module, "AssistantAgent", Member, raising=False)
     monkeypatch.setattr(request.module, "_EchoAgent", EchoMember, raising=False)
     with scripted([Repeat(_said)]) as model:
-        flags = {"model.base_url": model.base_url, "model.name": "scripted", "model.context_tokens": 8_192}
+        flags = {
+            "model.base_url": model.base_url,
+            "model.name": "scripted",
+            "model.context_tokens": 8_192,
+        }
         async with await connect(tmp_path, flags=flags, sandbox=one_sandbox) as client:
             place.update(folder=tmp_path, client=client)
             yield

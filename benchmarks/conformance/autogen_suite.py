@@ -14,13 +14,33 @@ ROOT: Final = HERE.parents[1]
 NAME: Final = "autogen-suite"
 _AUTOGEN: Final = "autogen-agentchat==0.7.5"
 _FILES: Final = (
-    *("test_group_chat.py", "test_group_chat_nested.py", "test_group_chat_graph.py", "test_task_runner_tool.py"),
+    *(
+        "test_group_chat.py",
+        "test_group_chat_nested.py",
+        "test_group_chat_graph.py",
+        "test_task_runner_tool.py",
+    ),
     *("test_magentic_one_group_chat.py", "test_society_of_mind_agent.py"),
 )
 _SUITE_S: Final = 1_800
 _OPTIONS: Final = (
-    *("-q", "-p", "no:cacheprovider", "-p", f"{__package__}.autogen_members", "-W", "ignore", "--timeout", "120"),
-    *("-o", "asyncio_default_test_loop_scope=session", "-o", "asyncio_default_fixture_loop_scope=session"),
+    *(
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        f"{__package__}.autogen_members",
+        "-W",
+        "ignore",
+        "--timeout",
+        "120",
+    ),
+    *(
+        "-o",
+        "asyncio_default_test_loop_scope=session",
+        "-o",
+        "asyncio_default_fixture_loop_scope=session",
+    ),
 )
 
 

@@ -37,11 +37,16 @@ _KNOWN: Final = """[parameters]
 
 def main() -> int:
     """Send the requests, print the status counts, and return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.conformance.fuzz", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.conformance.fuzz", description=__doc__
+    )
     parser.add_argument("--requests", type=int, default=10_000, help="at least how many")
     parser.add_argument("--seed", type=int, default=19)
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="fuzz-") as folder, scripted([Repeat(Say("Yes."))]) as model:
+    with (
+        tempfile.TemporaryDirectory(prefix="fuzz-") as folder,
+        scripted([Repeat(Say("Yes."))]) as model,
+    ):
         root = Path(folder)
         with served(model.base_url, root / "workspace", SCOPES) as (url, token):
             address = url.removesuffix("/v1")
@@ -51,11 +56,24 @@ def main() -> int:
         counts = _answered(root / "workspace")
         for log in sorted((root / "workspace" / ".knapper").glob("crash-*.log")):
             print(log.read_text("utf-8"))
-        doctor = [sys.executable, "-m", "agent_core", "-C", str(root / "workspace"), "doctor", "--json"]
+        doctor = [
+            sys.executable,
+            "-m",
+            "agent_core",
+            "-C",
+            str(root / "workspace"),
+            "doctor",
+            "--json",
+        ]
         whole = subprocess.run(doctor, cwd=ROOT, capture_output=True, text=True, check=False)
     faults = sum(number for status_code, number in counts.items() if status_code >= 500)
-    print(f"{sum(counts.values()):,} requests: " + ", ".join(f"{n:,} × {code}" for code, n in sorted(counts.items())))
-    print(f"server: {'there' if status else 'GONE'}; doctor: {whole.returncode}; answers of 500 and more: {faults}")
+    print(
+        f"{sum(counts.values()):,} requests: "
+        + ", ".join(f"{n:,} × {code}" for code, n in sorted(counts.items()))
+    )
+    print(
+        f"server: {'there' if status else 'GONE'}; doctor: {whole.returncode}; answers of 500 and more: {faults}"
+    )
     return int(bool(faults or failed or whole.returncode or not status or sent < given.requests))
 
 
@@ -79,9 +97,23 @@ def _options(address: str, token: str, seed: int, wanted: int) -> list[str]:
     each = max(wanted // len(OPERATIONS) // 2, 1)
     return [
         *("run", f"{address}/openapi.json", "--header", f"Authorization: Bearer {token}"),
-        *("--exclude-path-regex", _STREAMS, "--checks", "not_a_server_error", "--phases", "examples,coverage,fuzzing"),
+        *(
+            "--exclude-path-regex",
+            _STREAMS,
+            "--checks",
+            "not_a_server_error",
+            "--phases",
+            "examples,coverage,fuzzing",
+        ),
         *("--max-examples", str(each), "--seed", str(seed), "--request-timeout", str(ANSWER_S)),
-        *("--rate-limit", "90/s", "--continue-on-failure", "--no-color", "--suppress-health-check", "all"),
+        *(
+            "--rate-limit",
+            "90/s",
+            "--continue-on-failure",
+            "--no-color",
+            "--suppress-health-check",
+            "all",
+        ),
     ]
 
 
@@ -100,7 +132,9 @@ def _asked(url: str, token: str, body: bytes | None = None) -> Any:  # Any: JSON
 def _answered(workspace: Path) -> Counter[int]:
     """Return how often each status was returned, from the server's access log."""
     logs = sorted((workspace / ".knapper").glob("access.log*"))
-    return Counter(json.loads(line)["status"] for log in logs for line in log.read_text("utf-8").splitlines())
+    return Counter(
+        json.loads(line)["status"] for log in logs for line in log.read_text("utf-8").splitlines()
+    )
 
 
 if __name__ == "__main__":

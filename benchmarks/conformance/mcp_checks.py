@@ -24,12 +24,24 @@ _CHECKS: Final = "@modelcontextprotocol/conformance"
 _NODE: Final = "22.23.3"  # the checks need 22
 _SERVER: Final = (
     *("server-initialize", "server-session-lifecycle", "server-stateless", "ping", "tools-list"),
-    *("tools-call-simple-text", "tools-call-error", "tools-call-with-progress", "server-sse-multiple-streams"),
+    *(
+        "tools-call-simple-text",
+        "tools-call-error",
+        "tools-call-with-progress",
+        "server-sse-multiple-streams",
+    ),
     *("resources-list", "sep-2164-resource-not-found", "input-required-result-unsupported-methods"),
     *("dns-rebinding-protection", "caching", "http-header-validation"),
 )
 _CLIENT: Final = (
-    *("initialize", "tools_call", "sse-retry", "request-metadata", "http-standard-headers", "http-custom-headers"),
+    *(
+        "initialize",
+        "tools_call",
+        "sse-retry",
+        "request-metadata",
+        "http-standard-headers",
+        "http-custom-headers",
+    ),
     *("http-invalid-tool-headers", "json-schema-ref-no-deref", "json-schema-2020-12-preservation"),
 )
 _APART: Final = {
@@ -87,31 +99,64 @@ def run_checks(url: str, token: str) -> str:
         AssertionError: some failed; says which.
     """
     program = _program()
-    environment = {**os.environ, "CONFORMANCE_TOKEN": token, "NODE_OPTIONS": f"--import {HERE / 'with_token.mjs'}"}
+    environment = {
+        **os.environ,
+        "CONFORMANCE_TOKEN": token,
+        "NODE_OPTIONS": f"--import {HERE / 'with_token.mjs'}",
+    }
     client = f"{sys.executable} -m {__spec__.name if __spec__ else __name__}"
     passed, failed = 0, []
     for scenario in (*_SERVER, *_CLIENT):
         given = ("server", "--url", url) if scenario in _SERVER else ("client", "--command", client)
-        checks = [*_checked([*program, *given], scenario, environment if scenario in _SERVER else os.environ)]
+        checks = [
+            *_checked(
+                [*program, *given], scenario, environment if scenario in _SERVER else os.environ
+            )
+        ]
         passed += sum(check["status"] == "SUCCESS" for check in checks)
-        failed += [f"{scenario}: {_said(check)}" for check in checks if check["status"] in ("FAILURE", "WARNING")]
+        failed += [
+            f"{scenario}: {_said(check)}"
+            for check in checks
+            if check["status"] in ("FAILURE", "WARNING")
+        ]
     assert not failed, "\n".join(failed)
-    return f"{len(_SERVER)} scenarios of the server and {len(_CLIENT)} of the client: {passed} checks"
+    return (
+        f"{len(_SERVER)} scenarios of the server and {len(_CLIENT)} of the client: {passed} checks"
+    )
 
 
 def _program() -> list[str]:
-    system, machine = platform.system().lower(), {"x86_64": "x64", "aarch64": "arm64"}.get(platform.machine(), "other")
+    system, machine = (
+        platform.system().lower(),
+        {"x86_64": "x64", "aarch64": "arm64"}.get(platform.machine(), "other"),
+    )
     node = f"node-{system}-{machine}"
     packages = install_packages((f"{_CHECKS}@0.2.0-alpha.12", f"{node}@{_NODE}")) / "node_modules"
     return [str(packages / node / "bin" / "node"), str(packages / _CHECKS / "dist" / "index.js")]
 
 
-def _checked(command: Sequence[str], scenario: str, environment: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+def _checked(
+    command: Sequence[str], scenario: str, environment: Mapping[str, str]
+) -> Iterator[dict[str, Any]]:
     """Run a scenario and yield its applicable checks."""
     with tempfile.TemporaryDirectory(prefix="checks-") as folder:
-        whole = [*command, "--scenario", scenario, "--timeout", f"{_SCENARIO_S}000", "--output-dir", folder]
+        whole = [
+            *command,
+            "--scenario",
+            scenario,
+            "--timeout",
+            f"{_SCENARIO_S}000",
+            "--output-dir",
+            folder,
+        ]
         done = subprocess.run(
-            whole, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=_SCENARIO_S * 2, check=False
+            whole,
+            cwd=ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=_SCENARIO_S * 2,
+            check=False,
         )
         results = [*Path(folder).glob("*/checks.json")]
         assert results, f"{scenario}: {done.stdout}{done.stderr}"
@@ -132,7 +177,12 @@ def use_server(url: str) -> None:
         shown = json.loads(_ran([*ours, "mcp", "add", "other", "--json", url]))
         _ran([*ours, "mcp", "approve", "other", shown["digest"]])
         for name, arguments in _calls(shown["tools"]):
-            print(_ran([*ours, "functions", "call", f"other__{name}", "--args", json.dumps(arguments)], may_fail=True))
+            print(
+                _ran(
+                    [*ours, "functions", "call", f"other__{name}", "--args", json.dumps(arguments)],
+                    may_fail=True,
+                )
+            )
 
 
 def _calls(tools: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -142,15 +192,28 @@ def _calls(tools: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
         for call in context["toolCalls"]:
             yield call["name"], call["arguments"]
         return
-    samples: dict[str, Any] = {"integer": 5, "number": 5, "string": "text", "boolean": True, "array": []}
-    samples["object"] = next(iter(tools.values()))["parameters"] if tools else {}  # a schema, as it reached us
+    samples: dict[str, Any] = {
+        "integer": 5,
+        "number": 5,
+        "string": "text",
+        "boolean": True,
+        "array": [],
+    }
+    samples["object"] = (
+        next(iter(tools.values()))["parameters"] if tools else {}
+    )  # a schema, as it reached us
     for name, tool in tools.items():
         properties = tool["parameters"].get("properties", {})
-        yield name, {key: samples.get(schema.get("type"), "text") for key, schema in properties.items()}
+        yield (
+            name,
+            {key: samples.get(schema.get("type"), "text") for key, schema in properties.items()},
+        )
 
 
 def _ran(command: Sequence[str], *, may_fail: bool = False) -> str:
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=_SCENARIO_S, check=False)
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=_SCENARIO_S, check=False
+    )
     assert may_fail or done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr * may_fail
 

@@ -34,7 +34,10 @@ _ALTERED: Final = (
     .replace('in "aeiou"', "in letters")
 )
 _MADE: Final = {"function_code_with_docstring": VOWELS, "module_name": "letters"}
-_EDITED: Final = {"changes": [{"old_text": VOWELS, "new_text": _ALTERED}], "reason": "other letters, too"}
+_EDITED: Final = {
+    "changes": [{"old_text": VOWELS, "new_text": _ALTERED}],
+    "reason": "other letters, too",
+}
 _NAMED: Final = {"function_name": "count_vowels"}
 _SCRIPT: Final[Script] = [
     *(Ask(Wanted("create_function", _NAMED | _MADE)), Say("It is made.")),
@@ -56,31 +59,43 @@ def follow_a_prompt(name: str, url: str, token: str, workspace: Path) -> str:
         AssertionError: something did not arrive.
     """
     python = installed(name, HERE)
-    return asyncio.run(_followed(python, CLIENTS[name], {"stdio": _ours(workspace), "HTTP": (url, token)}, workspace))
+    return asyncio.run(
+        _followed(
+            python, CLIENTS[name], {"stdio": _ours(workspace), "HTTP": (url, token)}, workspace
+        )
+    )
 
 
 def _ours(workspace: Path) -> tuple[str, str]:
     return json.dumps([*KNAPPER, "-C", str(workspace), "mcp"]), ""
 
 
-async def _followed(python: Path, clients: Sequence[str], ways: dict[str, tuple[str, str]], workspace: Path) -> str:
+async def _followed(
+    python: Path, clients: Sequence[str], ways: dict[str, tuple[str, str]], workspace: Path
+) -> str:
     async with AsyncExitStack() as stack:
         model = stack.enter_context(scripted(_SCRIPT))
         command = [*KNAPPER, "run", "--base-url", model.base_url, "--model", "scripted"]
         screen = stack.enter_context(closing(Terminal(command, cwd=workspace)))
         await asyncio.to_thread(screen.wait_for, "/help lists")
         connected = {
-            f"{client} over {way}": await stack.enter_async_context(_connected(python, client, *place))
+            f"{client} over {way}": await stack.enter_async_context(
+                _connected(python, client, *place)
+            )
             for client in clients
             for way, place in ways.items()
         }
-        await asyncio.gather(*(_sees(one, who, None, "count_vowels") for who, one in connected.items()))
+        await asyncio.gather(
+            *(_sees(one, who, None, "count_vowels") for who, one in connected.items())
+        )
         for typed, (shown, takes, answer) in _STEPS.items():
             screen.line(typed)
             if typed.startswith("/delete"):
                 await asyncio.to_thread(screen.answer, "y")
             await asyncio.to_thread(screen.wait_for, shown)
-            await asyncio.gather(*(_sees(one, who, takes, answer) for who, one in connected.items()))
+            await asyncio.gather(
+                *(_sees(one, who, takes, answer) for who, one in connected.items())
+            )
     return f"{', '.join(connected)}: a function made, altered and deleted at a prompt arrived"
 
 
@@ -88,7 +103,9 @@ async def _followed(python: Path, clients: Sequence[str], ways: dict[str, tuple[
 async def _connected(python: Path, *arguments: str) -> AsyncIterator[Process]:
     """Run a client that prints what it sees; on exit, it has ended by itself."""
     program = str(HERE / "python_clients.py")
-    process = await asyncio.create_subprocess_exec(str(python), program, *arguments, cwd=ROOT, stdout=PIPE)
+    process = await asyncio.create_subprocess_exec(
+        str(python), program, *arguments, cwd=ROOT, stdout=PIPE
+    )
     try:
         yield process
         async with asyncio.timeout(_ARRIVES_S):

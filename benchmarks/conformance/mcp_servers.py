@@ -50,7 +50,9 @@ def call_in_a_turn(name: str) -> str:
         shown = json.loads(_run([*ours, "mcp", "add", "other", *reads, "--json", "--", *command]))
         assert tool.name in shown["tools"], shown
         _run([*ours, "mcp", "approve", "other", shown["digest"]])
-        with scripted([Ask(Wanted(f"other__{tool.name}", dict(tool.arguments))), Say("Done.")]) as model:
+        with scripted(
+            [Ask(Wanted(f"other__{tool.name}", dict(tool.arguments))), Say("Done.")]
+        ) as model:
             endpoint = ["--base-url", model.base_url, "--model", "scripted"]
             _run([*ours, "run", *endpoint, "--message", "Use it."])
             (answer,) = model.requests[-1].answers
@@ -69,6 +71,8 @@ def _command(name: str) -> list[str]:
 
 
 def _run(command: Sequence[str]) -> str:
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=_COMMAND_S, check=False)
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=_COMMAND_S, check=False
+    )
     assert done.returncode == 0, f"{' '.join(command[3:])}\n{done.stdout}\n{done.stderr}"
     return done.stdout

@@ -22,7 +22,11 @@ load: Final = importlib.import_module  # type checking runs without these packag
 PAGE: Final = Path(__file__).parents[2] / "docs" / "integrations.md"
 WORD: Final = "Brindle"  # what the scripted model always says
 TIDE: Final = "The tide is low."
-_SCHEMA: Final = {"type": "object", "properties": {"place": {"type": "string"}}, "required": ["place"]}
+_SCHEMA: Final = {
+    "type": "object",
+    "properties": {"place": {"type": "string"}},
+    "required": ["place"],
+}
 Look: TypeAlias = Callable[[], Awaitable[Mapping[str, Any]]]  # Any: JSON Schema
 Call: TypeAlias = Callable[[str, dict[str, Any]], Awaitable[str]]  # Any: JSON
 _MESSAGES: Final = [{"role": "user", "content": "Where is the lighthouse?"}]
@@ -35,7 +39,9 @@ def openai_python(url: str, token: str) -> list[str]:
     reply = client.chat.completions.create(model="main", messages=_MESSAGES)
     assert WORD in reply.choices[0].message.content, reply
     assert reply.choices[0].finish_reason == "stop", reply
-    assert reply.usage.total_tokens == reply.usage.prompt_tokens + reply.usage.completion_tokens > 0, reply.usage
+    assert (
+        reply.usage.total_tokens == reply.usage.prompt_tokens + reply.usage.completion_tokens > 0
+    ), reply.usage
     more = [*_MESSAGES, {"role": "assistant", "content": reply.choices[0].message.content}]
     told = {"include_usage": True}
     stream = client.chat.completions.create(
@@ -62,14 +68,18 @@ def _own_functions(client: Any) -> list[str]:  # Any: the SDK's client
         asked = stream.get_final_completion().choices[0]
     assert asked.finish_reason == "tool_calls", asked
     (call,) = asked.message.tool_calls
-    assert (call.function.name, call.function.arguments) == ("tide_at", '{"place": "Brindle"}'), call
+    assert (call.function.name, call.function.arguments) == ("tide_at", '{"place": "Brindle"}'), (
+        call
+    )
     messages += [asked.message, {"role": "tool", "tool_call_id": call.id, "content": TIDE}]
     reply = client.chat.completions.create(model="main", messages=messages, tools=tools)
     assert TIDE in reply.choices[0].message.content, reply
     own = [{"type": "function", "name": "tide_at", "parameters": _SCHEMA}]
     first = client.responses.create(model="main", input="Is it low?", tools=own)
     output = [{"type": "function_call_output", "call_id": first.output[0].call_id, "output": TIDE}]
-    second = client.responses.create(model="main", input=output, tools=own, previous_response_id=first.id)
+    second = client.responses.create(
+        model="main", input=output, tools=own, previous_response_id=first.id
+    )
     assert TIDE in second.output_text, second
     return ["functions of the client", "and by responses"]
 
@@ -128,7 +138,9 @@ def openai_agents(url: str, token: str) -> list[str]:
                 async for _ in streamed.stream_events():
                     pass
                 assert WORD in str(streamed.final_output), streamed
-                own = agents.Agent(name="skipper", model=model, tools=[agents.function_tool(tide_at)])
+                own = agents.Agent(
+                    name="skipper", model=model, tools=[agents.function_tool(tide_at)]
+                )
                 result = await agents.Runner.run(own, "Is it low?")
                 assert TIDE in result.final_output, result
                 streamed = agents.Runner.run_streamed(own, "Is it low, once more?")
@@ -136,7 +148,12 @@ def openai_agents(url: str, token: str) -> list[str]:
                     pass
                 assert TIDE in str(streamed.final_output), streamed
                 name = kind.__name__
-                shown += [name, f"{name} streamed", f"{name} with a function of its own", "and streamed"]
+                shown += [
+                    name,
+                    f"{name} streamed",
+                    f"{name} with a function of its own",
+                    "and streamed",
+                ]
         return shown
 
     return asyncio.run(work())
@@ -152,8 +169,19 @@ def llm(url: str, token: str) -> list[str]:
         (Path(folder) / "extra-openai-models.yaml").write_text(entry, "utf-8")
         environment = {**os.environ, "LLM_USER_PATH": folder}
         for more in ([], ["--no-stream"], ["-c"]):
-            command = [program, "prompt", "-m", "ours", "--key", token, *more, "Where is the lighthouse?"]
-            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+            command = [
+                program,
+                "prompt",
+                "-m",
+                "ours",
+                "--key",
+                token,
+                *more,
+                "Where is the lighthouse?",
+            ]
+            done = subprocess.run(
+                command, env=environment, capture_output=True, text=True, timeout=120, check=False
+            )
             assert WORD in done.stdout, done.stdout + done.stderr
     return ["stream", "--no-stream", "-c"]
 
@@ -166,7 +194,9 @@ async def _follow(look: Look, call: Call, change: Callable[[], Awaitable[object]
     was_there = False
     while True:
         if (takes := (await look()).get("count_vowels")) is None:
-            answer = await call("call_function", {"function_name": "count_vowels", "arguments": {"text": "sky"}})
+            answer = await call(
+                "call_function", {"function_name": "count_vowels", "arguments": {"text": "sky"}}
+            )
         else:
             answer = await call("count_vowels", {"text": "sky"})
         print(json.dumps([takes and sorted(takes["properties"]), answer]), flush=True)
@@ -191,7 +221,10 @@ def mcp_1(place: str, token: str) -> None:
             way = http.streamablehttp_client(place, headers={"Authorization": f"Bearer {token}"})
         else:
             way = mcp.stdio_client(_started(mcp, place))
-        async with way as (reader, writer, *_), mcp.ClientSession(reader, writer, message_handler=hear) as session:
+        async with (
+            way as (reader, writer, *_),
+            mcp.ClientSession(reader, writer, message_handler=hear) as session,
+        ):
             about = await session.initialize()
             assert about.capabilities.tools.listChanged, about
 
@@ -219,7 +252,9 @@ def mcp_2(place: str, token: str, *, modern: bool) -> None:
         async with AsyncExitStack() as stack:
             if token:
                 http = await stack.enter_async_context(_http(token))
-                way = load("mcp.client.streamable_http").streamable_http_client(place, http_client=http)
+                way = load("mcp.client.streamable_http").streamable_http_client(
+                    place, http_client=http
+                )
             else:
                 way = mcp.stdio_client(_started(mcp, place))
             opened = mcp.Client(way, mode="auto" if modern else "legacy", message_handler=hear)
@@ -234,7 +269,9 @@ def mcp_2(place: str, token: str, *, modern: bool) -> None:
                 return _text(await client.call_tool(name, arguments))
 
             if modern:
-                events = aiter(await stack.enter_async_context(client.listen(tools_list_changed=True)))
+                events = aiter(
+                    await stack.enter_async_context(client.listen(tools_list_changed=True))
+                )
                 await _follow(look, call, lambda: anext(events))
             else:
                 await _follow(look, call, lambda: _heard(heard))
@@ -263,7 +300,9 @@ def mcp_agent_framework(place: str, token: str) -> None:
 
             async def call(name: str, arguments: dict[str, Any]) -> str:
                 try:
-                    return "\n".join(content.text for content in await tool.call_tool(name, **arguments))
+                    return "\n".join(
+                        content.text for content in await tool.call_tool(name, **arguments)
+                    )
                 except framework.exceptions.ToolExecutionException as error:
                     return str(error)
 

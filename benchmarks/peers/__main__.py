@@ -68,7 +68,9 @@ class Running:
         began = time.perf_counter()
         pipe = subprocess.PIPE
         command = [*peer.command, "turn", url]
-        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, cwd=ROOT, env=_environment())
+        self._process = subprocess.Popen(
+            command, stdin=pipe, stdout=pipe, text=True, cwd=ROOT, env=_environment()
+        )
         self._read()
         peer.start_s = time.perf_counter() - began
         peer.memory_mb = self._sum(_memory) / 1e6
@@ -105,9 +107,13 @@ class Running:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="of the peers; all of them if none is named")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="of the peers; all of them if none is named"
+    )
     parser.add_argument("--rounds", type=int, default=5, help="how often each is timed")
-    parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
+    parser.add_argument(
+        "--json", action="store_true", help="one JSON document instead of the table"
+    )
     given = parser.parse_args()
     chosen = given.names or [name for name in AGENTS if name != SDK]
     if unknown := set(chosen) - AGENTS.keys():
@@ -124,7 +130,15 @@ def main() -> None:
             skipped[name] = str(error)
     peers = _measured(peers, given.rounds, skipped)
     if given.json:
-        print(json.dumps({"machine": _machine(), "peers": [_figures(peer) for peer in peers], "skipped": skipped}))
+        print(
+            json.dumps(
+                {
+                    "machine": _machine(),
+                    "peers": [_figures(peer) for peer in peers],
+                    "skipped": skipped,
+                }
+            )
+        )
         return
     print(table(peers, skipped), _machine(), sep="\n", flush=True)
     for text in _other_figures():
@@ -163,7 +177,9 @@ def _measured(peers: list[Peer], rounds: int, skipped: dict[str, str]) -> list[P
 
 def _schema_ms(peer: Peer, folder: Path) -> float:
     command = [*peer.command, "schema", str(folder)]
-    done = subprocess.run(command, cwd=ROOT, env=_environment(), capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        command, cwd=ROOT, env=_environment(), capture_output=True, text=True, check=True
+    )
     told: Line = json.loads(done.stdout)
     assert told["functions"] == _FUNCTIONS, f"{peer.name} described {told['functions']} functions"
     return float(told["seconds"]) * 1000
@@ -177,7 +193,9 @@ def _environment() -> dict[str, str]:
 def _peer(name: str, python: Path) -> Peer:
     code = "import sys, importlib.metadata as m; print(m.version(sys.argv[1]))"
     distribution = {"pydantic-ai": "pydantic-ai-slim"}.get(name, name)
-    done = subprocess.run([str(python), "-c", code, distribution], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [str(python), "-c", code, distribution], capture_output=True, text=True, check=True
+    )
     return Peer(name, (str(python), str(HERE / "frameworks.py"), name), done.stdout.strip())
 
 
@@ -194,7 +212,15 @@ def installed(name: str, folder: Path = HERE) -> Path:
         return python
     print(f"installing {name} …", file=sys.stderr, flush=True)
     shutil.rmtree(place, ignore_errors=True)
-    install = [str(python), "-m", "pip", "install", "--quiet", "--requirement", str(folder / f"{name}.txt")]
+    install = [
+        str(python),
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--requirement",
+        str(folder / f"{name}.txt"),
+    ]
     for command in ([sys.executable, "-m", "venv", str(place)], install):
         try:
             subprocess.run(command, capture_output=True, text=True, check=True, timeout=_INSTALL_S)
@@ -202,7 +228,9 @@ def installed(name: str, folder: Path = HERE) -> Path:
             raise OSError(f"its installation took more than {_INSTALL_S} s") from error
         except subprocess.CalledProcessError as error:
             last = [line for line in error.stderr.splitlines() if line.startswith("ERROR")][-1:]
-            raise OSError(f"it cannot be installed: {' '.join(last) or 'pip gave no reason'}") from error
+            raise OSError(
+                f"it cannot be installed: {' '.join(last) or 'pip gave no reason'}"
+            ) from error
     (place / "whole").touch()
     return python
 
@@ -219,7 +247,11 @@ def _other_figures() -> Iterator[str]:
     }
     for name, text in names.items():
         skipped = "skipped: bubblewrap (bwrap) is not installed or may not make namespaces here"
-        figure = f"{taken[name]:8.2f} ms {taken[name] / taken['whole']:6.2f} ×" if name in taken else skipped
+        figure = (
+            f"{taken[name]:8.2f} ms {taken[name] / taken['whole']:6.2f} ×"
+            if name in taken
+            else skipped
+        )
         yield f"{text:24} {figure}"
 
 
@@ -232,11 +264,23 @@ def _bench(name: str, *, may_miss: bool = False) -> Line:
 
 def table(peers: Sequence[Peer], skipped: Mapping[str, str]) -> str:
     """Return the table as text: each figure, and its ratio to the raw loop of the SDK or to ours."""
-    head = ("", "version", "step ms", "× SDK", "cpu ms", "start s", "MB", f"{_FUNCTIONS} schemas ms", "× ours")
+    head = (
+        "",
+        "version",
+        "step ms",
+        "× SDK",
+        "cpu ms",
+        "start s",
+        "MB",
+        f"{_FUNCTIONS} schemas ms",
+        "× ours",
+    )
     sdk = next((peer for peer in peers if peer.name == SDK), None)
     ours = next((peer for peer in peers if peer.name == OURS), None)
     rows = [head, *(_row(peer, sdk, ours) for peer in peers)]
-    lines = [f"{row[0]:18} {row[1]:8} " + " ".join(f"{cell:>15}" for cell in row[2:]) for row in rows]
+    lines = [
+        f"{row[0]:18} {row[1]:8} " + " ".join(f"{cell:>15}" for cell in row[2:]) for row in rows
+    ]
     return "\n".join(lines + [f"{name:18} skipped: {reason}" for name, reason in skipped.items()])
 
 
@@ -245,13 +289,22 @@ def _row(peer: Peer, sdk: Peer | None, ours: Peer | None) -> tuple[str, ...]:
     schema = f"{statistics.median(peer.schema_ms):.0f}" if peer.schema_ms else ""
     times = (step, _beside(peer.step_ms, sdk.step_ms if sdk else []), f"{peer.cpu_ms:.2f}")
     stands = (f"{peer.start_s:.2f}", f"{peer.memory_mb:.0f}")
-    return peer.name, peer.version, *times, *stands, schema, _beside(peer.schema_ms, ours.schema_ms if ours else [])
+    return (
+        peer.name,
+        peer.version,
+        *times,
+        *stands,
+        schema,
+        _beside(peer.schema_ms, ours.schema_ms if ours else []),
+    )
 
 
 def _beside(figures: Sequence[float], reference: Sequence[float]) -> str:
     """Return the median ratio of neighboring measurements, with the smallest and the largest."""
     ratios = [one / other for one, other in zip(figures, reference, strict=False)]
-    return f"{statistics.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f})" if ratios else ""
+    return (
+        f"{statistics.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f})" if ratios else ""
+    )
 
 
 def _figures(peer: Peer) -> Line:
@@ -262,12 +315,18 @@ def _figures(peer: Peer) -> Line:
 def _machine() -> str:
     load = os.getloadavg()[0]
     system = f"{platform.system()} {platform.release().split('-')[0]}, {platform.machine()}, {os.cpu_count()} cores"
-    return f"{system}, load {load:.1f}, {platform.python_implementation()} {platform.python_version()}"
+    return (
+        f"{system}, load {load:.1f}, {platform.python_implementation()} {platform.python_version()}"
+    )
 
 
 def _family(root: int) -> set[int]:
     """Return a process and all its descendants."""
-    parents = {int(entry.name): _parent(int(entry.name)) for entry in Path("/proc").iterdir() if entry.name.isdigit()}
+    parents = {
+        int(entry.name): _parent(int(entry.name))
+        for entry in Path("/proc").iterdir()
+        if entry.name.isdigit()
+    }
     family, before = {root}, 0
     while len(family) > before:
         before = len(family)

@@ -52,13 +52,20 @@ def _sdk(url: str) -> Turn:
 def _described(description: str) -> dict[str, Any]:
     properties = {name: {"type": "integer"} for name in ("a", "b")}
     parameters = {"type": "object", "properties": properties, "required": ["a", "b"]}
-    return {"type": "function", "function": {"name": "add", "description": description, "parameters": parameters}}
+    return {
+        "type": "function",
+        "function": {"name": "add", "description": description, "parameters": parameters},
+    }
 
 
-async def _loop(client: Any, described: dict[str, Any], run: Callable[[str, dict[str, int]], Awaitable[str]]) -> None:
+async def _loop(
+    client: Any, described: dict[str, Any], run: Callable[[str, dict[str, int]], Awaitable[str]]
+) -> None:
     messages: list[Any] = [{"role": "user", "content": "go"}]
     while True:
-        reply = await client.chat.completions.create(model=_MODEL, messages=messages, tools=[described])
+        reply = await client.chat.completions.create(
+            model=_MODEL, messages=messages, tools=[described]
+        )
         message = reply.choices[0].message
         messages.append(message.model_dump(exclude_none=True))
         if not message.tool_calls:
@@ -102,12 +109,20 @@ def _smolagents(url: str) -> Turn:
 def _autogen(url: str) -> Turn:
     abilities = dict.fromkeys(("vision", "json_output", "structured_output"), False)
     model = load("autogen_ext.models.openai").OpenAIChatCompletionClient(
-        model=_MODEL, base_url=url, api_key=_KEY, model_info=abilities | {"function_calling": True, "family": "unknown"}
+        model=_MODEL,
+        base_url=url,
+        api_key=_KEY,
+        model_info=abilities | {"function_calling": True, "family": "unknown"},
     )
-    agents, tool = load("autogen_agentchat.agents"), load("autogen_core.tools").FunctionTool(add, description="Add.")
+    agents, tool = (
+        load("autogen_agentchat.agents"),
+        load("autogen_core.tools").FunctionTool(add, description="Add."),
+    )
 
     async def turn() -> None:
-        await agents.AssistantAgent("a", model_client=model, tools=[tool], max_tool_iterations=_MOST).run(task="go")
+        await agents.AssistantAgent(
+            "a", model_client=model, tools=[tool], max_tool_iterations=_MOST
+        ).run(task="go")
 
     return turn
 
@@ -115,7 +130,9 @@ def _autogen(url: str) -> Turn:
 def _langgraph(url: str) -> Turn:
     model = load("langchain_openai").ChatOpenAI(model=_MODEL, base_url=url, api_key=_KEY)
     agent = load("langgraph.prebuilt").create_react_agent(model, tools=[add])
-    return lambda: agent.ainvoke({"messages": [{"role": "user", "content": "go"}]}, {"recursion_limit": 5 * _MOST})
+    return lambda: agent.ainvoke(
+        {"messages": [{"role": "user", "content": "go"}]}, {"recursion_limit": 5 * _MOST}
+    )
 
 
 def _fastmcp(url: str) -> Turn:

@@ -32,7 +32,9 @@ def _autogen() -> Any:  # noqa: C901 - classes of a library loaded here; Any: no
             self.sizes.append(sum(len(str(message.content)) for message in messages))
             content = self.answers[(len(self.sizes) - 1) % len(self.answers)]
             usage = models.RequestUsage(0, 0)
-            return models.CreateResult(finish_reason="stop", content=content, usage=usage, cached=False)
+            return models.CreateResult(
+                finish_reason="stop", content=content, usage=usage, cached=False
+            )
 
         def create_stream(self, *_: Any, **__: Any) -> Any:
             raise NotImplementedError
@@ -68,14 +70,18 @@ def _autogen() -> Any:  # noqa: C901 - classes of a library loaded here; Any: no
             return (kinds.TextMessage,)
 
         async def on_messages(self, *_: Any) -> Any:
-            return base.Response(chat_message=kinds.TextMessage(source=self.name, content=self.text))
+            return base.Response(
+                chat_message=kinds.TextMessage(source=self.name, content=self.text)
+            )
 
         async def on_reset(self, _: Any) -> None:
             pass
 
     async def run(case: dict[str, Any]) -> dict[str, Any]:
         chooser = Chooser(case["answers"])
-        members = [Member(name, purpose, case["texts"][name]) for name, purpose in case["members"].items()]
+        members = [
+            Member(name, purpose, case["texts"][name]) for name, purpose in case["members"].items()
+        ]
         before = len(case["said"])
         most = conditions.MaxMessageTermination(before + case["turns"])
         team = teams.SelectorGroupChat(members, model_client=chooser, termination_condition=most)
@@ -103,18 +109,26 @@ def _agent_framework() -> Any:  # noqa: C901 - classes of a library loaded here;
         def get_session(self, service_session_id: Any, *, session_id: Any = None) -> Any:
             return kit.AgentSession(service_session_id=service_session_id, session_id=session_id)
 
-        def run(self, messages: Any = None, *, stream: bool = False, session: Any = None, **_: Any) -> Any:
+        def run(
+            self, messages: Any = None, *, stream: bool = False, session: Any = None, **_: Any
+        ) -> Any:
             text = self.reply(messages)
 
             async def pieces() -> Any:
                 part = kit.Content.from_text(text)
-                yield kit.AgentResponseUpdate(contents=[part], role="assistant", author_name=self.name)
+                yield kit.AgentResponseUpdate(
+                    contents=[part], role="assistant", author_name=self.name
+                )
 
             async def whole() -> Any:
-                return kit.AgentResponse(messages=[kit.Message("assistant", [text], author_name=self.name)])
+                return kit.AgentResponse(
+                    messages=[kit.Message("assistant", [text], author_name=self.name)]
+                )
 
             if stream:
-                return kit.ResponseStream(pieces(), finalizer=lambda updates: kit.AgentResponse.from_updates(updates))
+                return kit.ResponseStream(
+                    pieces(), finalizer=lambda updates: kit.AgentResponse.from_updates(updates)
+                )
             return whole()
 
     class Chooser(Scripted, kit.Agent):  # type: ignore[misc,name-defined]
@@ -134,9 +148,18 @@ def _agent_framework() -> Any:  # noqa: C901 - classes of a library loaded here;
         def choose(said: Any) -> str:
             listed = said if isinstance(said, list) else [said]
             fresh = sum(len(str(getattr(message, "text", message))) for message in listed)
-            sizes.append(fresh + (sizes[-1] if sizes else 0))  # its session keeps all earlier questions
+            sizes.append(
+                fresh + (sizes[-1] if sizes else 0)
+            )  # its session keeps all earlier questions
             name = case["answers"][(len(sizes) - 1) % len(case["answers"])]
-            return json.dumps({"terminate": False, "reason": "scripted", "next_speaker": name, "final_message": None})
+            return json.dumps(
+                {
+                    "terminate": False,
+                    "reason": "scripted",
+                    "next_speaker": name,
+                    "final_message": None,
+                }
+            )
 
         chooser = Chooser("chooser", "Chooses.", choose)
         members = [member(name) for name in case["members"]]
@@ -151,7 +174,12 @@ def _agent_framework() -> Any:  # noqa: C901 - classes of a library loaded here;
                     pass
         except Exception as failure:  # noqa: BLE001 - what it does with an unusable answer is what is measured
             error = f"{type(failure).__name__}: {str(failure)[:120]}"
-        return {"speakers": speakers[: case["turns"]], "asked": len(sizes), "sizes": sizes, "error": error}
+        return {
+            "speakers": speakers[: case["turns"]],
+            "asked": len(sizes),
+            "sizes": sizes,
+            "error": error,
+        }
 
     return run
 
@@ -166,7 +194,14 @@ async def _main(name: str) -> None:
         try:
             results.append(await run(case))
         except Exception as failure:  # noqa: BLE001 - a peer that fails is a result
-            results.append({"speakers": [], "asked": 0, "sizes": [], "error": f"{type(failure).__name__}: {failure}"})
+            results.append(
+                {
+                    "speakers": [],
+                    "asked": 0,
+                    "sizes": [],
+                    "error": f"{type(failure).__name__}: {failure}",
+                }
+            )
     print(json.dumps(results))
 
 

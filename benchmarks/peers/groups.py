@@ -33,7 +33,11 @@ PEERS: Final = ("autogen-agentchat", "agent-framework")
 Case: TypeAlias = dict[str, Any]  # Any: JSON
 
 _PLAIN: Final = dict.fromkeys(MEMBERS, "w" * 200)
-_ADDRESSING: Final = {"planner": "@coder write it", "coder": "@critic look", "critic": "@planner next"}
+_ADDRESSING: Final = {
+    "planner": "@coder write it",
+    "coder": "@critic look",
+    "critic": "@planner next",
+}
 BEHAVIORS: Final = {
     "always one name": (["coder"], _PLAIN),
     "no name": (["I think the user should decide"], _PLAIN),
@@ -79,7 +83,10 @@ async def asked_of(name: str, cases: Sequence[Case]) -> list[Case]:
     """Return whom a group chooses in each case if the rules come first and a local model decides the rest."""
     model, policy, results = await open_local(name), Policy(choose="model"), []
     for number, case in enumerate(cases):
-        adviser, said = AskingModel((), real=model), [Speech(by, text, case["to"]) for by, text in case["said"]]
+        adviser, said = (
+            AskingModel((), real=model),
+            [Speech(by, text, case["to"]) for by, text in case["said"]],
+        )
         choice = await choose(Floor(case["members"], said), policy, adviser)
         results.append({"speakers": [choice.name], "asked": len(adviser.sizes)})
         told = f"{number} {choice.name} by {choice.rule}, right: {' or '.join(case['next'])} {'; '.join(choice.passed)}"
@@ -90,7 +97,10 @@ async def asked_of(name: str, cases: Sequence[Case]) -> list[Case]:
 
 def ours(case: Case, policy: Policy) -> Case:
     """Return the speakers that our group chooses in a case."""
-    said, asked = [Speech(by, text, case.get("to", "")) for by, text in case["said"]], Answering(case["answers"])
+    said, asked = (
+        [Speech(by, text, case.get("to", "")) for by, text in case["said"]],
+        Answering(case["answers"]),
+    )
     speakers = []
     for _ in range(case["turns"]):
         name = asyncio.run(choose(Floor(case["members"], said), policy, asked)).name
@@ -108,7 +118,9 @@ def peer(name: str, cases: Sequence[Case]) -> list[Case]:
         OSError: it is neither installed nor installable.
     """
     command = [str(installed(name)), str(Path(__file__).with_name("group_peers.py")), name]
-    done = subprocess.run(command, input=json.dumps(cases), capture_output=True, text=True, timeout=900)
+    done = subprocess.run(
+        command, input=json.dumps(cases), capture_output=True, text=True, timeout=900
+    )
     if done.returncode:
         raise OSError(f"it failed: {done.stderr.strip().splitlines()[-1:]}")
     results: list[Case] = json.loads(done.stdout.splitlines()[-1])
@@ -118,7 +130,13 @@ def peer(name: str, cases: Sequence[Case]) -> list[Case]:
 def behavior_cases() -> list[Case]:
     """Return the five awkward models, each over thirty turns."""
     return [
-        {"members": MEMBERS, "said": [[USER, "go"]], "turns": TURNS, "answers": answers, "texts": texts}
+        {
+            "members": MEMBERS,
+            "said": [[USER, "go"]],
+            "turns": TURNS,
+            "answers": answers,
+            "texts": texts,
+        }
         for answers, texts in BEHAVIORS.values()
     ]
 
@@ -129,8 +147,16 @@ def scenario_cases() -> list[Case]:
     cases = []
     for scenario in data["scenario"]:
         members = data["teams"][scenario["team"]]
-        case = {"members": members, "said": scenario["said"], "turns": 1, "texts": dict.fromkeys(members, "Fine.")}
-        case |= {"answers": [scripted_choice(members, scenario["said"])], "to": scenario.get("to", "")}
+        case = {
+            "members": members,
+            "said": scenario["said"],
+            "turns": 1,
+            "texts": dict.fromkeys(members, "Fine."),
+        }
+        case |= {
+            "answers": [scripted_choice(members, scenario["said"])],
+            "to": scenario.get("to", ""),
+        }
         cases.append(case | {"half": scenario["half"], "next": scenario["next"]})
     return cases
 
@@ -139,12 +165,17 @@ def scripted_choice(members: dict[str, str], said: Sequence[Sequence[str]]) -> s
     """Return the first member that the last speech names, except its speaker; else the one whose purpose fits best."""
     by, text = said[-1]
     names = [name for name in members if name != by]
-    named = {name: match.start() for name in names if (match := re.search(rf"\b{name}\b", text, re.IGNORECASE))}
+    named = {
+        name: match.start()
+        for name in names
+        if (match := re.search(rf"\b{name}\b", text, re.IGNORECASE))
+    }
     if named:
         return min(named, key=lambda name: named[name])
     stems = {word[:5] for word in re.findall(r"\w{4,}", text.casefold())}
     about = {
-        name: len(stems & {word[:5] for word in re.findall(r"\w{4,}", members[name].casefold())}) for name in names
+        name: len(stems & {word[:5] for word in re.findall(r"\w{4,}", members[name].casefold())})
+        for name in names
     }
     return max(names, key=lambda name: about[name])
 
@@ -166,15 +197,26 @@ def figures(result: Case) -> Case:
 
 def share(results: Sequence[Case], cases: Sequence[Case], half: str = "") -> str:
     """Return how many scenarios were answered correctly."""
-    pairs = [(result, case) for result, case in zip(results, cases, strict=True) if half in ("", case["half"])]
-    right = sum(result["speakers"][:1] != [] and result["speakers"][0] in case["next"] for result, case in pairs)
+    pairs = [
+        (result, case)
+        for result, case in zip(results, cases, strict=True)
+        if half in ("", case["half"])
+    ]
+    right = sum(
+        result["speakers"][:1] != [] and result["speakers"][0] in case["next"]
+        for result, case in pairs
+    )
     return f"{right} of {len(pairs)}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers.groups", description=__doc__)
-    parser.add_argument("--json", action="store_true", help="one JSON document instead of the tables")
-    parser.add_argument("--held", action="store_true", help="also the half of the scenarios that was held back")
+    parser.add_argument(
+        "--json", action="store_true", help="one JSON document instead of the tables"
+    )
+    parser.add_argument(
+        "--held", action="store_true", help="also the half of the scenarios that was held back"
+    )
     parser.add_argument("--model", help="a local model, which alone is asked the scenarios")
     given = parser.parse_args()
     halves = ("tuned", "held", "") if given.held else ("tuned",)
@@ -198,7 +240,10 @@ def main() -> None:
             continue
         rows[name] = [figures(result) for result in results[: len(behaviors)]]
         shares[f"{name}, scripted model"] = results[len(behaviors) :]
-    right = {name: {half or "all": share(found, scenarios, half) for half in halves} for name, found in shares.items()}
+    right = {
+        name: {half or "all": share(found, scenarios, half) for half in halves}
+        for name, found in shares.items()
+    }
     if given.json:
         print(json.dumps({"behaviors": rows, "scenarios": right, "skipped": skipped}))
         return
@@ -221,14 +266,19 @@ def table(rows: dict[str, list[Case]]) -> str:
     lines = [f"{'':20} {'the model answers':18} " + " ".join(f"{key:>14}" for key in keys)]
     for name, found in rows.items():
         for behavior, row in zip(BEHAVIORS, found, strict=True):
-            lines.append(f"{name:20} {behavior:18} " + " ".join(f"{row[key]:>14}" for key in keys) + f" {row['error']}")
+            lines.append(
+                f"{name:20} {behavior:18} "
+                + " ".join(f"{row[key]:>14}" for key in keys)
+                + f" {row['error']}"
+            )
     return "\n".join(lines)
 
 
 def scenario_table(right: dict[str, dict[str, str]]) -> str:
     """Return the shares of right answers as lines."""
     return "\n".join(
-        f"{name:34} " + ", ".join(f"{half}: {text}" for half, text in shares.items()) for name, shares in right.items()
+        f"{name:34} " + ", ".join(f"{half}: {text}" for half, text in shares.items())
+        for name, shares in right.items()
     )
 
 

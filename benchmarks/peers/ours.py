@@ -28,19 +28,28 @@ def add(a: int, b: int) -> int:
 '''
 
 
-def open_workspace(root: Path, url: str, calls: int) -> Any:  # Any: a context manager that gives a Workspace
+def open_workspace(
+    root: Path, url: str, calls: int
+) -> Any:  # Any: a context manager that gives a Workspace
     """Open a workspace with the function `add` and the endpoint as its model."""
     from agent_core.workspace.workspace import Workspace  # noqa: PLC0415 - schemas need none
 
     (root / "functions").mkdir()
     (root / "functions" / "sums.py").write_text(_ADD)
-    flags = {"model.base_url": url, "model.name": "fake", "model.stream": False, "model.context_tokens": 128_000}
+    flags = {
+        "model.base_url": url,
+        "model.name": "fake",
+        "model.stream": False,
+        "model.context_tokens": 128_000,
+    }
     return Workspace.open(root, flags={**flags, "turn.max_steps": calls + 10})
 
 
 async def our_turn(workspace: Any, names: Iterator[int], calls: int) -> float:  # Any: a Workspace
     """Return the seconds that a turn with this many calls takes."""
-    agent = await workspace.agent(f"agent{next(names)}")  # a fresh conversation, as in the SDK's loop
+    agent = await workspace.agent(
+        f"agent{next(names)}"
+    )  # a fresh conversation, as in the SDK's loop
     await workspace.sandbox_level()
     await agent.model_session.line()
     events: list[Any] = []
@@ -57,7 +66,9 @@ async def _listen(turn: AsyncIterator[object], events: list[Any]) -> None:
 
 
 async def _turns(url: str) -> None:
-    with tempfile.TemporaryDirectory(prefix="bench-", dir=Path.cwd()) as folder:  # a disk, not a memory disk
+    with tempfile.TemporaryDirectory(
+        prefix="bench-", dir=Path.cwd()
+    ) as folder:  # a disk, not a memory disk
         async with open_workspace(Path(folder), url, CALLS) as workspace:
             agent = await workspace.agent("first")
             await workspace.sandbox_level()

@@ -32,7 +32,14 @@ class SyscallTable:
     sockets: Mapping[str, int]
 
 
-_X86_64_MEMORY: Final = {"munmap": 11, "brk": 12, "mremap": 25, "msync": 26, "madvise": 28, "membarrier": 324}
+_X86_64_MEMORY: Final = {
+    "munmap": 11,
+    "brk": 12,
+    "mremap": 25,
+    "msync": 26,
+    "madvise": 28,
+    "membarrier": 324,
+}
 _X86_64_FILES: Final = {
     "read": 0,
     "write": 1,
@@ -149,12 +156,26 @@ _X86_64: Final = SyscallTable(
     free=_X86_64_MEMORY | _X86_64_FILES | _X86_64_WAITING | _X86_64_ITSELF,
     ahead={"sendmsg": 46, "wait4": 61, "pidfd_open": 434, "landlock_restrict_self": 446},
     checked_ahead={"fork": 57, "mkdir": 83, "umask": 95, "prctl": 157, "mkdirat": 258},
-    setup={"pivot_root": 155, "umount2": 166, "mount": 165, "capset": 126, "unshare": 272, "seccomp": 317},
+    setup={
+        "pivot_root": 155,
+        "umount2": 166,
+        "mount": 165,
+        "capset": 126,
+        "unshare": 272,
+        "seccomp": 317,
+    },
     canaries={"ptrace": 101, "keyctl": 250, "bpf": 321, "io_uring_setup": 425},
     sockets={"socket": 41, "socketpair": 53, "io_uring_setup": 425},
 )
 
-_AARCH64_MEMORY: Final = {"munmap": 215, "brk": 214, "mremap": 216, "msync": 227, "madvise": 233, "membarrier": 283}
+_AARCH64_MEMORY: Final = {
+    "munmap": 215,
+    "brk": 214,
+    "mremap": 216,
+    "msync": 227,
+    "madvise": 233,
+    "membarrier": 283,
+}
 _AARCH64_FILES: Final = {
     "read": 63,
     "write": 64,
@@ -254,13 +275,22 @@ _AARCH64: Final = SyscallTable(
     free=_AARCH64_MEMORY | _AARCH64_FILES | _AARCH64_WAITING | _AARCH64_ITSELF,
     ahead={"sendmsg": 211, "wait4": 260, "pidfd_open": 434, "landlock_restrict_self": 446},
     checked_ahead={"mkdirat": 34, "umask": 166, "prctl": 167},
-    setup={"pivot_root": 41, "umount2": 39, "mount": 40, "capset": 91, "unshare": 97, "seccomp": 277},
+    setup={
+        "pivot_root": 41,
+        "umount2": 39,
+        "mount": 40,
+        "capset": 91,
+        "unshare": 97,
+        "seccomp": 277,
+    },
     canaries={"ptrace": 117, "keyctl": 219, "bpf": 280, "io_uring_setup": 425},
     sockets={"socket": 198, "socketpair": 199, "io_uring_setup": 425},
 )
 
 TABLES: Final = {"x86_64": _X86_64, "aarch64": _AARCH64}
-NEVER_RUN: Final = frozenset({"aarch64"})  # its table was compared with the kernel's, but never run on such a machine
+NEVER_RUN: Final = frozenset(
+    {"aarch64"}
+)  # its table was compared with the kernel's, but never run on such a machine
 
 
 def native_calls() -> SyscallTable:

@@ -20,13 +20,18 @@ _libc.syscall.restype = ctypes.c_long
 
 def syscall(operation: str, number: int, *arguments: Argument) -> int:
     """Return the result of a raw system call. Raise OSError naming `operation` if it fails."""
-    return _check(operation, _libc.syscall(ctypes.c_long(number), *[_wide(argument) for argument in arguments]))
+    return _check(
+        operation,
+        _libc.syscall(ctypes.c_long(number), *[_wide(argument) for argument in arguments]),
+    )
 
 
 def prctl(operation: str, option: int, *arguments: Argument) -> int:
     """Return the result of prctl. Raise OSError naming `operation` if it fails."""
     padded = [*arguments, 0, 0, 0, 0][:4]
-    return _check(operation, _libc.prctl(ctypes.c_int(option), *[_wide(argument) for argument in padded]))
+    return _check(
+        operation, _libc.prctl(ctypes.c_int(option), *[_wide(argument) for argument in padded])
+    )
 
 
 def _wide(argument: Argument) -> object:

@@ -19,12 +19,26 @@ _VERSION_FLAG: Final = 1
 _PATH_BENEATH: Final = 1
 
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
-_MAKE_CHAR, _MAKE_SOCKET, _MAKE_FIFO, _MAKE_BLOCK, _MAKE_SYMLINK = 1 << 6, 1 << 9, 1 << 10, 1 << 11, 1 << 12
+_MAKE_CHAR, _MAKE_SOCKET, _MAKE_FIFO, _MAKE_BLOCK, _MAKE_SYMLINK = (
+    1 << 6,
+    1 << 9,
+    1 << 10,
+    1 << 11,
+    1 << 12,
+)
 _TRUNCATE, _IOCTL_DEVICE = 1 << 14, 1 << 15
-_RIGHTS_OF_VERSION: Final = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1, 5: (1 << 16) - 1}
+_RIGHTS_OF_VERSION: Final = {
+    1: (1 << 13) - 1,
+    2: (1 << 14) - 1,
+    3: (1 << 15) - 1,
+    4: (1 << 15) - 1,
+    5: (1 << 16) - 1,
+}
 _OF_A_FILE: Final = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEVICE
 _READ: Final = _READ_FILE | _READ_DIR
-_NEVER: Final = _EXECUTE | _MAKE_CHAR | _MAKE_SOCKET | _MAKE_FIFO | _MAKE_BLOCK | _MAKE_SYMLINK | _IOCTL_DEVICE
+_NEVER: Final = (
+    _EXECUTE | _MAKE_CHAR | _MAKE_SOCKET | _MAKE_FIFO | _MAKE_BLOCK | _MAKE_SYMLINK | _IOCTL_DEVICE
+)
 _TCP_BOTH: Final = 3  # bind, connect
 _SCOPE_BOTH: Final = 3  # abstract sockets, signals
 
@@ -35,7 +49,10 @@ def version() -> int:
 
 
 def ruleset(
-    readable: Sequence[str], writable: Sequence[str], granted: Sequence[OpenedGrant] = (), listed: Sequence[str] = ()
+    readable: Sequence[str],
+    writable: Sequence[str],
+    granted: Sequence[OpenedGrant] = (),
+    listed: Sequence[str] = (),
 ) -> int:
     """Create a ruleset and return its descriptor.
 
@@ -71,7 +88,9 @@ def _allow(rules: int, path: str, rights: int) -> None:
 def _add(rules: int, below: int, rights: int) -> None:
     if not stat.S_ISDIR(os.fstat(below).st_mode):
         rights &= _OF_A_FILE
-    syscall("landlock_add_rule", _ADD_RULE, rules, _PATH_BENEATH, struct.pack("=Qi", rights, below), 0)
+    syscall(
+        "landlock_add_rule", _ADD_RULE, rules, _PATH_BENEATH, struct.pack("=Qi", rights, below), 0
+    )
 
 
 def restrict(rules: int) -> None:

@@ -35,7 +35,9 @@ def restrict_ahead(rlimits: Rlimits, *, own_user: bool) -> None:
     hard(resource.RLIMIT_AS, (rlimits.memory, rlimits.memory))
     hard(resource.RLIMIT_FSIZE, (rlimits.file_size, rlimits.file_size))
     hard(resource.RLIMIT_NOFILE, (rlimits.open_files, rlimits.open_files))
-    if own_user:  # otherwise the human's processes count, too; the memory limit stops a thread bomb anyway
+    if (
+        own_user
+    ):  # otherwise the human's processes count, too; the memory limit stops a thread bomb anyway
         hard(resource.RLIMIT_NPROC, (THREADS, THREADS))
     hard(resource.RLIMIT_MEMLOCK, (0, 0))
     hard(resource.RLIMIT_MSGQUEUE, (0, 0))
@@ -60,7 +62,9 @@ def drop_privileges(user: int | None, group: int | None = None) -> None:
     for capability in range(64):
         try:
             prctl("bounding set", PR_CAPBSET_DROP, capability)
-        except OSError:  # past the kernel's last capability, or no right to drop: `capset` is what counts
+        except (
+            OSError
+        ):  # past the kernel's last capability, or no right to drop: `capset` is what counts
             break
     prctl("ambient capabilities", PR_CAP_AMBIENT, _AMBIENT_CLEAR_ALL)
     if user is not None:

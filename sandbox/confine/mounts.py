@@ -51,7 +51,9 @@ def readable(packages: dict[str, str]) -> tuple[str, ...]:
     own = [str(library()), str(extensions())]
     if sys.base_prefix not in _SHARED_PREFIXES:
         own.append(str(Path(sys.base_prefix, "lib")))
-    package_files = [str(path) for name, folder in packages.items() for path in _files_of(name, Path(folder))]
+    package_files = [
+        str(path) for name, folder in packages.items() for path in _files_of(name, Path(folder))
+    ]
     paths = dict.fromkeys([*own, *_SHARED_LIBRARIES, *_DATA, *package_files])
     return tuple(path for path in paths if Path(path).exists())
 
@@ -59,7 +61,13 @@ def readable(packages: dict[str, str]) -> tuple[str, ...]:
 def extension_modules() -> tuple[str, ...]:
     """Return the standard library's extension modules, which are preloaded if none can be loaded later."""
     names = {path.name.split(".")[0] for path in extensions().glob("*.so")}
-    return tuple(sorted(name for name in names if not name.startswith(("_test", "_xx", "xx", "_tkinter", "_curses"))))
+    return tuple(
+        sorted(
+            name
+            for name in names
+            if not name.startswith(("_test", "_xx", "xx", "_tkinter", "_curses"))
+        )
+    )
 
 
 def hidden() -> tuple[str, ...]:
@@ -103,7 +111,9 @@ def granted_files(packages: Iterable[tuple[str, str]]) -> tuple[str, ...]:
         for distribution in importlib.metadata.distributions(path=[folder]):
             if package_names & _top_level(distribution).keys():
                 paths |= dict.fromkeys(str(Path(folder, top)) for top in _tops(distribution))
-        paths |= dict.fromkeys(str(path) for name in package_names for path in _files_of(name, Path(folder)))
+        paths |= dict.fromkeys(
+            str(path) for name in package_names for path in _files_of(name, Path(folder))
+        )
     return tuple(path for path in paths if Path(path).exists())
 
 
@@ -112,4 +122,8 @@ def _tops(distribution: importlib.metadata.Distribution) -> set[str]:
 
 
 def _files_of(name: str, folder: Path) -> list[Path]:
-    return [path for path in (folder / name, folder / f"{name}.py", *folder.glob(f"{name}.*.so")) if path.exists()]
+    return [
+        path
+        for path in (folder / name, folder / f"{name}.py", *folder.glob(f"{name}.*.so"))
+        if path.exists()
+    ]

@@ -67,7 +67,11 @@ def cover_scratch(own: Path) -> None:
 
 def enter_root(plan: ZygotePlan, granted: Sequence[OpenedGrant]) -> None:
     """Build the small root and enter it. Afterwards this process can no longer access the host's files."""
-    real = {place: os.path.realpath(path) for path in plan.readable for place in (path, os.path.realpath(path))}
+    real = {
+        place: os.path.realpath(path)
+        for path in plan.readable
+        for place in (path, os.path.realpath(path))
+    }
     _mount("none", "/", "", _RECURSIVE | _PRIVATE)
     base = next(path for path in ("/tmp", "/var", "/proc") if Path(path).is_dir())  # noqa: S108 - a place to mount on
     _mount("tmpfs", base, "tmpfs", _NOSUID | _NODEV, "size=1m,mode=0755")
@@ -82,7 +86,13 @@ def enter_root(plan: ZygotePlan, granted: Sequence[OpenedGrant]) -> None:
             _show(real[place], place)
     for path in plan.hidden:  # covered first; what is listed inside of them is shown on top
         if Path(path).is_dir():
-            _mount("tmpfs", path, "tmpfs", _NOSUID | _NODEV | _NOEXEC, "size=4k,nr_inodes=4096,mode=0755")
+            _mount(
+                "tmpfs",
+                path,
+                "tmpfs",
+                _NOSUID | _NODEV | _NOEXEC,
+                "size=4k,nr_inodes=4096,mode=0755",
+            )
     for place in sorted(real):
         if _is_below(place, plan.hidden):
             _show(real[place], place)
@@ -110,8 +120,18 @@ def _graft(opened: OpenedGrant) -> None:
     tree = syscall(f"open_tree {opened.path}", _OPEN_TREE, opened.descriptor, b"", _CLONE_TREE)
     place, _chain = walk(opened.path)
     try:
-        packed = struct.pack("=QQQQ", (_ATTR_DATA if opened.writable else _ATTR_DATA | _ATTR_READ_ONLY), 0, 0, 0)
-        syscall("mount attributes", _MOUNT_SETATTR, tree, b"", _AT_EMPTY_PATH | _AT_RECURSIVE, packed, len(packed))
+        packed = struct.pack(
+            "=QQQQ", (_ATTR_DATA if opened.writable else _ATTR_DATA | _ATTR_READ_ONLY), 0, 0, 0
+        )
+        syscall(
+            "mount attributes",
+            _MOUNT_SETATTR,
+            tree,
+            b"",
+            _AT_EMPTY_PATH | _AT_RECURSIVE,
+            packed,
+            len(packed),
+        )
         syscall(f"move_mount {opened.path}", _MOVE_MOUNT, tree, b"", place, b"", _BY_DESCRIPTORS)
     finally:
         os.close(place)
@@ -134,7 +154,15 @@ def _mount(source: str, target: str, kind: str, flags: int, options: str = "") -
 def _freeze(path: str, *, recursive: bool) -> None:
     attributes = struct.pack("=QQQQ", _ATTR_READ_ONLY | _ATTR_NOSUID, 0, 0, 0)
     flags = _AT_RECURSIVE if recursive else 0
-    syscall(f"read-only {path}", _MOUNT_SETATTR, _AT_FDCWD, path.encode(), flags, attributes, len(attributes))
+    syscall(
+        f"read-only {path}",
+        _MOUNT_SETATTR,
+        _AT_FDCWD,
+        path.encode(),
+        flags,
+        attributes,
+        len(attributes),
+    )
 
 
 def _show(real: str, place: str) -> None:
@@ -142,5 +170,7 @@ def _show(real: str, place: str) -> None:
     if not target.exists():
         _make_place(target, is_folder=source.is_dir())
     _mount(str(source), place, "", _BIND | _RECURSIVE)
-    if real != "/dev/null":  # its mount has locked flags; a device is writable on a read-only mount anyway
+    if (
+        real != "/dev/null"
+    ):  # its mount has locked flags; a device is writable on a read-only mount anyway
         _freeze(place, recursive=True)

@@ -18,7 +18,9 @@ from ..access import Access, AccessRefused
 
 Identity: TypeAlias = tuple[int, int]  # device, inode
 
-_ONLY_NAME: Final = sum(getattr(os, f"O_{name}", 0) for name in ("PATH", "NOFOLLOW", "NONBLOCK", "CLOEXEC"))
+_ONLY_NAME: Final = sum(
+    getattr(os, f"O_{name}", 0) for name in ("PATH", "NOFOLLOW", "NONBLOCK", "CLOEXEC")
+)
 # macOS has no `O_PATH`, without which a pipe would block.
 _ESCAPED: Final = re.compile(rb"\\([0-7]{3})")
 _OURS: Final = ("/scratch", "/.old")  # paths that the small root uses itself
@@ -79,10 +81,14 @@ def opened(access: Access, guarded: Sequence[str]) -> Iterator[tuple[OpenedGrant
         AccessRefused: a path is missing, leads through a symbolic link, or must not be granted.
     """
     guards = [_Guard.of(path) for path in guarded] if access.writable else []
-    outermost: list[str] = []  # all except those inside a granted folder with at least the same rights
+    outermost: list[
+        str
+    ] = []  # all except those inside a granted folder with at least the same rights
     for path in sorted({*access.readable, *access.writable}):
         around = [folder for folder in outermost if path.startswith(f"{folder}/")]
-        if not around or (path in access.writable and not any(folder in access.writable for folder in around)):
+        if not around or (
+            path in access.writable and not any(folder in access.writable for folder in around)
+        ):
             outermost.append(path)
     with ExitStack() as stack:
         entries = []
@@ -123,7 +129,9 @@ def walk(path: str) -> tuple[int, list[Identity]]:
         facts = os.fstat(descriptor)
         if stat.S_ISLNK(facts.st_mode):
             os.close(descriptor)
-            raise AccessRefused(f"{path}: {part!r} is a symbolic link; grant what it leads to, by its real path")
+            raise AccessRefused(
+                f"{path}: {part!r} is a symbolic link; grant what it leads to, by its real path"
+            )
         chain.append(_identity(facts))
     return descriptor, chain
 
@@ -139,7 +147,9 @@ def _looked_at(opened: OpenedGrant, chain: list[Identity], guards: list[_Guard])
     if not opened.writable:
         return opened
     if not opened.is_folder and facts.st_nlink > 1:
-        raise AccessRefused(f"{opened.path} has another name, too (a hard link), so it cannot be granted for writing")
+        raise AccessRefused(
+            f"{opened.path} has another name, too (a hard link), so it cannot be granted for writing"
+        )
     if any(guard.forbids(chain) for guard in guards):
         raise AccessRefused(
             f"{opened.path} cannot be written by a function: it holds, or lies in, what no function may change"
@@ -154,12 +164,16 @@ def _refuse_the_kernels(path: str) -> None:
     deepest, kind_there = "", ""
     for line in Path("/proc/self/mountinfo").read_bytes().splitlines():
         before, _, after = line.partition(b" - ")
-        point = os.fsdecode(_ESCAPED.sub(lambda match: bytes([int(match[1], 8)]), before.split(b" ")[4]))
+        point = os.fsdecode(
+            _ESCAPED.sub(lambda match: bytes([int(match[1], 8)]), before.split(b" ")[4])
+        )
         kind = after.split(b" ")[0].decode()
         if point == path or point.startswith(f"{path}/"):
             _refuse_kind(path, kind)
         if path == point or path.startswith(f"{point.rstrip('/')}/"):
-            deepest, kind_there = max((deepest, kind_there), (point, kind), key=lambda pair: len(pair[0]))
+            deepest, kind_there = max(
+                (deepest, kind_there), (point, kind), key=lambda pair: len(pair[0])
+            )
     _refuse_kind(path, kind_there)
 
 

@@ -37,7 +37,9 @@ class ZygotePlan:
     user: int | None  # user to switch to if the host is root
     access: Access = NOTHING
     guarded: tuple[str, ...] = ()  # paths that are never writable, whatever is granted
-    owner: tuple[int, int] | None = None  # user and group to switch to instead: the owner of granted files
+    owner: tuple[int, int] | None = (
+        None  # user and group to switch to instead: the owner of granted files
+    )
     ceiling: Rlimits | None = None  # limits of all its processes, if it imports packages
     covers: bool = False  # without Landlock: each worker mounts its scratch over that of the others
     tolerant: bool = False  # continue without a layer that fails; only for the host's override

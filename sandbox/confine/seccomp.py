@@ -45,7 +45,9 @@ class Program:
         """Add one instruction that does not jump."""
         self._instructions.append(_Instruction(code, operand))
 
-    def test(self, code: int, operand: int, yes: str = _FALL_THROUGH, no: str = _FALL_THROUGH) -> None:
+    def test(
+        self, code: int, operand: int, yes: str = _FALL_THROUGH, no: str = _FALL_THROUGH
+    ) -> None:
         """Add a comparison that continues at `yes` or at `no`. An empty label is the next instruction."""
         self._instructions.append(_Instruction(code, operand, yes, no))
 
@@ -57,7 +59,9 @@ class Program:
 
     def assemble(self) -> bytes:
         """Return the program in the kernel's format."""
-        return b"".join(self._encode(at, instruction) for at, instruction in enumerate(self._instructions))
+        return b"".join(
+            self._encode(at, instruction) for at, instruction in enumerate(self._instructions)
+        )
 
     def _encode(self, at: int, instruction: _Instruction) -> bytes:
         yes, no = self._distance(at, instruction.yes), self._distance(at, instruction.no)
@@ -81,11 +85,17 @@ _NUMBER, _ARCHITECTURE_AT = 0, 4
 
 _CLONE_NEEDS: Final = 0x100 | 0x800 | 0x10000  # VM, SIGHAND, THREAD: a thread, not a process
 _CLONE_NEVER: Final = 0x7E020000 | 0x80  # every CLONE_NEW*
-_CLONE_TELLS: Final = 0x200000 | 0x1000000  # CHILD_CLEARTID, CHILD_SETTID: used by the C library for a fork
+_CLONE_TELLS: Final = (
+    0x200000 | 0x1000000
+)  # CHILD_CLEARTID, CHILD_SETTID: used by the C library for a fork
 _ALL_BITS: Final = 0xFFFFFFFF
 _PROT_WRITE, _PROT_EXEC, _MAP_ANONYMOUS = 2, 4, 0x20
 _IOCTLS: Final = {"FIOCLEX": 0x5451, "FIONCLEX": 0x5450, "FIONBIO": 0x5421}
-_FCNTLS: Final = ((0, 8), (36, 39), (1030, 1031))  # duplicate, flags, locks · locks of open files · duplicate
+_FCNTLS: Final = (
+    (0, 8),
+    (36, 39),
+    (1030, 1031),
+)  # duplicate, flags, locks · locks of open files · duplicate
 _RUNS_AS_ITS_OWNER: Final = 0o6000
 _OPEN_TO_ITS_OWNER: Final = 0o700
 _AF_UNIX, _SOCK_STREAM, _SOCK_SEQPACKET, _SOCK_TYPES = 1, 1, 5, 0xF
@@ -118,7 +128,9 @@ def build_ahead(table: SyscallTable | None = None) -> bytes:
     The listener of the filter decides about each fork. Code may be mapped from files, because packages may be native.
     """
     table = table or native_calls()
-    program = _begin_filter(table, {**table.checked, **table.checked_ahead}, {**table.free, **table.ahead})
+    program = _begin_filter(
+        table, {**table.checked, **table.checked_ahead}, {**table.free, **table.ahead}
+    )
     _threads_only(program, processes="processes")
     # The listener decides about a plain fork: no namespace, no shared memory or parent, SIGCHLD at its end.
     program.label("processes")
@@ -181,7 +193,9 @@ def build_for_network(table: SyscallTable | None = None) -> bytes:
     return _end_filter(program)
 
 
-def _begin_filter(table: SyscallTable, checked: Mapping[str, int], free: Mapping[str, int]) -> Program:
+def _begin_filter(
+    table: SyscallTable, checked: Mapping[str, int], free: Mapping[str, int]
+) -> Program:
     """Return the start of a filter: calls of another kind kill the process, checked calls jump to their labels."""
     program = Program()
     program.add(LOAD, _ARCHITECTURE_AT)
@@ -255,7 +269,9 @@ _VERDICTS: Final = {
     "kill": KILL,
     "allow": ALLOW,
     "EPERM": refuse(errno.EPERM),
-    "clone3": refuse(errno.ENOSYS),  # a filter cannot see its flags; on ENOSYS, glibc falls back to clone
+    "clone3": refuse(
+        errno.ENOSYS
+    ),  # a filter cannot see its flags; on ENOSYS, glibc falls back to clone
     "ENOTTY": refuse(errno.ENOTTY),
     "ENOSYS": refuse(errno.ENOSYS),
     "EAFNOSUPPORT": refuse(errno.EAFNOSUPPORT),

@@ -31,7 +31,13 @@ from .failure import attempt, message_of
 _NOTHING_TO_CHECK = (Any, object, typing.NoReturn, typing.Never, typing.Self)
 _PLAIN = frozenset({int, str, float, bool, None})
 _OTHER_TYPED_DICT: Final = "typing_extensions._TypedDictMeta"
-_WRAPPERS: tuple[Any, ...] = (typing.Annotated, typing.Required, typing.NotRequired, typing.Final, typing.ClassVar)
+_WRAPPERS: tuple[Any, ...] = (
+    typing.Annotated,
+    typing.Required,
+    typing.NotRequired,
+    typing.Final,
+    typing.ClassVar,
+)
 
 Hint = Any  # anything that an annotation can be
 Schema = dict[str, Any]
@@ -68,7 +74,9 @@ def function_hints(function: Callable[..., Any]) -> dict[str, Hint]:
         hints = attempt(lambda: typing.get_type_hints(holder, known, include_extras=True))
         if isinstance(hints, NameError) and is_for_checkers:
             return Any
-        return Unresolvable(message_of(hints)) if isinstance(hints, BaseException) else hints["hint"]
+        return (
+            Unresolvable(message_of(hints)) if isinstance(hints, BaseException) else hints["hint"]
+        )
 
     return {name: hint_of(hint) for name, hint in written.items()}
 
@@ -76,13 +84,20 @@ def function_hints(function: Callable[..., Any]) -> dict[str, Hint]:
 def class_hints(kind: type) -> dict[str, Hint]:
     """Return the annotations of a class's fields; that of an `InitVar[T]` is `T`."""
     hints = typing.get_type_hints(kind, include_extras=True)
-    return {name: hint.type if isinstance(hint, dataclasses.InitVar) else hint for name, hint in hints.items()}
+    return {
+        name: hint.type if isinstance(hint, dataclasses.InitVar) else hint
+        for name, hint in hints.items()
+    }
 
 
 def init_fields(kind: Any) -> list[dataclasses.Field[Any]]:
     """Return the fields that a dataclass takes when it is made, also those that it does not keep."""
     hints, fields = class_hints(kind), kind.__dataclass_fields__.values()
-    return [field for field in fields if field.init and origin_of(hints[field.name]) is not typing.ClassVar]
+    return [
+        field
+        for field in fields
+        if field.init and origin_of(hints[field.name]) is not typing.ClassVar
+    ]
 
 
 def peel(hint: Hint) -> Hint:
@@ -118,7 +133,9 @@ def unpacked(hint: Hint) -> Hint | None:
 def variadic(hint: Hint, container: type) -> Hint:
     """Return the type of all values of `*args` or `**kwargs` together, which come in a list or a dict."""
     whole = unpacked(hint)
-    if isinstance(whole, typing.TypeVarTuple) or isinstance(hint, typing.ParamSpecArgs | typing.ParamSpecKwargs):
+    if isinstance(whole, typing.TypeVarTuple) or isinstance(
+        hint, typing.ParamSpecArgs | typing.ParamSpecKwargs
+    ):
         return container
     return whole if whole is not None else list[hint] if container is list else dict[str, hint]
 
@@ -150,14 +167,19 @@ def _types_of_items(inner: tuple[Hint, ...], count: int) -> list[Hint] | None:
 
 def is_typeddict(kind: Any) -> bool:
     """Return whether this is a TypedDict, of `typing` or of `typing_extensions`."""
-    return typing.is_typeddict(kind) or f"{type(kind).__module__}.{type(kind).__name__}" == _OTHER_TYPED_DICT
+    return (
+        typing.is_typeddict(kind)
+        or f"{type(kind).__module__}.{type(kind).__name__}" == _OTHER_TYPED_DICT
+    )
 
 
 def required_keys(kind: Any) -> list[str]:
     """Return the required keys of a TypedDict. `__required_keys__` is wrong if annotations are text."""
     origins = {key: origin_of(hint) for key, hint in class_hints(kind).items()}
     required = {key for key, origin in origins.items() if origin is typing.Required}
-    return sorted(required | {key for key in kind.__required_keys__ if origins[key] is not typing.NotRequired})
+    return sorted(
+        required | {key for key in kind.__required_keys__ if origins[key] is not typing.NotRequired}
+    )
 
 
 def origin_of(hint: Hint) -> Any:
@@ -178,7 +200,9 @@ def words(hint: Hint) -> str:
     return str(hint).replace("typing.", "").replace("datetime.", "").replace("decimal.", "")
 
 
-Make = Callable[[Any], Any]  # a JSON value → a value; raises ValueError or TypeError if it does not fit
+Make = Callable[
+    [Any], Any
+]  # a JSON value → a value; raises ValueError or TypeError if it does not fit
 
 _DURATION = re.compile(
     r"(?P<sign>[-+]?)P(?:(?P<weeks>[\d.]+)W)?(?:(?P<days>[\d.]+)D)?"
@@ -213,7 +237,9 @@ def _number(value: Any) -> float:
     if isinstance(value, decimal.Decimal) and value != float(value):
         raise ValueError
     number = float(value if isinstance(value, decimal.Decimal) else _plain_number(value))
-    return number if number == value else value  # a whole number that a float cannot hold stays an int
+    return (
+        number if number == value else value
+    )  # a whole number that a float cannot hold stays an int
 
 
 def _text(value: Any) -> str:
@@ -248,7 +274,13 @@ def _duration(value: Any) -> datetime.timedelta:
         return datetime.timedelta(seconds=_number(value))
     match = _DURATION.fullmatch(value) or _CLOCK.fullmatch(value)
     parts = (
-        {name: float(text) for name, text in match.groupdict("").items() if text not in ("", "-", "+")} if match else {}
+        {
+            name: float(text)
+            for name, text in match.groupdict("").items()
+            if text not in ("", "-", "+")
+        }
+        if match
+        else {}
     )
     if not match or not parts:
         raise ValueError
@@ -262,7 +294,9 @@ def _date(value: Any) -> datetime.date:
 
 _WHOLE: Final = (int, float, decimal.Decimal)
 _PATH: Final[Schema] = {"type": "string", "format": "path"}
-_SCALARS: Final[dict[Any, tuple[Make, str, Schema]]] = {  # type → how it is made, what is expected, its schema
+_SCALARS: Final[
+    dict[Any, tuple[Make, str, Schema]]
+] = {  # type → how it is made, what is expected, its schema
     type(None): (_nothing, "null", {"type": "null"}),
     bool: (_boolean, "true or false", {"type": "boolean"}),
     int: (_integer, "a whole number", {"type": "integer"}),
@@ -270,7 +304,11 @@ _SCALARS: Final[dict[Any, tuple[Make, str, Schema]]] = {  # type → how it is m
     str: (_text, "text", {"type": "string"}),
     bytes: (_bytes, "base64 text", {"type": "string", "contentEncoding": "base64"}),
     complex: (_complex, "a number, or text like '1+2j'", {"type": "string"}),
-    decimal.Decimal: (_decimal, "a decimal number", {"type": ["string", "number"], "format": "decimal"}),
+    decimal.Decimal: (
+        _decimal,
+        "a decimal number",
+        {"type": ["string", "number"], "format": "decimal"},
+    ),
     datetime.datetime: (
         _from_text(datetime.datetime.fromisoformat),
         "a date and time like 2024-05-01T12:30:00",
@@ -299,7 +337,9 @@ _SCALARS: Final[dict[Any, tuple[Make, str, Schema]]] = {  # type → how it is m
 }
 
 
-_PATHS: Final = tuple(kind for kind in _SCALARS if isinstance(kind, type) and issubclass(kind, pathlib.PurePath))
+_PATHS: Final = tuple(
+    kind for kind in _SCALARS if isinstance(kind, type) and issubclass(kind, pathlib.PurePath)
+)
 
 
 Maker = Callable[[Any, Hint, str], Any]  # value, hint, path → value
@@ -335,7 +375,9 @@ def build(value: Any, hint: Hint, path: str) -> Any:
 
 def _is_free(hint: Hint) -> bool:
     """Return whether any value fits a hint as it is."""
-    return any(hint is free for free in _NOTHING_TO_CHECK) or isinstance(hint, str | typing.ForwardRef)
+    return any(hint is free for free in _NOTHING_TO_CHECK) or isinstance(
+        hint, str | typing.ForwardRef
+    )
 
 
 def _all_fit(values: Iterable[Any], hint: Hint) -> bool:
@@ -358,7 +400,9 @@ def _choices(hint: Hint) -> list[tuple[Any, Any]]:
     allowed: Iterable[Any] = typing.get_args(hint) if origin_of(hint) is typing.Literal else ()
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
         allowed = [member for name, member in hint.__members__.items() if member.name == name]
-    return [(choice.value if isinstance(choice, enum.Enum) else choice, choice) for choice in allowed]
+    return [
+        (choice.value if isinstance(choice, enum.Enum) else choice, choice) for choice in allowed
+    ]
 
 
 def _choice(value: Any, hint: Hint, path: str) -> Any:
@@ -375,7 +419,11 @@ def _choice(value: Any, hint: Hint, path: str) -> Any:
 def _union(value: Any, hint: Hint, path: str) -> Any:
     members = typing.get_args(hint)
     exact = [member for member in members if peel(member) is type(value)]
-    paths = [member for member in members if isinstance(value, pathlib.PurePath) and peel(member) in _PATHS]
+    paths = [
+        member
+        for member in members
+        if isinstance(value, pathlib.PurePath) and peel(member) in _PATHS
+    ]
     for member in (*exact, *paths, *members):
         try:
             return build(value, member, path)
@@ -415,22 +463,32 @@ def _tuple(value: Any, hint: Hint, path: str) -> Any:
         before, repeated, after = _pattern(inner)
         size = f"{'at least ' if repeated else ''}{len(before) + len(after)}"
         raise _unfit(value, f"a list of {size} items", path)
-    return tuple(build(item, want, f"{path}[{at}]") for at, (item, want) in enumerate(zip(items, wanted, strict=True)))
+    return tuple(
+        build(item, want, f"{path}[{at}]")
+        for at, (item, want) in enumerate(zip(items, wanted, strict=True))
+    )
 
 
 def _mapping(value: Any, hint: Hint, path: str) -> Any:
     if not isinstance(value, dict):
         raise _unfit(value, "an object", path)
-    key, item = (*typing.get_args(hint), int)[:2] if typing.get_args(hint) else (Any, Any)  # of a Counter, counts
+    key, item = (
+        (*typing.get_args(hint), int)[:2] if typing.get_args(hint) else (Any, Any)
+    )  # of a Counter, counts
     if _all_fit(value, key) and _all_fit(value.values(), item):
         mapping = dict(value)
     else:
-        mapping = {_key(name, key, path): build(element, item, f"{path}.{name}") for name, element in value.items()}
+        mapping = {
+            _key(name, key, path): build(element, item, f"{path}.{name}")
+            for name, element in value.items()
+        }
     kind = origin_of(hint)
     if kind is collections.defaultdict:
         return collections.defaultdict(None, mapping)
     return (
-        kind(mapping) if isinstance(kind, type) and kind in (collections.OrderedDict, collections.Counter) else mapping
+        kind(mapping)
+        if isinstance(kind, type) and kind in (collections.OrderedDict, collections.Counter)
+        else mapping
     )
 
 
@@ -447,7 +505,11 @@ def _key(name: Any, hint: Hint, path: str) -> Any:
     for plain, choice in _choices(hint):
         if str(plain) == name:
             return choice
-    is_sum = isinstance(hint, type) and issubclass(hint, enum.Flag) and str(name).removeprefix("-").isdecimal()
+    is_sum = (
+        isinstance(hint, type)
+        and issubclass(hint, enum.Flag)
+        and str(name).removeprefix("-").isdecimal()
+    )
     return build(int(name) if is_sum else name, hint, f"{path} (key)")
 
 
@@ -484,11 +546,15 @@ def _enum(value: Any, hint: Hint, path: str) -> Any:
     return flags
 
 
-def _fields(value: Any, fields: dict[str, Hint], required: Iterable[str], path: str) -> dict[str, Any]:
+def _fields(
+    value: Any, fields: dict[str, Hint], required: Iterable[str], path: str
+) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise _unfit(value, "an object", path)
     if unknown := [name for name in value if name not in fields]:
-        raise Unfit(f"{path}.{unknown[0]}: there is no such field; the fields are {', '.join(fields)}")
+        raise Unfit(
+            f"{path}.{unknown[0]}: there is no such field; the fields are {', '.join(fields)}"
+        )
     if missing := [name for name in required if name not in value]:
         raise Unfit(f"{path}.{missing[0]}: is missing")
     return {name: build(item, fields[name], f"{path}.{name}") for name, item in value.items()}
@@ -501,8 +567,14 @@ def _dataclass(value: Any, hint: Hint, path: str) -> Any:
     fields = init_fields(hint)
     hints = class_hints(hint)
     absent = dataclasses.MISSING
-    required = [field.name for field in fields if field.default is absent and field.default_factory is absent]
-    return hint(**_fields(value, {field.name: hints[field.name] for field in fields}, required, path))
+    required = [
+        field.name
+        for field in fields
+        if field.default is absent and field.default_factory is absent
+    ]
+    return hint(
+        **_fields(value, {field.name: hints[field.name] for field in fields}, required, path)
+    )
 
 
 def _typed_dict(value: Any, hint: Hint, path: str) -> Any:
@@ -515,7 +587,9 @@ def _named_tuple(value: Any, hint: Hint, path: str) -> Any:
     hints = {name: class_hints(hint).get(name, Any) for name in hint._fields}
     if not isinstance(value, dict):
         value = dict(zip(hint._fields, _items(value, "a list or an object", path), strict=False))
-    return hint(**_fields(value, hints, [name for name in hints if name not in hint._field_defaults], path))
+    return hint(
+        **_fields(value, hints, [name for name in hints if name not in hint._field_defaults], path)
+    )
 
 
 def _by_pydantic(value: Any, hint: Hint, path: str) -> Any:
@@ -556,7 +630,14 @@ _CONTAINERS: dict[Any, Maker] = {
 
 
 _NUMBERS = {float: (int, float), complex: (int, float, complex)}
-_CHECKED_SEQUENCES = (list, set, frozenset, collections.abc.Sequence, collections.abc.Set, collections.deque)
+_CHECKED_SEQUENCES = (
+    list,
+    set,
+    frozenset,
+    collections.abc.Sequence,
+    collections.abc.Set,
+    collections.deque,
+)
 _CHECKED_MAPPINGS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
 
 
@@ -634,11 +715,23 @@ def _mismatch(value: Any, hint: Hint, path: str) -> str:
 
 def defaults(function: types.FunctionType) -> dict[str, Any]:
     """Return the default of each parameter that has one."""
-    names, given = function.__code__.co_varnames[: function.__code__.co_argcount], function.__defaults__ or ()
-    return {**dict(zip(names[len(names) - len(given) :], given, strict=True)), **(function.__kwdefaults__ or {})}
+    names, given = (
+        function.__code__.co_varnames[: function.__code__.co_argcount],
+        function.__defaults__ or (),
+    )
+    return {
+        **dict(zip(names[len(names) - len(given) :], given, strict=True)),
+        **(function.__kwdefaults__ or {}),
+    }
 
 
-_UNREADABLE = (NameError, TypeError, AttributeError, ValueError, RecursionError)  # what an odd annotation raises
+_UNREADABLE = (
+    NameError,
+    TypeError,
+    AttributeError,
+    ValueError,
+    RecursionError,
+)  # what an odd annotation raises
 
 
 _HAS_REST, _HAS_KEYWORDS = 0x04, 0x08  # the code flags of *rest and **keywords
@@ -695,14 +788,20 @@ def _schema(hint: Hint) -> Schema | str:
         pydantic = importlib.import_module("pydantic")
         maker = importlib.import_module("pydantic.json_schema").GenerateJsonSchema
         maker = type("Schemas", (maker,), {"field_title_should_be_set": _no_title})
-        return _inline(_without_infinite(pydantic.TypeAdapter(hint).json_schema(schema_generator=maker)))
+        return _inline(
+            _without_infinite(pydantic.TypeAdapter(hint).json_schema(schema_generator=maker))
+        )
     except ImportError:
         return reason
     except (pydantic.errors.PydanticUserError, *_UNREADABLE) as error:
         definitions: Schema = {}
         members = [_schema(member) for member in alternatives(hint)]
-        known = [with_definitions(member, definitions) for member in members if isinstance(member, dict)]
-        is_narrower = isinstance(error, NameError | ValueError | RecursionError) and len(known) < len(members)
+        known = [
+            with_definitions(member, definitions) for member in members if isinstance(member, dict)
+        ]
+        is_narrower = isinstance(error, NameError | ValueError | RecursionError) and len(
+            known
+        ) < len(members)
         any_of = {"anyOf": known, **({"$defs": definitions} if definitions else {})}
         return any_of if known and not is_narrower else str(error).partition("\n")[0]
 
@@ -744,7 +843,11 @@ _OBJECTS: Final = frozenset({
 _BOUNDS: Final = {
     "gt": "exclusiveMinimum", "ge": "minimum", "lt": "exclusiveMaximum", "le": "maximum", "multiple_of": "multipleOf",
 }  # fmt: skip
-_MOST_PARTS, _LONGEST_DEFAULT, _LARGEST = 1_000, 4_000, 10**40  # parts of an inlined schema; size of a shown default
+_MOST_PARTS, _LONGEST_DEFAULT, _LARGEST = (
+    1_000,
+    4_000,
+    10**40,
+)  # parts of an inlined schema; size of a shown default
 
 
 class _Inexpressible(Unfit):
@@ -766,16 +869,25 @@ class _Writer:
         if members := alternatives(hint):
             return self._union(members)
         hint = peel(hint)
-        if hint in _NOTHING_TO_CHECK or isinstance(hint, str | typing.ForwardRef):  # within a recursive alias
+        if hint in _NOTHING_TO_CHECK or isinstance(
+            hint, str | typing.ForwardRef
+        ):  # within a recursive alias
             return {}
         origin, inner = origin_of(hint), typing.get_args(hint)
         if origin is typing.Literal:
-            values = [each.value if isinstance(each, enum.Enum) and _default_keyword(each) else each for each in inner]
-            return _enum_schema([each.name if isinstance(each, enum.Enum) else each for each in values])
+            values = [
+                each.value if isinstance(each, enum.Enum) and _default_keyword(each) else each
+                for each in inner
+            ]
+            return _enum_schema(
+                [each.name if isinstance(each, enum.Enum) else each for each in values]
+            )
         if origin in (collections.abc.Callable, type):
             raise _Inexpressible(f"{words(hint)} cannot be written as JSON")
         try:
-            return {**_SCALARS[hint][2]} if hint in _SCALARS else self._container(origin, inner, hint)
+            return (
+                {**_SCALARS[hint][2]} if hint in _SCALARS else self._container(origin, inner, hint)
+            )
         except TypeError as error:  # not hashable
             raise Unfit(f"{words(hint)} has no schema") from error
 
@@ -792,7 +904,11 @@ class _Writer:
 
     def _container(self, origin: Any, inner: tuple[Hint, ...], hint: Hint) -> Schema:
         if origin in _SETS:
-            return {"type": "array", "items": self.of(inner[0] if inner else Any), "uniqueItems": True}
+            return {
+                "type": "array",
+                "items": self.of(inner[0] if inner else Any),
+                "uniqueItems": True,
+            }
         if origin in _LISTS:
             return {"type": "array", "items": self.of(inner[0] if inner else Any)}
         if origin is tuple:
@@ -803,9 +919,13 @@ class _Writer:
             if repeated:
                 schema["items"] = {} if after else self.of(repeated[0])
             least = {"minItems": len(before) + len(after)} if before or after else {}
-            return schema | (least if repeated else {"minItems": len(before), "maxItems": len(before)})
+            return schema | (
+                least if repeated else {"minItems": len(before), "maxItems": len(before)}
+            )
         if origin in _OBJECTS:
-            inner = (*inner, int) if origin is collections.Counter and inner else inner or (str, Any)
+            inner = (
+                (*inner, int) if origin is collections.Counter and inner else inner or (str, Any)
+            )
             if len(inner) != 2:
                 raise Unfit(f"{words(hint)} has not two types")
             key, value = inner
@@ -813,7 +933,11 @@ class _Writer:
             rule: Schema = {"pattern": "^-?[0-9]+$"} if names.get("type") == "integer" else {}
             if listed := names.get("enum", [names["const"]] if "const" in names else []):
                 rule = {"enum": [str(name) for name in listed]}
-            return {"type": "object", **({"propertyNames": rule} if rule else {}), "additionalProperties": values}
+            return {
+                "type": "object",
+                **({"propertyNames": rule} if rule else {}),
+                "additionalProperties": values,
+            }
         if isinstance(origin, type):
             return self._class(origin)
         raise Unfit(f"{words(hint)} has no schema")
@@ -831,23 +955,38 @@ class _Writer:
         if dataclasses.is_dataclass(kind) and not hasattr(kind, "__pydantic_validator__"):
             absent = dataclasses.MISSING
             fields = init_fields(kind)
-            needed = {field.name for field in fields if field.default is absent and field.default_factory is absent}
+            needed = {
+                field.name
+                for field in fields
+                if field.default is absent and field.default_factory is absent
+            }
             return self._define(kind, {field.name: field.default for field in fields}, needed)
         if is_typeddict(kind):
-            return self._define(kind, dict.fromkeys(class_hints(kind), Ellipsis), {*required_keys(kind)})
+            return self._define(
+                kind, dict.fromkeys(class_hints(kind), Ellipsis), {*required_keys(kind)}
+            )
         if issubclass(kind, tuple) and hasattr(kind, "_fields"):
             given: dict[str, Any] = getattr(kind, "_field_defaults", {})
-            return self._define(kind, dict.fromkeys(kind._fields, Ellipsis) | given, {*kind._fields} - given.keys())
-        raise Unfit(f"{kind.__qualname__} has no schema without pydantic, which functions cannot import here")
+            return self._define(
+                kind, dict.fromkeys(kind._fields, Ellipsis) | given, {*kind._fields} - given.keys()
+            )
+        raise Unfit(
+            f"{kind.__qualname__} has no schema without pydantic, which functions cannot import here"
+        )
 
     def _define(self, kind: type, fields: dict[str, Any], needed: Set[str]) -> Schema:
         """Return a reference to the schema of a class with these fields and defaults; it may be recursive."""
         name = self._names.get(kind, "")
         if not name:
             name = re.sub(r"\W", "_", kind.__name__)
-            name = self._names[kind] = f"{name}_{len(self._names)}" if name in self._names.values() else name
+            name = self._names[kind] = (
+                f"{name}_{len(self._names)}" if name in self._names.values() else name
+            )
             hints = class_hints(kind)
-            properties = {field: self.of(hints.get(field, Any)) | _default_keyword(fields[field]) for field in fields}
+            properties = {
+                field: self.of(hints.get(field, Any)) | _default_keyword(fields[field])
+                for field in fields
+            }
             required = [field for field in fields if field in needed]
             closed = {"properties": properties, "required": required, "additionalProperties": False}
             self.definitions[name] = {"type": "object", **_summary(kind), **closed}
@@ -857,14 +996,20 @@ class _Writer:
 def _summary(kind: type) -> Schema:
     """Return the docstring of a class as its description, unless Python made it."""
     text = kind.__dict__.get("__doc__") or ""
-    return {} if not text or text.startswith(f"{kind.__name__}(") else {"description": inspect.cleandoc(text)}
+    return (
+        {}
+        if not text or text.startswith(f"{kind.__name__}(")
+        else {"description": inspect.cleandoc(text)}
+    )
 
 
 def _default_keyword(default: object) -> Schema:
     """Return a default in the form of a schema, if it is a short scalar of JSON or a member with such a value."""
     value = default.value if isinstance(default, enum.Enum) else default
     is_short = isinstance(value, str) and len(value) <= _LONGEST_DEFAULT
-    is_number = isinstance(value, int | float) and abs(value) < _LARGEST  # neither infinite nor too long to be written
+    is_number = (
+        isinstance(value, int | float) and abs(value) < _LARGEST
+    )  # neither infinite nor too long to be written
     return {"default": value} if value is None or is_short or is_number else {}
 
 
@@ -887,7 +1032,11 @@ def _inline(schema: Schema) -> Schema:
         if name in around or parts > _MOST_PARTS:
             raise RecursionError
         is_union = "oneOf" in node  # whose `discriminator` names definitions
-        own = {key: put(part, around) for key, part in node.items() if not (is_union and key == "discriminator")}
+        own = {
+            key: put(part, around)
+            for key, part in node.items()
+            if not (is_union and key == "discriminator")
+        }
         if name not in definitions:
             return own
         own.pop("$ref")
@@ -902,7 +1051,10 @@ def _inline(schema: Schema) -> Schema:
 
 def _enum_schema(values: list[Any]) -> Schema:
     kinds = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null"}
-    found = {kinds.get(next((kind for kind in kinds if isinstance(value, kind)), object)) for value in values}
+    found = {
+        kinds.get(next((kind for kind in kinds if isinstance(value, kind)), object))
+        for value in values
+    }
     only = found.pop() if len(found) == 1 else None
     listed: Schema = {"const": values[0]} if len(values) == 1 else {"enum": values}
     return ({"type": only} if only else {}) | listed
@@ -916,11 +1068,17 @@ def _add_marks(schema: Schema, marks: list[Any]) -> Schema:
     sizes = {"array": "Items", "object": "Properties"}.get(str(schema.get("type")), "Length")
     for mark in marks:
         if _is_pydantic(mark):
-            raise Unfit("pydantic's limits have no schema without pydantic, which functions cannot import here")
+            raise Unfit(
+                "pydantic's limits have no schema without pydantic, which functions cannot import here"
+            )
         text = mark if isinstance(mark, str) else getattr(mark, "documentation", None)
         if isinstance(text, str):
             schema = {"description": text.strip(), **schema}
-        for name, key in {**_BOUNDS, "min_length": f"min{sizes}", "max_length": f"max{sizes}"}.items():
+        for name, key in {
+            **_BOUNDS,
+            "min_length": f"min{sizes}",
+            "max_length": f"max{sizes}",
+        }.items():
             if isinstance(value := getattr(mark, name, None), int | float) and _is_finite(value):
                 schema[key] = value
     return schema

@@ -36,7 +36,9 @@ def run_self_test(folder: str, port: int) -> Frame:
     needs: dict[str, Callable[[], object]] = {
         "scratch": lambda: Path("probe").write_text("x"),
         "threads": lambda: _thread.start_new_thread(int, ()),
-        "imports": lambda: [importlib.import_module(name) for name in ("decimal", "hashlib", "csv", "zoneinfo")],
+        "imports": lambda: [
+            importlib.import_module(name) for name in ("decimal", "hashlib", "csv", "zoneinfo")
+        ],
         "socketpair": _talk_to_itself,
     }
     escaped = [name for name, attempt in attempts.items() if _works(attempt)]

@@ -30,20 +30,34 @@ from . import failure
 _NO_ROOM = "no memory is left to write the result as JSON: return less, or a part"
 _MANY, _AT_ONCE = 10_000, 2_000  # items of a value whose JSON is written in parts, and of a part
 _LONG = 1_000_000  # characters
-_BASES: tuple[Callable[[Any], Any], ...] = (int, float, str, bytes, list, tuple, frozenset, set, dict)
+_BASES: tuple[Callable[[Any], Any], ...] = (
+    int,
+    float,
+    str,
+    bytes,
+    list,
+    tuple,
+    frozenset,
+    set,
+    dict,
+)
 
 
 class Channel:
     """A channel for frames. `request` asks the host's handler and waits for the answer."""
 
     call_here: Callable[[Frame], Any]  # calls a function in this worker, as the host says
-    asked_for_secret = False  # whether function code, which this process may serve again, may know a secret
+    asked_for_secret = (
+        False  # whether function code, which this process may serve again, may know a secret
+    )
 
     def __init__(self, descriptor: int, lock: _thread.LockType) -> None:
         self._descriptor = descriptor
         self._lock = lock
         self._asking = 0  # the thread that waits for an answer
-        self._most_inline = self._most_large = 0  # bytes of a frame, and of a large value; the job has them
+        self._most_inline = self._most_large = (
+            0  # bytes of a frame, and of a large value; the job has them
+        )
         self._sent = 0  # large values
 
     def say(self, frame: Frame) -> None:
@@ -106,7 +120,11 @@ class Channel:
         while (frame := self._hear_one()) is not None and given.takes(frame):
             pass
         if frame is not None and "most_large" in frame:
-            self._most_inline, self._most_large, self._sent = frame["result"], frame["most_large"], 0
+            self._most_inline, self._most_large, self._sent = (
+                frame["result"],
+                frame["most_large"],
+                0,
+            )
         return {**frame, "given": given} if frame is not None and given.texts else frame
 
     def _hear_one(self) -> Frame | None:
@@ -115,7 +133,9 @@ class Channel:
     def ask(self, frame: Frame) -> Frame:
         """Send a frame and wait for its answer. Threads of the function take turns."""
         if self._asking == _thread.get_ident():
-            raise OSError("a destructor asked the host for something in the middle of another request")
+            raise OSError(
+                "a destructor asked the host for something in the middle of another request"
+            )
         with self._lock:
             self._asking = _thread.get_ident()
             try:
@@ -137,7 +157,10 @@ class Channel:
         try:
             for call in calls:
                 bulky = {name: value for name, value in call.items() if _is_bulky(value)}
-                call |= {name: self._part(value, self._most_inline - PART) for name, value in bulky.items()}
+                call |= {
+                    name: self._part(value, self._most_inline - PART)
+                    for name, value in bulky.items()
+                }
             data = pack(frame)
             if not calls or len(data) <= self._most_inline:
                 return data
@@ -159,7 +182,11 @@ class Channel:
         self.asked_for_secret |= name == "secret"
         answer = self.ask({"kind": "request", "name": name, "arguments": lean(arguments, simplify)})
         if answer["kind"] == "refused":
-            raise failure.rebuilt(answer["error"]) if "error" in answer else PermissionError(answer["reason"])
+            raise (
+                failure.rebuilt(answer["error"])
+                if "error" in answer
+                else PermissionError(answer["reason"])
+            )
         if answer["kind"] == "here":
             return self.call_here(answer)
         return decode(answer["value"], answer.get("given"))
@@ -221,13 +248,15 @@ class GivenValues:
 def _calls_in(frame: Frame) -> list[dict[str, Encoded]]:
     """Return the arguments of each call that a request makes, in dictionaries that belong to the frame alone."""
     match frame:
-        case {"kind": "request", "name": "call", "arguments": {"arguments": dict(given)} as request} if (
-            TAG not in given
-        ):
+        case {
+            "kind": "request",
+            "name": "call",
+            "arguments": {"arguments": dict(given)} as request,
+        } if TAG not in given:
             frame["arguments"] = {**request, "arguments": (own := dict(given))}
             return [own]
-        case {"kind": "request", "name": "inner", "arguments": {"rows": list(rows)} as request} if all(
-            isinstance(row, dict) for row in rows
+        case {"kind": "request", "name": "inner", "arguments": {"rows": list(rows)} as request} if (
+            all(isinstance(row, dict) for row in rows)
         ):
             own_rows = [dict(row) for row in rows]
             frame["arguments"] = {**request, "rows": own_rows}
@@ -293,7 +322,9 @@ def _base(value: Any) -> Any:  # as above
         return first_items(value)
     name = type(value).__qualname__
     if isinstance(value, types.AsyncGeneratorType | types.CoroutineType):
-        raise Unsendable(f"a {name} cannot be sent as JSON: return a list, `list(…)` of what it yields")
+        raise Unsendable(
+            f"a {name} cannot be sent as JSON: return a list, `list(…)` of what it yields"
+        )
     what = "text, numbers, lists, dictionaries or a dataclass"
     raise Unsendable(f"a value of type {name} cannot be sent as JSON: return {what}")
 

@@ -137,7 +137,9 @@ class Response:
             return json.loads(data)
         except ValueError as error:
             begins = data[:_FIRST_LINE].decode("utf-8", "replace")
-            raise ValueError(f"{self.url} answered {self.status} with no JSON ({error}): {begins!r}") from error
+            raise ValueError(
+                f"{self.url} answered {self.status} with no JSON ({error}): {begins!r}"
+            ) from error
 
     def close(self) -> None:
         """Drop the unread rest of the body."""
@@ -193,12 +195,22 @@ def fetch(
 ) -> Response:
     """Let the host make a request and return the response. The host follows redirects to granted hosts."""
     if not isinstance(body, bytes | str | None):
-        raise TypeError("the body of a request is bytes or text: json.dumps a value, and say so in Content-Type")
+        raise TypeError(
+            "the body of a request is bytes or text: json.dumps a value, and say so in Content-Type"
+        )
     pairs = [[str(name), str(value)] for name, value in (headers or {}).items()]
     if "accept-encoding" not in {name.lower() for name, _ in pairs}:
         pairs.append(["Accept-Encoding", "gzip"])
-    request = {"url": url, "method": method.upper(), "headers": pairs, "timeout": timeout, "follow": True}
-    return Response(*send(channel, request, body.encode() if isinstance(body, str) else body or b""))
+    request = {
+        "url": url,
+        "method": method.upper(),
+        "headers": pairs,
+        "timeout": timeout,
+        "follow": True,
+    }
+    return Response(
+        *send(channel, request, body.encode() if isinstance(body, str) else body or b"")
+    )
 
 
 _OFFERED = "progress, scratch, state, call, call_key, fetch, secret, now and memory"
@@ -240,13 +252,17 @@ def _json(value: Any) -> str:  # any value from function code
     except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"self.state takes what JSON can hold: {error}") from error
     if not is_same:
-        raise ValueError("self.state takes what JSON can hold: texts as keys, lists in place of tuples and sets")
+        raise ValueError(
+            "self.state takes what JSON can hold: texts as keys, lists in place of tuples and sets"
+        )
     try:  # the size that it has in the store, where a lone surrogate means that all of the text is escaped
         size = len(text.encode())
     except UnicodeEncodeError:
         size = len(json.dumps(value, separators=(",", ":")))
     if size > MOST_STATE:
-        raise ValueError(f"self.state takes {MOST_STATE} bytes of JSON, and this is {size}: keep less, or a summary")
+        raise ValueError(
+            f"self.state takes {MOST_STATE} bytes of JSON, and this is {size}: keep less, or a summary"
+        )
     return text
 
 
@@ -259,7 +275,9 @@ class Context:
         self.scratch = scratch
         self.memory = FunctionMemory(channel)
         self._state: Any = None
-        self._read_state: tuple[int, str] | None = None  # version and text at its first read in the call
+        self._read_state: tuple[int, str] | None = (
+            None  # version and text at its first read in the call
+        )
 
     @property
     def state(self) -> Any:  # a value of JSON

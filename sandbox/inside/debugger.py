@@ -53,7 +53,9 @@ _shortener.maxlist = _shortener.maxdict = _shortener.maxtuple = _shortener.maxse
 
 _ARGUMENT: Final = 40  # characters of one argument in the stack
 _HIDDEN: Final = "not shown to a model: this call may hold a secret"
-_MOST_READING_S: Final = 2.0  # of a call, for what models ask at breakpoints; after that, these are passed over
+_MOST_READING_S: Final = (
+    2.0  # of a call, for what models ask at breakpoints; after that, these are passed over
+)
 
 
 class _Interruptible:
@@ -98,7 +100,9 @@ class StackStop:
     def __init__(self, frames: list[tuple[FrameType, int]], *, is_live: bool = True) -> None:
         self._frames = frames[-caps.MOST_STACK :]
         self._is_live = is_live
-        self._locals = {id(frame): frame.f_locals for frame, _ in self._frames}  # once: reading again undoes `set`
+        self._locals = {
+            id(frame): frame.f_locals for frame, _ in self._frames
+        }  # once: reading again undoes `set`
 
     @classmethod
     def at(cls, frame: FrameType, own_paths: Container[str]) -> "StackStop":
@@ -126,20 +130,31 @@ class StackStop:
     def _arguments_text(self, number: int) -> str:
         """Return the arguments of a frame on one line; they distinguish the frames of a recursion."""
         pairs = self.locals(number)[: self.arguments(number)]
-        return ", ".join(f"{name}={text[:_ARGUMENT]}" for name, text in pairs)[: caps.MOST_SEEN_NAME]
+        return ", ".join(f"{name}={text[:_ARGUMENT]}" for name, text in pairs)[
+            : caps.MOST_SEEN_NAME
+        ]
 
     def locals(self, number: int, *, is_hidden: bool = False) -> list[list[str]]:
         """Return the names of a frame with short texts of their values, arguments first."""
         frame = self._frame(number)
         items = self._locals[id(frame)].items()
-        pairs = [(name, value) for name, value in items if not name.startswith("__") and type(value) is not Context]
-        return [[_name(name), _text_of(name, value, is_hidden=is_hidden)] for name, value in pairs[: caps.MOST_SEEN]]
+        pairs = [
+            (name, value)
+            for name, value in items
+            if not name.startswith("__") and type(value) is not Context
+        ]
+        return [
+            [_name(name), _text_of(name, value, is_hidden=is_hidden)]
+            for name, value in pairs[: caps.MOST_SEEN]
+        ]
 
     def arguments(self, number: int) -> int:
         """Return the number of locals that are arguments."""
         frame = self._frame(number)
         code, receiver = frame.f_code, self._locals[id(frame)].get("self")
-        starred = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+        starred = bool(code.co_flags & inspect.CO_VARARGS) + bool(
+            code.co_flags & inspect.CO_VARKEYWORDS
+        )
         return code.co_argcount + code.co_kwonlyargcount + starred - (type(receiver) is Context)
 
     def names(self, number: int) -> list[str]:
@@ -153,10 +168,18 @@ class StackStop:
         result = _EVALUATING.attempt(lambda: self._evaluate(number, expression))
         if isinstance(result, BaseException):
             return _error(result)
-        text = _EVALUATING.attempt(lambda: pprint.pformat(result[0], width=100) if pretty else repr(result[0]))
-        return _cut(text) if isinstance(text, str) else f"<{type(result[0]).__name__}, whose repr failed>"
+        text = _EVALUATING.attempt(
+            lambda: pprint.pformat(result[0], width=100) if pretty else repr(result[0])
+        )
+        return (
+            _cut(text)
+            if isinstance(text, str)
+            else f"<{type(result[0]).__name__}, whose repr failed>"
+        )
 
-    def shown(self, expressions: Mapping[str, bool], look: Callable[[str, Mapping[str, Any]], str]) -> list[list[str]]:
+    def shown(
+        self, expressions: Mapping[str, bool], look: Callable[[str, Mapping[str, Any]], str]
+    ) -> list[list[str]]:
         """Return expressions with short texts of their values in the stopped frame.
 
         Each says whether it may act. `look` makes the text of one that only reads, from the names of the frame.
@@ -164,7 +187,12 @@ class StackStop:
         frame = self._frame(-1)
         names = ChainMap(self._locals[id(frame)], frame.f_globals)
         return [
-            [expression, (self.value(-1, expression) if may_act else look(expression, names))[: caps.MOST_SEEN_TEXT]]
+            [
+                expression,
+                (self.value(-1, expression) if may_act else look(expression, names))[
+                    : caps.MOST_SEEN_TEXT
+                ],
+            ]
             for expression, may_act in [*expressions.items()][: caps.MOST_SEEN]
         ]
 
@@ -175,10 +203,13 @@ class StackStop:
             return "the call has ended: nothing can be set any more"
         if frame is not self._frames[-1][0] and not _HAS_PROXY:
             return "only the locals of the innermost frame can be set with this version of Python"
-        if not name.isidentifier() or (name not in frame.f_code.co_varnames + frame.f_code.co_cellvars):
+        if not name.isidentifier() or (
+            name not in frame.f_code.co_varnames + frame.f_code.co_cellvars
+        ):
             where = clean(frame.f_code.co_name)
             return (
-                f"{clean(name)} is no local name of {where}: no line there would read it. `locals` lists those that are"
+                f"{clean(name)} is no local name of {where}: no line there would read it. "
+                f"`locals` lists those that are"
             )
         result = _EVALUATING.attempt(lambda: self._evaluate(number, expression))
         if isinstance(result, BaseException):
@@ -198,12 +229,20 @@ class StackStop:
         )  # in the confined worker
         return _error(result) if isinstance(result, BaseException) else ""
 
-    def _evaluate(self, number: int, expression: str) -> tuple[Any]:  # Any: any value of function code
+    def _evaluate(
+        self, number: int, expression: str
+    ) -> tuple[Any]:  # Any: any value of function code
         frame = self._frame(number)
         own = self._locals[id(frame)]
         names = {**frame.f_globals, **own}  # as globals, so that comprehensions see locals, too
-        for name, listing in {"locals": lambda: {**own}, "vars": _or(vars, own), "dir": _or(dir, own)}.items():
-            names.setdefault(name, listing)  # for the function's names, not those of this evaluation
+        for name, listing in {
+            "locals": lambda: {**own},
+            "vars": _or(vars, own),
+            "dir": _or(dir, own),
+        }.items():
+            names.setdefault(
+                name, listing
+            )  # for the function's names, not those of this evaluation
         return (eval(compile(expression.strip(), "<debug>", "eval", dont_inherit=True), names),)  # noqa: S307 - in the confined worker
 
     def _frame(self, number: int) -> FrameType:
@@ -223,7 +262,9 @@ def _name(text: str) -> str:
 
 def _error(error: BaseException) -> str:
     typed = isinstance(error, SyntaxError) and error.filename == "<debug>"
-    return _cut(f"*** {type(error).__name__}: {getattr(error, 'msg', '') if typed else message_of(error)}")
+    return _cut(
+        f"*** {type(error).__name__}: {getattr(error, 'msg', '') if typed else message_of(error)}"
+    )
 
 
 def _cut(text: str) -> str:
@@ -231,9 +272,13 @@ def _cut(text: str) -> str:
     return cleaned if len(cleaned) <= caps.MOST_ANSWER else f"{cleaned[: caps.MOST_ANSWER - 1]}…"
 
 
-def _or(function: Callable[..., Any], own: Mapping[str, Any]) -> Callable[..., Any]:  # Any: values of function code
+def _or(
+    function: Callable[..., Any], own: Mapping[str, Any]
+) -> Callable[..., Any]:  # Any: values of function code
     """Return `vars` or `dir` that uses these names when called without an argument."""
-    return lambda *values: function(*values) if values else ({**own} if function is vars else sorted(own))
+    return lambda *values: (
+        function(*values) if values else ({**own} if function is vars else sorted(own))
+    )
 
 
 _HIT: Final = "__knapper_hit__"
@@ -268,7 +313,11 @@ class ArmedPoint:
     def counts(self) -> bool:
         """Count a hit. Return whether the breakpoint stops at it."""
         self.hits += 1
-        is_due = not self.off and self.hits > self.after and not (self.hits - self.after - 1) % self.every
+        is_due = (
+            not self.off
+            and self.hits > self.after
+            and not (self.hits - self.after - 1) % self.every
+        )
         self.off |= is_due and self.once
         return is_due
 
@@ -300,7 +349,11 @@ def defined_function(module: ModuleType | None, name: str) -> FunctionType | Non
 @lru_cache(maxsize=1)  # the search looks at every object, and many attempts call one function
 def _hidden_function(module: ModuleType, name: str) -> FunctionType:
     functions = (each for each in gc.get_objects() if type(each) is FunctionType)
-    own = [each for each in functions if each.__globals__ is vars(module) and each.__code__.co_qualname == name]
+    own = [
+        each
+        for each in functions
+        if each.__globals__ is vars(module) and each.__code__.co_qualname == name
+    ]
     if not own:
         raise LookupError(name)
     return max(own, key=lambda function: function.__code__.co_firstlineno)
@@ -315,12 +368,17 @@ def _woven_code(function: FunctionType, points: Sequence[ArmedPoint]) -> CodeTyp
         ast.increment_lineno(tree, first - 1)
         if code.co_freevars or not isinstance(top, ast.FunctionDef | ast.AsyncFunctionDef):
             return None
-        places = {point.line: [candidate for candidate in points if candidate.line == point.line] for point in points}
+        places = {
+            point.line: [candidate for candidate in points if candidate.line == point.line]
+            for point in points
+        }
         lines = set(places) - {code.co_firstlineno, top.lineno}
         done: set[int] = set()
         if len(lines) == len(places):
             _weave(top, places, code.co_firstlineno, done)
-        module_code = compile(tree, code.co_filename, "exec", flags=code.co_flags & _FUTURE, dont_inherit=True)
+        module_code = compile(
+            tree, code.co_filename, "exec", flags=code.co_flags & _FUTURE, dont_inherit=True
+        )
     except (SyntaxError, ValueError, RecursionError):
         return None
     codes = [
@@ -339,13 +397,19 @@ def _weave(node: ast.AST, places: dict[int, list[ArmedPoint]], fake: int, done: 
             setattr(
                 node,
                 name,
-                [replacement for statement in value for replacement in _with_calls(statement, places, fake, done)],
+                [
+                    replacement
+                    for statement in value
+                    for replacement in _with_calls(statement, places, fake, done)
+                ],
             )
     for child in ast.iter_child_nodes(node):
         _weave(child, places, fake, done)
 
 
-def _with_calls(statement: ast.stmt, places: dict[int, list[ArmedPoint]], fake: int, done: set[int]) -> list[ast.stmt]:
+def _with_calls(
+    statement: ast.stmt, places: dict[int, list[ArmedPoint]], fake: int, done: set[int]
+) -> list[ast.stmt]:
     points = places.get(statement.lineno, []) if statement.lineno not in done else []
     done |= {statement.lineno} if points else set()
     if isinstance(statement, ast.While):  # stop at each iteration, as debuggers do
@@ -384,9 +448,15 @@ def _at(node: Any, line: int) -> Any:  # Any: the same kind of node
     return node
 
 
-_NO_LINES: Final = frozenset({"<module>", "__annotate__"})  # the second evaluates annotations since Python 3.14
-_MOST_TOLD: Final = caps.MOST_CLAIM * 4 // 5  # characters of all rows; the rest is for the executable lines
-_CAREFUL: Final = 200  # runs of a line with checked changes; after that, only the frame's end is checked
+_NO_LINES: Final = frozenset(
+    {"<module>", "__annotate__"}
+)  # the second evaluates annotations since Python 3.14
+_MOST_TOLD: Final = (
+    caps.MOST_CLAIM * 4 // 5
+)  # characters of all rows; the rest is for the executable lines
+_CAREFUL: Final = (
+    200  # runs of a line with checked changes; after that, only the frame's end is checked
+)
 _TELL_EVERY_S: Final = 0.5  # interval of reports, because a call may never end
 _LOOK_EVERY: Final = 512  # lines between two looks at the clock
 _SUSPENDS: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -408,7 +478,9 @@ class TraceRow:
     def size(self) -> int:
         """Return the approximate number of characters of its JSON."""
         pairs = sum(
-            len(name) + len(text) + 3 * caps.ITEM for values in (self.first, self.last) for name, text in values
+            len(name) + len(text) + 3 * caps.ITEM
+            for values in (self.first, self.last)
+            for name, text in values
         )
         return len(self.path) + len(self.function) + 7 * caps.ITEM + pairs
 
@@ -428,7 +500,9 @@ class FrameState:
         """Return the changed locals with short texts of their values."""
         changed = []
         for name, value in list(frame.f_locals.items())[: caps.MOST_CHANGES]:
-            is_unchanged = name in self.values and self.values[name] is value and type(value) in _SIMPLE
+            is_unchanged = (
+                name in self.values and self.values[name] is value and type(value) in _SIMPLE
+            )
             if is_unchanged or name.startswith(("__", ".")):
                 continue
             text = _text_of(name, value, is_hidden=is_hidden)
@@ -525,7 +599,9 @@ class Tracer:
         key = frame.f_code, frame.f_lineno
         row = self._rows.get(key)
         if row is None:
-            row = TraceRow(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_qualname[: caps.MOST_NAME])
+            row = TraceRow(
+                frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_qualname[: caps.MOST_NAME]
+            )
             if len(self._rows) < caps.MOST_ROWS:
                 self._rows[key] = row
             else:
@@ -613,7 +689,9 @@ class Stepper(bdb.Bdb):
             self._set_stopinfo(self.botframe, None, -1)  # type: ignore[attr-defined] # private, but in every version
             sys.settrace(self.trace_dispatch)
 
-    def trace_dispatch(self, frame: FrameType, event: str, arg: Any) -> Any:  # Any: as `bdb` types it
+    def trace_dispatch(
+        self, frame: FrameType, event: str, arg: Any
+    ) -> Any:  # Any: as `bdb` types it
         """Dispatch an event as `bdb` does, after the tracer has processed it."""
         follows = self._tracer is not None and self._tracer.sees(frame, event, arg)
         next_trace: Any = super().trace_dispatch(frame, event, arg)
@@ -641,8 +719,13 @@ class Stepper(bdb.Bdb):
     def user_return(self, frame: FrameType, value: object) -> None:
         """Handle a function that is about to return a value."""
         pause, code, at = "", frame.f_code, frame.f_lasti
-        if code.co_flags & _SUSPENDS and at >= 0 and code.co_code[at] in _PAUSES:  # it is only suspended
-            yields = code.co_flags & inspect.CO_GENERATOR or type(value).__name__ == "async_generator_wrapped_value"
+        if (
+            code.co_flags & _SUSPENDS and at >= 0 and code.co_code[at] in _PAUSES
+        ):  # it is only suspended
+            yields = (
+                code.co_flags & inspect.CO_GENERATOR
+                or type(value).__name__ == "async_generator_wrapped_value"
+            )
             pause = "yields" if yields else _WAITS
         self._stop(frame, Why(pause or "return"), **({} if pause == _WAITS else {"value": value}))
 
@@ -705,7 +788,9 @@ class WorkerDebugger:
         self._own_paths = own_paths
         self._points: dict[int, ArmedPoint] = {}
         self._restore: list[tuple[Any, CodeType]] = []  # Any: functions
-        self._waiting: dict[str, list[list[ArmedPoint]]] = {}  # by the name of a module that is not imported yet
+        self._waiting: dict[
+            str, list[list[ArmedPoint]]
+        ] = {}  # by the name of a module that is not imported yet
         self._slow: dict[tuple[CodeType, int], list[ArmedPoint]] = {}
         self._steppers: dict[int, Stepper] = {}
         self._one_at_a_time = threading.RLock()
@@ -734,7 +819,9 @@ class WorkerDebugger:
         stand_in.__dict__.update(set_trace=self.hook, __getattr__=_of_pdb)
         sys.modules["pdb"] = stand_in
 
-    def begin(self, spec: Frame | None, *, is_trial: bool = False, may_have_secret: bool = True) -> None:
+    def begin(
+        self, spec: Frame | None, *, is_trial: bool = False, may_have_secret: bool = True
+    ) -> None:
         """Arm the debugging options of a job. In a trial, such as an example, `breakpoint()` is ignored.
 
         If it `may_have_secret`, a model is shown no values.
@@ -754,7 +841,10 @@ class WorkerDebugger:
             self._tracer = Tracer(self._own_paths, self._woven, mode, self._tell_rows, hides)
             self._covered = spec.get("covers")
             self._tracer.start()
-        points = [ArmedPoint(**{name: data[name] for name in _FIELDS & data.keys()}) for data in spec.get("points", ())]
+        points = [
+            ArmedPoint(**{name: data[name] for name in _FIELDS & data.keys()})
+            for data in spec.get("points", ())
+        ]
         if points:
             setattr(builtins, _HIT, self.hit)
         groups: dict[tuple[str, str], list[ArmedPoint]] = {}
@@ -790,7 +880,9 @@ class WorkerDebugger:
                 self._stepper().watch(watched_code)
         threading.settrace(self._trace_thread)
 
-    def _trace_thread(self, frame: FrameType, event: str, arg: Any) -> Any:  # Any: as `threading.settrace` types it
+    def _trace_thread(
+        self, frame: FrameType, event: str, arg: Any
+    ) -> Any:  # Any: as `threading.settrace` types it
         """Watch the lines in a thread that has just started."""
         self._stepper().watch(*(code for code, _ in self._slow))
         return self._stepper().trace_dispatch(frame, event, arg)
@@ -827,9 +919,18 @@ class WorkerDebugger:
             function = defined_function(sys.modules.get(f"functions.{module}"), name)
             codes = _all_codes(function.__code__) if function else []
             places = ((code, line) for code in codes for *_, line in code.co_lines())
-            lines = sorted({line for code, line in places if line is not None and line != code.co_firstlineno})
+            lines = sorted(
+                {line for code, line in places if line is not None and line != code.co_firstlineno}
+            )
             path = codes[0].co_filename if codes else ""
-            self._tell({"event": "traced", **self._tracer.told(), "path": path, "lines": lines[: caps.MOST_LINES]})
+            self._tell(
+                {
+                    "event": "traced",
+                    **self._tracer.told(),
+                    "path": path,
+                    "lines": lines[: caps.MOST_LINES],
+                }
+            )
         for record in self._last.values():
             point = self._points.get(record["id"])
             self._tell({**record, "hits": point.hits if point else record["hits"]})
@@ -843,7 +944,11 @@ class WorkerDebugger:
         frame = sys._getframe(1)
         if point is None or id in self._replaced:
             return
-        why = Why(f"breakpoint {id}{_FAILED}", id) if failed else self._due(point, frame, has_held=failed is False)
+        why = (
+            Why(f"breakpoint {id}{_FAILED}", id)
+            if failed
+            else self._due(point, frame, has_held=failed is False)
+        )
         if why is None:
             return
         if self._has_human:
@@ -920,7 +1025,9 @@ class WorkerDebugger:
         if self._hides:
             return reading.Unreadable(_HIDDEN)
         if self._reading_s > _MOST_READING_S:
-            return reading.Unreadable(f"it was passed over: breakpoints took {_MOST_READING_S:g} s of this call")
+            return reading.Unreadable(
+                f"it was passed over: breakpoints took {_MOST_READING_S:g} s of this call"
+            )
         began = time.monotonic()
         try:
             return attempt(lambda: read(text, names))
@@ -939,14 +1046,27 @@ class WorkerDebugger:
         return self._steppers[me]
 
     def _record(
-        self, frame: FrameType, hits: int, point: ArmedPoint | None = None, *, is_failed: bool = False, line: int = 0
+        self,
+        frame: FrameType,
+        hits: int,
+        point: ArmedPoint | None = None,
+        *,
+        is_failed: bool = False,
+        line: int = 0,
     ) -> None:
         """Record a breakpoint, or a `breakpoint()` in the source, for a model, unless a person set it."""
         id, may_act = (point.id, point.may_act) if point else (0, False)
         asked = [*([point.condition] if is_failed else []), *point.expressions] if point else []
         stop = StackStop([(frame, line or frame.f_lineno)])
         path, where, function, _ = stop.frames()[0]
-        record: Frame = {"event": "record", "id": id, "hits": hits, "path": path, "line": where, "function": function}
+        record: Frame = {
+            "event": "record",
+            "id": id,
+            "hits": hits,
+            "path": path,
+            "line": where,
+            "function": function,
+        }
         record["locals"] = stop.locals(-1, is_hidden=self._hides and not may_act)
         record["shown"] = stop.shown(dict.fromkeys(asked, may_act), self._look)
         if hits <= _FIRST:
@@ -974,13 +1094,23 @@ class WorkerDebugger:
 
     def _converse(self, stop: StackStop, why: Why, frame: Frame) -> Frame:
         with self._one_at_a_time:
-            event: Frame = {"event": "stopped", "why": why.text, "id": why.id, "frames": stop.frames()}
+            event: Frame = {
+                "event": "stopped",
+                "why": why.text,
+                "id": why.id,
+                "frames": stop.frames(),
+            }
             event |= {"locals": stop.locals(-1)}
             event |= {"arguments": stop.arguments(-1), "names": stop.names(-1)}
             event |= {"shown": stop.shown(self._displayed, self._look)}
-            event |= {"value": shown(frame["value"], caps.MOST_SEEN_RESULT)} if "value" in frame else {}
+            event |= (
+                {"value": shown(frame["value"], caps.MOST_SEEN_RESULT)} if "value" in frame else {}
+            )
             if "error" in frame:
-                kind, text = clean(type(frame["error"]).__name__), shown(frame["error"], caps.MOST_SEEN_RESULT)
+                kind, text = (
+                    clean(type(frame["error"]).__name__),
+                    shown(frame["error"], caps.MOST_SEEN_RESULT),
+                )
                 event["error"] = f"{kind}: {text}"[: caps.MOST_SEEN_RESULT]
             command = self._ask(event)
             while command["do"] not in _RESUMING:
@@ -992,16 +1122,26 @@ class WorkerDebugger:
         number = frame.get("frame", -1)
         match frame["do"]:
             case "locals":
-                return {"locals": stop.locals(number), "arguments": stop.arguments(number), "names": stop.names(number)}
+                return {
+                    "locals": stop.locals(number),
+                    "arguments": stop.arguments(number),
+                    "names": stop.names(number),
+                }
             case "evaluate":
                 before = stop.locals(number)
                 text = stop.value(number, frame["expression"], pretty=frame.get("pretty", False))
                 return {"text": text, "changed": stop.locals(number) != before}
             case "set" | "act" as do:
-                words = (frame["name"], frame["expression"]) if do == "set" else (frame["statement"],)
+                words = (
+                    (frame["name"], frame["expression"]) if do == "set" else (frame["statement"],)
+                )
                 return {"text": getattr(stop, do)(number, *words)}
             case "break":
-                return {"text": self._break(ArmedPoint(**frame["point"]), goes_on=frame.get("goes_on", False))}
+                return {
+                    "text": self._break(
+                        ArmedPoint(**frame["point"]), goes_on=frame.get("goes_on", False)
+                    )
+                }
             case "clear":
                 if frame["id"] in self._points:
                     self._points[frame["id"]].off = True
@@ -1056,4 +1196,12 @@ def _of_pdb(name: str) -> Any:  # Any: anything in that module
 
 def _all_codes(code: CodeType) -> list[CodeType]:
     """Return a code object and those of everything that is defined inside it."""
-    return [code, *(deeper for each in code.co_consts if isinstance(each, CodeType) for deeper in _all_codes(each))]
+    return [
+        code,
+        *(
+            deeper
+            for each in code.co_consts
+            if isinstance(each, CodeType)
+            for deeper in _all_codes(each)
+        ),
+    ]

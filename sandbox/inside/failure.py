@@ -37,7 +37,12 @@ def attempt(action: Callable[[], Result]) -> Result | BaseException:
 
 def describe(error: BaseException, own_paths: Container[str]) -> Message:
     """Return the reply that describes this exception to the host, with its causes."""
-    reply: Message = {"kind": "raised", **_describe(error), **_class_of(error), "frames": _frames(error, own_paths)}
+    reply: Message = {
+        "kind": "raised",
+        **_describe(error),
+        **_class_of(error),
+        "frames": _frames(error, own_paths),
+    }
     above, seen = reply, [entry.tb_frame for entry in _own(error, own_paths)]
     for _ in range(caps.MOST_CAUSES):
         cause, above["was_handling"] = error.__cause__, False
@@ -49,7 +54,11 @@ def describe(error: BaseException, own_paths: Container[str]) -> Message:
             break
         frames = _frames(cause, own_paths, seen)[-caps.MOST_CAUSE_FRAMES :]
         above["cause"] = {**_describe(cause, caps.MOST_CAUSE_MESSAGE), "frames": frames}
-        above, error, seen = above["cause"], cause, [*seen, *(entry.tb_frame for entry in _own(cause, own_paths))]
+        above, error, seen = (
+            above["cause"],
+            cause,
+            [*seen, *(entry.tb_frame for entry in _own(cause, own_paths))],
+        )
     return reply
 
 
@@ -60,7 +69,9 @@ def _describe(error: BaseException, most: int = caps.MOST_MESSAGE) -> Message:
 def _class_of(error: BaseException) -> Message:
     """Return what another worker needs to raise an exception of the same class."""
     kind = type(error)
-    base = next((each for each in kind.__mro__ if vars(builtins).get(each.__name__) is each), Exception)
+    base = next(
+        (each for each in kind.__mro__ if vars(builtins).get(each.__name__) is each), Exception
+    )
     claim: Message = {"module": _name(str(kind.__module__)), "base": base.__name__}
     arguments = attempt(lambda: encode([*error.args]))
     if isinstance(arguments, list) and len(json.dumps(arguments)) <= caps.MOST_MESSAGE:
@@ -82,7 +93,9 @@ def rebuilt(claim_message: Message, also: type[Exception] | None = None) -> Exce
     if isinstance(own, str) and message.startswith(f"{own}\n"):
         notes.insert(0, message.removeprefix(f"{own}\n"))
     elif own != message:  # its text needs what its constructor got
-        error = _instance(_made(type(error), (type(error),), {"__str__": lambda _error: message}), arguments)
+        error = _instance(
+            _made(type(error), (type(error),), {"__str__": lambda _error: message}), arguments
+        )
     for note in filter(None, notes):
         error.add_note(note)
     return error
@@ -91,7 +104,9 @@ def rebuilt(claim_message: Message, also: type[Exception] | None = None) -> Exce
 def _class_named(claim_message: Message) -> type[Exception]:
     base = vars(builtins).get(claim_message["base"])
     base = base if _is_error(base) else Exception
-    kind: Any = sys.modules.get(claim_message["module"])  # any object, until it is known to be a class
+    kind: Any = sys.modules.get(
+        claim_message["module"]
+    )  # any object, until it is known to be a class
     for name in claim_message["type"].split("."):  # not by `getattr`, which may run code
         kind = vars(kind).get(name) if isinstance(kind, ModuleType | type) else None
     if _is_error(kind) and issubclass(kind, base):
@@ -122,7 +137,9 @@ def _instance(kind: type[Exception], arguments: Sequence[Any]) -> Exception:
         if isinstance(error, kind):
             attempt(partial(base.__init__, error, *given))
             return error
-    return Exception.__new__(type(kind.__name__, (Exception,), {}))  # as for a group, which is made of exceptions
+    return Exception.__new__(
+        type(kind.__name__, (Exception,), {})
+    )  # as for a group, which is made of exceptions
 
 
 def message_of(error: BaseException) -> str:
@@ -179,13 +196,17 @@ def _column(entry: TracebackType) -> int:
     return min(column or 0, caps.MOST_LINE)
 
 
-def _frames(error: BaseException, own_paths: Container[str], seen: Container[FrameType] = ()) -> list[list[object]]:
+def _frames(
+    error: BaseException, own_paths: Container[str], seen: Container[FrameType] = ()
+) -> list[list[object]]:
     """Return the frames of function code, with locals unless the frame is in `seen`."""
     own: list[list[object]] = []
     for entry in _own(error, own_paths):
         frame, code = entry.tb_frame, entry.tb_frame.f_code
         names = [] if frame in seen else _locals(frame)
-        own.append([code.co_filename, entry.tb_lineno, _name(code.co_qualname), names, _column(entry)])
+        own.append(
+            [code.co_filename, entry.tb_lineno, _name(code.co_qualname), names, _column(entry)]
+        )
     if isinstance(error, SyntaxError) and error.filename in own_paths:
         line = error.lineno if isinstance(error.lineno, int) else 0
         own.append([error.filename, max(0, min(line, caps.MOST_LINE)), "<module>", [], 0])
@@ -205,9 +226,15 @@ def _locals(frame: FrameType) -> list[list[str]]:
     return [[_name(name), short(name, frame.f_locals[name])] for name in names[: caps.MOST_LOCALS]]
 
 
-def short(name: str, value: object, shortener: reprlib.Repr = _shortener, most: int = caps.MOST_TEXT) -> str:
+def short(
+    name: str, value: object, shortener: reprlib.Repr = _shortener, most: int = caps.MOST_TEXT
+) -> str:
     """Return a short text of a local. A value with a name that sounds like a secret is masked."""
     if _SECRET.search(name):
         return "<masked>"
     text = attempt(lambda: shortener.repr(value))
-    return clean(text)[:most] if isinstance(text, str) else f"<{type(value).__name__}, whose repr failed>"
+    return (
+        clean(text)[:most]
+        if isinstance(text, str)
+        else f"<{type(value).__name__}, whose repr failed>"
+    )

@@ -33,19 +33,29 @@ _SHUT: Final = frozenset({errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR
 _Kind: TypeAlias = Literal["folder", "names", "marks"]
 _KINDS: Final[dict[Callable[..., None], _Kind]] = {
     os.mkdir: "folder",
-    **dict.fromkeys((os.remove, os.unlink, os.rmdir, os.rename, os.replace, os.link, os.symlink), "names"),
+    **dict.fromkeys(
+        (os.remove, os.unlink, os.rmdir, os.rename, os.replace, os.link, os.symlink), "names"
+    ),
     **dict.fromkeys((os.chmod, os.utime, os.truncate), "marks"),
 }
-_MADE: Final = frozenset({"rename", "replace", "truncate"})  # changes for which the host needs more than the path
-_MOVES: Final = frozenset({"rename", "replace", "link", "symlink"})  # their second argument is a path, too
+_MADE: Final = frozenset(
+    {"rename", "replace", "truncate"}
+)  # changes for which the host needs more than the path
+_MOVES: Final = frozenset(
+    {"rename", "replace", "link", "symlink"}
+)  # their second argument is a path, too
 _READS: Final = frozenset("rbt")
 _CHANGES: Final = os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 _OWN: Final = f"{Path(__file__).parents[1]}/"
 """The folder of the sandbox's sources, which tracebacks look for."""
-_CALLS_TO_OPEN: Final = 6  # frames from `linecache` through `tokenize.open` to `named`, and a few more
+_CALLS_TO_OPEN: Final = (
+    6  # frames from `linecache` through `tokenize.open` to `named`, and a few more
+)
 
-_dropped: list[int] = []  # streams to close; a destructor may run in the middle of a request, so it makes none
+_dropped: list[
+    int
+] = []  # streams to close; a destructor may run in the middle of a request, so it makes none
 
 
 class NotGranted(PermissionError):
@@ -63,7 +73,10 @@ class HostFile(io.RawIOBase):
         self._channel = channel
         self._stream = stream
         self._at = 0
-        self._reads, self._writes = "r" in mode or "+" in mode, bool(_CREATES & {*mode}) or "+" in mode
+        self._reads, self._writes = (
+            "r" in mode or "+" in mode,
+            bool(_CREATES & {*mode}) or "+" in mode,
+        )
         self._appends = "a" in mode
         self.name, self.mode = path, mode
 
@@ -125,10 +138,14 @@ class HostFile(io.RawIOBase):
     def _ask(self, name: str, **arguments: Any) -> Any:  # values that cross
         if self.closed:
             raise ValueError("I/O operation on closed file")
-        return _value_of(_request(self._channel, name, {"stream": self._stream, **arguments}), self.name)
+        return _value_of(
+            _request(self._channel, name, {"stream": self._stream, **arguments}), self.name
+        )
 
 
-def _request(channel: Channel, name: str, arguments: dict[str, Any]) -> Any:  # values that can be sent
+def _request(
+    channel: Channel, name: str, arguments: dict[str, Any]
+) -> Any:  # values that can be sent
     """Return the host's answer. Raise NotGranted with the host's message if it refuses."""
     dropped, _dropped[:] = _dropped[:64], _dropped[64:]
     try:
@@ -140,7 +157,9 @@ def _request(channel: Channel, name: str, arguments: dict[str, Any]) -> Any:  # 
 def _value_of(answer: Any, path: str) -> Any:  # values that cross
     """Return the value of the host's answer, or raise the OSError that the host got."""
     if "errno" in answer:
-        number = getattr(errno, answer["errno"], errno.EIO)  # sent by name: the host may have other numbers
+        number = getattr(
+            errno, answer["errno"], errno.EIO
+        )  # sent by name: the host may have other numbers
         raise OSError(number, os.strerror(number), path)
     return answer["value"]
 
@@ -203,7 +222,10 @@ class HostListing:
         return self
 
     def __exit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
     ) -> None:
         return None
 
@@ -213,7 +235,12 @@ class Opener:
 
     def __init__(self, channel: Channel, scratch: Path, sources: Collection[str]) -> None:
         self.open, self.os_open, self.stat = io.open, os.open, os.stat
-        self.lstat, self.listdir, self.scandir, self.getcwd = os.lstat, os.listdir, os.scandir, os.getcwd
+        self.lstat, self.listdir, self.scandir, self.getcwd = (
+            os.lstat,
+            os.listdir,
+            os.scandir,
+            os.getcwd,
+        )
         self._realpath = os.path.realpath
         self.serve(channel, scratch, sources)
         self._copies = 0
@@ -244,7 +271,11 @@ class Opener:
 
     def is_workspace(self, path: object) -> bool:
         """Return whether a path is the workspace's folder, in which functions appear to start."""
-        if not self.is_asking or self._home != self._scratch or not isinstance(path, str | os.PathLike):
+        if (
+            not self.is_asking
+            or self._home != self._scratch
+            or not isinstance(path, str | os.PathLike)
+        ):
             return False
         return os.path.abspath(path) == self.places()[0]
 
@@ -266,7 +297,12 @@ class Opener:
             here = self.getcwd()
         except (TypeError, ValueError, OSError):
             return None
-        if not path or "\0" in path or path.startswith(_OWN) or (path in self._sources and _is_for_a_traceback()):
+        if (
+            not path
+            or "\0" in path
+            or path.startswith(_OWN)
+            or (path in self._sources and _is_for_a_traceback())
+        ):
             return None
         whole = os.path.normpath(os.path.join(here, path))
         if os.path.isabs(path) or here != self._home or self.has_left:
@@ -286,12 +322,16 @@ class Opener:
             return True
         return False
 
-    def request(self, name: str, path: str, error: OSError | None, **arguments: Any) -> Any:  # values that can be sent
+    def request(
+        self, name: str, path: str, error: OSError | None, **arguments: Any
+    ) -> Any:  # values that can be sent
         """Return the host's answer. If the host refers to the real file, raise the kernel's error or return None."""
         is_try = finder.is_package(sys._getframe(1))
         probe = {"is_probe": True} if finder.is_probe(sys._getframe(1)) else {}
         try:
-            answer = _request(self._channel, name, {"path": path, "is_try": is_try, **probe, **arguments})
+            answer = _request(
+                self._channel, name, {"path": path, "is_try": is_try, **probe, **arguments}
+            )
         except UnicodeEncodeError:
             answer = {"real": True}
         except NotGranted:
@@ -352,11 +392,15 @@ def install(channel: Channel, scratch: Path, sources: Collection[str]) -> None:
                 setattr(module, name, asking)
     if finder.surroundings:
         # Replace references to the real `open` in preloaded packages; `numpy` has one in a table.
-        others = [vars(module) for module in [*sys.modules.values()] if not finder.is_of_package(module)]
+        others = [
+            vars(module) for module in [*sys.modules.values()] if not finder.is_of_package(module)
+        ]
         spared = {id(names) for names in (*others, vars(opener), vars(asking))}
         for names in gc.get_referrers(opener.open):
             if isinstance(names, dict) and id(names) not in spared:
-                names.update({name: asking for name, value in names.items() if value is opener.open})
+                names.update(
+                    {name: asking for name, value in names.items() if value is opener.open}
+                )
     os.open = _os_open(opener)
     os.stat = _stat(opener, opener.stat, follows=True)
     os.lstat = _stat(opener, opener.lstat, follows=False)
@@ -390,7 +434,9 @@ def _open(opener: Opener) -> Callable[..., Any]:
     real = opener.open
 
     @functools.wraps(real)
-    def open(file: Any, mode: str = "r", buffering: int = -1, *texts: Any, **more: Any) -> Any:  # as io.open
+    def open(
+        file: Any, mode: str = "r", buffering: int = -1, *texts: Any, **more: Any
+    ) -> Any:  # as io.open
         is_ours = isinstance(mode, str) and more.get("opener") is None
         path = opener.named(file, changes=not _READS.issuperset(mode)) if is_ours else None
         if path is None:
@@ -445,13 +491,19 @@ def _add_layers(  # noqa: PLR0913, PLR0917 - the parameters of `open`
 
 def _os_open(opener: Opener) -> Callable[..., int]:
     @functools.wraps(opener.os_open)
-    def open(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:  # the signature of os.open
+    def open(
+        path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None
+    ) -> int:  # the signature of os.open
         try:
             return opener.os_open(path, flags, mode, dir_fd=dir_fd)
         except OSError as error:
             way = flags & (os.O_WRONLY | os.O_RDWR)  # these share a bit on some systems
             is_change = way in (os.O_WRONLY, os.O_RDWR) or bool(flags & _CHANGES)
-            name = opener.named(path, changes=is_change) if dir_fd is None and error.errno in _SHUT else None
+            name = (
+                opener.named(path, changes=is_change)
+                if dir_fd is None and error.errno in _SHUT
+                else None
+            )
             if name is None or flags & os.O_DIRECTORY:
                 raise
             if is_change:
@@ -467,9 +519,13 @@ def _os_open(opener: Opener) -> Callable[..., int]:
     return open
 
 
-def _stat(opener: Opener, real: Callable[..., os.stat_result], *, follows: bool) -> Callable[..., os.stat_result]:
+def _stat(
+    opener: Opener, real: Callable[..., os.stat_result], *, follows: bool
+) -> Callable[..., os.stat_result]:
     @functools.wraps(real)
-    def asking(path: Any, *, dir_fd: int | None = None, **more: Any) -> os.stat_result:  # the signature of os.stat
+    def asking(
+        path: Any, *, dir_fd: int | None = None, **more: Any
+    ) -> os.stat_result:  # the signature of os.stat
         try:
             return real(path, dir_fd=dir_fd, **more)
         except OSError as error:
@@ -544,12 +600,18 @@ def _test(real: Callable[..., bool], test: Callable[[int], bool] | None) -> Call
     return asking
 
 
-def _asking(opener: Opener, real: Callable[..., None], kind: _Kind, paths: int) -> Callable[..., None]:
+def _asking(
+    opener: Opener, real: Callable[..., None], kind: _Kind, paths: int
+) -> Callable[..., None]:
     @functools.wraps(real)
     def change(*arguments: Any, **more: Any) -> None:  # the signature in os
         if any(value is not None for key, value in more.items() if key.endswith("dir_fd")):
             return real(*arguments, **more)
-        places = [place for path in arguments[:paths] if (place := opener.named(path, changes=True)) is not None]
+        places = [
+            place
+            for path in arguments[:paths]
+            if (place := opener.named(path, changes=True)) is not None
+        ]
         error: OSError | None = None
         if kind != "folder" or not places or not opener.starts_elsewhere(places[0]):
             try:
@@ -562,8 +624,14 @@ def _asking(opener: Opener, real: Callable[..., None], kind: _Kind, paths: int) 
             raise error
         has_scratch = len(places) < paths  # which the host cannot rename from or to
         act = _act(real.__name__, arguments[:1] if has_scratch else arguments, more)
-        answers = [opener.request("file_change", place, error, kind=kind, act=act) for place in places[:1]]
-        answers += [opener.request("file_change", place, error, kind=kind) for place in places[1:] if None in answers]
+        answers = [
+            opener.request("file_change", place, error, kind=kind, act=act) for place in places[:1]
+        ]
+        answers += [
+            opener.request("file_change", place, error, kind=kind)
+            for place in places[1:]
+            if None in answers
+        ]
         return real(*arguments, **more) if None in answers else None
 
     return change
@@ -573,8 +641,14 @@ def _act(name: str, arguments: tuple[Any, ...], more: dict[str, Any]) -> list[An
     """Return the change for the host: its name and the arguments after the path."""
     if name == "utime" and any((*arguments[1:2], more.get("times"), more.get("ns"))):
         return ["utime", "to a given time"]  # which the host refuses
-    rest = [os.fspath(value) if isinstance(value, os.PathLike) else value for value in arguments[1:]]
-    return [name, *(value for value in rest if isinstance(value, str | int))] if name in _MADE else [name]
+    rest = [
+        os.fspath(value) if isinstance(value, os.PathLike) else value for value in arguments[1:]
+    ]
+    return (
+        [name, *(value for value in rest if isinstance(value, str | int))]
+        if name in _MADE
+        else [name]
+    )
 
 
 def _makedirs(opener: Opener, real: Callable[..., None]) -> Callable[..., None]:
@@ -600,7 +674,9 @@ def _listxattr(opener: Opener, real: Callable[..., list[str]]) -> Callable[..., 
     """Return a `listxattr` that reports no attributes for a readable file of the host, for code that copies files."""
 
     @functools.wraps(real)
-    def listxattr(path: Any = None, *, follow_symlinks: bool = True) -> list[str]:  # the signature in os
+    def listxattr(
+        path: Any = None, *, follow_symlinks: bool = True
+    ) -> list[str]:  # the signature in os
         try:
             return real(path, follow_symlinks=follow_symlinks)
         except OSError as error:
@@ -641,7 +717,9 @@ def _chdir(opener: Opener, real: Callable[[Any], None]) -> Callable[[Any], None]
 
 def _access(opener: Opener, real: Callable[..., bool]) -> Callable[..., bool]:
     @functools.wraps(real)
-    def access(path: Any, mode: int, *, dir_fd: int | None = None, **more: Any) -> bool:  # the signature in os
+    def access(
+        path: Any, mode: int, *, dir_fd: int | None = None, **more: Any
+    ) -> bool:  # the signature in os
         if real(path, mode, dir_fd=dir_fd, **more):
             return True
         if dir_fd is not None or opener.named(path) is None:
@@ -673,7 +751,10 @@ def _realpath(opener: Opener, real: Callable[..., Any]) -> Callable[..., Any]:
                 os.stat(filename)
             return os.path.abspath(filename)
         text, here = os.fspath(filename), opener.getcwd()
-        return real(os.path.join(os.fsencode(here) if isinstance(text, bytes) else here, text), strict=strict)
+        return real(
+            os.path.join(os.fsencode(here) if isinstance(text, bytes) else here, text),
+            strict=strict,
+        )
 
     return realpath
 

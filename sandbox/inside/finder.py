@@ -63,7 +63,9 @@ class Finder:
         is_package = answer["kind"] == "package" or bool(answer.get("is_package"))
         origin = answer.get("path")
         loader: Any = self  # a Loader by its methods
-        spec = importlib.machinery.ModuleSpec(fullname, loader, origin=origin, is_package=is_package)
+        spec = importlib.machinery.ModuleSpec(
+            fullname, loader, origin=origin, is_package=is_package
+        )
         self._waiting[fullname] = answer
         return spec
 
@@ -127,7 +129,9 @@ class PackageFinder:
             return None
         return importlib.machinery.PathFinder.find_spec(name, [folder], target)
 
-    def find_distributions(self, context: Any = None) -> Iterable[Any]:  # the signature of `importlib.metadata`
+    def find_distributions(
+        self, context: Any = None
+    ) -> Iterable[Any]:  # the signature of `importlib.metadata`
         """Return the metadata of granted packages, many of which read their version on import."""
         import importlib.metadata as metadata  # noqa: PLC0415 - rarely needed and slow to import
 
@@ -143,7 +147,9 @@ def install_packages(folders: Mapping[str, str], listed: Sequence[str] = ()) -> 
     _folders[:] = {f"{folder}/" for folder in folders.values()}
     sys.meta_path.append(finder)
     for name in folders:
-        finder.find_spec(name)  # caches the folder's listing: a worker may read the packages, but not list the folder
+        finder.find_spec(
+            name
+        )  # caches the folder's listing: a worker may read the packages, but not list the folder
 
 
 def is_package(frame: FrameType | None) -> bool:

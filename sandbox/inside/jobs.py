@@ -63,7 +63,9 @@ from .finder import PROGRAM, ROOT, Finder
 
 def is_bare(value: object) -> bool:
     """Return whether this is a function with the context as its first parameter."""
-    return isinstance(value, FunctionType) and value.__code__.co_varnames[: value.__code__.co_argcount][:1] == ("self",)
+    return isinstance(value, FunctionType) and value.__code__.co_varnames[
+        : value.__code__.co_argcount
+    ][:1] == ("self",)
 
 
 def call(module: ModuleType, name: str, arguments: Mapping[str, Any], context: Context) -> Any:
@@ -83,13 +85,17 @@ def call(module: ModuleType, name: str, arguments: Mapping[str, Any], context: C
     code = plain.__code__
     own = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     if taken := [name for name in more if name in named or name in own]:
-        raise Unfit(f"{keywords}: {taken[0]} is {'given twice' if taken[0] in named else 'a parameter of its own'}")
+        raise Unfit(
+            f"{keywords}: {taken[0]} is {'given twice' if taken[0] in named else 'a parameter of its own'}"
+        )
     positions, named = _as_taken(function, plain, leading, named | more, rest)
     value = function(*positions, *rest, **named)
     if isinstance(value, types.AsyncGeneratorType):
         return run(lambda: value)
     value = run(lambda: value)
-    if "return" in hints and plain is plain_function(function):  # a decorator that hides it may return something else
+    if "return" in hints and plain is plain_function(
+        function
+    ):  # a decorator that hides it may return something else
         if origin_of(peel(hints["return"])) is list:
             value = listed(value)
         check(value, hints["return"])
@@ -97,7 +103,11 @@ def call(module: ModuleType, name: str, arguments: Mapping[str, Any], context: C
 
 
 def _as_taken(
-    function: Callable[..., Any], plain: FunctionType, leading: list[Any], named: dict[str, Any], rest: Sequence[Any]
+    function: Callable[..., Any],
+    plain: FunctionType,
+    leading: list[Any],
+    named: dict[str, Any],
+    rest: Sequence[Any],
 ) -> tuple[list[Any], dict[str, Any]]:
     """Return the arguments by position and by name, as the function and its decorators take them.
 
@@ -111,11 +121,19 @@ def _as_taken(
     if function is plain:
         return _split(plain, least, leading, named, rest) if least else (leading, named)
     layers = _layers(function, plain)
-    signatures = [attempt(partial(inspect.signature, layer, follow_wrapped=False)) for layer in layers]
+    signatures = [
+        attempt(partial(inspect.signature, layer, follow_wrapped=False)) for layer in layers
+    ]
     known = [signature for signature in signatures if isinstance(signature, inspect.Signature)]
-    is_open = any(each.kind is each.VAR_POSITIONAL for signature in known for each in signature.parameters.values())
+    is_open = any(
+        each.kind is each.VAR_POSITIONAL
+        for signature in known
+        for each in signature.parameters.values()
+    )
     if is_open and not any(_mentions(layer, {*names}) for layer in layers):
-        least = max(least, next((at for at, name in enumerate(names) if name not in named), len(names)))
+        least = max(
+            least, next((at for at, name in enumerate(names) if name not in named), len(names))
+        )
     for count in range(least, len(names) + 1):
         positions, others = _split(plain, count, leading, named, rest)
         if all(_binds(signature, (*positions, *rest), others) for signature in known):
@@ -128,10 +146,14 @@ def _split(
 ) -> tuple[list[Any], dict[str, Any]]:
     """Return the arguments with those of the first parameters by position, up to the last one that is needed."""
     first = plain.__code__.co_varnames[len(leading) : len(leading) + count]
-    needed = count if rest else max((at for at, name in enumerate(first, 1) if name in named), default=0)
+    needed = (
+        count if rest else max((at for at, name in enumerate(first, 1) if name in named), default=0)
+    )
     given = defaults(plain)
     positions = [named[name] if name in named else given[name] for name in first[:needed]]
-    return [*leading, *positions], {name: value for name, value in named.items() if name not in first[:needed]}
+    return [*leading, *positions], {
+        name: value for name, value in named.items() if name not in first[:needed]
+    }
 
 
 def _layers(function: Callable[..., Any], plain: FunctionType) -> list[Any]:
@@ -146,11 +168,17 @@ def _layers(function: Callable[..., Any], plain: FunctionType) -> list[Any]:
 
 def _mentions(layer: Any, names: Set[str]) -> bool:
     """Return whether the code of a decorator has one of these names as a text, as in `named["n"]`."""
-    code = getattr(layer if isinstance(layer, FunctionType) else type(layer).__call__, "__code__", None)
-    return isinstance(code, CodeType) and any(isinstance(part, str) and part in names for part in code.co_consts)
+    code = getattr(
+        layer if isinstance(layer, FunctionType) else type(layer).__call__, "__code__", None
+    )
+    return isinstance(code, CodeType) and any(
+        isinstance(part, str) and part in names for part in code.co_consts
+    )
 
 
-def _binds(signature: inspect.Signature, positions: Sequence[Any], named: Mapping[str, Any]) -> bool:
+def _binds(
+    signature: inspect.Signature, positions: Sequence[Any], named: Mapping[str, Any]
+) -> bool:
     try:
         signature.bind(*positions, **named)
     except TypeError:
@@ -163,20 +191,36 @@ def _build_arguments(
 ) -> dict[str, Any]:
     code = function.__code__
     positional = code.co_varnames[len(leading) : code.co_argcount]
-    names = (*positional, *code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount])
+    names = (
+        *positional,
+        *code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount],
+    )
     rest, keywords = rest_names(function)
     known = {*names, rest, keywords}
     if not keywords and (unknown := [name for name in arguments if name not in known]):
-        raise Unfit(f"{unknown[0]}: {function.__name__} has no such parameter; it has {', '.join(names) or 'none'}")
-    optional = {*positional[len(positional) - len(function.__defaults__ or ()) :], *(function.__kwdefaults__ or {})}
-    declared = _declared_defaults(function, names, arguments, hints) if "pydantic.fields" in sys.modules else {}
-    if missing := [name for name in names if name not in arguments and name not in optional | declared.keys()]:
+        raise Unfit(
+            f"{unknown[0]}: {function.__name__} has no such parameter; it has {', '.join(names) or 'none'}"
+        )
+    optional = {
+        *positional[len(positional) - len(function.__defaults__ or ()) :],
+        *(function.__kwdefaults__ or {}),
+    }
+    declared = (
+        _declared_defaults(function, names, arguments, hints)
+        if "pydantic.fields" in sys.modules
+        else {}
+    )
+    if missing := [
+        name for name in names if name not in arguments and name not in optional | declared.keys()
+    ]:
         raise Unfit(f"{missing[0]}: {function.__name__} needs this argument")
     kinds: dict[str, Hint] = {name: hints.get(name, Any) for name in arguments}
     for name, container in ((rest, list), (keywords, dict)):
         if name and name in hints:
             kinds[name] = variadic(hints[name], container)
-            if name not in arguments and unpacked(hints[name]) is not None:  # its type may need some
+            if (
+                name not in arguments and unpacked(hints[name]) is not None
+            ):  # its type may need some
                 arguments = {**arguments, name: container()}
         elif name:
             kinds[name] = container
@@ -184,7 +228,10 @@ def _build_arguments(
 
 
 def _declared_defaults(
-    function: FunctionType, names: tuple[str, ...], arguments: Mapping[str, Any], hints: dict[str, Hint]
+    function: FunctionType,
+    names: tuple[str, ...],
+    arguments: Mapping[str, Any],
+    hints: dict[str, Hint],
 ) -> dict[str, Any]:
     """Return the defaults that `Field(…)` declares for omitted parameters."""
     info = sys.modules["pydantic.fields"].FieldInfo
@@ -197,7 +244,9 @@ def _declared_defaults(
         if own is not Ellipsis and not isinstance(own, info):
             continue  # Python applies a plain default
         fields = [own, *reversed(getattr(hints.get(name), "__metadata__", ()))]
-        field = next((part for part in fields if isinstance(part, info) and not part.is_required()), None)
+        field = next(
+            (part for part in fields if isinstance(part, info) and not part.is_required()), None
+        )
         if field is not None:
             declared[name] = field.get_default(call_default_factory=True)
         elif own is not Ellipsis:
@@ -228,7 +277,9 @@ def _no_input(prompt: object = "") -> NoReturn:
     raise EOFError("input() has nobody to ask: take the value as a parameter of the function")
 
 
-def compile_module(text: str, path: str, module: str, statements: Sequence[StatementPart] | None = None) -> Frame:
+def compile_module(
+    text: str, path: str, module: str, statements: Sequence[StatementPart] | None = None
+) -> Frame:
     """Return the reply with the compiled code, or with the syntax error and its line.
 
     With `statements`, only these are compiled, as `wire.statements` reduces them.
@@ -242,7 +293,13 @@ def compile_module(text: str, path: str, module: str, statements: Sequence[State
         line = getattr(error, "lineno", None) or 0
         message = getattr(error, "msg", None) or str(error) or "nested too deep to be compiled"
         is_deep = isinstance(error, RecursionError)
-        return {"kind": "broken", "path": path, "line": line, "message": message[:MOST_MESSAGE], "is_deep": is_deep}
+        return {
+            "kind": "broken",
+            "path": path,
+            "line": line,
+            "message": message[:MOST_MESSAGE],
+            "is_deep": is_deep,
+        }
     data = b2a_base64(marshal.dumps(code)).decode()
     return {"kind": "code", "path": path, "code": data, "imports": names, "places": places}
 
@@ -261,7 +318,9 @@ def _imports(tree: ast.Module, module: str) -> set[str]:
                 package = ["functions", *module.split(".")][: -node.level]
                 base = ".".join([*package, *([node.module] if node.module else [])])
             names.add(base)
-            names.update(f"{base}.{alias.name}" for alias in node.names if base.startswith("functions"))
+            names.update(
+                f"{base}.{alias.name}" for alias in node.names if base.startswith("functions")
+            )
     return names
 
 
@@ -334,7 +393,12 @@ class WorkerJobs:
         """Call another function for the one that runs, and return its result as it would arrive from another worker."""
         module = importlib.import_module(f"{ROOT}.{frame['module']}")
         try:
-            value = call(module, frame["function"], decode(frame["arguments"]), Context(self._channel, self._scratch))
+            value = call(
+                module,
+                frame["function"],
+                decode(frame["arguments"]),
+                Context(self._channel, self._scratch),
+            )
         except Unfit as error:
             raise TypeError(str(error)) from None
         return decode(encode(listed(value), simplify))
@@ -365,19 +429,30 @@ def call_in(module: ModuleType, jobs: WorkerJobs, frame: Frame, most: int = MOST
     may_have_secret = frame.get("may_have_secret") is not False
     jobs.debugger.begin(frame.get("debug"), is_trial=jobs.is_trial, may_have_secret=may_have_secret)
     jobs.context.begin()
-    value = call(module, frame["function"], decode(frame["arguments"], frame.pop("given", None)), jobs.context)
+    value = call(
+        module,
+        frame["function"],
+        decode(frame["arguments"], frame.pop("given", None)),
+        jobs.context,
+    )
     reply = _return_frame(value, most)  # an iterator runs here
     jobs.context.keep_state()
     return reply
 
 
-def evaluate_in(module: ModuleType, jobs: WorkerJobs, frame: Frame, most: int = MOST_SHOWN) -> Frame:
+def evaluate_in(
+    module: ModuleType, jobs: WorkerJobs, frame: Frame, most: int = MOST_SHOWN
+) -> Frame:
     """Evaluate an example in a copy of the module's namespace and return the reply."""
     jobs.context.begin()
-    namespace = {"self": jobs.context} | vars(module)  # `self.scratch` holds the files of an example
+    namespace = {"self": jobs.context} | vars(
+        module
+    )  # `self.scratch` holds the files of an example
     for name, value in vars(module).items():
         if isinstance(value, FunctionType) and is_bare(plain_function(value)):
-            namespace[name] = functools.wraps(value)(functools.partial(value, jobs.context))  # its `self`
+            namespace[name] = functools.wraps(value)(
+                functools.partial(value, jobs.context)
+            )  # its `self`
     with redirect_stdout(io.StringIO()):  # the output of the setup is not part of the result
         for number, text in enumerate(frame["setup"], start=1):
             exec(jobs.compile(text, f"<setup {number}>", "exec"), namespace)
@@ -435,7 +510,9 @@ def serve_attempts(frame: Frame, channel: Channel, scratch: Path) -> None:
     more: Frame | None = frame
     while more is not None:
         for each in more["attempts"]:
-            output = io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace", newline="\n", write_through=True)
+            output = io.TextIOWrapper(
+                io.BytesIO(), "utf-8", "backslashreplace", newline="\n", write_through=True
+            )
             sys.stdout = sys.stderr = output
             _empty(scratch)
             reply = bounded(series.reply(frame | each), frame["result"])
@@ -488,11 +565,17 @@ class _ModuleAttempts:
     def _try(self, frame: Frame) -> Frame:
         work = call_in if "arguments" in frame else evaluate_in
         if "text" not in frame:
-            return work(self._loaded, self._jobs, frame, MOST_TRIED) if self._loaded else self._unloaded
+            return (
+                work(self._loaded, self._jobs, frame, MOST_TRIED)
+                if self._loaded
+                else self._unloaded
+            )
         with self._module_of(f"{ROOT}.{frame['module']}") as module:
             number = frame["text"]
             if number not in self._codes:
-                self._codes[number] = compile(self.texts[number], self._path, "exec", dont_inherit=True)
+                self._codes[number] = compile(
+                    self.texts[number], self._path, "exec", dont_inherit=True
+                )
             exec(self._codes[number], vars(module))
             return work(module, self._jobs, frame, MOST_TRIED)
 
@@ -510,7 +593,9 @@ class _ModuleAttempts:
 
 
 TIMES: Final = 10  # rehearsals in the zygote, after which the interpreter has specialized this code
-_REHEARSED = compile("def add(a: int, b: int = 2) -> int:\n    return a + b\n", "functions/rehearsal.py", "exec")
+_REHEARSED = compile(
+    "def add(a: int, b: int = 2) -> int:\n    return a + b\n", "functions/rehearsal.py", "exec"
+)
 _REHEARSAL: Final = pack({
     "kind": "call",
     "module": "rehearsal",

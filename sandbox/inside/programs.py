@@ -28,10 +28,16 @@ from .channel import Channel, GivenValues, TooLarge, listed, simplify
 from .finder import PROGRAM
 
 MOST_CALLS = 1_000  # of one program
-MOST_SMALL, MOST_SMALL_ALL = 64 << 10, 256 << 10  # bytes of JSON of variables that go in frames: of one, of all
+MOST_SMALL, MOST_SMALL_ALL = (
+    64 << 10,
+    256 << 10,
+)  # bytes of JSON of variables that go in frames: of one, of all
 MOST_KEPT, MOST_KEPT_ALL = 4 << 20, 64 << 20  # the same of all that are kept
 MOST_KEPT_NAMES = 200
-_MOST_DROPPED, _LONGEST_KIND = 20, 60  # names of variables that are not kept, and characters of the name of a type
+_MOST_DROPPED, _LONGEST_KIND = (
+    20,
+    60,
+)  # names of variables that are not kept, and characters of the name of a type
 ROOM = 512 << 10  # bytes of a reply in addition to its value
 _ROWS_AT_ONCE = 32  # of `each`, so that the host holds few results at a time
 MOST_SEEN = 4  # recorded calls of one function that a program defines
@@ -60,13 +66,17 @@ class Offered:
     def __call__(self, *positional: Any, **named: Any) -> Any:  # values that can be sent
         """Call the function and return the result. Raise CallFailed if the call failed."""
         row = self.row(positional, named)
-        return _result(self._channel.request("inner", {"function": self.__name__, "rows": [row]})[0])
+        return _result(
+            self._channel.request("inner", {"function": self.__name__, "rows": [row]})[0]
+        )
 
     def row(self, positional: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments of a call by name. Raise TypeError if there are too many, or one is given twice."""
         if len(positional) > len(self._parameters):
             count = len(self._parameters)
-            raise TypeError(f"{self.__name__}() takes {count} arguments ({', '.join(self._parameters)}), not more")
+            raise TypeError(
+                f"{self.__name__}() takes {count} arguments ({', '.join(self._parameters)}), not more"
+            )
         first = dict(zip(self._parameters, positional, strict=False))
         if twice := [name for name in named if name in first]:
             raise TypeError(f"{self.__name__}() got two values for {twice[0]!r}")
@@ -76,7 +86,9 @@ class Offered:
         """Call the function for each row and return the results, with a CallFailed for each failed call."""
         whole = [self._row(row) for row in rows]
         if len(whole) > MOST_CALLS:
-            raise PermissionError(f"a program may make {MOST_CALLS:,} calls, and these are {len(whole):,}")
+            raise PermissionError(
+                f"a program may make {MOST_CALLS:,} calls, and these are {len(whole):,}"
+            )
         results: list[Any] = []
         for batch in _batches(whole):
             answers = self._channel.request("inner", {"function": self.__name__, "rows": batch})
@@ -97,7 +109,9 @@ def _batches(rows: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
     batch: list[dict[str, Any]] = []
     size = 0
     for row in rows:
-        row_size = min(len(json_text(lean(row, simplify))), PART * len(row))  # larger arguments do not go in it
+        row_size = min(
+            len(json_text(lean(row, simplify))), PART * len(row)
+        )  # larger arguments do not go in it
         if batch and (len(batch) >= _ROWS_AT_ONCE or size + row_size > MOST_SMALL_ALL):
             yield batch
             batch, size = [], 0
@@ -110,7 +124,11 @@ def _batches(rows: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
 def _result(answer: Mapping[str, Any], *, raises: bool = True) -> Any:
     if "failed" not in answer:
         return answer["value"]
-    error = failure.rebuilt(answer["raised"], CallFailed) if "raised" in answer else CallFailed(answer["failed"])
+    error = (
+        failure.rebuilt(answer["raised"], CallFailed)
+        if "raised" in answer
+        else CallFailed(answer["failed"])
+    )
     if raises:
         raise error
     return error
@@ -157,7 +175,9 @@ def perform(
     target = _with_value(tree)
     code = compile_(tree, "exec")
     _fix_surroundings(frame["began"], frame["seed"])
-    offered = {name: Offered(channel, name, parameters) for name, parameters in frame["functions"].items()}
+    offered = {
+        name: Offered(channel, name, parameters) for name, parameters in frame["functions"].items()
+    }
     seen: dict[str, list[list[str]]] = {}
     namespace = {"each": each, "CallFailed": CallFailed} | offered | variables.values
     namespace |= {_SEEN: functools.partial(_noting, seen)}
@@ -208,7 +228,12 @@ def _assigned_names(body: Iterable[ast.AST]) -> Iterable[str]:
             continue
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            yield from (inner.id for target in targets for inner in ast.walk(target) if isinstance(inner, ast.Name))
+            yield from (
+                inner.id
+                for target in targets
+                for inner in ast.walk(target)
+                if isinstance(inner, ast.Name)
+            )
         elif not isinstance(node, ast.expr):
             yield from _assigned_names(ast.iter_child_nodes(node))
 
@@ -216,7 +241,9 @@ def _assigned_names(body: Iterable[ast.AST]) -> Iterable[str]:
 def _imported_names(tree: ast.Module) -> set[str]:
     """Return the names that a program imports, which the next one imports itself."""
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
-    return {(alias.asname or alias.name).partition(".")[0] for node in imports for alias in node.names}
+    return {
+        (alias.asname or alias.name).partition(".")[0] for node in imports for alias in node.names
+    }
 
 
 def _noting(seen: dict[str, list[list[str]]], function: Callable[..., Any]) -> Callable[..., Any]:
@@ -224,7 +251,9 @@ def _noting(seen: dict[str, list[list[str]]], function: Callable[..., Any]) -> C
 
     @functools.wraps(function)
     def noted(*positional: Any, **named: Any) -> Any:
-        given = [repr(value) for value in positional] + [f"{name}={value!r}" for name, value in named.items()]
+        given = [repr(value) for value in positional] + [
+            f"{name}={value!r}" for name, value in named.items()
+        ]
         result = function(*positional, **named)
         calls = seen.setdefault(function.__name__, [])
         row = [f"{function.__name__}({', '.join(given)})", repr(result)]
@@ -242,7 +271,9 @@ class Variables:
     left as True.
     """
 
-    def __init__(self, channel: Channel, kept: Mapping[str, Encoded], given: GivenValues | None) -> None:
+    def __init__(
+        self, channel: Channel, kept: Mapping[str, Encoded], given: GivenValues | None
+    ) -> None:
         self._channel = channel
         self._kept = kept
         self._given = given
@@ -334,7 +365,10 @@ def _kind_name(value: Any) -> str:
         (types.ModuleType, "module"),
         (io.IOBase, "file"),
     )
-    kind = next((name for kinds, name in named if issubclass(type(value), kinds)), failure.clean(type(value).__name__))
+    kind = next(
+        (name for kinds, name in named if issubclass(type(value), kinds)),
+        failure.clean(type(value).__name__),
+    )
     return f"{'an' if kind[:1].lower() in 'aeiou' else 'a'} {kind[:_LONGEST_KIND]}"
 
 
@@ -364,7 +398,9 @@ def _fix_surroundings(began: float, seed: int) -> None:
     for name in ("localtime", "gmtime", "ctime"):
         setattr(time, name, _at(seconds, getattr(time, name)))
     strftime, localtime = time.strftime, time.localtime
-    time.strftime = lambda form, moment=None: strftime(form, localtime() if moment is None else moment)
+    time.strftime = lambda form, moment=None: strftime(
+        form, localtime() if moment is None else moment
+    )
     os.urandom = random._urandom = urandom  # type: ignore[attr-defined]
     os.getrandom = lambda size, flags=0: urandom(size)
     datetime.datetime, datetime.date = _clock_classes(datetime.datetime, datetime.date, seconds)  # type: ignore[misc]

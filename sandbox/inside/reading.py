@@ -55,7 +55,9 @@ _SEQUENCES: Final = (str, bytes, bytearray, list, tuple, range, deque)
 _CONTAINERS: Final = (*_SEQUENCES, dict, set, frozenset)
 _MOMENTS: Final = (date, datetime, time, timedelta, timezone)
 _PATHS: Final = (PurePosixPath, type(Path()))
-_EXACT: Final = {id(kind): kind for kind in (NoneType, *_NUMBERS, *_CONTAINERS, *_MOMENTS, Decimal, *_PATHS)}
+_EXACT: Final = {
+    id(kind): kind for kind in (NoneType, *_NUMBERS, *_CONTAINERS, *_MOMENTS, Decimal, *_PATHS)
+}
 # Of a subclass of these, the value is that of the base: a number of numpy, a member of an `IntEnum`, a named tuple.
 _INHERITED: Final = {id(kind) for kind in (int, float, *_CONTAINERS)}
 
@@ -92,7 +94,18 @@ _FIELDS: Final[dict[type, frozenset[str]]] = {
     **dict.fromkeys(_PATHS, frozenset({"name", "stem", "suffix", "parts", "parent"})),
 }
 _OF_TEXT: Final = frozenset(
-    {"capitalize", "casefold", "count", "endswith", "find", "index", "lower", "lstrip", "partition", "removeprefix"}
+    {
+        "capitalize",
+        "casefold",
+        "count",
+        "endswith",
+        "find",
+        "index",
+        "lower",
+        "lstrip",
+        "partition",
+        "removeprefix",
+    }
     | {
         "removesuffix",
         "rfind",
@@ -105,10 +118,23 @@ _OF_TEXT: Final = frozenset(
         "startswith",
         "strip",
     }
-    | {"swapcase", "title", "upper", "isalnum", "isalpha", "isascii", "isdecimal", "isdigit", "islower", "isnumeric"}
+    | {
+        "swapcase",
+        "title",
+        "upper",
+        "isalnum",
+        "isalpha",
+        "isascii",
+        "isdecimal",
+        "isdigit",
+        "islower",
+        "isnumeric",
+    }
     | {"isspace", "istitle", "isupper"}
 )
-_OF_SET: Final = frozenset({"isdisjoint", "issubset", "issuperset", "union", "intersection", "difference"})
+_OF_SET: Final = frozenset(
+    {"isdisjoint", "issubset", "issuperset", "union", "intersection", "difference"}
+)
 _METHODS: Final[dict[type, frozenset[str]]] = {  # each returns little more than it is given
     str: _OF_TEXT,
     bytes: (_OF_TEXT & frozenset(dir(bytes))) | {"hex"},
@@ -157,13 +183,43 @@ _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {  # Any: plain values
     "zip": zip,
 }
 _MOST_EXPONENT: Final = 1_000  # of a decimal number that an expression makes
-_GOING_THROUGH: Final = frozenset({"dict", "enumerate", "frozenset", "list", "reversed", "set", "tuple", "zip"})
+_GOING_THROUGH: Final = frozenset(
+    {"dict", "enumerate", "frozenset", "list", "reversed", "set", "tuple", "zip"}
+)
 _KNOWN_METHODS: Final = frozenset().union(*_METHODS.values())
 _READS: Final = "a breakpoint reads values"
 _NODES: Final = (
-    *(ast.Expression, ast.Constant, ast.Name, ast.Attribute, ast.Subscript, ast.Slice, ast.Starred, ast.expr_context),
-    *(ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.boolop, ast.operator, ast.unaryop, ast.cmpop),
-    *(ast.List, ast.Tuple, ast.Set, ast.Dict, ast.JoinedStr, ast.FormattedValue, ast.Call, ast.keyword),
+    *(
+        ast.Expression,
+        ast.Constant,
+        ast.Name,
+        ast.Attribute,
+        ast.Subscript,
+        ast.Slice,
+        ast.Starred,
+        ast.expr_context,
+    ),
+    *(
+        ast.BinOp,
+        ast.UnaryOp,
+        ast.BoolOp,
+        ast.Compare,
+        ast.IfExp,
+        ast.boolop,
+        ast.operator,
+        ast.unaryop,
+        ast.cmpop,
+    ),
+    *(
+        ast.List,
+        ast.Tuple,
+        ast.Set,
+        ast.Dict,
+        ast.JoinedStr,
+        ast.FormattedValue,
+        ast.Call,
+        ast.keyword,
+    ),
     *(ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp, ast.comprehension),
 )
 
@@ -234,9 +290,13 @@ class _Reading:
                 return self._item(self.value(owner, names), self.value(key, names))
             case ast.Slice():
                 ends = (node.lower, node.upper, node.step)
-                return slice(*(None if end is None else self._whole(self.value(end, names)) for end in ends))
+                return slice(
+                    *(None if end is None else self._whole(self.value(end, names)) for end in ends)
+                )
             case ast.BinOp(left=left, op=op, right=right):
-                return self._compute(op, self._plain(self.value(left, names)), self._plain(self.value(right, names)))
+                return self._compute(
+                    op, self._plain(self.value(left, names)), self._plain(self.value(right, names))
+                )
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 return not self.truth(self.value(operand, names))
             case ast.UnaryOp(op=op, operand=operand):
@@ -258,16 +318,25 @@ class _Reading:
                 if len(named) < len(values):
                     raise Unreadable(f"{_READS}: it does not merge dictionaries with `**`")
                 rows = zip(named, values, strict=True)
-                return self._dict([(self.value(key, names), self.value(item, names)) for key, item in rows])
+                return self._dict(
+                    [(self.value(key, names), self.value(item, names)) for key, item in rows]
+                )
             case ast.JoinedStr(values=parts):
                 return self._short("".join(self._text(part, names) for part in parts))
-            case ast.ListComp(elt=part, generators=loops) | ast.GeneratorExp(elt=part, generators=loops):
+            case (
+                ast.ListComp(elt=part, generators=loops)
+                | ast.GeneratorExp(elt=part, generators=loops)
+            ):
                 return [self.value(part, inner) for inner in self._loops(loops, names)]
             case ast.SetComp(elt=part, generators=loops):
-                return set(self._keys([self.value(part, inner) for inner in self._loops(loops, names)]))
+                return set(
+                    self._keys([self.value(part, inner) for inner in self._loops(loops, names)])
+                )
             case ast.DictComp(key=key, value=item, generators=loops):
                 found = self._loops(loops, names)
-                return self._dict([(self.value(key, inner), self.value(item, inner)) for inner in found])
+                return self._dict(
+                    [(self.value(key, inner), self.value(item, inner)) for inner in found]
+                )
             case ast.Call():
                 return self._call(node, names)
         raise Unreadable(f"{_READS}: `{type(node).__name__}` is nothing that it evaluates")
@@ -276,7 +345,9 @@ class _Reading:
         """Return whether a value is true."""
         kind = _base(value)
         if kind is None:
-            raise Unreadable(f"whether a {type_name(value)} is true, its own code says: ask for a field, or `is None`")
+            raise Unreadable(
+                f"whether a {type_name(value)} is true, its own code says: ask for a field, or `is None`"
+            )
         return kind.__len__(value) > 0 if kind in _CONTAINERS else bool(self._plain(value))
 
     def _charge(self, steps: int = 1) -> None:
@@ -297,7 +368,9 @@ class _Reading:
         kind = _base(value)
         self._charge()
         if kind is None or (kind in (datetime, time) and not _is_plain_zone(value.tzinfo)):
-            raise Unreadable(f"{_READS}, and computes with plain data: a {type_name(value)} has code of its own")
+            raise Unreadable(
+                f"{_READS}, and computes with plain data: a {type_name(value)} has code of its own"
+            )
         if kind in (str, bytes, bytearray):
             self._charge(kind.__len__(value) // _CHARS_A_STEP)
             return (
@@ -319,13 +392,18 @@ class _Reading:
             raise Unreadable(f"{_READS}: this value is nested too deep to compute with")
         self._charge(kind.__len__(value))
         if kind is dict:
-            return {self._plain(key, levels - 1): self._plain(item, levels - 1) for key, item in dict.items(value)}
+            return {
+                self._plain(key, levels - 1): self._plain(item, levels - 1)
+                for key, item in dict.items(value)
+            }
         items = [self._plain(item, levels - 1) for item in kind.__iter__(value)]
         return items if kind in (list, deque) else kind(items)
 
     def _short(self, text: Any) -> Any:
         if len(text) > _MOST_CHARS:
-            raise Unreadable(f"{_READS}: a text of {len(text):,} characters is too long to compute with")
+            raise Unreadable(
+                f"{_READS}: a text of {len(text):,} characters is too long to compute with"
+            )
         return text
 
     def _whole(self, value: Any) -> int | None:
@@ -341,12 +419,16 @@ class _Reading:
         if name == "__name__" and issubclass(type(owner), type):
             return _NAME(owner)
         if name.startswith("__"):
-            raise Unreadable(f"{_READS}: `{name[:80]}` is none of the stored fields of a {type_name(owner)}")
+            raise Unreadable(
+                f"{_READS}: `{name[:80]}` is none of the stored fields of a {type_name(owner)}"
+            )
         stored = _stored(owner, name)
         if stored is _COMPUTED and name in ("name", "value"):
             stored = _stored(owner, f"_{name}_")  # of a member of an enumeration
         if stored is _COMPUTED:
-            raise Unreadable(f"{_READS}: `{name[:80]}` of a {type_name(owner)} is code, and not a stored field")
+            raise Unreadable(
+                f"{_READS}: `{name[:80]}` of a {type_name(owner)} is code, and not a stored field"
+            )
         if stored is _ABSENT:
             raise Unreadable(f"a {type_name(owner)} has no stored field `{name[:80]}`")
         return stored
@@ -453,14 +535,18 @@ class _Reading:
 
     def _keys(self, keys: list[Any]) -> list[Any]:
         if len(keys) > _MOST_KEYS:
-            raise Unreadable(f"{_READS}: it makes sets and dictionaries of up to {_MOST_KEYS:,} keys")
+            raise Unreadable(
+                f"{_READS}: it makes sets and dictionaries of up to {_MOST_KEYS:,} keys"
+            )
         return [self._plain(key) for key in keys]
 
     def _dict(self, pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
         keys = self._keys([key for key, _ in pairs])
         return dict(zip(keys, (item for _, item in pairs), strict=True))
 
-    def _loops(self, loops: list[ast.comprehension], names: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    def _loops(
+        self, loops: list[ast.comprehension], names: Mapping[str, Any]
+    ) -> Iterator[Mapping[str, Any]]:
         loop, *inner_loops = loops
         for item in self._items(self.value(loop.iter, names)):
             own: dict[str, Any] = {}
@@ -486,13 +572,17 @@ class _Reading:
         given = self._parts(node.args, names)
         if any(word.arg is None for word in node.keywords):
             raise Unreadable(f"{_READS}: it does not give arguments with `**`")
-        options = {str(word.arg): self._plain(self.value(word.value, names)) for word in node.keywords}
+        options = {
+            str(word.arg): self._plain(self.value(word.value, names)) for word in node.keywords
+        }
         if isinstance(node.func, ast.Attribute):
             return self._method(self.value(node.func.value, names), node.func.attr, given, options)
         assert isinstance(node.func, ast.Name)  # as `check` found
         name = node.func.id
         if name in names and names[name] is not _FUNCTIONS[name]:
-            raise Unreadable(f"{_READS}: it does not call `{name}`, which is the function's own here")
+            raise Unreadable(
+                f"{_READS}: it does not call `{name}`, which is the function's own here"
+            )
         if name in _GOING_THROUGH:
             return self._gone_through(name, given, options)
         match name, given:
@@ -533,7 +623,11 @@ class _Reading:
         if name == "zip":
             return [*zip(*[[*self._items(each)] for each in given], **options)]  # noqa: B905 - as it says
         owner, *rest = given or [()]
-        items = [*dict.items(owner)] if name == "dict" and _base(owner) is dict else [*self._items(owner)]
+        items = (
+            [*dict.items(owner)]
+            if name == "dict" and _base(owner) is dict
+            else [*self._items(owner)]
+        )
         if name == "enumerate":
             return [*enumerate(items, *map(self._plain, rest), **options)]
         if rest:
@@ -576,10 +670,16 @@ class _Reading:
         if node.conversion != -1 or not form:
             value = self._as_text(value, "str" if node.conversion in (-1, ord("s")) else "repr")
         plain = self._plain(value)
-        figures = "".join(mark if mark.isdecimal() else " " for mark in form[: _MOST_DIGITS + 1]).split()
-        is_wide = len(form) > _MOST_DIGITS or any(len(figure) > 3 or int(figure) > _MOST_DIGITS for figure in figures)
+        figures = "".join(
+            mark if mark.isdecimal() else " " for mark in form[: _MOST_DIGITS + 1]
+        ).split()
+        is_wide = len(form) > _MOST_DIGITS or any(
+            len(figure) > 3 or int(figure) > _MOST_DIGITS for figure in figures
+        )
         if is_wide or (form and type(plain) not in (str, bool, int, float, *_MOMENTS)):
-            raise Unreadable(f"{_READS}: `{form[:80]}` is no format that it knows for a {type_name(value)}")
+            raise Unreadable(
+                f"{_READS}: `{form[:80]}` is no format that it knows for a {type_name(value)}"
+            )
         return format(plain, form)
 
     def _as_text(self, value: Any, how: str) -> str:
@@ -613,7 +713,9 @@ def _namespaces(value: Any) -> Iterator[Mapping[str, Any]]:  # Any: as above
         yield from map(_NAMESPACE, _MRO(value))
     of_class = [*map(_NAMESPACE, _MRO(type(value)))]
     own: Any = next((space["__dict__"] for space in of_class if "__dict__" in space), None)
-    if type(own) in (GetSetDescriptorType, MemberDescriptorType) and not issubclass(type(value), type):
+    if type(own) in (GetSetDescriptorType, MemberDescriptorType) and not issubclass(
+        type(value), type
+    ):
         fields = own.__get__(value)
         if type(fields) is dict:
             yield fields
@@ -622,7 +724,9 @@ def _namespaces(value: Any) -> Iterator[Mapping[str, Any]]:  # Any: as above
 
 def _stored(value: Any, name: str) -> Any:  # Any: as above
     """Return a stored field, or that it is computed or absent."""
-    members = _first_in(value, "_member_map_") if issubclass(type(value), type) else None  # of an enumeration
+    members = (
+        _first_in(value, "_member_map_") if issubclass(type(value), type) else None
+    )  # of an enumeration
     if type(members) is dict and name in members:
         return members[name]
     found = _first_in(value, name)
@@ -651,7 +755,9 @@ def told(value: Any, levels: int = _SHOWN_LEVELS) -> str:  # Any: as above
         return repr(cut) + ("…" if kind.__len__(value) > _SHOWN_CHARS else "")
     if kind is int and int.bit_length(value) > _MOST_BITS // 10:
         return f"<int of {int.bit_length(value)} bits>"
-    if kind is range or (kind not in _CONTAINERS and type(value) is kind and not _is_long_decimal(value)):
+    if kind is range or (
+        kind not in _CONTAINERS and type(value) is kind and not _is_long_decimal(value)
+    ):
         if kind not in (datetime, time) or _is_plain_zone(value.tzinfo):
             return repr(value)
         return f"{repr(value.replace(tzinfo=None))[:-1]}, tzinfo={told(value.tzinfo, levels - 1)})"
@@ -673,7 +779,16 @@ def _is_long_decimal(value: Any) -> bool:  # Any: as above
     return type(value) is Decimal and value.__sizeof__() > _MOST_DIGITS * 10
 
 
-_OF_A_ZONE: Final = ("utcoffset", "dst", "tzname", "__repr__", "__str__", "__eq__", "__hash__", "__getattribute__")
+_OF_A_ZONE: Final = (
+    "utcoffset",
+    "dst",
+    "tzname",
+    "__repr__",
+    "__str__",
+    "__eq__",
+    "__hash__",
+    "__getattribute__",
+)
 _BRACKETS: Final = {tuple: ("(", ")"), dict: ("{", "}"), set: ("{", "}"), frozenset: ("{", "}")}
 
 
@@ -688,7 +803,11 @@ def _container(value: Any, kind: Any, levels: int) -> str:  # Any: a container, 
         end = ",)"
     items = [*items, "…"] if kind.__len__(value) > len(items) else items
     text = f"{begin}{', '.join(items)}{end}"
-    return text if kind in (list, tuple, dict) and type(value) is kind else f"{type_name(value)}({text})"
+    return (
+        text
+        if kind in (list, tuple, dict) and type(value) is kind
+        else f"{type_name(value)}({text})"
+    )
 
 
 def _object(value: Any, levels: int) -> str:
@@ -701,7 +820,12 @@ def _object(value: Any, levels: int) -> str:
     for space in _namespaces(value):
         for field, item in islice(space.items(), 1_000):
             is_own = type(space) is dict or (type(item) in _SLOTS and "__slots__" in space)
-            if type(field) is str and is_own and not field.startswith("__") and len(fields) < _SHOWN_ITEMS:
+            if (
+                type(field) is str
+                and is_own
+                and not field.startswith("__")
+                and len(fields) < _SHOWN_ITEMS
+            ):
                 stored = _stored(value, field)
                 if stored is not _ABSENT and stored is not _COMPUTED:
                     fields.setdefault(field, told(stored, levels - 1))

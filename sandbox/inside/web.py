@@ -25,7 +25,9 @@ from .files import Opener
 PIECE: Final = 32 << 10  # bytes of a body per request, which fits into any frame
 Pairs = list[list[str]]
 
-_dropped: list[int] = []  # streams to close; a destructor may run in the middle of a request, so it makes none
+_dropped: list[
+    int
+] = []  # streams to close; a destructor may run in the middle of a request, so it makes none
 
 
 class Body:
@@ -39,7 +41,9 @@ class Body:
         """Return up to this many bytes, or b"" at the end."""
         if self._stream is None or size <= 0:
             return b""
-        piece: bytes = _check_answer(self._channel.request("fetch_read", {"stream": self._stream, "size": size}))
+        piece: bytes = _check_answer(
+            self._channel.request("fetch_read", {"stream": self._stream, "size": size})
+        )
         if not piece:
             self._stream = None
         return piece
@@ -62,7 +66,9 @@ class Body:
     __del__ = drop
 
 
-def send(channel: Channel, request: dict[str, Any], body: bytes) -> tuple[dict[str, Any], Body]:  # values that cross
+def send(
+    channel: Channel, request: dict[str, Any], body: bytes
+) -> tuple[dict[str, Any], Body]:  # values that cross
     """Send a request and return the response's head and body. Raise OSError if there is no response."""
     while _dropped:
         Body(channel, _dropped.pop()).close()
@@ -109,7 +115,9 @@ _FRAMING = frozenset({"transfer-encoding", "connection", "keep-alive"})
 class WebSocket:
     """A replacement of a socket: once a request is complete, the host fetches it, and the response can be read."""
 
-    def __init__(self, channel: Channel, place: tuple[str, int], *, secure: bool, timeout: object = None) -> None:
+    def __init__(
+        self, channel: Channel, place: tuple[str, int], *, secure: bool, timeout: object = None
+    ) -> None:
         self._channel = channel
         self._place = place
         self._secure = secure
@@ -139,7 +147,9 @@ class WebSocket:
         self.sendall(data, flags)
         return memoryview(data).nbytes
 
-    def makefile(self, *_mode: Any, **_options: Any) -> io.BufferedReader:  # the signature of `socket.makefile`
+    def makefile(
+        self, *_mode: Any, **_options: Any
+    ) -> io.BufferedReader:  # the signature of `socket.makefile`
         """Return the response as a file with head and body."""
         if self._answer is None:
             raise ConnectionError("no whole request was sent here, so there is no response")
@@ -168,15 +178,21 @@ class WebSocket:
             raise OSError(f"{line[:100]!r} is not a line that begins a request")
         method, target = match[1].decode("latin-1"), match[2].decode("latin-1")
         if method == "CONNECT" or not target.startswith("/"):
-            raise PermissionError("there are no proxies here: the host fetches directly, from what was granted")
-        seconds = self._timeout if isinstance(self._timeout, int | float) and self._timeout > 0 else None
+            raise PermissionError(
+                "there are no proxies here: the host fetches directly, from what was granted"
+            )
+        seconds = (
+            self._timeout if isinstance(self._timeout, int | float) and self._timeout > 0 else None
+        )
         host, port = self._place
         bare = f"[{host}]" if ":" in host and not host.startswith("[") else host
         url = f"{'https' if self._secure else 'http'}://{bare}:{port}{target}"
         request = {"url": url, "method": method, "headers": headers, "timeout": seconds}
         answer, stream = send(self._channel, request, body)
         lines = [f"HTTP/1.1 {answer['status']} {answer['reason']}"]
-        lines += [f"{name}: {value}" for name, value in answer["headers"] if name.lower() not in _FRAMING]
+        lines += [
+            f"{name}: {value}" for name, value in answer["headers"] if name.lower() not in _FRAMING
+        ]
         head = "\r\n".join([*lines, "Connection: close", "", ""]).encode("latin-1")
         self._answer = io.BufferedReader(_Answer(head, stream), 64 << 10)
 
@@ -235,7 +251,10 @@ def install(channel: Channel) -> None:
     for name, route in _ROUTES.items():
         if (module := sys.modules.get(name)) is not None:
             route(module, channel)
-    sys.meta_path[:] = [_Finder(channel), *(finder for finder in sys.meta_path if not isinstance(finder, _Finder))]
+    sys.meta_path[:] = [
+        _Finder(channel),
+        *(finder for finder in sys.meta_path if not isinstance(finder, _Finder)),
+    ]
 
 
 class _Finder:
@@ -251,13 +270,17 @@ class _Finder:
         route = _ROUTES.get(name) or (_http_client if name.endswith(_VENDORED) else None)
         if route is None:
             return None
-        others = (finder.find_spec(name, path, target) for finder in sys.meta_path if finder is not self)
+        others = (
+            finder.find_spec(name, path, target) for finder in sys.meta_path if finder is not self
+        )
         spec = next(filter(None, others), None)
         if spec is not None and spec.loader is not None:
             self._add(spec.loader, route)
         return spec
 
-    def _add(self, loader: Any, route: "Route") -> None:  # Any: the method of an instance is replaced
+    def _add(
+        self, loader: Any, route: "Route"
+    ) -> None:  # Any: the method of an instance is replaced
         run = loader.exec_module
 
         def exec_module(module: ModuleType) -> None:
@@ -279,7 +302,9 @@ def _http_client(module: Any, channel: Channel) -> None:
 def _connect(channel: Channel, kind: Any, *, secure: bool) -> None:
     def connect(self: Any) -> None:
         if getattr(self, "_tunnel_host", None) or getattr(self, "proxy", None):
-            raise PermissionError("there are no proxies here: the host fetches directly, from what was granted")
+            raise PermissionError(
+                "there are no proxies here: the host fetches directly, from what was granted"
+            )
         self.sock = WebSocket(channel, (self.host, self.port), secure=secure, timeout=self.timeout)
         self.is_verified = True  # the host verifies, and urllib3 would warn
 
@@ -287,7 +312,9 @@ def _connect(channel: Channel, kind: Any, *, secure: bool) -> None:
 
 
 def _httpcore(module: Any, channel: Channel) -> None:
-    def connect_tcp(_self: Any, host: str, port: int, timeout: float | None = None, *_args: Any, **_more: Any) -> Any:
+    def connect_tcp(
+        _self: Any, host: str, port: int, timeout: float | None = None, *_args: Any, **_more: Any
+    ) -> Any:
         return _Stream(WebSocket(channel, (host, port), secure=False, timeout=timeout))
 
     module.SyncBackend.connect_tcp = connect_tcp
@@ -306,7 +333,9 @@ class _Stream:
         self._socket.settimeout(timeout)
         self._socket.sendall(buffer)
 
-    def start_tls(self, ssl_context: object, server_hostname: str | None = None, timeout: float | None = None) -> Any:
+    def start_tls(
+        self, ssl_context: object, server_hostname: str | None = None, timeout: float | None = None
+    ) -> Any:
         self._socket.start_tls()
         return self
 

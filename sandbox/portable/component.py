@@ -97,7 +97,9 @@ class StoredCode:
         except OSError:
             is_whole = False
         if not is_whole:
-            raise NoComponent(f"{self.path} was changed while it was in use: start Knapper again, which builds it anew")
+            raise NoComponent(
+                f"{self.path} was changed while it was in use: start Knapper again, which builds it anew"
+            )
 
     def mark(self) -> None:
         """Mark it as in use, so that no program that builds another version removes it."""
@@ -151,13 +153,21 @@ def find_or_build(folder: Path, tell: Tell) -> StoredCode:
         stored = _find_stored(folder, name)
         if stored is None:
             tell("building the sandbox's component, once for this version: half a minute …")
-            with contextlib.closing(sqlite3.connect(folder / ".lock", timeout=2 * _BUILD_S)) as lock:
+            with contextlib.closing(
+                sqlite3.connect(folder / ".lock", timeout=2 * _BUILD_S)
+            ) as lock:
                 lock.execute("BEGIN EXCLUSIVE")
-                stored = _find_stored(folder, name) or _build(folder, name, tell)  # another program may have built it
+                stored = _find_stored(folder, name) or _build(
+                    folder, name, tell
+                )  # another program may have built it
             tell("")
     except (OSError, sqlite3.Error) as error:
         # While a folder is copied: a list of all files, with the reason as the last part of each.
-        why = error.args[0][0][-1] if isinstance(error, shutil.Error) else getattr(error, "strerror", "") or error
+        why = (
+            error.args[0][0][-1]
+            if isinstance(error, shutil.Error)
+            else getattr(error, "strerror", "") or error
+        )
         raise NoComponent(f"the component cannot be stored in {folder}: {why}") from error
     stored.mark()
     return stored
@@ -166,8 +176,14 @@ def find_or_build(folder: Path, tell: Tell) -> StoredCode:
 def _check(facts: os.stat_result, path: Path, kind: Callable[[int], bool]) -> None:
     """Raise NoComponent unless the path is of this kind, belongs to this user, and is closed to others."""
     owner = getattr(os, "geteuid", lambda: facts.st_uid)()
-    if not kind(facts.st_mode) or facts.st_uid != owner or (os.name == "posix" and facts.st_mode & 0o077):
-        raise NoComponent(f"{path} is not this user's alone, so no code is loaded from it: look at it, and remove it")
+    if (
+        not kind(facts.st_mode)
+        or facts.st_uid != owner
+        or (os.name == "posix" and facts.st_mode & 0o077)
+    ):
+        raise NoComponent(
+            f"{path} is not this user's alone, so no code is loaded from it: look at it, and remove it"
+        )
 
 
 def _find_stored(folder: Path, name: str) -> StoredCode | None:
@@ -197,14 +213,18 @@ def _name() -> str:
     with contextlib.suppress(OSError):  # only Linux has this file
         text = Path("/proc/cpuinfo").read_text("utf-8", "replace")
         found = re.search(r"^(?:flags|Features|isa).*", text, re.MULTILINE)
-    digest.update(json.dumps([versions, sys.platform, platform.machine(), found[0] if found else ""]).encode())
+    digest.update(
+        json.dumps([versions, sys.platform, platform.machine(), found[0] if found else ""]).encode()
+    )
     return digest.hexdigest()[:32]
 
 
 def _sources() -> Iterator[tuple[str, bytes]]:
     """Yield the sources that go into the component, with their paths below `sandbox`."""
     room = Path(__file__).parents[1]
-    paths = [room / name for name in _FILES] + [path for name in _ROOMS for path in (room / name).glob("*.py")]
+    paths = [room / name for name in _FILES] + [
+        path for name in _ROOMS for path in (room / name).glob("*.py")
+    ]
     for path in sorted(paths):
         yield path.relative_to(room).as_posix(), path.read_bytes()
 
@@ -229,7 +249,18 @@ def _build(folder: Path, name: str, tell: Tell) -> StoredCode:
         world.joinpath("world.wit").write_text(WORLD)
         _run(
             "from componentize_py import script; import sys; sys.argv[0] = 'componentize-py'; sys.exit(script())",
-            ["-d", str(world), "-w", "worker", "componentize", "entry", "-p", str(source), "-o", str(wasm)],
+            [
+                "-d",
+                str(world),
+                "-w",
+                "worker",
+                "componentize",
+                "entry",
+                "-p",
+                str(source),
+                "-o",
+                str(wasm),
+            ],
             Path(place),
         )
         tell("compiling the sandbox's component for this machine …")
@@ -250,7 +281,10 @@ _END_WITH_PARENT: Final = (
 
 def _run(program: str, arguments: list[str], place: Path) -> None:
     """Run a step of the build in a separate process with a minimal environment."""
-    paths = [str(Path(__file__).parents[2]), *(path for path in sys.path if path.endswith("site-packages"))]
+    paths = [
+        str(Path(__file__).parents[2]),
+        *(path for path in sys.path if path.endswith("site-packages")),
+    ]
     begin = f"import sys; sys.path[:0] = {paths!r}; "
     if sys.platform == "linux":
         begin, arguments = begin + _END_WITH_PARENT, [*arguments, str(os.getpid())]
@@ -260,20 +294,29 @@ def _run(program: str, arguments: list[str], place: Path) -> None:
     command = [sys.executable, "-I", "-B", "-c", begin + program, *arguments]
     try:
         done = subprocess.run(
-            command, cwd=place, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=_BUILD_S
+            command,
+            cwd=place,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_BUILD_S,
         )
     except subprocess.TimeoutExpired as error:
         raise NoComponent(f"the component was not built within {_BUILD_S:.0f} s") from error
     if done.returncode:
         said = (done.stderr or done.stdout).decode("utf-8", "replace").strip()[-_SHOWN:]
-        why = said or f"its compiler was ended by signal {-done.returncode}, as where memory runs out"
+        why = (
+            said or f"its compiler was ended by signal {-done.returncode}, as where memory runs out"
+        )
         raise NoComponent(f"the component could not be built: {why}")
 
 
 def _keep(compiled: Path, folder: Path, name: str) -> StoredCode:
     """Move the compiled form into place and record its size and SHA-256. Remove those unused for `_KEPT_S`."""
     compiled.chmod(0o600)
-    with compiled.open("r+b") as file:  # Windows writes only what was opened for writing to the disk
+    with compiled.open(
+        "r+b"
+    ) as file:  # Windows writes only what was opened for writing to the disk
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         os.fsync(file.fileno())
     facts = compiled.lstat()

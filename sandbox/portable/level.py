@@ -194,7 +194,10 @@ class ComponentChild(asyncio.SubprocessProtocol):
         self._loop = asyncio.get_running_loop()
         self._is_over = is_over  # called when an instance or the child has ended
         self._buffer = bytearray()
-        self._letter, self._rest = b"", 0  # of the message that is arriving: what it is, and the bytes to come
+        self._letter, self._rest = (
+            b"",
+            0,
+        )  # of the message that is arriving: what it is, and the bytes to come
         self._note = bytearray()  # a message of the runner
         self._said = bytearray()
         self._old_ones = 0  # replaced instances that have not sent `ready` yet
@@ -208,7 +211,9 @@ class ComponentChild(asyncio.SubprocessProtocol):
         self.is_killed = False
 
     @classmethod
-    async def start(cls, plan: ChildPlan, is_over: Callable[["ComponentChild"], None]) -> "ComponentChild":
+    async def start(
+        cls, plan: ChildPlan, is_over: Callable[["ComponentChild"], None]
+    ) -> "ComponentChild":
         """Start a child and return it when it is confined. Raise LayerFailed if it cannot be started."""
         from importlib.util import find_spec  # noqa: PLC0415 - once per child
 
@@ -224,15 +229,21 @@ class ComponentChild(asyncio.SubprocessProtocol):
         # Windows cannot load libraries without SYSTEMROOT.
         environment = {name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ}
         try:
-            await child._loop.subprocess_exec(lambda: child, *command, cwd=Path(sys.executable).anchor, env=environment)
+            await child._loop.subprocess_exec(
+                lambda: child, *command, cwd=Path(sys.executable).anchor, env=environment
+            )
         except OSError as error:
-            raise LayerFailed("portable", f"no child process can be started: {error.strerror or error}") from error
+            raise LayerFailed(
+                "portable", f"no child process can be started: {error.strerror or error}"
+            ) from error
         try:
             async with asyncio.timeout(_START_S):
                 await child.greeted
         except TimeoutError as error:
             await child.aclose()
-            raise LayerFailed("portable", f"a child process took more than {_START_S:.0f} s to start") from error
+            raise LayerFailed(
+                "portable", f"a child process took more than {_START_S:.0f} s to start"
+            ) from error
         except BaseException:
             await child.aclose()
             raise
@@ -322,7 +333,9 @@ class ComponentChild(asyncio.SubprocessProtocol):
         self.resume_writing()
         if not self.greeted.done():
             said = self._said.decode("utf-8", "replace").strip()
-            self.greeted.set_exception(LayerFailed("portable", f"the child process ended at its start: {said}"))
+            self.greeted.set_exception(
+                LayerFailed("portable", f"the child process ended at its start: {said}")
+            )
             self.greeted.exception()  # mark it as retrieved, because its waiter may be gone
         self.worker.take_end({"how": "died"})
         self._transport.close()
@@ -335,7 +348,11 @@ class ComponentChild(asyncio.SubprocessProtocol):
             if not self._rest:
                 head = bytes(self._buffer[:_HEAD_OUT])
                 del self._buffer[:_HEAD_OUT]
-                self._letter, length, self._rest = head[:1], head[9:], int.from_bytes(head[9:], "big")
+                self._letter, length, self._rest = (
+                    head[:1],
+                    head[9:],
+                    int.from_bytes(head[9:], "big"),
+                )
                 self.worker.sight.cpu_s = int.from_bytes(head[1:5], "big") / 1e6
                 self.worker.sight.memory = int.from_bytes(head[5:9], "big") << 10
             data = bytes(self._buffer[: self._rest])
@@ -403,7 +420,9 @@ class ChildPool:
     async def take(self, rlimits: Rlimits, scratch: int) -> InstanceWorker:
         """Return a worker for exclusive use. Raise NoPlace if every slot has one."""
         if self.taken >= self._slots:
-            raise NoPlace("too many calls wait for calls of their own: call less deeply, or one after another")
+            raise NoPlace(
+                "too many calls wait for calls of their own: call less deeply, or one after another"
+            )
         self.taken += 1
         try:
             child = self._ready() or await self._start()
@@ -460,8 +479,14 @@ class ChildPool:
             self.trap = " ".join(worker.end.get("why", "its process ended").split())
         self._tasks.add(task := asyncio.ensure_future(_report_end(worker, death)))
         task.add_done_callback(self._tasks.discard)
-        if len(self._children) < SPARES and not self._is_closed and (self._adding is None or self._adding.done()):
-            self._adding = asyncio.ensure_future(self._add())  # so that a nested call need not wait for a start
+        if (
+            len(self._children) < SPARES
+            and not self._is_closed
+            and (self._adding is None or self._adding.done())
+        ):
+            self._adding = asyncio.ensure_future(
+                self._add()
+            )  # so that a nested call need not wait for a start
         return death
 
     async def _add(self) -> None:
@@ -514,7 +539,9 @@ async def _report_end(worker: InstanceWorker, death: Death) -> None:
             status = int(found[1] or 1)
         elif "stack" in why or "out of bounds" in why:
             status = -signal.SIGSEGV
-    death.set_result(({"status": status, "cpu_s": worker.sight.cpu_s, "memory": worker.sight.memory}, None))
+    death.set_result(
+        ({"status": status, "cpu_s": worker.sight.cpu_s, "memory": worker.sight.memory}, None)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -546,12 +573,16 @@ class ChildPools:
         """The pool without packages."""
         return PoolPortion(self.lean_pool, Limits().scratch)
 
-    async def get(self, ahead: tuple[str, ...], limits: Limits, access: Access = NOTHING) -> PoolPortion:
+    async def get(
+        self, ahead: tuple[str, ...], limits: Limits, access: Access = NOTHING
+    ) -> PoolPortion:
         """Return the pool for a call. Nothing is preloaded, and all files come from the host."""
         if not access.packages:
             return PoolPortion(self.lean_pool, limits.scratch)
         if sys.platform == "win32":
-            raise LayerFailed("packages", "on Windows no folder is opened to a component before wasmtime 50.0.3")
+            raise LayerFailed(
+                "packages", "on Windows no folder is opened to a component before wasmtime 50.0.3"
+            )
         if access.packages not in self._pools:
             idle = [key for key, pool in self._pools.items() if not pool.taken]
             if idle and len(self._pools) >= _MOST_POOLS:
@@ -603,7 +634,9 @@ class PortableLevel:
         return not any(self.layers.get(wall) for wall in _WALLS)
 
 
-async def start_portable(folder: Path, slots: int, absent: tuple[str, ...], tell: Tell) -> PortableLevel:
+async def start_portable(
+    folder: Path, slots: int, absent: tuple[str, ...], tell: Tell
+) -> PortableLevel:
     """Start the level and return it if it passes its self-test. Raise SandboxUnavailable otherwise."""
     try:
         code = await asyncio.to_thread(find_or_build, folder, tell)
@@ -619,7 +652,9 @@ async def start_portable(folder: Path, slots: int, absent: tuple[str, ...], tell
     except BaseException:
         await pools.aclose()
         raise
-    broken = [name for name in report.broken if name not in _NOT_THERE and name != "the same interpreter"]
+    broken = [
+        name for name in report.broken if name not in _NOT_THERE and name != "the same interpreter"
+    ]
     if report.escaped or broken:
         trap = pools.lean_pool.trap
         await pools.aclose()
@@ -627,7 +662,10 @@ async def start_portable(folder: Path, slots: int, absent: tuple[str, ...], tell
             "; ".join(
                 [
                     *(f"the self-test's {name} escaped" for name in report.escaped),
-                    *(f"no {name}{f': {trap}' if name == ANSWERS and trap else ''}" for name in broken),
+                    *(
+                        f"no {name}{f': {trap}' if name == ANSWERS and trap else ''}"
+                        for name in broken
+                    ),
                 ]
             )
         )
@@ -658,7 +696,11 @@ def with_enough_walls(level: PortableLevel, folder: Path) -> PortableLevel:
         answer = ""
     if answer == "yes":
         return replace(
-            level, missing=(*level.missing, f"a second wall: you agreed to one; to be asked again: rm {path}")
+            level,
+            missing=(
+                *level.missing,
+                f"a second wall: you agreed to one; to be asked again: rm {path}",
+            ),
         )
     asked = (
         f"You were asked, and said no; to be asked again: rm {path}."
@@ -671,4 +713,6 @@ def with_enough_walls(level: PortableLevel, folder: Path) -> PortableLevel:
 
 
 def _unavailable(reason: str) -> SandboxUnavailable:
-    return SandboxUnavailable(f"The sandbox's level `portable` cannot be had here: {reason}", (f"portable: {reason}",))
+    return SandboxUnavailable(
+        f"The sandbox's level `portable` cannot be had here: {reason}", (f"portable: {reason}",)
+    )

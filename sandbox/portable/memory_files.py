@@ -46,7 +46,10 @@ class _Node:
         size = len(self.data)
         times = (self.accessed, self.changed, self.changed)
         whole = [int(moment) for moment in times]
-        fine = {f"st_{name}time_ns": int(moment * 1e9) for name, moment in zip("amc", times, strict=True)}
+        fine = {
+            f"st_{name}time_ns": int(moment * 1e9)
+            for name, moment in zip("amc", times, strict=True)
+        }
         return os.stat_result((self.kind | self.mode, self.number, 1, 1, 0, 0, size, *whole), fine)
 
 
@@ -63,7 +66,9 @@ class _Tree:
         self.size = self.files = 0
         self.open: dict[int, tuple[_Node, MemoryFile]] = {}
         self.unowned: set[MemoryFile] = set()  # from `os.open`; no other reference keeps them alive
-        self.outside: tuple[str, ...] | None = None  # folders for the real functions; None: all, at build time
+        self.outside: tuple[str, ...] | None = (
+            None  # folders for the real functions; None: all, at build time
+        )
 
     def whole(self, path: Any) -> str:
         """Return a path as absolute, normalized text."""
@@ -89,12 +94,16 @@ class _Tree:
         way = [self.root]
         for name in posixpath.join(self.here, os.fsdecode(path)).split("/")[1:]:
             if way[-1].kind != stat.S_IFDIR:
-                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), os.fsdecode(path))
+                raise NotADirectoryError(
+                    errno.ENOTDIR, os.strerror(errno.ENOTDIR), os.fsdecode(path)
+                )
             if name == "..":
                 way = way[:-1] or way
             elif name not in {"", "."}:
                 if name not in way[-1].names:
-                    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fsdecode(path))
+                    raise FileNotFoundError(
+                        errno.ENOENT, os.strerror(errno.ENOENT), os.fsdecode(path)
+                    )
                 way.append(way[-1].names[name])
         return way[-1]
 
@@ -166,7 +175,9 @@ class MemoryFile(io.RawIOBase):
     def __init__(self, node: _Node, name: Any, flags: int) -> None:
         self._node, self._flags, self._at = node, flags, 0
         self.name = name
-        self._number = next(number for number in range(_FIRST_NUMBER, 1 << 20) if number not in _tree.open)
+        self._number = next(
+            number for number in range(_FIRST_NUMBER, 1 << 20) if number not in _tree.open
+        )
         if len(_tree.open) >= _MOST_OPEN:
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), name)
         way = _way(flags)
@@ -317,7 +328,13 @@ def _open(  # noqa: PLR0913, PLR0917 - the signature of `open`
         raw.seek(0, os.SEEK_END)
     if buffering == 0:
         return raw
-    kind: Any = io.BufferedRandom if "+" in mode else io.BufferedReader if "r" in mode else io.BufferedWriter
+    kind: Any = (
+        io.BufferedRandom
+        if "+" in mode
+        else io.BufferedReader
+        if "r" in mode
+        else io.BufferedWriter
+    )
     buffered = kind(raw, buffering if buffering > 1 else io.DEFAULT_BUFFER_SIZE)
     if not is_text:
         return buffered

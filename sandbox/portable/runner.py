@@ -38,7 +38,10 @@ def confine(folders: Sequence[str], *, user: int | None) -> dict[str, str]:
     if system == "linux":
         return _linux(folders, user)
     if system == "darwin":
-        return {"limits": _why_not_held(_limit), "profile": _why_not_held(lambda: _profile(folders))}
+        return {
+            "limits": _why_not_held(_limit),
+            "profile": _why_not_held(lambda: _profile(folders)),
+        }
     if system == "win32":
         return {"job": _why_not_held(_job), "integrity": _why_not_held(_lower_integrity)}
     return {"limits": _why_not_held(_limit)}
@@ -86,7 +89,9 @@ def _linux(folders: Sequence[str], user: int | None) -> dict[str, str]:
 
 def _profile(folders: Sequence[str]) -> None:
     """Apply a `sandbox-exec` profile that allows only reading the folders and using open descriptors."""
-    escaped = [os.path.realpath(folder).replace("\\", "\\\\").replace('"', '\\"') for folder in folders]
+    escaped = [
+        os.path.realpath(folder).replace("\\", "\\\\").replace('"', '\\"') for folder in folders
+    ]
     readable = " ".join(f'(subpath "{path}")' for path in escaped)
     profile = f"(version 1)(deny default)(allow sysctl-read){f'(allow file-read* {readable})' if folders else ''}"
     library: Any = ctypes.CDLL("/usr/lib/libSystem.dylib")
@@ -155,7 +160,11 @@ def _job() -> None:
     size = ctypes.sizeof(limits)
     _check(kernel.SetInformationJobObject(job, _EXTENDED_LIMITS, ctypes.byref(limits), size))
     screen = ctypes.c_uint32(_ALL_OF_THE_SCREEN)
-    _check(kernel.SetInformationJobObject(job, _USER_INTERFACE, ctypes.byref(screen), ctypes.sizeof(screen)))
+    _check(
+        kernel.SetInformationJobObject(
+            job, _USER_INTERFACE, ctypes.byref(screen), ctypes.sizeof(screen)
+        )
+    )
     _check(kernel.AssignProcessToJobObject(job, ctypes.c_void_p(kernel.GetCurrentProcess())))
 
 
@@ -235,7 +244,12 @@ class ComponentRunner:
             instance = self._linker.instantiate(store, self._component)
             serve = instance.get_func(store, "serve")
             assert serve is not None
-            serve(store, json.dumps({key: self._plan[key] for key in ("scratch", "packages", "folders", "absent")}))
+            serve(
+                store,
+                json.dumps(
+                    {key: self._plan[key] for key in ("scratch", "packages", "folders", "absent")}
+                ),
+            )
         except _Renew:
             return None
         except Exception as error:  # noqa: BLE001 - any trap ends the instance
@@ -246,7 +260,9 @@ class ComponentRunner:
 
     def _hear(self, _store: object) -> str:
         letter, data = self._frames.get()
-        while letter == b"c" and not self._is_started:  # for the previous instance, which ended by itself
+        while (
+            letter == b"c" and not self._is_started
+        ):  # for the previous instance, which ended by itself
             letter, data = self._frames.get()
         if letter == b"n":
             self._plan = self._default | json.loads(data)
@@ -314,7 +330,9 @@ def limit_processor_time(seconds: int) -> None:
     import resource  # noqa: PLC0415 - Windows has none
 
     spent = int(time.process_time()) + 1
-    resource.setrlimit(resource.RLIMIT_CPU, (spent + seconds, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+    resource.setrlimit(
+        resource.RLIMIT_CPU, (spent + seconds, resource.getrlimit(resource.RLIMIT_CPU)[1])
+    )
 
 
 def main() -> NoReturn:
@@ -323,8 +341,12 @@ def main() -> NoReturn:
     try:
         runner = ComponentRunner(setup["code"], setup["plan"])
     except wasmtime.WasmtimeError as error:
-        reason = str(error).strip().rpartition("\n")[2].lstrip(" 0123456789:")  # the last cause, with its number
-        sys.exit(f"wasmtime cannot load {setup['code']} ({reason}): remove it, and it is built again")
+        reason = (
+            str(error).strip().rpartition("\n")[2].lstrip(" 0123456789:")
+        )  # the last cause, with its number
+        sys.exit(
+            f"wasmtime cannot load {setup['code']} ({reason}): remove it, and it is built again"
+        )
     held = confine(setup["plan"]["folders"], user=setup["user"])
     runner._send(b"h", json.dumps(held).encode())
     gc.freeze()

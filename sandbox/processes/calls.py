@@ -25,7 +25,9 @@ from .large import LargeExchange
 from .pool import Places
 
 _MODULE_NAME_LIMIT = 500
-_OF_CALLS = frozenset({"call", "inner"})  # requests that pass values on to other functions, also large ones
+_OF_CALLS = frozenset(
+    {"call", "inner"}
+)  # requests that pass values on to other functions, also large ones
 _log = logging.getLogger(__name__)
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -33,14 +35,21 @@ _T = TypeVar("_T")
 
 async def by_size(value: object, work: Callable[_P, _T], *args: _P.args, **named: _P.kwargs) -> _T:
     """Return the result of work on a value; it runs in a thread if the value is large."""
-    return await asyncio.to_thread(work, *args, **named) if is_large(value) else work(*args, **named)
+    return (
+        await asyncio.to_thread(work, *args, **named) if is_large(value) else work(*args, **named)
+    )
 
 
 class CallServer:
     """A server for the requests of one call."""
 
     def __init__(
-        self, modules: Modules, cache: CompiledCache, places: Places, handler: RequestHandler, large: LargeExchange
+        self,
+        modules: Modules,
+        cache: CompiledCache,
+        places: Places,
+        handler: RequestHandler,
+        large: LargeExchange,
     ) -> None:
         self._modules = modules
         self._cache = cache
@@ -48,7 +57,9 @@ class CallServer:
         self._handler = handler
         self.large = large
         self._folders: frozenset[str] | None = None
-        self._shown: dict[str, tuple[str, SourceText | None]] = {}  # by path, for frames of failures and stops
+        self._shown: dict[
+            str, tuple[str, SourceText | None]
+        ] = {}  # by path, for frames of failures and stops
         self._texts: dict[str, SentText] = {}  # the same, split into lines
         self._stopped_in = ""  # the path of the code that is stopped at its debugger
         self._claimed = Claimed(self._text)
@@ -79,7 +90,9 @@ class CallServer:
                 if module is not None:
                     return await self.message_of(module)
                 if self._folders is None:
-                    self._folders = frozenset(parent for name in self._modules for parent in parents(name))
+                    self._folders = frozenset(
+                        parent for name in self._modules for parent in parents(name)
+                    )
                 return {"kind": "package" if name in self._folders else "absent"}
             case {"kind": "source", "module": str(name)} if len(name) <= _MODULE_NAME_LIMIT:
                 source = self._modules.get(name)
@@ -99,7 +112,12 @@ class CallServer:
         if isinstance(compiled, Compiled | UncompilableModule):
             self.show_module(source)
             return compiled.message
-        return {"kind": "broken", "path": source.path, "line": 0, "message": "it could not be compiled within limits"}
+        return {
+            "kind": "broken",
+            "path": source.path,
+            "line": 0,
+            "message": "it could not be compiled within limits",
+        }
 
     async def _request(self, name: str, arguments: object) -> Message:
         if not isinstance(arguments, dict):
@@ -128,7 +146,8 @@ class CallServer:
         except Exception as error:  # the edge of the handler: its failure ends only this call
             _log.exception("a request of a function, %s, could not be answered", ascii(name[:40]))
             message = (
-                f"the program itself failed while it answered a request ({type(error).__name__}); its log has the rest"
+                f"the program itself failed while it answered a request "
+                f"({type(error).__name__}); its log has the rest"
             )
             raise CallEnded(message) from error
 
@@ -178,7 +197,12 @@ class CallServer:
         if not isinstance(source, ApprovedCode):
             return point_message
         text = self._text(source.path)
-        return {**point_message, "text": "", "first": 0, "line": text.wanted(point_message["line"]) if text else 0}
+        return {
+            **point_message,
+            "text": "",
+            "first": 0,
+            "line": text.wanted(point_message["line"]) if text else 0,
+        }
 
     def _text(self, path: str) -> SentText | None:
         """Return the registered text of a path, split into lines once; None if there is none."""

@@ -60,7 +60,8 @@ class Group:
         except OSError as error:
             self.close()
             lost = tuple(
-                (name, f"a process could not be put in: {error.strerror}") for name, _version in self.active_controllers
+                (name, f"a process could not be put in: {error.strerror}")
+                for name, _version in self.active_controllers
             )
             return Group(missing=self.missing + lost)
         return self
@@ -93,7 +94,10 @@ class CgroupTree:
         user = os.geteuid() if self.user is None else self.user
         if is_all or folder.stat().st_uid == user != 0:
             return True
-        for name in ("user.delegate", "trusted.delegate"):  # how a group manager marks a group as delegated
+        for name in (
+            "user.delegate",
+            "trusted.delegate",
+        ):  # how a group manager marks a group as delegated
             with contextlib.suppress(OSError):
                 if os.getxattr(folder, name) == b"1":
                     return True
@@ -122,7 +126,9 @@ def make(share: Share, tree: CgroupTree = HERE) -> Group:
             continue
         folders.append(folder)
         versions |= dict.fromkeys(place.controllers, place.version)
-    unavailable = tuple((controller, why) for controller, why in missing.items() if controller not in versions)
+    unavailable = tuple(
+        (controller, why) for controller, why in missing.items() if controller not in versions
+    )
     return Group(tuple(folders), tuple(versions.items()), unavailable)
 
 
@@ -132,14 +138,19 @@ _SETTINGS: Final[dict[tuple[Version, str], Callable[[Share], Settings]]] = {
         ("memory.memsw.limit_in_bytes", str(share.memory), False),
         ("memory.swappiness", "0", False),
     ),
-    ("v2", "memory"): lambda share: (("memory.max", str(share.memory), True), ("memory.swap.max", "0", False)),
+    ("v2", "memory"): lambda share: (
+        ("memory.max", str(share.memory), True),
+        ("memory.swap.max", "0", False),
+    ),
     ("v1", "pids"): lambda share: (("pids.max", str(share.pids), True),),
     ("v2", "pids"): lambda share: (("pids.max", str(share.pids), True),),
     ("v1", "cpu"): lambda share: (
         ("cpu.cfs_period_us", str(_PERIOD_US), True),
         ("cpu.cfs_quota_us", str(int(share.cpus * _PERIOD_US)), True),
     ),
-    ("v2", "cpu"): lambda share: (("cpu.max", f"{int(share.cpus * _PERIOD_US)} {_PERIOD_US}", True),),
+    ("v2", "cpu"): lambda share: (
+        ("cpu.max", f"{int(share.cpus * _PERIOD_US)} {_PERIOD_US}", True),
+    ),
 }
 
 
@@ -192,7 +203,11 @@ def _unified_groups(folder: Path, own: str, tree: CgroupTree) -> Iterator[Cgroup
 def _passed_on(folder: Path) -> tuple[str, ...]:
     """Enable the controllers for groups created here, and return those that are enabled."""
     available = _words(folder / "cgroup.controllers")
-    for controller in (name for name in CONTROLLERS if name in available - _words(folder / "cgroup.subtree_control")):
+    for controller in (
+        name
+        for name in CONTROLLERS
+        if name in available - _words(folder / "cgroup.subtree_control")
+    ):
         with contextlib.suppress(OSError):  # fails if the group has processes
             folder.joinpath("cgroup.subtree_control").write_text(f"+{controller}")
     return tuple(name for name in CONTROLLERS if name in _words(folder / "cgroup.subtree_control"))

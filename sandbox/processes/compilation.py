@@ -54,10 +54,14 @@ class UncompilableModule:
     def outcome(self) -> Outcome:
         """The outcome of a call of the module."""
         frame = Frame(self.path, self.line, "<module>", SentText.of(self.text).line(self.line))
-        return Raised(Failure(self.error, f"{self.reason} ({self.path}, line {self.line})", (frame,)), "", 0.0)
+        return Raised(
+            Failure(self.error, f"{self.reason} ({self.path}, line {self.line})", (frame,)), "", 0.0
+        )
 
 
-Compile: TypeAlias = Callable[[Message], Awaitable[Message | Killed | TimedOut]]  # in a compile-only worker
+Compile: TypeAlias = Callable[
+    [Message], Awaitable[Message | Killed | TimedOut]
+]  # in a compile-only worker
 
 
 class CompiledCache:
@@ -66,7 +70,9 @@ class CompiledCache:
     def __init__(self, compile_: Compile) -> None:
         self._compile = compile_
         self._kept: OrderedDict[tuple[str, str, str], Compiled | UncompilableModule] = OrderedDict()
-        self._compiling: WeakValueDictionary[tuple[str, str, str], asyncio.Lock] = WeakValueDictionary()
+        self._compiling: WeakValueDictionary[tuple[str, str, str], asyncio.Lock] = (
+            WeakValueDictionary()
+        )
 
     async def get(self, source: SourceText) -> Compiled | UncompilableModule | Killed | TimedOut:
         """Return the module's code, compiled if necessary: once, and those who wait for it go on in their order."""
@@ -82,21 +88,39 @@ class CompiledCache:
         self, source: SourceText, key: tuple[str, str, str]
     ) -> Compiled | UncompilableModule | Killed | TimedOut:
         module = f"{source.module}.__init__" if _is_package(source) else source.module
-        job: Message = {"kind": "compile", "module": module, "path": source.path, "text": source.text}
+        job: Message = {
+            "kind": "compile",
+            "module": module,
+            "path": source.path,
+            "text": source.text,
+        }
         if isinstance(source, ApprovedCode):
             job["statements"] = list(source.statements)
         compiled: Compiled | UncompilableModule
         match await self._compile(job):
             case Killed() | TimedOut() as outcome:
                 return outcome
-            case {"kind": "code", "code": str(code), "imports": list(imports), "places": list(places)} if len(
-                imports
-            ) <= MOST_IMPORTS and all(map(_is_row, places)):
-                message = {"kind": "code", "path": source.path, "code": code, "is_package": _is_package(source)}
-                compiled = Compiled(message, tuple(name for name in imports if isinstance(name, str)), places)
-            case {"kind": "broken", "line": int(line), "message": str(reason), "is_deep": bool(is_deep)} if (
-                len(reason) <= MOST_MESSAGE
-            ):
+            case {
+                "kind": "code",
+                "code": str(code),
+                "imports": list(imports),
+                "places": list(places),
+            } if len(imports) <= MOST_IMPORTS and all(map(_is_row, places)):
+                message = {
+                    "kind": "code",
+                    "path": source.path,
+                    "code": code,
+                    "is_package": _is_package(source),
+                }
+                compiled = Compiled(
+                    message, tuple(name for name in imports if isinstance(name, str)), places
+                )
+            case {
+                "kind": "broken",
+                "line": int(line),
+                "message": str(reason),
+                "is_deep": bool(is_deep),
+            } if len(reason) <= MOST_MESSAGE:
                 error = "RecursionError" if is_deep else "SyntaxError"
                 compiled = UncompilableModule(source.path, line, reason, source.text, error)
             case {"kind": "raised", "type": str(kind)}:
@@ -129,8 +153,14 @@ class CompiledCache:
             if not isinstance(compiled, Compiled):
                 continue
             closure[name] = compiled
-            imports = [name.removeprefix(f"{ROOT}.") for name in compiled.imports if name.startswith(f"{ROOT}.")]
-            neighbors = [name for whole in imports for name in (*parents(whole), whole) if name in modules]
+            imports = [
+                name.removeprefix(f"{ROOT}.")
+                for name in compiled.imports
+                if name.startswith(f"{ROOT}.")
+            ]
+            neighbors = [
+                name for whole in imports for name in (*parents(whole), whole) if name in modules
+            ]
             fresh = [name for name in neighbors if name not in seen]
             seen.update(fresh)
             waiting += fresh

@@ -102,7 +102,9 @@ class PoolChoice(Protocol):
     def lean(self) -> WorkerPool:
         """The pool for calls without special needs."""
 
-    async def get(self, ahead: tuple[str, ...], limits: Limits, access: Access = NOTHING) -> WorkerPool:
+    async def get(
+        self, ahead: tuple[str, ...], limits: Limits, access: Access = NOTHING
+    ) -> WorkerPool:
         """Return the pool for a call."""
 
     def ahead_for(self, closure: "Mapping[str, Compiled]", text: str) -> tuple[str, ...]:
@@ -154,7 +156,9 @@ class WorkerUsage:
             with contextlib.suppress(OSError):
                 status = os.pread(self.status, _MAX_TEXT, 0)
         words = status.partition(b"\nVmHWM:")[2].split(maxsplit=1)
-        return Used(None if now is None else max(0.0, now - since), int(words[0]) << 10 if words else None)
+        return Used(
+            None if now is None else max(0.0, now - since), int(words[0]) << 10 if words else None
+        )
 
 
 NOT_SEEN: Final = WorkerUsage()
@@ -216,7 +220,9 @@ def descends(pid: int, ancestor: int) -> bool:
     """Return whether a process is a child or grandchild of another; also True if it has ended or is not visible."""
     for _generation in range(2 if pid >= 0 else 0):
         try:
-            pid = int(_read(f"/proc/{pid}/stat").rpartition(b")")[2].split()[1]) if pid else ancestor
+            pid = (
+                int(_read(f"/proc/{pid}/stat").rpartition(b")")[2].split()[1]) if pid else ancestor
+            )
         except OSError:
             return True
         if pid == ancestor:

@@ -12,7 +12,14 @@ from ..errors import ProtocolError
 from ..policy import Limits
 from ..wire.caps import MOST_NAME
 from ..wire.claims import within
-from ..wire.large import ALL_IN_ONE_CALL, MAX_PIECE_FRAME, Large, LargeValues, LargeWriter, ValueGone
+from ..wire.large import (
+    ALL_IN_ONE_CALL,
+    MAX_PIECE_FRAME,
+    Large,
+    LargeValues,
+    LargeWriter,
+    ValueGone,
+)
 from ..wire.protocol import Frame, pack
 from ..wire.values import Encoded, Value, large_in, read
 
@@ -57,10 +64,14 @@ class LargeExchange:
                     self._writer = self._values.receive()
                 await _done(self._writer.write(text))
                 return True
-            case {"kind": "large", "type": str(kind), "count": int() | None as count} if self._writer is not None:
+            case {"kind": "large", "type": str(kind), "count": int() | None as count} if (
+                self._writer is not None
+            ):
                 within("characters of a type", len(kind), MOST_NAME)
                 writer, self._writer, self._size = self._writer, None, 0
-                self.received.append(await _done(writer.finish(kind if kind.isidentifier() else "value", count)))
+                self.received.append(
+                    await _done(writer.finish(kind if kind.isidentifier() else "value", count))
+                )
                 return True
             case {"kind": "piece" | "large"}:
                 raise ProtocolError("it sent a large value, or a part of one, where none may be")
@@ -99,4 +110,6 @@ async def _done(keeping: Awaitable[T]) -> T:
     try:
         return await keeping
     except OSError as error:
-        raise ProtocolError(f"a large value of it could not be kept: {error.strerror or error}") from error
+        raise ProtocolError(
+            f"a large value of it could not be kept: {error.strerror or error}"
+        ) from error

@@ -47,7 +47,9 @@ _MOST_REFUSED: Final = 1000  # forks without an order before a zygote is ended
 class Forks:
     """The fork control of one zygote, active before it imports anything. `due` counts the workers still expected."""
 
-    def __init__(self, listener: int, pidfd: int, due: Callable[[], int], give_up: Callable[[], None]) -> None:
+    def __init__(
+        self, listener: int, pidfd: int, due: Callable[[], int], give_up: Callable[[], None]
+    ) -> None:
         self._listener = listener
         self._pidfd = pidfd
         self._pid = pid_of(pidfd)
@@ -72,7 +74,11 @@ class Forks:
         try:
             fcntl.ioctl(self._listener, _RECEIVE, question)
             number = int.from_bytes(question[:8], sys.byteorder)
-            answer = _ANSWER.pack(number, 0, 0, _GO_ON) if is_due else _ANSWER.pack(number, 0, _REFUSED, 0)
+            answer = (
+                _ANSWER.pack(number, 0, 0, _GO_ON)
+                if is_due
+                else _ANSWER.pack(number, 0, _REFUSED, 0)
+            )
             fcntl.ioctl(self._listener, _SEND, answer)
         except FileNotFoundError:  # the forking process has ended or was interrupted
             return
@@ -134,7 +140,11 @@ _READ = 1 << 16
 _FAREWELL_S = 5.0
 _ANSWER_S = 150.0  # longer than a pool's timeout for a start
 _ANSWERS: dict[str, dict[str, dict[str, Any]]] = {  # order → kind of answer → its fields
-    "plan": {"guarded": {}, "hello": {"held": dict, "python": str}, "failed": {"layer": str, "reason": str}},
+    "plan": {
+        "guarded": {},
+        "hello": {"held": dict, "python": str},
+        "failed": {"layer": str, "reason": str},
+    },
     "fork": {"forked": {"pid": int}, "full": {}},
     "reap": {"reaped": {"status": int, "cpu_s": int | float, "memory": int}},
 }
@@ -148,7 +158,12 @@ _PYTHON = (sys.executable, "-P", "-s", "-S", "-B", "-X", "utf8", "-c", _BOOT)
 # MALLOC_ARENA_MAX: one heap for all threads, because each further one reserves 64 MiB of a worker's memory limit.
 # LD_BIND_NOW: resolve symbols at load time; otherwise each worker does it again, in pages that it has to copy.
 # PYTHONHASHSEED: a set of strings has the same order in every process, so a replay repeats the result of a call.
-_ENVIRONMENT = {"MALLOC_ARENA_MAX": "1", "LD_BIND_NOW": "1", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0"}
+_ENVIRONMENT = {
+    "MALLOC_ARENA_MAX": "1",
+    "LD_BIND_NOW": "1",
+    "LANG": "C.UTF-8",
+    "PYTHONHASHSEED": "0",
+}
 
 
 class ZygoteEnded(SandboxError):
@@ -233,13 +248,17 @@ class Worker:
         os.close(self.pidfd)
 
 
-Answer: TypeAlias = asyncio.Future[tuple[dict[str, Any], Worker | None]]  # the zygote's JSON, and its new worker
+Answer: TypeAlias = asyncio.Future[
+    tuple[dict[str, Any], Worker | None]
+]  # the zygote's JSON, and its new worker
 
 
 class Zygote:
     """A running zygote, created by `start`."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", control: socket.socket, plan: ZygotePlan) -> None:
+    def __init__(
+        self, process: "subprocess.Popen[bytes]", control: socket.socket, plan: ZygotePlan
+    ) -> None:
         self._process, self._control, self._plan = process, control, plan
         self.imports = bool(plan.access.preload)  # third-party code: its answers are checked
         self._forks: Forks | None = None  # set before it imports anything
@@ -307,7 +326,9 @@ class Zygote:
             answer.add_done_callback(self.discard)
             raise
         if worker is None:
-            raise NoPlace("too many calls wait for calls of their own: call less deeply, or one after another")
+            raise NoPlace(
+                "too many calls wait for calls of their own: call less deeply, or one after another"
+            )
         return worker
 
     def _worker(self, pid: int, descriptors: list[int]) -> Worker | None:
@@ -322,13 +343,19 @@ class Zygote:
         ):
             return None
         os.set_blocking(output, False)
-        worker = Worker(self, pid, socket.socket(fileno=channel), output, pidfd, WorkerUsage.of(seen_as))
+        worker = Worker(
+            self, pid, socket.socket(fileno=channel), output, pidfd, WorkerUsage.of(seen_as)
+        )
         worker.channel.setblocking(False)
         return worker
 
     def discard(self, answer: Answer) -> None:
         """Release the worker of an answer that is no longer needed."""
-        if not answer.cancelled() and answer.exception() is None and (worker := answer.result()[1]) is not None:
+        if (
+            not answer.cancelled()
+            and answer.exception() is None
+            and (worker := answer.result()[1]) is not None
+        ):
             self.release(worker)
 
     def release(self, worker: Worker) -> Answer:

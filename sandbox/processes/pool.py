@@ -27,7 +27,9 @@ from .launch import Answer, LayerFailed, ThreadsLeft, Worker, Zygote, ZygoteEnde
 
 START_S = 120.0  # timeout for a zygote's start with its preloaded packages
 SETTLE_S = 0.2  # time for a spare with a third-party package to warm up
-SPARES = 2  # a saved function is compiled in one worker and imported in another, in quick succession
+SPARES = (
+    2  # a saved function is compiled in one worker and imported in another, in quick succession
+)
 _MAX_POOLS: Final = 6  # pools without access, and as many with access
 REST_S: Final = 600.0  # time without a call after which a pool with access ends
 _SLOW_TO_IMPORT: Final = "asyncio"
@@ -73,7 +75,9 @@ class Pool:
             return await self._start()
         except TimeoutError as error:
             subject = ", ".join(self.plan.access.preload) or "its parent process"
-            raise LayerFailed("start", f"{subject} took more than {START_S:.0f} s to be imported") from error
+            raise LayerFailed(
+                "start", f"{subject} took more than {START_S:.0f} s to be imported"
+            ) from error
 
     async def take(self, rlimits: Rlimits) -> Worker:
         """Return a worker for exclusive use. The caller must give it back in any case."""
@@ -89,7 +93,9 @@ class Pool:
     async def _collect(self, rlimits: Rlimits) -> Worker:
         zygote = await self.started()
         has_spare = self._spares and rlimits == self._default
-        worker = await zygote.collect(self._spares.popleft() if has_spare else zygote.order(rlimits))
+        worker = await zygote.collect(
+            self._spares.popleft() if has_spare else zygote.order(rlimits)
+        )
         if zygote.imports:
             worker.go_on()
         return worker
@@ -154,7 +160,11 @@ class Pools:
             return await self._shared.get(ahead, limits)
         if key not in self._pools:
             peers = [other for other in self._pools if _is_default(other) == _is_default(key)]
-            idle = [other for other in peers if self._pools[other] is not self.lean and not self._pools[other].taken]
+            idle = [
+                other
+                for other in peers
+                if self._pools[other] is not self.lean and not self._pools[other].taken
+            ]
             if idle and len(peers) >= _MAX_POOLS:
                 await self._pools.pop(idle[0]).aclose()
         if key not in self._pools:  # another call may have created it meanwhile
@@ -180,7 +190,9 @@ class Pools:
             self._ending.add(task := asyncio.ensure_future(pool.aclose()))
             task.add_done_callback(self._ending.discard)
 
-    def _plan_for(self, ahead: tuple[str, ...], scratch: int, access: Access, ceiling: Rlimits | None) -> ZygotePlan:
+    def _plan_for(
+        self, ahead: tuple[str, ...], scratch: int, access: Access, ceiling: Rlimits | None
+    ) -> ZygotePlan:
         self._made += 1
         plan = self._plan
         return replace(
@@ -201,13 +213,17 @@ class Pools:
         names = {name.split(".", 1)[0] for name in imported_names(closure)}
         packages = [name for name in self._plan.packages if name not in self._plan.preload]
         heavy = any(name in names or name in text for name in packages)
-        return ((_SLOW_TO_IMPORT,) if _SLOW_TO_IMPORT in names else ()) + (tuple(packages) if heavy else ())
+        return ((_SLOW_TO_IMPORT,) if _SLOW_TO_IMPORT in names else ()) + (
+            tuple(packages) if heavy else ()
+        )
 
     def resources(self) -> dict[str, str]:
         """Return the limits on memory, pids and CPU of all workers of a zygote together, and their maximum number."""
         zygote = self.lean.zygote
         group = cgroup.Group() if zygote is None else zygote.group
-        return cgroup.described(group) | {"workers": f"at most {self._plan.slots} at a time from one zygote"}
+        return cgroup.described(group) | {
+            "workers": f"at most {self._plan.slots} at a time from one zygote"
+        }
 
     def __len__(self) -> int:
         return len(self._pools) + (len(self._shared) if self._shared else 0)

@@ -79,14 +79,20 @@ class Output:
     def text(self) -> str:
         """The output up to the cap, with a note if some was dropped."""
         text = self._kept.decode("utf-8", "replace")
-        return text if self._seen <= self._limit else f"{text}\n[output cut after {self._limit} bytes]"
+        return (
+            text if self._seen <= self._limit else f"{text}\n[output cut after {self._limit} bytes]"
+        )
 
 
 class WorkerConversation:
     """The host side of a conversation with one worker."""
 
     def __init__(
-        self, worker: WorkerEnd, limits: Limits, on_output: OnOutput | None = None, large: LargeExchange | None = None
+        self,
+        worker: WorkerEnd,
+        limits: Limits,
+        on_output: OnOutput | None = None,
+        large: LargeExchange | None = None,
     ) -> None:
         self._worker = worker
         self._limits = limits
@@ -139,7 +145,9 @@ class WorkerConversation:
                 await self.say(answer)
             except ValueGone as gone:
                 await self.say(pack({"kind": "refused", "reason": str(gone)}))
-            await asyncio.sleep(0)  # arrived frames never wait: without this, timeouts and Ctrl-C would starve
+            await asyncio.sleep(
+                0
+            )  # arrived frames never wait: without this, timeouts and Ctrl-C would starve
         return frame
 
     async def reply_within(self, seconds: float, serve: Serve) -> Message | Late | None:
@@ -220,7 +228,11 @@ def _failure(claim_message: Message, depth: int = 0) -> Failure:
     match claim_message:
         case {"type": str(kind), "message": str(message), "frames": list(frames)}:
             within("characters of a type", len(kind), caps.MOST_NAME)
-            within("characters of a message", len(message), caps.MOST_CAUSE_MESSAGE if depth else caps.MOST_MESSAGE)
+            within(
+                "characters of a message",
+                len(message),
+                caps.MOST_CAUSE_MESSAGE if depth else caps.MOST_MESSAGE,
+            )
             within("frames", len(frames), caps.MOST_CAUSE_FRAMES if depth else caps.MOST_FRAMES)
             cause, claimed = None, claim_message.get("cause")
             if claimed is not None and depth < caps.MOST_CAUSES:
@@ -228,7 +240,9 @@ def _failure(claim_message: Message, depth: int = 0) -> Failure:
                     raise ProtocolError("the cause of its failure has no known shape")
                 cause = _failure(claimed, depth + 1)
             was_handling = cause is not None and claim_message.get("was_handling") is True
-            failure = Failure(kind, message, tuple(_frame(frame) for frame in frames), cause, was_handling)
+            failure = Failure(
+                kind, message, tuple(_frame(frame) for frame in frames), cause, was_handling
+            )
             return failure if depth else replace(failure, **_class_claim(claim_message))
         case _:
             raise ProtocolError("its failure has no known shape")
@@ -244,21 +258,35 @@ def _class_claim(claim_message: Message) -> dict[str, Any]:
         within(f"characters of a {name}", len(text), caps.MOST_NAME)
         claimed |= {name: text} if text else {}
     if isinstance(arguments := claim_message.get("arguments"), list):
-        within("characters of an exception's arguments", len(json.dumps(arguments)), caps.MOST_MESSAGE)
+        within(
+            "characters of an exception's arguments", len(json.dumps(arguments)), caps.MOST_MESSAGE
+        )
         claimed["arguments"] = tuple(read(arguments))
     return claimed
 
 
 def _frame(frame: object) -> Frame:
     match frame:
-        case [str(path), int(line), str(function), list(names), int(column)] if all(map(_is_pair, names)):
+        case [str(path), int(line), str(function), list(names), int(column)] if all(
+            map(_is_pair, names)
+        ):
             within("characters of a path", len(path), caps.MOST_PATH)
             within("lines", line, caps.MOST_LINE)
             within("columns", column, caps.MOST_LINE)
             within("locals of a frame", len(names), caps.MOST_LOCALS)
-            within("characters of a name", max(map(len, (function, *(name for name, _ in names)))), caps.MOST_NAME)
-            within("characters of a local", max((len(text) for _, text in names), default=0), caps.MOST_TEXT)
-            return Frame(path, line, function, "", tuple((name, text) for name, text in names), column)
+            within(
+                "characters of a name",
+                max(map(len, (function, *(name for name, _ in names)))),
+                caps.MOST_NAME,
+            )
+            within(
+                "characters of a local",
+                max((len(text) for _, text in names), default=0),
+                caps.MOST_TEXT,
+            )
+            return Frame(
+                path, line, function, "", tuple((name, text) for name, text in names), column
+            )
         case _:
             raise ProtocolError("a frame of its failure has no known shape")
 
@@ -294,7 +322,9 @@ _SOON_S: Final = 0.001  # a measurement of this age is recent enough
 class WorkerSession:
     """An async context manager that takes a worker, and kills it at the end. `conversation` talks to it."""
 
-    def __init__(self, pool: WorkerPool, limits: Limits, listeners: StreamListeners = NOBODY) -> None:
+    def __init__(
+        self, pool: WorkerPool, limits: Limits, listeners: StreamListeners = NOBODY
+    ) -> None:
         self._reins = listeners.reins
         self._on_output = listeners.on_output
         self._large = listeners.large
@@ -307,13 +337,17 @@ class WorkerSession:
 
     async def __aenter__(self) -> "WorkerSession":
         self._worker = await self._pool.take(kernel_limits(self._limits))
-        self.conversation = WorkerConversation(self._worker, self._limits, self._on_output, self._large)
+        self.conversation = WorkerConversation(
+            self._worker, self._limits, self._on_output, self._large
+        )
         if self._reins is not None:
             self._reins.take(self._worker)
         self._worker.listen(self.conversation.listen)
         self._began = self._loop.time()
         self._used_before = 0.0
-        self._clock = PausableClock(self._limits.wall_s)  # waiting for a worker is not charged to the call
+        self._clock = PausableClock(
+            self._limits.wall_s
+        )  # waiting for a worker is not charged to the call
         return self
 
     @property
@@ -340,7 +374,9 @@ class WorkerSession:
         """The large values that have arrived."""
         return () if self._large is None else self._large.received
 
-    async def reply(self, act: Callable[[], Awaitable[Message | None]]) -> Message | Late | str | None:
+    async def reply(
+        self, act: Callable[[], Awaitable[Message | None]]
+    ) -> Message | Late | str | None:
         """Return the reply, `Late` after a timeout, the reason if the worker was stopped, or None if it died."""
         try:
             async with self._clock:
@@ -370,7 +406,9 @@ class WorkerSession:
 
     async def _ready(self) -> bool:
         is_ready = await self.conversation.ready()
-        self._used_before = self._worker.sight.processor_time()  # its warm-up is not charged to the call
+        self._used_before = (
+            self._worker.sight.processor_time()
+        )  # its warm-up is not charged to the call
         return is_ready
 
     async def ended(self, end: Late | str | None) -> Killed | TimedOut:
@@ -381,7 +419,11 @@ class WorkerSession:
             return Killed(reason, output, seconds, used.memory, used.cpu_s)
         match end:
             case None if not self.conversation.was_confined:
-                return Killed(f"the worker could not be confined, so it was given nothing: {output}", "", seconds)
+                return Killed(
+                    f"the worker could not be confined, so it was given nothing: {output}",
+                    "",
+                    seconds,
+                )
             case Late():
                 return TimedOut(self._limits.wall_s, output, seconds, used.memory, used.cpu_s)
             case str():
@@ -397,7 +439,11 @@ class WorkerSession:
 
 
 async def run(
-    pool: WorkerPool, message: Message, limits: Limits, serve: Serve, listeners: StreamListeners = NOBODY
+    pool: WorkerPool,
+    message: Message,
+    limits: Limits,
+    serve: Serve,
+    listeners: StreamListeners = NOBODY,
 ) -> WorkerReply | Killed | TimedOut:
     """Run a job in a new worker."""
     data = pack(message)
@@ -406,7 +452,9 @@ async def run(
     return await session_result(session, reply)
 
 
-async def session_result(session: WorkerSession, reply: Message | Late | str | None) -> WorkerReply | Killed | TimedOut:
+async def session_result(
+    session: WorkerSession, reply: Message | Late | str | None
+) -> WorkerReply | Killed | TimedOut:
     """Return the result of an ended session."""
     if isinstance(reply, dict) and not session.conversation.output.is_flood:
         output = session.conversation.output.text
@@ -421,7 +469,11 @@ async def judged(result: WorkerReply | Killed | TimedOut) -> Outcome:
     """
     if not isinstance(result, WorkerReply):
         return result
-    return await asyncio.to_thread(_judge_reply, result) if is_large(result.reply) else _judge_reply(result)
+    return (
+        await asyncio.to_thread(_judge_reply, result)
+        if is_large(result.reply)
+        else _judge_reply(result)
+    )
 
 
 def _judge_reply(reply: WorkerReply) -> Outcome:

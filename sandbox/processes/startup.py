@@ -56,9 +56,16 @@ async def examine(pool: WorkerPool, *, is_process: bool = True) -> SelfTestRepor
         kernel_flags, reply = await _fly(pool, job, is_process=is_process)
         seen = _seen_outside(Path(folder), server)
     match reply:
-        case {"kind": "canaries", "escaped": list(escaped), "broken": list(broken), "python": str(python)}:
+        case {
+            "kind": "canaries",
+            "escaped": list(escaped),
+            "broken": list(broken),
+            "python": str(python),
+        }:
             mismatches = [] if python == sys.version else ["the same interpreter"]
-            return SelfTestReport(tuple(dict.fromkeys([*kernel_flags, *seen, *escaped])), (*broken, *mismatches))
+            return SelfTestReport(
+                tuple(dict.fromkeys([*kernel_flags, *seen, *escaped])), (*broken, *mismatches)
+            )
         case {"kind": "raised", "message": str(message)}:
             return SelfTestReport((*kernel_flags, *seen), (f"canaries: {message}",))
         case _:
@@ -71,7 +78,9 @@ def _lay_out(folder: Path) -> None:
     folder.joinpath("secret").chmod(0o644)
 
 
-async def _fly(pool: WorkerPool, message: Message, *, is_process: bool) -> tuple[list[str], Message | None]:
+async def _fly(
+    pool: WorkerPool, message: Message, *, is_process: bool
+) -> tuple[list[str], Message | None]:
     worker = await pool.take(kernel_limits(_LIMITS))
     conversation = WorkerConversation(worker, _LIMITS)
     try:
@@ -95,8 +104,14 @@ def _status_of(pid: int) -> list[str]:
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     status = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
     # Not CapBnd: an ordinary user cannot empty it, and with NoNewPrivs nothing can be gained from it.
-    expected = {"NoNewPrivs": "1", "Seccomp": "2"} | dict.fromkeys(("CapEff", "CapPrm", "CapInh", "CapAmb"), "0" * 16)
-    return [f"kernel:{name}" for name, value in expected.items() if status.get(name, "").strip() != value]
+    expected = {"NoNewPrivs": "1", "Seccomp": "2"} | dict.fromkeys(
+        ("CapEff", "CapPrm", "CapInh", "CapAmb"), "0" * 16
+    )
+    return [
+        f"kernel:{name}"
+        for name, value in expected.items()
+        if status.get(name, "").strip() != value
+    ]
 
 
 def _seen_outside(folder: Path, server: socket.socket) -> list[str]:
@@ -104,7 +119,10 @@ def _seen_outside(folder: Path, server: socket.socket) -> list[str]:
     seen = []
     if {entry.name for entry in folder.iterdir()} != {"secret"}:
         seen.append("write")
-    if folder.joinpath("secret").read_text() != _CONTENT or folder.joinpath("secret").stat().st_mode & 0o777 != 0o644:
+    if (
+        folder.joinpath("secret").read_text() != _CONTENT
+        or folder.joinpath("secret").stat().st_mode & 0o777 != 0o644
+    ):
         seen.append("change")
     server.setblocking(False)
     try:
@@ -118,9 +136,14 @@ def _seen_outside(folder: Path, server: socket.socket) -> list[str]:
 Level = Literal["full", "apart", "core", "portable", "none"]  # strongest first
 LevelChoice = Literal["auto", "full", "apart", "core", "portable"]
 
-_WITHOUT: Final[dict[Level, str]] = {"apart": "landlock", "core": "namespaces"}  # level → the missing wall
+_WITHOUT: Final[dict[Level, str]] = {
+    "apart": "landlock",
+    "core": "namespaces",
+}  # level → the missing wall
 LEVELS: Final[tuple[Level, ...]] = ("full", "apart", "core")
-_NOBODY_BASE: Final = 0x60000000  # user ids above belong to no account; each host process uses a different one
+_NOBODY_BASE: Final = (
+    0x60000000  # user ids above belong to no account; each host process uses a different one
+)
 _NOBODY: Final = 65534
 _CHOICES: Final = (
     "Function code does not run without it. Your choices: a Linux machine (x86-64) with Landlock and "
@@ -146,7 +169,12 @@ class StartedLevel:
 
 
 async def find_ground(
-    packages: dict[str, str], slots: int, scratch_folder: str, *, override: bool, choice: LevelChoice = "auto"
+    packages: dict[str, str],
+    slots: int,
+    scratch_folder: str,
+    *,
+    override: bool,
+    choice: LevelChoice = "auto",
 ) -> StartedLevel:
     """Start the strongest (or the chosen) level that passes its self-test. Raise SandboxUnavailable if none does."""
     _require_platform(override=override)
@@ -169,7 +197,9 @@ async def find_ground(
         unheld += [f"the self-test's {name} escaped" for name in report.escaped]
         return StartedLevel("none", plan, pool, layers, tuple(unheld))
     reasons = tuple(dict.fromkeys(missing))
-    raise SandboxUnavailable(f"The sandbox cannot be enforced here: {'; '.join(reasons)}. {_CHOICES}", reasons)
+    raise SandboxUnavailable(
+        f"The sandbox cannot be enforced here: {'; '.join(reasons)}. {_CHOICES}", reasons
+    )
 
 
 async def try_level(level: Level, plan: ZygotePlan, missing: list[str]) -> StartedLevel | None:
@@ -186,7 +216,9 @@ async def try_level(level: Level, plan: ZygotePlan, missing: list[str]) -> Start
         layers = {layer: layer != _WITHOUT.get(level) for layer in LAYERS}
         return StartedLevel(level, plan, pool, layers, tuple(dict.fromkeys(missing)))
     escaped = [f"the self-test's {name} escaped" for name in report.escaped]
-    missing += [f"{level}: {text}" for text in (*escaped, *[f"no {name} inside" for name in report.broken])]
+    missing += [
+        f"{level}: {text}" for text in (*escaped, *[f"no {name} inside" for name in report.broken])
+    ]
     await pool.aclose()
     return None
 
@@ -245,8 +277,13 @@ def without_root(plan: ZygotePlan) -> ZygotePlan:
     So do the packages: types that only pydantic knows need it in modules that do not import it.
     """
     # `asyncio` loses track of the current task if its C half is imported first, which the alphabet would do.
-    preload, library = (*plan.preload, "asyncio", *mounts.extension_modules(), *plan.packages), mounts.library()
-    open_to_all = all(folder.stat().st_mode & stat.S_IXOTH for folder in (library, *library.parents))
+    preload, library = (
+        (*plan.preload, "asyncio", *mounts.extension_modules(), *plan.packages),
+        mounts.library(),
+    )
+    open_to_all = all(
+        folder.stat().st_mode & stat.S_IXOTH for folder in (library, *library.parents)
+    )
     user = plan.user if open_to_all else None  # another user has to read the interpreter
     return replace(plan, layers=_but("namespaces"), user=user, preload=preload)
 
@@ -254,11 +291,17 @@ def without_root(plan: ZygotePlan) -> ZygotePlan:
 def _require_platform(*, override: bool) -> None:
     machine = platform.machine()
     if sys.platform != "linux" or machine not in TABLES:
-        missing = (f"no sandbox for {sys.platform} on {machine} yet{_ADVICE.get(sys.platform, '')}",)
+        missing = (
+            f"no sandbox for {sys.platform} on {machine} yet{_ADVICE.get(sys.platform, '')}",
+        )
     elif not (hasattr(os, "fork") and Path("/proc/self").exists()):
         missing = ("no sandbox without /proc and forks",)
     else:
         return
     if override:
-        raise SandboxError(f"{missing[0]}: not even its parent process runs here, so the override cannot help")
-    raise SandboxUnavailable(f"The sandbox cannot be enforced here: {missing[0]}. {_CHOICES}", missing)
+        raise SandboxError(
+            f"{missing[0]}: not even its parent process runs here, so the override cannot help"
+        )
+    raise SandboxUnavailable(
+        f"The sandbox cannot be enforced here: {missing[0]}. {_CHOICES}", missing
+    )

@@ -73,7 +73,9 @@ _MAX_ORDER = 1 << 18
 _FIRST_KEPT = 64
 _MAX_REASON = 2000
 # Forking copies one thread, and each thread of a numeric library reserves memory.
-_ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1")
+_ONE_THREAD = dict.fromkeys(
+    ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"
+)
 _THREAD_STACK = 1 << 20  # the default of 8 MiB counts against a worker's memory limit
 
 
@@ -106,7 +108,9 @@ class WarmProcess:
         try:
             result = act(*arguments)
         except OSError as error:
-            self._held[layer] = reason = ": ".join(filter(None, (error.filename, error.strerror))) or str(error)
+            self._held[layer] = reason = ": ".join(
+                filter(None, (error.filename, error.strerror))
+            ) or str(error)
             if not self._plan.tolerant:
                 self._fail(layer, reason)
             return None
@@ -128,7 +132,9 @@ class WarmProcess:
             del os.environ[name]
         _thread.stack_size(_THREAD_STACK)
         for name in self._plan.preload:
-            with contextlib.suppress(ImportError):  # a module that this interpreter was built without
+            with contextlib.suppress(
+                ImportError
+            ):  # a module that this interpreter was built without
                 importlib.import_module(name)
         for _time in range(TIMES):
             rehearse(Channel(-1, _thread.allocate_lock()))
@@ -176,7 +182,10 @@ class WarmProcess:
         for name in access.preload:
             failure = attempt(partial(importlib.import_module, name))
             if isinstance(failure, BaseException):
-                self._fail("packages", f"{name} cannot be imported: {type(failure).__name__}: {failure}"[:_MAX_REASON])
+                self._fail(
+                    "packages",
+                    f"{name} cannot be imported: {type(failure).__name__}: {failure}"[:_MAX_REASON],
+                )
         wipe(self._slots[0])
 
     def _confine_imports(self) -> None:
@@ -188,7 +197,9 @@ class WarmProcess:
         if self._union is not None:
             self.attempt("landlock", landlock.restrict, self._union)
         if self._filter is not None:
-            listener = self.attempt("seccomp", seccomp.Filter(seccomp.build_ahead()).restrict_and_listen)
+            listener = self.attempt(
+                "seccomp", seccomp.Filter(seccomp.build_ahead()).restrict_and_listen
+            )
             # Send the host the descriptors to decide about forks, before a package is loaded that could use them.
             itself = os.pidfd_open(os.getpid())
             self._tell({"kind": "guarded"}, listener, itself)
@@ -217,10 +228,14 @@ class WarmProcess:
         listed = [folder for folder in self._plan.access.folders if Path(folder).is_dir()]
         if self._plan.access.home and self._held.get("namespaces") == "":
             listed.append(self._plan.access.home)  # a private root shows only granted files
-        rules = self.attempt("landlock", landlock.ruleset, readable, [*slots, os.devnull], grants, listed)
+        rules = self.attempt(
+            "landlock", landlock.ruleset, readable, [*slots, os.devnull], grants, listed
+        )
         if rules is None:
             return None
-        moved = fcntl.fcntl(rules, fcntl.F_DUPFD_CLOEXEC, _FIRST_KEPT)  # no worker needs that number
+        moved = fcntl.fcntl(
+            rules, fcntl.F_DUPFD_CLOEXEC, _FIRST_KEPT
+        )  # no worker needs that number
         os.close(rules)
         return moved
 
@@ -253,7 +268,9 @@ class WarmProcess:
             ends = Ends(theirs.fileno(), write_end, self._null, self._rules[slot])
             plan, folder = self._plan, self._slots[slot]
             own_user, home = self._has_own_user, plan.access.home
-            confinement = Confinement(folder, rlimits, self._filter, plan.layers, own_user, home, plan.covers)
+            confinement = Confinement(
+                folder, rlimits, self._filter, plan.layers, own_user, home, plan.covers
+            )
             run_worker(ends, confinement, ahead=ahead)
         self._slot_of[pid] = slot
         pidfd = os.pidfd_open(pid)
@@ -276,7 +293,13 @@ class WarmProcess:
         self._tell({"kind": "reaped", "status": os.waitstatus_to_exitcode(status), **usage})
 
     def _tell(self, message: dict[str, Any], *descriptors: int) -> None:  # JSON
-        carried = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack(f"{len(descriptors)}i", *descriptors))]
+        carried = [
+            (
+                socket.SOL_SOCKET,
+                socket.SCM_RIGHTS,
+                struct.pack(f"{len(descriptors)}i", *descriptors),
+            )
+        ]
         self._control.sendmsg([json.dumps(message).encode()], carried if descriptors else [])
 
 

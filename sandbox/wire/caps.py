@@ -11,7 +11,9 @@ MOST_TEXT: Final = 100  # characters of a local
 MOST_NAME: Final = 300  # characters of the name of a type, a function or a local
 MOST_PATH: Final = 4_096  # characters
 MOST_LINE: Final = 1 << 31
-MOST_MESSAGE: Final = 4_000  # characters of an exception with its notes, and of the reason of a refusal
+MOST_MESSAGE: Final = (
+    4_000  # characters of an exception with its notes, and of the reason of a refusal
+)
 MOST_CAUSES: Final = 3  # length of the chain of causes of a failure
 MOST_CAUSE_FRAMES: Final = 6
 MOST_CAUSE_MESSAGE: Final = 1_000

@@ -33,7 +33,11 @@ class SentText:
     @classmethod
     def of(cls, text: str, places: Places | None = None) -> "SentText":
         """Split a text into lines, and collect its names."""
-        return cls(bare_lines(text), frozenset(_NAMED.findall(unicodedata.normalize("NFKC", text))), places or [])
+        return cls(
+            bare_lines(text),
+            frozenset(_NAMED.findall(unicodedata.normalize("NFKC", text))),
+            places or [],
+        )
 
     def line(self, number: int) -> str:
         """Return a line without surrounding whitespace, or "" if there is none."""
@@ -71,7 +75,9 @@ class Claimed:
             value = values.pop()
             budget -= ITEM + len(value) if isinstance(value, str) else _SMALL
             if budget < 0:
-                raise ProtocolError(f"its debugger says more than {MOST_CLAIM:,} characters at once")
+                raise ProtocolError(
+                    f"its debugger says more than {MOST_CLAIM:,} characters at once"
+                )
             values += value if isinstance(value, list) else ()
             values += [*value, *value.values()] if isinstance(value, dict) else ()
         if frame.get("event") == "record":
@@ -90,5 +96,7 @@ class Claimed:
             raise ProtocolError("it claims a place at its debugger that has no known shape")
         text = self.text(path)
         if text is None or not text.holds(line, function):
-            raise ProtocolError(f"it claims a place at its debugger that its code has not: {path[:200]!a}, line {line}")
+            raise ProtocolError(
+                f"it claims a place at its debugger that its code has not: {path[:200]!a}, line {line}"
+            )
         self._known.add((path, line, function))

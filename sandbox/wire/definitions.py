@@ -4,12 +4,20 @@ import itertools
 from typing import Any
 
 
-def with_definitions(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:  # Any: JSON Schema
+def with_definitions(
+    schema: dict[str, Any], definitions: dict[str, Any]
+) -> dict[str, Any]:  # Any: JSON Schema
     """Return a schema without its `$defs`, which are added to `definitions`; other names are used if one is taken."""
     own = schema.get("$defs", {})
     if any(definitions.get(name, each) != each for name, each in own.items()):
-        free = (number for number in itertools.count(2) if definitions.keys().isdisjoint(_numbered(own, number)))
-        schema = _rename(schema, next(free))  # found at the latest after as many numbers as there are definitions
+        free = (
+            number
+            for number in itertools.count(2)
+            if definitions.keys().isdisjoint(_numbered(own, number))
+        )
+        schema = _rename(
+            schema, next(free)
+        )  # found at the latest after as many numbers as there are definitions
     definitions.update(schema.get("$defs", {}))
     return {key: value for key, value in schema.items() if key != "$defs"}
 

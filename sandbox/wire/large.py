@@ -12,7 +12,9 @@ from ..errors import SandboxError
 
 PIECE: Final = 128 << 10  # characters
 MAX_PIECE_FRAME: Final = 1 << 20  # bytes, whatever characters a piece has
-PART: Final = 64 << 10  # characters of an argument that goes in its frame, even if the frame is too large
+PART: Final = (
+    64 << 10
+)  # characters of an argument that goes in its frame, even if the frame is too large
 ALL_IN_ONE_CALL: Final = 16  # times the limit of one value: limit for all values that a call sends
 _MIB: Final = 1 << 20
 

@@ -15,10 +15,14 @@ from .strict_json import DEEPEST_ROW, FRAME, Malformed, read_json
 Frame: TypeAlias = dict[str, Any]  # JSON whose shape is checked next
 
 HEADER = 4
-MAX_JOB = 64 << 20  # bytes of a frame from the host; sources and arguments have smaller caps elsewhere
+MAX_JOB = (
+    64 << 20
+)  # bytes of a frame from the host; sources and arguments have smaller caps elsewhere
 
 
-_encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), check_circular=False)
+_encoder = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, separators=(",", ":"), check_circular=False
+)
 
 
 def json_text(value: Any) -> str:  # Any: JSON

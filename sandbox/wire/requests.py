@@ -37,7 +37,10 @@ class PausableClock:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._is_over = True
         _RUNNING.reset(self._token)
@@ -110,7 +113,9 @@ class CalleeFailed(RequestRefused):
         given = data["arguments"]
         arguments = None if given is None else tuple(read(given))
         kind, message = str(data["type"]), str(data["message"])
-        failure = Failure(kind, message, module=str(data["module"]), base=str(data["base"]), arguments=arguments)
+        failure = Failure(
+            kind, message, module=str(data["module"]), base=str(data["base"]), arguments=arguments
+        )
         return cls(text, failure, str(data["note"]))
 
 
@@ -132,13 +137,20 @@ class CalledHere:
     def to_json(self) -> dict[str, Any]:
         """Return the form for the worker."""
         arguments = lean(dict(self.arguments))
-        return {"kind": "here", "module": self.module, "function": self.function, "arguments": arguments}
+        return {
+            "kind": "here",
+            "module": self.module,
+            "function": self.function,
+            "arguments": arguments,
+        }
 
 
 class RequestHandler(Protocol):
     """A handler of the requests of one call, in the host."""
 
-    async def __call__(self, name: str, arguments: dict[str, Any], /) -> Any:  # any value of `values`
+    async def __call__(
+        self, name: str, arguments: dict[str, Any], /
+    ) -> Any:  # any value of `values`
         """Return the answer as a value or as a Patient one, or raise RequestRefused."""
 
 
@@ -163,4 +175,6 @@ async def without_handler(name: str, arguments: dict[str, Any]) -> Any:  # a Req
         return None if "value" in arguments else [0, {}]
     if name.startswith("file_"):
         return {"real": True}
-    raise RequestRefused(f"self.{name} has nobody to ask here: this call was made without a handler for requests")
+    raise RequestRefused(
+        f"self.{name} has nobody to ask here: this call was made without a handler for requests"
+    )

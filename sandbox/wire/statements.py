@@ -31,7 +31,9 @@ def without_docstrings(nodes: list[Any]) -> list[Any]:  # Any: what a field of a
     """Return statements without those that are only a string; others, and what is no statement, stay as they are."""
     if not (nodes and isinstance(nodes[0], ast.stmt)):
         return nodes
-    return [node for node in nodes if not is_text(node)] or [ast.copy_location(ast.Pass(), nodes[0])]
+    return [node for node in nodes if not is_text(node)] or [
+        ast.copy_location(ast.Pass(), nodes[0])
+    ]
 
 
 def is_text(statement: ast.stmt) -> bool:
@@ -79,7 +81,9 @@ def _renumber(tree: ast.Module) -> Places:
             places[line].append(node.lineno)
             node.lineno = node.end_lineno = line  # type: ignore[attr-defined] # of every node with a place
             node.col_offset = node.end_col_offset = len(places[line]) - 1  # type: ignore[attr-defined]
-        children = [(child, decorators.get(id(child), line)) for child in ast.iter_child_nodes(node)]
+        children = [
+            (child, decorators.get(id(child), line)) for child in ast.iter_child_nodes(node)
+        ]
         waiting += reversed(children)
     return places
 

@@ -18,7 +18,9 @@ from ..errors import SandboxError
 from .lines import lines_of
 
 DEEPEST: Final = 64
-DEEPEST_ROW: Final = 500  # for rows that this program wrote: values of calls have up to 202 levels, inside of others
+DEEPEST_ROW: Final = (
+    500  # for rows that this program wrote: values of calls have up to 202 levels, inside of others
+)
 MOST: Final = 64 << 20  # characters or bytes
 _MOST_TOML: Final = 256 << 10
 _MOST_OF_TOML: Final = 20_000  # keys and values
@@ -37,19 +39,25 @@ _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 _ESCAPE: Final = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _IS_ESCAPE: Final = re.compile(r"""\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})""")
 _NAME: Final = r"(?:[\w-]++|\"[^\"\n]*+\"|'[^'\n]*+')"
-_NOT_PLAIN: Final = re.compile(  # no `*+` around a lookahead: it ends too early before Python 3.11.5
-    r'"""(?:[^"\\]++|\\.|"(?!""))*(?:"""|\Z)|"(?:[^"\\\n]++|\\.)*+"?'
-    r"|'''(?:[^']++|'(?!''))*(?:'''|\Z)|'[^'\n]*+'?|#[^\n]*+",
-    re.DOTALL,
+_NOT_PLAIN: Final = (
+    re.compile(  # no `*+` around a lookahead: it ends too early before Python 3.11.5
+        r'"""(?:[^"\\]++|\\.|"(?!""))*(?:"""|\Z)|"(?:[^"\\\n]++|\\.)*+"?'
+        r"|'''(?:[^']++|'(?!''))*(?:'''|\Z)|'[^'\n]*+'?|#[^\n]*+",
+        re.DOTALL,
+    )
 )
-_KEY: Final = re.compile(rf"(?:^[ \t]*+(?:\[++[ \t]*+)?|[{{,][ \t]*+)({_NAME})[ \t]*+[=\]]", re.MULTILINE)
+_KEY: Final = re.compile(
+    rf"(?:^[ \t]*+(?:\[++[ \t]*+)?|[{{,][ \t]*+)({_NAME})[ \t]*+[=\]]", re.MULTILINE
+)
 _LONG_KEY: Final = re.compile(rf"(?<![\w.-]){_NAME}(?:[ \t]*+\.[ \t]*+{_NAME}){{{DEEPEST},}}+")
 
 
 class Malformed(SandboxError, ValueError):
     """A malformed text. `code` is the kind of defect; the message says what was expected and where."""
 
-    def __init__(self, message: str, code: Code = "syntax", position: int = 0, text: str | None = None) -> None:
+    def __init__(
+        self, message: str, code: Code = "syntax", position: int = 0, text: str | None = None
+    ) -> None:
         self.code = code
         self.position = position
         content = text or ""
@@ -80,10 +88,14 @@ class Strictness:
 
 STRICT: Final = Strictness()
 MESSAGE: Final = Strictness(unique=False)  # its shape is validated next
-FRAME: Final = Strictness(unique=False, finite=False)  # its numbers are validated, too, and parsing must be fast
+FRAME: Final = Strictness(
+    unique=False, finite=False
+)  # its numbers are validated, too, and parsing must be fast
 # For text from an endpoint or a model, and for our own rows.
 LOOSE: Final = Strictness(unique=False, constants=False, finite=False, whole=False, bare=True)
-PART: Final = Strictness(unique=False, constants=False, finite=False, whole=False, halves=True, bare=True)
+PART: Final = Strictness(
+    unique=False, constants=False, finite=False, whole=False, halves=True, bare=True
+)
 """For one event of a stream, which may end in the middle of a character."""
 
 
@@ -101,7 +113,11 @@ def read_json(
         Malformed: the text is invalid or exceeds a limit.
     """
     text = _text(text, most)
-    if most_values and len(text) > most_values and has_more_values(text.encode("utf-8", "surrogatepass"), most_values):
+    if (
+        most_values
+        and len(text) > most_values
+        and has_more_values(text.encode("utf-8", "surrogatepass"), most_values)
+    ):
         raise Malformed(f"expected at most {most_values:,} values, got more", "size")
     try:
         value = _decoder(strictness).decode(text)
@@ -113,7 +129,12 @@ def read_json(
 
 
 def read_next(
-    text: str, at: int, strictness: Strictness = STRICT, *, deepest: int = DEEPEST, most_values: int = 0
+    text: str,
+    at: int,
+    strictness: Strictness = STRICT,
+    *,
+    deepest: int = DEEPEST,
+    most_values: int = 0,
 ) -> tuple[Any, int]:  # Any: JSON
     """Parse the JSON value that begins at an index, and return it with the index of its end.
 
@@ -158,11 +179,17 @@ def has_more_values(text: bytes, most: int) -> bool:
 
 def with_plain_escapes(text: str) -> str:
     r"""Return JSON with invalid escapes taken literally, such as the `\d` of a regular expression."""
-    return _ESCAPE.sub(lambda match: match[0] if _IS_ESCAPE.fullmatch(match[0]) else f"\\{match[0]}", text)
+    return _ESCAPE.sub(
+        lambda match: match[0] if _IS_ESCAPE.fullmatch(match[0]) else f"\\{match[0]}", text
+    )
 
 
 def read_toml(
-    text: str | bytes, *, most: int = _MOST_TOML, deepest: int = DEEPEST, values: int = _MOST_OF_TOML
+    text: str | bytes,
+    *,
+    most: int = _MOST_TOML,
+    deepest: int = DEEPEST,
+    values: int = _MOST_OF_TOML,
 ) -> dict[str, Any]:  # Any: TOML
     """Parse a TOML text; `values` limits the keys and values, counted before parsing.
 
@@ -175,10 +202,17 @@ def read_toml(
     if sum(map(text.count, _MARKS)) > values and count_of_toml(text) > values:
         raise Malformed(f"expected at most {values:,} keys and values, got more", "size")
     start = 0
-    for line in lines_of(text):  # the parser takes quadratic time for a key of many parts, which is on one line
+    for line in lines_of(
+        text
+    ):  # the parser takes quadratic time for a key of many parts, which is on one line
         if line.count(".") >= DEEPEST and (match := _LONG_KEY.search(line)):
             place = start + match.start()
-            raise Malformed(f"expected at most {deepest} parts of a key, got more{{where}}", "depth", place, text)
+            raise Malformed(
+                f"expected at most {deepest} parts of a key, got more{{where}}",
+                "depth",
+                place,
+                text,
+            )
         start += len(line)
     try:
         value = tomllib.loads(text)
@@ -187,7 +221,9 @@ def read_toml(
     except RecursionError as error:
         raise Malformed(f"expected at most {deepest} levels, got more", "depth") from error
     except ValueError as error:
-        raise Malformed("expected an integer of at most 4300 digits, got a longer one", "digits") from error
+        raise Malformed(
+            "expected an integer of at most 4300 digits, got a longer one", "digits"
+        ) from error
     if _is_deeper(value, deepest):
         raise Malformed(f"expected at most {deepest} levels, got more", "depth")
     return value
@@ -215,9 +251,13 @@ def _text(text: str | bytes, most: int) -> str:
     if isinstance(text, str):
         return text
     try:
-        return text.removeprefix(BOM_UTF8).decode()  # faster than the codec `utf-8-sig`, which is pure Python
+        return text.removeprefix(
+            BOM_UTF8
+        ).decode()  # faster than the codec `utf-8-sig`, which is pure Python
     except UnicodeDecodeError as error:
-        raise Malformed(f"expected UTF-8, got something else at byte {error.start}", "character") from error
+        raise Malformed(
+            f"expected UTF-8, got something else at byte {error.start}", "character"
+        ) from error
 
 
 def _explain(error: Exception, text: str, at: int, deepest: int) -> Malformed:
@@ -229,14 +269,18 @@ def _explain(error: Exception, text: str, at: int, deepest: int) -> Malformed:
         case RecursionError():
             return _too_deep(text, at, deepest)
         case _:
-            return Malformed("expected an integer of at most 4300 digits, got a longer one", "digits")
+            return Malformed(
+                "expected an integer of at most 4300 digits, got a longer one", "digits"
+            )
 
 
 def _is_too_deep(text: str, value: Any, deepest: int) -> bool:  # Any: JSON
     """Return whether the value of this text has more than `deepest` levels. Most texts have too few brackets."""
     if len(text) <= deepest or text.count("[") + text.count("{") <= deepest:
         return False
-    quoted = text.encode("utf-8", "surrogatepass").replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
+    quoted = (
+        text.encode("utf-8", "surrogatepass").replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
+    )
     brackets = b"".join(quoted[::2]).translate(None, _NO_BRACKETS)
     for _ in range(_PASSES):
         brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")  # one level, or two
@@ -248,7 +292,9 @@ def _whole(text: str, value: Any, strictness: Strictness) -> Any:  # Any: JSON
     if strictness.halves or not (("\\u" in text or not text.isascii()) and _HALF.search(text)):
         return value
     if strictness.whole and has_halves(value):
-        raise Malformed("expected whole characters, got half of a surrogate pair such as \\ud800", "character")
+        raise Malformed(
+            "expected whole characters, got half of a surrogate pair such as \\ud800", "character"
+        )
     return whole_value(value)
 
 
@@ -274,7 +320,9 @@ def whole_value(value: Any) -> Any:  # Any: JSON
 def has_halves(value: Any) -> bool:  # Any: JSON
     """Return whether a text or key in the value holds half a surrogate pair."""
     with suppress(ValueError):  # of a number with too many digits
-        if "\\ud" not in repr(value):  # it escapes each half, and takes a tenth of the time for each entry of a journal
+        if "\\ud" not in repr(
+            value
+        ):  # it escapes each half, and takes a tenth of the time for each entry of a journal
             return False
     waiting = [value]
     while waiting:
@@ -332,7 +380,11 @@ def _decoder(strictness: Strictness) -> json.JSONDecoder:
     hooks: dict[str, Any] = {"object_pairs_hook": _once} if strictness.unique else {}
     hooks |= {"parse_constant": _no_constant} if strictness.constants else {}
     hooks |= {"parse_float": _finite} if strictness.finite else {}
-    hooks |= {} if strictness.numbers else dict.fromkeys(("parse_float", "parse_int", "parse_constant"), str)
+    hooks |= (
+        {}
+        if strictness.numbers
+        else dict.fromkeys(("parse_float", "parse_int", "parse_constant"), str)
+    )
     return json.JSONDecoder(strict=not strictness.bare, **hooks)
 
 

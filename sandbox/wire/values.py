@@ -80,7 +80,11 @@ class Pairs:
     items: tuple[tuple[Value, Value], ...]
 
     def __eq__(self, other: object) -> bool:
-        return canonical(self) == canonical(other) if isinstance(other, Pairs | dict) else NotImplemented
+        return (
+            canonical(self) == canonical(other)
+            if isinstance(other, Pairs | dict)
+            else NotImplemented
+        )
 
     __hash__ = None  # type: ignore[assignment] # like a dictionary
 
@@ -99,7 +103,9 @@ class Pairs:
         written: dict[str, Value] = {}
         for key, value in self.items:
             if key is not None and not isinstance(key, str | int | float):
-                raise TypeError(f"keys must be str, int, float, bool or None, not {type(key).__name__}")
+                raise TypeError(
+                    f"keys must be str, int, float, bool or None, not {type(key).__name__}"
+                )
             written[key if isinstance(key, str) else json.dumps(key)] = value
         return written
 
@@ -116,7 +122,9 @@ def in_kind(value: Value) -> Value | None:
     """Return what stands for a collection of `collections`, so that another worker builds the same; None for others."""
     kind = type(value)
     if kind is defaultdict and value.default_factory in _FACTORIES:
-        return _Tagged(_tag_of_default(value.default_factory), tuple([key, value[key]] for key in value))
+        return _Tagged(
+            _tag_of_default(value.default_factory), tuple([key, value[key]] for key in value)
+        )
     if kind in (Counter, OrderedDict):
         return _Tagged(kind.__name__, tuple([key, value[key]] for key in value))
     if kind is deque and value.maxlen is None:
@@ -151,7 +159,10 @@ def _form(value: Value) -> Any:  # Any: JSON
             items = value.items if isinstance(value, Members) else value
             return ["members", *sorted(set(map(_digest, items)))]
         case dict() | Pairs():
-            return ["mapping", *sorted({_digest(key): _digest(entry) for key, entry in _items(value)}.items())]
+            return [
+                "mapping",
+                *sorted({_digest(key): _digest(entry) for key, entry in _items(value)}.items()),
+            ]
         case _:
             return [type(value).__name__, str(value)]
 
@@ -195,13 +206,17 @@ def _itself(value: Value, _simplify: Simplify, _depth: int) -> Encoded:
 
 def _text(value: str, _simplify: Simplify, _depth: int) -> Encoded:
     if not _is_utf8(value):
-        raise Unsendable("text with a lone surrogate cannot be sent; encode it, or replace what is not UTF-8")
+        raise Unsendable(
+            "text with a lone surrogate cannot be sent; encode it, or replace what is not UTF-8"
+        )
     return value
 
 
 def _integer(value: int, _simplify: Simplify, _depth: int) -> Encoded:
     if value.bit_length() > _MAX_BITS:
-        raise Unsendable(f"an integer of more than {MAX_DIGITS} digits cannot be sent; return it as text or rounded")
+        raise Unsendable(
+            f"an integer of more than {MAX_DIGITS} digits cannot be sent; return it as text or rounded"
+        )
     return value
 
 
@@ -226,7 +241,10 @@ def _list(value: list[Value], simplify: Simplify, depth: int) -> Encoded:
     if depth > MAX_DEPTH:
         return [encode(item, simplify, depth) for item in value]
     # Most items are short texts; a call for each would take twice as long.
-    return [item if type(item) is str and item.isascii() else encode(item, simplify, depth) for item in value]
+    return [
+        item if type(item) is str and item.isascii() else encode(item, simplify, depth)
+        for item in value
+    ]
 
 
 def _dict(value: dict[Value, Value], simplify: Simplify, depth: int) -> Encoded:
@@ -237,7 +255,10 @@ def _dict(value: dict[Value, Value], simplify: Simplify, depth: int) -> Encoded:
 
 def _pairs(items: Iterable[tuple[Value, Value]], simplify: Simplify, depth: int) -> Encoded:
     pairs = [
-        [key if type(key) is str and key.isascii() else encode(key, simplify, depth), encode(item, simplify, depth)]
+        [
+            key if type(key) is str and key.isascii() else encode(key, simplify, depth),
+            encode(item, simplify, depth),
+        ]
         for key, item in items
     ]
     return {TAG: "dict", BODY: pairs}
@@ -248,7 +269,10 @@ def _members(members: Members, simplify: Simplify, depth: int) -> Encoded:
 
 
 def _tagged_list(tag: str) -> Callable[[Any, Simplify, int], Encoded]:
-    return lambda value, simplify, depth: {TAG: tag, BODY: [encode(item, simplify, depth) for item in value]}
+    return lambda value, simplify, depth: {
+        TAG: tag,
+        BODY: [encode(item, simplify, depth) for item in value],
+    }
 
 
 def _tagged_text(tag: str, write: Callable[[Any], str]) -> Callable[[Any, Simplify, int], Encoded]:
@@ -287,7 +311,9 @@ def _moment_text(value: datetime.datetime | datetime.time) -> str:
     return f"{value.isoformat()}[{key}]" if named else value.isoformat()
 
 
-def _moment(kind: type[_Moment], zone: Callable[[str, _Moment], _Moment]) -> Callable[[str], _Moment]:
+def _moment(
+    kind: type[_Moment], zone: Callable[[str, _Moment], _Moment]
+) -> Callable[[str], _Moment]:
     """Return the reader of a moment of this type; `zone` gives one the zone of a name."""
 
     def read_moment(text: str) -> _Moment:
@@ -309,7 +335,9 @@ def _with_zone(key: str, moment: _Moment) -> _Moment:
         named = moment.replace(tzinfo=importlib.import_module("zoneinfo").ZoneInfo(key))
     except (KeyError, ValueError, OSError):  # there is no such zone here
         return moment
-    same = (each for each in (named, named.replace(fold=1)) if each.utcoffset() == moment.utcoffset())
+    same = (
+        each for each in (named, named.replace(fold=1)) if each.utcoffset() == moment.utcoffset()
+    )
     return next(same, moment)
 
 
@@ -317,7 +345,17 @@ def _seconds(value: datetime.timedelta) -> str:
     return f"{value.days} {value.seconds} {value.microseconds}"
 
 
-_FACTORIES: Final = (None, int, float, str, bool, list, dict, set, tuple)  # of a `defaultdict` that is kept
+_FACTORIES: Final = (
+    None,
+    int,
+    float,
+    str,
+    bool,
+    list,
+    dict,
+    set,
+    tuple,
+)  # of a `defaultdict` that is kept
 _ENCODERS: dict[type, Callable[[Any, Simplify, int], Encoded]] = {
     type(None): _itself,
     bool: _itself,
@@ -346,7 +384,10 @@ _ENCODERS: dict[type, Callable[[Any, Simplify, int], Encoded]] = {
     uuid.UUID: _tagged_text("UUID", str),
     pathlib.PurePosixPath: _tagged_text("Path", str),
     pathlib.PosixPath: _tagged_text("Path", str),
-    Large: lambda value, _simplify, _depth: {TAG: LARGE, BODY: [value.digest, value.size, value.kind, value.count]},
+    Large: lambda value, _simplify, _depth: {
+        TAG: LARGE,
+        BODY: [value.digest, value.size, value.kind, value.count],
+    },
 }
 
 
@@ -414,7 +455,9 @@ def read(encoded: Encoded, received: Sequence[Large] = ()) -> Value:
     """
     readers = _IN_THE_HOST
     if received:
-        readers = replace(readers, lists={**readers.lists, LARGE: lambda row: _received(row, received)})
+        readers = replace(
+            readers, lists={**readers.lists, LARGE: lambda row: _received(row, received)}
+        )
     return _decode(encoded, readers, 0)
 
 
@@ -433,7 +476,9 @@ def read_row(encoded: Encoded) -> Value:
 
 def _stored(row: list[Value]) -> Large:
     match row:
-        case [str(digest), int(size), str(kind), int() | None as count] if _DIGEST.fullmatch(digest):
+        case [str(digest), int(size), str(kind), int() | None as count] if _DIGEST.fullmatch(
+            digest
+        ):
             return Large(digest, size, kind, count)
         case _:
             raise ValueError("a large value has another shape")
@@ -444,7 +489,11 @@ def large_in(frame: bytes) -> dict[str, None]:
 
     In a text of JSON the quotes would be escaped, and a dictionary with that key is sent as pairs.
     """
-    return dict.fromkeys(digest.decode() for digest in _REFERENCE.findall(frame)) if _MARKED in frame else {}
+    return (
+        dict.fromkeys(digest.decode() for digest in _REFERENCE.findall(frame))
+        if _MARKED in frame
+        else {}
+    )
 
 
 def kind_of(encoded: Encoded) -> tuple[str, int | None]:
@@ -458,7 +507,9 @@ def kind_of(encoded: Encoded) -> tuple[str, int | None]:
 def is_large(encoded: Encoded) -> bool:
     """Return whether JSON or a value has so many parts that processing it would block the event loop noticeably."""
     waiting, count = [encoded], 0
-    while waiting and count <= _MANY:  # no `match`, which takes several times as long: every call is looked at
+    while (
+        waiting and count <= _MANY
+    ):  # no `match`, which takes several times as long: every call is looked at
         part = waiting.pop()
         if isinstance(part, (list, tuple)):
             count += len(part)
@@ -515,7 +566,9 @@ def _decode_tagged(encoded: dict[str, Encoded], readers: _Readers, depth: int) -
         if isinstance(body, str) and tag in readers.texts:
             return readers.texts[tag](body)
         if isinstance(body, list) and tag == "dict":
-            pairs = [(_decode(key, readers, depth), _decode(item, readers, depth)) for key, item in body]
+            pairs = [
+                (_decode(key, readers, depth), _decode(item, readers, depth)) for key, item in body
+            ]
             return readers.lists[tag](pairs)
         if isinstance(body, list) and tag in readers.lists:
             return readers.lists[tag]([_decode(item, readers, depth) for item in body])
@@ -633,4 +686,6 @@ def _is_utf8(text: str) -> bool:
 
 def _kind(value: object) -> str:
     kind = type(value)
-    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    return (
+        kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    )

@@ -20,7 +20,9 @@ class Cast:
     """The members of a group and the model that chooses among them, as one script; `heard` records who was asked."""
 
     def __init__(
-        self, says: Callable[[str, int], str | Step], chooses: Callable[[int, Seen], str | Step] = lambda *_: "nobody"
+        self,
+        says: Callable[[str, int], str | Step],
+        chooses: Callable[[int, Seen], str | Step] = lambda *_: "nobody",
     ) -> None:
         self.says = says
         self.chooses = chooses
@@ -51,7 +53,9 @@ def playing(cast: Cast) -> list[Repeat]:
     return [Repeat(cast)]
 
 
-def group_file(root: Path, text: str = "", members: Sequence[str] = MEMBERS, name: str = "team") -> Path:
+def group_file(
+    root: Path, text: str = "", members: Sequence[str] = MEMBERS, name: str = "team"
+) -> Path:
     """Write the file of a group, and the files of its members."""
     for folder in ("agents", "groups"):
         (root / folder).mkdir(exist_ok=True)

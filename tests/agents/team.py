@@ -35,7 +35,11 @@ class Team:
 
     def replies(self, name: str) -> list[str]:
         """Return an agent's replies in the background."""
-        return [event.reply for event in self.heard if isinstance(event, TurnEnded) and event.agent == name]
+        return [
+            event.reply
+            for event in self.heard
+            if isinstance(event, TurnEnded) and event.agent == name
+        ]
 
     def last(self, name: str) -> Seen:
         """Return the last request of an agent."""
@@ -85,7 +89,9 @@ async def team(
         if not (root / "agents" / f"{name}.toml").exists():
             describe(root, name)
     with running([Repeat(by_name(parts))]) as model:
-        async with Workspace.open(root, flags=settings(model, **flags), approver=approver) as workspace:
+        async with Workspace.open(
+            root, flags=settings(model, **flags), approver=approver
+        ) as workspace:
             yield Team(workspace, model)
 
 

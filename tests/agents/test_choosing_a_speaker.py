@@ -33,7 +33,11 @@ class Scripted:
 
 
 def choice(
-    *said: str, policy: Policy | None = None, advisers: Scripted | None = None, no_repeat: bool = True, cut: str = ""
+    *said: str,
+    policy: Policy | None = None,
+    advisers: Scripted | None = None,
+    no_repeat: bool = True,
+    cut: str = "",
 ) -> SpeakerChoice:
     """Return the choice after speeches such as `coder: done`."""
     speeches = [Speech(by, text) for by, _, text in (line.partition(": ") for line in said)]
@@ -85,11 +89,27 @@ def test_a_model_is_asked_once_and_only_a_name_counts() -> None:
 
 TEXTS = st.sampled_from(
     [
-        *("fine", "@coder now", "@critic now", "@planner now", "Coder, you?", "What does the critic think?"),
-        *("@coder @critic both", "planner: no", "[from: user] @coder", "w" * 200, "@nobody here", ""),
+        *(
+            "fine",
+            "@coder now",
+            "@critic now",
+            "@planner now",
+            "Coder, you?",
+            "What does the critic think?",
+        ),
+        *(
+            "@coder @critic both",
+            "planner: no",
+            "[from: user] @coder",
+            "w" * 200,
+            "@nobody here",
+            "",
+        ),
     ]
 )
-ANSWERS = st.sampled_from(["coder", "CODER", "critic", "the planner", "coder and critic", "", "user"])
+ANSWERS = st.sampled_from(
+    ["coder", "CODER", "critic", "the planner", "coder and critic", "", "user"]
+)
 
 
 @settings(max_examples=drawn(40))
@@ -98,14 +118,20 @@ ANSWERS = st.sampled_from(["coder", "CODER", "critic", "the planner", "coder and
     answers=st.lists(ANSWERS, min_size=1, max_size=5),
     count=st.integers(2, 10),
 )
-def test_nobody_repeats_or_starves_and_each_turn_asks_once(texts: list[str], answers: list[str], count: int) -> None:
-    members = dict.fromkeys(["coder", "critic", "planner", *(f"m{n}" for n in range(7))][:count], "")
+def test_nobody_repeats_or_starves_and_each_turn_asks_once(
+    texts: list[str], answers: list[str], count: int
+) -> None:
+    members = dict.fromkeys(
+        ["coder", "critic", "planner", *(f"m{n}" for n in range(7))][:count], ""
+    )
     said, asked, most = [Speech(USER, "go")], 0, 0
     for text in texts:
         advisers = Scripted(answers[len(said) % len(answers)])
         floor = Floor(members, said)
         made = asyncio.run(choose(floor, Policy(choose="model"), advisers))
-        assert made == asyncio.run(choose(Floor(members, [*said]), Policy(choose="model"), advisers))
+        assert made == asyncio.run(
+            choose(Floor(members, [*said]), Policy(choose="model"), advisers)
+        )
         assert made.name != said[-1].by
         asked, most = (
             max(asked, len(advisers.asked) // 2),

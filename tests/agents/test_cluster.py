@@ -20,7 +20,9 @@ def test_a_function_grown_at_the_prompt_of_a_cluster_is_called_by_a_worker(tmp_p
     environment = {"TMPDIR": str(tmp_path), "KNAPPER_MEMORY_EMBEDDING": "none"}
     command = [sys.executable, "-m", "benchmarks.cluster", "--workers", "2", "--model", "tour"]
     streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    cluster = subprocess.Popen(command, cwd=ROOT, env=surroundings(environment), text=True, **streams)  # type: ignore[call-overload]
+    cluster = subprocess.Popen(
+        command, cwd=ROOT, env=surroundings(environment), text=True, **streams
+    )  # type: ignore[call-overload]
     try:
         said = heard(cluster, r"cd (\S+) && KNAPPER_STORAGE_URL='(\S+)' KNAPPER_MODEL_NAME='tour'")
         environment |= {"KNAPPER_STORAGE_URL": said[2], "KNAPPER_MODEL_NAME": "tour"}
@@ -32,7 +34,11 @@ def test_a_function_grown_at_the_prompt_of_a_cluster_is_called_by_a_worker(tmp_p
         cluster.send_signal(signal.SIGINT)
         assert "Ended." in cluster.communicate(timeout=60)[0]
         assert cluster.returncode == 0
-        assert not [path for path in tmp_path.iterdir() if path.name.startswith(("knapper-cluster", "tw-pg"))]
+        assert not [
+            path
+            for path in tmp_path.iterdir()
+            if path.name.startswith(("knapper-cluster", "tw-pg"))
+        ]
     finally:
         if cluster.poll() is None:
             os.kill(cluster.pid, signal.SIGTERM)

@@ -23,7 +23,9 @@ MISTAKES = (
 )
 
 
-def test_what_is_wrong_with_a_file_is_told_with_its_line_and_what_the_good_one_said_stays(tmp_path: Path) -> None:
+def test_what_is_wrong_with_a_file_is_told_with_its_line_and_what_the_good_one_said_stays(
+    tmp_path: Path,
+) -> None:
     files = AgentFiles(tmp_path, "main")
     for number, (text, line, part) in enumerate(MISTAKES):
         describe(tmp_path, "editor", f'purpose = "Edits {number}."\n')
@@ -38,7 +40,9 @@ def test_what_is_wrong_with_a_file_is_told_with_its_line_and_what_the_good_one_s
 def test_a_name_that_could_be_taken_for_another_and_a_link_are_refused(tmp_path: Path) -> None:
     files = AgentFiles(tmp_path, "main")
     assert files.make("editor") == "agents/editor.toml"
-    assert (files.profile("editor"), files.folder.problems) == (AgentProfile(), ()), "everything is allowed"
+    assert (files.profile("editor"), files.folder.problems) == (AgentProfile(), ()), (
+        "everything is allowed"
+    )
     with pytest.raises(KnapperError, match=r"agents/editor.toml"):
         files.make("editor")
     for name, part in {
@@ -76,7 +80,9 @@ def lay_out(root: Path) -> None:
     """Write two modules, and an agent that sees the functions of one of them."""
     (root / "functions").mkdir()
     (root / "functions" / "text.py").write_text(TWICE, "utf-8")
-    (root / "functions" / "other.py").write_text(VOWELS.replace("count_vowels", "count_all"), "utf-8")
+    (root / "functions" / "other.py").write_text(
+        VOWELS.replace("count_vowels", "count_all"), "utf-8"
+    )
     describe(root, "editor", 'functions = ["text.*"]\n')
 
 
@@ -88,13 +94,21 @@ async def test_an_agent_is_shown_and_reaches_only_the_functions_of_its_file(tmp_
         Wanted("list_functions", {"pattern": "count the vowels of a text"}),
         Wanted("count_twice", {"text": "queue"}),  # it calls what the agent does not see
         Wanted("count_all", {"text": "x"}),
-        *(Wanted(name, about) for name in ("introspect_function", "add_function", "delete_function")),
-        *(Wanted(name, {**about, "arguments": {"text": "a"}}) for name in ("test_function", "trace_function")),
+        *(
+            Wanted(name, about)
+            for name in ("introspect_function", "add_function", "delete_function")
+        ),
+        *(
+            Wanted(name, {**about, "arguments": {"text": "a"}})
+            for name in ("test_function", "trace_function")
+        ),
     ]
     script = lambda seen: Say("Ok.") if seen.messages[-1]["role"] == "tool" else Ask(*wanted)  # noqa: E731
     async with team(tmp_path, {"editor": script}) as agents:
         events = await agents.say("Go on.", to="editor")
-        assert [name in agents.model.requests[0].functions for name in ("count_twice", "count_all")] == [True, False]
+        assert [
+            name in agents.model.requests[0].functions for name in ("count_twice", "count_all")
+        ] == [True, False]
     listed, found, twice, *others = agents.model.requests[-1].answers  # in the order of the calls
     assert ended(events).reason == "replied"
     assert all("count_twice" in text and "count_all(" not in text for text in (listed, found))
@@ -106,18 +120,30 @@ async def test_an_agent_talks_only_to_those_that_its_file_names(tmp_path: Path) 
     describe(tmp_path, "editor", 'talks_to = ["cri*"]\n')
     script = calling("message_agent", agent="boss", message="Hello.")
     async with team(tmp_path, {"editor": script, "critic": script, "boss": script}) as agents:
-        assert "You can reach: critic" in answers(await agents.say("Greet the boss.", to="editor"))[0]
+        assert (
+            "You can reach: critic" in answers(await agents.say("Greet the boss.", to="editor"))[0]
+        )
 
 
-async def test_who_may_talk_to_nobody_is_shown_nothing_of_others_and_has_its_persona(tmp_path: Path) -> None:
-    describe(tmp_path, "editor", 'talks_to = []\npersona = "I am strict about commas."\nmodel = "scripted"\n')
-    async with team(tmp_path, {"critic": lambda _: Say("!"), "": lambda _: Say("Alone.")}) as agents:
+async def test_who_may_talk_to_nobody_is_shown_nothing_of_others_and_has_its_persona(
+    tmp_path: Path,
+) -> None:
+    describe(
+        tmp_path,
+        "editor",
+        'talks_to = []\npersona = "I am strict about commas."\nmodel = "scripted"\n',
+    )
+    async with team(
+        tmp_path, {"critic": lambda _: Say("!"), "": lambda _: Say("Alone.")}
+    ) as agents:
         await agents.say("Hello.", to="editor")
         assert "ask_agent" not in agents.model.requests[0].functions
         assert "I am strict about commas." in agents.model.requests[0].text
 
 
-async def test_a_model_that_is_saved_in_the_file_of_an_open_agent_answers_from_then_on(tmp_path: Path) -> None:
+async def test_a_model_that_is_saved_in_the_file_of_an_open_agent_answers_from_then_on(
+    tmp_path: Path,
+) -> None:
     describe(tmp_path, "editor")
     async with team(tmp_path, {"editor": lambda _: Say("!")}) as agents:
         editor = await agents.workspace.agent("editor")
@@ -137,7 +163,9 @@ async def test_what_is_wrong_with_a_file_is_told_once_in_the_next_turn(tmp_path:
         assert of(Warned, second) == []
 
 
-async def test_what_an_agent_makes_outside_of_its_patterns_stays_in_its_sight(tmp_path: Path) -> None:
+async def test_what_an_agent_makes_outside_of_its_patterns_stays_in_its_sight(
+    tmp_path: Path,
+) -> None:
     describe(tmp_path, "editor", 'functions = ["nothing.*"]\n')
     create = {"function_name": "count_vowels", "function_code_with_docstring": VOWELS}
 

@@ -46,12 +46,18 @@ def joined(root: Path, database: str) -> Path:
 @pytest.fixture
 def opened(database: str, one_sandbox: Sandbox) -> Opening:
     """Open the workspace of a folder."""
-    flags = {"storage.url": database, "memory.embedding": "none", "model.base_url": "http://127.0.0.1:9/v1"}
+    flags = {
+        "storage.url": database,
+        "memory.embedding": "none",
+        "model.base_url": "http://127.0.0.1:9/v1",
+    }
     return partial(Workspace.open, flags=flags, sandbox=one_sandbox)
 
 
 @pytest.fixture
-async def both(opened: Opening, database: str, tmp_path: Path) -> AsyncIterator[tuple[Workspace, Workspace]]:
+async def both(
+    opened: Opening, database: str, tmp_path: Path
+) -> AsyncIterator[tuple[Workspace, Workspace]]:
     """Two workspaces in separate folders; the second has joined the first."""
     async with AsyncExitStack() as stack:
         one = await stack.enter_async_context(opened(folder(tmp_path / "one")))
@@ -64,7 +70,9 @@ def file(workspace: Workspace, name: str = "grown.py") -> Path:
 
 async def makes(workspace: Workspace, name: str, code: str = "", module: str = "") -> None:
     """Create a function."""
-    assert (await workspace.functions.create(name, code or another(name), *([module] if module else []))).admitted
+    assert (
+        await workspace.functions.create(name, code or another(name), *([module] if module else []))
+    ).admitted
 
 
 async def knows(workspace: Workspace, *names: str) -> None:
@@ -81,7 +89,9 @@ def codes(workspace: Workspace) -> list[str]:
     return [problem.code for problem in workspace.rejected()]
 
 
-async def test_what_changes_in_either_folder_comes_to_the_other(both: tuple[Workspace, Workspace]) -> None:
+async def test_what_changes_in_either_folder_comes_to_the_other(
+    both: tuple[Workspace, Workspace],
+) -> None:
     one, two = both
     await makes(one, "count_vowels", VOWELS)
     began = time.monotonic()
@@ -107,7 +117,9 @@ async def test_what_changes_in_either_folder_comes_to_the_other(both: tuple[Work
 
 
 @pytest.mark.slow
-async def test_a_folder_that_vanishes_deletes_nothing_in_the_other(both: tuple[Workspace, Workspace]) -> None:
+async def test_a_folder_that_vanishes_deletes_nothing_in_the_other(
+    both: tuple[Workspace, Workspace],
+) -> None:
     one, two = both
     await makes(one, "count_vowels", VOWELS, "count_vowels")
     await makes(one, "count_more", VOWELS_TOO, "count_more")
@@ -123,7 +135,9 @@ async def test_a_folder_that_vanishes_deletes_nothing_in_the_other(both: tuple[W
     assert [*one.functions.names()] == ["count_vowels"]
 
 
-async def test_a_taken_name_is_kept_by_the_same_file_everywhere(opened: Opening, database: str, tmp_path: Path) -> None:
+async def test_a_taken_name_is_kept_by_the_same_file_everywhere(
+    opened: Opening, database: str, tmp_path: Path
+) -> None:
     async with opened(folder(tmp_path / "one")) as one:
         file(one, "letters.py").write_text(VOWELS)
         await knows(one, "count_vowels")
@@ -131,13 +145,18 @@ async def test_a_taken_name_is_kept_by_the_same_file_everywhere(opened: Opening,
         await until(lambda: rejected(one), bool)
         async with opened(joined(tmp_path / "two", database)) as two:
             for workspace in (one, two):
-                assert workspace.functions.registry.snapshot().functions["count_vowels"].module == "letters"
+                assert (
+                    workspace.functions.registry.snapshot().functions["count_vowels"].module
+                    == "letters"
+                )
                 assert codes(workspace) == ["name-clash"]
                 assert len(await workspace.functions.history.versions("count_vowels")) == 1
             file(one, "letters.py").unlink()
             for workspace in (one, two):
                 await until(lambda: rejected(workspace), lambda found: not found)  # noqa: B023 - awaited at once
-                assert workspace.functions.registry.snapshot().functions["count_vowels"].module == "a"
+                assert (
+                    workspace.functions.registry.snapshot().functions["count_vowels"].module == "a"
+                )
             found = await two.functions.history.versions("count_vowels")
             assert [version.row.module for version in found if version.hash] == ["letters", "a"]
 
@@ -177,7 +196,9 @@ async def text(workspace: Workspace, name: str = "grown.py") -> str:
     return file(workspace, name).read_text()
 
 
-async def test_a_folder_that_has_not_joined_is_refused(opened: Opening, database: str, tmp_path: Path) -> None:
+async def test_a_folder_that_has_not_joined_is_refused(
+    opened: Opening, database: str, tmp_path: Path
+) -> None:
     async with open_store(database, clock=Clock(), workspace="another"):
         pass
     with pytest.raises(StorageError, match="another folder") as refusal:
@@ -186,7 +207,9 @@ async def test_a_folder_that_has_not_joined_is_refused(opened: Opening, database
     assert "knapper storage join" in refusal.value.fix
 
 
-async def test_a_function_made_here_is_called_on_a_worker_there(opened: Opening, database: str, tmp_path: Path) -> None:
+async def test_a_function_made_here_is_called_on_a_worker_there(
+    opened: Opening, database: str, tmp_path: Path
+) -> None:
     def play(seen: Seen) -> Step:
         if seen.answers:
             return Say(f"It is {seen.answers[0]}.")
@@ -230,13 +253,18 @@ async def test_a_folder_that_joins_or_was_emptied_and_joins_again_gets_packages_
     one, _two = both
     file(one, "web").mkdir()
     file(one, "web/pages.py").write_text(VOWELS)
-    file(one, "web/__init__.py").write_text('"""Pages of the web."""\n\nfrom .pages import count_vowels\n')
+    file(one, "web/__init__.py").write_text(
+        '"""Pages of the web."""\n\nfrom .pages import count_vowels\n'
+    )
     await one.functions.reload()
     await makes(one, "count_more")
     for _ in range(2):
         async with opened(joined(tmp_path / "three", database)) as three:
             await knows(three, *one.functions.names())
-            assert file(three, "web/__init__.py").read_text() == file(one, "web/__init__.py").read_text()
+            assert (
+                file(three, "web/__init__.py").read_text()
+                == file(one, "web/__init__.py").read_text()
+            )
             await one.functions.reload()
         file(three).unlink()
     await knows(one, "count_more", "count_vowels")
@@ -248,10 +276,19 @@ async def test_a_folder_that_joins_or_was_emptied_and_joins_again_gets_packages_
     [pytest.param(0, True, id="older"), pytest.param(2, False, id="newer", marks=pytest.mark.slow)],
 )
 async def test_an_older_text_that_is_saved_again_is_a_change_and_a_newer_one_is_only_behind(
-    opened: Opening, both: tuple[Workspace, Workspace], database: str, tmp_path: Path, saved: int, is_kept: bool
+    opened: Opening,
+    both: tuple[Workspace, Workspace],
+    database: str,
+    tmp_path: Path,
+    saved: int,
+    is_kept: bool,
 ) -> None:
     one, _two = both
-    root, names, texts = tmp_path / "three", ["count_a", "count_b", "count_c", "count_d"], list[str]()
+    root, names, texts = (
+        tmp_path / "three",
+        ["count_a", "count_b", "count_c", "count_d"],
+        list[str](),
+    )
     joined(root, database)
     for place, name in enumerate(names):
         await makes(one, name)
@@ -318,4 +355,7 @@ async def test_a_module_may_be_a_folder_here_and_a_file_there(
             assert [*workspace.functions.names()] == ["count_vowels"]
     assert await one.store.manifest() == {"words": hash_of(VOWELS)}
     judged = await one.store.readings()
-    assert judged.keys() == {"functions/words/__init__.py", "functions/words.py"}  # neither is judged again
+    assert judged.keys() == {
+        "functions/words/__init__.py",
+        "functions/words.py",
+    }  # neither is judged again

@@ -61,7 +61,9 @@ async def test_members_are_two_or_more_agents_whose_names_differ(tmp_path: Path)
             path.unlink()
 
 
-async def test_a_file_that_goes_wrong_leaves_the_last_good_one_in_force(tmp_path: Path, scripted: START) -> None:
+async def test_a_file_that_goes_wrong_leaves_the_last_good_one_in_force(
+    tmp_path: Path, scripted: START
+) -> None:
     cast = Cast(lambda name, number: f"Speech {number} of {name}.")
     async with team(tmp_path, scripted(playing(cast)), "stop = { turns = 1 }") as group:
         assert speakers(await talk(group, "@critic go")) == ["critic"]
@@ -72,7 +74,9 @@ async def test_a_file_that_goes_wrong_leaves_the_last_good_one_in_force(tmp_path
         assert any("`nonsense`" in warned.message for warned in of(events.Warned, heard))
 
 
-async def test_a_member_in_use_by_another_process_is_told_and_nothing_is_lost(tmp_path: Path, scripted: START) -> None:
+async def test_a_member_in_use_by_another_process_is_told_and_nothing_is_lost(
+    tmp_path: Path, scripted: START
+) -> None:
     cast = Cast(lambda name, number: f"Speech {number} of {name}.")
     model = scripted(playing(cast))
     async with team(tmp_path, model, "stop = { turns = 1 }") as group:

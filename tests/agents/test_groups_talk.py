@@ -19,9 +19,16 @@ from .groups import Cast, chosen, group_file, playing, speakers, talk, team
 
 START = Callable[..., ScriptedModel]
 GROWING = (
-    Wanted("create_function", {"function_name": "vowels_of", "function_code_with_docstring": another("vowels_of")}),
+    Wanted(
+        "create_function",
+        {"function_name": "vowels_of", "function_code_with_docstring": another("vowels_of")},
+    ),
 )
-LINES = {"planner": "Step 1: write it. @coder go.", "coder": "Written. @critic look.", "critic": "It is DONE."}
+LINES = {
+    "planner": "Step 1: write it. @coder go.",
+    "coder": "Written. @critic look.",
+    "critic": "It is DONE.",
+}
 
 
 async def reasons(root: Path) -> list[dict[str, object]]:
@@ -33,30 +40,43 @@ async def reasons(root: Path) -> list[dict[str, object]]:
         await store.close()
 
 
-async def test_a_member_hears_what_was_said_since_it_spoke_and_by_whom(tmp_path: Path, scripted: START) -> None:
+async def test_a_member_hears_what_was_said_since_it_spoke_and_by_whom(
+    tmp_path: Path, scripted: START
+) -> None:
     lines = iter(["One. @coder", "Two. @planner", "Three. DONE"])
     cast = Cast(lambda *_: next(lines))
     async with team(tmp_path, scripted(playing(cast)), 'stop = { text = "DONE" }') as group:
         await talk(group, "@planner count.")
-    said = [message["content"] for message in cast.heard[2][1].messages if message["role"] == "user"]
+    said = [
+        message["content"] for message in cast.heard[2][1].messages if message["role"] == "user"
+    ]
     assert said[0].startswith("@planner count.")
     assert any(text.startswith("[from: coder] Two. @planner") for text in said)
     assert not any("[from: planner]" in text and "One." in text for text in said)
     assert sum("Two. @planner" in text for text in said) == 1
 
 
-async def test_a_model_is_asked_at_most_once_a_turn_and_its_name_counts(tmp_path: Path, scripted: START) -> None:
+async def test_a_model_is_asked_at_most_once_a_turn_and_its_name_counts(
+    tmp_path: Path, scripted: START
+) -> None:
     cast = Cast(lambda name, number: f"Speech {number} of {name}.", lambda *_: chosen("critic"))
-    async with team(tmp_path, scripted(playing(cast)), 'choose = "model"\nstop = { turns = 4 }') as group:
+    async with team(
+        tmp_path, scripted(playing(cast)), 'choose = "model"\nstop = { turns = 4 }'
+    ) as group:
         heard = await talk(group, "Talk.")
     assert speakers(heard) == ["critic", "planner", "critic", "coder"]
     assert len(cast.choices) == 4
     tool = cast.choices[1].body["tools"][0]["function"]
     assert tool["parameters"]["properties"]["name"]["enum"] == ["planner", "coder"]
-    assert ["critic" in str(choice.get("passed", "")) for choice in await reasons(tmp_path)] == [False, True] * 2
+    assert ["critic" in str(choice.get("passed", "")) for choice in await reasons(tmp_path)] == [
+        False,
+        True,
+    ] * 2
 
 
-async def test_under_a_schema_the_model_can_only_choose_and_sees_no_talk(tmp_path: Path, scripted: START) -> None:
+async def test_under_a_schema_the_model_can_only_choose_and_sees_no_talk(
+    tmp_path: Path, scripted: START
+) -> None:
     asked: list[Seen] = []
 
     def answer(seen: Seen) -> Step:
@@ -67,7 +87,9 @@ async def test_under_a_schema_the_model_can_only_choose_and_sees_no_talk(tmp_pat
         return Say(json.dumps({"thought": "So.", "reply": "Fine."}))
 
     (tmp_path / "knapper.toml").write_text('[model]\nmode = "constrained"\n')
-    async with team(tmp_path, scripted([Repeat(answer)]), 'choose = "model"\nstop = { turns = 1 }') as group:
+    async with team(
+        tmp_path, scripted([Repeat(answer)]), 'choose = "model"\nstop = { turns = 1 }'
+    ) as group:
         assert speakers(await talk(group, "It is slow.")) == ["coder"]
     assert [message["role"] for message in asked[0].messages] == ["system", "user"]
     assert '"reply"' not in json.dumps(asked[0].body["response_format"])
@@ -78,7 +100,12 @@ async def test_under_a_schema_the_model_can_only_choose_and_sees_no_talk(tmp_pat
     [
         pytest.param("stop = { turns = 2 }", 2, id="turns"),
         pytest.param("", 7, id="no progress"),
-        pytest.param("stop = { turns = 9, no_progress = false }", 9, id="progress not wanted", marks=pytest.mark.slow),
+        pytest.param(
+            "stop = { turns = 9, no_progress = false }",
+            9,
+            id="progress not wanted",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 async def test_a_group_stops(tmp_path: Path, scripted: START, stop: str, spoken: int) -> None:
@@ -91,7 +118,9 @@ async def test_a_group_stops(tmp_path: Path, scripted: START, stop: str, spoken:
     assert of(events.Warned, heard)
 
 
-async def test_a_group_hands_back_to_a_user_who_is_asked_and_goes_on(tmp_path: Path, scripted: START) -> None:
+async def test_a_group_hands_back_to_a_user_who_is_asked_and_goes_on(
+    tmp_path: Path, scripted: START
+) -> None:
     cast = Cast(lambda name, number: ["@user on which day?", "Booked for Monday. DONE"][number])
     async with team(tmp_path, scripted(playing(cast)), 'stop = { text = "DONE" }') as group:
         first = await talk(group, "@coder book.")
@@ -127,7 +156,10 @@ def is_agreed(said: list[str]) -> bool:
     [
         pytest.param("names[-1]", ["critic", "coder", "critic"], "next_one", id="it chooses"),
         pytest.param(
-            "str(1 / (len(names) - len(names)))", ["planner", "coder", "critic"], "least_recent", id="it fails"
+            "str(1 / (len(names) - len(names)))",
+            ["planner", "coder", "critic"],
+            "least_recent",
+            id="it fails",
         ),
     ],
 )
@@ -141,7 +173,9 @@ async def test_a_grown_function_chooses_in_the_sandbox_and_says_when_it_is_over(
     async with team(tmp_path, scripted(playing(cast)), text) as group:
         heard = await talk(group, "Talk.")
     assert speakers(heard) == expected
-    assert "is_agreed says that it is over." in [event.message for event in of(events.Warned, heard)]
+    assert "is_agreed says that it is over." in [
+        event.message for event in of(events.Warned, heard)
+    ]
     why = await reasons(tmp_path)
     assert {choice["rule"] for choice in why} == {rule}
     assert all(bool(choice.get("passed")) == (rule == "least_recent") for choice in why)
@@ -158,7 +192,9 @@ def command(model: ScriptedModel, *more: str) -> tuple[str, ...]:
     return ("run", "--base-url", model.base_url, "--model", "scripted", "--agent", "team", *more)
 
 
-def test_a_group_answers_on_the_command_line_and_says_why_who_spoke(tmp_path: Path, scripted: START) -> None:
+def test_a_group_answers_on_the_command_line_and_says_why_who_spoke(
+    tmp_path: Path, scripted: START
+) -> None:
     cast = Cast(lambda name, _: LINES[name])
     group_file(tmp_path, 'stop = { text = "DONE" }')
     workspace(tmp_path)
@@ -177,17 +213,30 @@ def test_a_group_answers_on_the_command_line_and_says_why_who_spoke(tmp_path: Pa
     assert shown.stdout.splitlines() == [f"{name}: {text}" for name, text in LINES.items()]
 
 
-def test_a_handoff_within_a_group_gives_the_floor_and_the_brief(tmp_path: Path, scripted: START) -> None:
-    brief = {"to": "critic", "goal": "Judge the plan.", "facts": ["It has three steps."], "references": ["plan.md"]}
+def test_a_handoff_within_a_group_gives_the_floor_and_the_brief(
+    tmp_path: Path, scripted: START
+) -> None:
+    brief = {
+        "to": "critic",
+        "goal": "Judge the plan.",
+        "facts": ["It has three steps."],
+        "references": ["plan.md"],
+    }
 
     def says(name: str, number: int) -> str | Step:
-        return Ask(Wanted("hand_off", brief)) if name == "planner" else f"Speech {number} of {name}. DONE"
+        return (
+            Ask(Wanted("hand_off", brief))
+            if name == "planner"
+            else f"Speech {number} of {name}. DONE"
+        )
 
     cast = Cast(says)
     model = scripted(playing(cast))
     group_file(tmp_path, 'stop = { text = "DONE" }')
     workspace(tmp_path)
-    done = knapper(*command(model, "--json", "--message", "A secret. Planner, begin."), cwd=tmp_path)
+    done = knapper(
+        *command(model, "--json", "--message", "A secret. Planner, begin."), cwd=tmp_path
+    )
     told = [json.loads(row) for row in done.stdout.splitlines()]
     chosen_ones = [(event["agent"], event["rule"]) for event in told if event["type"] == "speaker"]
     assert chosen_ones == [("planner", "addressed"), ("critic", "handoff")]
@@ -199,11 +248,17 @@ def test_a_handoff_within_a_group_gives_the_floor_and_the_brief(tmp_path: Path, 
     assert json.loads(behind.stdout) == {"turns": 0}  # no member gets it again outside of the group
 
 
-def test_after_a_kill_the_same_member_is_chosen_and_no_model_is_asked_again(tmp_path: Path, scripted: START) -> None:
+def test_after_a_kill_the_same_member_is_chosen_and_no_model_is_asked_again(
+    tmp_path: Path, scripted: START
+) -> None:
     slowly = [True]
 
     def says(name: str, number: int) -> str | Step:
-        return Say("slowly " * 200, pause_s=0.05) if name == "critic" and slowly else f"Speech {number}. DONE"
+        return (
+            Say("slowly " * 200, pause_s=0.05)
+            if name == "critic" and slowly
+            else f"Speech {number}. DONE"
+        )
 
     cast = Cast(says, lambda *_: chosen("critic"))
     model = scripted(playing(cast))
@@ -224,7 +279,9 @@ def test_after_a_kill_the_same_member_is_chosen_and_no_model_is_asked_again(tmp_
     assert [choice["rule"] for choice in asyncio.run(reasons(tmp_path))] == ["model", "cut_off"]
 
 
-async def test_what_its_members_did_is_in_the_receipt_of_the_group(tmp_path: Path, scripted: START) -> None:
+async def test_what_its_members_did_is_in_the_receipt_of_the_group(
+    tmp_path: Path, scripted: START
+) -> None:
     def says(name: str, _: int) -> str | Step:
         is_first = not any(who == "coder" for who, _ in cast.heard[:-1])
         return Ask(*GROWING) if name == "coder" and is_first else LINES[name]

@@ -21,10 +21,18 @@ from tests.kit.desk import desk as open_desk
 from tests.kit.program import knapper
 
 
-async def test_only_the_result_enters_the_context_of_the_caller(tmp_path: Path, at_desk: OpenDesk) -> None:
+async def test_only_the_result_enters_the_context_of_the_caller(
+    tmp_path: Path, at_desk: OpenDesk
+) -> None:
     put(tmp_path)
-    work = Expect(Ask(Wanted("count_vowels", {"text": "queueing"})), contains('"most": 3'), contains("queueing sky"))
-    desk = await at_desk([Expect(call(), shows("vowel_finder")), work, give(["queueing"]), Say("It is queueing.")])
+    work = Expect(
+        Ask(Wanted("count_vowels", {"text": "queueing"})),
+        contains('"most": 3'),
+        contains("queueing sky"),
+    )
+    desk = await at_desk(
+        [Expect(call(), shows("vowel_finder")), work, give(["queueing"]), Say("It is queueing.")]
+    )
     events = await desk.say("Which words?")
     assert answers(events) == ['["queueing"]']
     assert ended(events).reply == "It is queueing."
@@ -34,19 +42,45 @@ async def test_only_the_result_enters_the_context_of_the_caller(tmp_path: Path, 
     assert "give_result" not in json.dumps(last.messages)
 
 
-async def test_a_result_of_another_type_is_fixed_once_by_its_own_functions(tmp_path: Path, at_desk: OpenDesk) -> None:
+async def test_a_result_of_another_type_is_fixed_once_by_its_own_functions(
+    tmp_path: Path, at_desk: OpenDesk
+) -> None:
     put(tmp_path)
     fixed = [give({"a": 1}), Expect(give(["sky"]), contains("last chance"))]
     no_result = [give({"a": 1}), give({"a": 2})]
     prose = [Say("I cannot do that."), Say("Sorry, I cannot.")]
     strange = [Ask(Wanted("slug", {"text": "A b"})), Expect(give([]), contains("no function"))]
-    replies: list[list[Any]] = [fixed, no_result, prose, strange, [Say('["sky"]')], [Say('```json\n["sky"]\n```')]]
+    replies: list[list[Any]] = [
+        fixed,
+        no_result,
+        prose,
+        strange,
+        [Say('["sky"]')],
+        [Say('```json\n["sky"]\n```')],
+    ]
     desk = await at_desk([step for reply in replies for step in one_call(*reply)])
-    told = [of(CallAnswered, await desk.say(f"Which words? {number}"))[0] for number in range(len(replies))]
-    assert [answer.outcome == "returned" for answer in told] == [True, False, False, True, True, True]
-    assert [answer.text for answer in told if answer.outcome == "returned"] == ['["sky"]', "[]", '["sky"]', '["sky"]']
+    told = [
+        of(CallAnswered, await desk.say(f"Which words? {number}"))[0]
+        for number in range(len(replies))
+    ]
+    assert [answer.outcome == "returned" for answer in told] == [
+        True,
+        False,
+        False,
+        True,
+        True,
+        True,
+    ]
+    assert [answer.text for answer in told if answer.outcome == "returned"] == [
+        '["sky"]',
+        "[]",
+        '["sky"]',
+        '["sky"]',
+    ]
     assert told[1].outcome == told[2].outcome == "raised"
-    assert [part in told[1].text for part in ("gave no result", "`list[str]`", "result: expected")] == [True] * 3
+    assert [
+        part in told[1].text for part in ("gave no result", "`list[str]`", "result: expected")
+    ] == [True] * 3
 
 
 async def test_a_helper_that_loops_stops_at_its_budget(tmp_path: Path, at_desk: OpenDesk) -> None:
@@ -73,7 +107,9 @@ async def test_a_limit_ends_a_run_before_more_requests(
     assert sum(map(is_helper, desk.model.requests)) == asks
 
 
-async def test_seconds_end_a_run_in_the_middle_of_a_reply(tmp_path: Path, at_desk: OpenDesk) -> None:
+async def test_seconds_end_a_run_in_the_middle_of_a_reply(
+    tmp_path: Path, at_desk: OpenDesk
+) -> None:
     put(tmp_path, text=FINDER.replace("seconds = 60", "seconds = 0.5"))
     slow = Say("thinking " * 40, pause_s=0.2)
     desk = await at_desk(one_call(slow), model__stream=True)
@@ -85,7 +121,9 @@ async def test_helpers_of_one_reply_run_at_the_same_time(tmp_path: Path, at_desk
     put(tmp_path)
     both = Ask(Wanted("vowel_finder", {"text": "one"}), Wanted("vowel_finder", {"text": "two"}))
     desk = await at_desk([both, _named, _named, Say("Done.")])
-    events = [event for event in await desk.say("Both.") if isinstance(event, CallStarted | CallAnswered)]
+    events = [
+        event for event in await desk.say("Both.") if isinstance(event, CallStarted | CallAnswered)
+    ]
     first, second, *ends = [event for event in events if event.name == "vowel_finder"]
     assert isinstance(first, CallStarted)
     assert isinstance(second, CallStarted)  # both start before either is answered
@@ -97,8 +135,12 @@ def _named(seen: Seen) -> Ask:
     return give(["one" if '"one"' in seen.text else "two"])
 
 
-async def test_a_helper_below_a_helper_needs_the_word_of_its_file(tmp_path: Path, at_desk: OpenDesk) -> None:
-    upper = FINDER.replace("steps = 4", "steps = 4, depth = 2").replace("functions", 'helpers = ["*"]\nfunctions')
+async def test_a_helper_below_a_helper_needs_the_word_of_its_file(
+    tmp_path: Path, at_desk: OpenDesk
+) -> None:
+    upper = FINDER.replace("steps = 4", "steps = 4, depth = 2").replace(
+        "functions", 'helpers = ["*"]\nfunctions'
+    )
     put(tmp_path, "upper", upper)
     write(tmp_path, "lower", FINDER)
     below = Expect(Ask(Wanted("lower", {"text": "below"})), shows("lower"))
@@ -108,9 +150,13 @@ async def test_a_helper_below_a_helper_needs_the_word_of_its_file(tmp_path: Path
     assert shown == [["give_result", "count_vowels", "lower"], ["give_result", "count_vowels"]]
 
 
-async def test_what_a_helper_used_is_on_the_line_of_its_caller(tmp_path: Path, at_desk: OpenDesk) -> None:
+async def test_what_a_helper_used_is_on_the_line_of_its_caller(
+    tmp_path: Path, at_desk: OpenDesk
+) -> None:
     put(tmp_path)
-    (tmp_path / "knapper.toml").write_text("[models.scripted]\nprice = { input = 1000, output = 2000 }\n", "utf-8")
+    (tmp_path / "knapper.toml").write_text(
+        "[models.scripted]\nprice = { input = 1000, output = 2000 }\n", "utf-8"
+    )
     desk = await at_desk(one_call(Say('["sky"]', usage=(100, 7))))
     events = await desk.say("Which words?")
     [answer] = of(CallAnswered, events)
@@ -120,7 +166,9 @@ async def test_what_a_helper_used_is_on_the_line_of_its_caller(tmp_path: Path, a
     assert last.usage["prompt_tokens"] > 100
 
 
-async def test_the_transcript_is_kept_under_a_name_of_its_own(tmp_path: Path, at_desk: OpenDesk) -> None:
+async def test_the_transcript_is_kept_under_a_name_of_its_own(
+    tmp_path: Path, at_desk: OpenDesk
+) -> None:
     put(tmp_path)
     desk = await at_desk(one_call(give(["sky"])))
     [answer] = of(CallAnswered, await desk.say("Which words?"))
@@ -138,11 +186,18 @@ async def test_the_transcript_is_kept_under_a_name_of_its_own(tmp_path: Path, at
 SHOWN = shows("new_helper"), shows("vowel_finder")
 
 
-async def test_the_model_is_told_of_helpers_that_others_save(tmp_path: Path, at_desk: OpenDesk) -> None:
+async def test_the_model_is_told_of_helpers_that_others_save(
+    tmp_path: Path, at_desk: OpenDesk
+) -> None:
     put(tmp_path)
     heard: list[FunctionsChanged] = []
     desk = await at_desk(
-        [Say("Hi."), Expect(Say("Hm."), contains("appeared: new_helper(text"), contains("loads again"), *SHOWN)]
+        [
+            Say("Hi."),
+            Expect(
+                Say("Hm."), contains("appeared: new_helper(text"), contains("loads again"), *SHOWN
+            ),
+        ]
     )
     desk.agent.functions.on_change(heard.append)
     await desk.say("Hello")
@@ -184,16 +239,26 @@ def _step(name: str, **arguments: object) -> Say:
     return Say(json.dumps({"thought": "So.", "call": {"name": name, "arguments": arguments}}))
 
 
-async def test_under_a_schema_a_helper_has_its_functions_and_its_result(tmp_path: Path, at_desk: OpenDesk) -> None:
+async def test_under_a_schema_a_helper_has_its_functions_and_its_result(
+    tmp_path: Path, at_desk: OpenDesk
+) -> None:
     put(tmp_path)
     offered: list[str] = []
 
     def work(seen: Seen) -> Say:
         offered.append(json.dumps(seen.body["response_format"]))
-        done = "Result of count_vowels: 5\nIf you have what was asked for, call give_result" in seen.text
-        return _step("give_result", result=["sky"]) if done else _step("count_vowels", text="queueing")
+        done = (
+            "Result of count_vowels: 5\nIf you have what was asked for, call give_result"
+            in seen.text
+        )
+        return (
+            _step("give_result", result=["sky"]) if done else _step("count_vowels", text="queueing")
+        )
 
-    primary = _step("vowel_finder", text="queueing sky"), Say(json.dumps({"thought": "So.", "reply": "Sky."}))
+    primary = (
+        _step("vowel_finder", text="queueing sky"),
+        Say(json.dumps({"thought": "So.", "reply": "Sky."})),
+    )
     desk = await at_desk([primary[0], work, work, primary[1]], model__mode="constrained")
     events = await desk.say("Which words have many vowels?")
     assert answers(events) == ['["sky"]']

@@ -32,21 +32,37 @@ def test_helpers_are_listed_shown_and_checked(root: Path) -> None:
     [row] = in_json(root, "list")["helpers"]
     assert row["signature"].startswith("vowel_finder(text")
     shown = in_json(root, "show", "vowel_finder")
-    assert (shown["calls"], shown["result"], shown["text"]) == (["count_vowels"], "list[str]", FINDER)
+    assert (shown["calls"], shown["result"], shown["text"]) == (
+        ["count_vowels"],
+        "list[str]",
+        FINDER,
+    )
     assert shown["budget"]["depth"] == 1
-    (root / "helpers" / "bad.toml").write_text(FINDER.replace("count_vowels", "count_vowel"), "utf-8")
+    (root / "helpers" / "bad.toml").write_text(
+        FINDER.replace("count_vowels", "count_vowel"), "utf-8"
+    )
     [problem] = in_json(root, "check", code=1)["problems"]
-    assert (problem["code"], problem["path"], problem["line"]) == ("unknown-function", "helpers/bad.toml", 4)
+    assert (problem["code"], problem["path"], problem["line"]) == (
+        "unknown-function",
+        "helpers/bad.toml",
+        4,
+    )
     told = knapper("helpers", "check", cwd=root).stdout
     assert "1 helper is in force" in told
     assert "✓" not in told, "it did not pass"
     assert not in_json(root, "check", "bad", code=1)["admitted"]
     assert in_json(root, "check", "vowel_finder")["admitted"]
-    assert "Did you mean `vowel_finder`?" in knapper("helpers", "show", "vowel_findr", cwd=root).stderr
+    assert (
+        "Did you mean `vowel_finder`?" in knapper("helpers", "show", "vowel_findr", cwd=root).stderr
+    )
 
 
-def test_a_helper_is_created_and_each_rollback_goes_one_version_further_back_until_there_is_none(root: Path) -> None:
-    text = FINDER.replace("which words of a text have many vowels", "how a title reads best, and why")
+def test_a_helper_is_created_and_each_rollback_goes_one_version_further_back_until_there_is_none(
+    root: Path,
+) -> None:
+    text = FINDER.replace(
+        "which words of a text have many vowels", "how a title reads best, and why"
+    )
     (root / "new.txt").write_text(text, "utf-8")
     assert in_json(root, "create", "titles", "--file", "new.txt", "--reason", "asked")["admitted"]
     assert in_json(root, "delete", "titles")["admitted"]
@@ -72,14 +88,21 @@ def test_a_helper_is_created_and_each_rollback_goes_one_version_further_back_unt
     assert in_json(root, "rollback", "vowel_finder")["back"].startswith("version 2 of 20")
 
 
-async def test_functions_used_together_are_proposed_with_figures(tmp_path: Path, at_desk: OpenDesk) -> None:
+async def test_functions_used_together_are_proposed_with_figures(
+    tmp_path: Path, at_desk: OpenDesk
+) -> None:
     put(tmp_path)
     (tmp_path / "helpers" / "vowel_finder.toml").unlink()
     both = Ask(Wanted("count_vowels", {"text": "a"}), Wanted("slug", {"text": "A b"}))
     desk = await at_desk([step for _ in range(3) for step in (both, Say("Done."))])
     for _ in range(3):
         await desk.say("Slug it and count.")
-    turns = {"a": {"1", "2", "3", "4"}, "b": {"1", "2", "3"}, "c": {"1", "9"}, "d": {"1", "2", "3", "5", "6", "7", "8"}}
+    turns = {
+        "a": {"1", "2", "3", "4"},
+        "b": {"1", "2", "3"},
+        "c": {"1", "9"},
+        "d": {"1", "2", "3", "5", "6", "7", "8"},
+    }
     assert clusters(turns) == [("a", "b", "d")]
     assert clusters({"a": {"1", "2"}, "b": {"1", "2"}}) == []
     [proposal] = await desk.workspace.helper_proposals()

@@ -22,6 +22,8 @@ def test_a_limit_that_is_none_is_an_error_that_names_file_and_key_and_0_is_a_lim
         with pytest.raises(ConfigError, match=f"^agents/editor.toml: limits: .*{re.escape(part)}"):
             SpendingLimits.read(table, "agents/editor.toml: limits")
     own, rest = SpendingLimits(steps=0, tokens=500), SpendingLimits(steps=5, seconds=1.5)
-    assert own.within(rest) == SpendingLimits(steps=0, tokens=500, seconds=1.5), "the smaller of two holds"
+    assert own.within(rest) == SpendingLimits(steps=0, tokens=500, seconds=1.5), (
+        "the smaller of two holds"
+    )
     why = Allowance(SpendingLimits.read({"steps": 0}, "agents/editor.toml: limits")).broken() or ""
     assert [part in why for part in ("limit of 0 steps", "agents/editor.toml")] == [True, True]

@@ -24,7 +24,9 @@ def calling(name: str, then: str = "Done.", **arguments: Any) -> Part:
     """Return an agent that makes one call for each message from another, and then says something."""
 
     def play(seen: Seen) -> Step:
-        if seen.messages[-1]["role"] == "tool" or " answer" in said_last(seen).replace("the answer", ""):
+        if seen.messages[-1]["role"] == "tool" or " answer" in said_last(seen).replace(
+            "the answer", ""
+        ):
             return Say(then)
         return Ask(Wanted(name, arguments))
 
@@ -43,7 +45,9 @@ def asking(seen: Seen) -> Step:
     return Ask(Wanted("ask_agent", {"agent": "editor", "question": "Which word is wrong?"}))
 
 
-async def test_an_answer_wakes_the_turn_that_was_parked_for_it_also_after_a_restart_and_a_day(tmp_path: Path) -> None:
+async def test_an_answer_wakes_the_turn_that_was_parked_for_it_also_after_a_restart_and_a_day(
+    tmp_path: Path,
+) -> None:
     def main(seen: Seen) -> Step:
         return Say("It is noon.") if said_last(seen) == "What time is it?" else asking(seen)
 
@@ -52,7 +56,14 @@ async def test_an_answer_wakes_the_turn_that_was_parked_for_it_also_after_a_rest
         assert ended(await agents.say("Ask the editor.")).reason == "parked"
         assert ended(await agents.say("What time is it?")).reply == "It is noon."
     with apsw.Connection(str(tmp_path / ".knapper" / "state.db")) as db:
-        for column in ("message.at", "message.due", "thread.started", "event.at", "event.due", "turn.started"):
+        for column in (
+            "message.at",
+            "message.due",
+            "thread.started",
+            "event.at",
+            "event.due",
+            "turn.started",
+        ):
             table, _, name = column.partition(".")
             db.execute(f"update {table} set {name} = {name} - 86400")
     async with team(tmp_path, parts) as agents:
@@ -64,11 +75,15 @@ async def test_an_answer_wakes_the_turn_that_was_parked_for_it_also_after_a_rest
 
 
 @pytest.mark.slow
-async def test_work_of_an_agent_that_another_process_held_for_a_moment_is_not_left(tmp_path: Path) -> None:
+async def test_work_of_an_agent_that_another_process_held_for_a_moment_is_not_left(
+    tmp_path: Path,
+) -> None:
     parts: dict[str, Part] = {"main": asking, "editor": lambda _: Say(TYPO)}
     async with team(tmp_path, parts) as agents:
         await agents.say("Ask the editor.")
-        lock = lock_agent(tmp_path / ".knapper", "editor")  # as a killed process does until its children are gone
+        lock = lock_agent(
+            tmp_path / ".knapper", "editor"
+        )  # as a killed process does until its children are gone
         asyncio.get_running_loop().call_later(1.5, lock.close)
         await agents.work()
         assert agents.replies("main") == [f"They say: [from: editor] answers:\n{TYPO}"]
@@ -124,14 +139,24 @@ async def test_no_note_overtakes_what_its_sender_said_before_it(tmp_path: Path) 
         store = agents.workspace._store
         for number, (kind, _, text) in enumerate(line.partition(": ") for line in said):
             id = f"m{number}"
-            await store.apply([SendMessage(id, kind, "main", "editor", text, "t", f"turn{number}", limits=LIMITS)])
+            await store.apply(
+                [SendMessage(id, kind, "main", "editor", text, "t", f"turn{number}", limits=LIMITS)]
+            )
         await agents.work()
-        heard = [words.splitlines()[-1] for words in await agents.words("editor") if words.startswith("[from: main]")]
+        heard = [
+            words.splitlines()[-1]
+            for words in await agents.words("editor")
+            if words.startswith("[from: main]")
+        ]
         assert heard == ["one", "two", "three?", "four", "five?", "six"]
 
 
 async def test_a_handoff_carries_its_brief_and_nothing_else(tmp_path: Path) -> None:
-    brief: dict[str, Any] = {"goal": "Fix the text.", "facts": ["It is short."], "open_questions": ["Which tone?"]}
+    brief: dict[str, Any] = {
+        "goal": "Fix the text.",
+        "facts": ["It is short."],
+        "open_questions": ["Which tone?"],
+    }
     main = calling("hand_off", to="editor", **brief)
     async with team(tmp_path, {"main": main, "editor": lambda _: Say("Fixed.")}) as agents:
         events = await agents.say("The secret is 42. Let the editor do it.")
@@ -147,14 +172,20 @@ async def test_a_handoff_carries_its_brief_and_nothing_else(tmp_path: Path) -> N
 
 
 async def test_who_is_handed_a_task_answers_who_asked_for_it(tmp_path: Path) -> None:
-    parts = {"main": asking, "editor": calling("hand_off", to="critic", goal="Find it."), "critic": lambda _: Say(TYPO)}
+    parts = {
+        "main": asking,
+        "editor": calling("hand_off", to="critic", goal="Find it."),
+        "critic": lambda _: Say(TYPO),
+    }
     async with team(tmp_path, parts) as agents:
         await agents.say("Ask the editor.")
         await agents.work()
         assert agents.replies("main") == [f"They say: [from: editor] answers:\n{TYPO}"]
 
 
-async def test_a_wait_that_would_close_a_circle_is_refused_at_once_and_named(tmp_path: Path) -> None:
+async def test_a_wait_that_would_close_a_circle_is_refused_at_once_and_named(
+    tmp_path: Path,
+) -> None:
     parts = {
         "ada": calling("ask_agent", agent="bob", question="Well?"),
         "bob": calling("ask_agent", agent="cy", question="Well?"),
@@ -163,13 +194,21 @@ async def test_a_wait_that_would_close_a_circle_is_refused_at_once_and_named(tmp
     async with team(tmp_path, parts) as agents:
         await agents.say("Go.", to="ada")
         await agents.work()
-        (refusal,) = [event for event in agents.heard if isinstance(event, CallAnswered) and event.outcome == "refused"]
+        (refusal,) = [
+            event
+            for event in agents.heard
+            if isinstance(event, CallAnswered) and event.outcome == "refused"
+        ]
         assert "`cy` → `ada` → `bob` → `cy`" in refusal.text
         assert agents.replies("ada") == ["Done."]
 
 
 async def test_what_cannot_be_sent_is_refused_with_the_way_out(tmp_path: Path) -> None:
-    ask, note, more = {"agent": "editor", "question": "?"}, {"agent": "editor", "message": "?"}, "One more."
+    ask, note, more = (
+        {"agent": "editor", "question": "?"},
+        {"agent": "editor", "message": "?"},
+        "One more.",
+    )
     refused: list[tuple[str, dict[str, Any], str]] = [
         ("ask_agent", {**ask, "agent": "editr"}, "Did you mean `editor`?"),
         ("ask_agent", {**ask, "agent": "main"}, "That is you"),
@@ -186,17 +225,24 @@ async def test_what_cannot_be_sent_is_refused_with_the_way_out(tmp_path: Path) -
         calls = [Wanted(call, arguments) for call, arguments, _ in refused]
         return Say("Done.") if seen.messages[-1]["role"] == "tool" else Ask(*calls)
 
-    parts: dict[str, Part] = {"main": main, "ada": calling("message_agent", **{**note, "message": more})}
+    parts: dict[str, Part] = {
+        "main": main,
+        "ada": calling("message_agent", **{**note, "message": more}),
+    }
     async with team(tmp_path, {**parts, "editor": lambda _: Say("!")}) as agents:
         events = await agents.say("Go.")
         told = answers(events)
-        assert [text for text, (*_, part) in zip(told, refused, strict=True) if part not in text] == []
+        assert [
+            text for text, (*_, part) in zip(told, refused, strict=True) if part not in text
+        ] == []
         assert ended(events).reply == "Done."
         await agents.work()
         assert agents.heard == []
         await agents.workspace._store.post(Post("editor", "system", {"text": "x"}))
         with apsw.Connection(str(tmp_path / ".knapper" / "state.db")) as db:
-            numbers = "with recursive n(i) as (select 1 union all select i + 1 from n where i < 999)"
+            numbers = (
+                "with recursive n(i) as (select 1 union all select i + 1 from n where i < 999)"
+            )
             columns = "agent, kind, payload, due, timed, at"
             copied = f"select id || i, {columns} from event, n where agent = 'editor'"
             db.execute(f"insert into event (id, {columns}) {numbers} {copied}")
@@ -211,7 +257,9 @@ async def test_an_ask_whose_time_is_over_is_answered_with_the_reason(tmp_path: P
             db.execute("update message set due = at - 1, at = at - 601")
         await agents.work()
         (reply,) = agents.replies("main")
-        assert "[from: editor] gave no answer:\n`editor` has not answered within 10 minutes" in reply
+        assert (
+            "[from: editor] gave no answer:\n`editor` has not answered within 10 minutes" in reply
+        )
         assert "it is paused (at lunch)" in reply
 
 
@@ -230,11 +278,16 @@ async def test_under_a_schema_another_agent_can_be_asked(tmp_path: Path) -> None
         if "answers:" in said_last(seen):
             return Say(json.dumps({"thought": "So.", "reply": "It is `teh`."}))
         assert '"ask_agent"' in json.dumps(seen.body["response_format"])
-        call = {"name": "ask_agent", "arguments": {"agent": "editor", "question": "Which word is wrong?"}}
+        call = {
+            "name": "ask_agent",
+            "arguments": {"agent": "editor", "question": "Which word is wrong?"},
+        }
         return Say(json.dumps({"thought": "So.", "call": call}))
 
     editor = Say(json.dumps({"thought": "So.", "reply": TYPO}))
-    async with team(tmp_path, {"main": main, "editor": lambda _: editor}, model__mode="constrained") as agents:
+    async with team(
+        tmp_path, {"main": main, "editor": lambda _: editor}, model__mode="constrained"
+    ) as agents:
         assert ended(await agents.say("Ask the editor which word is wrong.")).reason == "parked"
         await agents.work()
         assert (agents.replies("editor"), agents.replies("main")) == ([TYPO], ["It is `teh`."])

@@ -18,7 +18,10 @@ def lay_out(root: Path) -> None:
     (root / "functions" / "sums.py").write_text(READS, "utf-8")
 
 
-PARTS = {"main": calling("ask_agent", agent="editor", question="How much?"), "editor": calling("total")}
+PARTS = {
+    "main": calling("ask_agent", agent="editor", question="How much?"),
+    "editor": calling("total"),
+}
 
 
 async def test_a_question_says_who_asks_and_for_whom(tmp_path: Path) -> None:

@@ -47,7 +47,9 @@ class Reasoner:
 
 
 @pytest.mark.slow
-async def test_reasoning_comes_back_at_each_step_also_after_a_kill(database: str, tmp_path: Path) -> None:
+async def test_reasoning_comes_back_at_each_step_also_after_a_kill(
+    database: str, tmp_path: Path
+) -> None:
     reasoner = Reasoner()
     (tmp_path / "functions").mkdir()
     (tmp_path / "functions" / "notes.py").write_text(NOTE)
@@ -58,7 +60,10 @@ async def test_reasoning_comes_back_at_each_step_also_after_a_kill(database: str
             await made.at_work(2)
             await made.say("a0", "note it all")
             worker = await made.who_has("a0")
-            await until(lambda: made.store.history("a0", kinds=("result",)), lambda found: len(found) >= STEPS // 2)
+            await until(
+                lambda: made.store.history("a0", kinds=("result",)),
+                lambda found: len(found) >= STEPS // 2,
+            )
             os.kill(worker.pid, signal.SIGKILL)
             await made.replied("a0", "done")
             results = await made.store.history("a0", kinds=("result",))

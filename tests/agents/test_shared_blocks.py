@@ -75,23 +75,33 @@ async def test_who_may_read_and_who_may_change_a_block_is_said_by_its_owner(tmp_
         assert "plan" not in bob.memory
 
 
-async def test_a_write_against_an_older_version_is_answered_with_the_difference(tmp_path: Path) -> None:
+async def test_a_write_against_an_older_version_is_answered_with_the_difference(
+    tmp_path: Path,
+) -> None:
     async with agents(tmp_path, "ada", "bob") as (ada, bob):
         await done(bob, bob.attach("plan", HUMAN))
         await bob.reload()
         version = next(row.version for row in bob.rows if row.label == "plan")
-        await done(ada, ada.call("core_memory_append", {"name": "plan", "content": "Step two."}, by("ada")))
+        await done(
+            ada, ada.call("core_memory_append", {"name": "plan", "content": "Step two."}, by("ada"))
+        )
         edit = await done(bob, bob.write("plan", "All new.", by("bob"), version))
         assert edit.outcome == "refused"
         assert "+Step two." in edit.text
-        edit = await done(bob, bob.call("core_memory_rewrite", {"name": "plan", "content": "All new."}, by("bob")))
+        edit = await done(
+            bob, bob.call("core_memory_rewrite", {"name": "plan", "content": "All new."}, by("bob"))
+        )
         assert bob.memory["plan"].text == "All new."
-        unseen = await done(ada, ada.call("core_memory_rewrite", {"name": "plan", "content": "Mine."}, by("ada")))
+        unseen = await done(
+            ada, ada.call("core_memory_rewrite", {"name": "plan", "content": "Mine."}, by("ada"))
+        )
         assert unseen.outcome == "refused"
         assert "+All new." in unseen.text
 
 
-async def test_a_copy_owns_the_blocks_that_came_with_it_and_keeps_who_may_have_them(tmp_path: Path) -> None:
+async def test_a_copy_owns_the_blocks_that_came_with_it_and_keeps_who_may_have_them(
+    tmp_path: Path,
+) -> None:
     async with agents(tmp_path, "ada", "bob") as (ada, bob):
         await done(ada, ada.share("plan", HUMAN, ["bob"], []))
         await done(bob, bob.attach("plan", HUMAN))
@@ -100,16 +110,22 @@ async def test_a_copy_owns_the_blocks_that_came_with_it_and_keeps_who_may_have_t
         async with await workspace.import_agent(document, "copy") as copy:
             blocks = copy.memory.blocks
             edit = await done(
-                blocks, blocks.call("core_memory_append", {"name": "plan", "content": "Mine."}, by("copy"))
+                blocks,
+                blocks.call("core_memory_append", {"name": "plan", "content": "Mine."}, by("copy")),
             )
             assert edit.outcome == "returned"
             row = next(row for row in blocks.rows if row.label == "plan")
             access = await store_of(blocks).block_access(row.id)
             assert (access.owner, access.readers, access.writers) == ("copy", ("bob",), ())
-            assert (await done(blocks, blocks.share("plan", HUMAN, ["*"], ["bob"]))).outcome == "returned"
+            assert (
+                await done(blocks, blocks.share("plan", HUMAN, ["*"], ["bob"]))
+            ).outcome == "returned"
             assert (await store_of(blocks).block_access(row.id)).owner == "copy"
             lines = (await history_document(store_of(blocks), "copy", "plan"))["lines"]
-        assert [(line["text"], line["agent"]) for line in lines] == [("Step one.", "ada"), ("Mine.", "copy")]
+        assert [(line["text"], line["agent"]) for line in lines] == [
+            ("Step one.", "ada"),
+            ("Mine.", "copy"),
+        ]
         again = await workspace.export_agent("bob")
         assert again == document
         ada = (await workspace.agent("ada")).memory.blocks
@@ -119,4 +135,6 @@ async def test_a_copy_owns_the_blocks_that_came_with_it_and_keeps_who_may_have_t
             row = next(row for row in copy.memory.blocks.rows if row.label == "plan")
             access = await store_of(copy.memory.blocks).block_access(row.id)
             rights = access.may_read("bob"), access.may_write("bob")
-            assert (access.owner, *rights) == ("forged", False, False), "a named maker gets no right"
+            assert (access.owner, *rights) == ("forged", False, False), (
+                "a named maker gets no right"
+            )

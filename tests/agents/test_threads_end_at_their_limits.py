@@ -28,7 +28,9 @@ def telling(other: str) -> Part:
 
 
 async def test_a_ping_pong_stops_at_its_hops(tmp_path: Path) -> None:
-    async with team(tmp_path, {"ada": telling("bob"), "bob": telling("ada")}, runner__hops=5) as agents:
+    async with team(
+        tmp_path, {"ada": telling("bob"), "bob": telling("ada")}, runner__hops=5
+    ) as agents:
         await agents.say("Start.", to="ada")
         await agents.work()
         sent = [event for event in agents.heard if isinstance(event, CallAnswered)]
@@ -42,7 +44,9 @@ def endless(seen: Seen) -> Step:
     return Ask(Wanted("list_functions", {"pattern": f"a word {len(seen.messages)}"}))
 
 
-async def test_an_agent_that_goes_on_and_on_answers_that_its_budget_is_spent(tmp_path: Path) -> None:
+async def test_an_agent_that_goes_on_and_on_answers_that_its_budget_is_spent(
+    tmp_path: Path,
+) -> None:
     describe(tmp_path, "editor", 'purpose = "Edits."\nlimits = { steps = 3 }\n')
     async with team(tmp_path, {"main": asking, "editor": endless}) as agents:
         await agents.say("Ask the editor.")
@@ -68,10 +72,14 @@ async def test_near_same_words_for_the_third_time_wait_for_a_person(tmp_path: Pa
 
 
 async def test_tokens_of_all_agents_count_for_the_thread(tmp_path: Path) -> None:
-    async with team(tmp_path, {"main": asking, "editor": lambda _: Say("!")}, runner__tokens=10) as agents:
+    async with team(
+        tmp_path, {"main": asking, "editor": lambda _: Say("!")}, runner__tokens=10
+    ) as agents:
         assert ended(await agents.say("Ask the editor.")).reason == "parked"
         await agents.work()
-        assert [seen.text for seen in agents.model.requests if "`editor`. A message" in seen.text] == []
+        assert [
+            seen.text for seen in agents.model.requests if "`editor`. A message" in seen.text
+        ] == []
 
 
 async def test_what_a_stopped_thread_waits_for_is_dropped(tmp_path: Path) -> None:
@@ -83,13 +91,19 @@ async def test_what_a_stopped_thread_waits_for_is_dropped(tmp_path: Path) -> Non
 
 
 async def test_a_person_answers_in_place_of_an_agent_and_routes_to_another(tmp_path: Path) -> None:
-    parts: dict[str, Part] = {"main": asking, "editor": lambda _: Say("late"), "critic": lambda _: Say("routed")}
+    parts: dict[str, Part] = {
+        "main": asking,
+        "editor": lambda _: Say("late"),
+        "critic": lambda _: Say("routed"),
+    }
     async with team(tmp_path, parts) as agents:
         supervision = Supervision(agents.workspace._store, ["main", "editor", "critic"])
         await agents.say("Ask the editor.")
         assert await supervision.answer("editor", "It is `teh`.") == 1
         await agents.work()
-        assert agents.replies("main")[0].endswith("(A person answers in place of this agent.) It is `teh`.")
+        assert agents.replies("main")[0].endswith(
+            "(A person answers in place of this agent.) It is `teh`."
+        )
         await agents.say("Ask again.")
         assert await supervision.route("editor", "critic") == 1
         await agents.work()
@@ -98,7 +112,10 @@ async def test_a_person_answers_in_place_of_an_agent_and_routes_to_another(tmp_p
 
 
 async def test_a_paused_agent_waits_and_goes_on_after_a_restart(tmp_path: Path) -> None:
-    parts: dict[str, Part] = {"main": calling("message_agent", agent="editor", message="Hi."), "editor": asking}
+    parts: dict[str, Part] = {
+        "main": calling("message_agent", agent="editor", message="Hi."),
+        "editor": asking,
+    }
     parts["editor"] = lambda _: Say("Hello.")
     async with team(tmp_path, parts) as agents:
         await agents.workspace._store.apply([PauseAgent("editor", "")])
@@ -123,7 +140,9 @@ async def test_a_turn_that_was_cut_off_is_begun_again_and_answers_once(tmp_path:
 
 
 @pytest.mark.parametrize("name", ["steps", "tokens"])
-async def test_an_agent_alone_stops_at_the_limits_of_a_thread_too(at_desk: OpenDesk, name: str) -> None:
+async def test_an_agent_alone_stops_at_the_limits_of_a_thread_too(
+    at_desk: OpenDesk, name: str
+) -> None:
     desk = await at_desk([Repeat(endless)], **{f"runner__{name}": 2})
     told = of(Warned, await desk.say("Go on."))[-1].message
     assert f"The limit of 2 {name} is reached" in told
@@ -144,7 +163,9 @@ async def test_limits_that_are_saved_in_a_turn_hold_from_its_next_step_on(tmp_pa
         assert len(agents.model.requests) == 2
 
 
-async def test_dollars_are_a_limit_by_the_prices_of_the_settings(tmp_path: Path, at_desk: OpenDesk) -> None:
+async def test_dollars_are_a_limit_by_the_prices_of_the_settings(
+    tmp_path: Path, at_desk: OpenDesk
+) -> None:
     prices = "[models.scripted]\nprice = { input = 1000, output = 1000 }\n"
     (tmp_path / "knapper.toml").write_text(f"{prices}[runner]\ncost = 0.0000001\n", "utf-8")
     desk = await at_desk([Repeat(endless)])

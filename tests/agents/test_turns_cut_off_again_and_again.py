@@ -9,10 +9,21 @@ from agent_core.runtime.session import AgentSession, settle
 from agent_core.storage import ClaimedTurn, Entry, Post, SendMessage, Store, open_store
 from tests.storage.support import ManualClock
 
-ASKED = Entry("assistant", {"text": "", "calls": [{"id": "c1", "name": "note", "arguments": "{}"}], "thought": ""})
+ASKED = Entry(
+    "assistant",
+    {"text": "", "calls": [{"id": "c1", "name": "note", "arguments": "{}"}], "thought": ""},
+)
 STARTED = Entry("call", {"id": "c1", "name": "note", "arguments": {}, "step": 1})
 ANSWERED = Entry(
-    "result", {"call_id": "c1", "name": "note", "text": "1", "outcome": "returned", "seconds": 0.1, "detail": {}}
+    "result",
+    {
+        "call_id": "c1",
+        "name": "note",
+        "text": "1",
+        "outcome": "returned",
+        "seconds": 0.1,
+        "detail": {},
+    },
 )
 HEARD = Entry("user", {"text": "go"})
 LONGEST_S = 60.0
@@ -53,12 +64,18 @@ async def doomed(tmp_path: Path) -> AsyncIterator[Doomed]:
         yield Doomed(store, clock)
 
 
-@pytest.mark.parametrize("entries", [(), (ASKED,), (ASKED, STARTED)], ids=["nothing", "reply", "call"])
-async def test_six_times_in_a_row_without_an_answer_are_enough(doomed: Doomed, entries: tuple[Entry, ...]) -> None:
+@pytest.mark.parametrize(
+    "entries", [(), (ASKED,), (ASKED, STARTED)], ids=["nothing", "reply", "call"]
+)
+async def test_six_times_in_a_row_without_an_answer_are_enough(
+    doomed: Doomed, entries: tuple[Entry, ...]
+) -> None:
     for _ in range(6):
         await doomed.cut_off(*entries)
     assert await doomed.begin() is None
-    notices = [entry.payload["text"] for entry in await doomed.store.history("a0", kinds=("notice",))]
+    notices = [
+        entry.payload["text"] for entry in await doomed.store.history("a0", kinds=("notice",))
+    ]
     assert "given up" in notices[-1]
     assert ["given up" in text for text in notices[:-1]] == [False] * 5
 
@@ -86,4 +103,6 @@ async def test_who_asked_is_told_that_it_was_given_up(doomed: Doomed) -> None:
 async def test_from_the_second_time_in_a_row_on_it_waits_longer_and_longer(doomed: Doomed) -> None:
     waits = [await doomed.cut_off() for _ in range(5)]
     assert waits[0] is None
-    assert [2**number / 2 <= (wait or 0) <= 2**number * 1.5 for number, wait in enumerate(waits[1:], 1)] == [True] * 4
+    assert [
+        2**number / 2 <= (wait or 0) <= 2**number * 1.5 for number, wait in enumerate(waits[1:], 1)
+    ] == [True] * 4

@@ -17,7 +17,11 @@ MISTAKES = (
     ('"int = 3"', "3", ":2 wrong-kind: `inputs`"),
     ("most =", '"most words" =', "input-name: `most words` cannot be the name"),
     ("steps = 4", "steps = -1", ":5 budget: the limit `steps` cannot be -1"),
-    ("purpose =", "purpos =", "unknown-key: `purpos` is no key of a helper — did you mean `purpose`"),
+    (
+        "purpose =",
+        "purpos =",
+        "unknown-key: `purpos` is no key of a helper — did you mean `purpose`",
+    ),
     ("budget", 'grants = ["network"]\nbudget', ":5 unknown-key: `grants` is no key"),
     ("budget", 'helpers = ["other"]\nbudget', "own-name: `other` is the helper itself"),
     ("budget", 'helpers = ["*"]\nbudget', ":5 depth: `helpers` names helpers"),
@@ -34,10 +38,14 @@ NAMES = {
     "../evil": "helper-name:",
     "ｖｏｗｅｌ": "helper-name:",
 }
-EXAMPLE = 'examples = [{{ inputs = {{ text = "a b e" }}, function = "count_vowels", result = {} }}]\n'
+EXAMPLE = (
+    'examples = [{{ inputs = {{ text = "a b e" }}, function = "count_vowels", result = {} }}]\n'
+)
 
 
-async def test_a_mistake_is_told_with_its_line_and_near_copies_are_refused(tmp_path: Path, at_desk: OpenDesk) -> None:
+async def test_a_mistake_is_told_with_its_line_and_near_copies_are_refused(
+    tmp_path: Path, at_desk: OpenDesk
+) -> None:
     put(tmp_path)
     check = (await at_desk([])).workspace.helper_changes.check
     for old, new, says in MISTAKES:
@@ -47,32 +55,48 @@ async def test_a_mistake_is_told_with_its_line_and_near_copies_are_refused(tmp_p
         assert all(str(problem).startswith("helpers/other.toml:") for problem in verdict.problems)
     for name, says in NAMES.items():
         verdict = await check(name, OTHER)
-        assert (verdict.admitted, says in "\n".join(map(str, verdict.problems))) == (False, True), name
+        assert (verdict.admitted, says in "\n".join(map(str, verdict.problems))) == (False, True), (
+            name
+        )
     near = (await check("other", FINDER.replace("Say which", "Say now which"))).problems[0]
     assert "near-copy: `other` has nearly the purpose of the helper `vowel_finder`" in str(near)
-    text = FINDER.replace("Say which words of a text have many vowels", "Count the vowels in a text")
+    text = FINDER.replace(
+        "Say which words of a text have many vowels", "Count the vowels in a text"
+    )
     near = (await check("other", text.replace(', most = "int = 3"', ""))).problems[0]
-    assert "near-copy: `other` has the purpose and the inputs of the function `count_vowels`" in str(near)
+    assert (
+        "near-copy: `other` has the purpose and the inputs of the function `count_vowels`"
+        in str(near)
+    )
     text = OTHER.replace('"list[str]"', '"int"')
     assert (await check("other", text + EXAMPLE.format(2))).admitted
     wrong = (await check("other", text + EXAMPLE.format(3))).problems[0]
     assert "example: `count_vowels` gives 2 for an example, and not 3" in str(wrong)
 
 
-async def test_links_and_files_of_runs_are_no_helpers_and_names_are_taken(tmp_path: Path, at_desk: OpenDesk) -> None:
+async def test_links_and_files_of_runs_are_no_helpers_and_names_are_taken(
+    tmp_path: Path, at_desk: OpenDesk
+) -> None:
     put(tmp_path)
     write(tmp_path, "helper--x", FINDER)
     (tmp_path / "helpers" / "linked.toml").symlink_to(write(tmp_path, "vowel_finder", FINDER))
     workspace = (await at_desk([])).workspace
     assert [*workspace.helpers.helpers] == ["vowel_finder"]
-    assert any("it is a link, which is not followed" in str(problem) for problem in workspace.helpers.problems)
+    assert any(
+        "it is a link, which is not followed" in str(problem)
+        for problem in workspace.helpers.problems
+    )
     code = VOWELS.replace("count_vowels", "vowel_finder")
     verdict = await workspace.functions.create("vowel_finder", code, "letters")
     assert not verdict.admitted
-    assert "there is already a helper `vowel_finder` (helpers/vowel_finder.toml)" in str(verdict.problems)
+    assert "there is already a helper `vowel_finder` (helpers/vowel_finder.toml)" in str(
+        verdict.problems
+    )
 
 
-async def test_a_saved_function_with_a_helpers_name_hides_it(tmp_path: Path, at_desk: OpenDesk) -> None:
+async def test_a_saved_function_with_a_helpers_name_hides_it(
+    tmp_path: Path, at_desk: OpenDesk
+) -> None:
     put(tmp_path, "count_vowels")
     desk = await at_desk([])
     assert not desk.workspace.helpers.helpers

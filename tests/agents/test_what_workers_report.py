@@ -32,7 +32,9 @@ async def told(made: Cluster, accept: str = "text/plain") -> list[dict[str, floa
     return found
 
 
-async def test_what_a_killed_worker_did_another_goes_on_with_and_counts_it(database: str, tmp_path: Path) -> None:
+async def test_what_a_killed_worker_did_another_goes_on_with_and_counts_it(
+    database: str, tmp_path: Path
+) -> None:
     with scripted([Repeat(slow)]) as model:
         async with cluster(database, model) as made:
             worker = await in_a_call(made, tmp_path, "--metrics", "127.0.0.1:0")
@@ -41,7 +43,9 @@ async def test_what_a_killed_worker_did_another_goes_on_with_and_counts_it(datab
             os.kill(worker.pid, signal.SIGKILL)
             await made.replied("a0", "went on")
             assert await calls(made) == ["unknown"]
-            (left,) = await until(lambda: told(made), lambda found: "knapper_turns_total:replied" in found[0])
+            (left,) = await until(
+                lambda: told(made), lambda found: "knapper_turns_total:replied" in found[0]
+            )
             assert left["knapper_take_overs_total"] == left["knapper_lost_leases_total"] == 1
             assert left["knapper_turns_total:replied"] == 1
             assert left["knapper_events_waiting"] == 0
@@ -60,14 +64,20 @@ def play(seen: Seen) -> Step:
     return Say("done") if seen.answers else Ask(Wanted("count_vowels", {"text": "queueing"}))
 
 
-async def test_a_trace_goes_on_in_the_worker_that_runs_the_turn_down_to_the_call(database: str, tmp_path: Path) -> None:
+async def test_a_trace_goes_on_in_the_worker_that_runs_the_turn_down_to_the_call(
+    database: str, tmp_path: Path
+) -> None:
     (tmp_path / "functions").mkdir()
     (tmp_path / "functions" / "words.py").write_text(VOWELS)
     with scripted([Repeat(play)]) as model, collector() as heard:
         async with cluster(database, model) as made:
-            worker = made.start(tmp_path, "--spans", environment={"OTEL_EXPORTER_OTLP_ENDPOINT": heard.url})
+            worker = made.start(
+                tmp_path, "--spans", environment={"OTEL_EXPORTER_OTLP_ENDPOINT": heard.url}
+            )
             await made.at_work(1)
-            await made.store.post(Post("a0", "message", {"text": "hello", "trace": f"00-{TRACE}-{SENDER}-01"}))
+            await made.store.post(
+                Post("a0", "message", {"text": "hello", "trace": f"00-{TRACE}-{SENDER}-01"})
+            )
             await made.replied("a0", "done")
             os.kill(worker.pid, signal.SIGTERM)
             assert worker.wait(30) == 0
@@ -76,15 +86,26 @@ async def test_a_trace_goes_on_in_the_worker_that_runs_the_turn_down_to_the_call
     assert {span.trace_id.hex() for span in heard.spans} == {TRACE}
     assert turn.parent_span_id.hex() == SENDER
     assert call.parent_span_id == turn.span_id
-    assert turn.start_time_unix_nano <= call.start_time_unix_nano < call.end_time_unix_nano <= turn.end_time_unix_nano
+    assert (
+        turn.start_time_unix_nano
+        <= call.start_time_unix_nano
+        < call.end_time_unix_nano
+        <= turn.end_time_unix_nano
+    )
     assert attributes(call)["knapper.outcome"] == "returned"
     about = attributes(turn)
-    assert (about["knapper.agent"], about["knapper.outcome"], about["knapper.steps"]) == ("a0", "replied", 2)
+    assert (about["knapper.agent"], about["knapper.outcome"], about["knapper.steps"]) == (
+        "a0",
+        "replied",
+        2,
+    )
     assert "queueing" not in str(heard.spans)
 
 
 @pytest.mark.slow
-async def test_a_trace_goes_on_in_the_next_worker_when_one_is_told_to_stop(database: str, tmp_path: Path) -> None:
+async def test_a_trace_goes_on_in_the_next_worker_when_one_is_told_to_stop(
+    database: str, tmp_path: Path
+) -> None:
     with_wait(tmp_path)
     with scripted([Repeat(slow)]) as model, collector() as heard:
         async with cluster(database, model) as made:
@@ -92,7 +113,9 @@ async def test_a_trace_goes_on_in_the_next_worker_when_one_is_told_to_stop(datab
             for _ in range(2):
                 made.start(tmp_path, "--spans", "--grace", "0.2", environment=environment)
             await made.at_work(2)
-            await made.store.post(Post("a0", "message", {"text": "wait", "trace": f"00-{TRACE}-{SENDER}-01"}))
+            await made.store.post(
+                Post("a0", "message", {"text": "wait", "trace": f"00-{TRACE}-{SENDER}-01"})
+            )
             first = await made.who_has("a0")
             await until(lambda: made.store.history("a0", kinds=("call",)), bool)
             os.kill(first.pid, signal.SIGTERM)

@@ -88,7 +88,9 @@ async def calls(made: Cluster) -> list[str]:
     return [entry.payload["outcome"] for entry in entries if entry.kind == "result"]
 
 
-async def test_two_workers_share_the_turns_of_eight_agents(database: str, tmp_path: Path, postgres: Server) -> None:
+async def test_two_workers_share_the_turns_of_eight_agents(
+    database: str, tmp_path: Path, postgres: Server
+) -> None:
     def reply(seen: Seen) -> Step:
         return Say(f"heard {seen.messages[-1]['content']}", pause_s=0.1)
 
@@ -106,7 +108,9 @@ async def test_two_workers_share_the_turns_of_eight_agents(database: str, tmp_pa
             for number in range(8):
                 await made.replied(f"a{number}", f"heard again {number}")
             assert len(model.requests) == 16
-            told = knapper("doctor", cwd=tmp_path, environment={"KNAPPER_STORAGE_URL": database}).stdout
+            told = knapper(
+                "doctor", cwd=tmp_path, environment={"KNAPPER_STORAGE_URL": database}
+            ).stdout
             assert [f"process {worker.pid} on " in told for worker in made.programs] == [True, True]
             owners = {row.id for row in await made.store.workers() if row.slots}
     name = name_of(database)
@@ -117,7 +121,9 @@ async def test_two_workers_share_the_turns_of_eight_agents(database: str, tmp_pa
 
 
 @pytest.mark.slow
-async def test_what_a_killed_worker_did_goes_on_where_no_slot_is_free(database: str, tmp_path: Path) -> None:
+async def test_what_a_killed_worker_did_goes_on_where_no_slot_is_free(
+    database: str, tmp_path: Path
+) -> None:
     with scripted([Repeat(slow)]) as model:
         async with cluster(database, model) as made:
             worker = await in_a_call(made, tmp_path, "--slots", "1")
@@ -129,13 +135,17 @@ async def test_what_a_killed_worker_did_goes_on_where_no_slot_is_free(database: 
             assert await made.store.history("a2") == []
 
 
-async def test_a_turn_whose_worker_is_killed_is_answered_once(database: str, tmp_path: Path, postgres: Server) -> None:
+async def test_a_turn_whose_worker_is_killed_is_answered_once(
+    database: str, tmp_path: Path, postgres: Server
+) -> None:
     with scripted([Repeat(lambda _: Say("here"))]) as model:
         async with cluster(database, model) as made:
             for _ in range(2):
                 made.start(tmp_path)
             await made.at_work(2)
-            with postgres.standing_still(database, "before update on knapper.turn", "new.state = 'done'") as waiting:
+            with postgres.standing_still(
+                database, "before update on knapper.turn", "new.state = 'done'"
+            ) as waiting:
                 await made.say("a0", "hello")
                 [backend] = await until(waiting, bool)
                 os.kill((await made.who_has("a0")).pid, signal.SIGKILL)
@@ -147,10 +157,14 @@ async def test_a_turn_whose_worker_is_killed_is_answered_once(database: str, tmp
 
 
 @pytest.mark.slow
-async def test_who_asked_hears_that_the_user_ended_the_turn_of_a_killed_worker(database: str, tmp_path: Path) -> None:
+async def test_who_asked_hears_that_the_user_ended_the_turn_of_a_killed_worker(
+    database: str, tmp_path: Path
+) -> None:
     def asks(seen: Seen) -> Step:
         told = [answer for answer in seen.text.splitlines() if "ended by the user" in answer]
-        return Say(told[0]) if told else Ask(Wanted("ask_agent", {"agent": "a0", "question": "wait"}))
+        return (
+            Say(told[0]) if told else Ask(Wanted("ask_agent", {"agent": "a0", "question": "wait"}))
+        )
 
     describe(tmp_path, "main")
     describe(tmp_path, "a0")
@@ -162,10 +176,14 @@ async def test_who_asked_hears_that_the_user_ended_the_turn_of_a_killed_worker(d
             await made.replied("main", "The turn was ended by the user.")
             assert await calls(made) == ["unknown"]
             assert await made.replies("a0") == []
-            assert [of_whom(seen) for seen in model.requests].count("a0") == 1, "it is not begun again"
+            assert [of_whom(seen) for seen in model.requests].count("a0") == 1, (
+                "it is not begun again"
+            )
 
 
-async def test_a_turn_that_was_handed_back_and_removed_is_not_begun_again(database: str, tmp_path: Path) -> None:
+async def test_a_turn_that_was_handed_back_and_removed_is_not_begun_again(
+    database: str, tmp_path: Path
+) -> None:
     removes: tuple[Callable[[Agent], Awaitable[object]], ...] = (Agent.pop, Agent.begin_anew)
     with scripted([]) as model:
         async with Workspace.open(tmp_path, flags=settings(database, model)) as workspace:
@@ -180,7 +198,9 @@ async def test_a_turn_that_was_handed_back_and_removed_is_not_begun_again(databa
 
 
 @pytest.mark.slow
-async def test_a_summary_of_a_conversation_that_was_killed_is_given_up(database: str, tmp_path: Path) -> None:
+async def test_a_summary_of_a_conversation_that_was_killed_is_given_up(
+    database: str, tmp_path: Path
+) -> None:
     with scripted([Repeat(lambda _: Say("A long day. " * 125))], summary=Stall(60)) as model:
         async with cluster(database, model) as made:
             made.start(tmp_path)
@@ -195,7 +215,9 @@ async def test_a_summary_of_a_conversation_that_was_killed_is_given_up(database:
 
 
 @pytest.mark.slow
-async def test_a_worker_that_stood_still_ends_with_75_when_its_agent_was_taken(database: str, tmp_path: Path) -> None:
+async def test_a_worker_that_stood_still_ends_with_75_when_its_agent_was_taken(
+    database: str, tmp_path: Path
+) -> None:
     with scripted([Repeat(slow)]) as model:
         async with cluster(database, model) as made:
             worker = await in_a_call(made, tmp_path)
@@ -208,7 +230,9 @@ async def test_a_worker_that_stood_still_ends_with_75_when_its_agent_was_taken(d
 
 
 @pytest.mark.slow
-async def test_a_worker_that_the_network_cuts_off_ends_with_75(database: str, tmp_path: Path, postgres: Server) -> None:
+async def test_a_worker_that_the_network_cuts_off_ends_with_75(
+    database: str, tmp_path: Path, postgres: Server
+) -> None:
     with_wait(tmp_path)
     with scripted([Repeat(slow)]) as model:
         async with link(postgres, database) as (way, address), cluster(database, model) as made:
@@ -227,14 +251,18 @@ async def test_a_worker_that_the_network_cuts_off_ends_with_75(database: str, tm
 
 
 @pytest.mark.slow
-async def test_a_worker_without_its_database_ends_with_75(database: str, tmp_path: Path, postgres: Server) -> None:
+async def test_a_worker_without_its_database_ends_with_75(
+    database: str, tmp_path: Path, postgres: Server
+) -> None:
     with scripted([]) as model:
         async with cluster(database, model) as made:
             worker = made.start(tmp_path)
             await made.at_work(1)
             name = name_of(database)
             postgres.execute(f"alter database {name} allow_connections false")
-            postgres.execute(f"select pg_terminate_backend(pid) from pg_stat_activity where datname = '{name}'")
+            postgres.execute(
+                f"select pg_terminate_backend(pid) from pg_stat_activity where datname = '{name}'"
+            )
             try:
                 assert worker.wait(60) == os.EX_TEMPFAIL
             finally:
@@ -254,7 +282,9 @@ async def test_a_server_whose_database_fails_says_so_and_goes_on_when_it_is_well
         async with await connect(tmp_path, flags=settings(database, model)) as client:
             assert await client.ask("hello", "main") == "here"
             postgres.execute(f"alter database {name} allow_connections false")
-            postgres.execute(f"select pg_terminate_backend(pid) from pg_stat_activity where datname = '{name}'")
+            postgres.execute(
+                f"select pg_terminate_backend(pid) from pg_stat_activity where datname = '{name}'"
+            )
             try:
                 await until(logged, lambda text: "Cannot start a turn; trying again" in text)
             finally:
@@ -264,7 +294,9 @@ async def test_a_server_whose_database_fails_says_so_and_goes_on_when_it_is_well
                 assert await client.ask("are you there?", "main") == "here"
 
 
-async def test_a_worker_leaves_an_agent_to_who_has_it_and_answers_every_client(database: str, tmp_path: Path) -> None:
+async def test_a_worker_leaves_an_agent_to_who_has_it_and_answers_every_client(
+    database: str, tmp_path: Path
+) -> None:
     def play(seen: Seen) -> Step:
         return Say(" ".join(str(one["content"]) for one in seen.messages if one["role"] == "user"))
 
@@ -294,11 +326,17 @@ async def test_a_worker_leaves_an_agent_to_who_has_it_and_answers_every_client(d
             await made.replied("a1", "hello")
             async with await connect(tmp_path, flags=settings(database, model)) as client:
                 for _ in range(2):
-                    replies = await asyncio.gather(*(client.ask(f"message {number}", "main") for number in range(3)))
-                    assert [f"message {number}" in reply for number, reply in enumerate(replies)] == [True] * 3
+                    replies = await asyncio.gather(
+                        *(client.ask(f"message {number}", "main") for number in range(3))
+                    )
+                    assert [
+                        f"message {number}" in reply for number, reply in enumerate(replies)
+                    ] == [True] * 3
 
 
-async def test_a_turn_that_a_worker_runs_is_ended_from_another_process(database: str, tmp_path: Path) -> None:
+async def test_a_turn_that_a_worker_runs_is_ended_from_another_process(
+    database: str, tmp_path: Path
+) -> None:
     def play(seen: Seen) -> Step:
         return Ask(Wanted("wait", {"seconds": 1 + len(seen.messages) % 3}))
 
@@ -327,7 +365,9 @@ def test_a_conversation_whose_agent_was_taken_over_says_so_and_loses_nothing(
     database: str, tmp_path: Path, postgres: Server, options: tuple[str, ...], given: str
 ) -> None:
     def taken(_: Seen) -> Step:
-        postgres.execute("update knapper.turn set attempt = attempt + 1 where state = 'open'", name_of(database))
+        postgres.execute(
+            "update knapper.turn set attempt = attempt + 1 where state = 'open'", name_of(database)
+        )
         return Say("hello")
 
     (tmp_path / "functions").mkdir()

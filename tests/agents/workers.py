@@ -31,7 +31,9 @@ class Cluster:
     programs: list[Program] = field(default_factory=list)
     said: list[IO[bytes]] = field(default_factory=list)
 
-    def start(self, root: Path, *options: str, environment: Mapping[str, str] = MappingProxyType({})) -> Program:
+    def start(
+        self, root: Path, *options: str, environment: Mapping[str, str] = MappingProxyType({})
+    ) -> Program:
         """Start a worker in a folder."""
         return self._program(root, "worker", *options, environment=environment)
 
@@ -40,7 +42,11 @@ class Cluster:
         return self._program(root, "run", "-y", "--agent", "a0", given=given)
 
     def _program(
-        self, root: Path, *arguments: str, given: str = "", environment: Mapping[str, str] = MappingProxyType({})
+        self,
+        root: Path,
+        *arguments: str,
+        given: str = "",
+        environment: Mapping[str, str] = MappingProxyType({}),
     ) -> Program:
         (root / "functions").mkdir(parents=True, exist_ok=True)
         (root / "knapper.toml").touch()

@@ -22,7 +22,9 @@ LONG_S: Final = 60.0
 _END_S: Final = 100.0
 _LOOK_S: Final = 0.02
 _ASKED, _ANSWERED = "asked", "answered"
-_CALLER: Final = code("caller", "import struck\n\ndef reached() -> object:\n    return struck.REACHED\n")
+_CALLER: Final = code(
+    "caller", "import struck\n\ndef reached() -> object:\n    return struck.REACHED\n"
+)
 _PACKAGE: Final = """
 import json, os, sys, time, types
 WORLD, EXCHANGE = {told!r}, {exchange!r}
@@ -68,12 +70,20 @@ def _package(there: World, row: Row) -> Iterator[tuple[Access, Path]]:
         for module in ("hand", row.family):
             shutil.copy(FAMILIES / f"{module}.py", place)
         text = _PACKAGE.format(
-            told=there.told, exchange=str(exchange), asked=_ASKED, answered=_ANSWERED, family=row.family, name=row.name
+            told=there.told,
+            exchange=str(exchange),
+            asked=_ASKED,
+            answered=_ANSWERED,
+            family=row.family,
+            name=row.name,
         )
         place.joinpath("__init__.py").write_text(text)
         writable = tuple(map(str, (granted, exchange)))
         packages = (("struck", str(site)),)
-        yield Access(writable=writable, packages=packages, preload=("struck",), owner=row.label), exchange
+        yield (
+            Access(writable=writable, packages=packages, preload=("struck",), owner=row.label),
+            exchange,
+        )
 
 
 async def strike(sandbox: Sandbox, there: World, row: Row, limits: Limits) -> dict[str, str]:
@@ -122,7 +132,11 @@ async def _answering(there: World, exchange: Path) -> AsyncIterator[None]:
 
 def _marked(there: World) -> dict[str, str]:
     """Return files in the granted folder that would run as their owner."""
-    lent = [path.name for path in Path(there.told["granted"]).rglob("*") if path.lstat().st_mode & 0o6000]
+    lent = [
+        path.name
+        for path in Path(there.told["granted"]).rglob("*")
+        if path.lstat().st_mode & 0o6000
+    ]
     return {"changed": f"it runs as its owner: {', '.join(lent)}"} if lent else {}
 
 

@@ -29,7 +29,17 @@ from tests.attacks.session import LIMITS, attack, limits_of, sandbox_without
 from tests.attacks.world import REPOSITORY, SECRET, VARIABLE, World, heed_signals, world
 
 JAIL: Final = (
-    *("unshare", "--fork", "--pid", "--mount", "--mount-proc", "--uts", "--ipc", "--net", "--kill-child"),
+    *(
+        "unshare",
+        "--fork",
+        "--pid",
+        "--mount",
+        "--mount-proc",
+        "--uts",
+        "--ipc",
+        "--net",
+        "--kill-child",
+    ),
     *(sys.executable, "-B", "-m", "tests.attacks.control"),
 )
 _STILL_S: Final = 1.0
@@ -85,7 +95,9 @@ async def _in_one_worker(sandbox: Sandbox, there: World, row: Row) -> dict[str, 
     """Run the row and then an inspection in one worker, as if calls shared workers."""
     look = Attempt(Evaluation(("from functions.hand import state",), "state()"))
     act = Attempt(Evaluation((), f"{row.name}({there.told!r})"))
-    found = await sandbox.attempt(Job(modules(), row.family, Attempts(row.name, [look, act, look], 10), limits=LIMITS))
+    found = await sandbox.attempt(
+        Job(modules(), row.family, Attempts(row.name, [look, act, look], 10), limits=LIMITS)
+    )
     first, _act, last = (getattr(outcome, "value", repr(outcome)) for outcome in found)
     return {} if first == last else {"next": f"{last}"}
 
@@ -97,13 +109,19 @@ async def _run(wanted: Sequence[str]) -> dict[str, dict[str, str]]:
         for row in _of(wanted):
             if row.layers:
                 results[row.label] = await control(grounds, row)
-                if row.seen not in results[row.label]:  # the machine may be busy: working once is enough
+                if (
+                    row.seen not in results[row.label]
+                ):  # the machine may be busy: working once is enough
                     results[row.label] |= await control(grounds, row)
     return results
 
 
 def _of(wanted: Sequence[str]) -> list[Row]:
-    return [row for row in rows() if not row.is_apart and (not wanted or row.label in wanted or row.family in wanted)]
+    return [
+        row
+        for row in rows()
+        if not row.is_apart and (not wanted or row.label in wanted or row.family in wanted)
+    ]
 
 
 async def _find(wanted: Sequence[str]) -> None:
@@ -131,7 +149,9 @@ def _subsets() -> Iterator[tuple[str, ...]]:
 def in_jail(*words: str) -> dict[str, dict[str, str]]:
     """Return the control runs of these rows or families, or of all."""
     around = {**os.environ, VARIABLE: SECRET}
-    done = subprocess.run([*JAIL, *words], capture_output=True, text=True, cwd=REPOSITORY, env=around, check=False)
+    done = subprocess.run(
+        [*JAIL, *words], capture_output=True, text=True, cwd=REPOSITORY, env=around, check=False
+    )
     if done.returncode:
         raise RuntimeError(done.stderr[-2000:])
     found: dict[str, dict[str, str]] = json.loads(done.stdout)
@@ -149,13 +169,17 @@ def _furnish() -> None:
         upper.mkdir()
         work.mkdir()
         options = f"lowerdir={folder.resolve()},upperdir={upper},workdir={work}"
-        subprocess.run(["mount", "-t", "overlay", "none", str(folder.resolve()), "-o", options], check=True)
+        subprocess.run(
+            ["mount", "-t", "overlay", "none", str(folder.resolve()), "-o", options], check=True
+        )
 
 
 def main(words: Sequence[str]) -> None:
     """Run the command inside the jail; if started outside of it, enter it first."""
     if os.getpid() != 1:
-        sys.exit(subprocess.call([*JAIL, *words], cwd=REPOSITORY, env={**os.environ, VARIABLE: SECRET}))
+        sys.exit(
+            subprocess.call([*JAIL, *words], cwd=REPOSITORY, env={**os.environ, VARIABLE: SECRET})
+        )
     heed_signals()
     _furnish()
     wanted = [word for word in words if not word.startswith("-")]

@@ -63,7 +63,13 @@ async def _heard(pool: Pool, there: World, row: Row) -> bytes:
 def _job(there: World, row: Row) -> dict[str, Any]:
     sent = {name: compile_module(each.text, each.path, name) for name, each in modules().items()}
     arguments = encode({"world": there.told})
-    return {"kind": "call", "module": row.family, "function": row.name, "arguments": arguments, "modules": sent}
+    return {
+        "kind": "call",
+        "module": row.family,
+        "function": row.name,
+        "arguments": arguments,
+        "modules": sent,
+    }
 
 
 def _take(data: bytes) -> None:

@@ -8,7 +8,19 @@ from collections.abc import Callable
 from typing import Final
 
 HEAD: Final = "import ctypes, gc, json, os, signal, sys, threading, time\nLIBC = ctypes.CDLL(None, use_errno=True)\n"
-_NUMBERS: Final = ["0", "1", "-1", "3", "2**31", "2**63", "10**400", "float('nan')", "1e308", "True", "os.getppid()"]
+_NUMBERS: Final = [
+    "0",
+    "1",
+    "-1",
+    "3",
+    "2**31",
+    "2**63",
+    "10**400",
+    "float('nan')",
+    "1e308",
+    "True",
+    "os.getppid()",
+]
 _TEXTS: Final = [
     "''", "'/etc/passwd'", "'\\x1b[2J\\x07'", "'\\ud800'", "'x' * 100_000", "b'\\xff' * 9", "'../' * 40",
     "'{0}%s'",
@@ -18,14 +30,53 @@ _VALUES: Final = [
     "{i * (2**61 - 1) for i in range(3000)}", "[[]] * 1000", "type('T', (dict,), {'__reduce__': 1})()",
     "lambda: 1", "sys", "10**5000", "type('R', (), {'__repr__': lambda self: 1 / 0})()",
 ]  # fmt: skip
-_CALLS: Final = ["chmod", "kill", "unlink", "rename", "open", "truncate", "chown", "dup2", "close", "read"]
+_CALLS: Final = [
+    "chmod",
+    "kill",
+    "unlink",
+    "rename",
+    "open",
+    "truncate",
+    "chown",
+    "dup2",
+    "close",
+    "read",
+]
 _CALLS_OF_OS: Final = [
     *(
         f"os.{name}"
-        for name in ("listdir", "stat", "unlink", "mkdir", "rmdir", "chdir", "open", "readlink", "system", "abort")
+        for name in (
+            "listdir",
+            "stat",
+            "unlink",
+            "mkdir",
+            "rmdir",
+            "chdir",
+            "open",
+            "readlink",
+            "system",
+            "abort",
+        )
     ),
-    *("os.fork", "os.getpid", "os.close", "os.pipe", "os.setsid", "os.cpu_count", "os.urandom", "os.nice", "os.umask"),
-    *("signal.raise_signal", "signal.alarm", "sys.setrecursionlimit", "sys.exit", "gc.get_objects", "time.sleep"),
+    *(
+        "os.fork",
+        "os.getpid",
+        "os.close",
+        "os.pipe",
+        "os.setsid",
+        "os.cpu_count",
+        "os.urandom",
+        "os.nice",
+        "os.umask",
+    ),
+    *(
+        "signal.raise_signal",
+        "signal.alarm",
+        "sys.setrecursionlimit",
+        "sys.exit",
+        "gc.get_objects",
+        "time.sleep",
+    ),
 ]
 _FRAMES: Final = [
     '{"kind":"returned","value":42,"shown":"42"}',
@@ -61,14 +112,19 @@ class Drawing:
     def call(self) -> str:
         """Return a system call by a random number."""
         arguments = ", ".join(
-            self.luck.choice(["0", "1", "3", "-1", "-100", "b'/etc/passwd'", "0x10000"]) for _n in range(4)
+            self.luck.choice(["0", "1", "3", "-1", "-100", "b'/etc/passwd'", "0x10000"])
+            for _n in range(4)
         )
         return f"LIBC.syscall({self.luck.randrange(0, 470)}, {arguments})"
 
     def frame(self) -> str:
         """Return bytes for the channel, a well-formed answer or nearly one."""
         body = self.luck.choice(_FRAMES)
-        size = len(body) if self.luck.random() < 0.7 else self.luck.randrange(1 << self.luck.choice([4, 16, 32]))
+        size = (
+            len(body)
+            if self.luck.random() < 0.7
+            else self.luck.randrange(1 << self.luck.choice([4, 16, 32]))
+        )
         body = body if self.luck.random() < 0.8 else body[: self.luck.randrange(len(body) + 1)]
         return f"os.write(3, ({size}).to_bytes(4, 'big') + {body!r}.encode())"
 
@@ -98,10 +154,22 @@ _FLOODS: Final = (
     "[os.open('/dev/null', 0) for _ in range(100)]",
     "raise Exception('y' * 3_000_000)",
 )
-_ENDS: Final = ("os._exit(0)", "os._exit(7)", "ctypes.string_at(0)", "os.close(3)", "os.abort()", "while True: pass")
+_ENDS: Final = (
+    "os._exit(0)",
+    "os._exit(7)",
+    "ctypes.string_at(0)",
+    "os.close(3)",
+    "os.abort()",
+    "while True: pass",
+)
 _STATEMENTS: Final[list[tuple[int, Callable[[Drawing], str]]]] = [
     (30, Drawing.call),
-    (20, lambda drawing: f"{drawing.luck.choice(_CALLS_OF_OS)}({drawing.luck.choice(['', drawing.value()])})"),
+    (
+        20,
+        lambda drawing: (
+            f"{drawing.luck.choice(_CALLS_OF_OS)}({drawing.luck.choice(['', drawing.value()])})"
+        ),
+    ),
     (10, lambda drawing: f"LIBC.{drawing.luck.choice(_CALLS)}({drawing.luck.randrange(9)}, 0, 0)"),
     (12, Drawing.frame),
     (12, lambda drawing: f"result = {drawing.value()}"),
@@ -114,7 +182,12 @@ _STATEMENTS: Final[list[tuple[int, Callable[[Drawing], str]]]] = [
     (6, lambda drawing: drawing.block("for _ in range(3):")),
     (3, lambda drawing: drawing.block("def later():") + "\nlater()"),
     (3, lambda drawing: drawing.block("class Made:")),
-    (2, lambda drawing: f"setattr(__import__('builtins'), {drawing.luck.choice(['sum', 'print', 'open'])!r}, None)"),
+    (
+        2,
+        lambda drawing: (
+            f"setattr(__import__('builtins'), {drawing.luck.choice(['sum', 'print', 'open'])!r}, None)"
+        ),
+    ),
     (2, lambda _drawing: "sys.modules.clear()"),
     (2, lambda _drawing: "sys.meta_path[:] = []"),
 ]

@@ -90,7 +90,12 @@ class Row:
 @cache
 def rows() -> tuple[Row, ...]:
     """Return every row."""
-    return tuple(row for path in sorted(FAMILIES.glob("*.py")) if path.stem != _NO_FAMILY for row in _of(path))
+    return tuple(
+        row
+        for path in sorted(FAMILIES.glob("*.py"))
+        if path.stem != _NO_FAMILY
+        for row in _of(path)
+    )
 
 
 def _of(path: Path) -> Iterator[Row]:
@@ -104,7 +109,9 @@ def _of(path: Path) -> Iterator[Row]:
 def _row(family: str, about: str, name: str, text: str) -> Row:
     seen, layers, *reasons = [part.strip() for part in f"{text}|".split("|")]
     seen, _colon, remark = (part.strip() for part in seen.partition(":"))
-    given = {kind: why.strip() for kind, _colon, why in (part.partition(":") for part in reasons) if kind}
+    given = {
+        kind: why.strip() for kind, _colon, why in (part.partition(":") for part in reasons) if kind
+    }
     return Row(
         family,
         about,

@@ -34,7 +34,15 @@ from sandbox import (
 from sandbox.confine.plan import ZygotePlan
 from sandbox.processes.debugging import CallHooks
 from sandbox.processes.pool import Pool
-from sandbox.processes.startup import LEVELS, Level, StartedLevel, plan_at, plan_for, try_level, without_root
+from sandbox.processes.startup import (
+    LEVELS,
+    Level,
+    StartedLevel,
+    plan_at,
+    plan_for,
+    try_level,
+    without_root,
+)
 from tests.attacks import ahead
 from tests.attacks.rows import FAMILIES, MISTAKES, Row, code, modules, rows
 from tests.attacks.world import MOST_OUTPUT, SECRET, World, heed_signals, world
@@ -45,7 +53,11 @@ _SHORT: Final = replace(LIMITS, wall_s=0.4)
 _ALONE: Final = ("disk", "memory")  # they would delay all others
 _AT_ONCE: Final = 4
 _AFTER: Final = "from functions.hand import state\n\ndef after() -> dict:\n    return state()\n"
-_ASKED: Final = {"look": ["at", "has"], "touch": [], "progress": []}  # what a program may call, as rows call it
+_ASKED: Final = {
+    "look": ["at", "has"],
+    "touch": [],
+    "progress": [],
+}  # what a program may call, as rows call it
 _PROGRAM: Final = """
 import json, sys, types
 sys.modules["functions"] = functions = types.ModuleType("functions")
@@ -91,7 +103,9 @@ def bare(plan: ZygotePlan, without: tuple[str, ...]) -> ZygotePlan:
     """Return the plan without some of its layers: possible only here, never by a setting."""
     base = without_root(plan) if "namespaces" in without else plan
     user = None if "privileges" in without else base.user
-    return replace(base, layers=tuple(layer for layer in base.layers if layer not in without), user=user)
+    return replace(
+        base, layers=tuple(layer for layer in base.layers if layer not in without), user=user
+    )
 
 
 @asynccontextmanager
@@ -101,7 +115,9 @@ async def sandbox_at(level: Level) -> AsyncIterator[tuple[Sandbox, Pool | None] 
         from tests.kit.levels import STORE
 
         try:
-            started = await Sandbox.start(packages=(), parallel=_AT_ONCE + 1, level=level, store=STORE)
+            started = await Sandbox.start(
+                packages=(), parallel=_AT_ONCE + 1, level=level, store=STORE
+            )
         except SandboxUnavailable as error:
             yield str(error)
             return
@@ -127,16 +143,24 @@ async def sandbox_without(*layers: str) -> AsyncIterator[tuple[Sandbox, Pool]]:
         yield sandbox, pool
 
 
-async def attack(sandbox: Sandbox, there: World, row: Row, limits: Limits = LIMITS) -> dict[str, str]:
+async def attack(
+    sandbox: Sandbox, there: World, row: Row, limits: Limits = LIMITS
+) -> dict[str, str]:
     """Return what one row reached; a host that crashes is the worst outcome."""
     work = FunctionCall(row.name, {"world": there.told})
-    return await _reached(sandbox, there, row, Job(modules(), row.family, work, limits=limits, handler=there.ask))
+    return await _reached(
+        sandbox, there, row, Job(modules(), row.family, work, limits=limits, handler=there.ask)
+    )
 
 
-async def attack_by_program(sandbox: Sandbox, there: World, row: Row, limits: Limits = LIMITS) -> dict[str, str]:
+async def attack_by_program(
+    sandbox: Sandbox, there: World, row: Row, limits: Limits = LIMITS
+) -> dict[str, str]:
     """Return what one row reached as a program. A value that is not JSON arrives as text and is not an answer."""
     texts = {name: (FAMILIES / f"{name}.py").read_text() for name in ("hand", row.family)}
-    text = _PROGRAM.format(hand=texts["hand"], family=texts[row.family], name=row.name, world=json.dumps(there.told))
+    text = _PROGRAM.format(
+        hand=texts["hand"], family=texts[row.family], name=row.name, world=json.dumps(there.told)
+    )
 
     async def ask(name: str, arguments: dict[str, Any], /) -> Any:
         if name != "inner":
@@ -148,7 +172,9 @@ async def attack_by_program(sandbox: Sandbox, there: World, row: Row, limits: Li
 
     work = ProgramJob(text, _ASKED, {}, 1e9)
     empty, around = {"program": code("program", "")}, CallHooks(1)
-    return await _reached(sandbox, there, row, Job(empty, "program", work, limits=limits, handler=ask, around=around))
+    return await _reached(
+        sandbox, there, row, Job(empty, "program", work, limits=limits, handler=ask, around=around)
+    )
 
 
 async def _reached(sandbox: Sandbox, there: World, row: Row, job: "Job[Any]") -> dict[str, str]:
@@ -173,7 +199,9 @@ async def _keep(sandbox: Sandbox, there: World, row: Row) -> None:
         return
     root = "/scratch" if "namespaces" in sandbox.plan.layers else sandbox.plan.scratch_folder
     there.told["neighbours"] = [f"{root}/{number}/note" for number in range(sandbox.plan.slots)]
-    await sandbox.run(Job({"n": code("n", _NEIGHBOUR)}, "n", FunctionCall("keep", {"text": SECRET})))
+    await sandbox.run(
+        Job({"n": code("n", _NEIGHBOUR)}, "n", FunctionCall("keep", {"text": SECRET}))
+    )
 
 
 def _by_outcome(row: Row, outcome: Outcome, there: World) -> dict[str, str]:
@@ -186,7 +214,9 @@ def _by_outcome(row: Row, outcome: Outcome, there: World) -> dict[str, str]:
     if isinstance(outcome, Raised) and outcome.failure.type in MISTAKES:
         if there.told["level"] == "portable" and outcome.failure.type in _NOT_THERE:
             return {}  # what exists at other levels, such as `os.fork`
-        return {"mistake": f"the attempt itself is wrong: {outcome.failure.type}: {outcome.failure.message}"}
+        return {
+            "mistake": f"the attempt itself is wrong: {outcome.failure.type}: {outcome.failure.message}"
+        }
     return {}
 
 
@@ -197,7 +227,9 @@ async def state_after(sandbox: Sandbox) -> Any:
     return outcome.value if isinstance(outcome, Returned) else repr(outcome)
 
 
-async def run(level: Level, wanted: Mapping[str, Collection[str]]) -> dict[str, dict[str, dict[str, str]]] | str:
+async def run(
+    level: Level, wanted: Mapping[str, Collection[str]]
+) -> dict[str, dict[str, dict[str, str]]] | str:
     """Return the breaches by carrier: of its rows, or of all; or why there is no sandbox at this level.
 
     The carriers are calls (""), the import time of a package (`ahead`) and `programs`.
@@ -215,16 +247,24 @@ async def run(level: Level, wanted: Mapping[str, Collection[str]]) -> dict[str, 
                 with world(level, pool, starts=row.seen == "process") as there:
                     reached = await act(sandbox, there, row, limits_of(row))
             after = await state_after(sandbox)
-            return reached if after == fresh else reached | {"next": f"the next call finds {after}"[:600]}
+            return (
+                reached
+                if after == fresh
+                else reached | {"next": f"the next call finds {after}"[:600]}
+            )
 
         reached_by: dict[str, dict[str, dict[str, str]]] = {}
         for carrier, labels in wanted.items():
             mine = [row for row in rows() if row.label in (labels or {row.label})]
             reached_by[carrier] = {}
-            for together, seconds in _batches([row for row in mine if not (carrier == "ahead" and row.not_ahead)]):
+            for together, seconds in _batches(
+                [row for row in mine if not (carrier == "ahead" and row.not_ahead)]
+            ):
                 with ahead.patience(seconds):
                     reached = await asyncio.gather(*(one(carrier, row) for row in together))
-                reached_by[carrier] |= {row.label: each for row, each in zip(together, reached, strict=True)}
+                reached_by[carrier] |= {
+                    row.label: each for row, each in zip(together, reached, strict=True)
+                }
     return reached_by
 
 

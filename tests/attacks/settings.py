@@ -84,6 +84,9 @@ def _as_ordinary_user() -> list[str]:
     code += "; subprocess.run([sys.executable, '-c', ''], check=True); assert sys.version_info >= (3, 11)"
     for python in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
         probe = [*become, python, "-B", "-c", code, str(REPOSITORY)]
-        if Path(python).exists() and not subprocess.run(probe, capture_output=True, check=False).returncode:
+        if (
+            Path(python).exists()
+            and not subprocess.run(probe, capture_output=True, check=False).returncode
+        ):
             return [*become, python]
     raise Unable("no Python ≥ 3.11 and copy of this repository that an ordinary user can read")

@@ -13,7 +13,8 @@ from tests.attacks.world import REPOSITORY
 PAGE: Final = REPOSITORY / "docs" / "security.md"
 BEGIN, END = "<!-- attacks: written by `python -m tests.attacks.table` -->", "<!-- attacks: end -->"
 _AT_PORTABLE: Final = (
-    "At `portable` many of them find nothing to begin with: a component has no `ctypes`, system calls or processes."
+    "At `portable` many of them find nothing to begin with: a component has no "
+    "`ctypes`, system calls or processes."
 )
 _COUNTS = re.compile(r"^\| (\w+): .*? \| (\d+) \|", re.MULTILINE)
 
@@ -31,8 +32,15 @@ def page(found: dict[str, Found], proved: Results) -> str:
         _AT_PORTABLE,
         "",
     ]
-    imports = ["The same attempts while a package is imported ahead:", "", *_table("ahead", found, None), ""]
-    return "\n".join([BEGIN, "", *calls, *_remarks(found), "", *imports, *_remarks_ahead(found), "", END])
+    imports = [
+        "The same attempts while a package is imported ahead:",
+        "",
+        *_table("ahead", found, None),
+        "",
+    ]
+    return "\n".join(
+        [BEGIN, "", *calls, *_remarks(found), "", *imports, *_remarks_ahead(found), "", END]
+    )
 
 
 def _table(carrier: str, found: dict[str, Found], proved: Results | None) -> Iterator[str]:
@@ -43,9 +51,17 @@ def _table(carrier: str, found: dict[str, Found], proved: Results | None) -> Ite
     for family in (*dict.fromkeys(row.family for row in rows()), ""):
         mine = [row for row in rows_of(carrier) if family in ("", row.family)]
         cells = [_contained(found[carrier][setting], mine) for setting in CARRIERS[carrier]]
-        works = [] if proved is None else [str(sum(row.seen in proved.get(row.label, {}) for row in mine))]
+        works = (
+            []
+            if proved is None
+            else [str(sum(row.seen in proved.get(row.label, {}) for row in mine))]
+        )
         if mine:
-            name = f"{family}: {mine[0].about}" if family and proved is not None else family or "**all**"
+            name = (
+                f"{family}: {mine[0].about}"
+                if family and proved is not None
+                else family or "**all**"
+            )
             yield f"| {' | '.join([name, str(len(mine)), *cells, *works])} |"
 
 
@@ -78,7 +94,9 @@ def _leaks_by_level(carrier: str, found: Found) -> Iterator[str]:
     for level in dict.fromkeys(each.level for each in CARRIERS[carrier]):
         out = _names([each for each in CARRIERS[carrier] if each.level == level], found)
         yield f"What escapes at `{level}`:{'' if out else ' nothing.'}"
-        reasons = [(row, row.reason(level, ahead=carrier == "ahead") or "not yet known") for row in out]
+        reasons = [
+            (row, row.reason(level, ahead=carrier == "ahead") or "not yet known") for row in out
+        ]
         yield from (f"- *{_words(row)}*: {reason}" for row, reason in reasons)
         yield ""
 
@@ -95,7 +113,10 @@ def _words(row: Row) -> str:
 
 def counts_of_the_rows() -> dict[str, int]:
     """Return family → number of attempts in the data."""
-    return {family: sum(row.family == family for row in rows()) for family in {row.family for row in rows()}}
+    return {
+        family: sum(row.family == family for row in rows())
+        for family in {row.family for row in rows()}
+    }
 
 
 def counts_in_the_page() -> dict[str, int]:

@@ -16,11 +16,20 @@ SAMPLE = [row.label for row in PROVABLE[:: len(PROVABLE) // 10]]
 
 
 # A plain run starts one sandbox for each level and tries one of this many rows there, from a different offset each.
-TRIED = [("full", WHOEVER, 12), ("apart", "ordinary user", 40), ("core", WHOEVER, 40), ("portable", WHOEVER, 60)]
-SETTINGS = [
-    pytest.param(Setting(*each), how, id=f"{'-'.join(each)}{how}") for how in CARRIERS for each in CARRIERS[how]
+TRIED = [
+    ("full", WHOEVER, 12),
+    ("apart", "ordinary user", 40),
+    ("core", WHOEVER, 40),
+    ("portable", WHOEVER, 60),
 ]
-_NOT_THERE = {"channel.forge_ones_own_result"}  # at level `portable`, where the channel is not a descriptor
+SETTINGS = [
+    pytest.param(Setting(*each), how, id=f"{'-'.join(each)}{how}")
+    for how in CARRIERS
+    for each in CARRIERS[how]
+]
+_NOT_THERE = {
+    "channel.forge_ones_own_result"
+}  # at level `portable`, where the channel is not a descriptor
 
 
 @pytest.mark.timeout(300)
@@ -29,7 +38,9 @@ def test_nothing_gets_out_but_what_is_named(level: str, user: str, step: int) ->
     setting, at = Setting(level, user), TRIED.index((level, user, step))
     steps = {"": step, "ahead": 60, "programs": 60}
     how = [carrier for carrier in CARRIERS if setting in CARRIERS[carrier]]
-    _assert_contained(setting, {one: [row.label for row in rows_of(one)[at * 7 :: steps[one]]] for one in how})
+    _assert_contained(
+        setting, {one: [row.label for row in rows_of(one)[at * 7 :: steps[one]]] for one in how}
+    )
 
 
 @pytest.mark.slow
@@ -47,10 +58,16 @@ def _assert_contained(setting: Setting, wanted: dict[str, list[str]]) -> None:
     assert found.keys() == wanted.keys()
     for carrier, reached_by in found.items():
         assert reached_by.keys() == set(wanted[carrier] or (row.label for row in rows_of(carrier)))
-        assert {row.label for row in rows() if row.seen == "inherent" and reached_by.get(row.label) == {}} <= _NOT_THERE
+        assert {
+            row.label
+            for row in rows()
+            if row.seen == "inherent" and reached_by.get(row.label) == {}
+        } <= _NOT_THERE
         got_out = {row.label if row else "": reached for row, reached in leaks(reached_by)}
         known = {row.label for row in rows() if row.leaks(setting.level, ahead=carrier == "ahead")}
-        assert {label: reached for label, reached in got_out.items() if label not in known} == {}, carrier
+        assert {label: reached for label, reached in got_out.items() if label not in known} == {}, (
+            carrier
+        )
 
 
 @pytest.mark.timeout(300)
@@ -71,13 +88,19 @@ def _unproved(*labels: str) -> dict[str, object]:
         pytest.skip("the jail of the control runs needs root")
     found = in_jail(*labels)
     wanted = [row for row in PROVABLE if not labels or row.label in labels]
-    return {row.label: found.get(row.label) for row in wanted if row.seen not in found.get(row.label, {})}
+    return {
+        row.label: found.get(row.label)
+        for row in wanted
+        if row.seen not in found.get(row.label, {})
+    }
 
 
 def test_there_are_enough_rows_in_enough_families() -> None:
     assert len(PROVABLE) >= 130
     assert len({row.family for row in PROVABLE}) >= 12
-    assert [label for label, count in Counter(row.label for row in rows()).items() if count > 1] == []
+    assert [
+        label for label, count in Counter(row.label for row in rows()).items() if count > 1
+    ] == []
 
 
 def test_a_row_says_what_would_be_seen_and_what_contains_it() -> None:

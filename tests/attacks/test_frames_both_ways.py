@@ -34,12 +34,27 @@ many = settings(max_examples=drawn(150), suppress_health_check=[HealthCheck.too_
 _keys = st.sampled_from(
     ["kind", "value", "shown", "type", "message", "frames", "reason", "module", "name", "arguments"]
 )
-_kinds = st.sampled_from(["returned", "raised", "refused", "module", "source", "request", "ready", "loaded", "tried"])
-_climbing = st.lists(st.sampled_from(["..", "/", ".", "a", "\\", "\0", "~", "functions", "\n", "é"]), max_size=9)
+_kinds = st.sampled_from(
+    ["returned", "raised", "refused", "module", "source", "request", "ready", "loaded", "tried"]
+)
+_climbing = st.lists(
+    st.sampled_from(["..", "/", ".", "a", "\\", "\0", "~", "functions", "\n", "é"]), max_size=9
+)
 names = st.text(max_size=40) | _climbing.map("".join)
-_leaves = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | names | _kinds
-_values = st.recursive(_leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_keys, inner, max_size=4))
-frames = st.builds(lambda kind, rest: {**rest, "kind": kind}, _kinds, st.dictionaries(_keys, _values, max_size=5))
+_leaves = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | names
+    | _kinds
+)
+_values = st.recursive(
+    _leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_keys, inner, max_size=4)
+)
+frames = st.builds(
+    lambda kind, rest: {**rest, "kind": kind}, _kinds, st.dictionaries(_keys, _values, max_size=5)
+)
 
 
 def _bytes_of(frame: dict[str, Any]) -> bytes:
@@ -47,7 +62,9 @@ def _bytes_of(frame: dict[str, Any]) -> bytes:
     return len(body).to_bytes(4, "big") + body
 
 
-pieces = st.one_of(frames.map(_bytes_of), st.binary(max_size=30), frames.map(lambda frame: _bytes_of(frame)[:-1]))
+pieces = st.one_of(
+    frames.map(_bytes_of), st.binary(max_size=30), frames.map(lambda frame: _bytes_of(frame)[:-1])
+)
 streams = st.lists(pieces, max_size=6).map(b"".join)
 
 
@@ -64,7 +81,9 @@ async def heard(data: bytes) -> dict[str, Any] | None:
     nobody: Any = None  # the warm process takes no part in a conversation
     talk = WorkerConversation(Worker(nobody, 0, ours, output, -1), LIMITS)
     places = Places(1)
-    call = CallServer({}, CompiledCache(_never), places, without_handler, LargeExchange(None, LIMITS))
+    call = CallServer(
+        {}, CompiledCache(_never), places, without_handler, LargeExchange(None, LIMITS)
+    )
     try:
         theirs.sendall(data)
         theirs.shutdown(socket.SHUT_WR)
@@ -82,7 +101,9 @@ async def heard(data: bytes) -> dict[str, Any] | None:
 @example(b"\xff\xff\xff\xff")
 @example(_bytes_of({"kind": "module", "module": "../x"}) * 30)
 @example(_bytes_of({"kind": "request", "name": "call", "arguments": {"$": "set", "v": [[]]}}))
-def test_whatever_a_worker_sends_the_host_has_one_reply_or_none_or_a_broken_rule(data: bytes) -> None:
+def test_whatever_a_worker_sends_the_host_has_one_reply_or_none_or_a_broken_rule(
+    data: bytes,
+) -> None:
     try:
         reply = asyncio.run(heard(data))
         outcome = None if reply is None else judge(reply, "", 0.0)
@@ -137,7 +158,9 @@ def test_both_ends_read_the_same_frames_out_of_the_same_bytes(data: bytes) -> No
 
 @many
 @given(frames | st.builds(dict, kind=st.just("answer"), value=_values))
-def test_whatever_the_host_answers_the_worker_has_a_value_or_an_error(frame: dict[str, Any]) -> None:
+def test_whatever_the_host_answers_the_worker_has_a_value_or_an_error(
+    frame: dict[str, Any],
+) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         theirs.sendall(_bytes_of(frame))
@@ -179,7 +202,9 @@ def _listen() -> None:
 @example("/etc/passwd", "module")
 @example("..functions.honest", "module")
 def test_a_name_that_climbs_is_no_module_and_nothing_is_opened_for_it(name: str, kind: str) -> None:
-    call = CallServer({}, CompiledCache(_never), Places(1), without_handler, LargeExchange(None, LIMITS))
+    call = CallServer(
+        {}, CompiledCache(_never), Places(1), without_handler, LargeExchange(None, LIMITS)
+    )
     loop = asyncio.new_event_loop()
     try:
         with _nothing_opened():

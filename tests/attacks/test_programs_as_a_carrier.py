@@ -11,7 +11,9 @@ MADE = {"function_name": "a", "function_code_with_docstring": "def a(n: int) -> 
 
 
 @pytest.mark.sampled
-async def test_what_a_program_sends_by_itself_is_refused_and_nothing_is_reached(at_desk: OpenDesk) -> None:
+async def test_what_a_program_sends_by_itself_is_refused_and_nothing_is_reached(
+    at_desk: OpenDesk,
+) -> None:
     unnamed = "the program does not name this function"
     sent = {
         "send('inner', {'function': 'create_function', 'rows': [{'function_name': 'a'}]})": unnamed,
@@ -41,9 +43,17 @@ async def test_what_a_program_sends_by_itself_is_refused_and_nothing_is_reached(
 
 async def test_a_forged_reply_is_no_answer_and_keeps_nothing(at_desk: OpenDesk) -> None:
     start, end = "{'value': 1, 'is_shown': False, 'kept': ", ", 'seen': {}}"
-    forged = ["42", "[1]", "{'kept': 1}", "{'is_shown': False, 'kept': {}, 'dropped': [], 'seen': {}}"]
+    forged = [
+        "42",
+        "[1]",
+        "{'kept': 1}",
+        "{'is_shown': False, 'kept': {}, 'dropped': [], 'seen': {}}",
+    ]
     forged += [f"{start}{kept}, 'dropped': []{end}" for kept in ("{'rows': ''}", "{'rows': '[1'}")]
-    forged += [f"{start}{{'rows': '[1]'}}, 'dropped': 3{end}", f"{start}{{'rows': '1' * 300_000}}, 'dropped': []{end}"]
+    forged += [
+        f"{start}{{'rows': '[1]'}}, 'dropped': 3{end}",
+        f"{start}{{'rows': '1' * 300_000}}, 'dropped': []{end}",
+    ]
     code = "import sys\nreal = sys.modules['sandbox.inside.channel']\ntrue = real.pack\nreal.pack = lambda frame: "
     code += "true({**frame, 'value': {}} if frame['kind'] == 'returned' else frame)\n1"
     programs = [code.replace("{}", reply) for reply in forged]

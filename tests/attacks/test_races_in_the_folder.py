@@ -116,6 +116,8 @@ def test_what_is_read_or_removed_while_links_come_and_go_is_never_outside(
     with _at_the_same_time(race(root, outside)):
         _for_a_while(read)
         assert SECRET not in seen
-        (outside / "pages.py").write_text("x = 1\n")  # the same content, so that only the place distinguishes them
+        (outside / "pages.py").write_text(
+            "x = 1\n"
+        )  # the same content, so that only the place distinguishes them
         _for_a_while(lambda _number: remove(root, "functions/web/pages.py", hash_of("x = 1\n")))
     assert (outside / "pages.py").exists()

@@ -78,11 +78,21 @@ class World:
         yield "secret", "a secret came back" if SECRET in repr(outcome) else ""
         yield "said", "it says that it worked" if self.told["mark"] in value else ""
         yield "changed", _difference(self.before, self.look())
-        yield "heard", "; ".join(str(one.getsockname()) for one in self.listeners if _heard(one)) or self._typed()
+        yield (
+            "heard",
+            "; ".join(str(one.getsockname()) for one in self.listeners if _heard(one))
+            or self._typed(),
+        )
         yield "dead", self._dead()
-        yield "process", "it stands beside the worker" if self.starts and stands(self.told["name"]) else ""
+        yield (
+            "process",
+            "it stands beside the worker" if self.starts and stands(self.told["name"]) else "",
+        )
         yield "worker", "; ".join(self.shown)
-        many = len(getattr(outcome, "output", "")) > MOST_OUTPUT + 100 or max(len(value), len(told)) > 2 * MOST_RESULT
+        many = (
+            len(getattr(outcome, "output", "")) > MOST_OUTPUT + 100
+            or max(len(value), len(told)) > 2 * MOST_RESULT
+        )
         yield "amount", "it came through" if many else ""
         yield "claims", "less than no memory" if (getattr(outcome, "memory", None) or 0) < 0 else ""
 
@@ -105,7 +115,11 @@ class World:
     def look(self) -> dict[str, Any]:
         """Return names, contents, modes, owners and times, and the system's state of the victim and the machine."""
         folder = Path(self.told["folder"])
-        seen = {str(path): _facts(path) for path in [folder, *folder.rglob("*"), *_IMPORTED] if path.exists()}
+        seen = {
+            str(path): _facts(path)
+            for path in [folder, *folder.rglob("*"), *_IMPORTED]
+            if path.exists()
+        }
         return seen | {"name": socket.gethostname(), "victim": _standing_of(self.victim.pid)}
 
 
@@ -120,7 +134,14 @@ def _facts(path: Path) -> tuple[Any, ...]:
     facts = path.lstat()
     content = path.read_bytes() if path.is_file() else b""
     attributes = [os.getxattr(path, name) for name in os.listxattr(path)] if path.is_file() else []
-    marks = (facts.st_mode, facts.st_uid, facts.st_gid, facts.st_nlink, facts.st_mtime_ns, attributes)
+    marks = (
+        facts.st_mode,
+        facts.st_uid,
+        facts.st_gid,
+        facts.st_nlink,
+        facts.st_mtime_ns,
+        attributes,
+    )
     return (content, *marks)
 
 
@@ -128,12 +149,19 @@ def _standing_of(pid: int) -> tuple[Any, ...]:
     with suppress(OSError):
         limits = resource.prlimit(pid, resource.RLIMIT_CPU)
         first = Path(f"/proc/{pid}/oom_score_adj").read_text()
-        return limits, first, os.getpriority(os.PRIO_PROCESS, pid), sorted(os.sched_getaffinity(pid))
+        return (
+            limits,
+            first,
+            os.getpriority(os.PRIO_PROCESS, pid),
+            sorted(os.sched_getaffinity(pid)),
+        )
     return ()
 
 
 def _difference(before: dict[str, Any], after: dict[str, Any]) -> str:
-    different = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
+    different = sorted(
+        key for key in before.keys() | after.keys() if before.get(key) != after.get(key)
+    )
     return ", ".join(key for key in different if not (key == "victim" and not after[key]))
 
 
@@ -153,7 +181,11 @@ def world(level: str, pool: Pool | None, *, starts: bool = True) -> Iterator[Wor
     """Yield a folder with secrets, a victim process, listeners of every family, and a terminal."""
     mark = f"mark-{secrets.token_hex(8)}"
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="arena-", ignore_cleanup_errors=True)))
+        folder = Path(
+            stack.enter_context(
+                tempfile.TemporaryDirectory(prefix="arena-", ignore_cleanup_errors=True)
+            )
+        )
         _lay_out(folder)
         held = stack.enter_context((folder / "secret").open("rb"))
         master, slave = pty.openpty()
@@ -164,9 +196,18 @@ def world(level: str, pool: Pool | None, *, starts: bool = True) -> Iterator[Wor
         listeners, addresses = _listen(folder, mark)
         for listener in listeners:
             stack.enter_context(listener)
-        made = {"victim": victim.pid, "victims_descriptor": held.fileno(), "address": _address(victim.pid)}
+        made = {
+            "victim": victim.pid,
+            "victims_descriptor": held.fileno(),
+            "address": _address(victim.pid),
+        }
         told = _paths(folder) | made | addresses
-        told |= {"mark": mark, "level": level, "name": f"atk-{mark[-10:]}", "terminal": os.ttyname(slave)}
+        told |= {
+            "mark": mark,
+            "level": level,
+            "name": f"atk-{mark[-10:]}",
+            "terminal": os.ttyname(slave),
+        }
         os.chmod(os.ttyname(slave), 0o666)  # noqa: PTH101
         there = World(told, victim, listeners, master, pool, starts)
         there.before = there.look()
@@ -186,8 +227,13 @@ def _paths(folder: Path) -> dict[str, Any]:
         "package": "pytest" if site != str(REPOSITORY) else "meta_functions",
         "host": os.getpid(),
         "host_name": _HOST_NAME,
-        "machine": next((path for path in ("/etc/machine-id", "/etc/hostname") if Path(path).exists()), "/etc/passwd"),
-        "home": str(next(Path.home().iterdir(), Path.home())) if os.access(Path.home(), os.R_OK) else "/etc/passwd",
+        "machine": next(
+            (path for path in ("/etc/machine-id", "/etc/hostname") if Path(path).exists()),
+            "/etc/passwd",
+        ),
+        "home": str(next(Path.home().iterdir(), Path.home()))
+        if os.access(Path.home(), os.R_OK)
+        else "/etc/passwd",
         "cgroup": _group(),
         "forged": "forged",
         "granted": ".",  # where an attempt may write
@@ -198,7 +244,10 @@ def _paths(folder: Path) -> dict[str, Any]:
 
 def _group() -> str:
     """Return the process list of the top-level cgroup: groups below come and go."""
-    tops = (Path("/sys/fs/cgroup", kind, "cgroup.procs") for kind in ("", "pids", "unified", "memory", "cpu"))
+    tops = (
+        Path("/sys/fs/cgroup", kind, "cgroup.procs")
+        for kind in ("", "pids", "unified", "memory", "cpu")
+    )
     return str(next((path for path in tops if path.exists()), "/sys/fs/cgroup/cgroup.procs"))
 
 
@@ -244,7 +293,9 @@ def _library() -> bytes:
 
 
 def _victim(folder: Path, descriptor: int, stack: ExitStack) -> "subprocess.Popen[bytes]":
-    victim = subprocess.Popen(["/bin/sleep", "600"], env={VARIABLE: SECRET}, cwd=folder, pass_fds=[descriptor])
+    victim = subprocess.Popen(
+        ["/bin/sleep", "600"], env={VARIABLE: SECRET}, cwd=folder, pass_fds=[descriptor]
+    )
 
     def end() -> None:
         victim.kill()
@@ -258,7 +309,10 @@ def _address(pid: int) -> int:
     """Return an address in the victim's memory."""
     with suppress(OSError):
         lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
-        return next((int(line.split("-")[0], 16) for line in lines if "[heap]" in line or " rw" in line), 4096)
+        return next(
+            (int(line.split("-")[0], 16) for line in lines if "[heap]" in line or " rw" in line),
+            4096,
+        )
     return 4096
 
 
@@ -267,7 +321,11 @@ def _listen(folder: Path, mark: str) -> tuple[list[socket.socket], dict[str, Any
     udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     udp.bind(("127.0.0.1", 0))
     path, datagram, abstract = (socket.socket(socket.AF_UNIX, kind) for kind in (1, 2, 1))
-    for listener, address in ((path, f"{folder}/s"), (datagram, f"{folder}/d"), (abstract, f"\0{mark}")):
+    for listener, address in (
+        (path, f"{folder}/s"),
+        (datagram, f"{folder}/d"),
+        (abstract, f"\0{mark}"),
+    ):
         listener.bind(address)
     for listener in (path, abstract):
         listener.listen()

@@ -22,7 +22,9 @@ TINY = [
     pytest.param(lambda: bulk.bench(1, count=2), 2, id="bulk"),
     pytest.param(lambda: fetch.bench(1), 1, id="fetch"),
     pytest.param(lambda: passing.bench([10_000]), 3, id="passing"),
-    pytest.param(lambda: asyncio.to_thread(prompt_latency.bench, 1, 3, 0.5), 4, id="prompt_latency"),
+    pytest.param(
+        lambda: asyncio.to_thread(prompt_latency.bench, 1, 3, 0.5), 4, id="prompt_latency"
+    ),
 ]
 
 
@@ -58,11 +60,16 @@ REFUSED = {
 }
 
 
-def test_what_cannot_be_measured_gives_no_figure_but_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_measured_gives_no_figure_but_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     (empty := tmp_path / "none.jsonl").touch()
     for words, says in REFUSED.items():
         name, *options = words.replace("FILE", str(empty)).split()
         done = python(f"benchmarks.{name}", *options, cwd=Path(__file__).parents[2])
-        assert (done.returncode != 0, done.stdout, says in done.stderr) == (True, "", True), (words, done.stderr)
+        assert (done.returncode != 0, done.stdout, says in done.stderr) == (True, "", True), (
+            words,
+            done.stderr,
+        )
         assert "Traceback" not in done.stderr

@@ -10,7 +10,9 @@ _SIZES = [10, 100]
 
 
 @pytest.mark.parametrize("name", ["functions list", "functions pending, n candidates"])
-def test_an_operation_is_measured_at_each_of_its_sizes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_operation_is_measured_at_each_of_its_sizes(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     small = replace(exponents.OPERATIONS[name], most=_SIZES[-1])
     monkeypatch.setitem(exponents.OPERATIONS, name, small)
     growth = exponents.grown(name, len(_SIZES))

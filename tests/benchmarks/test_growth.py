@@ -9,8 +9,13 @@ from benchmarks import growth
 from benchmarks.growth_requests import DOMAINS, requests
 
 
-async def _played(folder: Path, player: str, arms: str, limit: int = 4) -> list[growth.GrowthRecord]:
-    given = [*("--arm", arms, "--domain", "shop", "--seed", "3"), *("--limit", str(limit), "--out", str(folder))]
+async def _played(
+    folder: Path, player: str, arms: str, limit: int = 4
+) -> list[growth.GrowthRecord]:
+    given = [
+        *("--arm", arms, "--domain", "shop", "--seed", "3"),
+        *("--limit", str(limit), "--out", str(folder)),
+    ]
     return await growth.run(growth.options([*given, "--player", player]))
 
 

@@ -13,7 +13,11 @@ class Reach(Protocol):
     """Runs a body as `def go(self)` of the function `weather`, which may reach these hosts."""
 
     async def __call__(
-        self, body: str, *hosts: str, broker: Broker | None = None, packages: Sequence[tuple[str, str]] = ()
+        self,
+        body: str,
+        *hosts: str,
+        broker: Broker | None = None,
+        packages: Sequence[tuple[str, str]] = (),
     ) -> Outcome: ...
 
 
@@ -29,13 +33,22 @@ class Handler:
 
 def reacher(sandbox: Sandbox) -> Reach:
     async def reach(
-        body: str, *hosts: str, broker: Broker | None = None, packages: Sequence[tuple[str, str]] = ()
+        body: str,
+        *hosts: str,
+        broker: Broker | None = None,
+        packages: Sequence[tuple[str, str]] = (),
     ) -> Outcome:
         text = f"def go(self):\n{indent(dedent(body).strip(), '    ')}\n"
         async with (broker or Broker()).session("weather", hosts) as session:
             access = Access(packages=tuple(packages))
             return await sandbox.run(
-                Job(modules(web=text), "web", FunctionCall("go", {}), handler=Handler(session), access=access)
+                Job(
+                    modules(web=text),
+                    "web",
+                    FunctionCall("go", {}),
+                    handler=Handler(session),
+                    access=access,
+                )
             )
 
     return reach

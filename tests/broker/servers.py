@@ -33,7 +33,9 @@ class Server:
     port: int = 0
     asked: list[Request] = field(default_factory=list)
     connections: int = 0
-    quiet: asyncio.Event = field(default_factory=asyncio.Event)  # set when the connections have ended
+    quiet: asyncio.Event = field(
+        default_factory=asyncio.Event
+    )  # set when the connections have ended
 
 
 def reply(body: bytes = b"", status: int = 200, **headers: str) -> bytes:
@@ -53,7 +55,11 @@ def hello(_request: Request) -> bytes:
 
 @asynccontextmanager
 async def serving(
-    handler: Handler = hello, *, address: str = "127.0.0.1", port: int = 0, tls: ssl.SSLContext | None = None
+    handler: Handler = hello,
+    *,
+    address: str = "127.0.0.1",
+    port: int = 0,
+    tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[Server]:
     """Run a server for the duration of the block."""
     server = Server()
@@ -74,10 +80,17 @@ async def serving(
         yield server
 
 
-async def _serve(server: Server, handler: Handler, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _serve(
+    server: Server, handler: Handler, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:] if line)}
-    request = Request(head[0], headers, await reader.readexactly(int(headers.get("content-length", "0"))))
+    headers = {
+        name.lower(): value.strip()
+        for name, _, value in (line.partition(":") for line in head[1:] if line)
+    }
+    request = Request(
+        head[0], headers, await reader.readexactly(int(headers.get("content-length", "0")))
+    )
     server.asked.append(request)
     answer = handler(request)
     if isinstance(answer, bytes):
@@ -109,6 +122,13 @@ def certificate(folder: Path, names: str) -> Certificate:
     """Return a certificate for names, such as `DNS:one,IP:127.0.0.1`."""
     made = Certificate(folder / "certificate.pem", folder / "key.pem")
     command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=test -addext"
-    asked = [*command.split(), f"subjectAltName={names}", "-out", str(made.file), "-keyout", str(made.key)]
+    asked = [
+        *command.split(),
+        f"subjectAltName={names}",
+        "-out",
+        str(made.file),
+        "-keyout",
+        str(made.key),
+    ]
     subprocess.run(asked, check=True, capture_output=True)
     return made

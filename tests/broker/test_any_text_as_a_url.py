@@ -27,10 +27,28 @@ PARTS = [
 ]  # fmt: skip
 likely = st.tuples(
     st.sampled_from(["http://", "https://", "HTTP://"]),
-    st.lists(st.sampled_from(["a", "API", "bücher", "xn--a", "ß", "1", "。", "_", "-", "%2e"]), min_size=1, max_size=3),
+    st.lists(
+        st.sampled_from(["a", "API", "bücher", "xn--a", "ß", "1", "。", "_", "-", "%2e"]),
+        min_size=1,
+        max_size=3,
+    ),
     st.sampled_from(["", ".", ".example.org", ".example.org.", ".1", ".0x1"]),
     st.sampled_from(["", ":", ":80", ":443", ":08000", ":65535", ":65536"]),
-    st.sampled_from(["", "/", "?", "#", "/../a", "/@evil/", "?@evil", "#@evil", "/%2e%2e/ü b", "//evil/", "/\\evil"]),
+    st.sampled_from(
+        [
+            "",
+            "/",
+            "?",
+            "#",
+            "/../a",
+            "/@evil/",
+            "?@evil",
+            "#@evil",
+            "/%2e%2e/ü b",
+            "//evil/",
+            "/\\evil",
+        ]
+    ),
 ).map(lambda parts: parts[0] + "".join(parts[1]) + "".join(parts[2:]))
 urls = (
     likely
@@ -94,7 +112,10 @@ def test_what_is_allowed_was_granted_in_so_many_words(url: str, grants: list[str
     hosts = Hosts.of([*grants, "localhost:8000", "*.example.org"])
     if hosts.cover(target):
         names = [re.sub(r":[0-9]+$", "", one).strip("[]") for one in hosts.granted]
-        assert any(name == target.host or (name[:1] == "*" and target.host.endswith(name[1:])) for name in names)
+        assert any(
+            name == target.host or (name[:1] == "*" and target.host.endswith(name[1:]))
+            for name in names
+        )
 
 
 @given(urls)
@@ -112,7 +133,9 @@ def test_a_host_that_can_be_granted_covers_its_own_url_and_no_other_port(text: s
         hosts, place = Hosts.of([str(item)]), str(item).replace("*", "a", 1)
         assert hosts.granted == (item,)
         for target in filter(None, (taken(f"https://{place}/"), taken(f"http://{place}/"))):
-            assert hosts.cover(target) == (target.port in (80, 443) or place.endswith(f":{target.port}"))
+            assert hosts.cover(target) == (
+                target.port in (80, 443) or place.endswith(f":{target.port}")
+            )
             assert not hosts.cover(replace(target, port=81 if target.port != 81 else 82))
     assert Hosts.of([UNSAID]).granted == ()
 
@@ -120,8 +143,16 @@ def test_a_host_that_can_be_granted_covers_its_own_url_and_no_other_port(text: s
 def test_an_address_is_public_or_of_a_kind_that_has_a_name() -> None:
     kinds: dict[str, str | None] = {
         **{"8.8.8.8": None, "2606:4700:4700::1111": None, "64:ff9b::808:808": None},
-        **{"64:ff9b::7f00:1": "a loopback", "::7f00:1": "a reserved", "::ffff:10.0.0.1": "a private"},
-        **{"169.254.169.254": "a link-local", "100.127.255.255": "a carrier's", "192.0.2.1": "a documentation"},
+        **{
+            "64:ff9b::7f00:1": "a loopback",
+            "::7f00:1": "a reserved",
+            "::ffff:10.0.0.1": "a private",
+        },
+        **{
+            "169.254.169.254": "a link-local",
+            "100.127.255.255": "a carrier's",
+            "192.0.2.1": "a documentation",
+        },
         "fec0::1": "a private",
     }
     found = {address: as_address(address) for address in kinds}
@@ -141,7 +172,15 @@ def test_every_address_that_is_let_through_is_global_for_python_too(address: Any
 
 
 values: st.SearchStrategy[Any] = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.binary(), st.sampled_from(METHODS)),
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(),
+        st.floats(),
+        st.text(),
+        st.binary(),
+        st.sampled_from(METHODS),
+    ),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=8,
 )
@@ -161,7 +200,9 @@ def test_any_arguments_are_an_order_or_a_refusal(arguments: dict[str, Any]) -> N
     st.sampled_from(["fetch", "fetch_send", "fetch_read", "fetch_close"]),
     st.dictionaries(st.sampled_from(NAMES), values),
 )
-def test_no_request_of_a_worker_raises_what_is_no_refusal(name: str, arguments: dict[str, Any]) -> None:
+def test_no_request_of_a_worker_raises_what_is_no_refusal(
+    name: str, arguments: dict[str, Any]
+) -> None:
     async def ask() -> None:
         async with Broker(resolve=Names([])).session("weather", ()) as session:
             with suppress(RequestRefused):

@@ -56,7 +56,12 @@ class Human:
         return Permit(snapshot.modules, self.sandbox.limits, grants, is_bound=True)
 
     async def want(
-        self, function: str, snapshot: Snapshot, grants: Grants, caller: str = "", flow: CallFlow | None = None
+        self,
+        function: str,
+        snapshot: Snapshot,
+        grants: Grants,
+        caller: str = "",
+        flow: CallFlow | None = None,
     ) -> bool:
         return function == "weather" and set(grants.network) <= set(self.agrees)
 
@@ -100,11 +105,16 @@ async def test_a_call_reaches_the_hosts_of_its_function_alone_and_one_in_the_mid
     assert isinstance(outcome, Raised)
     assert f"`weather` may not reach {place}" in outcome.failure.message
     assert server.connections == 0
-    assert value(await call(Human(sandbox, {"weather": (place,)}), "weather", f"http://{place}/")) == "hello"
+    assert (
+        value(await call(Human(sandbox, {"weather": (place,)}), "weather", f"http://{place}/"))
+        == "hello"
+    )
     assert value(await call(Human(sandbox, {}, (place,)), "relay", f"http://{place}/")) == "hello"
 
 
 def test_nothing_of_an_http_client_is_imported_before_a_fetch() -> None:
     program = "import agent_core.workspace.workspace, sys; print({'httpx2', 'httpcore2', 'anyio'} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert done.stdout == "set()\n"

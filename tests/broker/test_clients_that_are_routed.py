@@ -15,7 +15,16 @@ from tests.kit.levels import require_root
 
 SITE = str(Path(pip.__file__).parents[1])
 PIP = (("pip", SITE),)
-HTTPX_NEEDS = ("httpx2", "httpcore2", "h11", "idna", "truststore", "anyio", "sniffio", "typing_extensions")
+HTTPX_NEEDS = (
+    "httpx2",
+    "httpcore2",
+    "h11",
+    "idna",
+    "truststore",
+    "anyio",
+    "sniffio",
+    "typing_extensions",
+)
 HTTPX = tuple((name, SITE) for name in HTTPX_NEEDS)
 # A package looks up its own version on import, and a function's packages have no metadata.
 UNVERSIONED = "import importlib.metadata\nimportlib.metadata.version = lambda name: '0'\n"
@@ -24,7 +33,11 @@ UNVERSIONED = "import importlib.metadata\nimportlib.metadata.version = lambda na
 def echo(request: Request) -> bytes:
     if request.path.startswith("/from"):
         return redirect("/to")
-    told = {"line": request.line, "host": request.headers["host"], "body": request.body.decode("latin-1")}
+    told = {
+        "line": request.line,
+        "host": request.headers["host"],
+        "body": request.body.decode("latin-1"),
+    }
     return reply(json.dumps(told).encode(), Content_Type="application/json")
 
 
@@ -33,7 +46,11 @@ REQUESTS = "from pip._vendor import requests\n"
 URLLIB = "import urllib.request as u\n"
 CLIENTS: list[tuple[str, Packages, str]] = [
     (f"{URLLIB}return u.urlopen(URL + 'from').read()", (), "GET /to"),
-    (f"{URLLIB}with u.urlopen(u.Request(URL, b'a=b', {{'X': 'y'}}), timeout=5) as r: return r.read()", (), "POST /"),
+    (
+        f"{URLLIB}with u.urlopen(u.Request(URL, b'a=b', {{'X': 'y'}}), timeout=5) as r: return r.read()",
+        (),
+        "POST /",
+    ),
     (f"{URLLIB}return u.build_opener(u.HTTPCookieProcessor()).open(URL).read()", (), "GET /"),
     (f"{URLLIB}return open(u.urlretrieve(URL + 'file')[0], 'rb').read()", (), "GET /file"),
     (
@@ -55,7 +72,12 @@ CLIENTS: list[tuple[str, Packages, str]] = [
         PIP,
         "PATCH /",
     ),
-    (UNVERSIONED + "import httpx2\nreturn httpx2.put(URL, content=b'x' * 9, verify=False).content", HTTPX, "PUT /"),
+    (
+        UNVERSIONED
+        + "import httpx2\nreturn httpx2.put(URL, content=b'x' * 9, verify=False).content",
+        HTTPX,
+        "PUT /",
+    ),
 ]
 
 
@@ -63,8 +85,13 @@ async def test_a_client_meets_the_host_in_the_place_of_the_network(reach: Reach)
     async with serving(echo) as server:
         for body, packages, line in CLIENTS:
             text = f"PORT = {server.port}\nURL = 'http://localhost:{server.port}/'\n{body}"
-            told = json.loads(value(await reach(text, f"localhost:{server.port}", packages=packages)))
-            assert (told["line"], told["host"]) == (f"{line} HTTP/1.1", f"localhost:{server.port}"), body
+            told = json.loads(
+                value(await reach(text, f"localhost:{server.port}", packages=packages))
+            )
+            assert (told["line"], told["host"]) == (
+                f"{line} HTTP/1.1",
+                f"localhost:{server.port}",
+            ), body
 
 
 SECURE: list[tuple[str, Packages]] = [
@@ -139,13 +166,17 @@ async def test_a_client_is_told_why_it_is_refused(reach: Reach) -> None:
         assert words in value(await reach(body, "gone.invalid", packages=packages)), body
 
 
-async def test_a_function_that_fetches_nothing_imports_nothing_for_it(sandbox: Sandbox, reach: Reach) -> None:
+async def test_a_function_that_fetches_nothing_imports_nothing_for_it(
+    sandbox: Sandbox, reach: Reach
+) -> None:
     require_root(sandbox, "all extension modules are preloaded, `_ssl` among them")
     body = "import sys\nreturn sorted({'http.client', 'ssl', 'email', 'urllib.request'} & set(sys.modules))"
     assert value(await reach(body)) == []
 
 
 async def test_a_socket_of_its_own_still_leads_nowhere(reach: Reach) -> None:
-    outcome = await reach("import socket\nsocket.create_connection(('127.0.0.1', 80), 1)", "127.0.0.1")
+    outcome = await reach(
+        "import socket\nsocket.create_connection(('127.0.0.1', 80), 1)", "127.0.0.1"
+    )
     assert isinstance(outcome, Raised)
     assert outcome.failure.type == "PermissionError"

@@ -63,8 +63,16 @@ SPELLINGS = {
 async def test_no_spelling_of_a_url_leads_beside_the_grant_in_the_host_or_in_a_worker(
     reach: Reach, server: Server, canary: Server
 ) -> None:
-    ports = {"granted": server.port, "canary": canary.port, "overflow": 65536 + canary.port, "long": "a" * 10_000}
-    granted, urls = GRANTED.format(**ports), {name: url.format(**ports) for name, url in SPELLINGS.items()}
+    ports = {
+        "granted": server.port,
+        "canary": canary.port,
+        "overflow": 65536 + canary.port,
+        "long": "a" * 10_000,
+    }
+    granted, urls = (
+        GRANTED.format(**ports),
+        {name: url.format(**ports) for name, url in SPELLINGS.items()},
+    )
     for name, url in urls.items():
         async with Broker().session("weather", (granted,)) as session:
             assert await refusal(session, url=url) != "", name
@@ -126,7 +134,11 @@ async def test_what_a_human_named_is_reached(server: Server) -> None:
         ("http://[::ffff:127.0.0.1]:{port}/", ("127.0.0.1:{port}",), []),
         ("http://nas:{port}/", ("nas:{port}", "127.0.0.1:{port}"), ["127.0.0.1"]),
         ("http://a.b.nas.home:{port}/", ("*.nas.home:{port}", "127.0.0.1:{port}"), ["127.0.0.1"]),
-        ("http://bücher.example:{port}/", ("xn--bcher-kva.example:{port}", "127.0.0.1:{port}"), ["127.0.0.1"]),
+        (
+            "http://bücher.example:{port}/",
+            ("xn--bcher-kva.example:{port}", "127.0.0.1:{port}"),
+            ["127.0.0.1"],
+        ),
         ("http://nas:{port}#@evil/", ("nas:{port}", "127.0.0.1:{port}"), ["127.0.0.1"]),
     ):
         server.asked.clear()
@@ -156,7 +168,9 @@ async def test_a_grant_is_for_what_it_says_and_no_more() -> None:
         assert (words.endswith(told), names.asked) == (True, []), (grant, place, words)
 
 
-async def test_a_name_is_resolved_once_and_the_checked_address_is_connected_to(server: Server) -> None:
+async def test_a_name_is_resolved_once_and_the_checked_address_is_connected_to(
+    server: Server,
+) -> None:
     names = Names(["127.0.0.1"], ["127.0.0.2"])
     async with serving(address="127.0.0.2", port=server.port) as rebound:
         hosts = (f"rebind.example:{server.port}", f"127.0.0.1:{server.port}")

@@ -18,11 +18,22 @@ PLENTY = 3 << 20
 
 
 def echo(request: Request) -> bytes:
-    told = {"line": request.line, "headers": request.headers, "body": request.body.decode("latin-1")}
-    return reply(json.dumps(told).encode(), Content_Type="application/json; charset=utf-8", X_One="1", x_one="2")
+    told = {
+        "line": request.line,
+        "headers": request.headers,
+        "body": request.body.decode("latin-1"),
+    }
+    return reply(
+        json.dumps(told).encode(),
+        Content_Type="application/json; charset=utf-8",
+        X_One="1",
+        x_one="2",
+    )
 
 
-async def test_a_granted_host_answers_by_the_names_that_clients_have(reach: Reach, server: Server) -> None:
+async def test_a_granted_host_answers_by_the_names_that_clients_have(
+    reach: Reach, server: Server
+) -> None:
     url = f"http://localhost:{server.port}/a?b=c"
     body = f"""
     import re
@@ -72,16 +83,23 @@ async def test_a_packed_response_is_unpacked_in_the_worker_up_to_the_cap(reach: 
         lambda asked: reply(bomb if "bomb" in asked.path else packed, Content_Encoding="gzip")
     ) as server:
         place = f"127.0.0.1:{server.port}"
-        assert value(await reach(f'return self.fetch("http://{place}/").text()', place)) == "one two"
+        assert (
+            value(await reach(f'return self.fetch("http://{place}/").text()', place)) == "one two"
+        )
         assert server.asked[0].headers["accept-encoding"] == "gzip"
         body = f'return len(self.fetch("http://{place}/bomb").read())'
         outcome = await reach(body, place, broker=Broker(FetchCaps(decoded=1 << 20)))
     assert isinstance(outcome, Raised)
-    assert (outcome.failure.type, "unpacks to more than 1048576" in outcome.failure.message) == ("OSError", True)
+    assert (outcome.failure.type, "unpacks to more than 1048576" in outcome.failure.message) == (
+        "OSError",
+        True,
+    )
 
 
 async def test_what_is_no_json_is_shown_as_it_begins(reach: Reach, server: Server) -> None:
-    outcome = await reach(f'self.fetch("http://127.0.0.1:{server.port}/").json()', f"127.0.0.1:{server.port}")
+    outcome = await reach(
+        f'self.fetch("http://127.0.0.1:{server.port}/").json()', f"127.0.0.1:{server.port}"
+    )
     assert isinstance(outcome, Raised)
     assert "answered 200 with no JSON" in outcome.failure.message
     assert "b'hello'" in outcome.failure.message or "'hello'" in outcome.failure.message
@@ -94,13 +112,20 @@ async def test_a_certificate_that_proves_nothing_ends_the_fetch(
     reach: Reach, trusted: Certificate, trusts: bool
 ) -> None:
     host = "other.example.org" if trusts else "api.example.org"
-    broker = Broker(resolve=Names(["127.0.0.1"]), tls=trusted.client if trusts else ssl.create_default_context)
+    broker = Broker(
+        resolve=Names(["127.0.0.1"]), tls=trusted.client if trusts else ssl.create_default_context
+    )
     async with serving(tls=trusted.server()) as server:
         body = f'self.fetch("https://{host}:{server.port}/")'
-        outcome = await reach(body, f"{host}:{server.port}", f"127.0.0.1:{server.port}", broker=broker)
+        outcome = await reach(
+            body, f"{host}:{server.port}", f"127.0.0.1:{server.port}", broker=broker
+        )
         assert server.asked == []
     assert isinstance(outcome, Raised)
-    assert (outcome.failure.type, "certificate" in outcome.failure.message.lower()) == ("SSLError", True)
+    assert (outcome.failure.type, "certificate" in outcome.failure.message.lower()) == (
+        "SSLError",
+        True,
+    )
 
 
 @pytest.mark.parametrize(
@@ -110,7 +135,9 @@ async def test_a_certificate_that_proves_nothing_ends_the_fetch(
         pytest.param("gone.invalid", "gaierror", id="no such name"),
     ],
 )
-async def test_a_failure_on_the_way_is_the_error_of_the_standard_library(reach: Reach, host: str, kind: str) -> None:
+async def test_a_failure_on_the_way_is_the_error_of_the_standard_library(
+    reach: Reach, host: str, kind: str
+) -> None:
     outcome = await reach(f'self.fetch("http://{host}/")', host)
     assert isinstance(outcome, Raised)
     assert outcome.failure.type == kind
@@ -146,7 +173,10 @@ async def test_one_line_a_request_says_who_asked_where_and_how_much(
 ) -> None:
     caplog.set_level(logging.INFO, "knapper.broker")
     place = f"localhost:{server.port}"
-    await reach(f'self.fetch("http://{place}/a/b?token=hidden").read(); self.fetch("http://127.0.0.1/")', place)
+    await reach(
+        f'self.fetch("http://{place}/a/b?token=hidden").read(); self.fetch("http://127.0.0.1/")',
+        place,
+    )
     first, second = (record.getMessage().rpartition(",")[0] for record in caplog.records)
     assert first == f"weather: GET {place}/a/b: 200, 5 bytes"
     assert second == "weather: GET 127.0.0.1/: refused, 0 bytes"

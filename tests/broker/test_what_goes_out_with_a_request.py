@@ -40,16 +40,22 @@ async def test_a_redirect_is_checked_as_the_first_request(canary: Server) -> Non
             leads.append(location)
             async with Broker().session("weather", (f"localhost:{granted.port}",)) as session:
                 try:
-                    answer = await session.answer("fetch", {"url": f"http://localhost:{granted.port}/", "follow": True})
+                    answer = await session.answer(
+                        "fetch", {"url": f"http://localhost:{granted.port}/", "follow": True}
+                    )
                 except RequestRefused:
                     answer = {"failed": "refused"}
-            assert answer["failed"] == "refused" or "redirected more than 5 times" in answer["message"], name
+            assert (
+                answer["failed"] == "refused" or "redirected more than 5 times" in answer["message"]
+            ), name
             asked = 1 if answer["failed"] == "refused" else 6
             assert (len(granted.asked), canary.connections) == (asked, 0), name
 
 
 async def test_a_redirect_out_of_tls_is_refused(server: Server, trusted: Certificate) -> None:
-    async with serving(lambda _: redirect(f"http://localhost:{server.port}/"), tls=trusted.server()) as secure:
+    async with serving(
+        lambda _: redirect(f"http://localhost:{server.port}/"), tls=trusted.server()
+    ) as secure:
         hosts = (f"localhost:{secure.port}", f"localhost:{server.port}")
         async with Broker(tls=trusted.client).session("weather", hosts) as session:
             words = await refusal(session, url=f"https://localhost:{secure.port}/", follow=True)
@@ -67,16 +73,32 @@ async def test_a_redirect_keeps_what_the_rfc_says_and_no_credentials() -> None:
         ("POST", 307, "POST", b"x"),
         ("PATCH", 308, "PATCH", b"x"),
     ):
-        async with serving() as server, serving(partial(led, f"http://localhost:{server.port}/to", status)) as first:
+        async with (
+            serving() as server,
+            serving(partial(led, f"http://localhost:{server.port}/to", status)) as first,
+        ):
             hosts = (f"localhost:{first.port}", f"localhost:{server.port}")
-            headers = [["authorization", "Bearer s"], ["Cookie", "a=b"], ["X-Mine", "y"], ["Content-Type", "text/x"]]
-            asked = {"method": method, "headers": headers, "follow": True, "body": b"" if method == "HEAD" else b"x"}
+            headers = [
+                ["authorization", "Bearer s"],
+                ["Cookie", "a=b"],
+                ["X-Mine", "y"],
+                ["Content-Type", "text/x"],
+            ]
+            asked = {
+                "method": method,
+                "headers": headers,
+                "follow": True,
+                "body": b"" if method == "HEAD" else b"x",
+            }
             async with Broker().session("weather", hosts) as session:
                 await session.answer("fetch", {**asked, "url": f"http://localhost:{first.port}/"})
         (arrived,) = server.asked
         assert (arrived.line, arrived.body) == (f"{then} /to HTTP/1.1", body), (method, status)
         assert {"authorization", "cookie"}.isdisjoint(arrived.headers), (method, status)
-        assert (arrived.headers["x-mine"], "content-type" in arrived.headers) == ("y", then == method), (method, status)
+        assert (arrived.headers["x-mine"], "content-type" in arrived.headers) == (
+            "y",
+            then == method,
+        ), (method, status)
         assert first.asked[0].headers["authorization"] == "Bearer s"
 
 
@@ -113,15 +135,28 @@ NONSENSE: dict[str, dict[str, Any]] = {
 async def test_what_cannot_be_sent_is_refused_in_words(server: Server) -> None:
     for name, asked in NONSENSE.items():
         async with Broker().session("weather", (f"localhost:{server.port}",)) as session:
-            assert await refusal(session, **{"url": f"http://localhost:{server.port}/", **asked}) != "", name
+            assert (
+                await refusal(session, **{"url": f"http://localhost:{server.port}/", **asked}) != ""
+            ), name
     assert server.connections == 0
 
 
 async def test_what_frames_a_message_is_never_the_functions_to_say(server: Server) -> None:
-    framing = ["Host", "Connection", "Transfer-Encoding", "Content-Length", "TE", "Upgrade", "Expect"]
+    framing = [
+        "Host",
+        "Connection",
+        "Transfer-Encoding",
+        "Content-Length",
+        "TE",
+        "Upgrade",
+        "Expect",
+    ]
     async with Broker().session("weather", (f"localhost:{server.port}",)) as session:
         headers = [[name, "evil"] for name in [*framing, "Proxy-Authorization"]]
-        await session.answer("fetch", {"url": f"http://localhost:{server.port}/", "headers": headers, "method": "POST"})
+        await session.answer(
+            "fetch",
+            {"url": f"http://localhost:{server.port}/", "headers": headers, "method": "POST"},
+        )
     (arrived,) = server.asked
     assert "evil" not in arrived.headers.values()
     assert arrived.headers["host"] == f"localhost:{server.port}"
@@ -152,10 +187,15 @@ def kept(folder: Path) -> RequestLog:
     return RequestLog(folder, lambda text: text.replace("s3cret", "[secret KEY]"), lambda: 0.5)
 
 
-def test_a_line_of_the_private_file_has_time_and_mask_and_no_control_character(tmp_path: Path) -> None:
+def test_a_line_of_the_private_file_has_time_and_mask_and_no_control_character(
+    tmp_path: Path,
+) -> None:
     kept(tmp_path)("weather: GET a.b/s3cret\x1b[2J\nother: GET c.d/: 200")
     text = (tmp_path / "requests.log").read_text()
-    assert text == "1970-01-01T00:00:00.500Z weather: GET a.b/[secret KEY]\\x1b[2J\\nother: GET c.d/: 200\n"
+    assert (
+        text
+        == "1970-01-01T00:00:00.500Z weather: GET a.b/[secret KEY]\\x1b[2J\\nother: GET c.d/: 200\n"
+    )
     assert stat.S_IMODE((tmp_path / "requests.log").stat().st_mode) == 0o600
 
 
@@ -165,7 +205,10 @@ def test_a_full_file_makes_room_and_the_one_before_goes(tmp_path: Path) -> None:
     log = kept(tmp_path)
     log("first")
     log("second")
-    assert [line.split()[1] for line in (tmp_path / "requests.log").read_text().splitlines()] == ["first", "second"]
+    assert [line.split()[1] for line in (tmp_path / "requests.log").read_text().splitlines()] == [
+        "first",
+        "second",
+    ]
     assert (tmp_path / "requests.log.1").read_text().startswith("xxx")
 
 

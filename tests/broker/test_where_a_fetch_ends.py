@@ -32,7 +32,9 @@ async def test_a_hostile_answer_is_an_error_and_no_more() -> None:
             answers.append(answer)
             async with Broker().session("weather", (f"localhost:{server.port}",)) as session:
                 got = await session.answer("fetch", {"url": f"http://localhost:{server.port}/"})
-                assert (got["failed"] in {"response", "connection"}, session.open) == (True, 0), name
+                assert (got["failed"] in {"response", "connection"}, session.open) == (True, 0), (
+                    name
+                )
 
 
 async def test_a_body_that_is_sent_ahead_is_held_no_further_than_its_cap() -> None:
@@ -51,7 +53,13 @@ async def drip(_request: Request) -> AsyncIterator[bytes]:
 
 
 CAPS = [
-    pytest.param(FetchCaps(response=1 << 20), "for piece in get(): pass", "OSError", "1048576 bytes", id="response"),
+    pytest.param(
+        FetchCaps(response=1 << 20),
+        "for piece in get(): pass",
+        "OSError",
+        "1048576 bytes",
+        id="response",
+    ),
     pytest.param(
         FetchCaps(request_s=0.3),
         "r = get()\nwhile r.read(60_000): time.sleep(0.05)",
@@ -61,11 +69,25 @@ CAPS = [
     ),
     pytest.param(FetchCaps(call_s=0.0), "get()", "TimeoutError", "in time", id="time of the call"),
     pytest.param(
-        FetchCaps(requests=3), "for _ in range(4): get().close()", "PermissionError", "3 requests", id="requests"
+        FetchCaps(requests=3),
+        "for _ in range(4): get().close()",
+        "PermissionError",
+        "3 requests",
+        id="requests",
     ),
-    pytest.param(FetchCaps(streams=2), "a, b, c = get(), get(), get()", "PermissionError", "2 responses", id="streams"),
     pytest.param(
-        FetchCaps(request=99_999), "get(method='POST', body='x' * 100_000)", "PermissionError", "99999", id="request"
+        FetchCaps(streams=2),
+        "a, b, c = get(), get(), get()",
+        "PermissionError",
+        "2 responses",
+        id="streams",
+    ),
+    pytest.param(
+        FetchCaps(request=99_999),
+        "get(method='POST', body='x' * 100_000)",
+        "PermissionError",
+        "99999",
+        id="request",
     ),
 ]
 
@@ -98,14 +120,20 @@ ENDS = [
 
 
 @pytest.mark.parametrize(("end", "kind"), ENDS)
-async def test_a_stream_is_closed_however_its_call_ends(sandbox: Sandbox, end: str, kind: type) -> None:
+async def test_a_stream_is_closed_however_its_call_ends(
+    sandbox: Sandbox, end: str, kind: type
+) -> None:
     async with serving(stall) as server:
-        text = f"def go(self):\n    r = self.fetch('http://localhost:{server.port}/')\n    r.read(1)\n"
+        text = (
+            f"def go(self):\n    r = self.fetch('http://localhost:{server.port}/')\n    r.read(1)\n"
+        )
         text += "".join(f"    {line}\n" for line in end.splitlines())
         async with Broker().session("weather", (f"localhost:{server.port}",)) as session:
             limits, handler = Limits(wall_s=1.0), Handler(session)
             outcome = await sandbox.run(
-                Job(modules(web=text), "web", FunctionCall("go", {}), limits=limits, handler=handler)
+                Job(
+                    modules(web=text), "web", FunctionCall("go", {}), limits=limits, handler=handler
+                )
             )
         assert isinstance(outcome, kind), outcome
         assert (session.open, server.connections) == (0, 1)
@@ -113,7 +141,9 @@ async def test_a_stream_is_closed_however_its_call_ends(sandbox: Sandbox, end: s
             await server.quiet.wait()
 
 
-async def test_a_human_who_is_asked_live_decides_for_the_rest_of_the_call(server: Server, canary: Server) -> None:
+async def test_a_human_who_is_asked_live_decides_for_the_rest_of_the_call(
+    server: Server, canary: Server
+) -> None:
     asked: list[str] = []
 
     async def want(place: str) -> bool:
@@ -125,7 +155,9 @@ async def test_a_human_who_is_asked_live_decides_for_the_rest_of_the_call(server
         "weather", (), CallExit(want_host=want)
     ) as session:
         for _ in range(2):
-            assert (await session.answer("fetch", {"url": f"http://localhost:{server.port}/"}))["status"] == 200
+            assert (await session.answer("fetch", {"url": f"http://localhost:{server.port}/"}))[
+                "status"
+            ] == 200
             assert "may not reach" in await refusal(session, url=f"http://localhost:{canary.port}/")
     assert asked == [f"localhost:{server.port}", f"localhost:{canary.port}"]
     assert canary.connections == 0

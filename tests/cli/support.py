@@ -5,7 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from agent_core.base.clock import Clock
-from agent_core.storage import BlockRow, PassageRow, SaveBlock, SavePassages, open_store, prepare_state_dir
+from agent_core.storage import (
+    BlockRow,
+    PassageRow,
+    SaveBlock,
+    SavePassages,
+    open_store,
+    prepare_state_dir,
+)
 from tests.kit.program import knapper
 from tests.storage.support import say
 
@@ -16,8 +23,16 @@ async def remembering(root: Path, agent: str = "main") -> Path:
         await say(store, "the code word is heron", agent=agent)
         for version, value in enumerate(("Name: Ada", "Name: Ada Lovelace"), 1):
             row = BlockRow("block-1", "human", value, 100, version=version)
-            await store.apply([SaveBlock(row, agent, "begun" if version == 1 else "core_memory_replace")])
-        await store.apply([SavePassages((PassageRow("p-1", agent, "Herons fish at dusk.", "herons fish dusk", 1.0),))])
+            await store.apply(
+                [SaveBlock(row, agent, "begun" if version == 1 else "core_memory_replace")]
+            )
+        await store.apply(
+            [
+                SavePassages(
+                    (PassageRow("p-1", agent, "Herons fish at dusk.", "herons fish dusk", 1.0),)
+                )
+            ]
+        )
     return root
 
 

@@ -27,9 +27,14 @@ class Listener:
 
     async def _handle(self, request: Request, answer: Answer) -> None:
         sent = (request.body or b"").decode()
-        self.heard.append(f"{request.method} {request.path} {request.headers.get('authorization')} {sent}")
+        self.heard.append(
+            f"{request.method} {request.path} {request.headers.get('authorization')} {sent}"
+        )
         if request.path.endswith("/embeddings"):
-            rows = [{"index": at, "embedding": [1.0, 0.0]} for at, _ in enumerate(json.loads(sent)["input"])]
+            rows = [
+                {"index": at, "embedding": [1.0, 0.0]}
+                for at, _ in enumerate(json.loads(sent)["input"])
+            ]
             await answer.send(200, json.dumps({"data": rows}).encode())
         else:
             await answer.send(200, json.dumps({"data": [{"id": "m"}]}).encode())
@@ -74,7 +79,12 @@ def test_no_command_sends_anything_there(folder: Path, home: dict[str, str]) -> 
         for command in (
             ("run", *says),
             ("configure", "--yes"),
-            ("run", "--model", "tour", *says),  # a model of this machine, whose texts would be embedded there
+            (
+                "run",
+                "--model",
+                "tour",
+                *says,
+            ),  # a model of this machine, whose texts would be embedded there
         ):
             done = at_once(folder, home, *command)
             assert (done.returncode, listener.heard) == (1, []), command
@@ -83,10 +93,15 @@ def test_no_command_sends_anything_there(folder: Path, home: dict[str, str]) -> 
         keyless = knapper("run", *says, cwd=folder, environment=home)
         assert (keyless.returncode, listener.heard) == (1, [])
         (folder / "notes.md").write_text(DIARY)
-        for search in (("memory", "search", "safe"), ("memory", "search", "--agent", "tour", "safe")):
+        for search in (
+            ("memory", "search", "safe"),
+            ("memory", "search", "--agent", "tour", "safe"),
+        ):
             at_once(folder, home, *search)
             assert listener.heard == [], search
-        (folder / "knapper.toml").write_text(f'[model]\nbase_url = "{listener.url}"\n')  # a model without a name
+        (folder / "knapper.toml").write_text(
+            f'[model]\nbase_url = "{listener.url}"\n'
+        )  # a model without a name
         for nameless in (("run", *says), ("doctor",), ("sources", "add", "notes.md")):
             at_once(folder, home, *nameless)
             assert listener.heard == [], nameless
@@ -115,7 +130,9 @@ def test_one_yes_confirms_one_address_for_this_workspace_and_this_user_alone(
         moved = folder.rename(tmp_path / "other")
         elsewhere = at_once(moved, home, "run", "--message", DIARY)
         moved.rename(folder)
-        somebody = at_once(folder, {"XDG_DATA_HOME": str(tmp_path / "x")}, "run", "--message", DIARY)
+        somebody = at_once(
+            folder, {"XDG_DATA_HOME": str(tmp_path / "x")}, "run", "--message", DIARY
+        )
         for done in (elsewhere, somebody):
             assert (done.returncode, "--confirm-address" in done.stderr) == (1, True)
         assert len(model.agents) == requests
@@ -130,7 +147,9 @@ def test_one_yes_confirms_one_address_for_this_workspace_and_this_user_alone(
         assert len(model.agents) == requests
 
 
-def test_what_configure_writes_or_the_environment_names_needs_no_yes(folder: Path, home: dict[str, str]) -> None:
+def test_what_configure_writes_or_the_environment_names_needs_no_yes(
+    folder: Path, home: dict[str, str]
+) -> None:
     with scripted([Say("ready"), Repeat(Say("hello"))], key="sk-mine") as model:
         written = ("configure", "--yes", "--base-url", model.base_url, "--model", "scripted")
         assert at_once(folder, home, *written).returncode == 0
@@ -160,7 +179,11 @@ def test_at_a_terminal_one_question_names_the_address_and_only_a_yes_sends_anyth
         with terminal("run", cwd=folder, environment={**home, **KEY}) as screen:
             screen.wait_for("Type y (yes) or n (no), then Enter.")
             asked = " ".join(screen.scrolled().split())
-            assert (model.base_url in asked, "OPENAI_API_KEY" in asked, model.agents) == (True, True, [])
+            assert (model.base_url in asked, "OPENAI_API_KEY" in asked, model.agents) == (
+                True,
+                True,
+                [],
+            )
             screen.answer("y")
             screen.wait_for("/help lists")
             screen.do("hi", "hello")
@@ -168,7 +191,9 @@ def test_at_a_terminal_one_question_names_the_address_and_only_a_yes_sends_anyth
             assert screen.exit_code() == 0
 
 
-def test_an_address_that_looks_like_another_is_shown_as_it_is(folder: Path, home: dict[str, str]) -> None:
+def test_an_address_that_looks_like_another_is_shown_as_it_is(
+    folder: Path, home: dict[str, str]
+) -> None:
     names(folder, "https://api.\u043epenai.com/v1")
     done = knapper("run", "--message", "hi", cwd=folder, environment=home)
     assert "\\u043e" in done.stderr
@@ -177,17 +202,27 @@ def test_an_address_that_looks_like_another_is_shown_as_it_is(folder: Path, home
     assert "the host is collector.example" in done.stderr
 
 
-def test_a_yes_for_an_address_covers_the_key_that_it_named_and_no_other(folder: Path, home: dict[str, str]) -> None:
+def test_a_yes_for_an_address_covers_the_key_that_it_named_and_no_other(
+    folder: Path, home: dict[str, str]
+) -> None:
     here = {**home, **KEY, "STRIPE_API_KEY": "sk-stripe"}
     with listening() as listener:
         names(folder, listener.url)
-        assert knapper("configure", "--confirm-address", "--yes", cwd=folder, environment=here).returncode == 0
+        assert (
+            knapper(
+                "configure", "--confirm-address", "--yes", cwd=folder, environment=here
+            ).returncode
+            == 0
+        )
         names(folder, listener.url, 'key_variable = "STRIPE_API_KEY"\n')
         done = knapper("run", "--message", DIARY, cwd=folder, environment=here)
         named = f'[models.maker]\nname = "m"\nbase_url = "{listener.url}"\nkey_variable = "STRIPE_API_KEY"\n'
         names(folder, listener.url, named)
         other = knapper("run", "--model", "maker", "--message", DIARY, cwd=folder, environment=here)
-        assert ("did not confirm" in done.stderr, "did not confirm" in other.stderr) == (True, True), other.stderr
+        assert ("did not confirm" in done.stderr, "did not confirm" in other.stderr) == (
+            True,
+            True,
+        ), other.stderr
         assert not any("sk-stripe" in line for line in listener.heard)
         shown = knapper("configure", "--confirm-address", "--yes", cwd=folder, environment=here)
         assert "the key in STRIPE_API_KEY" in shown.stdout + shown.stderr

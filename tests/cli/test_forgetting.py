@@ -24,12 +24,21 @@ CREATE = create(COUNT_VOWELS).arguments
 assert isinstance(CREATE, dict)
 SCRIPT: Script = [
     Ask(
-        Wanted("core_memory_append", {"name": "human", "content": f"Likes pie. Best friend: {NAME}. Lives in Bern."}),
-        Wanted("archival_memory_insert", json.dumps({"content": f"{NAME} plays the oboe", "tags": [NAME.lower()]})),
+        Wanted(
+            "core_memory_append",
+            {"name": "human", "content": f"Likes pie. Best friend: {NAME}. Lives in Bern."},
+        ),
+        Wanted(
+            "archival_memory_insert",
+            json.dumps({"content": f"{NAME} plays the oboe", "tags": [NAME.lower()]}),
+        ),
         Wanted("create_function", {**CREATE, "reason": f"{NAME} asked for it"}),
         text=f"I shall remember {NAME}.",
     ),
-    Ask(Wanted("count_vowels", {"text": f"{NAME} X"}), Wanted("count_vowels", {"texts": NAME.upper()})),
+    Ask(
+        Wanted("count_vowels", {"text": f"{NAME} X"}),
+        Wanted("count_vowels", {"texts": NAME.upper()}),
+    ),
     Say(f"Done, {NAME.upper()}."),
     Expect(Say("Yes."), contains("the weather")),
 ]
@@ -38,7 +47,9 @@ SCRIPT: Script = [
 async def talked(root: Path, script: Script, messages: Sequence[str], agent: str = "main") -> None:
     with scripted(script) as model:
         flags = {"model.base_url": model.base_url, "model.name": "scripted"}
-        async with Workspace.open(root, flags=flags, environment={"OPENAI_API_KEY": "scripted"}) as workspace:
+        async with Workspace.open(
+            root, flags=flags, environment={"OPENAI_API_KEY": "scripted"}
+        ) as workspace:
             talker = await workspace.agent(agent)
             for message in messages:
                 await talker.ask(message)
@@ -49,13 +60,19 @@ async def talked(root: Path, script: Script, messages: Sequence[str], agent: str
 @pytest.fixture
 async def told(tmp_path: Path) -> Path:
     require_functions()
-    await talked(tmp_path, SCRIPT, [f"My best friend is {NAME}; make count_vowels", "How is the weather?"])
+    await talked(
+        tmp_path, SCRIPT, [f"My best friend is {NAME}; make count_vowels", "How is the weather?"]
+    )
     return tmp_path
 
 
 def written(root: Path, text: str = NAME) -> list[str]:
     """Return the files of the state folder whose bytes contain the text, in any case and form."""
-    forms = {form for case in (text, text.lower(), text.upper()) for form in (case, unicodedata.normalize("NFD", case))}
+    forms = {
+        form
+        for case in (text, text.lower(), text.upper())
+        for form in (case, unicodedata.normalize("NFD", case))
+    }
     forms |= {json.dumps(form)[1:-1] for form in forms}
     plain = unicodedata.normalize("NFD", text).encode("ascii", "ignore").lower()
     stem = plain[:-1]
@@ -70,10 +87,14 @@ def places(report: dict[str, object]) -> dict[str, int]:
     return {row["place"]: row["count"] for row in rows}
 
 
-async def test_a_name_is_gone_from_every_byte_of_the_state_and_the_conversation_goes_on(told: Path) -> None:
+async def test_a_name_is_gone_from_every_byte_of_the_state_and_the_conversation_goes_on(
+    told: Path,
+) -> None:
     assert written(told)
     for name in ("debug.log", "access.log", "access.log.1"):
-        (told / ".knapper" / name).write_text(f"2026-11-20T16:42:04.125Z GET /agents/{NAME}\n2026-11-20T16:43 GET /\n")
+        (told / ".knapper" / name).write_text(
+            f"2026-11-20T16:42:04.125Z GET /agents/{NAME}\n2026-11-20T16:43 GET /\n"
+        )
     looked = run(told, "memory", "forget", NAME, "--dry-run")
     assert (looked["outcome"], written(told) != []) == ("previewed", True)
     done = run(told, "memory", "forget", NAME.lower(), "-y")
@@ -94,14 +115,19 @@ async def test_a_name_is_gone_from_every_byte_of_the_state_and_the_conversation_
     assert (told / ".knapper" / "access.log").read_text() == "2026-11-20T16:43 GET /\n"
     assert written(told) == []
     assert "Likes pie. Lives in Bern." in str(run(told, "memory", "show", "human"))
-    assert run(told, "memory", "search", "oboe")["archival"]["results"][0]["text"] == "[forgotten] plays the oboe"
+    assert (
+        run(told, "memory", "search", "oboe")["archival"]["results"][0]["text"]
+        == "[forgotten] plays the oboe"
+    )
     await talked(told, [Expect(Say("Still here."), contains("[forgotten]"))], ["and now?"])
     assert run(told, "functions", "list")["functions"]
     assert run(told, "memory", "forget", NAME, "-y")["outcome"] == "nothing"
 
 
 async def test_a_turn_goes_whole_and_a_message_leaves_its_calls_answered(told: Path) -> None:
-    (told / ".knapper" / "debug.log").write_text("2026-11-20 16:42:04,125 → POST … the whole conversation\n")
+    (told / ".knapper" / "debug.log").write_text(
+        "2026-11-20 16:42:04,125 → POST … the whole conversation\n"
+    )
     found = run(told, "memory", "search", NAME)["recall"]["results"]
     with_calls = next(row["message"] for row in found if "I shall remember" in row["text"])
     done = run(told, "memory", "forget", "--message", with_calls, "-y")
@@ -140,13 +166,23 @@ async def test_it_says_where_a_name_stays_and_all_before_a_date_goes(told: Path)
     assert [row["text"] for row in results] == ["hello, heron", "Hello."]
 
 
-async def test_a_word_is_left_within_longer_ones_if_asked_and_the_preview_lists_them(tmp_path: Path) -> None:
+async def test_a_word_is_left_within_longer_ones_if_asked_and_the_preview_lists_them(
+    tmp_path: Path,
+) -> None:
     await talked(tmp_path, [Say("Ann, the annual channel of ANN_LEE.")], ["Ann's channel, Joann"])
     looked = run(tmp_path, "memory", "forget", "ann", "--dry-run")
     assert {*looked["longer_words"]} >= {"annual", "channel", "Joann"}
     run(tmp_path, "memory", "forget", "Ann", "--word", "-y")
-    texts = [row["text"] for row in run(tmp_path, "memory", "search", "channel", "--in", "recall")["recall"]["results"]]
-    assert {*texts} == {"[forgotten]'s channel, Joann", "[forgotten], the annual channel of [forgotten]_LEE."}
+    texts = [
+        row["text"]
+        for row in run(tmp_path, "memory", "search", "channel", "--in", "recall")["recall"][
+            "results"
+        ]
+    ]
+    assert {*texts} == {
+        "[forgotten]'s channel, Joann",
+        "[forgotten], the annual channel of [forgotten]_LEE.",
+    }
     assert run(tmp_path, "memory", "forget", "JOANN", "--exact", "-y")["outcome"] == "nothing"
     run(tmp_path, "memory", "forget", "Joann", "--exact", "-y")
     assert written(tmp_path, "Joannn") == []
@@ -166,12 +202,19 @@ def forget(screen: Terminal, words: str, *shows: str) -> None:
 
 def test_a_text_is_forgotten_in_mid_conversation_and_nothing_brings_it_back(tmp_path: Path) -> None:
     (tmp_path / "functions").mkdir()
-    script: Script = [Say("Hi there."), Say("Noted, hunter2."), Expect(Say("Hello again."), knows_no_password)]
+    script: Script = [
+        Say("Hi there."),
+        Say("Noted, hunter2."),
+        Expect(Say("Hello again."), knows_no_password),
+    ]
     with prompt(script, tmp_path, columns=110) as (screen, _):
         screen.do("good morning", "∙ 1 step")
         screen.do("my password is hunter2 do not tell", "∙ 1 step")
         elsewhere = knapper("memory", "forget", "hunter2", "-y", cwd=tmp_path)
-        assert (elsewhere.returncode, "Agent `main` is in use by process" in elsewhere.stderr) == (1, True)
+        assert (elsewhere.returncode, "Agent `main` is in use by process" in elsewhere.stderr) == (
+            1,
+            True,
+        )
         assert knapper("memory", "forget", "hunter2", "--dry-run", cwd=tmp_path).returncode == 0
         screen.do("/forget hunter2", "To forget: “hunter2”", "input history  1")
         screen.do("n", "Nothing was forgotten.")
@@ -191,7 +234,10 @@ def test_a_text_is_forgotten_in_mid_conversation_and_nothing_brings_it_back(tmp_
         screen.wait_gone("I-search")
         screen.do("/cost", "Since ever, main: 2 turns")
         turns = [row for row in screen.screen() if row.startswith("main ")][:2]
-        assert [("good morning" in row, "[forgotten]" in row) for row in turns] == [(True, False), (False, True)]
+        assert [("good morning" in row, "[forgotten]" in row) for row in turns] == [
+            (True, False),
+            (False, True),
+        ]
         screen.do("/show", "No call was made in this session.")
         assert not any("hunter2" in row for row in screen.screen())
         screen.do("hello?", "Hello again.", "∙ 1 step")
@@ -202,18 +248,27 @@ def test_a_text_is_forgotten_in_mid_conversation_and_nothing_brings_it_back(tmp_
             screen.do("/undo", f"Undo: remove the message “{left}”")
             screen.answer("y")
             screen.wait_count("removed from the context", 2 if left == "good morning" else 1)
-        screen.do("/undo", "✗ Nothing is left to undo in this session: what /forget removed cannot be restored.")
+        screen.do(
+            "/undo",
+            "✗ Nothing is left to undo in this session: what /forget removed cannot be restored.",
+        )
         assert leave(screen) == 0
     state = [path for path in (tmp_path / ".knapper").rglob("*") if path.is_file()]
     assert [path.name for path in state if b"hunter2" in path.read_bytes().lower()] == []
 
 
 @pytest.mark.slow
-def test_the_lines_that_go_and_the_nearest_that_stay_are_shown_and_what_went_is_not_sent_again(tmp_path: Path) -> None:
+def test_the_lines_that_go_and_the_nearest_that_stay_are_shown_and_what_went_is_not_sent_again(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "functions").mkdir()
-    (tmp_path / "functions" / "one.py").write_text('def one() -> int:\n    """Return one."""\n    return 1\n')
+    (tmp_path / "functions" / "one.py").write_text(
+        'def one() -> int:\n    """Return one."""\n    return 1\n'
+    )
     calls = Ask(Wanted("one")), Say("One.")
-    with prompt([Say("Noted."), *calls, *calls, Say("Noted."), Say("Hi.")], tmp_path, columns=110) as (screen, _):
+    with prompt(
+        [Say("Noted."), *calls, *calls, Say("Noted."), Say("Hi.")], tmp_path, columns=110
+    ) as (screen, _):
         screen.do("By the way: I like tea\x1b\rand long walks", "∙ 1 step")
         screen.do("/memory edit human Likes tea.", "reads now")
         stays = "the block human still says: Likes tea."
@@ -230,7 +285,9 @@ def test_the_lines_that_go_and_the_nearest_that_stay_are_shown_and_what_went_is_
         screen.do("/show 2", "[2] one · rows 1-")
         screen.type("q")
         screen.wait_gone("[2] one · rows 1-")
-        screen.do("\x1b\r".join(f"{'x' * 150} giraffe {at} {'y' * 150}" for at in range(12)), "∙ 1 step")
+        screen.do(
+            "\x1b\r".join(f"{'x' * 150} giraffe {at} {'y' * 150}" for at in range(12)), "∙ 1 step"
+        )
         screen.do("/forget giraffe", "The first lines to remove:")
         assert len(re.findall(r"giraffe\s+\d", screen.scrolled().rsplit("To forget:", 1)[1])) == 8
         screen.do("n", "Nothing was forgotten.")
@@ -243,7 +300,9 @@ def test_the_lines_that_go_and_the_nearest_that_stay_are_shown_and_what_went_is_
 
 def test_what_was_typed_to_the_debugger_is_forgotten_with_the_rest(tmp_path: Path) -> None:
     typed = prepare_state_dir(tmp_path) / "debug_history"
-    typed.write_text("\n# 2026-01-02 10:00:00.000000\n+p 'zoltan'\n\n# 2026-01-02 10:01:00.000000\n+p 1\n")
+    typed.write_text(
+        "\n# 2026-01-02 10:00:00.000000\n+p 'zoltan'\n\n# 2026-01-02 10:01:00.000000\n+p 1\n"
+    )
     done = knapper("memory", "forget", "Zoltan", "-y", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert typed.read_text().strip() == "# 2026-01-02 10:01:00.000000\n+p 1"

@@ -30,7 +30,9 @@ def human_of(root: Path) -> str:
     return str(run(root, "memory", "show", "human")["blocks"][0]["value"])
 
 
-def test_what_the_model_chooses_is_kept_shown_and_undone_when_a_conversation_ends(asking: Path) -> None:
+def test_what_the_model_chooses_is_kept_shown_and_undone_when_a_conversation_ends(
+    asking: Path,
+) -> None:
     script: Script = [Say("Fine."), Expect(Say("1"), asked(SAID)), Say("Hi."), Say("Fine.")]
     with prompt([*script, Expect(Say("1"), asked(LATER))], asking, columns=110) as (screen, _):
         screen.do(SAID, "1 step")
@@ -50,7 +52,10 @@ def test_what_the_model_chooses_is_kept_shown_and_undone_when_a_conversation_end
 @pytest.mark.slow
 def test_leaving_asks_too_and_nothing_but_a_number_keeps_anything(asking: Path) -> None:
     answers = ("Everything! And also that the user is rich.", "none", "7", "0")
-    said = [SAID.replace("Alya", name).replace("heron", name) for name in ("Alya", "Berta", "Carla", "Dora")]
+    said = [
+        SAID.replace("Alya", name).replace("heron", name)
+        for name in ("Alya", "Berta", "Carla", "Dora")
+    ]
     script: list[Say | Expect] = []
     for text, answer in zip(said, answers, strict=True):
         script += [Say("Fine."), Expect(Say(answer), asked(text))]
@@ -65,11 +70,23 @@ def test_leaving_asks_too_and_nothing_but_a_number_keeps_anything(asking: Path) 
 
 async def test_before_the_context_is_full_what_matters_is_kept_and_told(at_desk: OpenDesk) -> None:
     def step(seen: Seen) -> Step:
-        return Say("1") if "You choose what an assistant remembers" in seen.text else in_json("Some words. " * 90)
+        return (
+            Say("1")
+            if "You choose what an assistant remembers" in seen.text
+            else in_json("Some words. " * 90)
+        )
 
-    small = {"model__mode": "constrained", "model__context_tokens": 4_000, "memory__keep_unsaved": True}
+    small = {
+        "model__mode": "constrained",
+        "model__context_tokens": 4_000,
+        "memory__keep_unsaved": True,
+    }
     here = await at_desk([Repeat(step)], **small)
-    events = [event for number in range(12) for event in await here.say(f"My cat is called Minka{number}.")]
+    events = [
+        event
+        for number in range(12)
+        for event in await here.say(f"My cat is called Minka{number}.")
+    ]
     warned = [event.message for event in events if isinstance(event, Warned)]
     assert "Kept in memory: My cat is called Minka0." in warned
     assert "My cat is called Minka0." in here.agent.memory.blocks.memory["human"].value

@@ -30,15 +30,22 @@ def test_options_that_would_do_nothing_are_refused(kept: Path) -> None:
         assert (done.returncode, says in done.stderr) == (2, True), (words, done.stderr)
 
 
-def test_a_workspace_that_a_group_of_commands_names_is_the_one(kept: Path, tmp_path_factory: Any) -> None:
+def test_a_workspace_that_a_group_of_commands_names_is_the_one(
+    kept: Path, tmp_path_factory: Any
+) -> None:
     other = tmp_path_factory.mktemp("other")
     for root in (kept, other):
         (root / "knapper.toml").touch()
         (root / "mcp.toml").write_text('[clock]\ncommand = ["true"]\n')
     assert knapper("mcp", "-C", str(other), "remove", "clock", cwd=kept).returncode == 0
-    assert ("clock" in (kept / "mcp.toml").read_text(), "clock" in (other / "mcp.toml").read_text()) == (True, False)
+    assert (
+        "clock" in (kept / "mcp.toml").read_text(),
+        "clock" in (other / "mcp.toml").read_text(),
+    ) == (True, False)
     assert json.loads(knapper("mcp", "--json", "list", cwd=kept).stdout)
-    assert json.loads(knapper("--json", "-C", str(kept), "mcp", "list", cwd=other).stdout)["servers"]
+    assert json.loads(knapper("--json", "-C", str(kept), "mcp", "list", cwd=other).stdout)[
+        "servers"
+    ]
     assert knapper("-C", str(kept), "mcp", "remove", "clock", cwd=other).returncode == 0
     assert "clock" not in (kept / "mcp.toml").read_text()
 
@@ -47,7 +54,11 @@ async def test_memory_is_shown_and_searched_without_a_lock(kept: Path) -> None:
     with lock_agent(prepare_state_dir(kept), "main"):
         shown = run(kept, "memory", "show")
         (block,) = shown["blocks"]
-        assert (block["label"], block["value"], block["version"]) == ("human", "Name: Ada Lovelace", 2)
+        assert (block["label"], block["value"], block["version"]) == (
+            "human",
+            "Name: Ada Lovelace",
+            2,
+        )
         assert shown["passages"] == 1
         lines = knapper("memory", "show", cwd=kept).stdout
         assert "human  18/100 characters, version 2\n  Name: Ada Lovelace\n" in lines
@@ -63,12 +74,16 @@ async def test_memory_is_shown_and_searched_without_a_lock(kept: Path) -> None:
         (said,) = found["recall"]["results"]
         assert (said["text"], said["message"]) == ("the code word is heron", "1.0")
         assert [one["text"] for one in found["archival"]["results"]] == ["Herons fish at dusk."]
-        assert [*run(kept, "memory", "search", "heron", "--in", "recall", "--count", "1")] == ["recall"]
+        assert [*run(kept, "memory", "search", "heron", "--in", "recall", "--count", "1")] == [
+            "recall"
+        ]
     async with open_store(prepare_state_dir(kept) / "state.db", clock=Clock()) as store:
         for text in ("a heron", "that heron again", "one more heron"):
             await say(store, text)
     hits = knapper("memory", "search", "heron", cwd=kept).stdout.split("\n")[:5]
-    assert any("Herons fish at dusk." in hit for hit in hits[:2]), hits  # the best of each before the far ones
+    assert any("Herons fish at dusk." in hit for hit in hits[:2]), (
+        hits
+    )  # the best of each before the far ones
 
 
 def test_a_block_is_edited_with_its_limit_and_each_undo_goes_back_one_more(kept: Path) -> None:
@@ -83,9 +98,15 @@ def test_a_block_is_edited_with_its_limit_and_each_undo_goes_back_one_more(kept:
     assert by == ["agent", "agent", "human", "human", "human", "human", "human"]
     told = run(kept, *edit, "--value", "x" * 130, code=1)
     assert (told["outcome"], "30 too many" in told["text"]) == ("refused", True)
-    assert "There is no block `humn`." in run(kept, "memory", "edit", "humn", "--value", "x", code=1)["text"]
+    assert (
+        "There is no block `humn`."
+        in run(kept, "memory", "edit", "humn", "--value", "x", code=1)["text"]
+    )
     assert run(kept, "memory", "show", "human")["blocks"][0]["version"] == 7
-    for words, says in (((), "Give --value TEXT, or --file FILE."), (("--section", "--limit", "9"), "Omit --section.")):
+    for words, says in (
+        ((), "Give --value TEXT, or --file FILE."),
+        (("--section", "--limit", "9"), "Omit --section."),
+    ):
         wrong = knapper(*edit, *words, cwd=kept)
         assert (wrong.returncode, says in wrong.stderr) == (2, True)
     run(kept, *edit, "--limit", "400", "--value", "x" * 350, "--description", "Who it is.")
@@ -105,7 +126,10 @@ def test_a_block_is_edited_with_its_limit_and_each_undo_goes_back_one_more(kept:
 def test_a_block_is_made_shared_attached_and_taken_out_of_a_memory(kept: Path) -> None:
     (kept / "other.json").write_text(knapper("agents", "export", "main", cwd=kept).stdout)
     assert run(kept, "agents", "import", "other.json", "--as", "bob")["agents"]
-    assert run(kept, "memory", "add", "team", "--value", "Ann leads", "--limit", "40")["outcome"] == "returned"
+    assert (
+        run(kept, "memory", "add", "team", "--value", "Ann leads", "--limit", "40")["outcome"]
+        == "returned"
+    )
     (made,) = run(kept, "memory", "show", "team")["blocks"]
     assert (made["value"], made["limit"], made["shared"]) == ("Ann leads", 40, False)
     assert run(kept, "memory", "add", "crew", "--limit", "40")["outcome"] == "returned"
@@ -113,10 +137,15 @@ def test_a_block_is_made_shared_attached_and_taken_out_of_a_memory(kept: Path) -
         (("human",), "there is a block `human` already"),
         (("a b",), "`a b` cannot be a label"),
         (("big", "--limit", "3", "--value", "abcd"), "1 too many"),
-        (("vast", "--limit", "9" * 20), "`limit`: Input should be less than or equal to 9223372036854775807."),
+        (
+            ("vast", "--limit", "9" * 20),
+            "`limit`: Input should be less than or equal to 9223372036854775807.",
+        ),
     ):
         failed = knapper("memory", "add", *words, cwd=kept)
-        assert (failed.returncode != 0, says in failed.stdout + failed.stderr) == (True, True), words
+        assert (failed.returncode != 0, says in failed.stdout + failed.stderr) == (True, True), (
+            words
+        )
     described = ("memory", "edit", "crew", "--limit", "300")
     assert run(kept, *described, "--description", "Who leads.")["text"].split("\n") == [
         "The limit of `crew` is now: 300",
@@ -127,7 +156,10 @@ def test_a_block_is_made_shared_attached_and_taken_out_of_a_memory(kept: Path) -
     attach = ("memory", "attach", "team", "--agent", "bob")
     assert "No shared block is called `team`." in run(kept, *attach, code=1)["text"]
     assert "is shared" in run(kept, "memory", "share", "team")["text"]
-    assert run(kept, "memory", "edit", "team", "--value", "Ann leads")["text"] == "Nothing was changed."
+    assert (
+        run(kept, "memory", "edit", "team", "--value", "Ann leads")["text"]
+        == "Nothing was changed."
+    )
     run(kept, *attach)
     run(kept, "memory", "edit", "team", "--agent", "bob", "--value", "Bob leads")
     (shown,) = run(kept, "memory", "show", "team")["blocks"]

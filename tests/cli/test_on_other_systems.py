@@ -21,9 +21,16 @@ FUNCTION = function_text("double(number: int) -> int", "Double a number.", "retu
 
 def elsewhere(*command: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
     """Run a command in an interpreter without what other systems do not have, with the user's folders below `cwd`."""
-    environment = {"PYTHONPATH": str(REPOSITORY), "PATH": os.environ["PATH"], "HOME": str(cwd), "NO_COLOR": "1"}
+    environment = {
+        "PYTHONPATH": str(REPOSITORY),
+        "PATH": os.environ["PATH"],
+        "HOME": str(cwd),
+        "NO_COLOR": "1",
+    }
     start = [sys.executable, "-m", "tests.kit.elsewhere", *command]
-    return subprocess.run(start, cwd=cwd, capture_output=True, text=True, env=environment, timeout=100, check=False)
+    return subprocess.run(
+        start, cwd=cwd, capture_output=True, text=True, env=environment, timeout=100, check=False
+    )
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +68,9 @@ def test_a_function_is_listed_called_and_grown_in_a_turn(workspace: Path) -> Non
         pytest.skip(f"needs level portable: {sandbox['missing'][0]}")
     called = elsewhere("functions", "call", "double", "--args", '{"number": 21}', cwd=workspace)
     assert "42" in called.stdout, called.stderr
-    turn = elsewhere("run", "--model", "tour", "--message", "how many vowels are in queueing?", cwd=workspace)
+    turn = elsewhere(
+        "run", "--model", "tour", "--message", "how many vowels are in queueing?", cwd=workspace
+    )
     assert (turn.returncode, "5" in turn.stdout) == (0, True), turn.stderr
     once = elsewhere("run", "--once", "--model", "tour", "--message", "hello", cwd=workspace)
     assert (once.returncode, "tour" in once.stdout) == (0, True), once.stderr
@@ -75,7 +84,9 @@ class _WithoutReaders(asyncio.SelectorEventLoop):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a terminal is opened")
-def test_an_answer_is_awaited_where_the_event_loop_cannot_watch_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_is_awaited_where_the_event_loop_cannot_watch_a_terminal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     keyboard, terminal = os.openpty()
 
     async def answer() -> str | None:

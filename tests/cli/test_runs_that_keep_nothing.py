@@ -22,14 +22,25 @@ def test_a_question_that_keeps_nothing_is_answered_while_a_prompt_is_open(folder
     with prompt([Say("Hi."), Say("Once.")], folder) as (screen, model):
         screen.line("remember the kettle")
         screen.wait_for("∙ 1 step")
-        options = ("--once", "-f", "notes.md", "-f", "-", "-s", "Be terse.", "--message", "what is it?")
+        options = (
+            "--once",
+            "-f",
+            "notes.md",
+            "-f",
+            "-",
+            "-s",
+            "Be terse.",
+            "--message",
+            "what is it?",
+        )
         done = knapper("run", *flags(model), *options, cwd=folder, given="from the pipe\n")
         assert (done.returncode, done.stdout) == (0, "Once.\n"), done.stderr
         request = model.requests[-1]
         assert "kettle" not in request.text
         assert "Be terse." in str(request.messages[0])
-        assert "what is it?\n\n`notes.md`:\n```\ntea\n```\n\n`standard input`:\n```\nfrom the pipe\n```" in str(
-            request.messages[-1]["content"]
+        assert (
+            "what is it?\n\n`notes.md`:\n```\ntea\n```\n\n`standard input`:\n```\nfrom the pipe\n```"
+            in str(request.messages[-1]["content"])
         )
         log = knapper("log", cwd=folder)
         told = "**You:** remember the kettle\n\n**main:** Hi.\n\n> This turn: `nothing outside this conversation`\n"
@@ -66,14 +77,27 @@ def test_a_transcript_has_the_last_turns_and_goes_to_a_new_file(folder: Path) ->
     with scripted([]) as model:
         knapper("run", *flags(model), "-y", cwd=folder, given="/pop\n")
     assert "three" not in knapper("log", cwd=folder).stdout
-    assert [turn["entries"][0]["text"] for turn in run(folder, "log", "--all")["turns"]] == ["one", "two", "three"]
+    assert [turn["entries"][0]["text"] for turn in run(folder, "log", "--all")["turns"]] == [
+        "one",
+        "two",
+        "three",
+    ]
     assert knapper("log", "--agent", "nobody", cwd=folder).returncode == 1
 
 
 def test_debugging_shows_the_wire_without_the_key_and_tracebacks(folder: Path) -> None:
     key = {"OPENAI_API_KEY": "sk-very-secret-key"}
     with scripted([Say("sk-very-secret-key it is.")]) as model:
-        done = knapper("run", *flags(model), "--once", "--debug", "--message", "hi", cwd=folder, environment=key)
+        done = knapper(
+            "run",
+            *flags(model),
+            "--once",
+            "--debug",
+            "--message",
+            "hi",
+            cwd=folder,
+            environment=key,
+        )
     assert f"→ {model.base_url}" in done.stderr
     assert f"← {model.base_url}" in done.stderr
     assert "sk-very-secret-key" not in done.stderr
@@ -95,13 +119,17 @@ def test_a_named_model_has_its_address_key_and_price(folder: Path) -> None:
         assert f"{model.base_url} is confirmed" in confirmed.stdout
         assert "the key in FAST_API_KEY" in confirmed.stderr
         key = {"FAST_API_KEY": "sk-fast-one", "OPENAI_API_KEY": "sk-other-one"}
-        done = knapper("run", "--model", "fast", cwd=folder, given="hi\n/cost\n/model\n", environment=key)
+        done = knapper(
+            "run", "--model", "fast", cwd=folder, given="hi\n/cost\n/model\n", environment=key
+        )
         assert "Quick." in done.stdout
         assert "$" in done.stdout
         assert "$1 in, $4000 out for a million tokens" in done.stdout
 
 
-def test_a_workspace_moves_into_a_database_and_belongs_to_one_folder(tmp_path: Path, database: str) -> None:
+def test_a_workspace_moves_into_a_database_and_belongs_to_one_folder(
+    tmp_path: Path, database: str
+) -> None:
     (tmp_path / "functions").mkdir()
     (elsewhere := tmp_path / "elsewhere" / "functions").mkdir(parents=True)
     (elsewhere.parent / "knapper.toml").touch()
@@ -119,19 +147,30 @@ def test_a_workspace_moves_into_a_database_and_belongs_to_one_folder(tmp_path: P
     assert knapper("storage", "check", cwd=elsewhere.parent, environment=there).returncode == 0
 
 
-def test_a_database_that_only_the_folder_names_is_used_after_a_yes(tmp_path: Path, database: str) -> None:
+def test_a_database_that_only_the_folder_names_is_used_after_a_yes(
+    tmp_path: Path, database: str
+) -> None:
     (tmp_path / "functions").mkdir()
     (tmp_path / "knapper.toml").write_text(f'[storage]\nurl = "{database}"\n')
     refused = knapper("storage", "check", cwd=tmp_path)
     assert "you did not confirm here" in refused.stderr
     assert knapper("storage", "confirm", cwd=tmp_path).returncode == 0
-    assert knapper("storage", "check", cwd=tmp_path).stdout.strip() == "✓ whole: 0 turns with 0 entries"
+    assert (
+        knapper("storage", "check", cwd=tmp_path).stdout.strip()
+        == "✓ whole: 0 turns with 0 entries"
+    )
 
 
 def test_a_state_that_is_not_there_is_not_copied(tmp_path: Path) -> None:
     new = tmp_path / "new.db"
     done = knapper(
-        "storage", "copy", "--from", f"sqlite:///{tmp_path}/typo.db", "--to", f"sqlite:///{new}", cwd=tmp_path
+        "storage",
+        "copy",
+        "--from",
+        f"sqlite:///{tmp_path}/typo.db",
+        "--to",
+        f"sqlite:///{new}",
+        cwd=tmp_path,
     )
     assert (done.returncode, "There is no state at" in done.stderr) == (1, True)
     assert not [*tmp_path.glob("*.db")]

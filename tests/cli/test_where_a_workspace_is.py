@@ -47,7 +47,9 @@ def test_functions_of_somebody_else_are_not_taken_over(folder: Path) -> None:
         screen.wait_for("Make one here")
         screen.wait_for("then Enter")
         screen.do("n", "Nothing was changed")
-    assert [path.name for path in folder.iterdir() if not path.name.startswith(".cache")] == ["functions"]
+    assert [path.name for path in folder.iterdir() if not path.name.startswith(".cache")] == [
+        "functions"
+    ]
     with scripted([Say("Hm.")]) as model:
         says = ("run", "-y", "--base-url", model.base_url, "--model", "scripted", "--message", "hi")
         assert run(*says, cwd=folder)[:2] == (0, "Hm.\n")
@@ -63,19 +65,26 @@ def test_a_workspace_is_found_upward_and_files_stay_where_one_stands(folder: Pat
     assert (code, err) == (0, "")
     assert "days_between" in {row["name"] for row in json.loads(out)["functions"]}
     assert run("functions", "check", "vowels.py", cwd=below, home=folder)[0] == 0
-    assert run("functions", "create", "count_vowels", "--file", "vowels.py", cwd=below, home=folder)[0] == 0
+    assert (
+        run("functions", "create", "count_vowels", "--file", "vowels.py", cwd=below, home=folder)[0]
+        == 0
+    )
     call = ("functions", "call", "count_vowels", "--args", '{"text": "queueing"}')
     assert run(*call, cwd=below, home=folder)[1] == "5\n"
     assert run("sources", "load", "note.txt", cwd=below, home=folder)[0] == 0
     assert sorted(path.name for path in below.iterdir()) == ["note.txt", "vowels.py"]
-    code, _, err = run("-C", ".", "functions", "list", cwd=below, home=folder)  # an option names one exactly
+    code, _, err = run(
+        "-C", ".", "functions", "list", cwd=below, home=folder
+    )  # an option names one exactly
     assert code == 1
     assert f"{below} is not a workspace" in err
     assert f"knapper -C {folder}" in err
     assert run("init", cwd=below, home=folder)[0] == 0
     assert (below / "knapper.toml").is_file()
     assert "days_between" in run("functions", "list", cwd=below, home=folder)[1]
-    (folder / "knapper.toml").unlink()  # functions next to the state of this program stay a workspace
+    (
+        folder / "knapper.toml"
+    ).unlink()  # functions next to the state of this program stay a workspace
     for place in (folder, folder / "src"):
         assert "days_between" in run("functions", "list", cwd=place, home=folder)[1]
 
@@ -168,7 +177,9 @@ def test_what_only_looks_works_and_what_changes_something_says_why_it_cannot(clo
     assert "cannot be written to, so it is only read" in done.stderr
     assert [match["name"] for match in json.loads(done.stdout)["results"]] == ["water_plan"]
     listed = knapper("functions", "list", "--json", cwd=closed)
-    assert [function["name"] for function in json.loads(listed.stdout)["functions"]] == ["water_plan"]
+    assert [function["name"] for function in json.loads(listed.stdout)["functions"]] == [
+        "water_plan"
+    ]
     for words in (("audit",), ("show", "water_plan")):
         done = knapper("functions", *words, cwd=closed)
         assert (done.returncode, "water_plan" in done.stdout) == (0, True)

@@ -11,8 +11,30 @@ from tests.kit import Say, Seen, Step
 from tests.kit.desk import Desk, ended
 
 EVERY = 10
-LAST = ("Arnesen", "Borg", "Caruso", "Dvorak", "Egede", "Fontaine", "Grieg", "Holm", "Ibsen", "Juhl")
-NAMES = ("Mitya", "Aurelio", "Brunhilde", "Casimir", "Dagny", "Eskil", "Fenella", "Gaspard", "Hildur", "Ignatius")
+LAST = (
+    "Arnesen",
+    "Borg",
+    "Caruso",
+    "Dvorak",
+    "Egede",
+    "Fontaine",
+    "Grieg",
+    "Holm",
+    "Ibsen",
+    "Juhl",
+)
+NAMES = (
+    "Mitya",
+    "Aurelio",
+    "Brunhilde",
+    "Casimir",
+    "Dagny",
+    "Eskil",
+    "Fenella",
+    "Gaspard",
+    "Hildur",
+    "Ignatius",
+)
 
 
 def whose(number: int) -> str:
@@ -58,7 +80,9 @@ async def talk(here: Desk, turns: int) -> None:
 async def not_found(here: Desk, turns: int) -> list[str]:
     """Return the facts that are not on the first page of a search for their person."""
     found = {
-        number: str(await here.agent.memory.recall.search(f"Which code has the locker of {whose(number)}?"))
+        number: str(
+            await here.agent.memory.recall.search(f"Which code has the locker of {whose(number)}?")
+        )
         for number in range(0, turns, EVERY)
     }
     return [fact(number) for number, text in found.items() if fact(number) not in text]

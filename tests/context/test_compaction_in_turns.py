@@ -16,21 +16,28 @@ from tests.context.long_talk import in_json, journal, periods, talkative
 from tests.kit import Ask, Fail, Repeat, Say, Seen, Stall, Step, Wanted, contains, scripted
 from tests.kit.desk import Desk, desk, ended
 
-TOO_LONG = Fail(400, "This model's maximum context length is 8192 tokens", code="context_length_exceeded")
+TOO_LONG = Fail(
+    400, "This model's maximum context length is 8192 tokens", code="context_length_exceeded"
+)
 WORDS = "Some words on wind and clouds. " * 40
 SMALL = {"model__mode": "constrained", "model__context_tokens": 4_000}
 
 
 async def fill(here: Desk, turns: int) -> None:
     for number in range(turns):
-        assert ended(await here.say(f"Question {number} of Hildur, about {number + 1800}.")).reason == "replied"
+        assert (
+            ended(await here.say(f"Question {number} of Hildur, about {number + 1800}.")).reason
+            == "replied"
+        )
 
 
 def context(messages: list[Message]) -> list[str]:
     return [each.text for each in messages]
 
 
-async def test_an_endpoint_that_refuses_the_length_is_asked_once_more_with_a_summary(at_desk: OpenDesk) -> None:
+async def test_an_endpoint_that_refuses_the_length_is_asked_once_more_with_a_summary(
+    at_desk: OpenDesk,
+) -> None:
     here = await at_desk([*(Say(WORDS) for _ in range(4)), TOO_LONG, Say("Fine.")])
     await fill(here, 4)
     assert ended(await here.say("And now?")).reply == "Fine."
@@ -38,28 +45,43 @@ async def test_an_endpoint_that_refuses_the_length_is_asked_once_more_with_a_sum
     assert len(here.model.requests) == 6
 
 
-async def test_an_endpoint_that_never_takes_it_ends_the_turn_and_not_the_conversation(at_desk: OpenDesk) -> None:
-    here = await at_desk([*(Say(WORDS) for _ in range(3)), TOO_LONG, TOO_LONG, TOO_LONG, Say("Back.")])
+async def test_an_endpoint_that_never_takes_it_ends_the_turn_and_not_the_conversation(
+    at_desk: OpenDesk,
+) -> None:
+    here = await at_desk(
+        [*(Say(WORDS) for _ in range(3)), TOO_LONG, TOO_LONG, TOO_LONG, Say("Back.")]
+    )
     await fill(here, 3)
     assert ended(await here.say("And now?")).reason == "failed"
     assert ended(await here.say("Again?")).reply == "Back."
 
 
-async def test_a_model_that_gives_no_summary_stops_nothing_and_the_program_makes_one(tmp_path: Path) -> None:
+async def test_a_model_that_gives_no_summary_stops_nothing_and_the_program_makes_one(
+    tmp_path: Path,
+) -> None:
     nothing: Iterator[Step] = cycle([Fail(400, "no"), Say(""), Say("no")])
-    with scripted([Repeat(talkative(in_json))], limit_tokens=4_000, summary=lambda _: next(nothing)) as model:
+    with scripted(
+        [Repeat(talkative(in_json))], limit_tokens=4_000, summary=lambda _: next(nothing)
+    ) as model:
         async with desk(tmp_path, model, **SMALL) as here:
             while len(model.summaries) < 4:
                 await fill(here, 1)
-                assert not model.summaries or "Question 0 of Hildur, about 1800" in model.requests[-1].text
+                assert (
+                    not model.summaries
+                    or "Question 0 of Hildur, about 1800" in model.requests[-1].text
+                )
         assert [message["role"] for message in model.summaries[0].messages] == ["system", "user"]
 
 
-async def test_taking_back_the_turn_in_which_it_was_summed_up_brings_the_messages_back(tmp_path: Path) -> None:
+async def test_taking_back_the_turn_in_which_it_was_summed_up_brings_the_messages_back(
+    tmp_path: Path,
+) -> None:
     with scripted([Repeat(talkative(in_json))], limit_tokens=4_000) as model:
         async with desk(tmp_path, model, **SMALL) as here:
             seen: list[list[str]] = []
-            while not any(each.startswith("The ") and "oldest messages" in each for each in (seen or [[]])[-1]):
+            while not any(
+                each.startswith("The ") and "oldest messages" in each for each in (seen or [[]])[-1]
+            ):
                 await fill(here, 1)
                 seen.append(context(await here.agent.history()))
             await here.agent.pop()
@@ -67,7 +89,9 @@ async def test_taking_back_the_turn_in_which_it_was_summed_up_brings_the_message
             assert left == [each for each in seen[-2] if each != PRESSURE.text]
 
 
-async def test_a_summary_on_request_stands_for_the_older_part_and_goes_with_a_turn(at_desk: OpenDesk) -> None:
+async def test_a_summary_on_request_stands_for_the_older_part_and_goes_with_a_turn(
+    at_desk: OpenDesk,
+) -> None:
     here = await at_desk([Repeat(Say(WORDS))])
     await fill(here, 9)
     before = context(await here.agent.history())
@@ -82,7 +106,9 @@ async def test_a_summary_on_request_stands_for_the_older_part_and_goes_with_a_tu
     assert context(await here.agent.history()) == before[:-2]
 
 
-async def test_the_warning_comes_at_once_on_request_and_not_again_in_this_period(at_desk: OpenDesk) -> None:
+async def test_the_warning_comes_at_once_on_request_and_not_again_in_this_period(
+    at_desk: OpenDesk,
+) -> None:
     here = await at_desk([Say("Hello."), Say("I write it down."), Say("Yes.")])
     assert await here.agent.summarize() == "There is nothing to summarize yet."
     await fill(here, 1)
@@ -94,7 +120,9 @@ async def test_the_warning_comes_at_once_on_request_and_not_again_in_this_period
     assert here.model.requests[-1].text.count("Memory pressure") == 1
 
 
-async def test_a_turn_longer_than_the_window_is_cut_inside_and_the_question_stays_in_sight(tmp_path: Path) -> None:
+async def test_a_turn_longer_than_the_window_is_cut_inside_and_the_question_stays_in_sight(
+    tmp_path: Path,
+) -> None:
     def long_work(seen: Seen) -> Step:
         if len(model.requests) > 40:
             return in_json("Done.")
@@ -110,7 +138,9 @@ async def test_a_turn_longer_than_the_window_is_cut_inside_and_the_question_stay
 
 
 @pytest.mark.slow
-async def test_a_turn_is_cut_inside_over_responses_and_its_reasoning_goes_along(tmp_path: Path) -> None:
+async def test_a_turn_is_cut_inside_over_responses_and_its_reasoning_goes_along(
+    tmp_path: Path,
+) -> None:
     def long_work(seen: Seen) -> Step:
         number = len(model.requests)
         items = seen.raw.get("input", ())
@@ -120,10 +150,17 @@ async def test_a_turn_is_cut_inside_over_responses_and_its_reasoning_goes_along(
         kept.append(len(reasons))
         if number > 40:
             return Say("Done.")
-        return Ask(Wanted("list_functions", {"pattern": "z" * 400 + str(number)}), thought=f"Step {number}.")
+        return Ask(
+            Wanted("list_functions", {"pattern": "z" * 400 + str(number)}),
+            thought=f"Step {number}.",
+        )
 
     kept: list[int] = []
-    over_responses = {"model__api": "responses", "model__context_tokens": 8_192, "turn__max_steps": 60}
+    over_responses = {
+        "model__api": "responses",
+        "model__context_tokens": 8_192,
+        "turn__max_steps": 60,
+    }
     with scripted([Repeat(long_work)], limit_tokens=8_192) as model:
         async with desk(tmp_path, model, **over_responses) as here:
             assert ended(await here.say("Find what Fenella lost in 1987.")).reply == "Done."
@@ -136,7 +173,9 @@ async def test_a_turn_is_cut_inside_over_responses_and_its_reasoning_goes_along(
     assert model.refusals == []
 
 
-async def test_a_summary_that_was_asked_for_as_the_program_stopped_is_given_up(tmp_path: Path) -> None:
+async def test_a_summary_that_was_asked_for_as_the_program_stopped_is_given_up(
+    tmp_path: Path,
+) -> None:
     with scripted([Say("Hello."), Say("Yes.")]) as model:
         async with desk(tmp_path, model) as here:
             await fill(here, 1)
@@ -151,7 +190,9 @@ async def test_a_summary_that_was_asked_for_as_the_program_stopped_is_given_up(t
 
 
 @pytest.mark.slow
-async def test_the_warning_is_not_repeated_by_a_program_that_starts_again_in_the_same_period(tmp_path: Path) -> None:
+async def test_the_warning_is_not_repeated_by_a_program_that_starts_again_in_the_same_period(
+    tmp_path: Path,
+) -> None:
     with scripted([Repeat(talkative(in_json))], limit_tokens=4_000) as model:
         before: list[str] = []
         for _ in range(32):

@@ -37,15 +37,22 @@ def read_all(name: str, pages: int) -> list[Step]:
     return [Ask(Wanted("read_on", {"name": name, "page": page})) for page in range(1, pages + 1)]
 
 
-async def test_a_message_longer_than_a_page_is_shown_in_part_and_all_of_it_can_be_read(at_desk: OpenDesk) -> None:
+async def test_a_message_longer_than_a_page_is_shown_in_part_and_all_of_it_can_be_read(
+    at_desk: OpenDesk,
+) -> None:
     names: list[tuple[str, int]] = []
 
     def first(seen: Seen) -> Step:
         names.append(pages_of(seen.text))
-        return Ask(*(Wanted("read_on", {"name": names[0][0], "page": n + 1}) for n in range(names[0][1])))
+        return Ask(
+            *(Wanted("read_on", {"name": names[0][0], "page": n + 1}) for n in range(names[0][1]))
+        )
 
     here = await at_desk(
-        [first, Say("Read.")], turn__answer_chars=3_000, memory__message_chars=3_000, model__context_tokens=64_000
+        [first, Say("Read.")],
+        turn__answer_chars=3_000,
+        memory__message_chars=3_000,
+        model__context_tokens=64_000,
     )
     events = await here.say(LONG)
     assert ended(events).reply == "Read."
@@ -92,7 +99,9 @@ def test_only_the_users_own_message_is_shown_beyond_a_page() -> None:
     assert "Page 1 of" in history.items[0].shown.text
 
 
-async def test_an_answer_longer_than_the_limit_is_kept_whole_and_read_on_after_a_restart(tmp_path: Path) -> None:
+async def test_an_answer_longer_than_the_limit_is_kept_whole_and_read_on_after_a_restart(
+    tmp_path: Path,
+) -> None:
     whole = "".join(f"Line {number} of the long text. " for number in range(400))
     with scripted([Ask(Wanted("give_lines", {"count": 400})), Say("Much.")]) as model:
         async with desk(tmp_path, model, turn__answer_chars=2_000) as here:
@@ -108,13 +117,18 @@ async def test_an_answer_longer_than_the_limit_is_kept_whole_and_read_on_after_a
 
 
 SHAPED = (
-    """{"mails": [{"from": "Ann", "text": "x" * 400}] * 40, "totals": {"a": 1, "b": 2}, "says": "y" * 900, "n": 7}"""
+    '{"mails": [{"from": "Ann", "text": "x" * 400}] * 40, '
+    '"totals": {"a": 1, "b": 2}, "says": "y" * 900, "n": 7}'
 )
 
 
-async def test_a_value_that_is_shown_by_its_beginning_says_first_what_its_parts_are(at_desk: OpenDesk) -> None:
+async def test_a_value_that_is_shown_by_its_beginning_says_first_what_its_parts_are(
+    at_desk: OpenDesk,
+) -> None:
     codes = (SHAPED, f"{SHAPED}['mails']", "'z' * 20_000", "{'few': 1}")
-    desk = await at_desk([*(Ask(Wanted("run_program", {"code": code})) for code in codes), Say("So.")])
+    desk = await at_desk(
+        [*(Ask(Wanted("run_program", {"code": code})) for code in codes), Say("So.")]
+    )
     told = answers(await desk.say("Look."))
     assert [text.splitlines()[0] for text in told[:2]] == [
         "[Its parts: mails: 40 items, totals: 2 keys, says: a text of 900, n: int]",
@@ -134,17 +148,27 @@ async def test_what_cannot_be_read_on_is_refused_with_the_reason(at_desk: OpenDe
 
     def ask(seen: Seen) -> Step:
         whole = pages_of(seen.text)[0]
-        return Ask(*(Wanted("read_on", {"name": name.format(whole), "page": page}) for name, page, _ in refused))
+        return Ask(
+            *(
+                Wanted("read_on", {"name": name.format(whole), "page": page})
+                for name, page, _ in refused
+            )
+        )
 
     here = await at_desk(
-        [ask, Say("Well.")], turn__answer_chars=3_000, memory__message_chars=3_000, model__context_tokens=64_000
+        [ask, Say("Well.")],
+        turn__answer_chars=3_000,
+        memory__message_chars=3_000,
+        model__context_tokens=64_000,
     )
     told = answers(await here.say(LONG))
     for (name, page, says), answer in zip(refused, told, strict=True):
         assert says in answer, (name, page)
 
 
-async def test_answers_of_one_reply_that_fill_the_window_together_are_shown_in_smaller_parts(tmp_path: Path) -> None:
+async def test_answers_of_one_reply_that_fill_the_window_together_are_shown_in_smaller_parts(
+    tmp_path: Path,
+) -> None:
     calls = [Wanted("give_lines", {"count": 390 + number}) for number in range(6)]
     with scripted([Ask(*calls), Say("Much.")], limit_tokens=8_192) as model:
         async with desk(tmp_path, model) as here:

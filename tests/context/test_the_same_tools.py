@@ -9,12 +9,18 @@ from tests.kit.desk import another, ended
 from tests.mcp.test_tools_of_strangers import approved, tool
 
 STEPS = [
-    Wanted("create_function", {"function_name": "first", "function_code_with_docstring": another("first")}),
+    Wanted(
+        "create_function",
+        {"function_name": "first", "function_code_with_docstring": another("first")},
+    ),
     Wanted("call_function", {"name": "first", "arguments": {"text": "queue"}}),
     Wanted("first", {"text": "queue"}),
     Wanted("list_functions", {"pattern": "letters of a word"}),
     Wanted("search_functions", {"need": "letters of a word"}),
-    Wanted("edit_function", {"function_name": "first", "changes": [{"old_text": "Count", "new_text": "Tell"}]}),
+    Wanted(
+        "edit_function",
+        {"function_name": "first", "changes": [{"old_text": "Count", "new_text": "Tell"}]},
+    ),
     Wanted("rollback_function", {"function_name": "first"}),
     Wanted("call_function", {"name": "no_such_function", "arguments": {}}),
     Wanted("call_function", {"name": "no_such_function", "arguments": {}}),
@@ -28,14 +34,19 @@ STEPS = [
 ]
 
 
-async def test_tools_and_index_are_the_same_bytes_over_many_steps(at_desk: OpenDesk, tmp_path: Path) -> None:
+async def test_tools_and_index_are_the_same_bytes_over_many_steps(
+    at_desk: OpenDesk, tmp_path: Path
+) -> None:
     def changed(seen: Seen) -> Step:
         """Have the MCP server list another tool, which a human approves."""
         approved(tmp_path, tool("echo"), tool("more"), says="{}")
         return Ask(Wanted("strange__more", {"text": "c"}))
 
     approved(tmp_path, tool("echo"), says="{}", changes=True)
-    late = [Ask(Wanted("strange__echo", {"text": "d"})), Ask(Wanted("list_functions", {"pattern": "strange"}))]
+    late = [
+        Ask(Wanted("strange__echo", {"text": "d"})),
+        Ask(Wanted("list_functions", {"pattern": "strange"})),
+    ]
     desk = await at_desk([*map(Ask, STEPS), changed, *late, Say("Done."), Say("Again.")])
     assert ended(await desk.say("Grow.")).reply == "Done."
     await desk.save("more.py", another("more"))

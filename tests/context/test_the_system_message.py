@@ -28,8 +28,12 @@ class Kept:
         return self.rows
 
 
-async def test_the_parts_stand_in_the_order_of_their_positions_with_the_instructions_first() -> None:
-    kept = Kept(rows=[SectionRow("late", 500, "Last words."), SectionRow("early", 50, "House rules.")])
+async def test_the_parts_stand_in_the_order_of_their_positions_with_the_instructions_first() -> (
+    None
+):
+    kept = Kept(
+        rows=[SectionRow("late", 500, "Last words."), SectionRow("early", 50, "House rules.")]
+    )
     system = SystemMessage(kept)
     await system.render("You are an assistant.", "3 more functions.", LONG)
     names = [section.name for section in system.sections]
@@ -62,7 +66,9 @@ async def test_statistics_are_told_anew_with_an_edit_a_passage_or_many_messages(
     assert "29 messages in recall" in system.text
 
 
-async def test_parts_that_would_leave_the_conversation_no_room_are_shortened_and_the_instructions_are_not() -> None:
+async def test_parts_that_would_leave_the_conversation_no_room_are_shortened_and_the_instructions_are_not() -> (
+    None
+):
     system = SystemMessage(Kept(rows=[SectionRow("huge", 50, "word " * 5_000)]))
     await system.render("Instructions stay whole. " * 10, "", 8_000)
     assert len(system.text) < 5_000

@@ -53,15 +53,21 @@ def write(desk: Desk, count: int) -> None:
 
 def index(request: Seen) -> str:
     """Return the index lines of the workspace's functions in a request."""
-    return request.text.partition("\nCall these in a program or by call_function")[2].partition("\nAnd of the program")[
-        0
-    ]
+    return request.text.partition("\nCall these in a program or by call_function")[2].partition(
+        "\nAnd of the program"
+    )[0]
 
 
-async def test_what_is_shown_of_a_library_has_one_size_and_holds_what_a_message_needs(at_desk: OpenDesk) -> None:
-    desk = await opened(at_desk, 225, Ask(Wanted("list_functions", {"pattern": "cut the stream in two parts"})))
+async def test_what_is_shown_of_a_library_has_one_size_and_holds_what_a_message_needs(
+    at_desk: OpenDesk,
+) -> None:
+    desk = await opened(
+        at_desk, 225, Ask(Wanted("list_functions", {"pattern": "cut the stream in two parts"}))
+    )
     await desk.say("Look for it.")
-    assert "the best first" in desk.model.requests[-1].answers[-1]  # by meaning: it is no part of a name
+    assert (
+        "the best first" in desk.model.requests[-1].answers[-1]
+    )  # by meaning: it is no part of a name
     sizes = []
     for count in (50, 300):
         write(desk, count)
@@ -79,7 +85,9 @@ async def test_what_is_shown_of_a_library_has_one_size_and_holds_what_a_message_
     after = desk.model.requests[-1]
     assert after.messages[: len(before.messages)] == before.messages
     assert after.body["tools"] == before.body["tools"]
-    told = [str(each["content"]) for each in after.messages if "You also have: " in str(each["content"])]
+    told = [
+        str(each["content"]) for each in after.messages if "You also have: " in str(each["content"])
+    ]
     assert any("weigh_museum_" in text for text in told)
     names = re.findall(r"(\w+_\d{4})\(", " ".join(told))
     assert len(names) == len({*names}) <= 6
@@ -88,7 +96,13 @@ async def test_what_is_shown_of_a_library_has_one_size_and_holds_what_a_message_
 async def test_a_message_that_is_about_no_function_is_followed_by_none(at_desk: OpenDesk) -> None:
     desk = await opened(at_desk, 225)
     await desk.say("Paint the engine, please.")
-    for message in ("Thank you so much!", "Yes, do.", "No, the former.", "What a day it was.", "Danke, das genügt."):
+    for message in (
+        "Thank you so much!",
+        "Yes, do.",
+        "No, the former.",
+        "What a day it was.",
+        "Danke, das genügt.",
+    ):
         await desk.say(message)
         told = [str(each["content"]) for each in desk.model.requests[-1].messages]
         assert not any("You also have: " in text for text in told), message
@@ -99,7 +113,9 @@ def chosen(desk: Desk) -> list[str]:
     return [function.name for function in desk.agent._loop.model_session.functions.all()]
 
 
-async def test_under_a_schema_what_stays_keeps_its_place_and_what_comes_is_appended(at_desk: OpenDesk) -> None:
+async def test_under_a_schema_what_stays_keeps_its_place_and_what_comes_is_appended(
+    at_desk: OpenDesk,
+) -> None:
     desk = await opened(at_desk, 225, mode="constrained")
     await desk.say("Paint the engine, please.")
     before = chosen(desk)

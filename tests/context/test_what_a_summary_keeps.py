@@ -41,7 +41,9 @@ async def summed_up(
 
 async def test_numbers_names_and_functions_that_the_model_left_out_are_added() -> None:
     for kept in ["Brunhilde", "1987", "K-17", "count_vowels"]:
-        summary, _ = await summed_up("People and facts: there is a sister, and a gate.", history_of(*SAID))
+        summary, _ = await summed_up(
+            "People and facts: there is a sister, and a gate.", history_of(*SAID)
+        )
         assert summary.text.startswith("People and facts: there is a sister"), kept
         assert kept in summary.text, kept
 
@@ -62,7 +64,9 @@ async def test_where_the_model_gives_nothing_the_program_makes_an_extract() -> N
 async def test_the_summary_before_goes_into_the_next_one_and_is_counted() -> None:
     history = history_of(*SAID)
     history.compact(Summary("The boat is called Aurelia.", 40, 0))
-    summary, asked = await summed_up("What happened: a long talk about a boat, and the weather.", history)
+    summary, asked = await summed_up(
+        "What happened: a long talk about a boat, and the weather.", history
+    )
     assert "The boat is called Aurelia." in asked[0][1]
     assert "Aurelia" in summary.text
     assert summary.covers == 40 + len(SAID) - 1
@@ -70,7 +74,9 @@ async def test_the_summary_before_goes_into_the_next_one_and_is_counted() -> Non
 
 async def test_a_long_past_is_summed_up_in_parts_each_with_the_summary_so_far() -> None:
     history = history_of(*(User(f"Part {number}. " + "words " * 200) for number in range(20)))
-    _, asked = await summed_up("What happened: parts were read.", history, CompactionOrder(40, 700, 4_000))
+    _, asked = await summed_up(
+        "What happened: parts were read.", history, CompactionOrder(40, 700, 4_000)
+    )
     assert len(asked) > 2
     assert all("What happened: parts were read." in material for _, material in asked[1:])
 
@@ -88,19 +94,30 @@ async def test_a_cut_inside_a_turn_keeps_what_the_user_asked_for_in_it() -> None
     steps = [Assistant("Still looking. " * 20) for _ in range(5)]
     history = history_of(User("Find me the lost key of Fenella."), *steps)
     first, _ = await summed_up("What happened: the assistant looks for a thing.", history)
-    assert "The user's message that is being worked on: Find me the lost key of Fenella." in first.text
+    assert (
+        "The user's message that is being worked on: Find me the lost key of Fenella." in first.text
+    )
     history.compact(first, len(history.items) - 1)
     history.add("turn", [Assistant("Still looking. " * 20)], 99)
     second, _ = await summed_up("What happened: it still looks.", history)
-    assert "The user's message that is being worked on: Find me the lost key of Fenella." in second.text
+    assert (
+        "The user's message that is being worked on: Find me the lost key of Fenella."
+        in second.text
+    )
 
 
 def test_of_what_is_lost_the_sentences_with_most_in_them_come_first() -> None:
-    said = [*sentences("Fine weather."), *sentences("Call Dagny at 555-0199 about Eskil."), *sentences("Maybe at 7.")]
+    said = [
+        *sentences("Fine weather."),
+        *sentences("Call Dagny at 555-0199 about Eskil."),
+        *sentences("Maybe at 7."),
+    ]
     assert texts(lost(said, "", 45)) == ["Call Dagny at 555-0199 about Eskil."]
 
 
-async def test_what_the_user_said_stays_through_summaries_of_summaries_before_what_the_model_said() -> None:
+async def test_what_the_user_said_stays_through_summaries_of_summaries_before_what_the_model_said() -> (
+    None
+):
     history = history_of(*SAID)
     for number in range(6):
         summary, _ = await summed_up("What happened: they talked of this and that.", history)
@@ -123,5 +140,7 @@ def test_a_number_is_not_told_by_a_longer_one_that_holds_it() -> None:
 
 
 async def test_what_is_hardly_longer_than_its_summary_is_not_sent_to_a_model() -> None:
-    _, asked = await summed_up("Anything.", history_of(User("Short."), Assistant("Yes."), User("Go on.")))
+    _, asked = await summed_up(
+        "Anything.", history_of(User("Short."), Assistant("Yes."), User("Go on."))
+    )
     assert asked == []

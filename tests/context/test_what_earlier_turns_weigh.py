@@ -16,7 +16,11 @@ from tests.kit.desk import desk as opened_desk
 from tests.kit.heartbeat import MOST_MS, heartbeat
 from tests.kit.pace import slowness
 
-CODE = "lines = [\n" + "".join(f"    'Line {number} of the program.',\n" for number in range(60)) + "]\nlines"
+CODE = (
+    "lines = [\n"
+    + "".join(f"    'Line {number} of the program.',\n" for number in range(60))
+    + "]\nlines"
+)
 RUN = Ask(Wanted("run_program", {"code": CODE}, id="call_of_it"))
 SHORT = Ask(Wanted("run_program", {"code": "1 + 1"}))
 
@@ -29,14 +33,21 @@ def sent(seen: Seen) -> tuple[str, str]:
     return json.loads(call["function"]["arguments"])["code"], answer["content"]
 
 
-async def test_a_turn_is_whole_until_the_next_one_is_over_and_can_be_read_again(at_desk: OpenDesk) -> None:
+async def test_a_turn_is_whole_until_the_next_one_is_over_and_can_be_read_again(
+    at_desk: OpenDesk,
+) -> None:
     names: list[str] = []
 
     def read(seen: Seen) -> Step:
-        names.extend(re.search(r"read_on\(name='([\w-]+)', page=1\)", text)[1] for text in sent(seen))  # type: ignore[index]
+        names.extend(
+            re.search(r"read_on\(name='([\w-]+)', page=1\)", text)[1]  # type: ignore[index]
+            for text in sent(seen)
+        )
         return Ask(*(Wanted("read_on", {"name": name, "page": 1}) for name in names))
 
-    here = await at_desk([RUN, Say("Sixty."), SHORT, Say("Two."), read, Say("Read.")], model__context_tokens=64_000)
+    here = await at_desk(
+        [RUN, Say("Sixty."), SHORT, Say("Two."), read, Say("Read.")], model__context_tokens=64_000
+    )
     whole = answers(await here.say("Run it."))[0]
     await here.say("And 1 + 1?")
     assert [sent(seen) for seen in here.model.requests[1:4]] == [(CODE, whole)] * 3
@@ -83,21 +94,34 @@ CALLS: list[tuple[str, dict[str, Any] | str, str, bool]] = [
     ("look", "{'a': '" + "x" * 900, "", True),
     ("create_function", {"code": "x" * 700}, "", False),
     ("send_message", {"message": "x" * 900}, "", False),
-    ("create_function", {"code": "x" * 900}, '{"extra_content":{"google":{"thought_signature":"c2ln"}}}', False),
+    (
+        "create_function",
+        {"code": "x" * 900},
+        '{"extra_content":{"google":{"thought_signature":"c2ln"}}}',
+        False,
+    ),
 ]
 
 
 def test_only_long_arguments_that_nobody_signed_are_shown_by_their_beginning() -> None:
     for name, arguments, extra, is_shorter in CALLS:
         text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-        message = Assistant("Well.", (Call("c1", name, text, extra),), "", ('{"reasoning_content":"I add."}',), "here")
+        message = Assistant(
+            "Well.",
+            (Call("c1", name, text, extra),),
+            "",
+            ('{"reasoning_content":"I add."}',),
+            "here",
+        )
         shown = of_the_past(message, 77, 0, 800)
         assert isinstance(shown, Assistant)
         assert (shown.reasoning, shown.source, shown.text) == (message.reasoning, "here", "Well.")
         assert (shown.calls[0].id, shown.calls[0].name, shown.calls[0].extra) == ("c1", name, extra)
         assert (len(shown.calls[0].arguments) < 500) is is_shorter, arguments
         if is_shorter:
-            assert "read_on(name='text-4d', page=1)" in "".join(json.loads(shown.calls[0].arguments).values())
+            assert "read_on(name='text-4d', page=1)" in "".join(
+                json.loads(shown.calls[0].arguments).values()
+            )
         else:
             assert shown == message
 
@@ -110,8 +134,12 @@ def test_an_answer_of_which_only_a_page_is_stored_is_named_with_its_full_length(
     assert of_the_past(Answer("c1", "look", "x" * 800), 77, 0, 800).text == "x" * 800
 
 
-async def test_a_page_of_long_calls_of_an_earlier_reply_does_not_hold_up_the_event_loop(at_desk: OpenDesk) -> None:
-    many = json.dumps({"text": [["aaaaaaa"]] * 70_000})  # nearly the longest arguments that a call may have
+async def test_a_page_of_long_calls_of_an_earlier_reply_does_not_hold_up_the_event_loop(
+    at_desk: OpenDesk,
+) -> None:
+    many = json.dumps(
+        {"text": [["aaaaaaa"]] * 70_000}
+    )  # nearly the longest arguments that a call may have
     names: list[str] = []
     steps: Script = [
         Ask(*(Wanted("nothing_there", many) for _ in range(5))),
@@ -129,7 +157,9 @@ async def test_a_page_of_long_calls_of_an_earlier_reply_does_not_hold_up_the_eve
     assert stall.cpu_ms <= MOST_MS * slowness(), stall
 
 
-async def test_long_calls_of_all_replies_are_shortened_beside_the_event_loop(at_desk: OpenDesk) -> None:
+async def test_long_calls_of_all_replies_are_shortened_beside_the_event_loop(
+    at_desk: OpenDesk,
+) -> None:
     many = json.dumps({"text": [["a"]] * 2_300})  # as much of each as is shown in its own turn
     calls = Ask(*(Wanted("nothing_there", many) for _ in range(200)))
     steps: Script = [calls, calls, Repeat(Say("Done."))]

@@ -8,7 +8,9 @@ from agent_core.context import PRESSURE, History, Summary
 from agent_core.context.compaction import cut
 
 _SIZES = st.integers(0, 300)
-_PLAIN = st.builds(lambda size, says: [says("x" * size)], _SIZES, st.sampled_from([User, Assistant]))
+_PLAIN = st.builds(
+    lambda size, says: [says("x" * size)], _SIZES, st.sampled_from([User, Assistant])
+)
 _CALLS = st.lists(_SIZES, min_size=1, max_size=4)
 
 
@@ -33,7 +35,9 @@ def histories(draw: st.DrawFn) -> History:
 
 
 @given(histories(), st.integers(0, 3_000))
-def test_what_stays_begins_with_no_answer_and_holds_every_answer_to_its_calls(history: History, tail: int) -> None:
+def test_what_stays_begins_with_no_answer_and_holds_every_answer_to_its_calls(
+    history: History, tail: int
+) -> None:
     stays = [item.whole for item in history.items[cut(history.items, tail) :]]
     asked = {call.id for each in stays if isinstance(each, Assistant) for call in each.calls}
     assert stays
@@ -41,14 +45,18 @@ def test_what_stays_begins_with_no_answer_and_holds_every_answer_to_its_calls(hi
 
 
 @given(histories(), st.integers(0, 3_000))
-def test_what_stays_is_no_longer_than_allowed_but_for_the_last_messages(history: History, tail: int) -> None:
+def test_what_stays_is_no_longer_than_allowed_but_for_the_last_messages(
+    history: History, tail: int
+) -> None:
     stays = history.items[cut(history.items, tail) :]
     groups = sum(not isinstance(item.whole, Answer) for item in stays)
     assert sum(item.size for item in stays) <= tail or groups == 1
 
 
 @given(histories(), st.integers(0, 3_000))
-def test_something_is_summed_up_unless_all_of_it_is_one_reply_and_its_answers(history: History, tail: int) -> None:
+def test_something_is_summed_up_unless_all_of_it_is_one_reply_and_its_answers(
+    history: History, tail: int
+) -> None:
     groups = sum(not isinstance(item.whole, Answer) for item in history.items)
     assert (cut(history.items, tail) > 0) == (groups > 1)
 

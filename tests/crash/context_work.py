@@ -18,7 +18,12 @@ def talk(argument: str, reports: Connection) -> None:
 
 
 async def _talk(root: Path, url: str, number: int, reports: Connection) -> None:
-    flags = {"model.base_url": url, "model.name": "scripted", "model.stream": False, "model.mode": "constrained"}
+    flags = {
+        "model.base_url": url,
+        "model.name": "scripted",
+        "model.stream": False,
+        "model.mode": "constrained",
+    }
     async with Workspace.open(root, flags={**flags, "model.context_tokens": WINDOW}) as workspace:
         agent = await workspace.agent()
         reports.send("ready")

@@ -21,7 +21,9 @@ def remembering(seen: Seen) -> Step:
         return Say(FILLER)
     number = int(asked[1])
     edit = (
-        ("core_memory_rewrite", f"Turn {number}") if number % 2 else ("core_memory_append", f"Also {number:x}-{number}")
+        ("core_memory_rewrite", f"Turn {number}")
+        if number % 2
+        else ("core_memory_append", f"Also {number:x}-{number}")
     )
     return Ask(
         Wanted(edit[0], {"name": "human", "content": edit[1]}),
@@ -30,7 +32,10 @@ def remembering(seen: Seen) -> Step:
 
 
 def _last_reply(seen: Seen) -> int:
-    return max((place for place, each in enumerate(seen.messages) if each["role"] == "assistant"), default=-1)
+    return max(
+        (place for place, each in enumerate(seen.messages) if each["role"] == "assistant"),
+        default=-1,
+    )
 
 
 def remember(argument: str, reports: Connection) -> None:
@@ -40,7 +45,12 @@ def remember(argument: str, reports: Connection) -> None:
 
 
 async def _remember(root: Path, url: str, number: int, reports: Connection) -> None:
-    flags = {"model.base_url": url, "model.name": "scripted", "model.stream": False, "model.mode": "native"}
+    flags = {
+        "model.base_url": url,
+        "model.name": "scripted",
+        "model.stream": False,
+        "model.mode": "native",
+    }
     async with Workspace.open(root, flags={**flags, "model.context_tokens": WINDOW}) as workspace:
         agent = await workspace.agent()
         reports.send("ready")

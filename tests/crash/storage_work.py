@@ -6,7 +6,15 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from agent_core.base.errors import LostLease
-from agent_core.storage import ClaimedTurn, Entry, ManifestConflict, Post, Store, content_hash, open_store
+from agent_core.storage import (
+    ClaimedTurn,
+    Entry,
+    ManifestConflict,
+    Post,
+    Store,
+    content_hash,
+    open_store,
+)
 from tests.kit.crash import own_name
 from tests.storage.support import ManualClock, saving
 
@@ -39,10 +47,16 @@ async def _one_turn(store: Store, turn: ClaimedTurn, number: int, reports: Conne
     while n < ENTRIES_OF_A_TURN:
         before = content_hash(source(number - 1)) if number else None
         writes = saving("counter", source(number), expected=before)
-        n = (await store.append(turn.id, turn.attempt, n, [Entry("user", {"text": str(number)})], writes=writes)).n
+        n = (
+            await store.append(
+                turn.id, turn.attempt, n, [Entry("user", {"text": str(number)})], writes=writes
+            )
+        ).n
         reports.send(f"appended {number}")
         number += 1
-    await store.finish(turn.id, turn.attempt, posts=[Post("main", "tick", {}, key=f"after {turn.id}")])
+    await store.finish(
+        turn.id, turn.attempt, posts=[Post("main", "tick", {}, key=f"after {turn.id}")]
+    )
     reports.send(f"finished {turn.id}")
     return number
 

@@ -26,7 +26,11 @@ def check(entries: list[Entry], told: list[str]) -> None:
     assert {text.removeprefix("said ") for text in told if text.startswith("said ")} <= said
     assert not [text for text in told if text.startswith("failed")]
     for summary in (entry for entry in entries if entry.kind == SUMMARY):
-        covered = [entry for entry in entries if entry.seq <= summary.payload["upto"] and entry.kind in COUNTED]
+        covered = [
+            entry
+            for entry in entries
+            if entry.seq <= summary.payload["upto"] and entry.kind in COUNTED
+        ]
         assert summary.payload["covers"] == len(covered)
         assert summary.payload["upto"] < summary.seq
     assert max(periods(entries)) == 1
@@ -46,10 +50,15 @@ async def kill_again_and_again(root: Path, times: int, seed: int) -> None:
     check(entries, told)
     async with Workspace.open(root, flags={"model.base_url": "http://127.0.0.1:9/v1"}) as workspace:
         first, *_ = await (await workspace.agent()).history()
-        assert f"The {[each for each in entries if each.kind == SUMMARY][-1].payload['covers']:,} oldest" in first.text
+        assert (
+            f"The {[each for each in entries if each.kind == SUMMARY][-1].payload['covers']:,} oldest"
+            in first.text
+        )
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-async def test_a_conversation_that_is_summed_up_is_whole_after_a_hundred_kills(tmp_path: Path) -> None:
+async def test_a_conversation_that_is_summed_up_is_whole_after_a_hundred_kills(
+    tmp_path: Path,
+) -> None:
     await kill_again_and_again(tmp_path, times=100, seed=11)

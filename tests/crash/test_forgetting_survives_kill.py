@@ -24,7 +24,9 @@ def remember_and_forget(path: str, reports: Connection) -> None:
 
 async def _remember_and_forget(path: str, reports: Connection) -> None:
     store = open_store(Path(path), clock=Clock())
-    rows = (PassageRow(f"p-{n}", "main", f"{NAME} and {n}", f"quillon {n}", 1.0) for n in range(ROWS))
+    rows = (
+        PassageRow(f"p-{n}", "main", f"{NAME} and {n}", f"quillon {n}", 1.0) for n in range(ROWS)
+    )
     await store.apply([SavePassages(tuple(rows))])
     reports.send("kept")
     await store.forget(Erasure(Mention(NAME), words.indexed, lambda payload, _: payload, said_by))

@@ -24,7 +24,10 @@ async def check(root: Path, told: list[str]) -> int:
         total, passages = await memory.store.list_passages("main", (), 0, 100_000)
     assert [change.version for change in changes] == [*range(1, len(changes) + 1)]
     assert (human.version, human.value) == (changes[-1].version, changes[-1].value)
-    edits = Counter(re.findall(r"Turn \d+$|Also \w+-\d+$", change.action.rstrip('"'))[0] for change in changes[1:])
+    edits = Counter(
+        re.findall(r"Turn \d+$|Also \w+-\d+$", change.action.rstrip('"'))[0]
+        for change in changes[1:]
+    )
     texts = Counter(passage.text for passage in passages)
     assert {*edits.values(), *texts.values()} <= {1}
     for name, number, outcome in (report.split() for report in told if report != "ready"):
@@ -32,7 +35,11 @@ async def check(root: Path, told: list[str]) -> int:
         if name == "archival_memory_insert":
             assert f"Passage {number} tells of day {number}." in texts
         else:
-            assert (f"Turn {number}" if name == "core_memory_rewrite" else f"Also {int(number):x}-{number}") in edits
+            assert (
+                f"Turn {number}"
+                if name == "core_memory_rewrite"
+                else f"Also {int(number):x}-{number}"
+            ) in edits
     assert total == len(passages)
     async with open_store(root / ".knapper" / "state.db", clock=Clock()) as store:
         assert await store.check() is None

@@ -16,7 +16,9 @@ async def _examine(path: str) -> None:
         for agent in AGENTS:
             assert texts(await store.history(agent)) == [str(n) for n in range(100)]
         rows = await store.module_history("shared")
-        assert [row.text for row in rows] == [source(number + 1) for number in range(20 * len(AGENTS))]
+        assert [row.text for row in rows] == [
+            source(number + 1) for number in range(20 * len(AGENTS))
+        ]
         assert await store.manifest() == {"shared": rows[-1].version}
         assert await store.check() is None
 

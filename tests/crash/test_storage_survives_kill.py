@@ -23,7 +23,11 @@ async def _examine(path: str, acknowledged: list[str]) -> int:
         assert texts(entries) == [str(number) for number in range(len(entries))]
         for report in acknowledged:
             kind, what = report.split()
-            stored = entries[int(what)].payload["text"] == what if kind == "appended" else _is_whole(entries, what)
+            stored = (
+                entries[int(what)].payload["text"] == what
+                if kind == "appended"
+                else _is_whole(entries, what)
+            )
             assert stored, report
         versions = [row.version for row in await store.module_history("counter")]
         assert versions == [content_hash(source(number)) for number in range(len(entries))]
@@ -42,7 +46,9 @@ def _kill_again_and_again(path: str, times: int, seed: int) -> int:
         acknowledged = kill(Worker(count_up, path), chance.random() * LONGEST_S)
         before, stored = stored, asyncio.run(_examine(path, acknowledged))
         appended = sum(report.startswith("appended") for report in acknowledged)
-        assert 0 <= stored - before - appended <= 1, "one append may be stored and not yet acknowledged"
+        assert 0 <= stored - before - appended <= 1, (
+            "one append may be stored and not yet acknowledged"
+        )
     return stored
 
 

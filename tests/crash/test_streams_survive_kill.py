@@ -32,7 +32,9 @@ def shown_until_killed(root: Path, words: tuple[str, ...], storage: dict[str, st
         while not end or time.monotonic() < end:
             time.sleep(0.05)
             assert program.poll() is None
-            if not end and b"word0" in os.pread(out.fileno(), 100, 0):  # without moving the program's write position
+            if not end and b"word0" in os.pread(
+                out.fileno(), 100, 0
+            ):  # without moving the program's write position
                 end = time.monotonic() + SHOWN_S
         program.kill()
         program.wait(10)
@@ -44,18 +46,27 @@ def test_what_was_shown_of_a_reply_is_in_the_log_at_once_and_the_conversation_go
 ) -> None:
     (tmp_path / "functions").mkdir()
     (tmp_path / "knapper.toml").touch()
-    script: Script = [Say(WORDS, pause_s=0.05), Expect(Say("I go on."), contains("word3 "), contains("[…]"))]
+    script: Script = [
+        Say(WORDS, pause_s=0.05),
+        Expect(Say("I go on."), contains("word3 "), contains("[…]")),
+    ]
     with scripted(script) as model:
         shown = shown_until_killed(tmp_path, (*flags(model), "--message", "Count."), storage)
         log = knapper("log", cwd=tmp_path, environment=storage).stdout
         assert "**main:** word0 word1" in log
-        assert log.count("word") >= shown.count("word") - 60, "at most what came in the last second or so is lost"
+        assert log.count("word") >= shown.count("word") - 60, (
+            "at most what came in the last second or so is lost"
+        )
         assert " […]\n\n> The reply is cut off here" in log
-        (turn,) = json.loads(knapper("log", "--json", cwd=tmp_path, environment=storage).stdout)["turns"]
+        (turn,) = json.loads(knapper("log", "--json", cwd=tmp_path, environment=storage).stdout)[
+            "turns"
+        ]
         assert [entry["kind"] for entry in turn["entries"]][-1] == "streamed"
         assert knapper("log", "-o", "kept.md", cwd=tmp_path, environment=storage).returncode == 0
         assert (tmp_path / "kept.md").read_text() == log, "reading closes nothing"
-        done = knapper("run", *flags(model), "--message", "Go on.", cwd=tmp_path, environment=storage)
+        done = knapper(
+            "run", *flags(model), "--message", "Go on.", cwd=tmp_path, environment=storage
+        )
         assert done.returncode == 0, done.stderr
     log = knapper("log", cwd=tmp_path, environment=storage).stdout
     count, kept = shown.count("word"), log.count("word")

@@ -33,7 +33,9 @@ class Tended:
 
 
 COPIES = Tended(with_copies, frozenset({"vowel_count"}), "vowels_twice", {"text": "queue"}, 8)
-SPECIAL = Tended(with_fees, frozenset({"fee_in_town", "fee_abroad"}), "fees", {"many": [16, 20]}, 24)
+SPECIAL = Tended(
+    with_fees, frozenset({"fee_in_town", "fee_abroad"}), "fees", {"many": [16, 20]}, 24
+)
 
 
 async def whole_after(root: Path, tended: Tended) -> tuple[bool, dict[str, str]]:
@@ -46,13 +48,19 @@ async def whole_after(root: Path, tended: Tended) -> tuple[bool, dict[str, str]]
         done = [row for row in await workspace._store.tended() if not row.undone]
         assert tended.gone - names == {row.function for row in done if row.kind == "deleted"}
         assert all(step.undone for step in await workshop.tending.undo())
-        return not tended.gone & names, {name: workshop.plans.source(name) for name in workshop.names()}
+        return not tended.gone & names, {
+            name: workshop.plans.source(name) for name in workshop.names()
+        }
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("tended", [pytest.param(COPIES, id="copies"), pytest.param(SPECIAL, id="special ones")])
-async def test_a_library_is_whole_after_tending_was_killed_at_any_instant(tmp_path: Path, tended: Tended) -> None:
+@pytest.mark.parametrize(
+    "tended", [pytest.param(COPIES, id="copies"), pytest.param(SPECIAL, id="special ones")]
+)
+async def test_a_library_is_whole_after_tending_was_killed_at_any_instant(
+    tmp_path: Path, tended: Tended
+) -> None:
     (kept := tmp_path / "kept").mkdir()
     async with AsyncExitStack() as stack:
 
@@ -61,7 +69,10 @@ async def test_a_library_is_whole_after_tending_was_killed_at_any_instant(tmp_pa
             return await stack.enter_async_context(desk(kept, model, **settings))
 
         made = await tended.make(open_desk)
-        before = {name: made.workspace.functions.plans.source(name) for name in made.workspace.functions.names()}
+        before = {
+            name: made.workspace.functions.plans.source(name)
+            for name in made.workspace.functions.names()
+        }
     chance, ends, rounds = random.Random(os.getpid()), list[bool](), range(101)
     with scripted([Repeat(Say(f"```\n{GENERAL}```"))], models=["strong"]) as maker:
         for number in rounds:

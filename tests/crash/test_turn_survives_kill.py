@@ -38,9 +38,14 @@ def talker() -> object:
         name = f"count_vowels{number}"
         code = another(name)
         create = Wanted(
-            "create_function", {"function_name": name, "function_code_with_docstring": code}, f"create{number}"
+            "create_function",
+            {"function_name": name, "function_code_with_docstring": code},
+            f"create{number}",
         )
-        notes = [Wanted("note", {"text": f"n{number}"}, f"note{number}"), Wanted("list_functions", {}, f"list{number}")]
+        notes = [
+            Wanted("note", {"text": f"n{number}"}, f"note{number}"),
+            Wanted("list_functions", {}, f"list{number}"),
+        ]
         return Ask(*notes, create) if number % 3 == 0 else Ask(*notes)
 
     return step
@@ -90,13 +95,17 @@ def check(told: list[str], history: list[Message]) -> None:
 
 
 @pytest.mark.timeout(120)
-async def test_nothing_that_was_told_is_lost_when_the_program_is_killed_during_turns(tmp_path: Path) -> None:
+async def test_nothing_that_was_told_is_lost_when_the_program_is_killed_during_turns(
+    tmp_path: Path,
+) -> None:
     await kill_again_and_again(tmp_path, times=4, seed=os.getpid())
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-async def test_nothing_that_was_told_is_lost_in_a_database_either(tmp_path: Path, database: str) -> None:
+async def test_nothing_that_was_told_is_lost_in_a_database_either(
+    tmp_path: Path, database: str
+) -> None:
     await kill_again_and_again(tmp_path, times=40, seed=os.getpid(), database=database)
 
 

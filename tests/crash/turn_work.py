@@ -15,7 +15,12 @@ def take_turns(argument: str, reports: Connection) -> None:
 
 
 async def _take_turns(root: Path, base_url: str, database: str | None, reports: Connection) -> None:
-    flags = {"model.base_url": base_url, "model.name": "scripted", "model.stream": False, "storage.url": database}
+    flags = {
+        "model.base_url": base_url,
+        "model.name": "scripted",
+        "model.stream": False,
+        "storage.url": database,
+    }
     flags["model.context_tokens"] = 1_000_000  # so that no summary replaces the messages
     async with Workspace.open(root, flags=flags) as workspace:
         agent = await workspace.agent()

@@ -69,7 +69,13 @@ def room_of(workspace: Workspace) -> Debugging:
     return workspace.functions.calls.debugging
 
 
-def arm(workspace: Workspace, line: int = LOOP, condition: str = "", name: str = "sum_up", **more: object) -> Placed:
+def arm(
+    workspace: Workspace,
+    line: int = LOOP,
+    condition: str = "",
+    name: str = "sum_up",
+    **more: object,
+) -> Placed:
     """Arm a breakpoint, a person's unless `by` says otherwise."""
     wanted = Breakpoint(0, name, "", 0, condition, **{"by": "human", **more})  # type: ignore[arg-type] # as the class declares them
     return room_of(workspace).breakpoints.arm(wanted, line, workspace.functions.registry.snapshot())

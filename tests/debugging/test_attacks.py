@@ -101,7 +101,13 @@ STOPPED: dict[str, object] = {
     "arguments": 0,
 }
 STOPPED |= {"names": [], "shown": []}
-RECORD: dict[str, object] = {"event": "record", "hits": 1, "path": "functions/forging.py", "line": 1, "function": "ask"}
+RECORD: dict[str, object] = {
+    "event": "record",
+    "hits": 1,
+    "path": "functions/forging.py",
+    "line": 1,
+    "function": "ask",
+}
 RECORD |= {"locals": [["amount", "1"]], "shown": []}
 
 
@@ -115,10 +121,35 @@ async def forging(workspace: Workspace) -> Workspace:
 FORGED: list[dict[str, object]] = [
     {},
     {"event": "stopped"},
-    {"event": "stopped", "why": 3, "frames": [], "locals": [], "arguments": 0, "names": [], "shown": []},
-    {"event": "stopped", "why": "", "frames": [], "locals": [], "arguments": 0, "names": [], "shown": []},
+    {
+        "event": "stopped",
+        "why": 3,
+        "frames": [],
+        "locals": [],
+        "arguments": 0,
+        "names": [],
+        "shown": [],
+    },
+    {
+        "event": "stopped",
+        "why": "",
+        "frames": [],
+        "locals": [],
+        "arguments": 0,
+        "names": [],
+        "shown": [],
+    },
     {"event": "answered", "text": "x"},
-    {"event": "record", "id": -1, "hits": 0, "path": "", "line": 0, "function": "", "locals": [], "shown": []},
+    {
+        "event": "record",
+        "id": -1,
+        "hits": 0,
+        "path": "",
+        "line": 0,
+        "function": "",
+        "locals": [],
+        "shown": [],
+    },
     {"event": "record", "id": 1, "hits": "many"},
     {"event": "traced", "rows": [[1, 2, 3]]},
     {"event": "traced", "rows": "none"},
@@ -155,7 +186,9 @@ async def test_a_forged_stop_ends_only_its_call(at_desk: OpenDesk) -> None:
 
 
 @pytest.mark.parametrize("is_human", [True, False])
-async def test_forged_records_take_no_breakpoint_away_and_are_not_told(forging: Workspace, is_human: bool) -> None:
+async def test_forged_records_take_no_breakpoint_away_and_are_not_told(
+    forging: Workspace, is_human: bool
+) -> None:
     room_of(forging).slot.debugger = Typist() if is_human else None
     await forging.functions.call("ask", {"event": {}})
     snapshot = forging.functions.registry.snapshot()
@@ -187,7 +220,9 @@ async def test_a_claim_ends_its_call_where_it_is_too_long_altogether(forging: Wo
 
 async def test_a_long_trace_is_cut_by_the_worker_and_not_refused(workspace: Workspace) -> None:
     names = ", ".join(f"held_{number}" for number in range(15))
-    lines = "\n".join(f"        {names} = [str(turn) + str({line}) * 300] * 15" for line in range(70))
+    lines = "\n".join(
+        f"        {names} = [str(turn) + str({line}) * 300] * 15" for line in range(70)
+    )
     text = f'def much() -> int:\n    """Hold much."""\n    for turn in range(2):\n{lines}\n    return 1\n'
     (workspace.root / "functions" / "much.py").write_text(text, "utf-8")
     await workspace.functions.reload()
@@ -202,8 +237,12 @@ async def test_a_flood_of_records_is_capped_where_the_model_reads_it(forging: Wo
     assert len(found.debugged) < 5_000
 
 
-async def test_a_stop_at_a_place_that_the_call_has_not_is_shown_to_nobody(forging: Workspace) -> None:
-    (forging.root / "functions" / "other.py").write_text("def helper() -> int:\n    return 1\n", "utf-8")
+async def test_a_stop_at_a_place_that_the_call_has_not_is_shown_to_nobody(
+    forging: Workspace,
+) -> None:
+    (forging.root / "functions" / "other.py").write_text(
+        "def helper() -> int:\n    return 1\n", "utf-8"
+    )
     await forging.functions.reload()
     room_of(forging).slot.debugger = typist = Typist()
     for frame in (
@@ -213,7 +252,9 @@ async def test_a_stop_at_a_place_that_the_call_has_not_is_shown_to_nobody(forgin
         ["functions/forging.py", 1, "helper"],  # of another module
         ["/etc/passwd", 1, "ask"],
     ):
-        found = await forging.functions.call("ask", {"event": {**STOPPED, "why": "step", "frames": [frame]}})
+        found = await forging.functions.call(
+            "ask", {"event": {**STOPPED, "why": "step", "frames": [frame]}}
+        )
         assert (found.outcome, typist.stops) == ("killed", []), frame
         assert "a place at its debugger that its code has not" in str(found.error)
 
@@ -227,7 +268,8 @@ async def test_a_stop_shows_only_what_the_human_displays(forging: Workspace) -> 
 
 
 @pytest.mark.parametrize(
-    ("act", "outcome"), [("loops", "timed_out"), ("raises", "returned"), ("escapes", "returned"), ("huge", "returned")]
+    ("act", "outcome"),
+    [("loops", "timed_out"), ("raises", "returned"), ("escapes", "returned"), ("huge", "returned")],
 )
 async def test_a_nasty_representation_is_the_trouble_of_its_own_call(
     forging: Workspace, act: str, outcome: str
@@ -247,7 +289,11 @@ async def test_a_human_sees_no_acting_characters_of_a_local(forging: Workspace) 
     arm(forging, line=HOLD, name="hold")
     room_of(forging).slot.debugger = typist = Typist("p nasty", "pp nasty", "locals", "c")
     assert (await forging.functions.call("hold", {"act": "escapes"})).outcome == "returned"
-    texts = [text for stop in typist.stops for text in (stop.message, *(value for _, value in stop.locals))]
+    texts = [
+        text
+        for stop in typist.stops
+        for text in (stop.message, *(value for _, value in stop.locals))
+    ]
     assert any("owned" in text for text in texts)
     assert not any("\x1b" in text or "\x07" in text for text in texts)
 
@@ -255,16 +301,22 @@ async def test_a_human_sees_no_acting_characters_of_a_local(forging: Workspace) 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 async def test_stops_without_end_are_too_many_at_some_time(forging: Workspace) -> None:
-    forging.functions.granting._limits = forging.functions.granting._limits.__class__(wall_s=240, cpu_s=240)
+    forging.functions.granting._limits = forging.functions.granting._limits.__class__(
+        wall_s=240, cpu_s=240
+    )
     room_of(forging).slot.debugger = typist = Typist()
     found = await forging.functions.call("counting", {"most": 3000})
     assert found.value == 3000
     assert len(typist.stops) == 2000
 
 
-async def test_what_a_worker_says_to_an_order_that_the_host_answers_is_not_told(forging: Workspace) -> None:
+async def test_what_a_worker_says_to_an_order_that_the_host_answers_is_not_told(
+    forging: Workspace,
+) -> None:
     stop = {**STOPPED, "why": "step", "frames": [["functions/forging.py", 1, "hold"]]}
-    room_of(forging).slot.debugger = typist = Typist(f"b hold:{HOLD}", "condition 1 count", "cl 1", "p 1", "c")
+    room_of(forging).slot.debugger = typist = Typist(
+        f"b hold:{HOLD}", "condition 1 count", "cl 1", "p 1", "c"
+    )
     await forging.functions.call("obey", {"stop": stop})
     *told, evaluated = typist.said
     assert len(told) == 3

@@ -41,7 +41,9 @@ async def with_nested(workspace: Workspace) -> None:
     await workspace.functions.reload()
 
 
-async def test_a_function_that_another_calls_stops_and_the_outer_clock_stands_too(workspace: Workspace) -> None:
+async def test_a_function_that_another_calls_stops_and_the_outer_clock_stands_too(
+    workspace: Workspace,
+) -> None:
     await with_nested(workspace)
     arm(workspace, line=4, name="inner")
     room_of(workspace).slot.debugger = typist = Typist("set made 10", "c")
@@ -53,7 +55,9 @@ async def test_a_call_that_is_typed_at_a_stop_may_stop_itself(workspace: Workspa
     await with_nested(workspace)
     arm(workspace, line=9, name="through")
     arm(workspace, line=4, name="inner")
-    room_of(workspace).slot.debugger = typist = Typist("p self.call('inner', number=4)", "c", "clear 2", "c")
+    room_of(workspace).slot.debugger = typist = Typist(
+        "p self.call('inner', number=4)", "c", "clear 2", "c"
+    )
     assert (await workspace.functions.call("through", {"number": 1})).value == 4
     assert [stop.call for stop in typist.stops] == ["through", "inner", "through", "through"]
     assert typist.said == ["5", "Breakpoint 2 of inner is cleared."]

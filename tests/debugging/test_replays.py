@@ -62,10 +62,15 @@ async def test_what_no_replay_can_give_is_said(workspace: Workspace) -> None:
     (call,) = await workspace.functions.replays.calls("unlike")
     found = await workspace.functions.replays.replay(call.call)
     assert not found.same
-    assert [one.split(" (")[0] for one in found.lacking] == ["randomness of the system", "the clock"]
+    assert [one.split(" (")[0] for one in found.lacking] == [
+        "randomness of the system",
+        "the clock",
+    ]
 
 
-async def test_after_a_change_the_difference_is_shown_and_the_old_version_is_as_it_was(workspace: Workspace) -> None:
+async def test_after_a_change_the_difference_is_shown_and_the_old_version_is_as_it_was(
+    workspace: Workspace,
+) -> None:
     await play(workspace)
     await workspace.functions.call("roll", {"count": 3})
     (old,) = await workspace.functions.history.versions("roll")
@@ -80,11 +85,15 @@ async def test_after_a_change_the_difference_is_shown_and_the_old_version_is_as_
         found = await workspace.functions.replays.replay(call.call, version)
         assert (found.same, found.number, found.version) == (True, 1, old.hash)
     assert (now.number, now.version == old.hash) == (2, False)
-    with pytest.raises(UsageError, match=rf"has no version `3`. Its versions: 1 \({old.short}\), 2"):
+    with pytest.raises(
+        UsageError, match=rf"has no version `3`. Its versions: 1 \({old.short}\), 2"
+    ):
         await workspace.functions.replays.replay(call.call, "3")
 
 
-async def test_a_version_that_stood_in_another_module_is_replayed_from_there(workspace: Workspace) -> None:
+async def test_a_version_that_stood_in_another_module_is_replayed_from_there(
+    workspace: Workspace,
+) -> None:
     await play(workspace)
     await workspace.functions.call("failing", {"number": 0})
     (call,) = await workspace.functions.replays.calls("failing")
@@ -93,7 +102,9 @@ async def test_a_version_that_stood_in_another_module_is_replayed_from_there(wor
     (folder / "playing.py").write_text(PLAYING.replace(moved, ""), "utf-8")
     (folder / "moved.py").write_text(moved.replace("1 / number", "number"), "utf-8")
     await workspace.functions.reload()
-    found = await workspace.functions.replays.replay(call.call, "3")  # it ends at 2 where it was recorded
+    found = await workspace.functions.replays.replay(
+        call.call, "3"
+    )  # it ends at 2 where it was recorded
     assert (found.outcome.value, found.number) == (0, 3)
     assert (await workspace.functions.replays.replay(call.call, "now")).outcome.value == 0
     assert (await workspace.functions.replays.replay(call.call, "1")).same
@@ -143,7 +154,9 @@ async def test_an_error_that_became_a_value_is_told_on_two_lines_and_another_lon
     assert head == 'then: raised ZeroDivisionError: division by zero\nnow: returned "A!"'
     assert printed.endswith("\n+so")
     for last in ("x", "y"):
-        file.write_text(PLAYING.replace("return 1 / number", f'return "a\\n" * 9 + "{last}"'), "utf-8")
+        file.write_text(
+            PLAYING.replace("return 1 / number", f'return "a\\n" * 9 + "{last}"'), "utf-8"
+        )
         await workspace.functions.reload()
         await workspace.functions.call("failing", {"number": 0})
     found = await workspace.functions.replays.replay(call.call + 1, "now")
@@ -153,7 +166,10 @@ async def test_an_error_that_became_a_value_is_told_on_two_lines_and_another_lon
 async def test_a_call_in_which_a_human_changed_a_value_says_so(workspace: Workspace) -> None:
     await play(workspace)
     arm(workspace, line=0, name="failing")
-    for lines, lacks in [(("p number", "c"), []), (("set number 2", "c"), ["values were changed at the debugger"])]:
+    for lines, lacks in [
+        (("p number", "c"), []),
+        (("set number 2", "c"), ["values were changed at the debugger"]),
+    ]:
         room_of(workspace).slot.debugger = Typist(*lines)
         await workspace.functions.call("failing", {"number": 1})
         assert (await workspace.functions.replays.calls("failing"))[0].lacking == tuple(lacks)
@@ -165,7 +181,9 @@ async def calls_of(workspace: Workspace) -> int:
     return int(row.calls)
 
 
-async def test_a_call_that_a_human_stopped_in_counts_neither_for_nor_against_the_function(workspace: Workspace) -> None:
+async def test_a_call_that_a_human_stopped_in_counts_neither_for_nor_against_the_function(
+    workspace: Workspace,
+) -> None:
     await play(workspace)
     before = await calls_of(workspace)
     arm(workspace, line=0, name="failing")
@@ -194,7 +212,9 @@ def fetching(self, times: int) -> int:
 '''
 
 
-async def test_of_many_things_that_are_lacking_the_first_are_kept_and_the_rest_is_counted(workspace: Workspace) -> None:
+async def test_of_many_things_that_are_lacking_the_first_are_kept_and_the_rest_is_counted(
+    workspace: Workspace,
+) -> None:
     file = workspace.root / "functions" / "greedy.py"
     file.write_text(GREEDY, "utf-8")
     await workspace.functions.reload()
@@ -206,7 +226,10 @@ async def test_of_many_things_that_are_lacking_the_first_are_kept_and_the_rest_i
     wanted = "for number in range(times):\n        try:\n            self._channel.request(f'odd{number}', {})"
     asking = f"{wanted}\n        except PermissionError:\n            pass\n    return times"
     file.write_text(
-        GREEDY.replace('Ask for nothing."""\n    return times', f'Ask for nothing."""\n    {asking}'), "utf-8"
+        GREEDY.replace(
+            'Ask for nothing."""\n    return times', f'Ask for nothing."""\n    {asking}'
+        ),
+        "utf-8",
     )
     await workspace.functions.reload()
     (call,) = await workspace.functions.replays.calls("fetching")

@@ -30,7 +30,9 @@ def key(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("KNAPPER_SECRET_KEY", KEY)
 
 
-async def test_a_human_and_a_model_see_its_mark_and_a_record_its_name(workspace: Workspace, tmp_path: Path) -> None:
+async def test_a_human_and_a_model_see_its_mark_and_a_record_its_name(
+    workspace: Workspace, tmp_path: Path
+) -> None:
     await put(workspace, "leak", BODY, "KEY")
     arm(workspace, line=8, name="leak", expressions=("held",))
     recorded = await workspace.functions.call("leak", {})
@@ -39,7 +41,10 @@ async def test_a_human_and_a_model_see_its_mark_and_a_record_its_name(workspace:
     await workspace.functions.call("leak", {})
     seen = [*typist.said, repr([stop.locals for stop in typist.stops]), recorded.debugged]
     assert not any(piece in text for text in seen for piece in (KEY, KEY.encode().hex(), KEY[2:]))
-    calls = [await workspace.functions.replays.show(one.call) for one in await workspace.functions.replays.calls()]
+    calls = [
+        await workspace.functions.replays.show(one.call)
+        for one in await workspace.functions.replays.calls()
+    ]
     assert KEY not in json.dumps(to_json(calls), ensure_ascii=False)
     assert "the value of the secret KEY" in calls[0].call.lacking[0]
     assert [*files_with(KEY, tmp_path)] == []
@@ -71,15 +76,26 @@ return count
 
 
 @pytest.mark.parametrize("line", [7, 8, 9, 10])
-async def test_a_model_is_shown_no_value_where_a_secret_may_be(workspace: Workspace, line: int) -> None:
+async def test_a_model_is_shown_no_value_where_a_secret_may_be(
+    workspace: Workspace, line: int
+) -> None:
     await put(workspace, "leak", SECRETS, "KEY")
-    arm(workspace, line, "held > 'a'" if line > 7 else "", "leak", by="agent", expressions=("held[::-1]", "'a' + 'b'"))
+    arm(
+        workspace,
+        line,
+        "held > 'a'" if line > 7 else "",
+        "leak",
+        by="agent",
+        expressions=("held[::-1]", "'a' + 'b'"),
+    )
     text = (await workspace.functions.call("leak", {})).debugged
     assert "may hold a secret" in text
     assert not any(piece in text for piece in (KEY[::-1], "'ab'", f"'{KEY[0]}'", f"= {len(KEY)}"))
 
 
-async def test_a_trace_for_a_model_has_the_lines_of_such_a_call_and_no_values(workspace: Workspace) -> None:
+async def test_a_trace_for_a_model_has_the_lines_of_such_a_call_and_no_values(
+    workspace: Workspace,
+) -> None:
     await put(workspace, "leak", SECRETS, "KEY")
     for author, is_told in ((USER, True), (Author("agent"), False)):
         text = (await workspace.functions.trace("leak", {}, author)).text

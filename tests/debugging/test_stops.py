@@ -16,7 +16,9 @@ from tests.kit.desk import Desk, of
 from .support import LOOP, SUMMING, Typist, arm, room_of
 
 
-async def test_a_local_that_is_set_at_a_conditional_breakpoint_changes_the_result(workspace: Workspace) -> None:
+async def test_a_local_that_is_set_at_a_conditional_breakpoint_changes_the_result(
+    workspace: Workspace,
+) -> None:
     arm(workspace, condition="number == 3")
     room_of(workspace).slot.debugger = typist = Typist("p result", "set result 100", "n", "c")
     found = await workspace.functions.call("sum_up", {"numbers": [1, 2, 3, 4]})
@@ -53,17 +55,28 @@ async def test_an_expression_finds_nothing_of_the_environment_of_the_host(
 ) -> None:
     monkeypatch.setenv("KNAPPER_TEST_SECRET", "a-secret-of-the-host")
     arm(workspace)
-    lines = ("p __import__('os').environ", "p open('/proc/1/environ').read()", "p open('/etc/passwd').read()")
+    lines = (
+        "p __import__('os').environ",
+        "p open('/proc/1/environ').read()",
+        "p open('/etc/passwd').read()",
+    )
     room_of(workspace).slot.debugger = typist = Typist(*lines, "c")
     report = await workspace.functions.call("sum_up", {"numbers": [1]})
-    assert (len(typist.said), report.lacks) == (3, "")  # typed input is not a request of the function
+    assert (len(typist.said), report.lacks) == (
+        3,
+        "",
+    )  # typed input is not a request of the function
     assert not any("a-secret-of-the-host" in said for said in typist.said)
     assert all("***" in said for said in typist.said[1:])
 
 
-async def test_stepping_goes_into_a_called_function_and_out_of_it_again(workspace: Workspace) -> None:
+async def test_stepping_goes_into_a_called_function_and_out_of_it_again(
+    workspace: Workspace,
+) -> None:
     arm(workspace, line=0, name="outer")
-    room_of(workspace).slot.debugger = typist = Typist("s", "up", "p numbers", "r", "retval", "n", "c")
+    room_of(workspace).slot.debugger = typist = Typist(
+        "s", "up", "p numbers", "r", "retval", "n", "c"
+    )
     assert (await workspace.functions.call("outer", {"numbers": [2, 3]})).value == 10
     assert [stop.at.function for stop in typist.stops] == [
         "outer",
@@ -77,14 +90,20 @@ async def test_stepping_goes_into_a_called_function_and_out_of_it_again(workspac
     assert typist.said == ["functions/sums.py:38 in outer", "[2, 3]", "5"]
 
 
-async def test_the_stack_tells_the_frames_of_a_recursion_apart_by_their_arguments(workspace: Workspace) -> None:
+async def test_the_stack_tells_the_frames_of_a_recursion_apart_by_their_arguments(
+    workspace: Workspace,
+) -> None:
     text = 'def fib(n: int) -> int:\n    """Count."""\n    return n if n < 2 else fib(n - 1) + fib(n - 2)\n'
     (workspace.root / "functions" / "fibs.py").write_text(text, "utf-8")
     await workspace.functions.reload()
     arm(workspace, line=3, name="fib", condition="n == 1", once=True)
     room_of(workspace).slot.debugger = typist = Typist("where", "c")
     assert (await workspace.functions.call("fib", {"n": 3})).value == 2
-    assert [line.rpartition(" in ")[2] for line in typist.said[0].split("\n")] == ["fib(n=3)", "fib(n=2)", "fib(n=1)"]
+    assert [line.rpartition(" in ")[2] for line in typist.said[0].split("\n")] == [
+        "fib(n=3)",
+        "fib(n=2)",
+        "fib(n=1)",
+    ]
 
 
 async def test_an_async_function_is_stepped_over_its_awaits(workspace: Workspace) -> None:
@@ -136,9 +155,13 @@ async def test_counted_breakpoints_and_those_that_count_once(workspace: Workspac
     assert not room_of(workspace).breakpoints.held
 
 
-async def test_a_breakpoint_that_is_set_at_a_stop_is_hit_in_the_same_call(workspace: Workspace) -> None:
+async def test_a_breakpoint_that_is_set_at_a_stop_is_hit_in_the_same_call(
+    workspace: Workspace,
+) -> None:
     arm(workspace, line=13)
-    room_of(workspace).slot.debugger = typist = Typist(f"tb {LOOP} if number == 2", "c", "p number", "c")
+    room_of(workspace).slot.debugger = typist = Typist(
+        f"tb {LOOP} if number == 2", "c", "p number", "c"
+    )
     await workspace.functions.call("sum_up", {"numbers": [1, 2, 2]})
     assert [stop.at.line for stop in typist.stops] == [13, 13, LOOP, LOOP]
     assert typist.said[-1] == "2"
@@ -158,7 +181,9 @@ async def test_the_clock_stands_while_a_human_looks_and_goes_on_after(workspace:
             return await super().stopped(stop)
 
     arm(workspace)
-    workspace.functions.calls._sandbox.limits = workspace.functions.calls._sandbox.limits.__class__(wall_s=1.0)
+    workspace.functions.calls._sandbox.limits = workspace.functions.calls._sandbox.limits.__class__(
+        wall_s=1.0
+    )
     workspace.functions.granting._limits = workspace.functions.calls._sandbox.limits
     room_of(workspace).slot.debugger = Slow()
     assert (await workspace.functions.call("sum_up", {"numbers": [1]})).outcome == "returned"
@@ -212,10 +237,15 @@ async def test_an_expression_without_end_is_stopped_alone(workspace: Workspace) 
         assert not room.stop_evaluation()
 
 
-async def test_a_breakpoint_follows_its_line_when_the_file_is_edited_above_it(workspace: Workspace) -> None:
+async def test_a_breakpoint_follows_its_line_when_the_file_is_edited_above_it(
+    workspace: Workspace,
+) -> None:
     arm(workspace)
     file = workspace.root / "functions" / "sums.py"
-    file.write_text("# one\n# two\n" + SUMMING.replace("    result = 0\n", "    result = 0\n    extra = 1\n"), "utf-8")
+    file.write_text(
+        "# one\n# two\n" + SUMMING.replace("    result = 0\n", "    result = 0\n    extra = 1\n"),
+        "utf-8",
+    )
     await workspace.functions.reload()
     room_of(workspace).slot.debugger = typist = Typist()
     await workspace.functions.call("sum_up", {"numbers": [1]})
@@ -261,11 +291,16 @@ async def test_the_time_of_a_call_is_without_that_of_the_human(at_desk: OpenDesk
 
 async def test_of_several_calls_that_stop_the_header_says_which_it_is(at_desk: OpenDesk) -> None:
     calls = [Wanted("sum_up", {"numbers": [number]}) for number in (1, 2)]
-    desk = await at_sums(at_desk, *calls, pause_s=1)  # the second is at work before the first one stops
+    desk = await at_sums(
+        at_desk, *calls, pause_s=1
+    )  # the second is at work before the first one stops
     room_of(desk.workspace).slot.debugger = typist = Thinking()
     await desk.say("Call it twice.")
     heads = ["".join(text for _, text in head_line(stop)) for stop in typist.stops]
-    assert {head.partition("  ")[0] for head in heads} == {"■ sum_up(numbers=[1])", "■ sum_up(numbers=[2])"}
+    assert {head.partition("  ")[0] for head in heads} == {
+        "■ sum_up(numbers=[1])",
+        "■ sum_up(numbers=[2])",
+    }
 
 
 async def test_of_one_call_the_header_is_short(at_desk: OpenDesk) -> None:
@@ -277,7 +312,9 @@ async def test_of_one_call_the_header_is_short(at_desk: OpenDesk) -> None:
     )
 
 
-async def test_a_turn_stops_at_its_own_debugger_instead_of_the_workspaces(at_desk: OpenDesk) -> None:
+async def test_a_turn_stops_at_its_own_debugger_instead_of_the_workspaces(
+    at_desk: OpenDesk,
+) -> None:
     desk = await at_sums(at_desk, Wanted("sum_up", {"numbers": [1]}))
     usual, own = Typist(), Typist()
     room_of(desk.workspace).slot.debugger = usual

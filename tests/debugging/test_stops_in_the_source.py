@@ -37,7 +37,9 @@ WAYS = pytest.mark.parametrize(
 def creating(head: str, stop: str) -> Ask:
     """Return a reply that creates the function."""
     code = SUM.format(head=head, stop=stop)
-    return Ask(Wanted("create_function", {"function_name": "total", "function_code_with_docstring": code}))
+    return Ask(
+        Wanted("create_function", {"function_name": "total", "function_code_with_docstring": code})
+    )
 
 
 CALL = Ask(Wanted("total", {"numbers": [1, 2]}))
@@ -58,14 +60,21 @@ async def test_it_breaks_no_example_records_without_a_human_and_stops_for_one(
     assert called.startswith("3")
     assert "hit 1: " in called
     assert "hit 2: " in called
-    desk.workspace.functions.calls.debugging.slot.debugger = typist = Typist("result = 40", "c", "set result 50", "c")
+    desk.workspace.functions.calls.debugging.slot.debugger = typist = Typist(
+        "result = 40", "c", "set result 50", "c"
+    )
     await desk.say("Add up 1 and 2.")
     changed, plain = (request.answers[-1] for request in desk.model.requests[-2:])
     assert typist.stops[0].why == "breakpoint()"
     title = "".join(text for _, text in head_line(typist.stops[0]))
     assert title.endswith(f":{typist.stops[0].at.line}: after a breakpoint in the source")
     assert changed.startswith("52")
-    for text in ("A human stopped this call at the debugger", "for this call only", "`result = 40`", "`result = 50`"):
+    for text in (
+        "A human stopped this call at the debugger",
+        "for this call only",
+        "`result = 40`",
+        "`result = 50`",
+    ):
         assert text in changed
     assert "in total" in changed
     assert plain.startswith("3")
@@ -73,12 +82,20 @@ async def test_it_breaks_no_example_records_without_a_human_and_stops_for_one(
 
 
 async def test_only_what_changes_something_is_told(at_desk: OpenDesk) -> None:
-    lines = {"numbers.append(7)": True, "numbers[0] = 7": True, "sum(numbers)": False, "nothing = 1": False}
+    lines = {
+        "numbers.append(7)": True,
+        "numbers[0] = 7": True,
+        "sum(numbers)": False,
+        "nothing = 1": False,
+    }
     desk = await at_desk([creating("", "breakpoint()"), *[CALL] * len(lines), Say("Well.")])
     typed = [each for line in lines for each in (line, *("c",) * (3 if "append" in line else 2))]
     desk.workspace.functions.calls.debugging.slot.debugger = typist = Typist(*typed)
     await desk.say("Add up 1 and 2.")
     assert typist.lines == []
     assert len(typist.stops) == len(typed)
-    told = [f"`{line}`" in request.answers[-1] for line, request in zip(lines, desk.model.requests[2:], strict=True)]
+    told = [
+        f"`{line}`" in request.answers[-1]
+        for line, request in zip(lines, desk.model.requests[2:], strict=True)
+    ]
     assert told == [*lines.values()]

@@ -58,11 +58,15 @@ async def test_each_line_is_answered_in_plain_words(workspace: Workspace) -> Non
     room_of(workspace).slot.debugger = typist = Typist(*says, "c")
     await workspace.functions.call(*ASKED)
     told = zip(says.items(), typist.said, strict=True)
-    assert [(line, answer) for (line, said), answer in told if said not in answer or "<debug>" in answer] == []
+    assert [
+        (line, answer) for (line, said), answer in told if said not in answer or "<debug>" in answer
+    ] == []
     assert typist.said[-1] == says["help next"]  # and no other command
 
 
-async def test_a_list_goes_on_where_the_last_one_ended_and_begins_anew_at_a_dot(workspace: Workspace) -> None:
+async def test_a_list_goes_on_where_the_last_one_ended_and_begins_anew_at_a_dot(
+    workspace: Workspace,
+) -> None:
     arm(workspace)
     room_of(workspace).slot.debugger = typist = Typist("l", "l", "l 3,4", "l 10,3", "l .", "c")
     await workspace.functions.call("sum_up", {"numbers": [1]})
@@ -76,7 +80,9 @@ async def test_a_call_in_which_an_item_was_set_says_so_at_its_replay(workspace: 
     room_of(workspace).slot.debugger = Typist("numbers[0] = 9", "c")
     await workspace.functions.call("sum_up", {"numbers": [1]})
     (one,) = await workspace.functions.replays.calls()
-    assert "values were changed" in str((await workspace.functions.replays.show(one.call)).call.lacking)
+    assert "values were changed" in str(
+        (await workspace.functions.replays.show(one.call)).call.lacking
+    )
 
 
 def test_a_breakpoint_is_read_as_it_is_typed() -> None:
@@ -103,16 +109,28 @@ def test_what_is_no_breakpoint_says_how_one_is_typed() -> None:
         assert "[after N] [every N] [once]" in refused.value.fix, text
 
 
-async def test_a_counted_breakpoint_that_is_typed_at_a_stop_stops_at_its_hits(workspace: Workspace) -> None:
+async def test_a_counted_breakpoint_that_is_typed_at_a_stop_stops_at_its_hits(
+    workspace: Workspace,
+) -> None:
     arm(workspace, line=13)
-    room_of(workspace).slot.debugger = typist = Typist(f"b {LOOP} if number > 1 after 1 every 2", "b", *("c",) * 9)
+    room_of(workspace).slot.debugger = typist = Typist(
+        f"b {LOOP} if number > 1 after 1 every 2", "b", *("c",) * 9
+    )
     await workspace.functions.call("sum_up", {"numbers": [1, 2, 3, 4, 5, 6]})
-    assert [dict(stop.locals)["number"] for stop in typist.stops if stop.at.line == LOOP] == ["3", "5"]
-    assert typist.said[0] == f"2: sum_up, functions/sums.py:{LOOP} `result += number` if number > 1 after 1 every 2"
+    assert [dict(stop.locals)["number"] for stop in typist.stops if stop.at.line == LOOP] == [
+        "3",
+        "5",
+    ]
+    assert (
+        typist.said[0]
+        == f"2: sum_up, functions/sums.py:{LOOP} `result += number` if number > 1 after 1 every 2"
+    )
     assert typist.said[0] in typist.said[1]
 
 
-async def test_a_breakpoint_that_is_changed_at_a_stop_counts_once_and_as_it_is_now(workspace: Workspace) -> None:
+async def test_a_breakpoint_that_is_changed_at_a_stop_counts_once_and_as_it_is_now(
+    workspace: Workspace,
+) -> None:
     for line, numbers in (
         ("condition {} number > 4", ["1", "5"]),
         ("ignore {} 3", ["1", "5"]),
@@ -120,13 +138,19 @@ async def test_a_breakpoint_that_is_changed_at_a_stop_counts_once_and_as_it_is_n
         ("condition {}", ["1", "2", "3", "4", "5"]),
     ):
         placed = arm(workspace)
-        room_of(workspace).slot.debugger = typist = Typist(line.format(placed.breakpoint.id), *("c",) * 9)
+        room_of(workspace).slot.debugger = typist = Typist(
+            line.format(placed.breakpoint.id), *("c",) * 9
+        )
         await workspace.functions.call("sum_up", {"numbers": [1, 2, 3, 4, 5]})
-        assert [dict(stop.locals)["number"] for stop in typist.stops if not stop.message] == numbers, line
+        assert [
+            dict(stop.locals)["number"] for stop in typist.stops if not stop.message
+        ] == numbers, line
         room_of(workspace).breakpoints.clear()
 
 
-async def test_what_is_said_of_a_breakpoint_names_its_number_and_place(workspace: Workspace) -> None:
+async def test_what_is_said_of_a_breakpoint_names_its_number_and_place(
+    workspace: Workspace,
+) -> None:
     says = {
         "b 1": "`sum_up` does not stop at line 1",
         "b 44": "2: divide, functions/sums.py:44 `return numerator / denominator`",
@@ -153,4 +177,10 @@ async def test_the_model_arms_a_counted_breakpoint(at_desk: OpenDesk) -> None:
     await desk.workspace.functions.reload()
     said = answers(await desk.say("Look into it."))
     assert "after 1 every 2" in said[0]
-    assert [f"hit {number}:" in said[1] for number in (1, 2, 3, 4, 5)] == [False, True, False, True, False]
+    assert [f"hit {number}:" in said[1] for number in (1, 2, 3, 4, 5)] == [
+        False,
+        True,
+        False,
+        True,
+        False,
+    ]

@@ -104,7 +104,12 @@ async def open_desk(at_desk: OpenDesk, *steps: Ask | Say) -> tuple[list[str], bo
 
 def asking(*expressions: str, condition: str = "") -> Wanted:
     """Return the call with which a model arms a breakpoint at the last line of `send_note`."""
-    wanted = {"function_name": "send_note", "line": AT_END, "condition": condition, "expressions": [*expressions]}
+    wanted = {
+        "function_name": "send_note",
+        "line": AT_END,
+        "condition": condition,
+        "expressions": [*expressions],
+    }
     return Wanted("debugger", wanted)
 
 
@@ -126,8 +131,12 @@ ACTING = [
 
 
 @pytest.mark.parametrize("expression", ACTING)
-async def test_what_a_model_writes_calls_nothing_that_the_function_may_call(at_desk: OpenDesk, expression: str) -> None:
-    said, is_written = await open_desk(at_desk, Ask(asking(expression)), Ask(asking(condition=expression)), Ask(CALLED))
+async def test_what_a_model_writes_calls_nothing_that_the_function_may_call(
+    at_desk: OpenDesk, expression: str
+) -> None:
+    said, is_written = await open_desk(
+        at_desk, Ask(asking(expression)), Ask(asking(condition=expression)), Ask(CALLED)
+    )
     assert not is_written
     assert "a breakpoint reads values" in said[0] or "Unreadable" in said[2]
     assert said[2].startswith('"hello4"')
@@ -192,14 +201,23 @@ READING = {
 
 
 @pytest.mark.parametrize("expression", READING)
-async def test_what_a_model_writes_reads_stored_values_alone(at_desk: OpenDesk, expression: str) -> None:
+async def test_what_a_model_writes_reads_stored_values_alone(
+    at_desk: OpenDesk, expression: str
+) -> None:
     said, is_written = await open_desk(at_desk, Ask(asking(expression)), Ask(CALLED))
     assert not is_written
     assert READING[expression] in said[1]
 
 
-async def test_a_condition_of_a_model_that_cannot_be_read_says_why_and_counts(at_desk: OpenDesk) -> None:
-    steps = (Ask(asking(condition="note.sent")), Ask(CALLED), Ask(asking(condition="pair.first > 3")), Ask(CALLED))
+async def test_a_condition_of_a_model_that_cannot_be_read_says_why_and_counts(
+    at_desk: OpenDesk,
+) -> None:
+    steps = (
+        Ask(asking(condition="note.sent")),
+        Ask(CALLED),
+        Ask(asking(condition="pair.first > 3")),
+        Ask(CALLED),
+    )
     said, is_written = await open_desk(at_desk, *steps)
     assert not is_written
     assert "note.sent = *** Unreadable" in said[1]
@@ -211,12 +229,19 @@ async def test_a_person_may_act_where_a_model_reads(workspace: Workspace) -> Non
         arm(workspace, condition="print(number) is None", by="agent")
     assert "it does not call `print`" in str(error.value)
     arm(workspace, condition="print(number) is None", expressions=("numbers.copy()",))
-    assert "numbers.copy() = [1, 2]" in (await workspace.functions.call("sum_up", {"numbers": [1, 2]})).debugged
+    assert (
+        "numbers.copy() = [1, 2]"
+        in (await workspace.functions.call("sum_up", {"numbers": [1, 2]})).debugged
+    )
 
 
-async def test_at_a_stop_that_a_model_asked_for_its_expressions_read_and_the_person_acts(workspace: Workspace) -> None:
+async def test_at_a_stop_that_a_model_asked_for_its_expressions_read_and_the_person_acts(
+    workspace: Workspace,
+) -> None:
     arm(workspace, expressions=("random.random",), by="agent")
-    room_of(workspace).slot.debugger = typist = Typist("display len(str(random.random()))", "n", "c", "c")
+    room_of(workspace).slot.debugger = typist = Typist(
+        "display len(str(random.random()))", "n", "c", "c"
+    )
     assert (await workspace.functions.call("sum_up", {"numbers": [1]})).value == 1
     assert [stop.is_first for stop in typist.stops if not stop.message] == [True, False]
     assert "builtin_function_or_method" in dict(typist.stops[0].shown)["random.random"]
@@ -232,10 +257,17 @@ async def test_the_condition_of_a_loop_that_repeats_is_asked(workspace: Workspac
         assert "left = 2" in text
 
 
-async def test_an_expression_that_cannot_be_read_leaves_the_breakpoint_with_the_others(at_desk: OpenDesk) -> None:
-    said, is_written = await open_desk(at_desk, Ask(asking("write('EVIL')", "text + '!'", "(")), Ask(CALLED))
+async def test_an_expression_that_cannot_be_read_leaves_the_breakpoint_with_the_others(
+    at_desk: OpenDesk,
+) -> None:
+    said, is_written = await open_desk(
+        at_desk, Ask(asking("write('EVIL')", "text + '!'", "(")), Ask(CALLED)
+    )
     assert not is_written
-    assert "with text + '!' is set. It is set without what cannot be read there: `write('EVIL')` is no" in said[0]
+    assert (
+        "with text + '!' is set. It is set without what cannot be read there: `write('EVIL')` is no"
+        in said[0]
+    )
     assert "`(` is no expression" in said[0]
     assert "text + '!' = 'hello!'" in said[1]
     assert "EVIL" not in said[1]
@@ -244,7 +276,9 @@ async def test_an_expression_that_cannot_be_read_leaves_the_breakpoint_with_the_
 async def test_a_long_value_of_a_record_is_cut_between_its_parts_and_says_how_much_is_missing(
     at_desk: OpenDesk,
 ) -> None:
-    said, _ = await open_desk(at_desk, Ask(asking("[{'number': one} for one in range(10_000, 10_012)]")), Ask(CALLED))
+    said, _ = await open_desk(
+        at_desk, Ask(asking("[{'number': one} for one in range(10_000, 10_012)]")), Ask(CALLED)
+    )
     shown = said[1].partition(" = [{")[2].partition(" more characters)")[0]
     rows, _, count = shown.partition(", … (")
     assert rows.endswith("}")

@@ -56,7 +56,9 @@ CHAINED = "\n\n".join(
 )
 
 
-async def told(workspace: Workspace, tmp_path: Path, name: str, argument: object = "zz") -> Any:  # JSON
+async def told(
+    workspace: Workspace, tmp_path: Path, name: str, argument: object = "zz"
+) -> Any:  # JSON
     (tmp_path / "functions" / "chained.py").write_text(CHAINED, "utf-8")
     await workspace.functions.reload()
     given = {"depth": 1} if name == "in_a_circle" else {"item": argument}
@@ -69,7 +71,12 @@ async def test_an_error_has_the_one_that_it_was_raised_from_with_its_own_frames(
     error = (await told(workspace, tmp_path, "direct"))["error"]
     assert (error["type"], error["message"]) == ("ValueError", "no item zz")
     cause = error["cause"]
-    assert (cause["type"], cause["message"], cause["was_handled"], cause["cause"]) == ("KeyError", "'zz'", False, None)
+    assert (cause["type"], cause["message"], cause["was_handled"], cause["cause"]) == (
+        "KeyError",
+        "'zz'",
+        False,
+        None,
+    )
     assert [(one["function"], one["source"].strip()) for one in cause["frames"]] == [
         ("direct", "return look_up(item)"),
         ("look_up", "return table[item]"),
@@ -78,7 +85,9 @@ async def test_an_error_has_the_one_that_it_was_raised_from_with_its_own_frames(
     assert cause["frames"][1]["locals"] == {"item": "'zz'", "table": "{'a': 1}"}
 
 
-async def test_what_an_error_came_of_is_told_a_few_levels_deep(workspace: Workspace, tmp_path: Path) -> None:
+async def test_what_an_error_came_of_is_told_a_few_levels_deep(
+    workspace: Workspace, tmp_path: Path
+) -> None:
     expected: dict[str, list[tuple[str, bool]]] = {
         "handling": [("KeyError", True)],
         "hidden": [],
@@ -93,7 +102,9 @@ async def test_what_an_error_came_of_is_told_a_few_levels_deep(workspace: Worksp
         assert found == causes, name
 
 
-async def test_the_model_and_the_human_read_where_the_first_error_was_raised(at_desk: OpenDesk) -> None:
+async def test_the_model_and_the_human_read_where_the_first_error_was_raised(
+    at_desk: OpenDesk,
+) -> None:
     calls = [Wanted(name, {"item": "zz"}) for name in ("direct", "handling")]
     desk = await at_desk([Ask(calls[0]), Ask(calls[1]), Say("Seen.")])
     desk.put("chained.py", CHAINED)

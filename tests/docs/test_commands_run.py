@@ -29,9 +29,21 @@ from tests.kit.program import knapper
 from tests.kit.terminal import CTRL_C, CTRL_D, ENTER, Terminal, terminal
 from tests.sources.support import pdf
 
-from .test_commands_that_are_named import PAGES, PLACE, ROOMS, ROOT, UNFOLLOWED, of_module, of_page, reason, words_of
+from .test_commands_that_are_named import (
+    PAGES,
+    PLACE,
+    ROOMS,
+    ROOT,
+    UNFOLLOWED,
+    of_module,
+    of_page,
+    reason,
+    words_of,
+)
 
-DATA: Final[Mapping[str, Any]] = tomllib.loads((ROOT / "tests" / "data" / "commands.toml").read_text())
+DATA: Final[Mapping[str, Any]] = tomllib.loads(
+    (ROOT / "tests" / "data" / "commands.toml").read_text()
+)
 INSTALLED: Final = {each.name: each.version for each in distributions()}
 GAP: Final = "\x1f"
 ANSWERS: Final = (
@@ -43,9 +55,13 @@ ANSWERS: Final = (
 )
 TRIPLE: Final = re.sub(
     "number . number|double|Double|Twice|4|10",
-    lambda found: {"double": "triple", "Double": "Triple", "Twice": "Thrice", "4": "6", "10": "15"}.get(
-        found[0], "number * 3"
-    ),
+    lambda found: {
+        "double": "triple",
+        "Double": "Triple",
+        "Twice": "Thrice",
+        "4": "6",
+        "10": "15",
+    }.get(found[0], "number * 3"),
     PLAIN,
 )
 READS: Final = '''
@@ -65,19 +81,29 @@ def named() -> list[str]:
     pages = (of_page(page) for page in PAGES if page.name not in UNFOLLOWED)
     modules = (of_module(path) for room in ROOMS for path in (ROOT / room).rglob("*.py"))
     commands = {tuple(words_of(text)) for texts in (*pages, *modules) for text, _ in texts}
-    return sorted(GAP.join(words) for words in commands if is_whole(words) and entry("not_here", words) is None)
+    return sorted(
+        GAP.join(words)
+        for words in commands
+        if is_whole(words) and entry("not_here", words) is None
+    )
 
 
 def is_whole(words: Sequence[str]) -> bool:
     """Check whether typing this does something: a page may mention a command by its name alone."""
-    is_noun = len(words) == 1 and isinstance(program.get_command(click.Context(program), words[0]), click.Group)
+    is_noun = len(words) == 1 and isinstance(
+        program.get_command(click.Context(program), words[0]), click.Group
+    )
     return not is_noun and not reason([*words], is_typed=True)
 
 
 def entry(table: str, words: Sequence[str]) -> Any:  # Any: TOML
     """Return a table's entry for the longest prefix of a command that it has; None if it has none."""
     text = " ".join(words) + " "
-    begins = [begin for begin in DATA[table] if text.startswith(begin if begin.endswith(":") else f"{begin} ")]
+    begins = [
+        begin
+        for begin in DATA[table]
+        if text.startswith(begin if begin.endswith(":") else f"{begin} ")
+    ]
     return DATA[table][max(begins, key=len)] if begins else None
 
 
@@ -86,7 +112,9 @@ def filled(words: Sequence[str]) -> list[str]:
     left, done = [*(entry("places", words) or ())], []
     for before, word in zip(("", *words), words, strict=False):
         is_place = PLACE.fullmatch(word) and word not in DATA["names"]
-        done.append((left.pop(0) if left else DATA["options"].get(before, word)) if is_place else word)
+        done.append(
+            (left.pop(0) if left else DATA["options"].get(before, word)) if is_place else word
+        )
     return [word for word in done if word]
 
 
@@ -108,8 +136,14 @@ class World:
 
     def do(self, *words: str) -> str:
         """Run a preparatory command and return its output."""
-        done = knapper(*words, cwd=self.workspace, environment=self.environment, given="a-long-value\n")
-        assert done.returncode == 0 or "refused" in done.stdout + done.stderr, (words, done.stdout, done.stderr)
+        done = knapper(
+            *words, cwd=self.workspace, environment=self.environment, given="a-long-value\n"
+        )
+        assert done.returncode == 0 or "refused" in done.stdout + done.stderr, (
+            words,
+            done.stdout,
+            done.stderr,
+        )
         return done.stdout
 
 
@@ -124,11 +158,20 @@ def model() -> Iterator[ScriptedModel]:
 def world(tmp_path_factory: pytest.TempPathFactory, model: ScriptedModel) -> World:
     """One of each thing that the pages mention."""
     base, nowhere = tmp_path_factory.mktemp("world"), "http://127.0.0.1:9"
-    folders = {f"XDG_{kind}_HOME": str(base / "now" / kind.lower()) for kind in ("DATA", "CONFIG", "CACHE")}
-    proxies = {"HTTP_PROXY": nowhere, "HTTPS_PROXY": nowhere, "NO_PROXY": "127.0.0.1", "PIP_INDEX_URL": nowhere}
+    folders = {
+        f"XDG_{kind}_HOME": str(base / "now" / kind.lower()) for kind in ("DATA", "CONFIG", "CACHE")
+    }
+    proxies = {
+        "HTTP_PROXY": nowhere,
+        "HTTPS_PROXY": nowhere,
+        "NO_PROXY": "127.0.0.1",
+        "PIP_INDEX_URL": nowhere,
+    }
     endpoint = {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "k"}
     environment = {"HOME": str(base / "now"), "EDITOR": "true", **folders, **proxies, **endpoint}
-    kept = World(base, environment | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"})
+    kept = World(
+        base, environment | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    )
     (root := kept.workspace).mkdir(parents=True)
     kept.do("init", ".")
     for name, text in {
@@ -142,7 +185,9 @@ def world(tmp_path_factory: pytest.TempPathFactory, model: ScriptedModel) -> Wor
         "data.csv": "a,b\n1,2\n",
         "data/a.txt": "1",
         "docs/a.md": "# A\n\nText.\n",
-        "finder.toml": FINDER.replace("Say which words of a text have many vowels", "Make a title of a letter shorter"),
+        "finder.toml": FINDER.replace(
+            "Say which words of a text have many vowels", "Make a title of a letter shorter"
+        ),
         "triple.py": TRIPLE,
         "weather.py": "",
     }.items():
@@ -151,7 +196,8 @@ def world(tmp_path_factory: pytest.TempPathFactory, model: ScriptedModel) -> Wor
     (root / "handbook.pdf").write_bytes(pdf(["A handbook."]))
     with zipfile.ZipFile(root / "helpers.zip", "w") as archive:
         archive.writestr(
-            "letters.py", COUNT_VOWELS.replace("aeiou", "bcdf").replace("vowel", "letter").replace("5", "0")
+            "letters.py",
+            COUNT_VOWELS.replace("aeiou", "bcdf").replace("vowel", "letter").replace("5", "0"),
         )
     for name in ("main", "main", "main", "editor", "critic", "writer", "support"):
         kept.do("run", "--agent", name, "--message", "hello")
@@ -163,17 +209,23 @@ def world(tmp_path_factory: pytest.TempPathFactory, model: ScriptedModel) -> Wor
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("command", sampled(named(), 16, at=3), ids=lambda text: text.replace(GAP, " "))
+@pytest.mark.parametrize(
+    "command", sampled(named(), 16, at=3), ids=lambda text: text.replace(GAP, " ")
+)
 def test_a_named_command_runs(world: World, command: str) -> None:
     words = command.split(GAP)
     world.renew()
     for earlier in entry("before", words) or ():
         world.do(*earlier.split())
     if {"-", "--json"} & {*words}:  # it reads standard input
-        done = knapper(*filled(words), cwd=world.workspace, environment=world.environment, given="a text\n")
+        done = knapper(
+            *filled(words), cwd=world.workspace, environment=world.environment, given="a text\n"
+        )
         code, shown = done.returncode, done.stdout + done.stderr
     else:
-        with terminal(*filled(words), cwd=world.workspace, environment=world.environment, columns=200) as screen:
+        with terminal(
+            *filled(words), cwd=world.workspace, environment=world.environment, columns=200
+        ) as screen:
             if words[-1] == "watch":
                 screen.wait_for("main ")
                 screen.type(CTRL_C)

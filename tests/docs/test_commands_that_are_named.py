@@ -13,14 +13,21 @@ from agent_core.interfaces.cli import knapper
 
 ROOT: Final = Path(__file__).parents[2]
 ROOMS: Final = ("agent_core", "knapper", "meta_functions", "sandbox")
-PAGES: Final = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")]
+PAGES: Final = [
+    *ROOT.glob("*.md"),
+    *(ROOT / "docs").rglob("*.md"),
+    *(ROOT / "examples").rglob("*.md"),
+]
 BLOCK: Final = re.compile(r"^ *```[a-z]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 IN_BLOCK: Final = re.compile(r"^ *(?:\$ |[A-Z_]+=\S+ |.*(?:&& |\| |\$\())*(knapper .*)$")
 QUOTED: Final = re.compile(r"`(knapper [^`]+)`")
 IN_HINT: Final = re.compile(r"(?:^|[:,] |\n)(knapper [a-z].*?)(?=$|\n|[;`]|, | \(|\. |: )")
 ENDS: Final = {"&&", "|", "||", ">", ">>", "<", ";", "&", "2>"}
 PLACE: Final = re.compile(r"[^a-z]*[A-Z…][A-Z_…]*[^a-z]*|.*[…{].*")
-UNFOLLOWED: Final = {"CHANGELOG.md", "reference.md"}  # of the past; generated from the commands themselves
+UNFOLLOWED: Final = {
+    "CHANGELOG.md",
+    "reference.md",
+}  # of the past; generated from the commands themselves
 MISTAKEN: Final = (
     "knapper function list",
     "knapper functions lst",
@@ -55,7 +62,9 @@ def of_module(path: Path) -> Iterator[tuple[str, bool]]:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             text = node.value
         elif isinstance(node, ast.JoinedStr):
-            text = "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
+            text = "".join(
+                str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values
+            )
         if "knapper " in text:
             quoted = QUOTED.findall(text)
             yield from ((" ".join(command.split()), False) for command in quoted)
@@ -64,14 +73,20 @@ def of_module(path: Path) -> Iterator[tuple[str, bool]]:
 
 def words_of(command: str) -> list[str]:
     """Return the words of one command, without shell redirections and comments."""
-    command = re.sub(r"\[([^][]*)\]", "", command) if "[OPTIONS]" in command or " [" in command else command
+    command = (
+        re.sub(r"\[([^][]*)\]", "", command)
+        if "[OPTIONS]" in command or " [" in command
+        else command
+    )
     command = command.rstrip(".,:)")
     try:
         words = shlex.split(command, comments=True)
     except ValueError:  # a string that continues elsewhere
         words = shlex.split(command.replace('"', "").replace("'", ""), comments=True)
     words = words[:-1] if command.endswith(" …") else words
-    ends = [at for at, word in enumerate(words) if word in ENDS or word.startswith((">", "2>", "<"))]
+    ends = [
+        at for at, word in enumerate(words) if word in ENDS or word.startswith((">", "2>", "<"))
+    ]
     return words[1 : min(ends, default=len(words))]
 
 
@@ -105,7 +120,9 @@ def reason(words: list[str], *, is_typed: bool) -> str:
         else:
             group.make_context(group.name, list(words), parent=parent)
     except click.MissingParameter as error:
-        return str(error) if is_typed else ""  # a page may mention a command by its name, or an option
+        return (
+            str(error) if is_typed else ""
+        )  # a page may mention a command by its name, or an option
     except click.BadOptionUsage as error:
         return error.format_message() if is_typed else ""
     except click.BadParameter as error:
@@ -127,6 +144,10 @@ def test_each_command_of_a_page_or_a_hint_is_taken() -> None:
     assert len(named) > 100
     assert len(hinted) > 100
     rows = sorted(named | hinted)
-    assert [(name, text, why) for name, (text, whole) in rows if (why := wrong_with(text, is_typed=whole))] == []
+    assert [
+        (name, text, why)
+        for name, (text, whole) in rows
+        if (why := wrong_with(text, is_typed=whole))
+    ] == []
     for text in MISTAKEN:
         assert wrong_with(text, is_typed=True), text

@@ -16,7 +16,16 @@ from packaging.requirements import Requirement
 from agent_core.base.own_installation import uninstall_program
 
 ROOT = Path(__file__).parents[2]
-LOOKED_AT = ["agent_core", "knapper", "meta_functions", "sandbox", "docs", "benchmarks", "examples", "deploy"]
+LOOKED_AT = [
+    "agent_core",
+    "knapper",
+    "meta_functions",
+    "sandbox",
+    "docs",
+    "benchmarks",
+    "examples",
+    "deploy",
+]
 SUFFIXES = {".py", ".md", ".toml", ".yml", ".yaml", ".txt", ".js", ".html", ".service", ""}
 INSTALLS = re.compile(
     r"(?P<command>\b(?:pip3?|uv pip) install|\bpipx (?:install|run)\b|\bpipx (?P<of>inject|runpip|upgrade)\b"
@@ -48,24 +57,42 @@ def strangers(text: str) -> list[str]:
             words = shlex.split(rest)
         except ValueError:
             words = rest.replace('"', " ").replace("'", " ").split()
-        words = words[{None: 0, "runpip": 2}.get(match["of"], 1) :]  # the word before is the environment
+        words = words[
+            {None: 0, "runpip": 2}.get(match["of"], 1) :
+        ]  # the word before is the environment
         if "--from" in words:  # the other words are the program in it and its arguments
             words = words[words.index("--from") + 1 :][:1]
-        places = [word for before, word in zip(["", *words], words, strict=False) if before not in OF_VALUE]
+        places = [
+            word
+            for before, word in zip(["", *words], words, strict=False)
+            if before not in OF_VALUE
+        ]
         names = [
-            word for word in places if not word.startswith("-") and not PATH.match(word) and not DIRECT.match(word)
+            word
+            for word in places
+            if not word.startswith("-") and not PATH.match(word) and not DIRECT.match(word)
         ]
         names = [name.strip(",.:!?") for name in names]
-        found += [f"{match['command']} {name}" for name in names if name and project(name) not in declared()]
+        found += [
+            f"{match['command']} {name}"
+            for name in names
+            if name and project(name) not in declared()
+        ]
     return found
 
 
 def texts() -> list[Path]:
     files = [path for room in (*LOOKED_AT, ".github") for path in (ROOT / room).rglob("*")]
     files += [
-        path for path in ROOT.iterdir() if path.name in ("README.md", "CONTRIBUTING.md", "Makefile", "ARCHITECTURE.md")
+        path
+        for path in ROOT.iterdir()
+        if path.name in ("README.md", "CONTRIBUTING.md", "Makefile", "ARCHITECTURE.md")
     ]
-    return [path for path in files if path.is_file() and path.suffix in SUFFIXES and "__pycache__" not in path.parts]
+    return [
+        path
+        for path in files
+        if path.is_file() and path.suffix in SUFFIXES and "__pycache__" not in path.parts
+    ]
 
 
 NOT_OURS = (
@@ -82,8 +109,12 @@ OURS = (
 
 
 def test_no_hint_and_no_page_installs_by_a_name_that_is_not_ours() -> None:
-    assert [bool(strangers(text)) for text in (*NOT_OURS, *OURS)] == [True] * len(NOT_OURS) + [False] * len(OURS)
-    found = {str(path.relative_to(ROOT)): strangers(path.read_text(encoding="utf-8")) for path in texts()}
+    assert [bool(strangers(text)) for text in (*NOT_OURS, *OURS)] == [True] * len(NOT_OURS) + [
+        False
+    ] * len(OURS)
+    found = {
+        str(path.relative_to(ROOT)): strangers(path.read_text(encoding="utf-8")) for path in texts()
+    }
     assert {path: names for path, names in found.items() if names} == {}
 
 
@@ -103,7 +134,10 @@ RECEIPT = '[tool]\nrequirements = [{name = "knapper", directory = "/x"}, {name =
 PIPX, UV = {"pipx_metadata.json": "{}"}, {"uv-receipt.toml": RECEIPT}
 FOLDER: dict[str, object] = {"url": "CLONE", "dir_info": {}}
 EDITABLE: dict[str, object] = {"url": "CLONE", "dir_info": {"editable": True}}
-GIT: dict[str, object] = {"url": "https://example.org/k.git", "vcs_info": {"vcs": "git", "requested_revision": "v1"}}
+GIT: dict[str, object] = {
+    "url": "https://example.org/k.git",
+    "vcs_info": {"vcs": "git", "requested_revision": "v1"},
+}
 ADD, ANEW = "add_extra('server')", "reinstall_program()"
 INSTALLED: tuple[tuple[dict[str, object] | None, dict[str, str], str, str], ...] = (
     (FOLDER, {}, ADD, "pip install 'the clone[server]'"),
@@ -117,12 +151,19 @@ INSTALLED: tuple[tuple[dict[str, object] | None, dict[str, str], str, str], ...]
     ),
     ({"url": "HERE", "dir_info": {}}, {}, ADD, "pip install '.[server]'"),
     (EDITABLE, {}, ANEW, "pip install --force-reinstall --no-deps -e 'the clone'"),
-    (None, {}, "reinstall('sqlite-vec')", "pip install --upgrade --force-reinstall 'sqlite-vec<0.2,>=0.1.9'"),
+    (
+        None,
+        {},
+        "reinstall('sqlite-vec')",
+        "pip install --upgrade --force-reinstall 'sqlite-vec<0.2,>=0.1.9'",
+    ),
 )
 """Where a copy came from, what lies in its environment, what is to be done, and the command that says so."""
 
 
-def test_a_hint_names_the_place_that_this_copy_came_from_and_versions_that_fit(tmp_path: Path) -> None:
+def test_a_hint_names_the_place_that_this_copy_came_from_and_versions_that_fit(
+    tmp_path: Path,
+) -> None:
     places = {"CLONE": tmp_path / "the clone", "HERE": tmp_path}
     places["CLONE"].mkdir()
     code, path = "import sys\nfrom agent_core.base import own_installation as own\n", [*sys.path]
@@ -141,8 +182,13 @@ def test_a_hint_names_the_place_that_this_copy_came_from_and_versions_that_fit(t
         code += f"sys.prefix, sys.path = {str(venv)!r}, {[str(site), *path]!r}\nprint(own.{call})\n"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", code]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
-    said = [f"pip{line.partition(' -m pip')[2]}" if " -m pip " in line else line for line in done.stdout.splitlines()]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
+    said = [
+        f"pip{line.partition(' -m pip')[2]}" if " -m pip " in line else line
+        for line in done.stdout.splitlines()
+    ]
     assert said == [command for *_, command in INSTALLED]
 
 
@@ -173,20 +219,35 @@ def test_an_installation_without_extras_brings_fewer_than_48_packages() -> None:
         if (name := project(waiting.pop())) not in installed:
             installed.add(name)
             needed = map(Requirement, distribution(name).requires or [])
-            waiting += [need.name for need in needed if need.marker is None or need.marker.evaluate({"extra": ""})]
+            waiting += [
+                need.name
+                for need in needed
+                if need.marker is None or need.marker.evaluate({"extra": ""})
+            ]
     assert len(installed) < 48
     assert not installed & {"wordllama", "tokenizers", "requests", "huggingface-hub"}
 
 
 def test_the_image_is_built_from_all_that_the_package_is_built_from() -> None:
     about = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    packages = [name.rstrip("*") for name in about["tool"]["setuptools"]["packages"]["find"]["include"]]
+    packages = [
+        name.rstrip("*") for name in about["tool"]["setuptools"]["packages"]["find"]["include"]
+    ]
     (starters,) = about["tool"]["setuptools"]["data-files"].values()
-    needed = {"pyproject.toml", "setup.py", about["project"]["readme"], *about["project"]["license-files"]}
+    needed = {
+        "pyproject.toml",
+        "setup.py",
+        about["project"]["readme"],
+        *about["project"]["license-files"],
+    }
     needed |= {*packages, *starters}
     lines = (ROOT / "deploy" / "Containerfile").read_text().splitlines()
     copied = {name for line in lines if line.startswith("COPY ") for name in line.split()[1:-1]}
     assert needed - copied == set()
-    (extras,) = [line.removeprefix("ARG EXTRAS=").split(",") for line in lines if line.startswith("ARG EXTRAS=")]
+    (extras,) = [
+        line.removeprefix("ARG EXTRAS=").split(",")
+        for line in lines
+        if line.startswith("ARG EXTRAS=")
+    ]
     assert "portable" in extras
     assert {*extras} <= about["project"]["optional-dependencies"].keys()

@@ -20,12 +20,21 @@ def test_the_generated_pages_are_what_the_program_says_of_itself() -> None:
         "openapi.json": generated["description"](),
     }
     written = {name: (ROOT / "docs" / name).read_text("utf-8") for name in again}
-    assert [name for name in again if written[name] != again[name]] == [], "run: python docs/generate.py"
+    assert [name for name in again if written[name] != again[name]] == [], (
+        "run: python docs/generate.py"
+    )
 
 
 def test_every_link_of_a_page_leads_to_a_file() -> None:
-    targets = {page: re.findall(r"\]\((?!https?://|#)([^)#]+)", page.read_text("utf-8")) for page in PAGES}
-    assert [(page, to) for page, links in targets.items() for to in links if not (page.parent / to).exists()] == []
+    targets = {
+        page: re.findall(r"\]\((?!https?://|#)([^)#]+)", page.read_text("utf-8")) for page in PAGES
+    }
+    assert [
+        (page, to)
+        for page, links in targets.items()
+        for to in links
+        if not (page.parent / to).exists()
+    ] == []
 
 
 def test_every_module_that_the_map_names_is_there() -> None:
@@ -33,16 +42,31 @@ def test_every_module_that_the_map_names_is_there() -> None:
     named = set(re.findall(r"`(\w+/[\w/]+\.py)`", text))
     assert "runtime/loop.py" in named
     places = [ROOT, ROOT / "agent_core", *(ROOT / "agent_core").iterdir(), ROOT / "sandbox"]
-    assert [name for name in sorted(named) if not any((place / name).exists() for place in places)] == []
+    assert [
+        name for name in sorted(named) if not any((place / name).exists() for place in places)
+    ] == []
 
 
 def test_every_name_in_the_map_of_where_to_start_is_in_the_program() -> None:
-    start = (ROOT / "ARCHITECTURE.md").read_text("utf-8").split("## Start here")[1].split("## Layers")[0]
+    start = (
+        (ROOT / "ARCHITECTURE.md")
+        .read_text("utf-8")
+        .split("## Start here")[1]
+        .split("## Layers")[0]
+    )
     program = "".join(file.read_text("utf-8") for file in (ROOT / "agent_core").rglob("*.py"))
-    names = {part for name in re.findall(r"`@?([A-Za-z_.]+)`", start) for part in name.removesuffix(".py").split(".")}
+    names = {
+        part
+        for name in re.findall(r"`@?([A-Za-z_.]+)`", start)
+        for part in name.removesuffix(".py").split(".")
+    }
     assert {"AgentLoop", "offered", "_save_approval"} <= names
     names -= {"app", "approval", "pin", "question"}  # a module, and tables
-    assert [name for name in sorted(names) if not re.search(rf"(def|class) {name}\b|^{name}\b", program, re.M)] == []
+    assert [
+        name
+        for name in sorted(names)
+        if not re.search(rf"(def|class) {name}\b|^{name}\b", program, re.M)
+    ] == []
 
 
 def test_the_page_of_the_gate_has_exactly_the_stages_of_the_gate() -> None:

@@ -19,14 +19,32 @@ RUNS: list[tuple[str, list[str], Script, str]] = [
     ("one_turn.py", ["Hello?"], GREETED, "(replied after 1 steps; made: nothing)"),
     ("own_memory.py", [".", "Remind me to buy milk."], GREETED, "To do:"),
     ("group.py", [".", "@writer go."], GREETED, "[writer: user addressed writer]"),
-    ("helpers.py", [".", "Which words?"], HELPED, "[vowel_finder: returned, 1 steps of helper--vowel_finder-"),
-    ("self_editing_memory.py", ["."], [], "- Mitua is not Bob's best friend.\n- Bob lives in Leeds.\n"),
+    (
+        "helpers.py",
+        [".", "Which words?"],
+        HELPED,
+        "[vowel_finder: returned, 1 steps of helper--vowel_finder-",
+    ),
+    (
+        "self_editing_memory.py",
+        ["."],
+        [],
+        "- Mitua is not Bob's best friend.\n- Bob lives in Leeds.\n",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("example", "arguments", "script", "shown"), RUNS, ids=[row[0] for row in RUNS])
-def test_an_example_runs(tmp_path: Path, example: str, arguments: list[str], script: Script, shown: str) -> None:
+@pytest.mark.parametrize(
+    ("example", "arguments", "script", "shown"), RUNS, ids=[row[0] for row in RUNS]
+)
+def test_an_example_runs(
+    tmp_path: Path, example: str, arguments: list[str], script: Script, shown: str
+) -> None:
     with scripted(script) as server:
         ended = python(EXAMPLES / example, *arguments, cwd=tmp_path, environment=server.environment)
-    assert (ended.returncode, shown in ended.stdout, "REFUSED" in ended.stdout) == (0, True, False), ended.stderr
+    assert (ended.returncode, shown in ended.stdout, "REFUSED" in ended.stdout) == (
+        0,
+        True,
+        False,
+    ), ended.stderr
     assert not script or script[-1].text in ended.stdout  # type: ignore[union-attr]  # the last step is a reply

@@ -48,7 +48,9 @@ def opens_a_file(node: ast.AST) -> bool:
     match node:
         case ast.Call(func=ast.Name(id="open")):
             return True
-        case ast.Call(func=ast.Attribute(value=ast.Name(id=name) | ast.Attribute(attr=name), attr="open")):
+        case ast.Call(
+            func=ast.Attribute(value=ast.Name(id=name) | ast.Attribute(attr=name), attr="open")
+        ):
             return name not in _NO_PATHS and not name[0].isupper()
         case ast.Call(func=ast.Attribute(attr=attribute)):
             return attribute in _OPENS
@@ -77,7 +79,9 @@ class Survey:
         """Record a node of a module."""
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
             self.classes.add(node.name)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("__"):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith(
+            "__"
+        ):
             for arg in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
                 self._parameter(path, arg)
         if path.is_relative_to(ROOT) and opens_a_file(node):
@@ -93,7 +97,11 @@ class Survey:
 def trees() -> dict[Path, ast.Module]:
     """Return the program's modules, parsed."""
     rooms = ("agent_core", "sandbox", "meta_functions")
-    return {path: ast.parse(path.read_text("utf-8")) for room in rooms for path in (TOP / room).rglob("*.py")}
+    return {
+        path: ast.parse(path.read_text("utf-8"))
+        for room in rooms
+        for path in (TOP / room).rglob("*.py")
+    }
 
 
 @cache
@@ -108,7 +116,9 @@ def survey() -> Survey:
 
 def test_whoever_opens_a_file_by_itself_has_a_reason() -> None:
     allowed = {name for names in ALLOWED.values() for name in names.split()}
-    assert survey().opening - allowed == set(), "use agent_core.base.plain_files, or give a reason in ALLOWED"
+    assert survey().opening - allowed == set(), (
+        "use agent_core.base.plain_files, or give a reason in ALLOWED"
+    )
     assert allowed - survey().opening == set(), "these open no file any more"
 
 
@@ -116,7 +126,10 @@ def test_every_parameter_shares_a_word_with_its_class() -> None:
     strange = [
         f"{where} {arg}: {name}"
         for where, arg, name in survey().parameters
-        if name in survey().classes and len(name) > 2 and arg not in CUSTOMARY and not words(arg) & words(name)
+        if name in survey().classes
+        and len(name) > 2
+        and arg not in CUSTOMARY
+        and not words(arg) & words(name)
     ]
     assert strange == []
 
@@ -149,8 +162,14 @@ OTHER_READERS = {
 def test_who_reads_at_a_terminal_is_not_spoken_of_as_a_human() -> None:
     told = set()
     for path, tree in trees().items():
-        bare = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings
-        texts = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+        bare = {
+            id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)
+        }  # docstrings
+        texts = [
+            node
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        ]
         if any(THIRD_PERSON.search(str(node.value)) for node in texts if id(node) not in bare):
             told.add("/".join(path.relative_to(TOP).with_suffix("").parts[1:]))
     assert told == {name for names in OTHER_READERS.values() for name in names.split()}
@@ -158,7 +177,8 @@ def test_who_reads_at_a_terminal_is_not_spoken_of_as_a_human() -> None:
 
 def test_no_files_import_each_other_in_a_circle() -> None:
     modules = {
-        ".".join(path.relative_to(TOP).with_suffix("").parts).removesuffix(".__init__"): path for path in trees()
+        ".".join(path.relative_to(TOP).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in trees()
     }
     imports = {
         name: {*imported(trees()[path], [*path.relative_to(TOP).parent.parts], modules)} - {name}
@@ -183,7 +203,11 @@ def test_python_is_parsed_in_one_place() -> None:
     found: dict[str, set[str]] = {}
     for folder in (ROOT, TOP / "meta_functions", TOP / "knapper"):
         for path in folder.rglob("*.py"):
-            calls = (node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call))
+            calls = (
+                node
+                for node in ast.walk(ast.parse(path.read_text("utf-8")))
+                if isinstance(node, ast.Call)
+            )
             if names := {ast.unparse(node.func) for node in calls} & PARSERS:
                 found[path.relative_to(folder).with_suffix("").as_posix()] = names
     assert found == {"base/syntax": {"ast.parse", "symtable.symtable"}}

@@ -14,9 +14,13 @@ from agent_core import Workspace
 PAGE: Final = (Path(__file__).parents[2] / "docs" / "integrations.md").read_text("utf-8")
 
 
-async def test_a_host_of_mcp_servers_starts_the_workspace_by_its_configuration(tmp_path: Path) -> None:
+async def test_a_host_of_mcp_servers_starts_the_workspace_by_its_configuration(
+    tmp_path: Path,
+) -> None:
     Workspace.create(tmp_path)
-    block = re.findall(r"```json\n(.+?)```", PAGE, re.DOTALL)[0].replace("/path/to/workspace", str(tmp_path))
+    block = re.findall(r"```json\n(.+?)```", PAGE, re.DOTALL)[0].replace(
+        "/path/to/workspace", str(tmp_path)
+    )
     entry = json.loads(block)["mcpServers"]["knapper"]
     assert entry["command"] == "/path/to/knapper"
     ours = StdioServerParameters(command=sys.executable, args=["-m", "agent_core", *entry["args"]])

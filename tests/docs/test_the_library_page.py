@@ -18,7 +18,9 @@ def test_every_public_name_is_in_a_program() -> None:
     assert [name for name in agent_core.__all__ if not re.search(rf"\b{name}\b", programs)] == []
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: re.findall(r"import (.+)", program)[-1])
+@pytest.mark.parametrize(
+    "program", PROGRAMS, ids=lambda program: re.findall(r"import (.+)", program)[-1]
+)
 def test_a_program_runs_as_it_stands(tmp_path: Path, program: str) -> None:
     (tmp_path / "program.py").write_text(program)
     with scripted([Repeat(Say("I make functions."))]) as model:

@@ -36,11 +36,15 @@ def _dot(one: bytes, other: bytes) -> float:
     return fsum(x * y for x, y in zip(array("f", one), array("f", other), strict=True))
 
 
-async def test_vectors_have_one_size_and_length_and_are_near_for_what_is_alike(model: Embedder) -> None:
+async def test_vectors_have_one_size_and_length_and_are_near_for_what_is_alike(
+    model: Embedder,
+) -> None:
     vectors = await model.embed(["A dog sleeps.", "", "?!", "x " * 3_000, "狗", "one more"])
     assert {len(vector) for vector in vectors} == {4 * int(model.space.rpartition("/")[2])}
     assert all(isclose(_dot(vector, vector), 1, abs_tol=1e-3) for vector in vectors)
-    puppy, dog, tax = await model.embed(["My puppy sleeps a lot", "The dog is asleep", "Taxes are due in April"])
+    puppy, dog, tax = await model.embed(
+        ["My puppy sleeps a lot", "The dog is asleep", "Taxes are due in April"]
+    )
     assert _dot(puppy, dog) > _dot(puppy, tax) + 0.1
     texts = [f"{'word ' * number}end" for number in range(1, 9)]
     together, alone = await model.embed(texts), await model.embed(texts[3:4])
@@ -90,7 +94,10 @@ class _Answers(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        rows = [{"index": place, "embedding": [len(text), 0]} for place, text in enumerate(asked["input"])]
+        rows = [
+            {"index": place, "embedding": [len(text), 0]}
+            for place, text in enumerate(asked["input"])
+        ]
         body = json.dumps({"data": rows[::-1]}).encode()
         self.send_response(200 if self.path == "/v1/embeddings" and asked["model"] == "m" else 404)
         self.end_headers()

@@ -29,7 +29,12 @@ CLAMP = function_text(
     "clamp(7, 2) → 7",
     "clamp(0, 3) → 3",
 )
-COPY = CLAMP.replace("clamp", "at_least").replace("value", "number").replace("Keep", "Hold").replace("bound", "limit")
+COPY = (
+    CLAMP.replace("clamp", "at_least")
+    .replace("value", "number")
+    .replace("Keep", "Hold")
+    .replace("bound", "limit")
+)
 CRASH = function_text(
     "initials(name: str) -> str",
     "Give the first letters of a name.\n\nArgs:\n    name: A first name and a second.",
@@ -86,7 +91,9 @@ class Room:
 @pytest.fixture
 def lent(one_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lend the session's sandbox to the workspaces of a test that are opened without one."""
-    monkeypatch.setattr(Workspace, "open", staticmethod(partial(Workspace.open, sandbox=one_sandbox)))
+    monkeypatch.setattr(
+        Workspace, "open", staticmethod(partial(Workspace.open, sandbox=one_sandbox))
+    )
 
 
 @asynccontextmanager
@@ -106,7 +113,9 @@ async def room(root: Path, sandbox: SandboxClient) -> AsyncIterator[Room]:
     (root / "functions").mkdir(exist_ok=True)
     store = open_store(prepare_state_dir(root) / "state.db", clock=Clock())
     try:
-        shop = function_service(root, load(root, FLAGS), store, lambda: sandbox, ApprovalQueue(None, store))
+        shop = function_service(
+            root, load(root, FLAGS), store, lambda: sandbox, ApprovalQueue(None, store)
+        )
         await shop.loader.start()
         yield Room(root, shop, store, sandbox)
     finally:

@@ -105,7 +105,9 @@ def folder(tmp_path: Path) -> Path:
 
 def call(root: Path, function: str, /, **arguments: Any) -> Any:
     """Return the result or the failure of a call."""
-    done = knapper("functions", "call", function, "--args", json.dumps(arguments), "--json", cwd=root)
+    done = knapper(
+        "functions", "call", function, "--args", json.dumps(arguments), "--json", cwd=root
+    )
     report = json.loads(done.stdout)
     return report["value"] if report["outcome"] == "returned" else report
 
@@ -151,7 +153,9 @@ async def test_no_function_sees_or_changes_the_state_of_another(folder: Path) ->
 
 async def test_what_cannot_be_kept_fails_the_call_and_changes_nothing(folder: Path) -> None:
     async with calling(folder) as (workspace, called):
-        assert await called("keep", kind="cyrillic") == "kept"  # counted as the bytes that are stored
+        assert (
+            await called("keep", kind="cyrillic") == "kept"
+        )  # counted as the bytes that are stored
         kept = await workspace._store.states("keep")
         assert kept[-1].value == "ж" * 32_000
         for kind, says in (
@@ -172,7 +176,9 @@ async def test_what_cannot_be_kept_fails_the_call_and_changes_nothing(folder: Pa
         assert await workspace._store.states("again") == []
 
 
-async def test_calls_of_one_reply_and_of_two_agents_count_each_once(at_desk: OpenDesk, folder: Path) -> None:
+async def test_calls_of_one_reply_and_of_two_agents_count_each_once(
+    at_desk: OpenDesk, folder: Path
+) -> None:
     three = Ask(*(Wanted("count", {"name": "ada"}) for _ in range(3)))
     desk = await at_desk([three, three, Say("Done."), Say("Done.")])
     other = await desk.workspace.agent("other")
@@ -184,7 +190,9 @@ async def test_calls_of_one_reply_and_of_two_agents_count_each_once(at_desk: Ope
     assert sorted([*answers(told[0]), *told[1]]) == ["1", "2", "3", "4", "5", "6"]
 
 
-async def test_a_call_that_only_calls_one_with_a_state_is_made_again_outside_of_agents_too(folder: Path) -> None:
+async def test_a_call_that_only_calls_one_with_a_state_is_made_again_outside_of_agents_too(
+    folder: Path,
+) -> None:
     async with calling(folder) as (workspace, called):
         told = await asyncio.gather(called("through"), called("through"), called("through"))
         assert sorted(told) == [[1, 2], [3, 4], [5, 6]]
@@ -222,14 +230,18 @@ async def test_a_call_that_wrote_a_file_is_not_made_again_and_is_recorded(
 async def test_calls_that_change_a_state_are_made_in_order(
     at_desk: OpenDesk, folder: Path, name: str, is_program: bool
 ) -> None:
-    many = Wanted("run_program", {"code": f"each({name}, [{{'item': item}} for item in range(16)])"})
+    many = Wanted(
+        "run_program", {"code": f"each({name}, [{{'item': item}} for item in range(16)])"}
+    )
     asked = [many] if is_program else [Wanted(name, {"item": item}) for item in range(16)]
     desk = await at_desk([Ask(*asked), Say("Done.")])
     await desk.say("Note them.")
     assert (await desk.workspace._store.states("note"))[-1].value == {"items": [*range(16)]}
 
 
-async def test_a_turn_that_lost_its_place_leaves_no_state_behind(at_desk: OpenDesk, folder: Path) -> None:
+async def test_a_turn_that_lost_its_place_leaves_no_state_behind(
+    at_desk: OpenDesk, folder: Path
+) -> None:
     desk = await at_desk([Ask(Wanted("count", {"name": "ada"}))])
     store = desk.workspace._store
 
@@ -246,13 +258,17 @@ async def test_a_turn_that_lost_its_place_leaves_no_state_behind(at_desk: OpenDe
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
-async def test_the_state_agrees_with_what_was_answered_after_kills_at_any_instant(folder: Path) -> None:
+async def test_the_state_agrees_with_what_was_answered_after_kills_at_any_instant(
+    folder: Path,
+) -> None:
     chance = random.Random(os.getpid())
     counting = Repeat(Ask(Wanted("count", {"name": "ada"})))
     with scripted([counting]) as model:
         for _ in range(6):
             kill_at_work(Worker(take_turns, f"{folder}|{model.base_url}|"), chance.uniform(1, 2))
-    async with Workspace.open(folder, flags={"model.base_url": "http://127.0.0.1:9/v1"}) as workspace:
+    async with Workspace.open(
+        folder, flags={"model.base_url": "http://127.0.0.1:9/v1"}
+    ) as workspace:
         agent = await workspace.agent()
         returned = [each.text for each in await agent.history() if type(each).__name__ == "Answer"]
         rows = await workspace._store.states("count")
@@ -299,7 +315,9 @@ def test_undo_goes_as_far_back_as_a_state_is_kept_and_does_not_empty_it(folder: 
     assert shown(folder)["value"] == {"ada": 2}
 
 
-def test_a_recorded_call_gets_its_state_again_and_one_that_leaves_another_is_told(folder: Path) -> None:
+def test_a_recorded_call_gets_its_state_again_and_one_that_leaves_another_is_told(
+    folder: Path,
+) -> None:
     call(folder, "count", name="ada")
     call(folder, "count", name="ada")
     replayed = json.loads(knapper("calls", "replay", "2", "--json", cwd=folder).stdout)
@@ -308,7 +326,9 @@ def test_a_recorded_call_gets_its_state_again_and_one_that_leaves_another_is_tol
     assert shown(folder)["value"] == {"ada": 2}
     changed = COUNT.replace("    self.progress(1, 2)\n", '    self.state["x"] = 1\n')
     (folder / "functions" / "counting.py").write_text(changed)
-    told = json.loads(knapper("calls", "replay", "2", "--version", "now", "--json", cwd=folder).stdout)
+    told = json.loads(
+        knapper("calls", "replay", "2", "--version", "now", "--json", cwd=folder).stdout
+    )
     assert not told["same"]
     assert "leaves another value in `self.state`" in told["difference"]
 

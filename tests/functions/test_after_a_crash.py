@@ -18,15 +18,21 @@ BOTH = f"{VOWELS}\n\n{OTHER}"
 TENDED = SaveTended("run/0", "count_vowels", "changed", "0" * 64, "1" * 64, "near copies")
 
 
-async def crashed(root: Path, sandbox: SandboxClient, before: str | None, after: str | None) -> None:
+async def crashed(
+    root: Path, sandbox: SandboxClient, before: str | None, after: str | None
+) -> None:
     """Create a workspace as a kill leaves it: the intent exists, the file is written, the rows are missing."""
     file = root / "functions" / "letters.py"
     file.parent.mkdir(exist_ok=True)
     if before is not None:
         file.write_text(before)
     async with room(root, sandbox) as here:
-        version, expected = (hash_of(text) if text is not None else None for text in (after, before))
-        await here.store.apply([BeginWrite("functions/letters.py", version, after, expected, TENDED)])
+        version, expected = (
+            hash_of(text) if text is not None else None for text in (after, before)
+        )
+        await here.store.apply(
+            [BeginWrite("functions/letters.py", version, after, expected, TENDED)]
+        )
     file.write_text(after) if after is not None else file.unlink()
 
 
@@ -35,7 +41,9 @@ async def crashed(root: Path, sandbox: SandboxClient, before: str | None, after:
     [
         pytest.param(None, VOWELS, {"count_vowels": "agent"}, id="created"),
         pytest.param(VOWELS, EDITED, {"count_vowels": "agent"}, id="changed"),
-        pytest.param(VOWELS, BOTH, {"count_vowels": "human", "count_more": "agent"}, id="beside-a-humans"),
+        pytest.param(
+            VOWELS, BOTH, {"count_vowels": "human", "count_more": "agent"}, id="beside-a-humans"
+        ),
     ],
 )
 async def test_verdict_and_version_of_a_finished_write_are_both_the_agents(
@@ -53,7 +61,9 @@ async def test_verdict_and_version_of_a_finished_write_are_both_the_agents(
         ]
 
 
-async def test_a_file_that_an_agent_had_deleted_is_gone_in_its_name(tmp_path: Path, sandbox: SandboxClient) -> None:
+async def test_a_file_that_an_agent_had_deleted_is_gone_in_its_name(
+    tmp_path: Path, sandbox: SandboxClient
+) -> None:
     await crashed(tmp_path, sandbox, VOWELS, None)
     async with room(tmp_path, sandbox) as here:
         assert here.shop.names() == []
@@ -91,4 +101,7 @@ async def test_an_agents_function_stays_its_own_when_a_human_saves_a_neighbour_w
     (tmp_path / "functions" / "letters.py").write_text(BOTH)
     async with room(tmp_path, sandbox) as here:
         rows = (await here.shop.list()).functions
-        assert {row.name: row.source for row in rows} == {"count_vowels": "agent", "count_more": "human"}
+        assert {row.name: row.source for row in rows} == {
+            "count_vowels": "agent",
+            "count_more": "human",
+        }

@@ -58,7 +58,9 @@ def audited(root: Path, *flags: str) -> dict[str, Any]:
     return report
 
 
-def test_a_report_has_a_score_its_parts_and_findings_with_proposals_and_commands(tmp_path: Path) -> None:
+def test_a_report_has_a_score_its_parts_and_findings_with_proposals_and_commands(
+    tmp_path: Path,
+) -> None:
     report = audited(library(tmp_path, pages=f"{FETCH}\n\n{SITE}", garden=BARE, parcels=MANY))
     findings = {finding["code"]: finding for finding in report["findings"]}
     assert {code: finding["function"] for code, finding in findings.items()} == {
@@ -69,7 +71,9 @@ def test_a_report_has_a_score_its_parts_and_findings_with_proposals_and_commands
     assert findings["confusable"]["others"] == ["fetch_page"]
     assert "different results" in findings["confusable"]["message"]
     assert findings["confusable"]["command"] == "knapper functions edit fetch_site"
-    assert findings["missing-examples"]["command"].startswith("knapper functions add-example water_plan --call ")
+    assert findings["missing-examples"]["command"].startswith(
+        "knapper functions add-example water_plan --call "
+    )
     assert sum(part["most"] for part in report["parts"]) == 100
     assert report["score"] == round(sum(part["points"] for part in report["parts"])) < 100
     assert {part["code"]: part["functions"] for part in report["parts"]}["confusable"] == 2
@@ -81,7 +85,10 @@ def test_a_report_has_a_score_its_parts_and_findings_with_proposals_and_commands
     ]
     assert ("confusable", "functions/pages.py", 12) in places
     assert ("missing-examples", "functions/garden.py", 1) in places
-    assert run["tool"]["driver"]["rules"][0]["fullDescription"]["text"] == "What the audit finds: confusable."
+    assert (
+        run["tool"]["driver"]["rules"][0]["fullDescription"]["text"]
+        == "What the audit finds: confusable."
+    )
 
 
 def test_an_empty_library_is_in_good_order(tmp_path: Path) -> None:
@@ -107,12 +114,23 @@ async def test_what_fails_and_what_no_docstring_says_of_calls_is_found(at_desk: 
             assert "`ValueError` 1 ×" in limit.problem.message
             assert limit.proposal == "document"
     report, findings = await report_of(desk)
-    assert "/example water_plan water_plan(9) = [1, 10, 19, 28]" in plain(audit_lines(report, SLASH))
+    assert "/example water_plan water_plan(9) = [1, 10, 19, 28]" in plain(
+        audit_lines(report, SLASH)
+    )
     example = findings["missing-examples"]
-    assert example.steps == ("add-example", "water_plan", "--call", "water_plan(9)", "--expected", "[1, 10, 19, 28]")
+    assert example.steps == (
+        "add-example",
+        "water_plan",
+        "--call",
+        "water_plan(9)",
+        "--expected",
+        "[1, 10, 19, 28]",
+    )
 
 
-async def test_two_that_compute_the_same_are_to_be_merged_and_one_alone_is_in_good_order(at_desk: OpenDesk) -> None:
+async def test_two_that_compute_the_same_are_to_be_merged_and_one_alone_is_in_good_order(
+    at_desk: OpenDesk,
+) -> None:
     desk = await at_desk([Repeat(Say("Done."))])
     desk.put("pages.py", FETCH)
     await desk.workspace.functions.reload()
@@ -122,7 +140,10 @@ async def test_two_that_compute_the_same_are_to_be_merged_and_one_alone_is_in_go
     await desk.workspace.functions.reload()
     report, findings = await report_of(desk)
     assert len(report.findings) == 1
-    assert (findings["confusable"].proposal, findings["confusable"].steps) == ("merge", ("delete", "get_site_page"))
+    assert (findings["confusable"].proposal, findings["confusable"].steps) == (
+        "merge",
+        ("delete", "get_site_page"),
+    )
 
 
 async def test_without_meanings_the_rest_is_audited(at_desk: OpenDesk) -> None:
@@ -147,7 +168,9 @@ def table(rows: int) -> int:
 '''
 
 
-async def test_a_grant_that_is_missing_is_no_limit_and_no_failure_of_the_function(at_desk: OpenDesk) -> None:
+async def test_a_grant_that_is_missing_is_no_limit_and_no_failure_of_the_function(
+    at_desk: OpenDesk,
+) -> None:
     desk = await at_desk([Repeat(Say("Done."))])
     desk.put("needs.py", NEEDS_GRANTS)
     await desk.workspace.functions.reload()
@@ -165,7 +188,9 @@ async def test_what_nobody_calls_is_proposed_to_be_retired(at_desk: OpenDesk) ->
     assert (finding.proposal, finding.steps) == ("retire", ("delete", "fetch_page"))
 
 
-async def test_a_request_that_one_served_and_that_finds_another_makes_a_pair(at_desk: OpenDesk) -> None:
+async def test_a_request_that_one_served_and_that_finds_another_makes_a_pair(
+    at_desk: OpenDesk,
+) -> None:
     other = SITE.replace("Read the text of a web page.", "Read the text of a web page in capitals.")
     desk = await at_desk([Ask(Wanted("fetch_site", {"url": "x"})), Repeat(Say("Done."))])
     desk.put("pages.py", f"{FETCH}\n\n{other}")
@@ -185,17 +210,27 @@ KINDS = function_text(
     'vowel_kinds("rhythm") → 0',
 )
 SAID_APART = KINDS.replace(
-    "Count the vowels in a text. Each kind of them counts once.", "Tell how many of the five kinds of vowels occur."
+    "Count the vowels in a text. Each kind of them counts once.",
+    "Tell how many of the five kinds of vowels occur.",
 )
-USING = "from functions.garden import water_plan\n\n\n" + KINDS.replace("= [", "= [*water_plan(40)[:0]] + [")
+USING = "from functions.garden import water_plan\n\n\n" + KINDS.replace(
+    "= [", "= [*water_plan(40)[:0]] + ["
+)
 
 
 def created(code: str, name: str) -> Wanted:
-    names = {"function_name": name, "function_code_with_docstring": code, "module_name": "kinds", "reason": "asked"}
+    names = {
+        "function_name": name,
+        "function_code_with_docstring": code,
+        "module_name": "kinds",
+        "reason": "asked",
+    }
     return Wanted("create_function", names)
 
 
-async def test_the_model_is_told_that_a_new_function_is_not_found_by_what_it_says(at_desk: OpenDesk) -> None:
+async def test_the_model_is_told_that_a_new_function_is_not_found_by_what_it_says(
+    at_desk: OpenDesk,
+) -> None:
     desk = await at_desk([Ask(created(KINDS, "vowel_kinds")), Repeat(Say("Done."))])
     desk.put("letters.py", VOWELS)
     await desk.workspace.functions.reload()
@@ -212,7 +247,10 @@ async def test_a_new_function_that_is_found_by_what_it_says_or_names_its_neighbo
     desk.put("letters.py", VOWELS)
     shop = desk.workspace.functions
     await shop.reload()
-    for code, reason in ((SAID_APART, ""), (KINDS, "count_vowels counts each letter, this one each kind")):
+    for code, reason in (
+        (SAID_APART, ""),
+        (KINDS, "count_vowels counts each letter, this one each kind"),
+    ):
         verdict = await shop.create("vowel_kinds", code, "kinds", reason=reason)
         assert verdict.admitted
         assert "confusable" not in [problem.code for problem in verdict.problems]
@@ -225,14 +263,20 @@ async def test_a_candidate_leaves_nothing_behind_in_the_search(at_desk: OpenDesk
     desk.put("garden.py", BARE)
     shop = desk.workspace.functions
     await shop.reload()
-    assert not (await shop.create("vowel_kinds", KINDS.replace("    3\n", "    4\n"), "kinds")).admitted
-    assert "vowel_kinds" not in [match.function.name for match in (await shop.search("kinds of vowels")).results]
+    assert not (
+        await shop.create("vowel_kinds", KINDS.replace("    3\n", "    4\n"), "kinds")
+    ).admitted
+    assert "vowel_kinds" not in [
+        match.function.name for match in (await shop.search("kinds of vowels")).results
+    ]
     assert (await shop.create("vowel_kinds", USING, "kinds")).admitted
     best = (await shop.search("kinds of vowels")).results[0]
     assert (best.function.name, best.needs) == ("vowel_kinds", ("water_plan",))
 
 
-async def test_a_save_that_makes_two_confusable_is_told_to_human_and_model_later(tmp_path: Path) -> None:
+async def test_a_save_that_makes_two_confusable_is_told_to_human_and_model_later(
+    tmp_path: Path,
+) -> None:
     async with edited(tmp_path) as desk:
         desk.put(VOWELS, "letters.py")
         await desk.taken("count_vowels")
@@ -247,13 +291,17 @@ async def test_a_save_that_makes_two_confusable_is_told_to_human_and_model_later
 
 async def test_an_audit_blames_neither_a_starter_nor_an_unset_secret(at_desk: OpenDesk) -> None:
     text = "Fetch the customers.\n\nReads the shop's list."
-    fetching = function_text("fetch_customers(self) -> str", text, 'return self.secret("SHOP_KEY")[:0]')
+    fetching = function_text(
+        "fetch_customers(self) -> str", text, 'return self.secret("SHOP_KEY")[:0]'
+    )
     caught = function_text(
         "try_customers(self) -> str",
         "Try to fetch the customers of a shop, or say why not.",
         'try:\n    return self.secret("SHOP_KEY")[:0]\nexcept PermissionError:\n    raise ValueError("no") from None',
     )
-    calls = [Ask(Wanted(name, {})) for name in ("fetch_customers", "try_customers") for _ in range(3)]
+    calls = [
+        Ask(Wanted(name, {})) for name in ("fetch_customers", "try_customers") for _ in range(3)
+    ]
     desk = await at_desk([step for call in calls for step in (call, Say("So."))])
     functions = desk.workspace.functions
     await desk.save("customers.py", f"{fetching}\n\n{caught}")
@@ -274,9 +322,19 @@ async def test_a_proposed_example_has_its_result_as_python_writes_it(at_desk: Op
     bodies = {
         "total": ("from decimal import Decimal\n", "Decimal", 'Decimal("1.50")', "Decimal('1.50')"),
         "pair": ("", "tuple[int, int]", "(1, 2)", "(1, 2)"),
-        "day": ("import datetime\n", "datetime.date", "datetime.date(2026, 1, 2)", "datetime.date(2026, 1, 2)"),
+        "day": (
+            "import datetime\n",
+            "datetime.date",
+            "datetime.date(2026, 1, 2)",
+            "datetime.date(2026, 1, 2)",
+        ),
         "by_number": ("", "dict[int, str]", '{7: "a"}', "{7: 'a'}"),
-        "sums": ("from decimal import Decimal\n", "dict[str, Decimal]", '{"A": Decimal("1")}', "{'A': Decimal('1')}"),
+        "sums": (
+            "from decimal import Decimal\n",
+            "dict[str, Decimal]",
+            '{"A": Decimal("1")}',
+            "{'A': Decimal('1')}",
+        ),
         "raw": ("", "bytes", 'b"x"', "b'x'"),
         "letters": ("", "set[str]", '{"a"}', "{'a'}"),
         "word": ("", "str", '"it\'s"', '"it\'s"'),
@@ -285,10 +343,13 @@ async def test_a_proposed_example_has_its_result_as_python_writes_it(at_desk: Op
     desk = await at_desk(script)
     for name, (head, returns, body, _) in bodies.items():
         await desk.save(
-            f"of_{name}.py", head + function_text(f"{name}() -> {returns}", f"Give {name}.", f"return {body}")
+            f"of_{name}.py",
+            head + function_text(f"{name}() -> {returns}", f"Give {name}.", f"return {body}"),
         )
     for _ in bodies:
         await desk.say("Go.")
     findings = (await desk.workspace.functions.auditing.report()).findings
-    proposed = {row.function: row.steps[-1] for row in findings if row.problem.code == "missing-examples"}
+    proposed = {
+        row.function: row.steps[-1] for row in findings if row.problem.code == "missing-examples"
+    }
     assert proposed == {name: expected for name, (*_, expected) in bodies.items()}

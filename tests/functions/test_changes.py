@@ -36,14 +36,20 @@ def codes(verdict: Judgment) -> set[str]:
 
 async def test_what_imports_from_a_module_of_the_workspace_joins_the_others(here: Room) -> None:
     await here.shop.create("count_vowels", VOWELS, "letters")
-    calling = VOWELS.replace("count_vowels", "count_all").replace("Count the vowels", "Count twice the vowels")
-    calling = calling.replace("    5\n", "    10\n").replace("    0\n", "    0\n    >>> count_all('a')\n    2\n")
+    calling = VOWELS.replace("count_vowels", "count_all").replace(
+        "Count the vowels", "Count twice the vowels"
+    )
+    calling = calling.replace("    5\n", "    10\n").replace(
+        "    0\n", "    0\n    >>> count_all('a')\n    2\n"
+    )
     body = calling.rpartition("    return")[0] + "    return 2 * count_vowels(text)\n"
     verdict = await here.shop.create("count_all", f"from letters import count_vowels\n\n\n{body}")
     assert (verdict.admitted, verdict.module) == (True, "grown"), verdict.problems
 
 
-async def test_a_candidate_that_may_not_join_stands_refused_and_nothing_is_written(here: Room) -> None:
+async def test_a_candidate_that_may_not_join_stands_refused_and_nothing_is_written(
+    here: Room,
+) -> None:
     for name, code, module, problem in (
         ("count_vowels", "def count_vowels(:\n", "letters", "syntax-error"),
         ("count_vowels", FLAWED, "letters", "example-disagrees"),
@@ -55,29 +61,43 @@ async def test_a_candidate_that_may_not_join_stands_refused_and_nothing_is_writt
         ("core_memory_append", named("core_memory_append"), "letters", "bad-name"),
     ):
         verdict = await here.shop.create(name, code, module, author=AGENT)
-        assert (verdict.admitted, problem in codes(verdict)) == (False, True), (problem, verdict.problems)
+        assert (verdict.admitted, problem in codes(verdict)) == (False, True), (
+            problem,
+            verdict.problems,
+        )
         assert (here.leftovers(), here.shop.names()) == ([], [])
         assert await here.held(name) == REFUSED
         assert getattr(await here.shop.pending(name), "code", None) == code
 
 
-async def test_a_name_that_is_taken_is_refused_with_its_place_and_nothing_is_kept(here: Room) -> None:
+async def test_a_name_that_is_taken_is_refused_with_its_place_and_nothing_is_kept(
+    here: Room,
+) -> None:
     await here.save(VOWELS)
-    verdict = await here.shop.create("count_vowels", VOWELS.replace("vowels in", "letters in"), "other")
-    assert (codes(verdict), verdict.problems[0].where.path) == ({"name-taken"}, "functions/letters.py")
+    verdict = await here.shop.create(
+        "count_vowels", VOWELS.replace("vowels in", "letters in"), "other"
+    )
+    assert (codes(verdict), verdict.problems[0].where.path) == (
+        {"name-taken"},
+        "functions/letters.py",
+    )
     assert (here.leftovers(), await here.shop.pending("count_vowels")) == (["letters.py"], None)
 
 
 async def test_each_change_keeps_all_around_it_word_for_word(here: Room) -> None:
     text = f"# mine\nLIMIT = 3  # kept\n\n\n{VOWELS}"
     await here.save(text)
-    assert (await here.shop.create("count_more", named("count_more"), "letters", author=AGENT)).admitted
+    assert (
+        await here.shop.create("count_more", named("count_more"), "letters", author=AGENT)
+    ).admitted
     assert here.letters.read_text() == f"{text}\n\n{named('count_more')}"
     assert (await here.held("count_vowels"))["verdict"] == ("human", "trial")
     assert (await here.held("count_more"))["verdict"] == ("agent", "trial")
     verdict = await here.shop.edit("count_vowels", '"aeiou"', '"uoiea"', author=AGENT)
     assert (verdict.admitted, verdict.fixes) == (True, ())
-    assert here.letters.read_text() == f"{text}\n\n{named('count_more')}".replace('"aeiou"', '"uoiea"', 1)
+    assert here.letters.read_text() == f"{text}\n\n{named('count_more')}".replace(
+        '"aeiou"', '"uoiea"', 1
+    )
     new = VOWELS.replace("Count the", "Number the")
     assert (await here.shop.replace("count_vowels", new, author=AGENT)).admitted
     assert here.letters.read_text() == f"{text}\n\n{named('count_more')}".replace(VOWELS, new)
@@ -89,7 +109,9 @@ async def test_each_change_keeps_all_around_it_word_for_word(here: Room) -> None
     assert (await here.held("count_more"))["by"] == ["human", *["agent"] * 4]
 
 
-async def test_a_refused_candidate_is_fixed_by_an_edit_or_by_confirming_what_came_back(here: Room) -> None:
+async def test_a_refused_candidate_is_fixed_by_an_edit_or_by_confirming_what_came_back(
+    here: Room,
+) -> None:
     for fixing in ("edit", "confirm"):
         await here.shop.create("count_vowels", FLAWED, "letters", author=AGENT)
         if fixing == "edit":
@@ -115,7 +137,10 @@ async def test_an_edit_that_cannot_be_leaves_the_function_as_it_was(here: Room) 
         ("count_vowels(text:", "count_others(text:", True),
     ):
         assert not (await here.shop.edit("count_vowels", old, new)).admitted, old
-        assert (here.letters.read_text(), (await here.held("count_vowels"))["pending"]) == (VOWELS, is_pending), old
+        assert (here.letters.read_text(), (await here.held("count_vowels"))["pending"]) == (
+            VOWELS,
+            is_pending,
+        ), old
         if is_pending:
             await here.shop.drop("count_vowels")
     assert (await here.shop.call("count_vowels", {"text": "queueing"})).value == 5
@@ -151,7 +176,9 @@ async def test_a_verb_on_a_function_that_is_not_there_is_a_wrong_use(shop: Funct
 async def test_a_list_holds_what_was_asked_for(here: Room) -> None:
     await here.save(f"{VOWELS}\n\n{named('count_more')}")
     (here.root / "functions/web").mkdir()
-    await here.save("def half(n: int) -> float:\n    return n / 2\n", here.root / "functions/web/sums.py")
+    await here.save(
+        "def half(n: int) -> float:\n    return n / 2\n", here.root / "functions/web/sums.py"
+    )
     wanted: list[tuple[dict[str, str], list[str]]] = [
         ({}, ["count_more", "count_vowels", "half"]),
         ({"pattern": "COUNT_*"}, ["count_more", "count_vowels"]),
@@ -169,7 +196,11 @@ async def test_a_function_laid_open_names_its_place_users_and_calls(here: Room) 
     for text in ("queueing", "x"):
         await here.shop.call("count_vowels", {"text": text})
     found = await here.shop.introspect("count_vowels")
-    assert (found.function.path, found.function.line, found.callers) == ("functions/letters.py", 2, ("count_twice",))
+    assert (found.function.path, found.function.line, found.callers) == (
+        "functions/letters.py",
+        2,
+        ("count_twice",),
+    )
     assert (found.source + "\n", found.standing) == (VOWELS, "trial")
     assert (found.statistics.totals.calls, found.statistics.totals.failed) == (2, 0)
     assert (await here.shop.introspect("count_twice")).callees == ("count_vowels",)
@@ -177,7 +208,9 @@ async def test_a_function_laid_open_names_its_place_users_and_calls(here: Room) 
     assert here.shop.path_of("count_vowels") == (here.letters, 2)
 
 
-async def test_a_call_gives_its_outcome_and_is_counted_unless_its_arguments_do_not_fit(here: Room) -> None:
+async def test_a_call_gives_its_outcome_and_is_counted_unless_its_arguments_do_not_fit(
+    here: Room,
+) -> None:
     await here.save(VOWELS.replace("    return", '    assert text != "fail"\n    return'))
     given: Any
     for given in ("{", "[]", {"txt": 1}, {}):
@@ -275,17 +308,29 @@ async def test_a_change_goes_on_top_of_what_a_human_saved_after_it_was_planned(
     done = await carried_out(here, plan)
     assert (done.outcome, here.letters.read_text()) == ("returned", result)
     await agree(here)
-    assert [row.by for row in await here.store.module_history("letters")] == ["human", "human", "agent"]
+    assert [row.by for row in await here.store.module_history("letters")] == [
+        "human",
+        "human",
+        "agent",
+    ]
 
 
 @pytest.mark.parametrize(
     ("verb", "saved", "said"),
     [
-        pytest.param(delete, CHANGED, "itself was changed by somebody", id="delete-a-changed-function"),
-        pytest.param(replace, f"# new\n{VOWELS}", "itself was changed by somebody", id="a-comment-above-it"),
-        pytest.param(replace, MORE, "itself was changed by somebody", id="replace-a-function-that-went"),
+        pytest.param(
+            delete, CHANGED, "itself was changed by somebody", id="delete-a-changed-function"
+        ),
+        pytest.param(
+            replace, f"# new\n{VOWELS}", "itself was changed by somebody", id="a-comment-above-it"
+        ),
+        pytest.param(
+            replace, MORE, "itself was changed by somebody", id="replace-a-function-that-went"
+        ),
         pytest.param(create, f"{VOWELS}\n\n{MORE}", "exists already", id="create-a-name-that-came"),
-        pytest.param(delete, f"{VOWELS}\n\n{USER}", "use it: count_twice", id="delete-what-is-used-now"),
+        pytest.param(
+            delete, f"{VOWELS}\n\n{USER}", "use it: count_twice", id="delete-what-is-used-now"
+        ),
     ],
 )
 async def test_a_change_that_a_humans_save_made_wrong_is_refused_and_the_save_stays(
@@ -350,7 +395,10 @@ async def test_plans_that_were_made_side_by_side_all_come_to_be(here: Room) -> N
 
 async def test_the_second_of_two_replacements_of_one_function_is_refused(here: Room) -> None:
     await here.save(VOWELS)
-    first, second = await replace(here), await here.shop.plans.replace("count_vowels", CHANGED, "", AGENT)
+    first, second = (
+        await replace(here),
+        await here.shop.plans.replace("count_vowels", CHANGED, "", AGENT),
+    )
     assert (await carried_out(here, first)).outcome == "returned"
     late = await carried_out(here, second)
     assert isinstance(late.detail, Judgment)
@@ -370,7 +418,9 @@ async def test_what_another_process_made_meanwhile_is_kept_and_known_here(here: 
     await agree(here)
 
 
-async def test_rows_that_another_process_changed_are_read_anew_and_the_change_made(here: Room) -> None:
+async def test_rows_that_another_process_changed_are_read_anew_and_the_change_made(
+    here: Room,
+) -> None:
     await here.save(VOWELS)
     plan = await create(here)
     await here.store.apply([SetManifest("letters", hash_of(VOWELS), None)])
@@ -401,7 +451,8 @@ def pipe(here: Room) -> None:
 
 
 @pytest.mark.parametrize(
-    ("verb", "put"), [(replace, link_away), (delete, link_within), (replace, folder), (delete, pipe)]
+    ("verb", "put"),
+    [(replace, link_away), (delete, link_within), (replace, folder), (delete, pipe)],
 )
 async def test_what_was_put_in_the_place_of_the_file_stays_and_nothing_goes_through_it(
     here: Room, verb: Verb, put: Callable[[Room], None]
@@ -419,7 +470,11 @@ async def test_what_was_put_in_the_place_of_the_file_stays_and_nothing_goes_thro
 async def test_a_module_below_a_file_cannot_be_written_and_says_so(here: Room) -> None:
     (here.root / "functions/web").write_text("")
     verdict = await here.shop.create("count_more", MORE, "web.letters")
-    assert (verdict.admitted, verdict.standing, verdict.problems[-1].code) == (False, "", "workspace")
+    assert (verdict.admitted, verdict.standing, verdict.problems[-1].code) == (
+        False,
+        "",
+        "workspace",
+    )
     assert "cannot be written" in verdict.problems[-1].message
     assert (here.leftovers(), here.shop.names()) == (["web"], [])
 
@@ -465,7 +520,9 @@ async def test_a_disk_that_takes_no_more_changes_nothing(here: Room) -> None:
 
 
 @pytest.mark.parametrize("pauses", [3, 30])
-async def test_a_verb_that_is_cancelled_makes_all_of_its_change_or_nothing(here: Room, pauses: int) -> None:
+async def test_a_verb_that_is_cancelled_makes_all_of_its_change_or_nothing(
+    here: Room, pauses: int
+) -> None:
     await here.save(VOWELS)
     making = asyncio.create_task(here.shop.create("count_more", MORE, "letters"))
     for _ in range(pauses):
@@ -473,7 +530,9 @@ async def test_a_verb_that_is_cancelled_makes_all_of_its_change_or_nothing(here:
     making.cancel()
     await asyncio.wait([making])
     others = asyncio.all_tasks() - {asyncio.current_task()}
-    await asyncio.wait([task for task in others if "carry_out" in repr(task.get_coro())] or [making])
+    await asyncio.wait(
+        [task for task in others if "carry_out" in repr(task.get_coro())] or [making]
+    )
     await agree(here)
     assert here.letters.read_text() in (VOWELS, f"{VOWELS}\n\n{MORE}")
 
@@ -487,7 +546,9 @@ def created(root: Path, name: str) -> tuple[int, str]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
-async def test_processes_that_create_at_once_on_one_module_all_succeed(tmp_path: Path, sandbox: SandboxClient) -> None:
+async def test_processes_that_create_at_once_on_one_module_all_succeed(
+    tmp_path: Path, sandbox: SandboxClient
+) -> None:
     (tmp_path / "functions").mkdir()
     (tmp_path / "knapper.toml").touch()
     with ThreadPoolExecutor(3) as at_once:

@@ -45,8 +45,12 @@ async def _least(work: Callable[[int], Awaitable[None]]) -> float:
     return min(found)
 
 
-@pytest.mark.parametrize("value", ["number + {at}", "undefined_{at}(number)"], ids=["plain", "undefined"])
-async def test_a_save_takes_a_time_that_grows_with_the_functions_of_its_file(here: Room, value: str) -> None:
+@pytest.mark.parametrize(
+    "value", ["number + {at}", "undefined_{at}(number)"], ids=["plain", "undefined"]
+)
+async def test_a_save_takes_a_time_that_grows_with_the_functions_of_its_file(
+    here: Room, value: str
+) -> None:
     (here.root / "functions").mkdir(exist_ok=True)
 
     async def saved(count: int) -> float:
@@ -62,7 +66,9 @@ async def test_a_save_takes_a_time_that_grows_with_the_functions_of_its_file(her
 @pytest.mark.parametrize(
     "first", ["return number + {run}", "return len(open(str({run})).read())"], ids=["plain", "file"]
 )
-async def test_a_save_of_a_chain_of_functions_takes_a_time_that_grows_with_its_length(here: Room, first: str) -> None:
+async def test_a_save_of_a_chain_of_functions_takes_a_time_that_grows_with_its_length(
+    here: Room, first: str
+) -> None:
     (here.root / "functions").mkdir(exist_ok=True)
 
     async def saved(count: int) -> float:
@@ -89,8 +95,13 @@ async def test_verdicts_of_a_file_have_the_size_of_what_they_are_about(here: Roo
 async def test_what_runs_with_a_chain_of_functions_is_read_once() -> None:
     taken = []
     for count in (40, 80):
-        chain = [_function(0, f"number + {count}"), *(_function(at, f"add_{at - 1}(number)") for at in range(1, count))]
-        snapshot = Snapshot.empty().with_module(read_module(ModuleSource.of("chain", "".join(chain))))
+        chain = [
+            _function(0, f"number + {count}"),
+            *(_function(at, f"add_{at - 1}(number)") for at in range(1, count)),
+        ]
+        snapshot = Snapshot.empty().with_module(
+            read_module(ModuleSource.of("chain", "".join(chain)))
+        )
         taken.append(time_of(partial(needs_of_callees, f"add_{count - 1}", snapshot)))
     assert taken[1] / taken[0] <= 3, taken  # the square would be 4, and it was more
 
@@ -98,7 +109,10 @@ async def test_what_runs_with_a_chain_of_functions_is_read_once() -> None:
 async def test_the_files_of_a_call_are_found_in_a_time_that_grows_with_the_text() -> None:
     def found(count: int) -> float:
         text = (
-            "def f(path: str, n: int) -> int:\n    open(path)\n    x = (" + "~n, " * count + ")\n" + "    x()\n" * count
+            "def f(path: str, n: int) -> int:\n    open(path)\n    x = ("
+            + "~n, " * count
+            + ")\n"
+            + "    x()\n" * count
         )
         tree = ast.parse(text)
         return time_of(lambda: files_of_parameters(tree, "f"))

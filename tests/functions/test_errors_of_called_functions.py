@@ -55,7 +55,11 @@ async def test_the_error_of_a_called_function_arrives_as_it_was_raised(here: Roo
     says = {
         "key": ["KeyError", "'Betrag'", "Betrag"],
         "file": ["FileNotFoundError", "[Errno 2] No such file: 'a.csv'", "2"],
-        "json": ["JSONDecodeError", "ValueError", "Expecting property name enclosed in double quotes: line 1 column 2"],
+        "json": [
+            "JSONDecodeError",
+            "ValueError",
+            "Expecting property name enclosed in double quotes: line 1 column 2",
+        ],
         "text": ["UnicodeDecodeError", "invalid start byte"],
         "own": ["Unknown", "K-17"],
         "permission": ["PermissionError", "OSError", "not yours"],
@@ -67,7 +71,9 @@ async def test_the_error_of_a_called_function_arrives_as_it_was_raised(here: Roo
         report = await here.shop.call("kind_of", {"name": "fail", "arguments": {"how": how}})
         got = report.value
         assert got is not None, (how, report)
-        assert [part.startswith(text) for part, text in zip(got, expected, strict=True)] == [True] * len(got), (
+        assert [part.startswith(text) for part, text in zip(got, expected, strict=True)] == [
+            True
+        ] * len(got), (
             how,
             got,
         )

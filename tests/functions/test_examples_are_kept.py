@@ -19,7 +19,11 @@ TALLY = VOWELS.replace("count_vowels", "tally").replace(
 AGENT = Author("agent", turn="t1", model="m1")
 FIVE = '    >>> tally("queueing")\n    5\n'
 THREE = '    >>> tally("rhythms")\n    0\n    >>> tally("banana")\n    3\n'
-PLUS = TALLY.replace("return sum(", "return 1 + sum(").replace("    5\n", "    6\n").replace("    0\n", "    1\n")
+PLUS = (
+    TALLY.replace("return sum(", "return 1 + sum(")
+    .replace("    5\n", "    6\n")
+    .replace("    0\n", "    1\n")
+)
 
 
 def codes(verdict: Judgment, severity: str = "refuses") -> list[str]:
@@ -38,7 +42,9 @@ async def test_an_example_that_an_agent_drops_is_named_and_goes_only_by_a_person
     here: Room,
 ) -> None:
     await here.save(TALLY)
-    assert '`tally("queueing")` → `5`, now `6`' in told(await here.shop.replace("tally", PLUS, author=AGENT))
+    assert '`tally("queueing")` → `5`, now `6`' in told(
+        await here.shop.replace("tally", PLUS, author=AGENT)
+    )
     code, says = TALLY.replace(FIVE, THREE), '`tally("queueing")` → `5`'
     verdict = await here.shop.replace("tally", code, author=AGENT)
     assert (verdict.admitted, codes(verdict)) == (False, ["example-dropped"])
@@ -53,7 +59,9 @@ async def test_an_example_that_an_agent_drops_is_named_and_goes_only_by_a_person
     here.shop.granting.approver = asked = human("no", "yes")
     assert codes(await here.shop.replace("tally", code, reason=why, author=AGENT))[0] == "needs-yes"
     verdict = await here.shop.replace("tally", code, reason=why, author=AGENT)
-    assert [(question.why, says in question.doubts[-1]) for question in asked.asked] == [(why, True)] * 2
+    assert [(question.why, says in question.doubts[-1]) for question in asked.asked] == [
+        (why, True)
+    ] * 2
     assert (verdict.admitted, codes(verdict, "warns")[-1:]) == (True, ["example-dropped"])
     assert "reason" not in fix(verdict)
     last = (await here.shop.history.of("tally")).versions[-1]
@@ -69,28 +77,40 @@ async def test_only_the_version_that_dropped_an_example_is_said_to_have_done_so(
     assert [len(one.dropped) for one in found] == [0, 0, 1]
 
 
-async def test_a_reason_given_once_goes_on_with_the_candidate_that_stands_refused(here: Room) -> None:
+async def test_a_reason_given_once_goes_on_with_the_candidate_that_stands_refused(
+    here: Room,
+) -> None:
     await here.save(TALLY)
     here.shop.granting.approver = asked = human("yes")
     flawed = TALLY.replace(FIVE, THREE.replace("    3\n", "    4\n"))
     refused = await here.shop.replace("tally", flawed, reason="a better case", author=AGENT)
-    assert (codes(refused), asked.asked) == (["example-disagrees"], []), "a person is asked about what goes at the end"
+    assert (codes(refused), asked.asked) == (["example-disagrees"], []), (
+        "a person is asked about what goes at the end"
+    )
     verdict = await here.shop.edit("tally", "    4\n", "    3\n", author=AGENT)
     assert (verdict.admitted, (await here.held("tally"))["by"]) == (True, ["human", "agent"])
 
 
-async def test_a_person_confirms_what_an_agent_was_refused_and_tending_inherits_no_reason(here: Room) -> None:
+async def test_a_person_confirms_what_an_agent_was_refused_and_tending_inherits_no_reason(
+    here: Room,
+) -> None:
     await here.save(TALLY)
     fewer = TALLY.replace(FIVE, THREE)
-    assert not (await here.shop.replace("tally", fewer, reason="a better case", author=AGENT)).admitted
+    assert not (
+        await here.shop.replace("tally", fewer, reason="a better case", author=AGENT)
+    ).admitted
     here.shop.granting.approver = asked = human("yes")
-    assert codes(await here.shop.replace("tally", fewer, author=Author("agent"))) == ["example-dropped"]
+    assert codes(await here.shop.replace("tally", fewer, author=Author("agent"))) == [
+        "example-dropped"
+    ]
     assert asked.asked == []
     assert (await here.shop.confirm("tally")).admitted
     assert here.letters.read_text() == fewer
 
 
-async def test_an_example_that_is_only_written_otherwise_or_rolled_back_is_not_dropped(here: Room) -> None:
+async def test_an_example_that_is_only_written_otherwise_or_rolled_back_is_not_dropped(
+    here: Room,
+) -> None:
     for code in (
         TALLY.replace('("queueing")', "('queueing')"),
         TALLY.replace(FIVE, THREE + FIVE),  # more of them
@@ -98,8 +118,14 @@ async def test_an_example_that_is_only_written_otherwise_or_rolled_back_is_not_d
         TALLY.replace(FIVE, "").replace("    0\n", f"    0\n{FIVE}"),  # another order
     ):
         await here.save(TALLY)
-        for verdict in (await here.shop.replace("tally", code, author=AGENT), await here.shop.rollback("tally")):
-            assert (verdict.admitted, "example-dropped" in codes(verdict, "warns")) == (True, False), code
+        for verdict in (
+            await here.shop.replace("tally", code, author=AGENT),
+            await here.shop.rollback("tally"),
+        ):
+            assert (verdict.admitted, "example-dropped" in codes(verdict, "warns")) == (
+                True,
+                False,
+            ), code
         assert here.letters.read_text() == TALLY
 
 
@@ -134,7 +160,9 @@ async def test_an_example_is_the_same_after_others_that_it_does_not_depend_on(he
     more = COUNTS.replace("    >>> second = ", f"{BETWEEN}    >>> second = ")
     verdict = await here.shop.replace("size_of", more, author=AGENT)
     assert verdict.admitted, verdict.problems
-    verdict = await here.shop.replace("size_of", more.replace('write("bb")', 'write("cc")'), author=AGENT)
+    verdict = await here.shop.replace(
+        "size_of", more.replace('write("bb")', 'write("cc")'), author=AGENT
+    )
     assert (verdict.admitted, "size_of(second)" in told(verdict)) == (False, True)
 
 
@@ -161,14 +189,18 @@ PUT_BEFORE = """\
 """
 
 
-async def test_what_is_put_before_an_example_does_not_make_it_another_one_unless_it_binds_its_names(here: Room) -> None:
+async def test_what_is_put_before_an_example_does_not_make_it_another_one_unless_it_binds_its_names(
+    here: Room,
+) -> None:
     await here.save(WORDS)
     first = "        >>> count_words(head + rows[0])"
     more = WORDS.replace(first, PUT_BEFORE + first)
     verdict = await here.shop.replace("count_words", more, author=AGENT)
     assert (verdict.admitted, codes(verdict), codes(verdict, "warns")) == (True, [], [])
     weaker = more.replace(first, f"        >>> rows = ['c  d']\n{first}")
-    assert codes(await here.shop.replace("count_words", weaker, author=AGENT)) == ["example-dropped"]
+    assert codes(await here.shop.replace("count_words", weaker, author=AGENT)) == [
+        "example-dropped"
+    ]
 
 
 async def test_a_humans_save_that_drops_an_example_is_taken_and_told_at_once(here: Room) -> None:
@@ -191,35 +223,52 @@ WIDER = (
 FIRST = WIDER.replace('("queueing")', '("queueing", "u")').replace("    5\n", "    2\n")
 
 
-async def test_examples_that_a_new_signature_makes_unfit_are_replaced_by_as_many(here: Room) -> None:
+async def test_examples_that_a_new_signature_makes_unfit_are_replaced_by_as_many(
+    here: Room,
+) -> None:
     await here.save(TALLY)
     fewer = FIRST.replace('    >>> tally("rhythm")\n    0\n', "")
     verdict = await here.shop.replace("tally", fewer, author=AGENT)
-    assert (verdict.admitted, sorted(codes(verdict))) == (False, ["example-dropped", "too-few-examples"])
-    verdict = await here.shop.replace("tally", FIRST.replace('("rhythm")', '("rhythm", "u")'), author=AGENT)
+    assert (verdict.admitted, sorted(codes(verdict))) == (
+        False,
+        ["example-dropped", "too-few-examples"],
+    )
+    verdict = await here.shop.replace(
+        "tally", FIRST.replace('("rhythm")', '("rhythm", "u")'), author=AGENT
+    )
     assert (verdict.admitted, codes(verdict)) == (True, [])
 
 
 async def test_an_argument_that_may_be_less_than_before_takes_no_example_away(here: Room) -> None:
     await here.save(TALLY)
     narrow = 'text: Literal["rhythm", "rhythms", "banana"]'
-    code = "from typing import Literal\n\n\n" + TALLY.replace(FIVE, THREE).replace("text: str", narrow)
+    code = "from typing import Literal\n\n\n" + TALLY.replace(FIVE, THREE).replace(
+        "text: str", narrow
+    )
     verdict = await here.shop.replace("tally", code, author=AGENT)
     assert (verdict.admitted, codes(verdict)) == (False, ["example-dropped"])
     assert '`tally("queueing")` → `5`' in told(verdict)
 
 
-async def test_an_example_that_was_kept_changes_by_confirming_only_with_a_reason_and_a_yes(here: Room) -> None:
+async def test_an_example_that_was_kept_changes_by_confirming_only_with_a_reason_and_a_yes(
+    here: Room,
+) -> None:
     await here.save(TALLY)
     body = ("return sum(", "return 1 + sum(")
     assert codes(await here.shop.edit("tally", *body, author=AGENT)) == ["example-disagrees"] * 2
     refused = await here.shop.confirm("tally", author=AGENT)
-    assert (refused.admitted, codes(refused), here.letters.read_text()) == (False, ["example-dropped"], TALLY)
+    assert (refused.admitted, codes(refused), here.letters.read_text()) == (
+        False,
+        ["example-dropped"],
+        TALLY,
+    )
     here.shop.granting.approver = human("yes")
     verdict = await here.shop.confirm("tally", reason="counts from one now", author=AGENT)
     assert (verdict.admitted, len(verdict.confirmed)) == (True, 2)
     assert here.letters.read_text() == PLUS
-    assert (await here.shop.history.of("tally")).versions[-1].version.row.reason == "counts from one now"
+    assert (await here.shop.history.of("tally")).versions[
+        -1
+    ].version.row.reason == "counts from one now"
 
 
 @pytest.mark.parametrize("by", ["agent", "human"])
@@ -240,7 +289,9 @@ async def test_a_confirmed_result_stays_marked_while_its_example_stays(here: Roo
     assert verdict.confirmed == ('tally("queueing")',)
 
 
-async def test_an_example_is_written_into_the_docstring_and_nothing_else_is_touched(here: Room) -> None:
+async def test_an_example_is_written_into_the_docstring_and_nothing_else_is_touched(
+    here: Room,
+) -> None:
     shown = '"""Halve it.\n\n    >>> half(4)\n    2'
     six = "    >>> half(6)\n    3\n"
     error = "TypeError: unsupported operand type(s) for //: 'str' and 'int'"
@@ -257,11 +308,17 @@ async def test_an_example_is_written_into_the_docstring_and_nothing_else_is_touc
         verdict = await here.shop.add_example("half", call, expected)
         assert verdict.admitted, verdict
         now = here.letters.read_text()
-        assert (added in now, now.startswith(head), now.endswith("\n    return n//2\n")) == (True, True, True), now
+        assert (added in now, now.startswith(head), now.endswith("\n    return n//2\n")) == (
+            True,
+            True,
+            True,
+        ), now
         assert (await here.shop.test("half")).examples[-1].agreed
 
 
-async def test_an_example_that_cannot_be_kept_is_refused_and_leaves_the_function(here: Room) -> None:
+async def test_an_example_that_cannot_be_kept_is_refused_and_leaves_the_function(
+    here: Room,
+) -> None:
     await here.save(TALLY)
     for call, expected, *says in (
         ('tally("banana")', "4", "returned `3`; the example says `4`"),
@@ -272,7 +329,10 @@ async def test_an_example_that_cannot_be_kept_is_refused_and_leaves_the_function
         ("tally(3)", "1", "AttributeError"),
     ):
         verdict = await here.shop.add_example("tally", call, expected, author=AGENT)
-        assert (verdict.admitted, [part for part in says if part not in verdict.error]) == (False, []), verdict.error
+        assert (verdict.admitted, [part for part in says if part not in verdict.error]) == (
+            False,
+            [],
+        ), verdict.error
         assert (here.letters.read_text(), await here.shop.pending("tally")) == (TALLY, None)
 
 
@@ -285,10 +345,14 @@ async def test_given_examples_are_kept_in_the_docstring_where_it_has_too_few(her
         (few, GivenExample('tally("banana") / 7', "0.43", 0.01), True),
     ):
         candidate = Candidate("tally", code, "letters", examples=(given,))
-        verdict = (await here.shop.finish(await here.shop.plans.create(candidate, AGENT), AGENT)).detail
+        verdict = (
+            await here.shop.finish(await here.shop.plans.create(candidate, AGENT), AGENT)
+        ).detail
         assert isinstance(verdict, Judgment)
         assert verdict.admitted, verdict
-        calls = [example.call for example in here.shop.registry.snapshot().functions["tally"].examples]
+        calls = [
+            example.call for example in here.shop.registry.snapshot().functions["tally"].examples
+        ]
         assert (given.call in calls) is kept
         assert all(each.agreed for each in (await here.shop.test("tally")).examples)
         await here.shop.delete("tally")

@@ -12,17 +12,24 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 HANGING = "while True:\n    pass\n"
 
 
-async def rejected_at_a_start(root: Path, sandbox: SandboxClient, *, by_reload: bool = False) -> dict[str, bool]:
+async def rejected_at_a_start(
+    root: Path, sandbox: SandboxClient, *, by_reload: bool = False
+) -> dict[str, bool]:
     """Return the rejected files that another process finds, and whether it waited for each."""
     async with room(root, sandbox) as other:
         if by_reload:
             await other.shop.reload()
         rejected = other.shop.registry.snapshot().rejected
         assert "count_vowels" in other.shop.names()
-        return {problem.where.path: "only tried again by" not in (problem.fix or "") for problem in rejected}
+        return {
+            problem.where.path: "only tried again by" not in (problem.fix or "")
+            for problem in rejected
+        }
 
 
-async def test_an_unchanged_file_that_hung_is_not_waited_for_again(tmp_path: Path, sandbox: SandboxClient) -> None:
+async def test_an_unchanged_file_that_hung_is_not_waited_for_again(
+    tmp_path: Path, sandbox: SandboxClient
+) -> None:
     folder = tmp_path / "functions"
     folder.mkdir()
     (folder / "letters.py").write_text(VOWELS)
@@ -45,7 +52,9 @@ async def test_a_file_that_hung_is_tried_again_where_what_it_imports_changed(
     folder.mkdir()
     (folder / "letters.py").write_text(VOWELS)
     (folder / "_wait.py").write_text("def wait():\n    while True:\n        pass\n")
-    (folder / "slow.py").write_text(f"from functions._wait import wait\n\nwait()\n\n\n{named('count_more')}")
+    (folder / "slow.py").write_text(
+        f"from functions._wait import wait\n\nwait()\n\n\n{named('count_more')}"
+    )
     assert await rejected_at_a_start(tmp_path, sandbox) == {"functions/slow.py": True}
     assert await rejected_at_a_start(tmp_path, sandbox) == {"functions/slow.py": False}
     (folder / "_wait.py").write_text("def wait():\n    pass\n")

@@ -65,7 +65,12 @@ def moved(root: Path) -> Callable[[], object]:
         [
             pytest.param(closed(0o600), "functions/", "Permission denied", id="names-only"),
             pytest.param(closed(0), "functions/", "Permission denied", id="locked"),
-            pytest.param(closed(0, "functions/web"), "functions/web/", "Permission denied", id="a-folder-below"),
+            pytest.param(
+                closed(0, "functions/web"),
+                "functions/web/",
+                "Permission denied",
+                id="a-folder-below",
+            ),
             pytest.param(moved, "functions/", "there is no such folder", id="moved-away"),
         ],
         4,
@@ -81,7 +86,10 @@ def test_a_list_names_the_folder_and_fails_and_nothing_is_deleted(
     finally:
         undo()
     assert (code, "count_vowels" in text, "count_more" in text) == (1, True, True)
-    assert f"the folder `{place}` cannot be read: {why}; its functions stay what they were — make it readable" in text
+    assert (
+        f"the folder `{place}` cannot be read: {why}; its functions stay what they were — make it readable"
+        in text
+    )
     assert f"the folder `{place}` cannot be read" in told
     assert "removed" not in told
     code, text = run(root, "functions", "list")
@@ -96,10 +104,15 @@ async def test_an_empty_folder_is_one_whose_functions_were_deleted(root: Path) -
     async with Workspace.open(root) as workspace:
         assert workspace.functions.names() == []
         found = await workspace.functions.history.of("count_vowels")
-        assert (found.deleted, found.versions[-1].version.row.reason) == (True, "the file was removed")
+        assert (found.deleted, found.versions[-1].version.row.reason) == (
+            True,
+            "the file was removed",
+        )
 
 
-async def test_a_program_says_once_that_the_folder_is_gone_keeps_what_it_has_and_makes_no_other(root: Path) -> None:
+async def test_a_program_says_once_that_the_folder_is_gone_keeps_what_it_has_and_makes_no_other(
+    root: Path,
+) -> None:
     heard: list[FunctionsChanged] = []
     async with Workspace.open(root) as workspace:
         workspace.functions.on_change(heard.append)
@@ -124,7 +137,9 @@ async def test_a_program_says_once_that_the_folder_is_gone_keeps_what_it_has_and
 
 
 @pytest.mark.slow
-def test_helpers_in_a_folder_that_cannot_be_read_stay_in_force_and_such_an_agent_is_not_opened(root: Path) -> None:
+def test_helpers_in_a_folder_that_cannot_be_read_stay_in_force_and_such_an_agent_is_not_opened(
+    root: Path,
+) -> None:
     write(root, "speaker", FINDER)
     assert "speaker" in run(root, "helpers", "list")[1]
     (root / "agents").mkdir()
@@ -137,6 +152,9 @@ def test_helpers_in_a_folder_that_cannot_be_read_stay_in_force_and_such_an_agent
     finally:
         for name in ("helpers", "agents"):
             (root / name).chmod(0o700)
-    assert ("speaker" in text, "The folder helpers/ cannot be read: Permission denied" in text) == (True, True), text
+    assert ("speaker" in text, "The folder helpers/ cannot be read: Permission denied" in text) == (
+        True,
+        True,
+    ), text
     assert (code, "The folder agents/ cannot be read: Permission denied" in said) == (2, True), said
     assert "removed" not in run(root, "helpers", "history", "speaker")[1]

@@ -16,7 +16,9 @@ from tests.kit.desk import VOWELS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-RETURNS = VOWELS.replace("    return sum(", "    text = text  # note\r    # more\r\n    text.nothing\r    return sum(")
+RETURNS = VOWELS.replace(
+    "    return sum(", "    text = text  # note\r    # more\r\n    text.nothing\r    return sum("
+)
 
 
 async def test_errors_listings_and_needs_have_the_lines_of_python(here: Room) -> None:
@@ -28,7 +30,10 @@ async def test_errors_listings_and_needs_have_the_lines_of_python(here: Room) ->
     assert [(frame.line, frame.source) for frame in found.error.frames] == [(17, "text.nothing")]
     details = await here.shop.introspect("count_vowels")
     shown = introspection(details, details.function.parameters)
-    assert "  15     text = text  # note\n  16     # more\n  17     text.nothing\n  18     return sum(" in shown
+    assert (
+        "  15     text = text  # note\n  16     # more\n  17     text.nothing\n  18     return sum("
+        in shown
+    )
     here.letters.write_bytes(RETURNS.replace("text.nothing", 'open("x")').encode())
     await here.shop.saved([here.letters])
     snapshot = here.shop.registry.snapshot()

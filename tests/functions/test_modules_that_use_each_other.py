@@ -26,31 +26,43 @@ async def test_a_folder_taken_over_whole_offers_what_imports_its_neighbours(tmp_
         assert workspace.functions.rejected() == ()
 
 
-async def test_a_file_is_taken_when_what_it_imports_comes_and_both_change_together(tmp_path: Path) -> None:
+async def test_a_file_is_taken_when_what_it_imports_comes_and_both_change_together(
+    tmp_path: Path,
+) -> None:
     async with Workspace.open(tmp_path) as workspace:
         await workspace.functions.saved(write(tmp_path, user=USER))
         assert workspace.functions.names() == []
         await workspace.functions.saved(write(tmp_path, parts=DOUBLE))
         assert workspace.functions.names() == ["double", "quadruple"]
-        renamed = write(tmp_path, parts=DOUBLE.replace("double", "twice"), user=USER.replace("double", "twice"))
+        renamed = write(
+            tmp_path, parts=DOUBLE.replace("double", "twice"), user=USER.replace("double", "twice")
+        )
         await workspace.functions.saved(renamed)
         assert workspace.functions.names() == ["quadruple", "twice"]
         assert workspace.functions.rejected() == ()
 
 
-async def test_a_neighbor_of_the_same_save_is_no_package_and_how_to_import_it_is_told(tmp_path: Path) -> None:
+async def test_a_neighbor_of_the_same_save_is_no_package_and_how_to_import_it_is_told(
+    tmp_path: Path,
+) -> None:
     async with Workspace.open(tmp_path) as workspace:
         user = USER.replace("from functions.parts import", "from parts import")
         await workspace.functions.saved(write(tmp_path, a_user=user, parts=DOUBLE))
         assert workspace.functions.names() == ["double"]
-        await workspace.functions.saved(write(tmp_path, b_user=USER.replace("parts", "nowhere").replace("quadr", "o")))
+        await workspace.functions.saved(
+            write(tmp_path, b_user=USER.replace("parts", "nowhere").replace("quadr", "o"))
+        )
         assert workspace.functions.names() == ["double"]
-        problem = next(each for each in workspace.functions.rejected() if "a_user" in each.where.path)
+        problem = next(
+            each for each in workspace.functions.rejected() if "a_user" in each.where.path
+        )
         assert {each.code for each in workspace.functions.rejected()} == {"import-fails"}
         assert "`from functions" in (problem.fix or "")
 
 
-async def test_of_a_file_that_cannot_be_imported_only_what_keeps_it_out_is_told(tmp_path: Path) -> None:
+async def test_of_a_file_that_cannot_be_imported_only_what_keeps_it_out_is_told(
+    tmp_path: Path,
+) -> None:
     bare = "import json\n\n\ndef shout(text):\n    return text.upper()\n"
     async with Workspace.open(tmp_path) as workspace:
         await workspace.functions.saved(write(tmp_path, mine=bare))
@@ -114,7 +126,10 @@ def fields(workspace: Workspace, name: str, parameter: str) -> list[str]:
 async def test_a_field_that_is_added_there_is_shown_at_once(tmp_path: Path) -> None:
     write(tmp_path, shapes=MADE, send=SEND, all=ALL)
     async with Workspace.open(tmp_path) as workspace:
-        assert (fields(workspace, "send", "order"), fields(workspace, "send_all", "orders")) == (["count"], ["count"])
+        assert (fields(workspace, "send", "order"), fields(workspace, "send_all", "orders")) == (
+            ["count"],
+            ["count"],
+        )
         await workspace.functions.saved(write(tmp_path, shapes=SHAPES + '    note: str = ""\n'))
         assert fields(workspace, "send", "order") == ["count", "note"]
         assert fields(workspace, "send_all", "orders") == ["count", "note"]
@@ -146,8 +161,15 @@ async def test_values_of_another_module_are_shown_as_defaults_and_follow_it(tmp_
     async with Workspace.open(tmp_path) as workspace:
         for most in (3, 4):
             await workspace.functions.saved(write(tmp_path, shop=shop.replace("3", str(most))))
-            assert workspace.functions.registry.snapshot().functions["paint"].parameters["properties"] == {
-                "color": {"type": "string", "enum": ["red", "blue"], "default": "blue", "description": "Which."},
+            assert workspace.functions.registry.snapshot().functions["paint"].parameters[
+                "properties"
+            ] == {
+                "color": {
+                    "type": "string",
+                    "enum": ["red", "blue"],
+                    "default": "blue",
+                    "description": "Which.",
+                },
                 "times": {"type": "integer", "default": most, "description": "How often."},
             }
 
@@ -156,7 +178,9 @@ OWN = SHAPES + "\n\n" + SEND.partition("\n\n\n")[2]
 
 
 @pytest.mark.parametrize(
-    ("now", "modules"), [(OWN, {"shapes": SHAPES, "own": SEND}), ("def (", {"own": OWN})], ids=["unchanged", "rejected"]
+    ("now", "modules"),
+    [(OWN, {"shapes": SHAPES, "own": SEND}), ("def (", {"own": OWN})],
+    ids=["unchanged", "rejected"],
 )
 async def test_a_reading_of_an_older_program_is_described_again_at_the_next_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, modules: dict[str, str], now: str
@@ -182,7 +206,9 @@ from functools import reduce
 """
 NODE = DATA + "@dataclass\nclass Node:\n    next: 'Node | None' = None\n    value: {} = {}\n"
 TAKE = function_text(
-    "{name}({first}) -> int", "Take what is given.\n\nArgs:\n    first: The first.\n    second: The second.", "return 1"
+    "{name}({first}) -> int",
+    "Take what is given.\n\nArgs:\n    first: The first.\n    second: The second.",
+    "return 1",
 )
 
 
@@ -211,16 +237,23 @@ async def test_a_recursive_alias_of_another_module_takes_all_of_its_values(tmp_p
     async with Workspace.open(tmp_path) as workspace:
         assert workspace.functions.rejected() == ()
         for value in ({"a": {"b": [1, "c"]}}, ["a"], "a", 1):
-            assert (await workspace.functions.call("fit", {"first": value, "second": {"a": {}}})).value == 1
+            assert (
+                await workspace.functions.call("fit", {"first": value, "second": {"a": {}}})
+            ).value == 1
 
 
 async def test_a_type_that_cannot_be_written_is_named_with_its_parameter(tmp_path: Path) -> None:
     deep = f"{DATA}Deep = reduce(lambda kind, _: list[kind], range(900), int)\n\n\n"
     async with Workspace.open(tmp_path) as workspace:
         for kind in ("dict[str]", "Mapping[str]", "list[Deep]"):
-            await workspace.functions.saved(write(tmp_path, mine=take("bad", f"first: {kind}, second: int", deep)))
+            await workspace.functions.saved(
+                write(tmp_path, mine=take("bad", f"first: {kind}, second: int", deep))
+            )
             (problem,) = workspace.functions.rejected()
-            assert (problem.code, "`first` of `bad`" in problem.message) == ("inexpressible-type", True), problem
+            assert (problem.code, "`first` of `bad`" in problem.message) == (
+                "inexpressible-type",
+                True,
+            ), problem
 
 
 UNFIT = {  # what stands at the top, and the type of a parameter that no worker can describe
@@ -255,19 +288,28 @@ async def test_a_type_that_a_worker_cannot_describe_costs_its_function_and_no_ne
             await workspace.functions.saved(write(tmp_path, mine=text))
             assert workspace.functions.names() == ["fit"]
             (problem,) = workspace.functions.rejected()
-            assert (problem.code, "`first` of `unfit`" in problem.message) == ("inexpressible-type", True), problem
+            assert (problem.code, "`first` of `unfit`" in problem.message) == (
+                "inexpressible-type",
+                True,
+            ), problem
             assert (await workspace.functions.call("fit", {"first": 1})).value == 1
 
 
-async def test_what_does_not_resolve_is_left_out_where_a_default_or_a_result_allows_it(tmp_path: Path) -> None:
+async def test_what_does_not_resolve_is_left_out_where_a_default_or_a_result_allows_it(
+    tmp_path: Path,
+) -> None:
     text = take("fit", "first: int, second: 'Missing' = None", "").replace("-> int", "-> 'Absent'")
     async with Workspace.open(tmp_path) as workspace:
         await workspace.functions.saved(write(tmp_path, mine=text))
-        assert [*workspace.functions.registry.snapshot().functions["fit"].parameters["properties"]] == ["first"]
+        assert [
+            *workspace.functions.registry.snapshot().functions["fit"].parameters["properties"]
+        ] == ["first"]
         assert (await workspace.functions.call("fit", {"first": 1})).value == 1
 
 
-async def test_a_type_that_is_gone_from_another_module_leaves_the_neighbors_what_they_have(tmp_path: Path) -> None:
+async def test_a_type_that_is_gone_from_another_module_leaves_the_neighbors_what_they_have(
+    tmp_path: Path,
+) -> None:
     both = f"{SEND}\n\n{ALL.partition(chr(10) * 3)[2]}".replace("shapes.Order", "Sent")
     user = both.replace("import Order", "import Order, Sent").replace("Order(2)", "Sent(2)")
     shapes = f"{SHAPES}\n\n@dataclass\nclass Sent:\n    count: int\n"
@@ -286,9 +328,13 @@ async def test_a_type_that_is_gone_from_another_module_leaves_the_neighbors_what
 
 
 async def test_a_value_that_a_dataclass_does_not_keep_is_an_argument_of_it(tmp_path: Path) -> None:
-    point = "@dataclass\nclass Point:\n    start: InitVar[int]\n    step: int = 1\n    sum: int = 0\n\n"
+    point = (
+        "@dataclass\nclass Point:\n    start: InitVar[int]\n    step: int = 1\n    sum: int = 0\n\n"
+    )
     point += "    def __post_init__(self, start: int) -> None:\n        self.sum = start + self.step\n\n\n"
-    text = take("add", "first: Point, second: int = 0", DATA + point).replace("return 1", "return first.sum")
+    text = take("add", "first: Point, second: int = 0", DATA + point).replace(
+        "return 1", "return first.sum"
+    )
     write(tmp_path, mine=text)
     async with Workspace.open(tmp_path) as workspace:
         assert fields(workspace, "add", "first") == ["start", "step", "sum"]
@@ -311,7 +357,9 @@ SPELLINGS = {
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
-async def test_files_that_import_each_other_are_taken_as_python_takes_them(tmp_path: Path, spelling: str) -> None:
+async def test_files_that_import_each_other_are_taken_as_python_takes_them(
+    tmp_path: Path, spelling: str
+) -> None:
     imports, call = SPELLINGS[spelling]
     ring = {"ping": "pong", "pong": "pang", "pang": "ping"}
     texts = {
@@ -326,15 +374,23 @@ async def test_files_that_import_each_other_are_taken_as_python_takes_them(tmp_p
         assert [(await workspace.functions.call(name, {"n": 4})).value for name in names] == [4] * 4
 
 
-async def test_names_below_a_circle_and_a_package_that_imports_its_part_are_found(tmp_path: Path) -> None:
+async def test_names_below_a_circle_and_a_package_that_imports_its_part_are_found(
+    tmp_path: Path,
+) -> None:
     late = {  # each imports a name of the other after it has its own
-        name: in_circle(f"{name}_it", "", f"{other}_it", f"\n\nfrom functions.{other} import {other}_it\n")
+        name: in_circle(
+            f"{name}_it", "", f"{other}_it", f"\n\nfrom functions.{other} import {other}_it\n"
+        )
         for name, other in (("ping", "pong"), ("pong", "ping"))
     }
     write(tmp_path, **late)
     (tmp_path / "functions" / "web").mkdir()
-    (tmp_path / "functions/web/__init__.py").write_text("RATE = 2\n\nfrom functions.web.pages import paged\n")
-    text = function_text("paged(n: int) -> int", "Page.\n\nArgs:\n    n: How many.", "return n * RATE")
+    (tmp_path / "functions/web/__init__.py").write_text(
+        "RATE = 2\n\nfrom functions.web.pages import paged\n"
+    )
+    text = function_text(
+        "paged(n: int) -> int", "Page.\n\nArgs:\n    n: How many.", "return n * RATE"
+    )
     (tmp_path / "functions/web/pages.py").write_text(f"from functions.web import RATE\n\n\n{text}")
     async with Workspace.open(tmp_path) as workspace:
         assert workspace.functions.rejected() == ()
@@ -342,23 +398,40 @@ async def test_names_below_a_circle_and_a_package_that_imports_its_part_are_foun
         assert (await workspace.functions.call("paged", {"n": 3})).value == 6
 
 
-async def test_a_circle_closes_when_its_last_file_comes_and_a_fault_leaves_the_good_versions(tmp_path: Path) -> None:
+async def test_a_circle_closes_when_its_last_file_comes_and_a_fault_leaves_the_good_versions(
+    tmp_path: Path,
+) -> None:
     ping = in_circle("ping_it", "from functions import pong", "pong.pong_it")
     pong = in_circle("pong_it", "from functions import ping", "ping.ping_it")
     async with Workspace.open(tmp_path) as workspace:
         await workspace.functions.saved(write(tmp_path, ping=ping))
         assert workspace.functions.names() == []
         await workspace.functions.saved(write(tmp_path, pong=pong))
-        assert (workspace.functions.names(), workspace.functions.rejected()) == (["ping_it", "pong_it"], ())
-        faulty = write(tmp_path, ping=ping.replace("+ 1", "+ 2"), pong=pong + "\nraise ValueError\n")
+        assert (workspace.functions.names(), workspace.functions.rejected()) == (
+            ["ping_it", "pong_it"],
+            (),
+        )
+        faulty = write(
+            tmp_path, ping=ping.replace("+ 1", "+ 2"), pong=pong + "\nraise ValueError\n"
+        )
         await workspace.functions.saved(faulty)
-        assert {problem.where.path for problem in workspace.functions.rejected()} == {"functions/pong.py"}
+        assert {problem.where.path for problem in workspace.functions.rejected()} == {
+            "functions/pong.py"
+        }
         assert (await workspace.functions.call("ping_it", {"n": 4})).value == 6
 
 
-async def test_a_circle_that_python_cannot_import_is_rejected_and_called_a_circle(tmp_path: Path) -> None:
+async def test_a_circle_that_python_cannot_import_is_rejected_and_called_a_circle(
+    tmp_path: Path,
+) -> None:
     ping = in_circle("ping_it", "from functions.pong import pong_it", "pong_it")
-    write(tmp_path, ping=ping, pong=ping.replace("ping", "pang").replace("pong", "ping").replace("pang", "pong"))
+    write(
+        tmp_path,
+        ping=ping,
+        pong=ping.replace("ping", "pang").replace("pong", "ping").replace("pang", "pong"),
+    )
     async with Workspace.open(tmp_path) as workspace:
         assert workspace.functions.names() == []
-        assert all("circular import" in problem.message for problem in workspace.functions.rejected())
+        assert all(
+            "circular import" in problem.message for problem in workspace.functions.rejected()
+        )

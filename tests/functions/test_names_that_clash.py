@@ -12,7 +12,8 @@ from tests.kit.desk import VOWELS
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 OTHER = "def count_vowels(text: str) -> int:\n    return 0\n"
 WRONG = (
-    'def count_vowels(text: str) -> int:\n    """Count.\n\n    >>> count_vowels("aa")\n    7\n    """\n    return 2\n'
+    'def count_vowels(text: str) -> int:\n    """Count.\n\n    >>> '
+    'count_vowels("aa")\n    7\n    """\n    return 2\n'
 )
 
 
@@ -42,7 +43,9 @@ def place(here: Room, name: str = "count_vowels") -> str:
 
 
 def codes(here: Room) -> list[tuple[str, str]]:
-    return [(problem.where.path, problem.code) for problem in here.shop.registry.snapshot().rejected]
+    return [
+        (problem.where.path, problem.code) for problem in here.shop.registry.snapshot().rejected
+    ]
 
 
 async def standing(here: Room, name: str = "count_vowels") -> str:
@@ -56,7 +59,9 @@ async def standing(here: Room, name: str = "count_vowels") -> str:
         pytest.param("web/pages.py", "web/__init__.py", id="inside-a-package"),
     ],
 )
-async def test_a_refused_file_leaves_no_version_and_no_verdict(here: Room, holder: str, refused: str) -> None:
+async def test_a_refused_file_leaves_no_version_and_no_verdict(
+    here: Room, holder: str, refused: str
+) -> None:
     await here.save(VOWELS, file(here, holder))
     await here.shop.rate("count_vowels", is_good=True)
     before = await here.shop.history.versions("count_vowels")
@@ -88,7 +93,9 @@ async def test_what_does_not_clash_in_the_same_file_is_taken_with_its_versions(h
 
 
 @pytest.mark.parametrize("how", ["removed", "by-a-command"])
-async def test_the_refused_one_is_loaded_with_its_own_first_version_when_the_name_is_free(here: Room, how: str) -> None:
+async def test_the_refused_one_is_loaded_with_its_own_first_version_when_the_name_is_free(
+    here: Room, how: str
+) -> None:
     await here.save(VOWELS)
     await here.save(WRONG, file(here, "words.py"))
     events: list[FunctionsChanged] = []
@@ -100,27 +107,44 @@ async def test_the_refused_one_is_loaded_with_its_own_first_version_when_the_nam
         await here.shop.delete("count_vowels")
     quiet()
     assert (place(here), codes(here), await standing(here)) == ("functions/words.py", [], "draft")
-    found = [entry for entry in (await here.shop.history.of("count_vowels")).versions if entry.version.hash]
-    assert [(entry.version.row.module, entry.standing) for entry in found] == [("letters", "trial"), ("words", "draft")]
+    found = [
+        entry
+        for entry in (await here.shop.history.of("count_vowels")).versions
+        if entry.version.hash
+    ]
+    assert [(entry.version.row.module, entry.standing) for entry in found] == [
+        ("letters", "trial"),
+        ("words", "draft"),
+    ]
     assert any(event.disagreeing for event in events)
     assert await heard(here, WRONG, "words.py") == []
 
 
-async def test_after_a_restart_the_one_that_stayed_stays(tmp_path: Path, sandbox: SandboxClient) -> None:
+async def test_after_a_restart_the_one_that_stayed_stays(
+    tmp_path: Path, sandbox: SandboxClient
+) -> None:
     refused = "a.py"
     async with room(tmp_path, sandbox) as here:
         await here.save(VOWELS)
         await here.save(f"{OTHER}\n\n{CLAMP}", file(here, refused))
     async with room(tmp_path, sandbox) as here:
         assert here.shop.changed_since() is None
-        assert (place(here), codes(here)) == ("functions/letters.py", [(f"functions/{refused}", "name-clash")])
+        assert (place(here), codes(here)) == (
+            "functions/letters.py",
+            [(f"functions/{refused}", "name-clash")],
+        )
         (event,) = await heard(here, f"{OTHER}# more\n\n\n{CLAMP}", refused)
         assert (event.standings, len(event.rejected)) == ({}, 1)
         assert await versions(here) == [("letters", "trial")]
         assert await standing(here) == "trial"
-        await here.save(f"{CLAMP.replace('return low', 'return low + 0')}\n\n{VOWELS}")  # each keeps the other out
+        await here.save(
+            f"{CLAMP.replace('return low', 'return low + 0')}\n\n{VOWELS}"
+        )  # each keeps the other out
     async with room(tmp_path, sandbox) as here:
-        assert (place(here), place(here, "clamp")) == ("functions/letters.py", f"functions/{refused}")
+        assert (place(here), place(here, "clamp")) == (
+            "functions/letters.py",
+            f"functions/{refused}",
+        )
 
 
 async def test_what_is_refused_while_no_program_runs_is_said_to_be_refused_and_no_more(
@@ -132,7 +156,12 @@ async def test_what_is_refused_while_no_program_runs_is_said_to_be_refused_and_n
     async with room(tmp_path, sandbox) as here:
         event = here.shop.changed_since()
         assert event is not None
-        assert (event.loaded, event.disagreeing, event.standings, len(event.rejected)) == ((), {}, {}, 1)
+        assert (event.loaded, event.disagreeing, event.standings, len(event.rejected)) == (
+            (),
+            {},
+            {},
+            1,
+        )
         assert await versions(here) == [("letters", "trial")]
     file(here, "a.py").unlink()
     async with room(tmp_path, sandbox) as here:
@@ -148,7 +177,10 @@ async def test_a_move_while_no_program_runs_keeps_the_name_from_the_refused_one(
         await here.save(OTHER, file(here, "a.py"))
     here.letters.rename(file(here, "words.py"))
     async with room(tmp_path, sandbox) as here:
-        assert (place(here), codes(here)) == ("functions/words.py", [("functions/a.py", "name-clash")])
+        assert (place(here), codes(here)) == (
+            "functions/words.py",
+            [("functions/a.py", "name-clash")],
+        )
         assert [version.hash for version in await here.shop.history.versions("count_vowels")] == [
             here.shop.registry.snapshot().functions["count_vowels"].body_hash
         ]

@@ -17,14 +17,20 @@ from tests.kit.sources import function_text
 PAGES = "\n\n".join(
     [
         function_text(
-            "fetch_page(url: str) -> str", "Read the text of a web page, without its HTML tags.", "return clean(url)"
+            "fetch_page(url: str) -> str",
+            "Read the text of a web page, without its HTML tags.",
+            "return clean(url)",
         ),
         function_text(
             "fetch_json(url: str) -> dict",
             "Read a web address and parse the JSON that it answers with.",
             'return {"url": url}',
         ),
-        function_text("clean(text: str) -> str", "Take the HTML tags out of a text.", 'return text.replace("<b>", "")'),
+        function_text(
+            "clean(text: str) -> str",
+            "Take the HTML tags out of a text.",
+            'return text.replace("<b>", "")',
+        ),
     ]
 )
 PLANTS = '''\
@@ -51,19 +57,28 @@ def searched(need: str, cwd: Path) -> list[dict[str, Any]]:
     return results
 
 
-def test_a_need_finds_the_function_and_says_why_how_it_differs_and_what_it_calls(library: Path) -> None:
+def test_a_need_finds_the_function_and_says_why_how_it_differs_and_what_it_calls(
+    library: Path,
+) -> None:
     best = searched("show me what a website says", library)[0]
     assert best["name"] == "fetch_page"
     assert set(best) == {"name", "description", "score", "why", "differs", "needs"}
     assert best["needs"] == ["clean"]
-    assert best["differs"] == "`fetch_json`: Read a web address and parse the JSON that it answers with."
+    assert (
+        best["differs"]
+        == "`fetch_json`: Read a web address and parse the JSON that it answers with."
+    )
 
 
-async def test_a_need_is_found_by_meaning_and_what_a_function_calls_comes_right_behind_it(library: Path) -> None:
+async def test_a_need_is_found_by_meaning_and_what_a_function_calls_comes_right_behind_it(
+    library: Path,
+) -> None:
     async with Workspace.open(library) as workspace:
 
         async def found(need: str) -> list[str]:
-            return [match.function.name for match in (await workspace.functions.search(need)).results]
+            return [
+                match.function.name for match in (await workspace.functions.search(need)).results
+            ]
 
         names = await found("the text of a web page")
         assert names[names.index("fetch_page") + 1] == "clean"
@@ -82,7 +97,9 @@ def test_a_miss_and_an_empty_need_say_how_to_go_on(library: Path) -> None:
     assert (empty.returncode, "The need is empty" in empty.stderr) == (2, True)
 
 
-async def test_the_model_searches_and_is_shown_what_it_found_or_what_to_do_after_a_miss(at_desk: OpenDesk) -> None:
+async def test_the_model_searches_and_is_shown_what_it_found_or_what_to_do_after_a_miss(
+    at_desk: OpenDesk,
+) -> None:
     wanted = [("list_functions", "pattern"), ("search_functions", "need")]
     asked = [Wanted(name, {argument: "text of a web page"}) for name, argument in wanted]
     missed = Wanted("list_functions", {"pattern": "compose a symphony"})
@@ -91,7 +108,9 @@ async def test_the_model_searches_and_is_shown_what_it_found_or_what_to_do_after
     await desk.workspace.functions.reload()
     *found, miss = answers(await desk.say("Go."))
     for answer in found:
-        assert answer.splitlines()[1].startswith("- fetch_page(url) -> str: Read the text of a web page")
+        assert answer.splitlines()[1].startswith(
+            "- fetch_page(url) -> str: Read the text of a web page"
+        )
         assert "needs: clean" in answer
     assert (len(found), miss) == (2, "No function serves this. Next: create_function.")
 
@@ -120,13 +139,26 @@ async def test_of_a_long_description_the_beginning_is_read(at_desk: OpenDesk) ->
         " anchor pencil violin carpet ladder pepper saddle velvet window yogurt"
     )
     again = "garden mail song invoice flight planet chess tax poem " * 6
-    for stuffing in (f"{many}. Water the plants: JSON of a web address.", f"{again}. Water plants, JSON web address"):
-        desk.put("best.py", f'def do_anything(text: str) -> str:\n    """{stuffing}"""\n    return text.upper()\n')
+    for stuffing in (
+        f"{many}. Water the plants: JSON of a web address.",
+        f"{again}. Water plants, JSON web address",
+    ):
+        desk.put(
+            "best.py",
+            f'def do_anything(text: str) -> str:\n    """{stuffing}"""\n    return text.upper()\n',
+        )
         await desk.workspace.functions.reload()
-        for need, meant in (("water the plants", "water_plan"), ("JSON of a web address", "fetch_json")):
+        for need, meant in (
+            ("water the plants", "water_plan"),
+            ("JSON of a web address", "fetch_json"),
+        ):
             results = (await desk.workspace.functions.search(need)).results
             assert results[0].function.name == meant, stuffing
-            assert all("shares" not in match.why for match in results if match.function.name == "do_anything")
+            assert all(
+                "shares" not in match.why
+                for match in results
+                if match.function.name == "do_anything"
+            )
 
 
 async def test_an_honest_description_is_read(at_desk: OpenDesk) -> None:
@@ -151,7 +183,10 @@ async def test_an_honest_description_is_read(at_desk: OpenDesk) -> None:
         "Turn MIDI notes into tablature for a baritone ukulele (D G B E), lowest fret first. Bends, slides, graces"
         " are dropped; a chord that no hand can span is split.",
     ):
-        desk.put("thing.py", f'def thing(text: str) -> str:\n    """{description}"""\n    return text.upper()\n')
+        desk.put(
+            "thing.py",
+            f'def thing(text: str) -> str:\n    """{description}"""\n    return text.upper()\n',
+        )
         await desk.workspace.functions.reload()
         best = (await desk.workspace.functions.search(description)).results[0]
         assert best.function.name == "thing", description
@@ -162,12 +197,16 @@ async def test_a_deleted_function_is_not_found_any_more_and_search_goes_on(tmp_p
     async with Workspace.open(tmp_path) as workspace:
         shop, folder = workspace.functions, tmp_path / "functions"
         (folder / "plants.py").write_text(PLANTS)  # which has a word that is a function, too
-        (folder / "days.py").write_text('def days(text: str) -> int:\n    """Count days."""\n    return len(text)\n')
+        (folder / "days.py").write_text(
+            'def days(text: str) -> int:\n    """Count days."""\n    return len(text)\n'
+        )
         await shop.reload()
         assert (await shop.search("water plants")).results
         (folder / "days.py").unlink()
         await shop.reload()
-        assert [match.function.name for match in (await shop.search("water plants")).results] == ["water_plan"]
+        assert [match.function.name for match in (await shop.search("water plants")).results] == [
+            "water_plan"
+        ]
         (folder / "plants.py").unlink()
         await shop.reload()
         assert not (await shop.search("water plants")).results

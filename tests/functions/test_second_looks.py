@@ -93,12 +93,17 @@ async def test_what_a_save_is_not_held_up_for_is_told_behind_it(
         while name not in event.noted:
             event = await desk.told()
         assert what in event.noted[name]
-        assert all(f"Of `{name}`: {line}." in desk.shop.tell_changes([event]) for line in event.noted[name].split("\n"))
+        assert all(
+            f"Of `{name}`: {line}." in desk.shop.tell_changes([event])
+            for line in event.noted[name].split("\n")
+        )
         shown = ["".join(text for _, text in line) for line in changed_lines(event)]
         assert shown == [f"~ {name}: {line}" for line in event.noted[name].split("\n")]
 
 
-async def test_what_was_found_is_kept_with_the_verdict_and_of_what_is_good_nothing_is_said(tmp_path: Path) -> None:
+async def test_what_was_found_is_kept_with_the_verdict_and_of_what_is_good_nothing_is_said(
+    tmp_path: Path,
+) -> None:
     async with edited(tmp_path) as desk:
         desk.put(BOTH)
         event = await desk.told()
@@ -106,7 +111,10 @@ async def test_what_was_found_is_kept_with_the_verdict_and_of_what_is_good_nothi
         assert WEAK in event.noted["clamp"]
         seen = {name: await judged(desk, name) for name in ("total", "clamp")}
         assert {"duplicate", "mutation", "robust"} < {one.stage for one in seen["total"].stages}
-        problems = {name: [(one.code, one.where.line) for one in each.problems] for name, each in seen.items()}
+        problems = {
+            name: [(one.code, one.where.line) for one in each.problems]
+            for name, each in seen.items()
+        }
         assert (problems["total"], ("weak-examples", 29) in problems["clamp"]) == ([], True)
 
 
@@ -118,9 +126,15 @@ async def test_only_what_changed_or_uses_what_changed_is_looked_at_again(tmp_pat
         assert list((await desk.told()).noted) == ["initials"]
         assert all(not event.noted for event in desk.rest())
         # What is still true is not told again: of another docstring, and of another body that examples miss.
-        desk.put(f"{CLAMP}\n\n{CRASH}".replace("else None", "else 7").replace("Give the", "Say the"))
+        desk.put(
+            f"{CLAMP}\n\n{CRASH}".replace("else None", "else 7").replace("Give the", "Say the")
+        )
         await desk.taken("initials")
-        desk.put(f"{CLAMP}\n\n{CRASH}".replace("else None", "else 7").replace("value < low", "low > value"))
+        desk.put(
+            f"{CLAMP}\n\n{CRASH}".replace("else None", "else 7").replace(
+                "value < low", "low > value"
+            )
+        )
         await desk.taken("clamp")
         desk.put(CLAMP.replace("clamp", "bound").replace("<", ">"), "other.py")  # checked after it
         assert list((await desk.told()).noted) == ["bound"]
@@ -129,7 +143,9 @@ async def test_only_what_changed_or_uses_what_changed_is_looked_at_again(tmp_pat
         )
 
 
-async def test_a_save_of_another_file_puts_off_what_is_being_looked_at_and_loses_nothing(tmp_path: Path) -> None:
+async def test_a_save_of_another_file_puts_off_what_is_being_looked_at_and_loses_nothing(
+    tmp_path: Path,
+) -> None:
     async with edited(tmp_path) as desk:
         desk.put("import time\n\n\n" + LONG)
         await desk.taken("initials")
@@ -146,7 +162,10 @@ async def test_a_save_of_another_file_puts_off_what_is_being_looked_at_and_loses
 
 
 async def test_a_close_while_looking_leaves_no_process_and_no_word(tmp_path: Path) -> None:
-    before, tasks = children(), asyncio.all_tasks()  # includes those of other tests in the same loop
+    before, tasks = (
+        children(),
+        asyncio.all_tasks(),
+    )  # includes those of other tests in the same loop
     async with edited(tmp_path) as desk:
         desk.put("import time\n\n\n" + LONG)
         await desk.taken("initials")
@@ -156,7 +175,9 @@ async def test_a_close_while_looking_leaves_no_process_and_no_word(tmp_path: Pat
     assert asyncio.all_tasks() <= tasks
 
 
-async def test_a_strict_team_is_warned_behind_a_save_and_refused_at_the_check(tmp_path: Path) -> None:
+async def test_a_strict_team_is_warned_behind_a_save_and_refused_at_the_check(
+    tmp_path: Path,
+) -> None:
     async with edited(tmp_path, **{"gate.strict": True}) as desk:
         desk.put(CRASH)
         assert list((await desk.told()).noted) == ["initials"]
@@ -165,10 +186,14 @@ async def test_a_strict_team_is_warned_behind_a_save_and_refused_at_the_check(tm
         assert desk.shop.names() == ["initials"]
 
 
-async def test_of_many_functions_at_once_the_first_are_looked_at_and_the_rest_is_said(tmp_path: Path) -> None:
+async def test_of_many_functions_at_once_the_first_are_looked_at_and_the_rest_is_said(
+    tmp_path: Path,
+) -> None:
     functions = [f"def f{n}(a: int) -> int:\n    return a + {n}\n" for n in range(42)]
     async with edited(tmp_path) as desk:
         desk.put("\n\n".join(functions))
         event = await desk.told()
         assert list(event.noted) == ["f40 and 1 more"]
-        assert event.noted["f40 and 1 more"].endswith("(functions/mine.py): knapper functions check functions")
+        assert event.noted["f40 and 1 more"].endswith(
+            "(functions/mine.py): knapper functions check functions"
+        )

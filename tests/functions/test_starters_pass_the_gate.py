@@ -34,7 +34,9 @@ async def gate() -> AsyncIterator[Gate]:
 
 @with_gate
 @pytest.mark.parametrize("source", STARTERS.values(), ids=STARTERS)
-async def test_every_starter_passes_the_gate_under_the_agents_policy(gate: Gate, source: ModuleSource) -> None:
+async def test_every_starter_passes_the_gate_under_the_agents_policy(
+    gate: Gate, source: ModuleSource
+) -> None:
     verdict = await gate.judge_module(source, Snapshot.empty(), "agent")
     assert [str(problem) for problem in verdict.problems] == []
     assert {standing for _, standing in verdict.standings} == {"trial"}
@@ -47,7 +49,9 @@ async def test_a_starter_that_is_sent_again_changes_nothing(gate: Gate, function
     source = STARTERS[function.module]
     snapshot = Snapshot.empty().with_module(read_module(source))
     code = "".join(source.text.splitlines(keepends=True)[function.line - 1 : function.end_line])
-    verdict = await gate.judge(Candidate(function.name, code, function.module, replaces=True), snapshot)
+    verdict = await gate.judge(
+        Candidate(function.name, code, function.module, replaces=True), snapshot
+    )
     assert [str(problem) for problem in verdict.problems if problem.code not in DOUBTS] == []
     assert verdict.admitted
     assert verdict.module_text == source.text
@@ -76,7 +80,9 @@ def test_what_is_asked_of_a_text_can_be_asked_of_a_file(
     assert starter(str(tmp_path / "my notes.TXT"), *more) == starter(text, *more) == result
 
 
-def test_a_sentence_that_ends_in_the_name_of_a_file_is_a_text_and_a_path_without_a_file_is_none() -> None:
+def test_a_sentence_that_ends_in_the_name_of_a_file_is_a_text_and_a_path_without_a_file_is_none() -> (
+    None
+):
     count = runpy.run_path(str(FOLDER / "text.py"))["count_text"]
     for text in ("I changed plan.txt", "Have a look at docs/GUIDE.md", f"{'So ' * 200}see LOG.md"):
         assert count(text)["words"] == len(text.split()), text

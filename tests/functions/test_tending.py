@@ -22,7 +22,9 @@ from tests.kit.sources import function_text
 
 COPY = (
     VOWELS.replace("count_vowels", "vowel_count")
-    .replace('sum(letter in "aeiou" for letter in text.lower())', "sum(map(text.lower().count, 'aeiou'))")
+    .replace(
+        'sum(letter in "aeiou" for letter in text.lower())', "sum(map(text.lower().count, 'aeiou'))"
+    )
     .replace("Count the vowels in a text.", "Count the vowels of a text.")
 )
 TWICE = function_text(
@@ -41,8 +43,12 @@ SHARE = function_text(
     "share(8, 2) → 4",
 )
 FIXED = SHARE.replace("return total // people", "return total // people if people else 0")
-HASTY = SHARE.replace("return total // people", "return total // people + (total > 20) if people else 0")
-OTHERWISE = HASTY.replace("    >>> share(8, 2)\n", "    >>> share(30, 4)\n    8\n    >>> share(8, 2)\n")
+HASTY = SHARE.replace(
+    "return total // people", "return total // people + (total > 20) if people else 0"
+)
+OTHERWISE = HASTY.replace(
+    "    >>> share(8, 2)\n", "    >>> share(30, 4)\n    8\n    >>> share(8, 2)\n"
+)
 
 
 def fee(name: str, where: str, free: int, price: int) -> str:
@@ -88,7 +94,8 @@ SPECIAL = {
 }
 WRONG = GENERAL.replace("* price", "* price + (days > 80)")
 MORE = WRONG.replace(
-    "    >>> late_fee(3, 14, 3)\n", "    >>> late_fee(90, 14, 3)\n    229\n    >>> late_fee(3, 14, 3)\n"
+    "    >>> late_fee(3, 14, 3)\n",
+    "    >>> late_fee(90, 14, 3)\n    229\n    >>> late_fee(3, 14, 3)\n",
 )
 SOURCES = {"count_vowels": VOWELS, "vowel_count": COPY, "vowels_twice": TWICE, "share": SHARE}
 
@@ -96,7 +103,9 @@ SOURCES = {"count_vowels": VOWELS, "vowel_count": COPY, "vowels_twice": TWICE, "
 def making(name: str, source: str, other: str = "count_vowels") -> Ask:
     """Return the creation of a function by an agent, which says that it differs from another one."""
     asked = {"function_name": name, "function_code_with_docstring": source}
-    return Ask(Wanted("create_function", {**asked, "reason": f"it differs from {other} by its name"}))
+    return Ask(
+        Wanted("create_function", {**asked, "reason": f"it differs from {other} by its name"})
+    )
 
 
 def made(name: str) -> Ask:
@@ -117,10 +126,13 @@ async def with_copies(at_desk: OpenDesk, **settings: Any) -> Desk:
     more = called("count_vowels", {"text": "queue"}, {"text": "sky"})
     few = called("vowels_twice", {"text": "queue"}, {"text": "aloud"})
     desk = await at_desk(
-        [made("count_vowels"), made("vowel_count"), made("vowels_twice"), more, few, Say("Done.")], **settings
+        [made("count_vowels"), made("vowel_count"), made("vowels_twice"), more, few, Say("Done.")],
+        **settings,
     )
     events = await desk.say("Make them, and call them.")
-    assert {"count_vowels", "vowel_count", "vowels_twice"} <= set(desk.workspace.functions.names()), answers(events)
+    assert {"count_vowels", "vowel_count", "vowels_twice"} <= set(
+        desk.workspace.functions.names()
+    ), answers(events)
     return desk
 
 
@@ -131,12 +143,16 @@ async def tend(root: Path, *words: str) -> Any:
     return json.loads(done.stdout)
 
 
-async def test_a_copy_becomes_one_with_what_calls_it_and_one_command_undoes_it(at_desk: OpenDesk) -> None:
+async def test_a_copy_becomes_one_with_what_calls_it_and_one_command_undoes_it(
+    at_desk: OpenDesk,
+) -> None:
     desk = await with_copies(at_desk)
     root = desk.workspace.root
     before = {file.name: file.read_text() for file in desk.functions.glob("*.py")}
     proposed = [step for step in (await tend(root))["steps"] if not step["why_not"]]
-    assert [(step["kind"], step["function"], step["done"]) for step in proposed] == [("merge", "vowel_count", False)]
+    assert [(step["kind"], step["function"], step["done"]) for step in proposed] == [
+        ("merge", "vowel_count", False)
+    ]
     assert {file.name: file.read_text() for file in desk.functions.glob("*.py")} == before
     (step,) = [step for step in (await tend(root, "--apply"))["steps"] if step["done"]]
     assert "recorded calls of `vowel_count`" in step["evidence"][0]
@@ -145,7 +161,9 @@ async def test_a_copy_becomes_one_with_what_calls_it_and_one_command_undoes_it(a
     assert "vowel_count" not in desk.workspace.functions.names()
     assert (await desk.workspace.functions.call("vowels_twice", {"text": "queue"})).value == 8
     replays = desk.workspace.functions.replays
-    assert all([(await replays.replay(row.call, NOW)).same for row in await replays.calls("vowels_twice")])
+    assert all(
+        [(await replays.replay(row.call, NOW)).same for row in await replays.calls("vowels_twice")]
+    )
     assert [row["undone"] for row in await tend(root, "--undo")] == [True, True]
     await desk.workspace.functions.reload()
     after = {file.name: file.read_text() for file in desk.functions.glob("*.py")}
@@ -159,15 +177,27 @@ async def test_one_function_is_undone_with_all_changes_of_its_step_and_no_others
     at_desk: OpenDesk, scripted: Callable[..., ScriptedModel]
 ) -> None:
     maker = a_maker(scripted, SHARE, VOWELS, COPY, TWICE, FIXED)
-    more = [made("share"), GOOD, FAILING, made("count_vowels"), made("vowel_count"), made("vowels_twice")]
+    more = [
+        made("share"),
+        GOOD,
+        FAILING,
+        made("count_vowels"),
+        made("vowel_count"),
+        made("vowels_twice"),
+    ]
     many = called("count_vowels", {"text": "queue"}, {"text": "sky"})
-    desk = await at_desk([*more, many, called("vowels_twice", {"text": "aloud"}), Say("Done.")], **maker)
+    desk = await at_desk(
+        [*more, many, called("vowels_twice", {"text": "aloud"}), Say("Done.")], **maker
+    )
     root = desk.workspace.root
     await desk.say("Make them, and call them.")
     steps = [(step["kind"], step["function"]) for step in await tended(desk) if step["done"]]
     assert sorted(steps) == [("mend", "share"), ("merge", "vowel_count")]
     undone = await tend(root, "--undo", "vowels_twice")
-    assert [(row["function"], row["undone"]) for row in undone] == [("vowel_count", True), ("vowels_twice", True)]
+    assert [(row["function"], row["undone"]) for row in undone] == [
+        ("vowel_count", True),
+        ("vowels_twice", True),
+    ]
     await desk.workspace.functions.reload()
     assert "vowel_count" in desk.workspace.functions.names()
     assert "if people else 0" in desk.workspace.functions.plans.source("share")
@@ -176,7 +206,9 @@ async def test_one_function_is_undone_with_all_changes_of_its_step_and_no_others
     assert "Tending changed no `share`" in refused.stderr
 
 
-async def test_functions_that_keep_a_value_or_reach_outside_are_not_merged(at_desk: OpenDesk) -> None:
+async def test_functions_that_keep_a_value_or_reach_outside_are_not_merged(
+    at_desk: OpenDesk,
+) -> None:
     kept = COPY.replace("(text: str)", "(self, text: str)").replace(
         "    return sum", "    self.state = {}\n    return sum"
     )
@@ -205,7 +237,9 @@ async def test_what_failed_three_times_is_mended_if_good_calls_stay_the_same(
     at_desk: OpenDesk, scripted: Callable[..., ScriptedModel]
 ) -> None:
     written = [SHARE, HASTY, OTHERWISE, FIXED]
-    maker = scripted([Say(f"```\n{source}```") for source in written], models=["scripted", "strong"])
+    maker = scripted(
+        [Say(f"```\n{source}```") for source in written], models=["scripted", "strong"]
+    )
     desk = await failing(at_desk, maker)
     (step,) = [step for step in await tended(desk) if step["kind"] == "mend"]
     assert (step["done"], step["why_not"]) == (True, "")
@@ -215,7 +249,9 @@ async def test_what_failed_three_times_is_mended_if_good_calls_stay_the_same(
     assert "the good call" in maker.requests[3].text
     assert (await desk.workspace.functions.call("share", {"total": 3, "people": 0})).value == 0
     assert [step.undone for step in await desk.workspace.functions.tending.undo()] == [True]
-    assert (await desk.workspace.functions.call("share", {"total": 3, "people": 0})).outcome == "raised"
+    assert (
+        await desk.workspace.functions.call("share", {"total": 3, "people": 0})
+    ).outcome == "raised"
 
 
 async def test_a_fix_that_loses_an_example_or_fails_as_before_is_not_taken(
@@ -223,7 +259,9 @@ async def test_a_fix_that_loses_an_example_or_fails_as_before_is_not_taken(
 ) -> None:
     lost = FIXED.replace("    >>> share(8, 2)\n    4\n", "    >>> share(9, 2)\n    4\n")
     still = SHARE.replace("total // people", "int(total) // people")
-    maker = scripted([Say(SHARE), Say(lost), Say(still), Say("I cannot.")], models=["scripted", "strong"])
+    maker = scripted(
+        [Say(SHARE), Say(lost), Say(still), Say("I cannot.")], models=["scripted", "strong"]
+    )
     desk = await failing(at_desk, maker)
     (step,) = [step for step in await tended(desk) if step["kind"] == "mend"]
     assert not step["done"]
@@ -235,7 +273,9 @@ async def test_a_fix_that_loses_an_example_or_fails_as_before_is_not_taken(
 
 def a_maker(scripted: Callable[..., ScriptedModel], *written: str) -> dict[str, Any]:
     """Return the settings of a maker that writes these sources, in order."""
-    maker = scripted([Say(f"```\n{source}```") for source in written], models=["scripted", "strong"])
+    maker = scripted(
+        [Say(f"```\n{source}```") for source in written], models=["scripted", "strong"]
+    )
     return {"models": {"maker": {"name": "strong", "base_url": maker.base_url}}}
 
 
@@ -243,7 +283,9 @@ async def with_fees(at_desk: OpenDesk, **settings: Any) -> Desk:
     """A desk with two functions that differ in two literals, and a caller of one of them."""
     makes = [making(name, source) for name, source in SPECIAL.items()]
     calls = [called("fee_in_town", {"days": 90}, {"days": 15}), called("fee_abroad", {"days": 30})]
-    desk = await at_desk([*makes, *calls, called("fees", {"many": [16, 20]}), Repeat(Say("Done."))], **settings)
+    desk = await at_desk(
+        [*makes, *calls, called("fees", {"many": [16, 20]}), Repeat(Say("Done."))], **settings
+    )
     told = answers(await desk.say("Make them, and call them."))
     assert {*SPECIAL} <= set(desk.workspace.functions.names()), told
     return desk
@@ -255,11 +297,19 @@ async def test_two_that_differ_in_literals_become_one_that_a_model_writes(
     desk = await with_fees(at_desk, **a_maker(scripted, *SPECIAL.values(), MORE, GENERAL, GENERAL))
     workshop = desk.workspace.functions
     before = {name: workshop.plans.source(name) for name in workshop.names()}
-    (proposed,) = [step for step in await tended(desk, applies=False) if step["kind"] == "generalize"]
+    (proposed,) = [
+        step for step in await tended(desk, applies=False) if step["kind"] == "generalize"
+    ]
     assert (proposed["why_not"], proposed["done"]) == ("", False)
     (step,) = [step for step in await tended(desk) if step["kind"] == "generalize"]
-    assert (step["done"], step["function"], step["others"]) == (True, "late_fee", ["fee_abroad", "fee_in_town"])
-    assert any("free=14, price=3" in fact and "2 recorded calls" in fact for fact in step["evidence"]), step
+    assert (step["done"], step["function"], step["others"]) == (
+        True,
+        "late_fee",
+        ["fee_abroad", "fee_in_town"],
+    )
+    assert any(
+        "free=14, price=3" in fact and "2 recorded calls" in fact for fact in step["evidence"]
+    ), step
     assert set(workshop.names()) == {"late_fee", "fees"}
     assert "days > 80" not in workshop.plans.source("late_fee")  # one recorded call ended otherwise
     assert "late_fee(days, free=14, price=3)" in workshop.plans.source("fees")
@@ -272,7 +322,8 @@ async def test_a_general_function_that_answers_one_recorded_call_otherwise_is_ne
     at_desk: OpenDesk, scripted: Callable[..., ScriptedModel]
 ) -> None:
     desk = await with_fees(
-        at_desk, **a_maker(scripted, *SPECIAL.values(), MORE, GENERAL.replace(", price: int", ""), MORE)
+        at_desk,
+        **a_maker(scripted, *SPECIAL.values(), MORE, GENERAL.replace(", price: int", ""), MORE),
     )
     (step,) = [step for step in await tended(desk) if step["kind"] == "generalize"]
     assert not step["done"]
@@ -309,12 +360,16 @@ async def test_a_program_that_was_repeated_becomes_a_function(
         told = answers(await desk.say(message))
     apart = TokenRow("t", "for-one", "0" * 64, ("converse",), ("default",), None)
     await desk.workspace._store.add_token(apart)
-    assert [step for step in await tended(desk) if step["kind"] == "keep"] == []  # this token may see only one agent
+    assert [
+        step for step in await tended(desk) if step["kind"] == "keep"
+    ] == []  # this token may see only one agent
     await desk.workspace._store.revoke_token("for-one")
     (step,) = [step for step in await tended(desk) if step["kind"] == "keep"]
     assert (step["why_not"], step["done"], step["function"]) == ("", True, "weighed_vowels"), told
     assert "it returns what 2 of the runs returned" in step["evidence"]
-    assert (await desk.workspace.functions.call("weighed_vowels", {"words": ["queue"], "weight": 10})).value == 40
+    assert (
+        await desk.workspace.functions.call("weighed_vowels", {"words": ["queue"], "weight": 10})
+    ).value == 40
     assert [undone.undone for undone in await desk.workspace.functions.tending.undo()] == [True]
     assert "weighed_vowels" not in desk.workspace.functions.names()
     (again,) = [step for step in await tended(desk) if step["kind"] == "keep"]
@@ -327,7 +382,11 @@ async def test_a_program_that_ran_again_with_the_same_values_is_left(at_desk: Op
     for message in ("How long are they?", "And today?"):
         await desk.say(message)
     (step,) = await tended(desk)
-    assert (step["kind"], step["done"], step["why_not"]) == ("keep", False, "each run had the same values")
+    assert (step["kind"], step["done"], step["why_not"]) == (
+        "keep",
+        False,
+        "each run had the same values",
+    )
 
 
 NEAR = "".join(
@@ -360,7 +419,8 @@ async def test_a_description_that_its_requests_miss_is_reworded_and_nothing_else
     at_desk: OpenDesk, scripted: Callable[..., ScriptedModel]
 ) -> None:
     helpful = DUE.replace(
-        "Multiply by three what is above fourteen.", "Say what is owed for a late book of the library, by days."
+        "Multiply by three what is above fourteen.",
+        "Say what is owed for a late book of the library, by days.",
     )
     written = [
         DAYS + DUE,
@@ -368,10 +428,18 @@ async def test_a_description_that_its_requests_miss_is_reworded_and_nothing_else
         helpful.replace("    >>> above_fourteen(3)\n    0\n", ""),
         helpful.replace("days - 14", "days - 15"),
     ]
-    maker = scripted([Say(f"```\n{source}```") for source in written], models=["scripted", "strong"])
+    maker = scripted(
+        [Say(f"```\n{source}```") for source in written], models=["scripted", "strong"]
+    )
     table = {"models": {"maker": {"name": "strong", "base_url": maker.base_url}}}
     desk = await at_desk(
-        [making("above_fourteen", DUE), Say("Made."), called("above_fourteen", {"days": 40}), Say("78.")], **table
+        [
+            making("above_fourteen", DUE),
+            Say("Made."),
+            called("above_fourteen", {"days": 40}),
+            Say("78."),
+        ],
+        **table,
     )
     desk.put("books.py", NEAR)
     await desk.workspace.functions.reload()
@@ -381,21 +449,34 @@ async def test_a_description_that_its_requests_miss_is_reworded_and_nothing_else
     assert (step["why_not"], step["done"], step["function"]) == ("", True, "above_fourteen"), told
     source = desk.workspace.functions.plans.source("above_fourteen")
     assert source == DUE.replace(
-        "Multiply by three what is above fourteen.", "Say what is owed for a late book of the library, by days."
+        "Multiply by three what is above fourteen.",
+        "Say what is owed for a late book of the library, by days.",
     )
     assert "do not find it with these words" in maker.requests[2].text
     assert "Only the words of its docstring" in maker.requests[3].text
 
 
-async def test_a_fix_may_be_the_same_as_what_its_author_told_it_apart_from(at_desk: OpenDesk) -> None:
-    again = {"function_name": "ration", "function_code_with_docstring": SHARE.replace("share(", "ration(")}
-    twin = Ask(Wanted("create_function", {**again, "reason": "rations are counted apart from what share divides"}))
+async def test_a_fix_may_be_the_same_as_what_its_author_told_it_apart_from(
+    at_desk: OpenDesk,
+) -> None:
+    again = {
+        "function_name": "ration",
+        "function_code_with_docstring": SHARE.replace("share(", "ration("),
+    }
+    twin = Ask(
+        Wanted(
+            "create_function",
+            {**again, "reason": "rations are counted apart from what share divides"},
+        )
+    )
     desk = await at_desk([made("share"), twin, Say("Made.")])
     told = answers(await desk.say("Make them."))
     workshop = desk.workspace.functions
     assert {"share", "ration"} <= set(workshop.names()), told
     for name in ("share", "ration"):
-        mended = await workshop.replace(name, FIXED.replace("share(", f"{name}("), author=Author("agent"))
+        mended = await workshop.replace(
+            name, FIXED.replace("share(", f"{name}("), author=Author("agent")
+        )
         assert mended.admitted, mended.refusals
 
 
@@ -429,7 +510,8 @@ async def test_a_message_ends_what_tending_began_by_itself(
     at_desk: OpenDesk, scripted: Callable[..., ScriptedModel]
 ) -> None:
     maker = scripted(
-        [Say(f"```\n{SHARE}```"), Repeat(Say(f"```\n{FIXED}```", pause_s=300))], models=["scripted", "strong"]
+        [Say(f"```\n{SHARE}```"), Repeat(Say(f"```\n{FIXED}```", pause_s=300))],
+        models=["scripted", "strong"],
     )
     desk = await failing(at_desk, maker, tend__idle=0.01, tend__apply="proved")
     before = desk.workspace.functions.plans.source("share")
@@ -445,7 +527,13 @@ async def test_a_message_ends_what_tending_began_by_itself(
 
 async def test_what_is_archived_is_not_shown_but_found_and_called(at_desk: OpenDesk) -> None:
     finding = Ask(Wanted("list_functions", {"pattern": "share something out among people"}))
-    script = [made("share"), Say("Made."), finding, called("share", {"total": 9, "people": 2}), Say("4.")]
+    script = [
+        made("share"),
+        Say("Made."),
+        finding,
+        called("share", {"total": 9, "people": 2}),
+        Say("4."),
+    ]
     desk = await at_desk(script, standing__retire_days=1e-9)
     await desk.say("Make it.")
     (step,) = [step for step in await tended(desk) if step["kind"] == "archive"]

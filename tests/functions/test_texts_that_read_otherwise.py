@@ -21,11 +21,21 @@ from tests.kit.desk import VOWELS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-HIDES = VOWELS.replace("    return sum", "    # note \\n    open('PWNED','w').close()\n    return sum")
+HIDES = VOWELS.replace(
+    "    return sum", "    # note \\n    open('PWNED','w').close()\n    return sum"
+)
 DOORS = {
     "encoding": (f"# -*- coding: unicode_escape -*-\n{HIDES}", 1, 15),
-    "line separator": (VOWELS.replace("    return sum", "    x = 1  # note\u2028    return sum"), 15, 18),
-    "direction": (VOWELS.replace("Count the", "Count the  # \u202e").replace('"""Count', 'r"""Count'), 2, 22),
+    "line separator": (
+        VOWELS.replace("    return sum", "    x = 1  # note\u2028    return sum"),
+        15,
+        18,
+    ),
+    "direction": (
+        VOWELS.replace("Count the", "Count the  # \u202e").replace('"""Count', 'r"""Count'),
+        2,
+        22,
+    ),
     "form feed": (VOWELS.replace("    return", "\x0c    return"), 15, 1),
 }
 
@@ -42,28 +52,41 @@ async def test_no_agent_creates_it_no_save_replaces_a_good_version_by_it_and_no_
     (tmp_path / "lib" / "letters.py").write_bytes(text.encode())
     (tmp_path / "rows.jsonl").write_text(json.dumps({"name": "count_vowels", "code": text}))
     for path in (tmp_path / "lib", tmp_path / "rows.jsonl"):
-        report = await here.shop.batch.import_library(ImportRequest(path), lambda _: None, lambda _: None)
+        report = await here.shop.batch.import_library(
+            ImportRequest(path), lambda _: None, lambda _: None
+        )
         assert (report.functions, here.shop.names()) == ([], [])
         assert any(str(line) in f"{row.where} {row.message}" for row in report.files)
     await here.save(VOWELS)
     await here.save(text)
     (problem,) = here.shop.registry.snapshot().rejected
-    assert (problem.where.path, problem.where.line, problem.where.column) == ("functions/letters.py", line, column)
+    assert (problem.where.path, problem.where.line, problem.where.column) == (
+        "functions/letters.py",
+        line,
+        column,
+    )
     assert (await here.shop.call("count_vowels", {"text": "ae"})).value == 2
 
 
 async def test_a_library_keeps_the_value_of_its_strings(here: Room, tmp_path: Path) -> None:
     (tmp_path / "lib.py").write_text(VOWELS.replace("Count the", "Count \u200d the"), "utf-8")
-    report = await here.shop.batch.import_library(ImportRequest(tmp_path / "lib.py"), lambda _: None, lambda _: None)
+    report = await here.shop.batch.import_library(
+        ImportRequest(tmp_path / "lib.py"), lambda _: None, lambda _: None
+    )
     (row,) = report.functions
-    assert ("Count \\u200d the" in (here.root / "functions" / "lib.py").read_text("utf-8"), row.outcome) == (
+    assert (
+        "Count \\u200d the" in (here.root / "functions" / "lib.py").read_text("utf-8"),
+        row.outcome,
+    ) == (
         True,
         "fixed",
     )
     assert "\u200d" in here.shop.registry.snapshot().functions["count_vowels"].description
 
 
-async def test_a_comment_that_moves_to_the_top_declares_no_encoding(here: Room, tmp_path: Path) -> None:
+async def test_a_comment_that_moves_to_the_top_declares_no_encoding(
+    here: Room, tmp_path: Path
+) -> None:
     hidden = VOWELS.replace("return sum", "# note \\n    open('PWNED','w').close()\n    return sum")
     await here.save(f"{STRONG}\n\n# coding: unicode_escape\n{hidden}")
     await here.shop.batch.export(ExportRequest(tmp_path / "out", ("count_vowels",)))
@@ -82,7 +105,10 @@ def run(folder: Path, code: str) -> str:
 
 async def taken_before(here: Room, text: str, *, instead_of: str | None = None) -> None:
     """Write the state as an older release left it: the text is the manifest's, and has been read."""
-    source, plain = ModuleSource.of("letters", text), read_module(ModuleSource.of("letters", VOWELS))
+    source, plain = (
+        ModuleSource.of("letters", text),
+        read_module(ModuleSource.of("letters", VOWELS)),
+    )
     reading = replace(plain, source=source).to_json()
     await here.store.apply(
         [
@@ -97,7 +123,9 @@ async def taken_before(here: Room, text: str, *, instead_of: str | None = None) 
 OLD = VOWELS.replace("    return sum", "    # note\u2028    return 1\n    return sum")
 
 
-async def test_what_an_older_release_took_goes_on_and_is_told(tmp_path: Path, sandbox: SandboxClient) -> None:
+async def test_what_an_older_release_took_goes_on_and_is_told(
+    tmp_path: Path, sandbox: SandboxClient
+) -> None:
     async with room(tmp_path, sandbox) as before:
         await taken_before(before, OLD)
     async with room(tmp_path, sandbox) as here:

@@ -73,7 +73,10 @@ async def test_both_versions_are_kept_and_shown_with_their_difference(
 ) -> None:
     await here.save(VOWELS)
     done = await way(here)
-    assert (done.outcome, here.letters.read_text()) == ("refused", BROKEN if "rejected" in way.__name__ else THEIRS)
+    assert (done.outcome, here.letters.read_text()) == (
+        "refused",
+        BROKEN if "rejected" in way.__name__ else THEIRS,
+    )
     assert (await kept(here)).verdict.source.strip() == YOURS.strip()
     assert isinstance(done.detail, Judgment)
     for shown in (done.text, done.detail.conflict, (await kept(here)).conflict):
@@ -83,7 +86,9 @@ async def test_both_versions_are_kept_and_shown_with_their_difference(
     assert not done.detail.admitted
 
 
-async def test_what_is_kept_is_confirmed_given_up_or_stays_beside_an_edit_of_what_is_on_disk(here: Room) -> None:
+async def test_what_is_kept_is_confirmed_given_up_or_stays_beside_an_edit_of_what_is_on_disk(
+    here: Room,
+) -> None:
     await here.save(VOWELS)
     await between(here)
     verdict = await here.shop.confirm("count_vowels")
@@ -103,7 +108,9 @@ async def test_what_is_kept_is_confirmed_given_up_or_stays_beside_an_edit_of_wha
     assert await here.shop.pending("count_vowels") is None
 
 
-async def test_a_function_changed_once_more_is_shown_anew_before_what_is_kept_takes_its_place(here: Room) -> None:
+async def test_a_function_changed_once_more_is_shown_anew_before_what_is_kept_takes_its_place(
+    here: Room,
+) -> None:
     await here.save(VOWELS)
     await between(here)
     await here.save(THIRD)
@@ -131,10 +138,16 @@ async def test_what_was_shown_once_may_be_replaced_the_next_time(here: Room) -> 
 
 
 @pytest.mark.parametrize("verb", ["delete", "rollback"])
-async def test_what_an_agent_has_not_seen_is_neither_deleted_nor_rolled_back(here: Room, verb: str) -> None:
+async def test_what_an_agent_has_not_seen_is_neither_deleted_nor_rolled_back(
+    here: Room, verb: str
+) -> None:
     await here.save(VOWELS)
     agent = await told(here)
-    act = here.shop.plans.delete if verb == "delete" else lambda name, by: here.shop.history.rollback(name, "", by)
+    act = (
+        here.shop.plans.delete
+        if verb == "delete"
+        else lambda name, by: here.shop.history.rollback(name, "", by)
+    )
     with pytest.raises(StaleFile, match=r"(?s)changed by somebody meanwhile.*Tell the"):
         await act("count_vowels", agent)
     assert (await act("count_vowels", agent)).outcome == "returned"
@@ -148,7 +161,9 @@ async def test_an_edit_of_another_place_joins_what_a_human_saved(here: Room) -> 
     assert here.letters.read_text() == THEIRS.replace("The text to look at", "Any text")
 
 
-async def test_a_rollback_over_a_save_that_was_rejected_says_what_is_wrong_with_it(here: Room) -> None:
+async def test_a_rollback_over_a_save_that_was_rejected_says_what_is_wrong_with_it(
+    here: Room,
+) -> None:
     await here.save(VOWELS)
     await here.save(THEIRS)
     here.letters.write_text(BROKEN)
@@ -162,7 +177,10 @@ async def test_a_rollback_over_a_save_that_was_rejected_says_what_is_wrong_with_
 async def test_a_new_function_for_a_file_that_stands_rejected_is_kept(here: Room) -> None:
     await here.save(BROKEN)
     plan = await here.shop.plan_create("more", named("more"), "letters", "asked", Author("agent"))
-    assert (plan.outcome, (await carried_out(here, plan, Author("agent"))).outcome) == ("refused", "refused")
+    assert (plan.outcome, (await carried_out(here, plan, Author("agent"))).outcome) == (
+        "refused",
+        "refused",
+    )
     await here.save(THEIRS)
     assert (await here.shop.confirm("more")).admitted
     assert list(here.shop.names()) == ["count_vowels", "more"]

@@ -11,22 +11,39 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 ONE = "\n\n".join(
     [
         function_text(
-            "month_total(days: list[int]) -> int", "Add days up.", "return sum(days)", "month_total([1]) → 1"
+            "month_total(days: list[int]) -> int",
+            "Add days up.",
+            "return sum(days)",
+            "month_total([1]) → 1",
         ),
         function_text("_halved(total: int) -> int", "Halve.", "return month_total([total]) // 2"),
-        function_text("half_month(days: list[int]) -> int", "Halve a month.", "return _halved(sum(days))"),
-        function_text("year_total(days: list[int]) -> int", "Add a year up.", "return month_total(days) * 12"),
+        function_text(
+            "half_month(days: list[int]) -> int", "Halve a month.", "return _halved(sum(days))"
+        ),
+        function_text(
+            "year_total(days: list[int]) -> int", "Add a year up.", "return month_total(days) * 12"
+        ),
         function_text("report(days: list[int]) -> str", "Report.", "return str(year_total(days))"),
         function_text("nobody_calls(days: list[int]) -> int", "Give none.", "return 0 * len(days)"),
-        function_text("dead_too(days: list[int]) -> int", "Give one.", "return 1 + nobody_calls(days)"),
-        function_text("recursive(n: int) -> int", "Count down.", "return 0 if n < 1 else recursive(n - 1)"),
+        function_text(
+            "dead_too(days: list[int]) -> int", "Give one.", "return 1 + nobody_calls(days)"
+        ),
+        function_text(
+            "recursive(n: int) -> int", "Count down.", "return 0 if n < 1 else recursive(n - 1)"
+        ),
     ]
 )
 OTHER = "\n\n".join(
     [
         "from functions.one import month_total\n",
-        function_text("elsewhere(days: list[int]) -> int", "Add here.", "return month_total(days) + 1"),
-        function_text("by_self(self, days: list[int]) -> int", "Call.", 'return self.call("month_total", days=days)'),
+        function_text(
+            "elsewhere(days: list[int]) -> int", "Add here.", "return month_total(days) + 1"
+        ),
+        function_text(
+            "by_self(self, days: list[int]) -> int",
+            "Call.",
+            'return self.call("month_total", days=days)',
+        ),
     ]
 )
 
@@ -34,7 +51,13 @@ OTHER = "\n\n".join(
 async def a_used_library(here: Room) -> None:
     await here.save(ONE, here.root / "functions" / "one.py")
     await here.save(OTHER, here.root / "functions" / "other.py")
-    for name, times in {"report": 2, "half_month": 1, "elsewhere": 3, "month_total": 1, "by_self": 1}.items():
+    for name, times in {
+        "report": 2,
+        "half_month": 1,
+        "elsewhere": 3,
+        "month_total": 1,
+        "by_self": 1,
+    }.items():
         for _ in range(times):
             assert (await here.shop.call(name, {"days": [1, 2]})).outcome == "returned"
     assert (await here.shop.call("recursive", {"n": 2})).outcome == "returned"
@@ -67,4 +90,7 @@ async def test_one_page_says_what_is_dead_weight(here: Room) -> None:
     assert "called 1 × and 7 × within what uses it, last " in text
     assert "used by by_self, elsewhere, half_month and 1 more" in text
     assert "- nobody_calls (one, draft, computes only; never called; used by dead_too)" in text
-    assert text.splitlines()[-1] == "Never called, and used by nothing that was: dead_too, nobody_calls."
+    assert (
+        text.splitlines()[-1]
+        == "Never called, and used by nothing that was: dead_too, nobody_calls."
+    )

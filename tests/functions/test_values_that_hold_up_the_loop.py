@@ -34,8 +34,12 @@ def _tagged(levels: int) -> Any:  # Any: JSON
     return value
 
 
-async def test_arguments_with_keys_that_mark_types_do_not_hold_up_the_event_loop(here: Room) -> None:
-    text = function_text("count(value: object) -> int", "Count.\n\nArgs:\n    value: It.", "return len(value)")
+async def test_arguments_with_keys_that_mark_types_do_not_hold_up_the_event_loop(
+    here: Room,
+) -> None:
+    text = function_text(
+        "count(value: object) -> int", "Count.\n\nArgs:\n    value: It.", "return len(value)"
+    )
     (here.root / "functions").mkdir(exist_ok=True)
     await here.save(text, here.root / "functions" / "count.py")
     rows = [_tagged(_DEEP) for _ in range(_MOST // _DEEP - 100)]
@@ -76,8 +80,13 @@ async def test_questions_to_the_user_are_read_and_written_beside_the_event_loop(
     tmp_path: Path, one_sandbox: Sandbox
 ) -> None:
     with scripted([]) as model:
-        async with desk(tmp_path, model, one_sandbox) as here, await connect(here.workspace) as client:
-            for question in (Question.of_text(f"add_{at}", "a text", "program") for at in range(_MANY)):
+        async with (
+            desk(tmp_path, model, one_sandbox) as here,
+            await connect(here.workspace) as client,
+        ):
+            for question in (
+                Question.of_text(f"add_{at}", "a text", "program") for at in range(_MANY)
+            ):
                 row = QuestionRow(question.id, "main", f"turn {question.id}", question.to_json())
                 await here.workspace.store.ask_user(row)
             assert len(await client.approvals()) == _MANY
@@ -88,7 +97,9 @@ async def test_questions_to_the_user_are_read_and_written_beside_the_event_loop(
 async def test_replayed_requests_are_looked_up_and_not_searched_for(here: Room) -> None:
     taken = []
     for count in (400, 1_600):
-        rows = [{"name": "memory", "arguments": {"block": f"b{at}"}, "value": at} for at in range(count)]
+        rows = [
+            {"name": "memory", "arguments": {"block": f"b{at}"}, "value": at} for at in range(count)
+        ]
         heard = ReplayedRequests(rows, Watch(here.sandbox.debugging), here.shop.registry.snapshot())
         began = time.process_time()
         assert [await heard("memory", {"block": f"b{at}"}) for at in reversed(range(count))] == [

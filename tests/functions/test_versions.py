@@ -44,17 +44,32 @@ async def history(here: Room, name: str = "count_vowels") -> list[HistoryEntry]:
 async def test_the_history_and_difference_say_who_changed_what_when_and_why(here: Room) -> None:
     await grown(here)
     rows = await history(here)
-    assert [(row.version.number, row.version.row.by, row.version.change_kind, row.is_current) for row in rows] == [
+    assert [
+        (row.version.number, row.version.row.by, row.version.change_kind, row.is_current)
+        for row in rows
+    ] == [
         (1, "human", "created", False),
         (2, "agent", "changed", False),
         (3, "agent", "changed", True),
     ]
     assert [(row.version.added, row.version.removed) for row in rows[1:]] == [(1, 1), (1, 1)]
-    assert [row.version.row.reason for row in rows] == ["saved", "umlauts count", "edit of count_vowels"]
-    assert (rows[1].version.row.turn, rows[1].version.row.model, rows[1].standing) == ("t1", "m1", "trial")
+    assert [row.version.row.reason for row in rows] == [
+        "saved",
+        "umlauts count",
+        "edit of count_vowels",
+    ]
+    assert (rows[1].version.row.turn, rows[1].version.row.model, rows[1].standing) == (
+        "t1",
+        "m1",
+        "trial",
+    )
     assert rows[2].version.hash == here.shop.registry.snapshot().functions["count_vowels"].body_hash
-    last, all_of_it = [(await here.shop.history.diff("count_vowels", wanted)).diff for wanted in ("", "1")]
-    assert "aeiouäöü" not in "".join(line for line in last.splitlines(keepends=True) if line[0] in "+-")
+    last, all_of_it = [
+        (await here.shop.history.diff("count_vowels", wanted)).diff for wanted in ("", "1")
+    ]
+    assert "aeiouäöü" not in "".join(
+        line for line in last.splitlines(keepends=True) if line[0] in "+-"
+    )
     assert '+    return sum(letter in "aeiouäöü" for letter in text.lower())' in all_of_it
     done = await here.shop.rollback("count_vowels", "3")
     assert (done.admitted, "at version 3 already" in done.error) == (False, True)
@@ -69,7 +84,9 @@ async def test_what_does_not_touch_a_functions_own_text_is_no_version_of_it(here
     assert len(await history(here)) == 1
 
 
-async def test_a_function_that_moves_to_another_file_keeps_its_history_without_a_break(here: Room) -> None:
+async def test_a_function_that_moves_to_another_file_keeps_its_history_without_a_break(
+    here: Room,
+) -> None:
     await here.save(VOWELS)
     here.letters.rename(here.letters.with_name("words.py"))
     await here.shop.reload()
@@ -80,11 +97,15 @@ async def test_a_function_that_moves_to_another_file_keeps_its_history_without_a
     ]
 
 
-async def test_a_rollback_puts_the_text_back_word_for_word_and_is_a_version_itself(here: Room) -> None:
+async def test_a_rollback_puts_the_text_back_word_for_word_and_is_a_version_itself(
+    here: Room,
+) -> None:
     await grown(here)
     first = (await history(here))[0].version.hash
     mine = f"# mine\n{VOWELS}"
-    for number, (wanted, text) in enumerate((("", MORE), (first[:10], mine), ("2", MORE), ("1", mine)), 4):
+    for number, (wanted, text) in enumerate(
+        (("", MORE), (first[:10], mine), ("2", MORE), ("1", mine)), 4
+    ):
         done = await here.shop.rollback("count_vowels", wanted, author=AGENT)
         assert done.admitted, done
         assert here.letters.read_text() == text
@@ -106,13 +127,19 @@ async def test_what_a_person_brings_back_is_still_by_the_agent_that_wrote_it(her
 
 async def writer(here: Room) -> str:
     """Return the author of the current text, as lists show it."""
-    return next(row.source for row in (await here.shop.list()).functions if row.name == "count_vowels")
+    return next(
+        row.source for row in (await here.shop.list()).functions if row.name == "count_vowels"
+    )
 
 
 async def test_a_version_that_is_not_there_is_refused_and_those_that_are_named(here: Room) -> None:
     await here.save(VOWELS)
     short = (await history(here))[0].version.hash[:8]
-    for wanted, says in (("9", "no version `9`"), ("dead", "no version `dead`"), ("", "no version before the current")):
+    for wanted, says in (
+        ("9", "no version `9`"),
+        ("dead", "no version `dead`"),
+        ("", "no version before the current"),
+    ):
         with pytest.raises(UsageError, match=says) as caught:
             await here.shop.rollback("count_vowels", wanted)
         assert f"1 ({short})" in caught.value.fix
@@ -124,22 +151,30 @@ async def test_a_deleted_function_comes_back_with_its_imports_and_helpers(here: 
     await here.save(HALVE)
     await here.shop.delete("halve", author=AGENT)
     await here.save("LIMIT = 3\n")
-    assert [row.version.change_kind for row in await history(here, "halve")] == ["created", "deleted"]
+    assert [row.version.change_kind for row in await history(here, "halve")] == [
+        "created",
+        "deleted",
+    ]
     assert (await here.shop.history.of("halve")).deleted
     done = await here.shop.rollback("halve", author=AGENT)
     assert done.admitted, done
     assert (
-        here.letters.read_text() == f"import math\n\n\nLIMIT = 3\n\n\n{HALVE.removeprefix('import math' + chr(10) * 2)}"
+        here.letters.read_text()
+        == f"import math\n\n\nLIMIT = 3\n\n\n{HALVE.removeprefix('import math' + chr(10) * 2)}"
     )
     assert (await history(here, "halve"))[-1].version.change_kind == "restored"
     with pytest.raises(UsageError, match="is its deletion"):
         await here.shop.rollback("halve", "2")
 
 
-async def test_a_rollback_leaves_its_neighbours_and_puts_back_the_helper_that_is_only_its_own(here: Room) -> None:
+async def test_a_rollback_leaves_its_neighbours_and_puts_back_the_helper_that_is_only_its_own(
+    here: Room,
+) -> None:
     mine = "\n\ndef other(n: int) -> int:\n    return n + 1\n"
     await here.save(HALVE + mine)
-    changed = HALVE.replace("/ UNIT", "* 1 / UNIT").replace("return _part(number)", "return 1.0 * _part(number)")
+    changed = HALVE.replace("/ UNIT", "* 1 / UNIT").replace(
+        "return _part(number)", "return 1.0 * _part(number)"
+    )
     await here.save(changed + mine.replace("n + 1", "n + 2"))
     assert (await here.shop.rollback("halve")).admitted
     assert here.letters.read_text() == HALVE + mine.replace("n + 1", "n + 2")
@@ -148,14 +183,23 @@ async def test_a_rollback_leaves_its_neighbours_and_puts_back_the_helper_that_is
 async def test_a_helper_that_others_use_too_is_not_put_back_and_the_two_clash(here: Room) -> None:
     user = "\n\ndef quarter(number: float) -> float:\n    return _part(number) / 2\n"
     await here.save(HALVE + user)
-    text = HALVE.replace("/ UNIT", "* 1 / UNIT").replace("return _part(number)", "return 1.0 * _part(number)") + user
+    text = (
+        HALVE.replace("/ UNIT", "* 1 / UNIT").replace(
+            "return _part(number)", "return 1.0 * _part(number)"
+        )
+        + user
+    )
     await here.save(text)
     done = await here.shop.rollback("halve")
-    assert [problem.code for problem in done.problems if problem.severity == "refuses"] == ["helper-clash"]
+    assert [problem.code for problem in done.problems if problem.severity == "refuses"] == [
+        "helper-clash"
+    ]
     assert (here.letters.read_text(), await here.shop.pending("halve") is not None) == (text, True)
 
 
-async def test_a_rollback_that_the_gate_refuses_waits_as_a_candidate_and_changes_nothing(here: Room) -> None:
+async def test_a_rollback_that_the_gate_refuses_waits_as_a_candidate_and_changes_nothing(
+    here: Room,
+) -> None:
     base = "def base(number: int) -> int:\n    return number + 1\n"
     user = HALVE.replace("_part(number)", "float(base(0)) * _part(number)")
     await here.save(f"{base}\n\n{user}")

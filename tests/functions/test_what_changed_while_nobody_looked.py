@@ -27,15 +27,24 @@ async def begun(folder: Path) -> None:
     assert await opened(folder) is None, "the first time, all is new and nothing has changed"
 
 
-async def test_a_save_with_its_standing_a_removal_and_a_new_function_are_told_once(tmp_path: Path) -> None:
+async def test_a_save_with_its_standing_a_removal_and_a_new_function_are_told_once(
+    tmp_path: Path,
+) -> None:
     await begun(tmp_path)
     letters(tmp_path).write_text(VOWELS.replace("aeiou", "aeio") + "\n\n" + named("count_again"))
     (tmp_path / "functions" / "more.py").unlink()
     change = await opened(tmp_path)
     assert change is not None
-    assert (change.loaded, change.changed, change.removed) == (("count_again",), ("count_vowels",), ("count_more",))
+    assert (change.loaded, change.changed, change.removed) == (
+        ("count_again",),
+        ("count_vowels",),
+        ("count_more",),
+    )
     assert change.standings == {"count_again": "trial: its examples agree"}
-    shown = ["".join(text for _, text in line) for line in changed_lines(change, "outside, since the last time")]
+    shown = [
+        "".join(text for _, text in line)
+        for line in changed_lines(change, "outside, since the last time")
+    ]
     assert (
         shown[0]
         == "⟳ count_vowels was changed; count_again was added; count_more was removed outside, since the last time"
@@ -44,7 +53,9 @@ async def test_a_save_with_its_standing_a_removal_and_a_new_function_are_told_on
     assert await opened(tmp_path) is None
 
 
-async def test_a_file_that_was_broken_is_told_with_its_line_until_it_is_good_again(tmp_path: Path) -> None:
+async def test_a_file_that_was_broken_is_told_with_its_line_until_it_is_good_again(
+    tmp_path: Path,
+) -> None:
     await begun(tmp_path)
     letters(tmp_path).write_text("def (:\n")
     for _ in range(2):

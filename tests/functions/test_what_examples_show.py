@@ -23,7 +23,9 @@ PRINTING = "\n\n".join(
 )
 
 
-async def test_a_print_that_an_example_lacks_is_named_and_the_value_stands_alone(at_desk: OpenDesk) -> None:
+async def test_a_print_that_an_example_lacks_is_named_and_the_value_stands_alone(
+    at_desk: OpenDesk,
+) -> None:
     desk = await at_desk([])
     desk.put("sums.py", PRINTING)
     await desk.workspace.functions.reload()
@@ -31,7 +33,12 @@ async def test_a_print_that_an_example_lacks_is_named_and_the_value_stands_alone
     (row,) = found.examples
     assert (row.value, row.printed, row.agreed) == ("3.0", "so far 1.0\nso far 3.0", False)
     shown = ["".join(text for _, text in one) for one in examples_lines(found)]
-    assert shown[:4] == ["✗ add_up([1, 2]) → 3.0", "  printed  so far 1.0", "  printed  so far 3.0", "  expected 3.0"]
+    assert shown[:4] == [
+        "✗ add_up([1, 2]) → 3.0",
+        "  printed  so far 1.0",
+        "  printed  so far 3.0",
+        "  expected 3.0",
+    ]
     assert "gave `3.0` and printed `so far 1.0" in presentation.tested(found)
     (row,) = (await desk.workspace.functions.test("greet")).examples
     assert (row.agreed, row.value, row.printed) == (True, "None", "hello you")

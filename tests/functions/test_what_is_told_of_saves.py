@@ -47,17 +47,25 @@ async def test_a_save_is_told_with_its_standing_and_the_examples_that_disagree(
 ) -> None:
     (event,) = await save(shop, tmp_path, VOWELS)
     assert (event.loaded, event.disagreeing, event.fixed) == (("count_vowels",), {}, ())
-    assert shown(event) == "⟳ count_vowels was added outside\n  ✓ count_vowels is on trial: its examples agree"
+    assert (
+        shown(event)
+        == "⟳ count_vowels was added outside\n  ✓ count_vowels is on trial: its examples agree"
+    )
     (event,) = await save(shop, tmp_path, FLAWED)
     how = 'count_vowels("queueing") gave 3, its example on line 10 says 5'
     assert (event.changed, event.disagreeing) == (("count_vowels",), {"count_vowels": how})
-    assert shown(event) == f"⟳ count_vowels was changed outside\n  ~ count_vowels is a draft now: {how}"
+    assert (
+        shown(event)
+        == f"⟳ count_vowels was changed outside\n  ~ count_vowels is a draft now: {how}"
+    )
     assert f"`count_vowels` is a draft now: {how}." in shop.tell_changes([event])
     (row,) = (await shop.list()).functions
     assert row.standing == "draft"
     (event,) = await save(shop, tmp_path, RAISING)
     assert "gave ZeroDivisionError: division by zero" in event.disagreeing["count_vowels"]
-    (event,) = await save(shop, tmp_path, "def half(number: float) -> float:\n    return number / 2\n")
+    (event,) = await save(
+        shop, tmp_path, "def half(number: float) -> float:\n    return number / 2\n"
+    )
     assert shown(event).endswith("~ half is a draft: it has no examples")
     (event,) = await save(shop, tmp_path, FETCHING)
     waits = "its examples need what is not granted yet; its first call asks for it"
@@ -91,7 +99,9 @@ async def test_a_file_that_stays_broken_is_told_at_each_save_and_said_to_be_good
     }
 
 
-async def test_saves_that_were_taken_while_an_editor_was_open_are_told_when_it_is_left(here: Room) -> None:
+async def test_saves_that_were_taken_while_an_editor_was_open_are_told_when_it_is_left(
+    here: Room,
+) -> None:
     await here.save(VOWELS)
 
     async def edit() -> None:
@@ -100,12 +110,16 @@ async def test_saves_that_were_taken_while_an_editor_was_open_are_told_when_it_i
 
     found = await here.shop.reload_after(edit())
     assert (found.changed, found.fixed) == (("count_vowels",), ("functions/letters.py",))
-    assert list(found.disagreeing.values()) == ['count_vowels("queueing") gave 3, its example on line 10 says 5']
+    assert list(found.disagreeing.values()) == [
+        'count_vowels("queueing") gave 3, its example on line 10 says 5'
+    ]
     again = await here.shop.reload_after(here.save(VOWELS))
     assert (again.changed, again.disagreeing, again.rejected) == (("count_vowels",), {}, ())
 
 
-async def test_an_agents_own_change_is_not_told_as_another_hands_but_a_humans_is(here: Room) -> None:
+async def test_an_agents_own_change_is_not_told_as_another_hands_but_a_humans_is(
+    here: Room,
+) -> None:
     heard: list[FunctionsChanged] = []
     here.shop.on_change(heard.append)
     await here.shop.create("count_vowels", VOWELS, "letters", author=Author("agent"))
@@ -122,8 +136,9 @@ async def test_a_file_that_became_a_package_keeps_its_module_and_its_row(here: R
     assert (here.shop.names(), list(await here.store.manifest())) == (["count_vowels"], ["letters"])
 
 
-BY_USE = f"from functions.letters import count_vowels\n\n\n{named('twice').partition('    return ')[0]}" + (
-    "    return count_vowels(text)\n"
+BY_USE = (
+    f"from functions.letters import count_vowels\n\n\n{named('twice').partition('    return ')[0]}"
+    + ("    return count_vowels(text)\n")
 )
 
 
@@ -131,17 +146,22 @@ async def standings(here: Room) -> dict[str, str]:
     return {row.name: row.standing for row in (await here.shop.list()).functions}
 
 
-async def test_a_save_that_breaks_what_uses_it_says_whom_and_makes_drafts_of_them(here: Room, tmp_path: Path) -> None:
+async def test_a_save_that_breaks_what_uses_it_says_whom_and_makes_drafts_of_them(
+    here: Room, tmp_path: Path
+) -> None:
     await here.save(VOWELS)
     for name in ("twice", "thrice"):
         await here.save(BY_USE.replace("twice", name), here.letters.with_name(f"{name}.py"))
     assert [(await here.shop.call("twice", {"text": "aha"})).value for _ in range(3)] == [2, 2, 2]
-    text = VOWELS.replace('    >>> count_vowels("queueing")\n    5\n', "").replace('aeiou"', 'aeio"')
+    text = VOWELS.replace('    >>> count_vowels("queueing")\n    5\n', "").replace(
+        'aeiou"', 'aeio"'
+    )
     (event,) = await save(here.shop, tmp_path, text)
     dropped, *broken = event.noted["count_vowels"].split("\n")
     assert "queueing" in dropped
     assert [one.partition(" gave")[0] for one in broken] == [
-        f'breaks `{name}` (functions/{name}.py:4), a draft now: `{name}("queueing")`' for name in ("twice", "thrice")
+        f'breaks `{name}` (functions/{name}.py:4), a draft now: `{name}("queueing")`'
+        for name in ("twice", "thrice")
     ]
     assert "roll back with rollback_function or /rollback count_vowels" in shown(event)
     assert "Of `count_vowels`: breaks `twice`" in here.shop.tell_changes([event])
@@ -169,7 +189,9 @@ BY_NAME = function_text(
     'return 2 * self.call("count_vowels", text=text)',
     'twice("queueing") → 10',
 )
-HIDDEN = BY_NAME.replace('self.call("count_vowels", text=text)', "sum(map(_is_vowel, text))").replace("(self, ", "(")
+HIDDEN = BY_NAME.replace(
+    'self.call("count_vowels", text=text)', "sum(map(_is_vowel, text))"
+).replace("(self, ", "(")
 THROUGH = BY_NAME.replace("twice", "twofold").replace("2 * ", "").replace("count_vowels", "twice")
 
 
@@ -221,19 +243,29 @@ async def test_a_function_shows_the_problems_of_its_own_lines_where_it_stands_no
 ) -> None:
     poor = "def {0}(number: float) -> float:\n    return number / {1}\n"
     await save(shop, tmp_path, "\n\n".join((poor.format("half", 2), poor.format("third", 3))))
-    await save(shop, tmp_path, "\n\n".join((VOWELS, poor.format("half", 2), poor.format("third", 3))))
+    await save(
+        shop, tmp_path, "\n\n".join((VOWELS, poor.format("half", 2), poor.format("third", 3)))
+    )
     found = await shop.introspect("third")
     assert found.verdict
     problems = found.verdict.problems
     assert problems
     assert {problem.where.path for problem in problems} == {"functions/letters.py"}
-    assert {problem.where.line for problem in problems} <= {found.function.line, found.function.line + 1}
+    assert {problem.where.line for problem in problems} <= {
+        found.function.line,
+        found.function.line + 1,
+    }
     assert not any("`half`" in problem.message for problem in problems)
 
 
 @pytest.mark.asyncio(loop_scope="session")
-async def test_the_model_and_the_turns_listeners_are_told_of_doubts_and_of_fixed_files(at_desk: OpenDesk) -> None:
-    said = [Expect(Say("Seen."), contains("is a draft now: ")), Expect(Say("Seen."), contains("loads again"))]
+async def test_the_model_and_the_turns_listeners_are_told_of_doubts_and_of_fixed_files(
+    at_desk: OpenDesk,
+) -> None:
+    said = [
+        Expect(Say("Seen."), contains("is a draft now: ")),
+        Expect(Say("Seen."), contains("loads again")),
+    ]
     desk = await at_desk(said)
     heard: list[list[FunctionsChanged]] = []
     for texts in ([FLAWED], ["def (:\n", FLAWED]):

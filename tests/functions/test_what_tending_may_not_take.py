@@ -71,11 +71,25 @@ def merges(steps: list[dict[str, Any]]) -> list[tuple[bool, str]]:
     return [(step["done"], step["why_not"]) for step in steps if step["kind"] == "merge"]
 
 
-async def test_a_recorded_call_that_was_refused_keeps_two_functions_apart(at_desk: OpenDesk) -> None:
+async def test_a_recorded_call_that_was_refused_keeps_two_functions_apart(
+    at_desk: OpenDesk,
+) -> None:
     many = called("make_plural", *({"word": word} for word in ("cat", "dog", "ox")))
-    through = [making("plural_of", PLURALS), called("plural_of", {"words": ["cat", STRANGE]}), Say("Done.")]
+    through = [
+        making("plural_of", PLURALS),
+        called("plural_of", {"words": ["cat", STRANGE]}),
+        Say("Done."),
+    ]
     own = [called("plural", {"word": STRANGE}), Say("Done.")]
-    desk = await at_desk([making("plural", PLURAL), making("make_plural", MAKE_PLURAL, "plural"), many, *through, *own])
+    desk = await at_desk(
+        [
+            making("plural", PLURAL),
+            making("make_plural", MAKE_PLURAL, "plural"),
+            many,
+            *through,
+            *own,
+        ]
+    )
     for why in ("`plural_of` would answer the call", "does not end the same for the call"):
         told = answers(await desk.say("Call them."))
         ((done, why_not),) = merges(await tended(desk))
@@ -106,7 +120,9 @@ def look_alikes(parameter: str, description: str, cases: dict[str, str], *bodies
             body,
             *(f"{name}({given}) → {result}" for given, result in cases.items()),
         )
-        for name, word, body in zip(("one", "other"), ("in a list", "of a list"), bodies, strict=True)
+        for name, word, body in zip(
+            ("one", "other"), ("in a list", "of a list"), bodies, strict=True
+        )
     ]
 
 
@@ -134,7 +150,8 @@ FREE = look_alikes(
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "why"), [(*AFTER_FIRST, "different"), (*DEAR, "different"), (*FREE, "unknown")]
+    ("first", "second", "why"),
+    [(*AFTER_FIRST, "different"), (*DEAR, "different"), (*FREE, "unknown")],
 )
 async def test_functions_whose_numbers_differ_are_not_the_same(
     at_desk: OpenDesk, first: str, second: str, why: str
@@ -159,7 +176,10 @@ async def test_a_fix_that_only_names_its_error_is_none(
 ) -> None:
     raises = "There are.\n\n    Raises:\n        ZeroDivisionError: If there are none.\n"
     named = SHARE.replace("How many there are.\n", raises)
-    maker = scripted([Say(f"```\n{source}```") for source in (SHARE, named, FIXED)], models=["scripted", "strong"])
+    maker = scripted(
+        [Say(f"```\n{source}```") for source in (SHARE, named, FIXED)],
+        models=["scripted", "strong"],
+    )
     desk = await failing(at_desk, maker)
     (step,) = [step for step in await tended(desk) if step["kind"] == "mend"]
     assert step["done"], step
@@ -176,7 +196,10 @@ async def test_what_others_name_stays_and_what_has_a_grant_keeps_it(at_desk: Ope
         assert merges(await tended(desk)) == [(False, f"{path} names `count_vowels`")]
         file.unlink()
     shop = desk.workspace.functions
-    for text, caller in ((BY_NAME, "vowels_by"), (ROUTE, "_route")):  # may call it by a name that it is given
+    for text, caller in (
+        (BY_NAME, "vowels_by"),
+        (ROUTE, "_route"),
+    ):  # may call it by a name that it is given
         desk.put("mine.py", text)
         await shop.reload()
         assert (await shop.call("vowels_by", {"way": "vowel_count", "text": "queue"})).value == 4
@@ -222,7 +245,10 @@ def {name}(days: int, kind: Literal["book", "disc"]{head}) -> int:
 '''
 
 
-LATE = {"late_in_town": late("late_in_town", "in town", 14, 3), "late_abroad": late("late_abroad", "abroad", 28, 5)}
+LATE = {
+    "late_in_town": late("late_in_town", "in town", 14, 3),
+    "late_abroad": late("late_abroad", "abroad", 28, 5),
+}
 LATER = (
     late(
         "late_fee",
@@ -245,9 +271,13 @@ async def test_a_general_function_keeps_the_checks_of_the_special_ones(
     at_desk: OpenDesk, scripted: Callable[..., ScriptedModel]
 ) -> None:
     maker = scripted(
-        [Say(f"```\n{source}```") for source in (*LATE.values(), WIDER, SILENT, LATER)], models=["scripted", "strong"]
+        [Say(f"```\n{source}```") for source in (*LATE.values(), WIDER, SILENT, LATER)],
+        models=["scripted", "strong"],
     )
-    calls = [called("late_in_town", {"days": 90, "kind": "book"}), called("late_abroad", {"days": 30, "kind": "disc"})]
+    calls = [
+        called("late_in_town", {"days": 90, "kind": "book"}),
+        called("late_abroad", {"days": 30, "kind": "disc"}),
+    ]
     desk = await at_desk(
         [*(making(name, source) for name, source in LATE.items()), *calls, Say("Done.")],
         models={"maker": {"name": "strong", "base_url": maker.base_url}},
@@ -274,7 +304,9 @@ async def test_functions_with_an_example_that_is_no_plain_call_are_not_made_one(
     assert "an example of `fee_in_town` is not a plain call" in step["why_not"], told
 
 
-async def test_a_step_that_fails_in_the_middle_leaves_no_trace_of_a_person(at_desk: OpenDesk) -> None:
+async def test_a_step_that_fails_in_the_middle_leaves_no_trace_of_a_person(
+    at_desk: OpenDesk,
+) -> None:
     desk = await with_copies(at_desk)
     shop, user = desk.workspace.functions, TWICE.replace("vowels_twice", "mine")
     subscribed = list[int]()
@@ -293,7 +325,9 @@ async def test_a_step_that_fails_in_the_middle_leaves_no_trace_of_a_person(at_de
     assert versions == ["agent", "agent", "agent"]
     assert 'self.call("vowel_count"' in shop.plans.source("vowels_twice")
     await shop.delete("mine")
-    await shop.edit("vowel_count", '"rhythm"', '"rhythms"')  # it is the person's now, and the other is kept at hand
+    await shop.edit(
+        "vowel_count", '"rhythm"', '"rhythms"'
+    )  # it is the person's now, and the other is kept at hand
     await desk.agent.session.own_set.add("count_vowels")
     assert [done for done, _ in merges(await tended(desk))] in ([False], [])
     assert {"count_vowels", "vowel_count"} <= set(shop.names())
@@ -302,9 +336,14 @@ async def test_a_step_that_fails_in_the_middle_leaves_no_trace_of_a_person(at_de
 async def test_merges_cost_no_tokens_and_are_made_without_any(
     at_desk: OpenDesk, scripted: Callable[..., ScriptedModel]
 ) -> None:
-    maker = scripted([Say(f"```\n{source}```") for source in (SHARE, VOWELS, COPY)], models=["scripted", "strong"])
+    maker = scripted(
+        [Say(f"```\n{source}```") for source in (SHARE, VOWELS, COPY)],
+        models=["scripted", "strong"],
+    )
     makes = [made("share"), made("count_vowels"), made("vowel_count"), FAILING]
-    desk = await at_desk([*makes, Say("Done.")], models={"maker": {"name": "strong", "base_url": maker.base_url}})
+    desk = await at_desk(
+        [*makes, Say("Done.")], models={"maker": {"name": "strong", "base_url": maker.base_url}}
+    )
     await desk.say("Make them, and call them.")
     report = await desk.workspace.functions.tending.run(TendingBudget(tokens=0), applies=True)
     assert [(step.kind, step.done) for step in report.steps] == [("merge", True)]
@@ -317,5 +356,7 @@ async def test_a_proof_that_takes_longer_than_its_run_may_ends(
     slow = [Say(f"```\n{SHARE}```"), Say(f"```\n{FIXED}```", pause_s=300)]
     desk = await failing(at_desk, scripted(slow, models=["scripted", "strong"]))
     async with asyncio.timeout(60):
-        report = await desk.workspace.functions.tending.run(TendingBudget(minutes=0.05), applies=True)
+        report = await desk.workspace.functions.tending.run(
+            TendingBudget(minutes=0.05), applies=True
+        )
     assert [step.why_not for step in report.steps] == ["the time was over before it was proven"]

@@ -46,7 +46,10 @@ LOSSES = {
     "the-entry": (SHARE.replace(LISTED, "").replace(RAISE, ""), "`ValueError` under `Raises:`"),
     "the-statement": (SHARE.replace(RAISE, ""), "`raise ValueError`, which its docstring lists"),
     "a-bound": (SHARE.replace("Annotated[float, Field(ge=0)]", "float"), "`minimum` `0` of `part`"),
-    "a-choice": (SHARE.replace('Literal["percent", "ratio"]', "str"), "`enum` `['percent', 'ratio']` of `form`"),
+    "a-choice": (
+        SHARE.replace('Literal["percent", "ratio"]', "str"),
+        "`enum` `['percent', 'ratio']` of `form`",
+    ),
 }
 
 
@@ -80,7 +83,9 @@ async def test_a_check_that_is_gone_is_named_and_needs_a_yes_to_its_reason_and_o
         ('"ratio"] =', '"ratio", "both"] ='),
     ):
         await here.save(SHARE)
-        assert messages(await here.shop.replace("share", SHARE.replace(old, new), author=AGENT)) == {}, new
+        assert (
+            messages(await here.shop.replace("share", SHARE.replace(old, new), author=AGENT)) == {}
+        ), new
 
 
 async def test_what_it_needs_a_grant_for_does_not_go_in_silence(here: Room) -> None:
@@ -89,7 +94,10 @@ async def test_what_it_needs_a_grant_for_does_not_go_in_silence(here: Room) -> N
     shown = 'rate_of("EUR") → 4.0', 'rate_of("E") → 2.0'
     hollow = function_text("rate_of(code: str) -> float", words, "return 1.0 + len(code)", *shown)
     refused = await here.shop.replace("rate_of", hollow, author=AGENT)
-    assert "no longer does what it needs a grant for: fetches rates.example.org" in messages(refused)["use-dropped"]
+    assert (
+        "no longer does what it needs a grant for: fetches rates.example.org"
+        in messages(refused)["use-dropped"]
+    )
     alone = await here.shop.replace("rate_of", hollow, reason="fixed rates", author=AGENT)
     assert (alone.admitted, "use-dropped" in messages(alone)) == (False, True)
     here.shop.granting.approver = asked = human("yes")
@@ -98,7 +106,9 @@ async def test_what_it_needs_a_grant_for_does_not_go_in_silence(here: Room) -> N
 
 
 async def test_one_of_two_hosts_does_not_go_in_silence_either(here: Room) -> None:
-    second = FETCHING.replace("    return ", '    self.fetch("https://backup.example.org/rates")\n    return ', 1)
+    second = FETCHING.replace(
+        "    return ", '    self.fetch("https://backup.example.org/rates")\n    return ', 1
+    )
     await here.save(second)
     refused = await here.shop.replace("rate_of", FETCHING, author=AGENT)
     assert "needs a grant for: fetches backup.example.org" in messages(refused)["use-dropped"]

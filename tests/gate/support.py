@@ -54,7 +54,9 @@ def function(body: str, parameters: str = "a: int, b: int", returns: str = "int"
     names = [one.split(":")[0].strip() for one in parameters.split(", ") if one]
     entries = "".join(f"        {one}: A value.\n" for one in names if one != "self")
     arguments = f"\n    Args:\n{entries}" if entries else ""
-    lines = "".join(f"    {line}\n" if line else "\n" for line in dedent(body).strip("\n").split("\n"))
+    lines = "".join(
+        f"    {line}\n" if line else "\n" for line in dedent(body).strip("\n").split("\n")
+    )
     return f'def f({parameters}) -> {returns}:\n    """Do a thing.\n{arguments}    """\n{lines}'
 
 
@@ -102,10 +104,17 @@ async def judge(
     return await gate.judge(candidate, snapshot or Snapshot.empty(), policy, challenging=is_asking)
 
 
-def promised(name: str, parameters: str, returns: str, sentence: str, body: str, *examples: str) -> str:
+def promised(
+    name: str, parameters: str, returns: str, sentence: str, body: str, *examples: str
+) -> str:
     """Return a function with the given first sentence, and examples, each `call → result`."""
     names = [one.split(":")[0].strip() for one in parameters.split(", ") if one]
     entries = "".join(f"        {one}: The {one}.\n" for one in names if one != "self")
     shown = "".join("        >>> {}\n        {}\n".format(*one.split(" → ")) for one in examples)
     words = f'    """{sentence}\n\n    Args:\n{entries}\n    Examples:\n{shown}    """\n'
-    return f"def {name}({parameters}) -> {returns}:\n" + words + indent(dedent(body).strip("\n"), "    ") + "\n"
+    return (
+        f"def {name}({parameters}) -> {returns}:\n"
+        + words
+        + indent(dedent(body).strip("\n"), "    ")
+        + "\n"
+    )

@@ -39,13 +39,19 @@ def text_of(path: Path) -> str:
 
 def names_in(text: str) -> list[str]:
     try:
-        return [one.name for one in ast.parse(text).body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)]
+        return [
+            one.name
+            for one in ast.parse(text).body
+            if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)
+        ]
     except (SyntaxError, ValueError):
         return []
 
 
 def through_text(code: str, name: str, policy: Policy = "agent") -> Draft:
-    draft = Draft(Candidate(name, code, "lib", description="Do it."), policy, Rules(), Snapshot.empty(), code)
+    draft = Draft(
+        Candidate(name, code, "lib", description="Do it."), policy, Rules(), Snapshot.empty(), code
+    )
     for stage in TEXT_STAGES:
         draft = stage(draft)
     return draft
@@ -99,7 +105,9 @@ NAMES = st.sampled_from(["a", "b", "items", "math", "f", "g", "self", "int"])
 VALUES = st.recursive(
     NAMES | st.sampled_from(["1", "0.5", "''", "None", "[]", "{}", "...", "True"]),
     lambda inner: (
-        st.tuples(inner, st.sampled_from(["+", "/", "and", "in", "<", "if a else"]), inner).map(" ".join)
+        st.tuples(inner, st.sampled_from(["+", "/", "and", "in", "<", "if a else"]), inner).map(
+            " ".join
+        )
         | st.tuples(NAMES, inner).map(lambda pair: f"{pair[0]}({pair[1]})")
         | st.tuples(inner, NAMES).map(lambda pair: f"[{pair[0]} for {pair[1]} in a]")
         | st.tuples(NAMES, inner).map(lambda pair: f"(lambda {pair[0]}: {pair[1]})")
@@ -112,13 +120,21 @@ LINES = st.one_of(
     st.tuples(NAMES, VALUES).map(lambda pair: f"{pair[0]} = {pair[1]}"),
     st.tuples(NAMES, VALUES).map(lambda pair: f"for {pair[0]} in {pair[1]}: pass"),
     st.tuples(NAMES, VALUES).map(lambda pair: f"assert f({pair[0]}) == {pair[1]}"),
-    st.sampled_from(["yield a", "pass", "global g", "raise ValueError(a)", "import math as b", "print(f(1))"]),
+    st.sampled_from(
+        ["yield a", "pass", "global g", "raise ValueError(a)", "import math as b", "print(f(1))"]
+    ),
 )
 PIECES = """Do it. a is the number.\n\nArgs:\n    a: A number.\n    b (List[int]): Some.\n>>> f(1)\n2\n>>> f(2)\n3
 :param b: x\nReturns:\n-------\nf(1) -> 2\nthe list `b`\n@type a: int\n\\x00\n'''"""
 WORDS = st.lists(st.sampled_from(PIECES.split("\n")), max_size=8).map("\n    ".join)
-SIGNATURES = st.sampled_from(["a", "a, b=None", "self, a: List[int]", "a: 'int' = 3, *, b", "*a, **b", "a, /, b", ""])
-TAILS = st.lists(st.one_of(LINES, VALUES, st.sampled_from(["if __name__ == '__main__': f(1)", "def g(a): return a"])))
+SIGNATURES = st.sampled_from(
+    ["a", "a, b=None", "self, a: List[int]", "a: 'int' = 3, *, b", "*a, **b", "a, /, b", ""]
+)
+TAILS = st.lists(
+    st.one_of(
+        LINES, VALUES, st.sampled_from(["if __name__ == '__main__': f(1)", "def g(a): return a"])
+    )
+)
 
 
 @st.composite
@@ -127,8 +143,9 @@ def modules(draw: st.DrawFn) -> str:
     body = draw(st.lists(LINES, min_size=1, max_size=5))
     words = draw(st.sampled_from(["", f'"""{draw(WORDS)}\n    """\n    ']))
     tail = "\n".join(draw(TAILS.filter(lambda lines: len(lines) < 5)))
-    return f"{draw(TAILS.map(lambda lines: (lines or [''])[0]))}\ndef f({draw(SIGNATURES)}):\n    {words}" + (
-        "\n    ".join(body) + "\n" + tail + "\n"
+    return (
+        f"{draw(TAILS.map(lambda lines: (lines or [''])[0]))}\ndef f({draw(SIGNATURES)}):\n    {words}"
+        + ("\n    ".join(body) + "\n" + tail + "\n")
     )
 
 

@@ -21,7 +21,10 @@ TEXT = "LIMIT = 3\n\n\ndef _near(x):\n    return x + 1\n\n\n{}\n\n\nafter = [LIM
 
 def told(body: str, **options: str) -> list[tuple[str, str, str]]:
     """Return the operator, the changed line, and the kind of example that detects it."""
-    return [(one.operator, one.after.strip(), one.notices) for one in mutants(function(body, **options), "f", 40)]
+    return [
+        (one.operator, one.after.strip(), one.notices)
+        for one in mutants(function(body, **options), "f", 40)
+    ]
 
 
 def check(text: str, name: str, mutant: Mutant) -> None:
@@ -44,9 +47,14 @@ def all_of(text: str, name: str) -> list[Mutant]:
 
 @settings(max_examples=drawn(50))
 @given(st.randoms(use_true_random=False), st.booleans())
-def test_every_mutant_parses_differs_and_changes_the_body_alone(luck: Random, has_returns: bool) -> None:
+def test_every_mutant_parses_differs_and_changes_the_body_alone(
+    luck: Random, has_returns: bool
+) -> None:
     text = TEXT.format(wild(luck))
-    head, tail = text[: text.index("def f(")].removesuffix("async "), text[text.index("\n\nafter") :]
+    head, tail = (
+        text[: text.index("def f(")].removesuffix("async "),
+        text[text.index("\n\nafter") :],
+    )
     text = text.replace("\n", "\r\n") if has_returns else text
     made = all_of(text, "f")
     for mutant in made:
@@ -66,19 +74,64 @@ def test_what_is_told_as_progress_is_left_as_it_is() -> None:
 
 def test_an_operator_changes_one_thing_and_says_what_would_notice() -> None:
     for body, operator, after, notices in (
-        ("if a > b:\n    a = b\nreturn a", "negated-condition", "if not (a > b):", "it matters whether `a > b`"),
-        ("return 1 if(a)else b", "negated-condition", "return 1 if(not (a))else b", "matters whether `a`"),
-        ("return [x for x in a if x]", "negated-condition", "return [x for x in a if not (x)]", "whether `x`"),
-        ("for x in a:\n    b += x\nreturn b", "early-return", "break", "second round of `for … in a`"),
-        ("for x in a: b += x\nreturn b", "early-return", "for x in a: b += x; break", "second round of `for … in a`"),
-        ("if not a:\n    return[0]\nreturn b", "other-return", "return None", "an example where `a` is empty"),
-        ("if a == 10:\n    return True\nreturn b", "other-return", "return False", "an example where `a` is `10`"),
-        ("if a:\n    return b\nelse:\n    return a", "other-return", "return None", "where `a` does not hold"),
+        (
+            "if a > b:\n    a = b\nreturn a",
+            "negated-condition",
+            "if not (a > b):",
+            "it matters whether `a > b`",
+        ),
+        (
+            "return 1 if(a)else b",
+            "negated-condition",
+            "return 1 if(not (a))else b",
+            "matters whether `a`",
+        ),
+        (
+            "return [x for x in a if x]",
+            "negated-condition",
+            "return [x for x in a if not (x)]",
+            "whether `x`",
+        ),
+        (
+            "for x in a:\n    b += x\nreturn b",
+            "early-return",
+            "break",
+            "second round of `for … in a`",
+        ),
+        (
+            "for x in a: b += x\nreturn b",
+            "early-return",
+            "for x in a: b += x; break",
+            "second round of `for … in a`",
+        ),
+        (
+            "if not a:\n    return[0]\nreturn b",
+            "other-return",
+            "return None",
+            "an example where `a` is empty",
+        ),
+        (
+            "if a == 10:\n    return True\nreturn b",
+            "other-return",
+            "return False",
+            "an example where `a` is `10`",
+        ),
+        (
+            "if a:\n    return b\nelse:\n    return a",
+            "other-return",
+            "return None",
+            "where `a` does not hold",
+        ),
         ("return a + b", "arithmetic", "return a - b", "`a + b` is not the same with `-`"),
         ("a //= b\nreturn a", "arithmetic", "a *= b", "`a // b` is not the same with `*`"),
         ("return (a) ** (b)", "arithmetic", "return (a) * (b)", "`a ** b`"),
         ("return a and b", "and-or", "return a or b", "only one of `a` and `b` holds"),
-        ("if a > 10:\n    b = 1\nreturn b", "boundary", "if a >= 10:", "an example where `a` equals `10`"),
+        (
+            "if a > 10:\n    b = 1\nreturn b",
+            "boundary",
+            "if a >= 10:",
+            "an example where `a` equals `10`",
+        ),
         ("return a[0]", "constant", "return a[1]", "the 0 of `a[0]` matters"),
         ("return a or 'ü'", "constant", 'return a or ""', "the 'ü' of `a or 'ü'` matters"),
     ):
@@ -108,8 +161,15 @@ def test_the_most_telling_come_first_each_kind_in_turn_and_loops_at_the_end() ->
     order = list(OPERATORS)
     assert order.index("negated-condition") < order.index("arithmetic") < order.index("boundary")
     assert kinds.index("negated-condition") < kinds.index("arithmetic") < kinds.index("boundary")
-    assert [line for _, line, _ in told(body)][-4:] == ["a -= 1", "while a < 10:", "while a <= 9:", "a += 2"]
-    assert [one[0] for one in told(body)[:3]] == [one.operator for one in mutants(function(body), "f", 3)]
+    assert [line for _, line, _ in told(body)][-4:] == [
+        "a -= 1",
+        "while a < 10:",
+        "while a <= 9:",
+        "a += 2",
+    ]
+    assert [one[0] for one in told(body)[:3]] == [
+        one.operator for one in mutants(function(body), "f", 3)
+    ]
 
 
 def test_a_mutant_shows_its_line_as_a_diff_and_counts_from_the_function() -> None:
@@ -121,7 +181,10 @@ def test_a_mutant_shows_its_line_as_a_diff_and_counts_from_the_function() -> Non
 
 def test_a_stub_returns_before_the_first_statement_however_it_is_written() -> None:
     for text, after in (
-        ('def f(a):\n    """Do."""\n    x = a\n    return x\n', '"""Do."""\n    return a\n    x = a\n'),
+        (
+            'def f(a):\n    """Do."""\n    x = a\n    return x\n',
+            '"""Do."""\n    return a\n    x = a\n',
+        ),
         ("def f(a): x = a; return x\n", "def f(a): return a; x = a;"),
         ("def f(a):\n  'Do.'; return [a]\n", "'Do.'; return a; return [a]\n"),
         ("def f(a):\n    @a\n    def g(): ...\n    return g\n", "return a\n    @a\n    def g()"),

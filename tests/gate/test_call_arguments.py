@@ -7,14 +7,28 @@ import jsonschema
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_core.functions.gate.call_arguments import Arguments, edge_calls, read_calls, recombine, unseen, write_call
+from agent_core.functions.gate.call_arguments import (
+    Arguments,
+    edge_calls,
+    read_calls,
+    recombine,
+    unseen,
+    write_call,
+)
 from agent_core.registry.function import Function
 from tests.kit.drawing import drawn
 from tests.kit.schemas import described
 
 HINTS = (
     *("int", "float", "str", "bool", "None", "bytes", "object", "list", "dict", "tuple", "set"),
-    *("list[int]", "list[list[float]]", "dict[str, int]", "dict[int, str]", "set[str]", "frozenset[int]"),
+    *(
+        "list[int]",
+        "list[list[float]]",
+        "dict[str, int]",
+        "dict[int, str]",
+        "set[str]",
+        "frozenset[int]",
+    ),
     *(
         "tuple[int, str]",
         "tuple[float, ...]",
@@ -23,9 +37,24 @@ HINTS = (
         "Literal['a', 'b', 3]",
         "list[str | None]",
     ),
-    *("datetime.date", "datetime.datetime", "datetime.time", "datetime.timedelta", "Decimal", "uuid.UUID", "Path"),
-    *("Annotated[int, Field(ge=3, le=5)]", "Annotated[str, Field(min_length=2)]", "Annotated[float, Field(gt=0)]"),
-    *("Annotated[list[int], Field(min_length=1, max_length=2)]", "Annotated[int, Field(multiple_of=4)]"),
+    *(
+        "datetime.date",
+        "datetime.datetime",
+        "datetime.time",
+        "datetime.timedelta",
+        "Decimal",
+        "uuid.UUID",
+        "Path",
+    ),
+    *(
+        "Annotated[int, Field(ge=3, le=5)]",
+        "Annotated[str, Field(min_length=2)]",
+        "Annotated[float, Field(gt=0)]",
+    ),
+    *(
+        "Annotated[list[int], Field(min_length=1, max_length=2)]",
+        "Annotated[int, Field(multiple_of=4)]",
+    ),
     *("Point", "Tree", "Colour", "list[Point]", "dict[str, list[Point]]"),
 )
 WORLD = """
@@ -63,7 +92,10 @@ def as_json(value: Any) -> Any:
         case list() | tuple() | set() | frozenset():
             return [as_json(one) for one in value]
         case dict():
-            return {key if isinstance(key, str) else str(key): as_json(one) for key, one in value.items()}
+            return {
+                key if isinstance(key, str) else str(key): as_json(one)
+                for key, one in value.items()
+            }
         case None | bool() | int() | float() | str():
             return value
         case _:
@@ -95,7 +127,11 @@ def test_nothing_is_made_up_where_the_type_says_nothing_of_what_is_inside() -> N
 
 
 def test_a_call_reads_as_it_is_written() -> None:
-    cases: list[tuple[str, ...]] = [("int", "str"), ("list[int]", "dict[str, int]"), ("tuple[int, str]", "float")]
+    cases: list[tuple[str, ...]] = [
+        ("int", "str"),
+        ("list[int]", "dict[str, int]"),
+        ("tuple[int, str]", "float"),
+    ]
     for hints in cases:
         function = function_of(*hints)
         for call in calls(function.parameters):

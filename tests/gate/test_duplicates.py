@@ -31,7 +31,9 @@ LIBRARY = snapshot_of(lib=COUNT)
 THINGS = ("house", "ship", "tree", "horse", "bridge", "boat", "lamp", "coat", "wagon")
 
 
-async def judge(gate: Gate, candidate: Candidate, snapshot: Snapshot, policy: Policy = "agent") -> Verdict:
+async def judge(
+    gate: Gate, candidate: Candidate, snapshot: Snapshot, policy: Policy = "agent"
+) -> Verdict:
     return await gate.judge(candidate, snapshot, policy)
 
 
@@ -39,15 +41,32 @@ def about(verdict: Verdict) -> dict[str, str]:
     return {one.code: one.severity for one in verdict.problems if one.code in ("copy", "near-copy")}
 
 
-async def test_a_disguised_copy_is_named_with_its_signature_and_a_reason_lets_it_in(gate: Gate) -> None:
+async def test_a_disguised_copy_is_named_with_its_signature_and_a_reason_lets_it_in(
+    gate: Gate,
+) -> None:
     for policy in get_args(Policy):
-        (problem,) = [one for one in (await judge(gate, CANDIDATE, LIBRARY, policy)).problems if one.code == "copy"]
+        (problem,) = [
+            one
+            for one in (await judge(gate, CANDIDATE, LIBRARY, policy)).problems
+            if one.code == "copy"
+        ]
         assert problem.severity == ("warns" if policy == "human" else "refuses")
-        assert "`count_vowels(text: string) -> int` (functions/lib.py:1): Count the vowels" in problem.message
-        assert problem.fix == "call `count_vowels` instead, or say in `reason` how yours differs from `count_vowels`"
-    for reason, admitted in (("not like count_vowels: it is sung", True), ("unlike count_vowels_2", False)):
+        assert (
+            "`count_vowels(text: string) -> int` (functions/lib.py:1): Count the vowels"
+            in problem.message
+        )
+        assert (
+            problem.fix
+            == "call `count_vowels` instead, or say in `reason` how yours differs from `count_vowels`"
+        )
+    for reason, admitted in (
+        ("not like count_vowels: it is sung", True),
+        ("unlike count_vowels_2", False),
+    ):
         assert (await judge(gate, replace(CANDIDATE, reason=reason), LIBRARY)).admitted is admitted
-    in_docstring = replace(CANDIDATE, code=DISGUISED.replace("How many", "Unlike count_vowels, how many"))
+    in_docstring = replace(
+        CANDIDATE, code=DISGUISED.replace("How many", "Unlike count_vowels, how many")
+    )
     assert not (await judge(gate, in_docstring, LIBRARY)).admitted
 
 
@@ -68,8 +87,15 @@ async def test_one_line_for_other_types_is_no_copy_but_said(gate: Gate) -> None:
 
 async def test_short_functions_that_differ_are_no_copies(gate: Gate) -> None:
     for operator in ("-", "*", "//"):
-        other = ADD.replace("add", "combine").replace("a + b", f"a {operator} b").replace("Add two", "Combine the")
-        assert about(await judge(gate, Candidate("combine", other, "other"), snapshot_of(lib=ADD))) == {}, operator
+        other = (
+            ADD.replace("add", "combine")
+            .replace("a + b", f"a {operator} b")
+            .replace("Add two", "Combine the")
+        )
+        assert (
+            about(await judge(gate, Candidate("combine", other, "other"), snapshot_of(lib=ADD)))
+            == {}
+        ), operator
 
 
 async def test_the_same_words_with_another_body_are_no_copy(gate: Gate) -> None:
@@ -80,17 +106,23 @@ async def test_the_same_words_with_another_body_are_no_copy(gate: Gate) -> None:
 
 async def test_what_was_changed_since_is_compared_as_it_is_now(gate: Gate) -> None:
     before = await judge(gate, CANDIDATE, LIBRARY)
-    after = await judge(gate, CANDIDATE, snapshot_of(lib=COUNT.replace('"aeiou"', "text[:1].upper()")))
+    after = await judge(
+        gate, CANDIDATE, snapshot_of(lib=COUNT.replace('"aeiou"', "text[:1].upper()"))
+    )
     without = await judge(gate, CANDIDATE, snapshot_of(lib=ADD))
     assert ["copy" in about(one) for one in (before, after, without)] == [True, False, False]
 
 
 async def test_a_helper_decides_over_a_copy_as_the_body_does(gate: Gate) -> None:
-    helped = "def _limit(n: int) -> int:\n    return min(n, 9)\n\n\n" + ADD.replace("a + b", "_limit(a + b)")
+    helped = "def _limit(n: int) -> int:\n    return min(n, 9)\n\n\n" + ADD.replace(
+        "a + b", "_limit(a + b)"
+    )
     other = helped.replace("_limit", "_bound").replace("add", "plus")
     verdict = await judge(gate, Candidate("plus", other, "other"), snapshot_of(lib=helped))
     assert "copy" in about(verdict)
-    wider = await judge(gate, Candidate("plus", other.replace("9", "99"), "other"), snapshot_of(lib=helped))
+    wider = await judge(
+        gate, Candidate("plus", other.replace("9", "99"), "other"), snapshot_of(lib=helped)
+    )
     assert "copy" not in about(wider)
 
 
@@ -119,21 +151,47 @@ async def test_other_statements_with_the_same_results_are_told_with_the_calls_un
         verdict = await judge(gate, candidate, LIBRARY, policy)
         (problem,) = [one for one in verdict.problems if one.code == "rewrite"]
         assert problem.severity == severity
-        assert "`count_vowels(text: string) -> int` (functions/lib.py:1): Count the vowels" in problem.message
-        assert [row.call for row in problem.evidence] == ['count_vowels("tree")', 'count_vowels("sky")']
-        assert problem.fix == "call `count_vowels` instead, or say in `reason` how yours differs from `count_vowels`"
-    assert (await judge(gate, replace(candidate, reason="unlike count_vowels, for choirs"), LIBRARY)).admitted
+        assert (
+            "`count_vowels(text: string) -> int` (functions/lib.py:1): Count the vowels"
+            in problem.message
+        )
+        assert [row.call for row in problem.evidence] == [
+            'count_vowels("tree")',
+            'count_vowels("sky")',
+        ]
+        assert (
+            problem.fix
+            == "call `count_vowels` instead, or say in `reason` how yours differs from `count_vowels`"
+        )
+    assert (
+        await judge(gate, replace(candidate, reason="unlike count_vowels, for choirs"), LIBRARY)
+    ).admitted
 
 
 async def test_one_that_agrees_on_all_examples_and_not_on_other_calls_joins(gate: Gate) -> None:
     library = snapshot_of(lib=COUNT.replace('"sky"', '"shh"').replace('"tree"', '"toe"'))
-    for old, new in (("in 'aeiou'", "in 'aeiouy'"), ("in text if", "in text[:5] if"), ("in text if", "in {*text} if")):
-        verdict = await judge(gate, Candidate("sung_letters", ANEW.replace(old, new), "other"), library)
-        assert (verdict.admitted, [one.code for one in verdict.problems if one.code == "rewrite"]) == (True, []), new
+    for old, new in (
+        ("in 'aeiou'", "in 'aeiouy'"),
+        ("in text if", "in text[:5] if"),
+        ("in text if", "in {*text} if"),
+    ):
+        verdict = await judge(
+            gate, Candidate("sung_letters", ANEW.replace(old, new), "other"), library
+        )
+        assert (
+            verdict.admitted,
+            [one.code for one in verdict.problems if one.code == "rewrite"],
+        ) == (True, []), new
 
 
-async def test_of_many_functions_with_such_arguments_those_are_run_that_the_description_finds() -> None:
-    subjects = [f"{kind} of a {thing}" for kind in ("width", "price", "weight", "age", "rank") for thing in THINGS]
+async def test_of_many_functions_with_such_arguments_those_are_run_that_the_description_finds() -> (
+    None
+):
+    subjects = [
+        f"{kind} of a {thing}"
+        for kind in ("width", "price", "weight", "age", "rank")
+        for thing in THINGS
+    ]
     others = {
         f"lib{at:02}": COUNT.replace("count_vowels", f"a{at:02}")
         .replace("Count the vowels of a text", f"Guess the {subject}")
@@ -162,4 +220,6 @@ async def test_a_fix_is_asked_for_values_that_its_own_text_names(gate: Gate) -> 
         bodies = (mean, f"({mean}{more}) if many else 0")
         before, after = (snapshot_of(grown=MEAN.format(body)) for body in bodies)
         functions = before.functions["mean_of"], after.functions["mean_of"]
-        assert await gate.compare(*functions, before, is_strict=True, fixed_in=after) == sameness, more
+        assert await gate.compare(*functions, before, is_strict=True, fixed_in=after) == sameness, (
+            more
+        )

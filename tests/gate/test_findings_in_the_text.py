@@ -13,14 +13,26 @@ def test_what_a_model_could_not_call_is_refused() -> None:
     cases: list[tuple[str, set[str]]] = [
         ("def f(a: int) -> int:\n    return a + 1\n", {"no-docstring"}),  # bare
         (f"def f(a) -> int:\n    {DOCUMENTED}\n    return a + 1\n", {"no-type"}),  # no type
-        (f"def f(a: int):\n    {DOCUMENTED}\n    return a + 1\n", {"no-return-type"}),  # no return type
-        (f"def f(**a: int) -> int:\n    {DOCUMENTED}\n    return sum(a.values())\n", {"star-parameter"}),  # star
+        (
+            f"def f(a: int):\n    {DOCUMENTED}\n    return a + 1\n",
+            {"no-return-type"},
+        ),  # no return type
+        (
+            f"def f(**a: int) -> int:\n    {DOCUMENTED}\n    return sum(a.values())\n",
+            {"star-parameter"},
+        ),  # star
         (
             f"def f(a: list[int] = []) -> int:\n    {DOCUMENTED}\n    a.append(1)\n    return sum(a)\n",
             {"mutable-default"},
         ),
-        (f"def f(a: list[int] = []) -> list[int]:\n    {DOCUMENTED}\n    return a\n", {"mutable-default", "echo"}),
-        (f"def f(a: list[int] = []) -> int:\n    {DOCUMENTED}\n    a += [1]\n    return len(a)\n", {"mutable-default"}),
+        (
+            f"def f(a: list[int] = []) -> list[int]:\n    {DOCUMENTED}\n    return a\n",
+            {"mutable-default", "echo"},
+        ),
+        (
+            f"def f(a: list[int] = []) -> int:\n    {DOCUMENTED}\n    a += [1]\n    return len(a)\n",
+            {"mutable-default"},
+        ),
         (
             f"def f(a: dict[str, int] = {{}}) -> int:\n    {DOCUMENTED}\n    a['x'] = 1\n    return len(a)\n",
             {"mutable-default"},
@@ -69,7 +81,9 @@ def test_a_parameter_without_a_description_is_told_and_refuses_nothing() -> None
 
 
 def test_a_parameter_that_hides_a_builtin_is_told_with_a_better_name() -> None:
-    (problem,) = on_text(function("return len(list) + b", parameters="list: list[int], b: int")).problems
+    (problem,) = on_text(
+        function("return len(list) + b", parameters="list: list[int], b: int")
+    ).problems
     assert (problem.code, problem.severity) == ("hides-builtin", "warns")
     assert problem.fix == "rename `list` to `list_value`, in the body and under `Args:` too"
 
@@ -88,7 +102,12 @@ def test_a_name_that_nothing_defines_is_refused_with_its_line() -> None:
 
 def test_a_name_that_the_module_around_defines_is_known() -> None:
     assert (
-        codes(on_text(function("return _swap(a, b)"), snapshot=snapshot_of(lib="def _swap(a, b):\n    return b\n")))
+        codes(
+            on_text(
+                function("return _swap(a, b)"),
+                snapshot=snapshot_of(lib="def _swap(a, b):\n    return b\n"),
+            )
+        )
         == set()
     )
 
@@ -147,14 +166,20 @@ def test_a_hollow_body_is_refused() -> None:
         ("", "placeholder"),  # docstring alone
         ("'''later'''\npass", "placeholder"),  # text and pass
         ("raise NotImplementedError", "not-implemented"),  # not implemented
-        ("if a:\n    return b\nraise NotImplementedError('b')", "not-implemented"),  # half implemented
+        (
+            "if a:\n    return b\nraise NotImplementedError('b')",
+            "not-implemented",
+        ),  # half implemented
         ("return 42", "constant"),  # constant
         ("return None", "constant"),  # none
         ("total = a + b", "constant"),  # nothing returned
         ("total = a + b\nreturn 3", "constant"),  # computed for nothing
         ("result = 7\nreturn result", "constant"),  # constant by name
         ("if a > b:\n    return 1\nelse:\n    return 1", "constant"),  # same on both ways
-        ("try:\n    a / b\nexcept ZeroDivisionError:\n    return 0\nreturn 0", "constant"),  # same in handler
+        (
+            "try:\n    a / b\nexcept ZeroDivisionError:\n    return 0\nreturn 0",
+            "constant",
+        ),  # same in handler
         ("return a", "echo"),  # echo
         ("return a\nreturn a + b", "echo"),  # echo before work
         ("print('Done!')", "print-only"),  # print
@@ -279,7 +304,10 @@ class Square(Shape):
     def area(self):
         return self.side ** 2
 """
-    assert codes(on_text(shapes + function("shape: Shape = Square(a)\nreturn shape.area() + b"))) == set()
+    assert (
+        codes(on_text(shapes + function("shape: Shape = Square(a)\nreturn shape.area() + b")))
+        == set()
+    )
 
 
 def test_the_self_of_a_class_is_no_context_of_a_call() -> None:
@@ -311,7 +339,10 @@ def test_a_use_that_needs_a_grant_is_refused_by_its_name() -> None:
         ("return len(Path('data/x').read_text()) + a + b", "needs-files"),  # path read
         ("import os\nos.remove('data/x')\nreturn a + b", "needs-files"),  # remove
         ("import shutil\nshutil.rmtree('data/x')\nreturn a + b", "needs-files"),  # shutil
-        ("import subprocess\nreturn subprocess.call([str(a)]) + b", "needs-processes"),  # subprocess
+        (
+            "import subprocess\nreturn subprocess.call([str(a)]) + b",
+            "needs-processes",
+        ),  # subprocess
         ("import os\nreturn os.system(str(a)) + b", "needs-processes"),  # system
         ("import os\nreturn len(os.environ) + a + b", "needs-secrets"),  # environment
         ("from os import getenv\nreturn len(getenv(str(a))) + b", "needs-secrets"),  # getenv
@@ -335,9 +366,18 @@ def test_a_problem_says_the_grant_and_what_to_do_without_it() -> None:
 
 def test_the_host_that_a_text_names_is_what_is_asked_for() -> None:
     for body, host in (
-        ("from urllib.request import urlopen\nreturn len(urlopen('http://a.example/x').read())", "a.example"),
-        ("from http.client import HTTPSConnection\nreturn len(str(HTTPSConnection('a.example')))", "a.example"),
-        ("import http.client as h\nreturn len(str(h.HTTPConnection('a.example', 8080)))", "a.example:8080"),
+        (
+            "from urllib.request import urlopen\nreturn len(urlopen('http://a.example/x').read())",
+            "a.example",
+        ),
+        (
+            "from http.client import HTTPSConnection\nreturn len(str(HTTPSConnection('a.example')))",
+            "a.example",
+        ),
+        (
+            "import http.client as h\nreturn len(str(h.HTTPConnection('a.example', 8080)))",
+            "a.example:8080",
+        ),
     ):
         assert on_text(function(f"{body} + a + b")).needs.network == (host,), body
 

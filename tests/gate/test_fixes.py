@@ -16,7 +16,10 @@ def test_a_standard_name_that_can_mean_one_thing_is_imported() -> None:
         ("return len(re.findall('a', str(a))) + b", "import re"),  # another module
         ("return Counter([a, b])[a]", "from collections import Counter"),  # name
         ("return int(Decimal(a) + b)", "from decimal import Decimal"),  # class
-        ("return datetime.now().year + a + b", "from datetime import datetime"),  # datetime as class
+        (
+            "return datetime.now().year + a + b",
+            "from datetime import datetime",
+        ),  # datetime as class
         ("return datetime.date(a, b, 1).year", "import datetime"),  # datetime as module
         ("return a + b + int(time.time())", "import time"),  # time as module
         ("return floor(sqrt(a)) + b", "from math import floor, sqrt"),  # two of one module
@@ -45,7 +48,9 @@ def test_a_name_that_the_module_around_defines_is_not_imported() -> None:
 
 
 def test_imports_stand_below_the_docstring_of_the_text_and_beside_others() -> None:
-    draft = on_text('"""Text."""\nimport json\n\n' + function("return json.loads(str(math.floor(a))) + b"))
+    draft = on_text(
+        '"""Text."""\nimport json\n\n' + function("return json.loads(str(math.floor(a))) + b")
+    )
     assert draft.text.startswith('"""Text."""\nimport json\nimport math\n')
 
 
@@ -53,7 +58,10 @@ def test_self_is_added_where_the_body_uses_it() -> None:
     draft = on_text(function("self.progress(1, 2, 'half')\nreturn a + b"))
     assert fixes(draft) == ["missing-self"]
     assert "def f(self, a: int, b: int) -> int:" in draft.text
-    assert "def f(self) -> int:" in on_text(function("return len(self.scratch.name)", parameters="")).text
+    assert (
+        "def f(self) -> int:"
+        in on_text(function("return len(self.scratch.name)", parameters="")).text
+    )
 
 
 REST = """Add.
@@ -149,23 +157,39 @@ def test_descriptions_that_stand_elsewhere_are_moved_under_args() -> None:
 
 def hinted(named: str) -> str:
     """Return the parameter of a function whose docstring names this type."""
-    draft = on_text(f'def f(a):\n    """Do.\n\n    Args:\n        a ({named}): A value.\n    """\n    return [a]\n')
+    draft = on_text(
+        f'def f(a):\n    """Do.\n\n    Args:\n        a ({named}): A value.\n    """\n    return [a]\n'
+    )
     return draft.text.partition("def f(")[2].partition("):")[0]
 
 
 def test_a_type_that_the_docstring_names_becomes_a_hint_if_it_is_certain() -> None:
     for named, hint in (
         *(("int, optional", "int"), ("List[int]", "list[int]"), ("int or None", "int | None")),
-        *(("Optional[str]", "str | None"), ("dict[str, int]", "dict[str, int]"), ("Decimal", "Decimal")),
+        *(
+            ("Optional[str]", "str | None"),
+            ("dict[str, int]", "dict[str, int]"),
+            ("Decimal", "Decimal"),
+        ),
     ):
         assert hinted(named) == f"a: {hint}", named
-    for named in ("number", "string", "list of strings", "array-like", "a thing", "callable", "DataFrame"):
+    for named in (
+        "number",
+        "string",
+        "list of strings",
+        "array-like",
+        "a thing",
+        "callable",
+        "DataFrame",
+    ):
         assert hinted(named) == "a", named
     assert hinted("int, sometimes str") == "a"
 
 
 def test_a_default_of_none_belongs_to_the_hint() -> None:
-    draft = on_text('def f(a=None):\n    """Do.\n\n    Args:\n        a (int): A value.\n    """\n    return [a]\n')
+    draft = on_text(
+        'def f(a=None):\n    """Do.\n\n    Args:\n        a (int): A value.\n    """\n    return [a]\n'
+    )
     assert "def f(a: int | None = None):" in draft.text
 
 
@@ -196,7 +220,10 @@ def test_a_description_that_came_with_the_code_becomes_its_docstring() -> None:
         )
     )
     assert fixes(draft) == ["given-description"]
-    assert draft.text == 'def f(a, b):\n    """Add "two"\n    numbers \\\\ more.\n    """\n    return a + b\n'
+    assert (
+        draft.text
+        == 'def f(a, b):\n    """Add "two"\n    numbers \\\\ more.\n    """\n    return a + b\n'
+    )
 
 
 SESSION = "\n".join(
@@ -215,7 +242,8 @@ def test_of_several_fences_the_one_with_a_function_is_taken() -> None:
 def test_a_docstring_that_is_indented_with_tabs_stays_so() -> None:
     code = 'def f(a: int) -> int:\n\t"""Count.\n\n\t:param a: A number.\n\t"""\n\treturn a\n'
     assert (
-        on_text(code).text == 'def f(a: int) -> int:\n\t"""Count.\n\n\tArgs:\n\t    a: A number.\n\t"""\n\treturn a\n'
+        on_text(code).text
+        == 'def f(a: int) -> int:\n\t"""Count.\n\n\tArgs:\n\t    a: A number.\n\t"""\n\treturn a\n'
     )
 
 
@@ -230,8 +258,12 @@ def test_what_watches_its_own_text_is_not_fixed() -> None:
     for code in (
         f"from pydantic import validate_call\n@validate_call\n{function('return a * b', 'a=1, b=2')}",  # checks hints
         function("return a + b + len(f.__annotations__)", "a=1, b=2"),  # counts hints
-        function("return a + b + len(f.__doc__)").replace("Args:", ":param a: x"),  # reads its docstring
-        function("try:\n    return sqrt(a)\nexcept NameError:\n    return b"),  # expects a missing name
+        function("return a + b + len(f.__doc__)").replace(
+            "Args:", ":param a: x"
+        ),  # reads its docstring
+        function(
+            "try:\n    return sqrt(a)\nexcept NameError:\n    return b"
+        ),  # expects a missing name
         function("return floor(a) if 'floor' in globals() else b"),  # looks for a name
     ):
         draft = on_text(code)
@@ -240,7 +272,9 @@ def test_what_watches_its_own_text_is_not_fixed() -> None:
 
 
 def test_a_hint_means_what_its_name_means_in_the_file() -> None:
-    code = "from typing import List\nlist = tuple\n" + function("return a[b]", "a: List[int], b: int | None")
+    code = "from typing import List\nlist = tuple\n" + function(
+        "return a[b]", "a: List[int], b: int | None"
+    )
     assert fixes(on_text(code)) == []
 
 
@@ -252,7 +286,11 @@ def test_a_trial_at_the_end_is_taken_off() -> None:
         "if __name__ == '__main__':\n    print(add(1, 2))",  # program
     ):
         draft = on_text(f"{ADD}\n\n{tail}\n", "add")
-        assert (codes(draft), fixes(draft), draft.text.strip()) == (set(), ["trailing-code"], ADD.strip()), tail
+        assert (codes(draft), fixes(draft), draft.text.strip()) == (
+            set(),
+            ["trailing-code"],
+            ADD.strip(),
+        ), tail
 
 
 def test_what_may_change_what_is_computed_is_left_and_told() -> None:
@@ -279,11 +317,16 @@ def test_a_helper_that_is_named_like_a_test_stays() -> None:
 def test_wrapping_around_the_code_is_taken_off() -> None:
     for wrapped, code in (
         (f"```python\n{ADD}```", "code-fence"),  # fence
-        (f"Here is the function:\n\n```py\n{ADD}```\nI hope it helps.", "code-fence"),  # fence in prose
+        (
+            f"Here is the function:\n\n```py\n{ADD}```\nI hope it helps.",
+            "code-fence",
+        ),  # fence in prose
         ("\n".join(f"    {line}" for line in ADD.split("\n")), "indentation"),  # indented
     ):
         draft = on_text(wrapped, "add")
-        assert (codes(draft), fixes(draft), draft.text.strip()) == (set(), [code], ADD.strip()), wrapped
+        assert (codes(draft), fixes(draft), draft.text.strip()) == (set(), [code], ADD.strip()), (
+            wrapped
+        )
 
 
 def test_a_fix_that_is_switched_off_is_not_made() -> None:
@@ -313,7 +356,11 @@ def test_what_is_not_one_function_of_the_promised_name_is_refused() -> None:
     cases: list[tuple[str, str, set[str]]] = [
         ("x = 1\n", "add", {"no-function"}),  # no function
         ("   \n", "add", {"no-function"}),  # nothing
-        (ADD + "\n\ndef other() -> None:\n    add(1, 2)\n", "add", {"several-functions"}),  # two functions
+        (
+            ADD + "\n\ndef other() -> None:\n    add(1, 2)\n",
+            "add",
+            {"several-functions"},
+        ),  # two functions
         ("print('hello')\n" + ADD, "add", {"top-level-statement"}),  # statement at the top
         (ADD.replace("def add", "def print"), "print", {"bad-name"}),  # builtin
         (ADD, "class", {"bad-name", "wrong-name"}),  # keyword
@@ -336,7 +383,9 @@ def test_a_wrong_name_is_told_with_both_names() -> None:
 
 def test_a_helper_that_the_function_calls_becomes_private() -> None:
     draft = on_text(
-        ADD.replace("return a + b", "return total(a, b)") + "\n\ndef total(a, b):\n    return a + b\n", "add"
+        ADD.replace("return a + b", "return total(a, b)")
+        + "\n\ndef total(a, b):\n    return a + b\n",
+        "add",
     )
     assert fixes(draft) == ["private-helper"]
     assert "return _total(a, b)" in draft.text
@@ -352,7 +401,8 @@ def test_a_helper_whose_name_means_more_than_one_thing_keeps_it() -> None:
     ):
         helper = "\n\n_total = 3\n\n\ndef total(a, b):\n    return a + b\n"
         draft = on_text(
-            ADD.replace("return a + b", body) + (helper if "_total" in body else helper.replace("_total", "LIMIT")),
+            ADD.replace("return a + b", body)
+            + (helper if "_total" in body else helper.replace("_total", "LIMIT")),
             "add",
         )
         assert "private-helper" not in fixes(draft), body
@@ -376,7 +426,10 @@ def of_path(example: str, result: str, *, prefix: str = "") -> str:
 def test_an_escape_that_would_tear_an_example_apart_makes_the_docstring_raw() -> None:
     for example, result in (
         (r'>>> f("a\nb")', "['a', 'b']"),  # in a call
-        (r'>>> _ = open("a.csv", "w").write("day,sum\n1,2.5\n")' + "\n>>> f('a')", "['a']"),  # in a file's text
+        (
+            r'>>> _ = open("a.csv", "w").write("day,sum\n1,2.5\n")' + "\n>>> f('a')",
+            "['a']",
+        ),  # in a file's text
         (r'>>> "\n".join(f("a"))', r"'a\nb'"),  # in a result
         (r'>>> f("a\n\nb")', "['a', '', 'b']"),  # with an empty line
         (r'>>> f("a\tb")', r"['a\tb']"),  # a tab, which would be spaces
@@ -396,9 +449,13 @@ def test_a_docstring_whose_examples_read_as_they_are_meant_stays() -> None:
         of_path(r'>>> f("a\\nb")', "['a', 'b']"),  # escaped
         of_path(r'>>> f("a\\nb")', r"['a\nb']"),  # by an author who knows of escapes
         of_path(r'>>> f("\u00e9")', "['é']"),  # a letter
-        of_path('>>> f("a")', "['a']").replace("A value.", r"Lines with \n between."),  # not in an example
+        of_path('>>> f("a")', "['a']").replace(
+            "A value.", r"Lines with \n between."
+        ),  # not in an example
         of_path('>>> f("a	b")', "['a	b']"),  # a tab that was typed
-        of_path(">>>f(1)", "[1]").replace("A value.", r"Lines with \n between."),  # broken in another way
+        of_path(">>>f(1)", "[1]").replace(
+            "A value.", r"Lines with \n between."
+        ),  # broken in another way
     ):
         draft = on_text(text)
         assert fixes(draft) == [], text
@@ -433,7 +490,9 @@ def test_a_statement_that_is_no_setup_stays_where_a_model_is_told_of_it() -> Non
     ):
         draft = on_text(f"{top}\n\n{whole}")
         assert (fixes(draft), codes(draft)) == ([], {"top-level-statement"}), top
-    hidden = on_text("import random as a\n\na.seed(7)\n\n\n" + whole)  # the parameter `a` is another one
+    hidden = on_text(
+        "import random as a\n\na.seed(7)\n\n\n" + whole
+    )  # the parameter `a` is another one
     assert codes(hidden) == {"top-level-statement"}
 
 

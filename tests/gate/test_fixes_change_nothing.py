@@ -22,7 +22,9 @@ from tests.kit.levels import start
 
 FOLDER = os.environ.get("EVALUATION_DATA")
 DATA = Path(FOLDER or "", "functions_dev.jsonl")
-pytestmark = pytest.mark.skipif(FOLDER is None, reason="EVALUATION_DATA does not name a folder with cases")
+pytestmark = pytest.mark.skipif(
+    FOLDER is None, reason="EVALUATION_DATA does not name a folder with cases"
+)
 Row = dict[str, Any]  # Any: one line of the file
 
 
@@ -38,7 +40,11 @@ def fixed(row: Row, code: str) -> Draft:
 
 def asserted(row: Row) -> str:
     """Return the function as such libraries publish it: without a docstring, with asserts below."""
-    return str(row["code"]) + "\n" + "".join(f"assert {one['call']} == {one['expected']}\n" for one in row["examples"])
+    return (
+        str(row["code"])
+        + "\n"
+        + "".join(f"assert {one['call']} == {one['expected']}\n" for one in row["examples"])
+    )
 
 
 @pytest.mark.sampled
@@ -75,7 +81,9 @@ def said(outcomes: tuple[Outcome | None, ...]) -> Iterator[object]:
 async def computed(sandbox: Sandbox, row: Row, text: str) -> list[object]:
     attempts = [Attempt(Evaluation((), call)) for call in calls(row)]
     modules = Snapshot.empty().with_module(read_module(ModuleSource.of("lib", text))).modules
-    found = await sandbox.attempt(Job(modules, "lib", Attempts(row["name"], attempts, 1), limits=Limits(wall_s=8)))
+    found = await sandbox.attempt(
+        Job(modules, "lib", Attempts(row["name"], attempts, 1), limits=Limits(wall_s=8))
+    )
     return list(said(found))
 
 

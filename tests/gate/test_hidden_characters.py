@@ -14,7 +14,15 @@ from .support import ADD, fixes, on_text
 
 BACKWARDS = ADD.replace("return a + b", "return a + b  # \u202e b - a nruter")
 STRINGS = [
-    *("'\u2066'", "'a\u200db'", "'👩\u200d'", "f'{1}\u200b'", "'\u200cخواهم'", "'\ue0b0'", "('a' '\u200d')"),
+    *(
+        "'\u2066'",
+        "'a\u200db'",
+        "'👩\u200d'",
+        "f'{1}\u200b'",
+        "'\u200cخواهم'",
+        "'\ue0b0'",
+        "('a' '\u200d')",
+    ),
     '"""\u2028\n\x0c"""',
 ]
 
@@ -24,7 +32,11 @@ def test_a_change_of_direction_is_named_with_its_place() -> None:
     for policy in cases:
         problems = on_text(BACKWARDS, "add", policy).problems
         (problem,) = [one for one in problems if one.code == "hidden-characters"]
-        assert (problem.severity, problem.where.line, problem.where.column) == ("refuses", 17, 21), policy
+        assert (problem.severity, problem.where.line, problem.where.column) == (
+            "refuses",
+            17,
+            21,
+        ), policy
         assert "U+202E RIGHT-TO-LEFT OVERRIDE" in problem.message, policy
         assert problem.fix == 'remove it; in a string that needs it, write it as "\\u202e"', policy
 
@@ -43,7 +55,10 @@ def test_strings_of_a_candidate_keep_their_value_as_escapes(text: str, policy: P
 def test_what_takes_no_escape_is_rejected() -> None:
     for text in ("r'\u2066'", "1  # \u200b", "'\\\u200d'", "rf'{1}\ufeff'", "'''a''' # '\u2028'"):
         draft = on_text(ADD.replace("return a + b", f"text = {text}\n    return a + b"), "add")
-        assert ("hidden-characters" in fixes(draft), draft.has("hidden-characters")) == (False, True), text
+        assert ("hidden-characters" in fixes(draft), draft.has("hidden-characters")) == (
+            False,
+            True,
+        ), text
 
 
 def test_a_description_becomes_a_docstring_with_escapes() -> None:
@@ -55,12 +70,19 @@ def test_a_description_becomes_a_docstring_with_escapes() -> None:
 
 
 def test_the_escapes_can_be_switched_off() -> None:
-    draft = on_text(ADD.replace("two", "\u200dtwo"), "add", rules=Rules(off=frozenset({"hidden-characters"})))
+    draft = on_text(
+        ADD.replace("two", "\u200dtwo"), "add", rules=Rules(off=frozenset({"hidden-characters"}))
+    )
     assert draft.has("hidden-characters")
 
 
 def test_what_is_plain_or_no_python_stays_as_it_is() -> None:
-    for text in ("x = '☀\ufe0f é 漢'", "x = '👩\u200d💻 می\u200cخواهم'", "x = 'a\u200bb", "x = 1\x00"):
+    for text in (
+        "x = '☀\ufe0f é 漢'",
+        "x = '👩\u200d💻 می\u200cخواهم'",
+        "x = 'a\u200bb",
+        "x = 1\x00",
+    ):
         assert write_escapes(text) == text, text
 
 

@@ -112,7 +112,9 @@ async def test_a_list_of_further_arguments_is_admitted_where_it_has_a_hint(gate:
     assert verdict.reading.functions[0].parameters["properties"]["values"]["type"] == "array"
 
 
-async def test_what_only_works_on_its_scratch_folder_joins_as_a_draft_without_examples(gate: Gate) -> None:
+async def test_what_only_works_on_its_scratch_folder_joins_as_a_draft_without_examples(
+    gate: Gate,
+) -> None:
     code = promised(
         "jot", "self, text: str", "int", "Append a line to the notes of this function and return their number.",
         'notes = self.scratch / "notes.txt"\nwith notes.open("a") as file:\n    file.write(text + "\\n")\n'
@@ -132,7 +134,9 @@ async def test_branches_that_no_example_reaches_are_asked_about(gate: Gate) -> N
     assert (await judge(gate, code, "flag_meaning", is_asking=True)).challenges
 
 
-async def test_nobody_is_asked_about_edges_alone_or_where_the_examples_make_every_call(gate: Gate) -> None:
+async def test_nobody_is_asked_about_edges_alone_or_where_the_examples_make_every_call(
+    gate: Gate,
+) -> None:
     edges = promised(
         "last_lines", "lines: list[str], count: int", "list[str]", "Return the last lines of a log.",
         "return lines[-count:] if count > 0 else []",

@@ -23,7 +23,9 @@ BODY = "len(text.splitlines())"
 
 async def test_where_it_cannot_be_fixed_the_cause_is_named(at_desk: OpenDesk) -> None:
     code = COUNT.format(first=r'"a\\nb\nc"', result="3", body=BODY)
-    wanted = Wanted("create_function", {"function_name": "count_rows", "function_code_with_docstring": code})
+    wanted = Wanted(
+        "create_function", {"function_name": "count_rows", "function_code_with_docstring": code}
+    )
     desk = await at_desk([Ask(wanted), Repeat(Say("Done."))])
     told = answers(await desk.say("Count."))[0]
     assert "was not made" in told

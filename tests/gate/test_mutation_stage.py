@@ -51,19 +51,32 @@ async def test_examples_that_notice_every_mutant_leave_nothing_to_say(gate: Gate
 
 
 async def test_a_change_that_no_example_notices_is_shown_with_one_that_would(gate: Gate) -> None:
-    verdict = await mutated(gate, "if a > 10:\n    return a - b\nreturn a + b", *STRONG, "f(20, 1) → 19")
+    verdict = await mutated(
+        gate, "if a > 10:\n    return a - b\nreturn a + b", *STRONG, "f(20, 1) → 19"
+    )
     problem, _second = verdict.problems
     assert (problem.code, problem.severity, problem.where.line) == ("weak-examples", "warns", 16)
-    assert problem.message == "with `if a > 11:` in place of `if a > 10:`, every example of `f` still agrees"
+    assert (
+        problem.message
+        == "with `if a > 11:` in place of `if a > 10:`, every example of `f` still agrees"
+    )
     assert problem.fix == "add an example in which the 10 of `a > 10` matters"
 
 
 async def test_examples_that_an_echo_of_the_argument_passes_prove_nothing(gate: Gate) -> None:
-    cases: list[tuple[Policy, str]] = [("agent", "refuses"), ("human", "warns"), ("import", "warns")]
+    cases: list[tuple[Policy, str]] = [
+        ("agent", "refuses"),
+        ("human", "warns"),
+        ("import", "warns"),
+    ]
     for policy, severity in cases:
-        verdict = await mutated(gate, "return abs(a) + 0 * b", "f(1, 2) → 1", "f(7, 3) → 7", policy=policy)
+        verdict = await mutated(
+            gate, "return abs(a) + 0 * b", "f(1, 2) → 1", "f(7, 3) → 7", policy=policy
+        )
         assert ("stub-passes", severity) in found(verdict), policy
-        assert "with a body of only `return a` would pass every example" in str(verdict.problems), policy
+        assert "with a body of only `return a` would pass every example" in str(verdict.problems), (
+            policy
+        )
         assert verdict.admitted is (severity == "warns"), policy
 
 
@@ -75,7 +88,9 @@ async def test_an_example_that_a_stub_passes_does_not_count_as_another_result(ga
 
 
 async def test_yes_and_no_are_two_results_although_a_stub_gives_each(gate: Gate) -> None:
-    verdict = await mutated(gate, "return a > b", "f(3, 4) → False", "f(4, 3) → True", "f(3, 3) → False")
+    verdict = await mutated(
+        gate, "return a > b", "f(3, 4) → False", "f(4, 3) → True", "f(3, 3) → False"
+    )
     assert verdict.problems == ()
 
 
@@ -86,7 +101,8 @@ async def test_given_examples_bite_as_those_of_the_docstring_do(gate: Gate) -> N
     assert note(verdict) == "2 of 2 wrong bodies noticed"
     wide = replace(candidate, examples=tuple(replace(one, approx=100.0) for one in given))
     assert "stub-passes" in {
-        one.code for one in (await until_mutation(gate).judge(wide, Snapshot.empty(), "import")).problems
+        one.code
+        for one in (await until_mutation(gate).judge(wide, Snapshot.empty(), "import")).problems
     }
 
 
@@ -99,9 +115,16 @@ async def test_mutants_that_never_end_are_noticed_and_cost_their_own_time(gate: 
 
 
 async def test_what_was_not_reached_in_time_is_said_and_has_not_passed(gate: Gate) -> None:
-    body = "\n".join(["import time", "time.sleep(0.04)", *[f"a = a + {n}" for n in range(9)], "return a + b"])
-    code = documented("f", "a: int, b: int", "int", body.replace("\n", "\n    "), "f(1, 2) → 39", "f(0, 0) → 36")
-    for seconds, said in ((0.0, "nothing tried: time was up"), (0.6, "wrong bodies tried: time was up")):
+    body = "\n".join(
+        ["import time", "time.sleep(0.04)", *[f"a = a + {n}" for n in range(9)], "return a + b"]
+    )
+    code = documented(
+        "f", "a: int, b: int", "int", body.replace("\n", "\n    "), "f(1, 2) → 39", "f(0, 0) → 36"
+    )
+    for seconds, said in (
+        (0.0, "nothing tried: time was up"),
+        (0.6, "wrong bodies tried: time was up"),
+    ):
         short = until_mutation(gate, Rules(mutation_s=seconds))
         verdict = await short.judge(Candidate("f", code, "lib"), Snapshot.empty(), "agent")
         (stage,) = [one for one in verdict.stages if one.stage == "mutation"]
@@ -109,7 +132,9 @@ async def test_what_was_not_reached_in_time_is_said_and_has_not_passed(gate: Gat
         assert said in stage.note
 
 
-async def test_an_example_that_takes_long_counts_against_a_stub_and_nothing_is_said_of_changes(gate: Gate) -> None:
+async def test_an_example_that_takes_long_counts_against_a_stub_and_nothing_is_said_of_changes(
+    gate: Gate,
+) -> None:
     slow = "import time\ntime.sleep(0.3 * a)\nreturn a + b"
     verdict = await mutated(gate, slow, "f(2, 1) → 3", "f(0, 0) → 0", "f(0, 5) → 5")
     assert "stub-passes" not in {problem.code for problem in verdict.problems}
@@ -129,7 +154,12 @@ async def test_what_cannot_be_bitten_is_skipped_with_its_reason(gate: Gate) -> N
             ("f(1) → 2",),
             "it acts on the outside, which is not tried here",
         ),
-        ("import random\nreturn random.random() * 0 + a", {"parameters": "a: int"}, (), "chance or the clock decides"),
+        (
+            "import random\nreturn random.random() * 0 + a",
+            {"parameters": "a: int"},
+            (),
+            "chance or the clock decides",
+        ),
         ("return a +", {}, (), "the module could not be imported"),
     ]
     for body, options, examples, said in cases:
@@ -139,14 +169,19 @@ async def test_what_cannot_be_bitten_is_skipped_with_its_reason(gate: Gate) -> N
 
 async def test_a_neighbour_in_the_module_is_left_as_it_is(gate: Gate) -> None:
     around = snapshot_of(lib="def g(a: int) -> int:\n    return a + 1 if a else 5\n")
-    code = documented("f", "a: int, b: int", "int", "return g(a) + b", "f(1, 2) → 4", "f(7, 3) → 11")
+    code = documented(
+        "f", "a: int, b: int", "int", "return g(a) + b", "f(1, 2) → 4", "f(7, 3) → 11"
+    )
     verdict = await until_mutation(gate).judge(Candidate("f", code, "lib"), around, "agent")
     assert verdict.admitted, verdict.refusals
     assert note(verdict) == "1 of 1 wrong body noticed"
 
 
 async def test_code_that_attacks_its_worker_gets_a_verdict_like_any_other(gate: Gate) -> None:
-    for body in ("import os\nos._exit(0) if a > 1 else None\nreturn a", "print('x' * 9000)\nreturn a + b"):
+    for body in (
+        "import os\nos._exit(0) if a > 1 else None\nreturn a",
+        "print('x' * 9000)\nreturn a + b",
+    ):
         given = (GivenExample("f(1, 2)", "1"), GivenExample("f(0, 5)", "0"))
         code = documented("f", "a: int, b: int", "int", body.replace("\n", "\n    "))
         verdict = await until_mutation(gate).judge(
@@ -159,8 +194,13 @@ async def test_whatever_a_function_is_the_stage_ends_without_an_error(gate: Gate
     short = until_mutation(gate, Rules(mutation_s=0.2))
     for seed in range(drawn(40)):
         text = wild(Random(seed), "g")
-        given = tuple(GivenExample(f"[type(g({a}, {b})).__name__, {a}]", f"['int', {a}]") for a, b in ((1, 2), (3, 0)))
-        verdict = await short.judge(Candidate("g", text, "lib", examples=given), Snapshot.empty(), "human")
+        given = tuple(
+            GivenExample(f"[type(g({a}, {b})).__name__, {a}]", f"['int', {a}]")
+            for a, b in ((1, 2), (3, 0))
+        )
+        verdict = await short.judge(
+            Candidate("g", text, "lib", examples=given), Snapshot.empty(), "human"
+        )
         assert verdict.stages[-1].stage == "mutation", seed
 
 
@@ -172,11 +212,15 @@ LONG = "buyers = {" + ", ".join(f"{number}: 'customer {number}'" for number in r
     [
         pytest.param("if a > 10:", "if a > 11:", "if a > 10:", id="short"),
         pytest.param(LONG, LONG.replace("11:", "12:"), "11: 'customer 11'}", id="at the end"),
-        pytest.param(LONG, LONG.replace("0:", "1:", 1), "buyers = {0: 'customer 0'", id="at the beginning"),
+        pytest.param(
+            LONG, LONG.replace("0:", "1:", 1), "buyers = {0: 'customer 0'", id="at the beginning"
+        ),
         pytest.param(LONG, LONG.replace("6:", "7:", 1), "6: 'customer 6'", id="in the middle"),
         pytest.param(LONG, LONG[:-1], "'customer 11'}", id="one is longer"),
         pytest.param(LONG, "", "buyers = {0:", id="there is no other"),
-        pytest.param(LONG * 9, LONG * 8 + LONG.upper(), "}buyers = {0: 'customer 0'", id="far behind"),
+        pytest.param(
+            LONG * 9, LONG * 8 + LONG.upper(), "}buyers = {0: 'customer 0'", id="far behind"
+        ),
         pytest.param(LONG, LONG, "customer 11'}", id="the same"),
     ],
 )

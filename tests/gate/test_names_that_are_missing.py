@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.functions.gate.tree import BUILTINS, IMPLICIT, _globals_read, bound_names, missing_names, parse
+from agent_core.functions.gate.tree import (
+    BUILTINS,
+    IMPLICIT,
+    _globals_read,
+    bound_names,
+    missing_names,
+    parse,
+)
 from tests.kit.drawing import sampled
 
 FILES = sorted(Path(sysconfig.get_path("stdlib")).glob("[a-h]*.py"))

@@ -25,15 +25,21 @@ TWICE = "\n\n".join(
     ]
 )
 FAR = (
-    TWICE.replace("lib import add", "near import twice").replace("twice(n", "fourfold(n").replace("Double", "Quadruple")
+    TWICE.replace("lib import add", "near import twice")
+    .replace("twice(n", "fourfold(n")
+    .replace("Double", "Quadruple")
 )
-FAR = FAR.replace("twice(3)\n        6", "fourfold(3)\n        12").replace(">>> twice(0)", ">>> fourfold(0)")
+FAR = FAR.replace("twice(3)\n        6", "fourfold(3)\n        12").replace(
+    ">>> twice(0)", ">>> fourfold(0)"
+)
 FAR = FAR.replace("add(n, n)", "twice(twice(n))")
 LIBRARY = snapshot_of(lib=ADD, near=TWICE, far=FAR)
 LARGER = ADD.replace("a + b", "a + b + (a == 3)")
 
 
-async def replaced(gate: Gate, code: str, snapshot: Snapshot = LIBRARY, policy: Policy = "agent") -> Verdict:
+async def replaced(
+    gate: Gate, code: str, snapshot: Snapshot = LIBRARY, policy: Policy = "agent"
+) -> Verdict:
     return await gate.judge(Candidate("add", code, "lib", replaces=True), snapshot, policy)
 
 
@@ -45,20 +51,28 @@ def note(verdict: Verdict) -> str:
     return next(one.note for one in verdict.stages if one.stage == "neighbours")
 
 
-async def test_callers_of_any_depth_that_break_are_named_and_only_a_human_may_break_them(gate: Gate) -> None:
+async def test_callers_of_any_depth_that_break_are_named_and_only_a_human_may_break_them(
+    gate: Gate,
+) -> None:
     for policy in get_args(Policy):
         verdict = await replaced(gate, LARGER, policy=policy)
         severity = "warns" if policy == "human" else "refuses"
-        assert {one.severity for one in verdict.problems if one.code == "breaks-caller"} == {severity}
+        assert {one.severity for one in verdict.problems if one.code == "breaks-caller"} == {
+            severity
+        }
         assert verdict.admitted == (policy == "human")
         assert [what.split("`")[1] for what in broken(verdict)] == ["twice", "fourfold"]
-        assert broken(verdict)[0].startswith("`twice` (functions/near.py:4) uses `add`: `twice(3)` gave")
+        assert broken(verdict)[0].startswith(
+            "`twice` (functions/near.py:4) uses `add`: `twice(3)` gave"
+        )
         assert "6" in broken(verdict)[0]
         assert "7" in broken(verdict)[0]
         assert note(verdict) == "2 of 2 callers with examples tried"
 
 
-async def test_a_change_that_keeps_callers_well_is_admitted_and_what_failed_before_is_not_its_fault(gate: Gate) -> None:
+async def test_a_change_that_keeps_callers_well_is_admitted_and_what_failed_before_is_not_its_fault(
+    gate: Gate,
+) -> None:
     wrong = TWICE.replace("        6\n", "        5\n")
     verdict = await replaced(gate, LARGER, snapshot_of(lib=ADD, near=wrong))
     assert (verdict.admitted, broken(verdict)) == (True, [])
@@ -76,7 +90,9 @@ async def test_a_call_that_no_longer_fits_is_read_from_the_text(gate: Gate) -> N
             "        b: The second.\n", "        b: B.\n        c: C.\n"
         )
         verdict = await replaced(gate, code, snapshot_of(lib=ADD, near=bare))
-        assert any(f"calls `add(n, n)`, but `add` {reason}" in what for what in broken(verdict)), signature
+        assert any(f"calls `add(n, n)`, but `add` {reason}" in what for what in broken(verdict)), (
+            signature
+        )
 
 
 async def test_a_call_that_the_change_does_not_break_is_not_named(gate: Gate) -> None:
@@ -92,7 +108,11 @@ async def test_a_call_that_the_change_does_not_break_is_not_named(gate: Gate) ->
 
 async def test_a_call_by_name_that_no_longer_fits_is_read_too(gate: Gate) -> None:
     user = 'def use(self, n: int) -> int:\n    """Use."""\n    return self.call("add", a=n, b=n)\n'
-    found = broken(await replaced(gate, ADD.replace("b: int", "b: int, c: int"), snapshot_of(lib=ADD, near=user)))
+    found = broken(
+        await replaced(
+            gate, ADD.replace("b: int", "b: int, c: int"), snapshot_of(lib=ADD, near=user)
+        )
+    )
     assert [what.rpartition(", but ")[2] for what in found] == ["`add` needs `c`"]
 
 
@@ -138,6 +158,8 @@ def by_a_class(n: int) -> int:
 
 
 async def test_callers_through_a_value_or_a_class_are_found(gate: Gate) -> None:
-    verdict = await replaced(gate, ADD.replace("a + b", "a + b + 1"), snapshot_of(lib=ADD, through=THROUGH))
+    verdict = await replaced(
+        gate, ADD.replace("a + b", "a + b + 1"), snapshot_of(lib=ADD, through=THROUGH)
+    )
     assert not verdict.admitted
     assert [what.split("`")[1] for what in broken(verdict)] == ["by_a_value", "by_a_class"]

@@ -19,13 +19,19 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 def described(head: str, body: str, *examples: str, top: str = "") -> str:
     """Return the text of a function with a docstring that describes its parameters."""
-    names = [part.split(":")[0].strip() for part in head[head.index("(") + 1 : head.rindex(")")].split(", ")]
-    entries = "\n".join(f"        {name}: What it is given." for name in names if name not in ("self", ""))
+    names = [
+        part.split(":")[0].strip()
+        for part in head[head.index("(") + 1 : head.rindex(")")].split(", ")
+    ]
+    entries = "\n".join(
+        f"        {name}: What it is given." for name in names if name not in ("self", "")
+    )
     arguments = f"\n    Args:\n{entries}\n" if entries else ""
     shown = "".join(f"\n    {line}" for example in examples for line in example.split("\n"))
     lines = body.replace("\n", "\n    ")
     return (
-        f'{top}\n\ndef {head}:\n    """Do what it is for, as its name says.\n{arguments}{shown}\n    """\n    {lines}\n'
+        f'{top}\n\ndef {head}:\n    """Do what it is for, as its name says.\n'
+        f'{arguments}{shown}\n    """\n    {lines}\n'
     )
 
 
@@ -141,10 +147,14 @@ OPENING = [
 
 
 @pytest.mark.parametrize("text", OPENING)
-async def test_what_opens_fetches_draws_or_greets_is_refused_for_nothing_but_a_grant(gate: Gate, text: str) -> None:
+async def test_what_opens_fetches_draws_or_greets_is_refused_for_nothing_but_a_grant(
+    gate: Gate, text: str
+) -> None:
     verdict = await judge(gate, text, name_of(text))
     refusals = {problem.code for problem in verdict.refusals}
-    assert refusals <= {"needs-packages", "needs-network"}, [problem.message for problem in verdict.refusals]
+    assert refusals <= {"needs-packages", "needs-network"}, [
+        problem.message for problem in verdict.refusals
+    ]
     assert len(verdict.refusals) == len(refusals)
 
 
@@ -184,7 +194,9 @@ HOLLOW = [
 
 
 @pytest.mark.parametrize(("text", "code"), HOLLOW)
-async def test_what_proves_nothing_or_does_nothing_is_still_refused(gate: Gate, text: str, code: str) -> None:
+async def test_what_proves_nothing_or_does_nothing_is_still_refused(
+    gate: Gate, text: str, code: str
+) -> None:
     verdict = await judge(gate, text, name_of(text))
     assert code in {problem.code for problem in verdict.refusals}, verdict.problems
 
@@ -280,10 +292,14 @@ class _Recorder(doctest.DocTestRunner):
     def report_start(self, out: Any, test: doctest.DocTest, example: doctest.Example) -> None:
         pass
 
-    def report_success(self, out: Any, test: doctest.DocTest, example: doctest.Example, got: str) -> None:
+    def report_success(
+        self, out: Any, test: doctest.DocTest, example: doctest.Example, got: str
+    ) -> None:
         self.passed.append((example.lineno, True))
 
-    def report_failure(self, out: Any, test: doctest.DocTest, example: doctest.Example, got: str) -> None:
+    def report_failure(
+        self, out: Any, test: doctest.DocTest, example: doctest.Example, got: str
+    ) -> None:
         self.passed.append((example.lineno, False))
 
     def report_unexpected_exception(
@@ -306,7 +322,9 @@ def _doctested(text: str, name: str) -> list[tuple[int, bool]]:
 def _drawn(seed: int) -> str:
     draw = random.Random(seed)
     entries = [draw.choice(_ENTRIES) for _ in range(draw.randint(2, 6))]
-    return _BODY.replace("{examples}", "\n".join(f"    {line}" for entry in entries for line in entry.split("\n")))
+    return _BODY.replace(
+        "{examples}", "\n".join(f"    {line}" for entry in entries for line in entry.split("\n"))
+    )
 
 
 async def test_what_pythons_doctest_passes_agrees(gate: Gate, tmp_path: Path) -> None:

@@ -22,13 +22,19 @@ SAME = {
         "def f(a):\n return sorted(a, key=len, reverse=True)",
         "def f(a):\n return sorted(a, reverse=True, key=len)",
     ),
-    "imports": ("import math\ndef f(a):\n return math.sqrt(a)", "def f(a):\n from math import sqrt as q\n return q(a)"),
+    "imports": (
+        "import math\ndef f(a):\n return math.sqrt(a)",
+        "def f(a):\n from math import sqrt as q\n return q(a)",
+    ),
     "helpers-in-another-order": (
         "def _h(x):\n return x + 1\ndef _g(x):\n return x * 2\ndef f(a):\n return _h(_g(a))",
         "def _k(y):\n return y * 2\ndef _l(y):\n return y + 1\ndef f(a):\n return _l(_k(a))",
     ),
     "constants": ("K = 3\ndef f(a):\n return a * K", "THREE = 3\ndef f(a):\n return a * THREE"),
-    "classes": ("class _P:\n n = 1\ndef f(a):\n return _P().n + a", "class _P:\n n = 1\ndef f(b):\n return _P().n + b"),
+    "classes": (
+        "class _P:\n n = 1\ndef f(a):\n return _P().n + a",
+        "class _P:\n n = 1\ndef f(b):\n return _P().n + b",
+    ),
     "inner-functions": (
         "def f(a):\n def g(x):\n  return x + a\n return [g(i) for i in a if (lambda q: q)(i)]",
         "def f(b):\n def h(y):\n  return y + b\n return [h(j) for j in b if (lambda p: p)(j)]",
@@ -46,25 +52,40 @@ OTHER = {
         "def f(a):\n return (lambda x, y: x - y)(a, 1)",
         "def f(a):\n return (lambda y, x: x - y)(a, 1)",
     ),
-    "changes": ("def f(a):\n a.append(1)\n a.sort()\n return a", "def f(a):\n a.sort()\n a.append(1)\n return a"),
+    "changes": (
+        "def f(a):\n a.append(1)\n a.sort()\n return a",
+        "def f(a):\n a.sort()\n a.append(1)\n return a",
+    ),
     "second-names": (
         "def f(a):\n x = []\n y = x\n x.append(a)\n y.append(1)\n return x, y",
         "def f(a):\n x = []\n y = x\n y.append(1)\n x.append(a)\n return x, y",
     ),
-    "guarded": ("def f(x):\n return x is not None and len(x) > 0", "def f(x):\n return len(x) > 0 and x is not None"),
+    "guarded": (
+        "def f(x):\n return x is not None and len(x) > 0",
+        "def f(x):\n return len(x) > 0 and x is not None",
+    ),
     "one-shot": (
         "def f(a):\n i = iter(a)\n x = next(i)\n y = next(i)\n return x - y",
         "def f(a):\n i = iter(a)\n y = next(i)\n x = next(i)\n return x - y",
     ),
-    "calls": ("def f(g):\n x = g(1)\n y = g(2)\n return x - y", "def f(g):\n y = g(2)\n x = g(1)\n return x - y"),
+    "calls": (
+        "def f(g):\n x = g(1)\n y = g(2)\n return x - y",
+        "def f(g):\n y = g(2)\n x = g(1)\n return x - y",
+    ),
     "constants": ("def f(a):\n return a == 1", "def f(a):\n return a == True"),
     "defaults": ("def f(a=1):\n return a * 2", "def f(a=2):\n return a * 2"),
     "helpers": (
         "def _h(x):\n return x + 1\ndef f(a):\n return _h(a)",
         "def _h(x):\n return x + 2\ndef f(a):\n return _h(a)",
     ),
-    "lists-in-place": ("def f(a, b):\n c = a\n c += b\n return a", "def f(a, b):\n c = a\n c = c + b\n return a"),
-    "keywords-with-effects": ("def f(g, h):\n return g(a=h(1), b=h(2))", "def f(g, h):\n return g(b=h(2), a=h(1))"),
+    "lists-in-place": (
+        "def f(a, b):\n c = a\n c += b\n return a",
+        "def f(a, b):\n c = a\n c = c + b\n return a",
+    ),
+    "keywords-with-effects": (
+        "def f(g, h):\n return g(a=h(1), b=h(2))",
+        "def f(g, h):\n return g(b=h(2), a=h(1))",
+    ),
     "attributes-in-patterns": (
         "def f(a):\n match a:\n  case int(real=real): return real",
         "def f(a):\n match a:\n  case int(imag=imag): return imag",
@@ -103,7 +124,9 @@ def test_what_is_nested_too_deeply_has_no_form() -> None:
     assert normal_form("f", "def g(a):\n return a") is None
 
 
-LIBRARY = snapshot_of(sums=ADD, other=ADD.replace("add", "twice_added").replace("a + b", "a + b + b"))
+LIBRARY = snapshot_of(
+    sums=ADD, other=ADD.replace("add", "twice_added").replace("a + b", "a + b + b")
+)
 LEANING = "def one(a):\n    return two(a)\n\n\ndef two(a):\n    return a + {}\n"
 
 

@@ -34,7 +34,9 @@ async def test_a_file_that_cannot_be_imported_is_refused_whole(gate: Gate) -> No
     ):
         verdict = await gate.judge_module(saved(text), Snapshot.empty())
         assert not verdict.admitted, text
-        (problem, *_) = [one for one in verdict.problems if (one.code, one.severity) == (code, "refuses")]
+        (problem, *_) = [
+            one for one in verdict.problems if (one.code, one.severity) == (code, "refuses")
+        ]
         assert "1 / 0" not in text or str(problem.where) == "functions/lib.py:3", text
 
 
@@ -42,17 +44,41 @@ async def test_a_file_that_cannot_be_imported_is_refused_whole(gate: Gate) -> No
     ("text", "line", "fix"),
     [
         pytest.param("return 3", 1, "fix that line", id="return-outside"),
-        pytest.param("x = 1\nfrom __future__ import annotations", 2, "fix that line", id="late-future"),
+        pytest.param(
+            "x = 1\nfrom __future__ import annotations", 2, "fix that line", id="late-future"
+        ),
         pytest.param("def g(a, a): pass", 1, "fix that line", id="same-parameter-twice"),
         pytest.param("def g():\n    x = 1\n    global x", 3, "fix that line", id="late-global"),
         pytest.param("*a, *b = [1]", 1, "fix that line", id="two-stars"),
-        pytest.param("import ast\nast.parse('1 +')", 2, "fix what runs at the top level", id="text-read-as-code"),
-        pytest.param("from functions import other", 1, "fix functions/other.py first, which is rejected", id="beside"),
-        pytest.param("import functions.other", 1, "fix functions/other.py first, which is rejected", id="whole"),
-        pytest.param("from .other import x", 1, "fix functions/other.py first, which is rejected", id="relative"),
+        pytest.param(
+            "import ast\nast.parse('1 +')",
+            2,
+            "fix what runs at the top level",
+            id="text-read-as-code",
+        ),
+        pytest.param(
+            "from functions import other",
+            1,
+            "fix functions/other.py first, which is rejected",
+            id="beside",
+        ),
+        pytest.param(
+            "import functions.other",
+            1,
+            "fix functions/other.py first, which is rejected",
+            id="whole",
+        ),
+        pytest.param(
+            "from .other import x",
+            1,
+            "fix functions/other.py first, which is rejected",
+            id="relative",
+        ),
     ],
 )
-async def test_a_hint_names_the_mistake_of_its_own_line(gate: Gate, text: str, line: int, fix: str) -> None:
+async def test_a_hint_names_the_mistake_of_its_own_line(
+    gate: Gate, text: str, line: int, fix: str
+) -> None:
     rejected = [Problem("syntax", "not Python", Place("functions/other.py"))]
     snapshot = Snapshot.empty().with_rejection("functions/other.py", tuple(rejected))
     verdict = await gate.judge_module(saved(f"{text}\n\n\n{BARE}"), snapshot)
@@ -67,13 +93,21 @@ READ = "knapper functions grant double --read functions/words.json"
     ("text", "line", "grant"),
     [
         pytest.param(
-            "from pathlib import Path\nW = (Path(__file__).parent / 'words.json').read_text()", 2, READ, id="beside"
+            "from pathlib import Path\nW = (Path(__file__).parent / 'words.json').read_text()",
+            2,
+            READ,
+            id="beside",
         ),
         pytest.param("W = open('functions/words.json').read()", 1, READ, id="by-name"),
         pytest.param(
-            "import importlib.resources as r\nW = r.read_text(__package__, 'words.json')", 2, READ, id="resources"
+            "import importlib.resources as r\nW = r.read_text(__package__, 'words.json')",
+            2,
+            READ,
+            id="resources",
         ),
-        pytest.param("import pkgutil\nW = pkgutil.get_data(__name__, 'words.json')", 2, READ, id="pkgutil"),
+        pytest.param(
+            "import pkgutil\nW = pkgutil.get_data(__name__, 'words.json')", 2, READ, id="pkgutil"
+        ),
         pytest.param("import os\nW = os.stat('functions/words.json')", 2, READ, id="facts"),
         pytest.param(
             "from urllib.request import urlopen\nW = urlopen('https://example.org/a')",
@@ -82,7 +116,9 @@ READ = "knapper functions grant double --read functions/words.json"
         ),
     ],
 )
-async def test_what_an_import_reaches_is_told_as_a_missing_grant(gate: Gate, text: str, line: int, grant: str) -> None:
+async def test_what_an_import_reaches_is_told_as_a_missing_grant(
+    gate: Gate, text: str, line: int, grant: str
+) -> None:
     verdict = await gate.judge_module(saved(f"{text}\n\n\n{BARE}"), Snapshot.empty())
     (problem,) = [one for one in verdict.problems if one.code == "import-fails"]
     assert problem.where.line == line
@@ -95,15 +131,20 @@ async def test_an_error_after_a_read_that_was_caught_is_told_as_it_is(gate: Gate
     caught = "try:\n    W = open('words.json').read()\nexcept FileNotFoundError:\n    W = ''\n"
     assert (await gate.judge_module(saved(caught + BARE), Snapshot.empty())).admitted
     verdict = await gate.judge_module(saved(f"{caught}X = 1 / 0\n{BARE}"), Snapshot.empty())
-    assert "ZeroDivisionError" in next(one for one in verdict.problems if one.code == "import-fails").message
+    assert (
+        "ZeroDivisionError"
+        in next(one for one in verdict.problems if one.code == "import-fails").message
+    )
 
 
 async def test_examples_that_disagree_only_warn_a_human(gate: Gate) -> None:
-    verdict = await gate.judge_module(saved(ADD.replace("        4\n", "        5\n")), Snapshot.empty())
+    verdict = await gate.judge_module(
+        saved(ADD.replace("        4\n", "        5\n")), Snapshot.empty()
+    )
     assert (verdict.admitted, verdict.standings) == (True, (("add", "draft"),))
-    assert [(problem.code, problem.severity, problem.where.line) for problem in verdict.problems] == [
-        ("example-disagrees", "warns", 14)
-    ]
+    assert [
+        (problem.code, problem.severity, problem.where.line) for problem in verdict.problems
+    ] == [("example-disagrees", "warns", 14)]
 
 
 async def test_only_examples_of_changed_functions_are_run_again(gate: Gate) -> None:
@@ -119,12 +160,16 @@ async def test_one_function_that_cannot_be_offered_leaves_the_others() -> None:
         verdict = await Gate(sandbox).judge_module(saved(text), Snapshot.empty())
     assert verdict.admitted
     assert [one.name for one in verdict.reading.functions] == ["add"]
-    assert "function-name" in [problem.code for problem in verdict.problems if problem.severity == "refuses"]
+    assert "function-name" in [
+        problem.code for problem in verdict.problems if problem.severity == "refuses"
+    ]
 
 
 async def test_a_strict_workspace_holds_saved_files_to_the_agents_rules() -> None:
     async with await start() as sandbox:
-        verdict = await Gate(sandbox, rules=Rules(strict=True)).judge_module(saved(BARE), Snapshot.empty())
+        verdict = await Gate(sandbox, rules=Rules(strict=True)).judge_module(
+            saved(BARE), Snapshot.empty()
+        )
     assert not verdict.admitted
 
 
@@ -135,14 +180,18 @@ async def test_a_module_sees_its_neighbours_as_they_are(gate: Gate) -> None:
 
 
 async def test_a_name_that_nothing_defines_is_warned_of_in_a_saved_file(gate: Gate) -> None:
-    verdict = await gate.judge_module(saved("def half(n: int) -> float:\n    return halve(n)\n"), Snapshot.empty())
+    verdict = await gate.judge_module(
+        saved("def half(n: int) -> float:\n    return halve(n)\n"), Snapshot.empty()
+    )
     assert verdict.admitted
-    assert [str(problem.where) for problem in verdict.problems if problem.code == "undefined-name"] == [
-        "functions/lib.py:2"
-    ]
+    assert [
+        str(problem.where) for problem in verdict.problems if problem.code == "undefined-name"
+    ] == ["functions/lib.py:2"]
 
 
-HELPED = "LIMIT = 9\n\n\ndef _cap(n: int) -> int:\n    return min(n, LIMIT)\n\n\n" + ADD.replace("a + b", "_cap(a + b)")
+HELPED = "LIMIT = 9\n\n\ndef _cap(n: int) -> int:\n    return min(n, LIMIT)\n\n\n" + ADD.replace(
+    "a + b", "_cap(a + b)"
+)
 
 
 async def test_examples_run_again_where_the_code_behind_changed(gate: Gate) -> None:
@@ -178,17 +227,25 @@ async def test_a_save_that_breaks_another_module_says_so(gate: Gate) -> None:
     )
     snapshot = snapshot_of(lib=ADD, other=user)
     previous = snapshot.readings["lib"]
-    verdict = await gate.judge_module(saved(ADD.replace("a + b", "a * b")), snapshot, previous_reading=previous)
+    verdict = await gate.judge_module(
+        saved(ADD.replace("a + b", "a * b")), snapshot, previous_reading=previous
+    )
     assert verdict.admitted
     assert [one.severity for one in verdict.problems if one.code == "breaks-caller"] == ["warns"]
     assert verdict.stages[-1].note == "1 of 1 callers with examples tried"
-    unchanged = await gate.judge_module(saved(f"# Sums.\n{ADD}"), snapshot, previous_reading=previous)
+    unchanged = await gate.judge_module(
+        saved(f"# Sums.\n{ADD}"), snapshot, previous_reading=previous
+    )
     assert [one.stage for one in unchanged.stages] == ["read", "text", "import", "examples"]
 
 
 async def test_what_is_found_in_a_file_quotes_the_files_own_line(gate: Gate) -> None:
     words = '    """Halve.\n\n    Args:\n        n: It.\n\n    >>> half(2)\n    1.0\n    """\n'
     shown_once = f"def half(n: int) -> float:\n{words}"
-    verdict = await gate.judge_module(saved(f"{ADD}\n\n{shown_once}    return n / 2\n"), Snapshot.empty())
+    verdict = await gate.judge_module(
+        saved(f"{ADD}\n\n{shown_once}    return n / 2\n"), Snapshot.empty()
+    )
     (few,) = [problem for problem in verdict.problems if problem.code == "too-few-examples"]
-    assert [row.fact for row in few.evidence] == [f"line {few.where.line}: def half(n: int) -> float:"]
+    assert [row.fact for row in few.evidence] == [
+        f"line {few.where.line}: def half(n: int) -> float:"
+    ]

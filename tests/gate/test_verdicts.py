@@ -30,7 +30,12 @@ def note(verdict: Verdict, stage: str) -> str:
 
 async def test_a_good_function_is_admitted_on_trial_with_its_whole_module(gate: Gate) -> None:
     verdict = await judge(gate, ADD, "add")
-    assert (verdict.admitted, verdict.standing, verdict.problems, verdict.agreed) == (True, "trial", (), 2)
+    assert (verdict.admitted, verdict.standing, verdict.problems, verdict.agreed) == (
+        True,
+        "trial",
+        (),
+        2,
+    )
     assert verdict.module_text == ADD
     assert [report.stage for report in verdict.stages if report.passed] == STAGES
 
@@ -44,7 +49,9 @@ async def test_a_function_joins_the_text_of_the_module_that_is_there(gate: Gate)
     assert verdict.version == verdict.reading.source.version
 
 
-async def test_a_finding_names_the_line_of_the_candidates_text_not_of_the_module_it_joins(gate: Gate) -> None:
+async def test_a_finding_names_the_line_of_the_candidates_text_not_of_the_module_it_joins(
+    gate: Gate,
+) -> None:
     for body in ("return a * 2", "import random; return random.randint(1, a)"):
         code = documented("f", "a: int", "int", body)
         verdict = await judge(gate, code, snapshot=snapshot_of(lib="LIMIT = 3\n" * 50))
@@ -53,7 +60,10 @@ async def test_a_finding_names_the_line_of_the_candidates_text_not_of_the_module
 
 async def test_each_finding_has_what_a_reader_can_check(gate: Gate) -> None:
     cases: list[tuple[str, dict[str, str]]] = [
-        (ADD.replace("        4\n", "        5\n"), {"call": "add(2, 2)", "returned": "4", "expected": "5"}),
+        (
+            ADD.replace("        4\n", "        5\n"),
+            {"call": "add(2, 2)", "returned": "4", "expected": "5"},
+        ),
         (ADD.replace("return a + b", "return 3"), {"fact": "line 17: return 3"}),
         (ADD.replace("a + b", "a + c"), {"fact": "line 17: return a + c"}),
         ("def other(): ...\n", {"fact": "line 1: def other(): ..."}),
@@ -76,8 +86,18 @@ async def test_an_example_that_disagrees_shows_both_sides_and_blames_neither(gat
 
 async def test_examples_that_prove_too_little_are_refused(gate: Gate) -> None:
     cases: list[tuple[str, str, list[str], str]] = [
-        ("while a: pass\n    return a + 1", "int", ["f(0) → 1", "f(1) → 2"], "example-hangs"),  # hangs
-        ("import os; os._exit(a); return a", "int", ["f(0) → 0", "f(1) → 1"], "example-stopped"),  # leaves
+        (
+            "while a: pass\n    return a + 1",
+            "int",
+            ["f(0) → 1", "f(1) → 2"],
+            "example-hangs",
+        ),  # hangs
+        (
+            "import os; os._exit(a); return a",
+            "int",
+            ["f(0) → 0", "f(1) → 1"],
+            "example-stopped",
+        ),  # leaves
         ("return a * 2", "int", [], "too-few-examples"),  # none
         ("return a * 2", "int", ["f(1) → 2"], "too-few-examples"),  # one
         ("return a * 2", "int", ["f(1) → 2", "f(1) → 2"], "too-few-examples"),  # twice the same
@@ -90,12 +110,18 @@ async def test_examples_that_prove_too_little_are_refused(gate: Gate) -> None:
 
 
 async def test_the_same_example_twice_is_said_in_words(gate: Gate) -> None:
-    verdict = await judge(gate, documented("f", "a: int", "int", "return a * 2", "f(1) → 2", "f(1) → 2"))
-    assert "`f` has the same example 2 times; two with different results are needed" in str(verdict.refusals[0])
+    verdict = await judge(
+        gate, documented("f", "a: int", "int", "return a * 2", "f(1) → 2", "f(1) → 2")
+    )
+    assert "`f` has the same example 2 times; two with different results are needed" in str(
+        verdict.refusals[0]
+    )
 
 
 async def test_a_refusal_for_one_sided_examples_says_which_side_is_missing(gate: Gate) -> None:
-    verdict = await judge(gate, documented("f", "a: int", "bool", "return a > 0", "f(2) → True", "f(3) → True"))
+    verdict = await judge(
+        gate, documented("f", "a: int", "bool", "return a > 0", "f(2) → True", "f(3) → True")
+    )
     assert refusals(verdict) == ["one-sided-examples"]
     assert "one that gives False is needed" in verdict.problems[0].message
     assert ">>> f(0)`, which gives another result" in str(verdict.problems[0].fix)
@@ -108,25 +134,33 @@ async def test_a_call_that_gives_the_missing_side_is_offered(gate: Gate) -> None
         ("f(a=7)", "return a > 0", "f(0)"),  # by name
     ):
         other = call.replace("abba", "a").replace("[1, 2]", "[3]").replace("7", "8")
-        verdict = await judge(gate, documented("f", "a: object", "bool", body, f"{call} → True", f"{other} → True"))
+        verdict = await judge(
+            gate, documented("f", "a: object", "bool", body, f"{call} → True", f"{other} → True")
+        )
         assert f">>> {offered}`" in str(verdict.refusals[0].fix), call
 
 
 async def test_no_call_is_offered_where_every_one_gives_the_same(gate: Gate) -> None:
-    verdict = await judge(gate, documented("f", "a: int", "int", "return a * 0", "f(1) → 0", "f(2) → 0"))
+    verdict = await judge(
+        gate, documented("f", "a: int", "int", "return a * 0", "f(1) → 0", "f(2) → 0")
+    )
     assert ">>> f(a)` with values" in str(verdict.refusals[0].fix)
     assert not verdict.can_be_confirmed
 
 
 async def test_the_same_example_with_two_results_is_one_thing_to_fix(gate: Gate) -> None:
-    verdict = await judge(gate, documented("f", "a: int", "bool", "return a > 0", "f(2) → True", "f(2) → False"))
+    verdict = await judge(
+        gate, documented("f", "a: int", "bool", "return a > 0", "f(2) → True", "f(2) → False")
+    )
     assert [problem.code for problem in verdict.refusals] == ["contradictory-examples"]
     assert "take one of the two out; add a line `>>> f(0)`" in str(verdict.refusals[0].fix)
     assert not verdict.can_be_confirmed
 
 
 async def test_an_error_shows_the_line_that_raised_it(gate: Gate) -> None:
-    verdict = await judge(gate, documented("f", "a: int", "int", "return 10 // a", "f(5) → 2", "f(0) → 0"))
+    verdict = await judge(
+        gate, documented("f", "a: int", "int", "return 10 // a", "f(5) → 2", "f(0) → 0")
+    )
     assert set(refusals(verdict)) == {"example-raises"}
     assert "`ZeroDivisionError: " in verdict.problems[0].message
     assert "`return 10 // a`" in verdict.problems[0].message
@@ -148,11 +182,15 @@ async def test_what_no_example_can_show_joins_as_a_draft_and_says_so(gate: Gate)
     ):
         verdict = await judge(gate, documented("f", parameters, returns, body))
         assert (verdict.admitted, verdict.standing) == (True, "draft"), parameters
-        assert [(problem.code, problem.severity) for problem in verdict.problems] == [("unproven", "warns")], parameters
+        assert [(problem.code, problem.severity) for problem in verdict.problems] == [
+            ("unproven", "warns")
+        ], parameters
 
 
 async def test_examples_that_need_another_function_are_not_held_against_a_draft(gate: Gate) -> None:
-    code = documented("f", "self, a: int", "int", "return self.call('g', a=a)", "f(1) → 2", "f(2) → 4")
+    code = documented(
+        "f", "self, a: int", "int", "return self.call('g', a=a)", "f(1) → 2", "f(2) → 4"
+    )
     verdict = await judge(gate, code)
     assert (verdict.admitted, verdict.standing) == (True, "draft")
     assert note(verdict, "examples") == "it acts on the outside, which is not tried here"
@@ -160,7 +198,9 @@ async def test_examples_that_need_another_function_are_not_held_against_a_draft(
 
 async def test_a_function_with_the_calls_context_is_tried_without_naming_it(gate: Gate) -> None:
     body = "(self.scratch / 'x').write_text(a)\n    return len((self.scratch / 'x').read_text())"
-    verdict = await judge(gate, documented("f", "self, a: str", "int", body, "f('ab') → 2", "f('a') → 1"))
+    verdict = await judge(
+        gate, documented("f", "self, a: str", "int", body, "f('ab') → 2", "f('a') → 1")
+    )
     assert (verdict.admitted, verdict.standing, verdict.problems) == (True, "trial", ())
 
 
@@ -176,13 +216,20 @@ async def test_an_import_that_never_ends_is_refused_in_time(gate: Gate) -> None:
     assert refusals(verdict) == ["import-hangs"]
 
 
-async def test_a_type_that_only_an_import_can_tell_gets_its_schema_from_a_worker(gate: Gate) -> None:
+async def test_a_type_that_only_an_import_can_tell_gets_its_schema_from_a_worker(
+    gate: Gate,
+) -> None:
     code = "from pydantic import BaseModel\n\n\nclass Point(BaseModel):\n    x: int\n\n\n"
-    code += documented("f", "point: Point", "int", "return point.x", "f(Point(x=1)) → 1", "f(Point(x=2)) → 2")
+    code += documented(
+        "f", "point: Point", "int", "return point.x", "f(Point(x=1)) → 1", "f(Point(x=2)) → 2"
+    )
     verdict = await judge(gate, code)
     assert verdict.problems == ()
     assert verdict.reading is not None
-    assert verdict.reading.functions[0].parameters["properties"]["point"]["properties"]["x"]["type"] == "integer"
+    assert (
+        verdict.reading.functions[0].parameters["properties"]["point"]["properties"]["x"]["type"]
+        == "integer"
+    )
 
 
 async def test_given_examples_count_as_those_of_the_docstring_do(gate: Gate) -> None:
@@ -201,14 +248,26 @@ async def test_code_that_cannot_be_read_leaves_the_other_stages_unrun(gate: Gate
 
 
 async def test_a_hollow_function_is_not_tried_out(gate: Gate) -> None:
-    verdict = await judge(gate, documented("f", "a: int", "int", "return 4", "f(2) → 4", "f(3) → 6"))
+    verdict = await judge(
+        gate, documented("f", "a: int", "int", "return 4", "f(2) → 4", "f(3) → 6")
+    )
     assert refusals(verdict) == ["constant"]
     assert note(verdict, "examples") == "not run: the body does nothing yet"
 
 
 async def test_a_verdict_has_its_published_shape_in_json(gate: Gate) -> None:
     verdict = json.loads(json.dumps((await judge(gate, f"```python\n{ADD}```", "add")).to_json()))
-    published = {"name", "module", "admitted", "standing", "version", "fixes", "problems", "stages", "source"}
+    published = {
+        "name",
+        "module",
+        "admitted",
+        "standing",
+        "version",
+        "fixes",
+        "problems",
+        "stages",
+        "source",
+    }
     assert published <= verdict.keys()
     assert verdict["fixes"][0].keys() == {"code", "message", "diff"}
     assert verdict["stages"][0].keys() == {"stage", "passed", "seconds", "note"}
@@ -222,13 +281,19 @@ async def test_the_examples_of_a_function_that_is_there_can_be_run_anew(gate: Ga
         ("add(2, 2)", "4", "4", True),
     ]
     snapshot = snapshot_of(
-        lib=ADD.replace("b: int) -> int", "b: int) -> float").replace("        3\n", "        3.0\n")
+        lib=ADD.replace("b: int) -> int", "b: int) -> float").replace(
+            "        3\n", "        3.0\n"
+        )
     )
-    assert all(result.agreed for result in await gate.run_examples(snapshot.functions["add"], snapshot))
+    assert all(
+        result.agreed for result in await gate.run_examples(snapshot.functions["add"], snapshot)
+    )
 
 
 async def test_an_async_function_is_tried_like_any_other(gate: Gate) -> None:
-    code = documented("f", "a: int", "int", "return a * 2", "f(2) → 4", "f(3) → 6").replace("def f", "async def f")
+    code = documented("f", "a: int", "int", "return a * 2", "f(2) → 4", "f(3) → 6").replace(
+        "def f", "async def f"
+    )
     verdict = await judge(gate, code)
     assert (verdict.admitted, verdict.standing, verdict.problems) == (True, "trial", ())
 
@@ -261,7 +326,11 @@ async def test_the_examples_of_a_caller_run_with_the_function_that_it_calls(gate
     for body, second, standing in (
         (FOUR, "f(2) → 8", "trial"),  # proven
         (FOUR, "f(2) → 9", ""),  # disagrees
-        (FOUR.replace("'twice', a=self", "'twice' + '', a=self"), "f(2) → 9", "draft"),  # nobody knows which
+        (
+            FOUR.replace("'twice', a=self", "'twice' + '', a=self"),
+            "f(2) → 9",
+            "draft",
+        ),  # nobody knows which
         ("return self.call('twice', a=self.call('missing', a=a))", "f(2) → 9", "draft"),  # missing
     ):
         code = documented("f", "self, a: int", "int", body, "f(1) → 4", second)
@@ -311,7 +380,11 @@ async def test_a_confirmed_result_takes_the_place_of_the_written_one(gate: Gate)
 
 
 async def test_without_an_example_that_agreed_by_itself_it_joins_as_a_draft(gate: Gate) -> None:
-    candidate = Candidate("add", ADD.replace("        4\n", "        5\n").replace("        3\n", "        6\n"), "lib")
+    candidate = Candidate(
+        "add",
+        ADD.replace("        4\n", "        5\n").replace("        3\n", "        6\n"),
+        "lib",
+    )
     refused = await gate.judge(candidate, Snapshot.empty())
     verdict = await gate.confirm(candidate, refused, Snapshot.empty())
     assert (verdict.admitted, verdict.standing, verdict.source) == (True, "draft", ADD)
@@ -319,7 +392,9 @@ async def test_without_an_example_that_agreed_by_itself_it_joins_as_a_draft(gate
 
 
 async def test_what_has_another_problem_cannot_be_confirmed(gate: Gate) -> None:
-    candidate = Candidate("add", ADD.replace("        4\n", "        5\n").replace(") -> int", ")"), "lib")
+    candidate = Candidate(
+        "add", ADD.replace("        4\n", "        5\n").replace(") -> int", ")"), "lib"
+    )
     refused = await gate.judge(candidate, Snapshot.empty())
     verdict = await gate.confirm(candidate, refused, Snapshot.empty())
     assert not verdict.admitted
@@ -341,7 +416,10 @@ async def test_a_result_with_escapes_is_written_as_the_docstring_needs_it(gate: 
 
 
 async def test_printed_lines_are_confirmed_with_what_is_returned(gate: Gate) -> None:
-    code = DESCRIBED.format(quotes='"""').replace("str", "int") + '    >>> f(1)\n    7\n    >>> f(2)\n    9\n    """\n'
+    code = (
+        DESCRIBED.format(quotes='"""').replace("str", "int")
+        + '    >>> f(1)\n    7\n    >>> f(2)\n    9\n    """\n'
+    )
     candidate = Candidate("f", code + "    print('got', a)\n    print()\n    return a * 2\n", "lib")
     refused = await gate.judge(candidate, Snapshot.empty())
     verdict = await gate.confirm(candidate, refused, Snapshot.empty())
@@ -353,14 +431,20 @@ async def test_a_lacking_example_is_confirmed_with_what_came_back(gate: Gate) ->
     code = documented("f", "a: int", "bool", "return a > 0", "f(2) → True", "f(3) → True")
     verdict = await judge(gate, code)
     confirmed = await gate.confirm(Candidate("f", code, "m"), verdict, Snapshot.empty())
-    assert (confirmed.admitted, confirmed.standing, confirmed.confirmed) == (True, "trial", ("f(0)",))
+    assert (confirmed.admitted, confirmed.standing, confirmed.confirmed) == (
+        True,
+        "trial",
+        ("f(0)",),
+    )
     assert ">>> f(0)\n        False\n" in confirmed.source
 
 
 CHAIN = function("if a:\n    return 1\n" + "elif b:\n    return 2\n" * 1_000 + "return 3")
 
 
-async def test_a_chain_beyond_the_limit_is_a_problem_of_the_candidate_or_the_file(gate: Gate) -> None:
+async def test_a_chain_beyond_the_limit_is_a_problem_of_the_candidate_or_the_file(
+    gate: Gate,
+) -> None:
     verdict = await gate.judge(Candidate("f", CHAIN, "lib"), Snapshot.empty())
     saved = await gate.judge_module(ModuleSource.of("lib", CHAIN), Snapshot.empty())
     for problems in (verdict.problems, saved.problems):
@@ -369,7 +453,9 @@ async def test_a_chain_beyond_the_limit_is_a_problem_of_the_candidate_or_the_fil
 
 
 async def test_a_number_that_cannot_be_shown_is_a_problem_with_its_line(gate: Gate) -> None:
-    verdict = await gate.judge(Candidate("f", function(f"return 0x{'f' * 9_000}"), "lib"), Snapshot.empty())
+    verdict = await gate.judge(
+        Candidate("f", function(f"return 0x{'f' * 9_000}"), "lib"), Snapshot.empty()
+    )
     (problem,) = verdict.problems
     assert "thousands of digits" in problem.message
     assert problem.where.line == 8
@@ -382,7 +468,9 @@ async def test_thousands_of_public_helpers_are_not_renamed_one_by_one() -> None:
 
 
 async def test_problems_that_are_many_are_told_with_a_sentence_about_the_rest(gate: Gate) -> None:
-    code = function("\n".join([*(f"g{number}(1)" for number in range(300)), "unknown = missing", "return a"]))
+    code = function(
+        "\n".join([*(f"g{number}(1)" for number in range(300)), "unknown = missing", "return a"])
+    )
     verdict = await judge(gate, code)
     *told, rest = verdict.problems
     assert len(told) < 60

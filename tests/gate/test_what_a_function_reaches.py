@@ -7,30 +7,67 @@ from agent_core.functions.gate.capability import reach, reach_in
 
 ONLY_COMPUTES = [
     pytest.param("def f(a):\n    return sum(a)", id="builtins"),
-    pytest.param("import csv, io\ndef f(a):\n    return list(csv.reader(io.StringIO(a)))", id="a-stream-in-memory"),
     pytest.param(
-        "import collections.abc\ndef f(a):\n    return isinstance(a, collections.abc.Sized)", id="inner-module"
+        "import csv, io\ndef f(a):\n    return list(csv.reader(io.StringIO(a)))",
+        id="a-stream-in-memory",
     ),
-    pytest.param("import datetime\ndef f():\n    return datetime.datetime.now()", id="a-name-like-a-module"),
-    pytest.param("from urllib.parse import quote\ndef f(a):\n    return quote(a)", id="of-urllib-what-computes"),
-    pytest.param("def f(self, n):\n    self.progress(n)\n    return str(self.scratch)", id="progress-and-scratch"),
-    pytest.param("class A:\n    def __init__(self):\n        self.open_ = 1\ndef f():\n    return A()", id="a-class"),
+    pytest.param(
+        "import collections.abc\ndef f(a):\n    return isinstance(a, collections.abc.Sized)",
+        id="inner-module",
+    ),
+    pytest.param(
+        "import datetime\ndef f():\n    return datetime.datetime.now()", id="a-name-like-a-module"
+    ),
+    pytest.param(
+        "from urllib.parse import quote\ndef f(a):\n    return quote(a)",
+        id="of-urllib-what-computes",
+    ),
+    pytest.param(
+        "def f(self, n):\n    self.progress(n)\n    return str(self.scratch)",
+        id="progress-and-scratch",
+    ),
+    pytest.param(
+        "class A:\n    def __init__(self):\n        self.open_ = 1\ndef f():\n    return A()",
+        id="a-class",
+    ),
 ]
 REACHES = [
     pytest.param(
-        'def f(self):\n    return self.fetch("https://api.example.org/x")', "fetches api.example.org", id="host"
+        'def f(self):\n    return self.fetch("https://api.example.org/x")',
+        "fetches api.example.org",
+        id="host",
     ),
-    pytest.param("def f(self, u):\n    return self.fetch(u)", "fetches hosts that you name", id="any-host"),
-    pytest.param("def f(self, u):\n    g = self.fetch\n    return g(u)", "fetches hosts that you name", id="by-a-name"),
+    pytest.param(
+        "def f(self, u):\n    return self.fetch(u)", "fetches hosts that you name", id="any-host"
+    ),
+    pytest.param(
+        "def f(self, u):\n    g = self.fetch\n    return g(u)",
+        "fetches hosts that you name",
+        id="by-a-name",
+    ),
     pytest.param("def f(p):\n    return open(p).read()", "reads files that you name", id="file"),
-    pytest.param('def f():\n    return open("data/a.csv").read()', "reads data/a.csv", id="a-certain-file"),
-    pytest.param('def f(p):\n    open(p, "w").write("")', "writes files that you name", id="writes"),
-    pytest.param("import numpy as np\ndef f(n):\n    return np.array(n)", "imports numpy", id="package"),
-    pytest.param('def f(self):\n    self.memory.append("human", "x")', "changes the block human", id="memory"),
+    pytest.param(
+        'def f():\n    return open("data/a.csv").read()', "reads data/a.csv", id="a-certain-file"
+    ),
+    pytest.param(
+        'def f(p):\n    open(p, "w").write("")', "writes files that you name", id="writes"
+    ),
+    pytest.param(
+        "import numpy as np\ndef f(n):\n    return np.array(n)", "imports numpy", id="package"
+    ),
+    pytest.param(
+        'def f(self):\n    self.memory.append("human", "x")', "changes the block human", id="memory"
+    ),
     pytest.param('def f(self):\n    return self.secret("KEY")', "uses the secret KEY", id="secret"),
-    pytest.param("from functions.words import g\ndef f(a):\n    return g(a)", "calls g", id="import"),
+    pytest.param(
+        "from functions.words import g\ndef f(a):\n    return g(a)", "calls g", id="import"
+    ),
     pytest.param('def f(self):\n    return self.call("g")', "calls g", id="call"),
-    pytest.param("def f(self, n):\n    return self.call(n)", "calls functions that it names as it runs", id="any-call"),
+    pytest.param(
+        "def f(self, n):\n    return self.call(n)",
+        "calls functions that it names as it runs",
+        id="any-call",
+    ),
     pytest.param("def f(a):\n    return g(a)", "uses g of its module", id="of-its-module"),
 ]
 NOBODY_KNOWS = [

@@ -73,7 +73,9 @@ def test_where_floats_are_promised_two_is_two() -> None:
         ("", "2.0", 2, False),  # no hint
     ]
     for returns, expected, value, agreed in cases:
-        assert agrees(example(expected), returned(value), is_float=promises_floats(returns)) is agreed, returns
+        assert (
+            agrees(example(expected), returned(value), is_float=promises_floats(returns)) is agreed
+        ), returns
 
 
 def test_printed_output_and_doctest_options_are_honoured() -> None:
@@ -131,7 +133,9 @@ def test_a_given_example_is_equal_as_python_compares() -> None:
         ("10" + "0" * 400, 1e-6, 10.0, False),  # too large for a float
     ]
     for expected, approx, value, agreed in cases:
-        assert given_agrees(GivenExample("f()", expected, approx), returned(value)) is agreed, expected
+        assert given_agrees(GivenExample("f()", expected, approx), returned(value)) is agreed, (
+            expected
+        )
 
 
 def test_what_a_worker_claims_to_show_does_not_stand_for_its_value() -> None:

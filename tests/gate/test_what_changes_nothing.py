@@ -79,10 +79,14 @@ async def test_a_parameter_that_matters_now_and_then_is_not_doubted(gate: Gate) 
 async def test_a_check_for_what_is_rare_is_not_doubted(gate: Gate) -> None:
     for code in CHECKS:
         verdict = await judge(gate, code, name_of(code))
-        assert not {each.code for each in verdict.problems if each.code.startswith(("doubt-", "claims-"))}, code
+        assert not {
+            each.code for each in verdict.problems if each.code.startswith(("doubt-", "claims-"))
+        }, code
 
 
-async def test_an_example_that_was_stopped_without_a_processor_runs_again_alone_with_more_time(gate: Gate) -> None:
+async def test_an_example_that_was_stopped_without_a_processor_runs_again_alone_with_more_time(
+    gate: Gate,
+) -> None:
     code = promised(
         "steep_tea", "leaves: int", "int", "Count the cups that leaves make.",
         "import threading\nthreading.Event().wait(2.4)\nreturn leaves * 2",

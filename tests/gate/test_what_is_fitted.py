@@ -35,7 +35,10 @@ LEARNED = [
         *TWO,
     ),
     promised(  # a list in a docstring is prose: the type defines what is accepted
-        *NAMED[:3], "Return the parts of red or blue.", "return {'red': (255, 0, 0), 'blue': (0, 0, 255)}[name]", *TWO
+        *NAMED[:3],
+        "Return the parts of red or blue.",
+        "return {'red': (255, 0, 0), 'blue': (0, 0, 255)}[name]",
+        *TWO,
     ),
     promised(
         "common_factor",
@@ -49,7 +52,9 @@ LEARNED = [
 ]
 TABLES = [
     promised(
-        *NAMED, "return {'red': (255, 0, 0), 'blue': (0, 0, 255), 'green': (0, 255, 0), 'white': (9, 9, 9)}[name]", *TWO
+        *NAMED,
+        "return {'red': (255, 0, 0), 'blue': (0, 0, 255), 'green': (0, 255, 0), 'white': (9, 9, 9)}[name]",
+        *TWO,
     ),
     promised(
         "rgb_of",
@@ -88,7 +93,11 @@ TABLES = [
 
 async def test_answers_that_were_only_learned_are_refused(gate: Gate) -> None:
     verdicts = [await judge(gate, code, name_of(code)) for code in LEARNED]
-    assert [code for code, verdict in zip(LEARNED, verdicts, strict=True) if "hard-coded" not in codes(verdict)] == []
+    assert [
+        code
+        for code, verdict in zip(LEARNED, verdicts, strict=True)
+        if "hard-coded" not in codes(verdict)
+    ] == []
     assert "`Literal['blue', 'red']`" in (verdicts[0].refusals[0].fix or "")
 
 

@@ -3,12 +3,33 @@
 from random import Random
 
 _NAMES = ("a", "b", "c")
-_BINARY = ("+", "-", "*", "//", "%", "**", "<<", "&", "|", "and", "or", "<", "<=", "==", "!=", "in", "is not", "not in")
+_BINARY = (
+    "+",
+    "-",
+    "*",
+    "//",
+    "%",
+    "**",
+    "<<",
+    "&",
+    "|",
+    "and",
+    "or",
+    "<",
+    "<=",
+    "==",
+    "!=",
+    "in",
+    "is not",
+    "not in",
+)
 
 
 def function(luck: Random, name: str = "f") -> str:
     """Return a function of two parameters that soon ends or fails."""
-    doc = luck.choice(["", '    """Do a thing.\n\n    >>> f(1, 2)\n    3\n    """\n', "    'ünï'\n"])
+    doc = luck.choice(
+        ["", '    """Do a thing.\n\n    >>> f(1, 2)\n    3\n    """\n', "    'ünï'\n"]
+    )
     lead = luck.choice(["", "", "async "])
     if luck.random() < 0.1:
         return f"{lead}def {name}(a, b=1): c = a; return {_value(luck, 2)}\n"
@@ -18,7 +39,9 @@ def function(luck: Random, name: str = "f") -> str:
 
 def _value(luck: Random, depth: int) -> str:
     if depth == 0 or luck.random() < 0.2:
-        return luck.choice([*_NAMES, "0", "1", "2.5", "True", "None", '"ü"', "''", "'x' 'y'", "-3", "[]", "b'x'"])
+        return luck.choice(
+            [*_NAMES, "0", "1", "2.5", "True", "None", '"ü"', "''", "'x' 'y'", "-3", "[]", "b'x'"]
+        )
     one, other, third = (_value(luck, depth - 1) for _ in range(3))
     return luck.choice(
         [

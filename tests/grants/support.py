@@ -13,7 +13,9 @@ from tests.kit.levels import IS_PORTABLE
 from tests.kit.sources import function_text
 
 AGENT = Author("agent", "main", "turn", "scripted")
-STOPPED = "raised" if IS_PORTABLE else "killed"  # a call that makes what nobody can grant: the host refuses each change
+STOPPED = (
+    "raised" if IS_PORTABLE else "killed"
+)  # a call that makes what nobody can grant: the host refuses each change
 READS = "\n\n".join(
     [
         "from pathlib import Path\n",

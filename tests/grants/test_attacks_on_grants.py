@@ -52,7 +52,9 @@ async def test_a_file_that_is_widened_broken_or_gone_gives_no_more_than_was_gran
 ) -> None:
     await granted(here, code)
     text, only = entries(here).read_text(), Grants(network=(host,))
-    entries(here).write_text(text.replace(f'["{host}"]', f'["{host}", "evil.example.org"]\nread = ["/etc/"]'))
+    entries(here).write_text(
+        text.replace(f'["{host}"]', f'["{host}", "evil.example.org"]\nread = ["/etc/"]')
+    )
     assert await now(here) == only
     entries(here).write_text(text + "[broken")
     assert await now(here) == NOTHING
@@ -117,7 +119,9 @@ async def test_a_key_that_is_not_the_users_alone_opens_no_state_and_moves_none(
     await is_refused()
 
 
-async def test_a_row_that_is_written_past_the_host_is_no_yes(here: Room, code: str, host: str) -> None:
+async def test_a_row_that_is_written_past_the_host_is_no_yes(
+    here: Room, code: str, host: str
+) -> None:
     await granted(here, code)
     wider = f'["{host}", "evil.example.org"]'
     entries(here).write_text(entries(here).read_text().replace(f'["{host}"]', wider))
@@ -128,7 +132,9 @@ async def test_a_row_that_is_written_past_the_host_is_no_yes(here: Room, code: s
     assert await now(here) == NOTHING
 
 
-async def test_another_function_under_a_deleted_ones_name_has_nothing(here: Room, code: str) -> None:
+async def test_another_function_under_a_deleted_ones_name_has_nothing(
+    here: Room, code: str
+) -> None:
     await granted(here, code)
     await here.shop.delete("weather", author=AGENT)
     assert "[weather]" not in entries(here).read_text()
@@ -136,8 +142,12 @@ async def test_another_function_under_a_deleted_ones_name_has_nothing(here: Room
     assert plan.outcome == "refused"
 
 
-async def test_a_module_that_no_import_names_is_not_there_for_a_function_with_grants(here: Room, code: str) -> None:
-    await here.save("def trick(self):\n    return 'tricked'\n", here.root / "functions" / "_hidden.py")
+async def test_a_module_that_no_import_names_is_not_there_for_a_function_with_grants(
+    here: Room, code: str
+) -> None:
+    await here.save(
+        "def trick(self):\n    return 'tricked'\n", here.root / "functions" / "_hidden.py"
+    )
     sneaky = code.replace(
         "    return self",
         "    import importlib\n    importlib.import_module('func' + 'tions._hidden')\n    return self",
@@ -198,7 +208,9 @@ async def test_a_granted_folder_that_became_a_link_is_refused_and_not_followed(
     (root / "granted").symlink_to("secret")
     here.shop.granting.approver = asked = human("no")
     found = await here.shop.call("total", {})
-    if IS_PORTABLE:  # the host opens files one by one: a human is asked for the one that the link leads to
+    if (
+        IS_PORTABLE
+    ):  # the host opens files one by one: a human is asked for the one that the link leads to
         assert (found.outcome, found.value, len(asked.asked)) == ("raised", None, 1)
         return
     assert (found.outcome, found.value, asked.asked) == ("refused", None, [])
@@ -222,7 +234,10 @@ async def test_no_hand_grants_writing_what_decides_or_reading_where_yeses_and_se
     decides = ["functions", ".knapper", "knapper.toml", ".git", "x/.git/hooks", "."]
     told = ["presets", "personas", "humans", "Presets", "personas/mine.txt"]
     kept = [".knapper", "/", "/proc/self", str(home / "knapper"), str(home)]
-    for kind, where in [*(("write", one) for one in decides + told), *(("read", one) for one in kept)]:
+    for kind, where in [
+        *(("write", one) for one in decides + told),
+        *(("read", one) for one in kept),
+    ]:
         with pytest.raises(WorkspaceError, match="can never be granted"):
             await here.shop.grants.grant("double", here.shop.grants.wanted({kind: (where,)}))
 
@@ -231,7 +246,9 @@ async def test_a_list_of_the_workspace_is_given_without_anything_in_it(here: Roo
     await here.shop.create("double", PLAIN, "sums")
     for where in (".", "./", str(here.root), f"{here.root}/"):
         given = here.shop.grants.wanted({"read": (where,)})
-        assert given.sentences() == ["list the names in the workspace's folder (not hidden ones, nor settings)"], where
+        assert given.sentences() == [
+            "list the names in the workspace's folder (not hidden ones, nor settings)"
+        ], where
         assert here.shop.granting.reach.access(given).paths == ()
         assert not given.covers(Grants(read=("data/1",)))
         assert not given.covers(Grants(read=(str(here.root / "data"),)))
@@ -269,12 +286,18 @@ async def test_a_folder_that_holds_a_repository_is_never_granted_for_writing(her
     for at, (names, found) in enumerate(holding.items()):
         (here.root / f"out{at}").mkdir()
         deep_in(here.root / f"out{at}", names)
-        with pytest.raises(WorkspaceError, match=f"`out{at}/` can never .* holds one: `{re.escape(found)}`"):
-            await here.shop.grants.grant("double", here.shop.grants.wanted({"write": (f"out{at}",)}))
+        with pytest.raises(
+            WorkspaceError, match=f"`out{at}/` can never .* holds one: `{re.escape(found)}`"
+        ):
+            await here.shop.grants.grant(
+                "double", here.shop.grants.wanted({"write": (f"out{at}",)})
+            )
     await here.shop.grants.grant("double", here.shop.grants.wanted({"read": ("out0",)}))
 
 
-async def test_a_repository_that_came_after_the_yes_takes_the_folder_away_until_it_is_gone(here: Room) -> None:
+async def test_a_repository_that_came_after_the_yes_takes_the_folder_away_until_it_is_gone(
+    here: Room,
+) -> None:
     writes = READS.replace("one.read_text()", "one.write_text('1')")
     here.shop.granting.approver = human("yes")
     assert (await here.shop.create("total", writes, "sums", author=AGENT)).admitted
@@ -295,7 +318,9 @@ async def test_what_cannot_be_looked_through_is_said_in_the_question(here: Room)
     await here.shop.create("double", PLAIN, "sums")
 
     async def asked(folder: str) -> str:
-        question = await here.shop.grants.question("double", here.shop.grants.wanted({"write": (folder,)}))
+        question = await here.shop.grants.question(
+            "double", here.shop.grants.wanted({"write": (folder,)})
+        )
         return plain(question_rows(question, 400))
 
     large = "is too large to be looked through"
@@ -304,4 +329,7 @@ async def test_what_cannot_be_looked_through_is_said_in_the_question(here: Room)
     assert large not in await asked("up")
     if os.geteuid() != 0:  # root reads every folder
         shown = await asked("locked")
-        assert ("`locked/in` cannot be looked into" in shown, "too large" in shown) == (True, False), shown
+        assert ("`locked/in` cannot be looked into" in shown, "too large" in shown) == (
+            True,
+            False,
+        ), shown

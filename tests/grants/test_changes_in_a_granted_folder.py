@@ -69,31 +69,51 @@ async def change(room: Room, how: str, path: object, other: object = "") -> str:
     report = await room.shop.call("change", {"how": how, "path": str(path), "other": str(other)})
     assert report.outcome == "returned", report
     asked = [item for question in who.asked for item in question.missing.write]
-    assert how in {"mkdir", "makedirs"} or not any(item.startswith("data/") for item in asked), asked
+    assert how in {"mkdir", "makedirs"} or not any(item.startswith("data/") for item in asked), (
+        asked
+    )
     return str(report.value)
 
 
 @pytest.mark.sampled
 @pytest.mark.parametrize(
-    "target", sampled(["../keep/precious", "../keep", "nothing", "../../other/precious", "/etc/hostname"], 3)
+    "target",
+    sampled(["../keep/precious", "../keep", "nothing", "../../other/precious", "/etc/hostname"], 3),
 )
-async def test_a_link_itself_is_removed_or_renamed_and_never_what_it_leads_to(granted: Room, target: str) -> None:
+async def test_a_link_itself_is_removed_or_renamed_and_never_what_it_leads_to(
+    granted: Room, target: str
+) -> None:
     data = granted.root / "data"
     link, moved = data / "old/link", data / "old/moved"
-    for how, path in (("remove", "data/old/link"), ("unlink", link), ("rename", "data/old/link"), ("replace", link)):
+    for how, path in (
+        ("remove", "data/old/link"),
+        ("unlink", link),
+        ("rename", "data/old/link"),
+        ("replace", link),
+    ):
         link.symlink_to(target)
         assert await change(granted, "looks", path) == f"(True, True, {len(target)})", how
-        told, is_moved = await change(granted, how, path, "data/old/moved"), how in {"rename", "replace"}
-        is_refused = is_moved and told.startswith("PermissionError: EACCES")  # the kernel lets nobody make a link
+        told, is_moved = (
+            await change(granted, how, path, "data/old/moved"),
+            how in {"rename", "replace"},
+        )
+        is_refused = is_moved and told.startswith(
+            "PermissionError: EACCES"
+        )  # the kernel lets nobody make a link
         assert told == "None" or is_refused, (how, told)
-        assert (link.is_symlink(), moved.is_symlink()) == (is_refused, is_moved and not is_refused), how
+        assert (link.is_symlink(), moved.is_symlink()) == (
+            is_refused,
+            is_moved and not is_refused,
+        ), how
         link.unlink(missing_ok=True)
         assert sorted(one.name for one in data.iterdir()) == ["1", "2", "3", "keep", "old"], how
         moved.unlink(missing_ok=True)
     link.symlink_to(target)
     assert f"('link', True, {len(target)})" in await change(granted, "entries", "data/old")
     (data / "new").write_text("new")
-    await change(granted, "replace", "data/new", "data/old/link")  # to another folder: not at level `portable`
+    await change(
+        granted, "replace", "data/new", "data/old/link"
+    )  # to another folder: not at level `portable`
     assert await change(granted, "rmtree", "data/old") == "None"
     assert not (data / "old").exists()
     for name in ("data/keep", "other"):
@@ -117,16 +137,30 @@ async def test_no_link_leads_a_change_out_of_the_granted_folder(granted: Room) -
     (root / "data/file").symlink_to("keep/precious")
     (root / "other/empty").mkdir()
     paths = [
-        f"{start}data/{name}" for start in ("", f"{root}/") for name in ("way/", "way/../other/", "old/../../other/")
+        f"{start}data/{name}"
+        for start in ("", f"{root}/")
+        for name in ("way/", "way/../other/", "old/../../other/")
     ]
     for path in paths:
-        for how, last in (("remove", "precious"), ("rmdir", "empty"), ("mkdir", "new"), ("makedirs", "new/er")):
+        for how, last in (
+            ("remove", "precious"),
+            ("rmdir", "empty"),
+            ("mkdir", "new"),
+            ("makedirs", "new/er"),
+        ):
             assert "Error: " in await change(granted, how, f"{path}{last}"), (how, path)
         assert "Error: " in await change(granted, "rename", f"{path}precious", "data/stolen"), path
         assert "Error: " in await change(granted, "rename", "data/1", f"{path}given"), path
     for path in ("data/out/hostname", "data/out/../etc/hostname"):
         assert "Error: " in await change(granted, "remove", path), path
-    for path in ("data/link/", "data/file/", "data/way/", "data/keep/..", "data/keep/.", "data/none/.."):
+    for path in (
+        "data/link/",
+        "data/file/",
+        "data/way/",
+        "data/keep/..",
+        "data/keep/.",
+        "data/none/..",
+    ):
         for how in ("remove", "rmdir"):
             assert "Error: " in await change(granted, how, path), (how, path)
     for path in ("data/link/", f"{root}/data/link/", "data/1/", f"{root}/data/1/"):
@@ -142,7 +176,9 @@ async def test_no_link_leads_a_change_out_of_the_granted_folder(granted: Room) -
 _RENAMEAT2, _EXCHANGE = 316, 2
 
 
-async def test_a_parent_that_changes_places_with_a_link_all_the_time_loses_nothing_of_the_other(granted: Room) -> None:
+async def test_a_parent_that_changes_places_with_a_link_all_the_time_loses_nothing_of_the_other(
+    granted: Room,
+) -> None:
     root, over = granted.root, threading.Event()
     (root / "data/way").symlink_to("../other")
     libc, one, other = ctypes.CDLL(None), f"{root}/data/old".encode(), f"{root}/data/way".encode()
@@ -162,15 +198,21 @@ async def test_a_parent_that_changes_places_with_a_link_all_the_time_loses_nothi
     assert (root / "other/precious").read_text() == "other"
 
 
-async def test_what_is_moved_between_scratch_and_a_granted_folder_is_copied_or_refused(granted: Room) -> None:
+async def test_what_is_moved_between_scratch_and_a_granted_folder_is_copied_or_refused(
+    granted: Room,
+) -> None:
     file = granted.root / "data/1"
     for how, left in (("replace by own", "own"), ("rename to own", "")):
         told = await change(granted, how, "data/1")
-        is_moved = level_here() == "core" and told == "None"  # there, both may be in one file system
+        is_moved = (
+            level_here() == "core" and told == "None"
+        )  # there, both may be in one file system
         assert is_moved or told.startswith("OSError: EXDEV"), (how, told)
         assert (file.read_text() if file.exists() else "") == (left if is_moved else "1")
     for path in ("data/1", granted.root / "data/2", "data/new"):
-        assert (await change(granted, "move own", path)).startswith(("PermissionError", str(path)))  # for its times
+        assert (await change(granted, "move own", path)).startswith(
+            ("PermissionError", str(path))
+        )  # for its times
         assert (granted.root / path).read_text() == "own"
     told = await change(granted, "move to own", "data/3")
     assert told == "3" or (granted.root / "data/3").read_text() == "3", told
@@ -188,7 +230,9 @@ async def test_new_folders_are_made_with_those_above_them(granted: Room) -> None
     assert not (data / "nothing").exists()
 
 
-async def test_times_are_set_as_given_or_refused_and_names_are_of_the_kind_of_the_path(granted: Room) -> None:
+async def test_times_are_set_as_given_or_refused_and_names_are_of_the_kind_of_the_path(
+    granted: Room,
+) -> None:
     assert await change(granted, "bytes", "data/keep") == "[b'precious']"
     file = granted.root / "data/1"
     before = file.stat().st_mtime

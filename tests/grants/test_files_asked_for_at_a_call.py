@@ -40,13 +40,17 @@ def sales(tmp_path: Path) -> Path:
     return file
 
 
-async def called(room: Room, who: Human | None, arguments: dict[str, object], name: str = "csv_sum") -> CallReport:
+async def called(
+    room: Room, who: Human | None, arguments: dict[str, object], name: str = "csv_sum"
+) -> CallReport:
     """Call a function while someone answers."""
     room.shop.granting.approver = who
     return await room.shop.call(name, arguments)
 
 
-async def test_a_yes_at_the_call_opens_the_file_and_the_sum_comes_back(here: Room, sales: Path) -> None:
+async def test_a_yes_at_the_call_opens_the_file_and_the_sum_comes_back(
+    here: Room, sales: Path
+) -> None:
     await here.save(SUMS)
     who = human("yes")
     report = await called(here, who, {"path": "data/sales.csv"})
@@ -132,18 +136,27 @@ async def tried(room: Room, who: Human | None, path: object, how: str = "open") 
 READ = ["open", "bytes", "path", "os.open", "absolute", "resolved", "joined", "returned"]
 
 
-async def test_every_way_to_read_a_file_asks_for_it_even_for_that_of_the_function(here: Room, sales: Path) -> None:
+async def test_every_way_to_read_a_file_asks_for_it_even_for_that_of_the_function(
+    here: Room, sales: Path
+) -> None:
     for how in READ:
         for path, text in (("data/sales.csv", SALES), ("functions/letters.py", TRIES)):
             who = human("once")
             assert (await tried(here, who, path, how))[:80] == text[:80], how
-            assert [question.missing.sentences() for question in who.asked] == [[f"read {path}"]], how
+            assert [question.missing.sentences() for question in who.asked] == [[f"read {path}"]], (
+                how
+            )
 
 
-async def test_a_no_is_a_permission_error_with_the_sentence_and_never_not_found(here: Room, sales: Path) -> None:
+async def test_a_no_is_a_permission_error_with_the_sentence_and_never_not_found(
+    here: Room, sales: Path
+) -> None:
     for how in [*READ, "stat", "exists", "isfile", "Path.exists", "sqlite", "bz2", "access", "uri"]:
         told = await tried(here, human("no"), "data/sales.csv", how)
-        assert "PermissionError: `tries` may not: read data/sales.csv. The question was answered with no." in told, how
+        assert (
+            "PermissionError: `tries` may not: read data/sales.csv. The question was answered with no."
+            in told
+        ), how
         assert "No such" not in told, how
 
 
@@ -166,7 +179,11 @@ async def test_what_takes_a_grant_of_the_folder_says_so_and_that_of_the_workspac
 
 async def test_a_function_that_hides_a_no_is_reported_with_it(here: Room, sales: Path) -> None:
     await here.save(TRIES)
-    for how, path, value in (("walk", "data", "[]"), ("glob", "data/*", ""), ("thread", "data/sales.csv", "[]")):
+    for how, path, value in (
+        ("walk", "data", "[]"),
+        ("glob", "data/*", ""),
+        ("thread", "data/sales.csv", "[]"),
+    ):
         who = human("no")
         report = await called(here, who, {"path": path, "how": how}, "tries")
         assert (report.value, len(who.asked)) == (value, 1), how
@@ -216,29 +233,43 @@ async def test_writing_is_asked_for_and_done_in_place(here: Room, sales: Path) -
         (here.root / "data/sales.csv").write_text(SALES)
         who = human("once")
         assert await tried(here, who, path, how) == "3", (how, path)
-        assert [question.missing.sentences() for question in who.asked] == [[f"read and write {path}"]]
+        assert [question.missing.sentences() for question in who.asked] == [
+            [f"read and write {path}"]
+        ]
         assert (here.root / path).read_text() == text, (how, path)
 
 
-async def test_a_new_folder_is_asked_for_and_made_and_filled_without_another_question(here: Room, sales: Path) -> None:
+async def test_a_new_folder_is_asked_for_and_made_and_filled_without_another_question(
+    here: Room, sales: Path
+) -> None:
     for how, path in product(["mkdir", "makedirs", "Path.mkdir"], ["made", "data/made"]):
-        assert (await tried(here, human("no"), path, how)).startswith("PermissionError: `tries` may not")
+        assert (await tried(here, human("no"), path, how)).startswith(
+            "PermissionError: `tries` may not"
+        )
         assert not (here.root / path).exists()
         who = human("once")
         assert await tried(here, who, path, how) == "None"
-        assert [question.missing.sentences() for question in who.asked] == [[f"read and write {path}/"]]
+        assert [question.missing.sentences() for question in who.asked] == [
+            [f"read and write {path}/"]
+        ]
         (here.root / path).rmdir()
     who = human("once")
     assert await tried(here, who, "data/made", "fill") == "3"
     assert (len(who.asked), (here.root / "data/made/a").read_text()) == (1, "new")
 
 
-async def test_removing_and_renaming_ask_for_the_folder_and_are_done_once_by_the_host(here: Room, sales: Path) -> None:
+async def test_removing_and_renaming_ask_for_the_folder_and_are_done_once_by_the_host(
+    here: Room, sales: Path
+) -> None:
     deep, old = here.root / "data/deep/er", here.root / "data/sales.csv.old"
     for how in ("remove", "unlink", "rename", "Path.rename", "replace", "move", "rmdir"):
         deep.mkdir(parents=True, exist_ok=True)
-        path, folder = ("data/deep/er", "data/deep/") if how == "rmdir" else ("data/sales.csv", "data/")
-        assert (await tried(here, human("no"), path, how)).startswith("PermissionError: `tries` may not"), how
+        path, folder = (
+            ("data/deep/er", "data/deep/") if how == "rmdir" else ("data/sales.csv", "data/")
+        )
+        assert (await tried(here, human("no"), path, how)).startswith(
+            "PermissionError: `tries` may not"
+        ), how
         assert (here.root / path).exists(), how
         who = human("once")
         assert "Error" not in await tried(here, who, path, how), how
@@ -249,7 +280,9 @@ async def test_removing_and_renaming_ask_for_the_folder_and_are_done_once_by_the
         await asyncio.to_thread(sales.write_text, SALES)
 
 
-async def test_what_changes_a_folder_otherwise_names_the_grant_that_it_takes(here: Room, sales: Path) -> None:
+async def test_what_changes_a_folder_otherwise_names_the_grant_that_it_takes(
+    here: Room, sales: Path
+) -> None:
     deep, file = here.root / "data/deep/er", "data/sales.csv"
     deep.mkdir(parents=True)
     for how, path, folder in (
@@ -271,7 +304,9 @@ async def test_a_file_is_copied_by_two_questions(here: Room, sales: Path) -> Non
         assert copy.read_text() == SALES
 
 
-async def test_a_yes_for_the_folder_gives_what_lies_in_it_now_and_later(here: Room, sales: Path) -> None:
+async def test_a_yes_for_the_folder_gives_what_lies_in_it_now_and_later(
+    here: Room, sales: Path
+) -> None:
     who = Human([Decision("yes", is_wide=True)])
     await here.save(SUMS)
     assert (await called(here, who, {"path": "data/sales.csv"})).value == 6.5
@@ -281,7 +316,18 @@ async def test_a_yes_for_the_folder_gives_what_lies_in_it_now_and_later(here: Ro
 
 
 async def test_what_is_not_there_is_not_found_without_a_question(here: Room, sales: Path) -> None:
-    ways = [*READ, "stat", "exists", "isfile", "Path.exists", "listdir", "glob", "access", "bz2", "copy"]
+    ways = [
+        *READ,
+        "stat",
+        "exists",
+        "isfile",
+        "Path.exists",
+        "listdir",
+        "glob",
+        "access",
+        "bz2",
+        "copy",
+    ]
     for how, path in product(ways, ["data/none.csv", "none.csv", "data/none/at/all.csv"]):
         who = human("no")
         told = await tried(here, who, path, how)
@@ -323,7 +369,9 @@ STAMPS = "\n\n".join(
 )
 
 
-async def test_the_files_that_one_call_reads_and_writes_are_one_question(here: Room, sales: Path) -> None:
+async def test_the_files_that_one_call_reads_and_writes_are_one_question(
+    here: Room, sales: Path
+) -> None:
     for name in ("logo.png", "other.png"):
         (here.root / name).write_text("logo")
     await here.save(STAMPS)
@@ -335,11 +383,20 @@ async def test_the_files_that_one_call_reads_and_writes_are_one_question(here: R
         ("stamp_by_path", ["logo.png", "new.png"], ["read logo.png", "read and write new.png"]),
         ("extend", ["log.txt"], ["create log.txt"]),
         ("extend", ["log.txt"], ["read and write log.txt"]),
-        ("join", ["logo.png", "other.png", "both.png"], ["read logo.png", "read other.png", "create both.png"]),
+        (
+            "join",
+            ["logo.png", "other.png", "both.png"],
+            ["read logo.png", "read other.png", "create both.png"],
+        ),
         ("column", ["data/sales.csv", "data"], ["read data/sales.csv"]),
     ):
         who = human("once")
-        names = {"stamp": "logo chart", "stamp_by_path": "logo chart", "extend": "chart", "column": "path name"}
+        names = {
+            "stamp": "logo chart",
+            "stamp_by_path": "logo chart",
+            "extend": "chart",
+            "column": "path name",
+        }
         keys = names.get(name, "first second to").split()
         report = await called(here, who, dict(zip(keys, arguments, strict=True)), name)
         assert report.outcome == "returned", (name, report)
@@ -350,7 +407,9 @@ async def test_the_files_that_one_call_reads_and_writes_are_one_question(here: R
     who = Human([Decision("yes", is_wide=True)])
     await called(here, who, {"chart": "data/log.txt"}, "extend")
     await called(here, who, {"chart": "data/next.txt"}, "extend")
-    assert [(question.says, question.folder) for question in who.asked] == [(["create data/log.txt"], "data/")]
+    assert [(question.says, question.folder) for question in who.asked] == [
+        (["create data/log.txt"], "data/")
+    ]
 
 
 async def test_a_database_is_read_from_a_copy(here: Room, sales: Path) -> None:
@@ -360,7 +419,9 @@ async def test_a_database_is_read_from_a_copy(here: Room, sales: Path) -> None:
     assert await tried(here, human("once"), "data/shop.db", "sqlite") == "7"
 
 
-async def test_a_no_is_remembered_for_the_call_and_many_paths_are_not_many_questions(here: Room, sales: Path) -> None:
+async def test_a_no_is_remembered_for_the_call_and_many_paths_are_not_many_questions(
+    here: Room, sales: Path
+) -> None:
     who = human("no")
     assert "answered with no" in await tried(here, who, "data/sales.csv", "many")
     assert len(who.asked) == 1
@@ -378,9 +439,22 @@ async def test_what_is_never_granted_is_not_asked_for(here: Room, sales: Path, h
     (here.root / "link.csv").symlink_to("/etc/hostname")
     (here.root / "folder").symlink_to("/etc")
     (here.root / "?").write_text("asked")
-    own = (".knapper/state.db", "data/../.knapper/state.db", "link.csv", "folder/hostname", "?", " data/1")
+    own = (
+        ".knapper/state.db",
+        "data/../.knapper/state.db",
+        "link.csv",
+        "folder/hostname",
+        "?",
+        " data/1",
+    )
     odd = ("data/\x1b[31mred.csv", "data/\u202evsc.csv", "data/two\nlines.csv")
-    system = ("/proc/self/environ", "/proc/self/mem", "/sys/kernel/notes", "/dev/zero", "/etc/shadow")
+    system = (
+        "/proc/self/environ",
+        "/proc/self/mem",
+        "/sys/kernel/notes",
+        "/dev/zero",
+        "/etc/shadow",
+    )
     who = human("yes")
     for path in (*own, *odd, *system):
         told = await tried(here, who, path)
@@ -437,7 +511,9 @@ async def test_a_path_is_asked_for_as_it_is_in_truth(
 async def test_a_huge_file_is_read_in_pieces(here: Room, sales: Path) -> None:
     with sales.open("wb") as file:
         file.truncate(3 << 30)
-    code = TRIES.replace('"open": lambda: open(path).read()', '"open": lambda: str(last(path))') + LAST
+    code = (
+        TRIES.replace('"open": lambda: open(path).read()', '"open": lambda: str(last(path))') + LAST
+    )
     await here.save(code)
     report = await called(here, human("once"), {"path": "data/sales.csv"}, "tries")
     assert report.value == f"{3 << 30} 1"
@@ -470,7 +546,9 @@ async def test_forged_requests_get_nothing(here: Room, sales: Path) -> None:
     await here.save(WORKER)
     for kind in ("mode", "stream", "write", "path", "nul", "list"):
         report = await called(here, human("no"), {"kind": kind}, "forges")
-        assert str(report.value).startswith("{'errno': 'ENOENT'}" if kind == "path" else "PermissionError"), kind
+        assert str(report.value).startswith(
+            "{'errno': 'ENOENT'}" if kind == "path" else "PermissionError"
+        ), kind
 
 
 async def test_code_that_goes_around_the_question_finds_nothing(here: Room, sales: Path) -> None:
@@ -497,11 +575,15 @@ FIXTURES = SUMS.replace(
         1.0
 """,
 )
-NAMED = SUMS.replace("        The sum.\n", '        The sum.\n\n    >>> csv_sum("data/sales.csv")\n    6.5\n')
+NAMED = SUMS.replace(
+    "        The sum.\n", '        The sum.\n\n    >>> csv_sum("data/sales.csv")\n    6.5\n'
+)
 
 
 @pytest.mark.parametrize(
-    ("text", "standing"), [(SUMS, "draft"), (NAMED, "draft"), (FIXTURES, "trial")], ids=["none", "not run", "fixtures"]
+    ("text", "standing"),
+    [(SUMS, "draft"), (NAMED, "draft"), (FIXTURES, "trial")],
+    ids=["none", "not run", "fixtures"],
 )
 async def test_a_function_with_a_path_joins_without_a_question(
     here: Room, sales: Path, text: str, standing: str
@@ -512,7 +594,9 @@ async def test_a_function_with_a_path_joins_without_a_question(
     assert who.asked == []
 
 
-async def test_an_example_that_lacks_a_file_names_the_grant_and_runs_with_it(here: Room, sales: Path) -> None:
+async def test_an_example_that_lacks_a_file_names_the_grant_and_runs_with_it(
+    here: Room, sales: Path
+) -> None:
     await here.save(NAMED)
     (example,) = (tested := await here.shop.test("csv_sum")).examples
     assert example.unrun.startswith("it opens `data/sales.csv`, which is not granted.")
@@ -525,7 +609,10 @@ async def test_an_example_that_lacks_a_file_names_the_grant_and_runs_with_it(her
 
 
 async def test_examples_read_what_was_granted_and_write_nothing(here: Room, sales: Path) -> None:
-    text = NAMED.replace("        return", "        total =") + '    open(path, "w").close()\n    return total\n'
+    text = (
+        NAMED.replace("        return", "        total =")
+        + '    open(path, "w").close()\n    return total\n'
+    )
     await here.save(text)
     await here.shop.grants.grant("csv_sum", Grants(write=("data/",)))
     (example,) = (await here.shop.test("csv_sum")).examples
@@ -550,7 +637,9 @@ def names(folder: str) -> list[str]:
 '''
 
 
-async def test_an_example_that_may_not_enter_a_granted_folder_says_so(here: Room, sales: Path) -> None:
+async def test_an_example_that_may_not_enter_a_granted_folder_says_so(
+    here: Room, sales: Path
+) -> None:
     await here.save(ENTERS)
     await here.shop.grants.grant("names", Grants(read=("data/",)))
     (example,) = (await here.shop.test("names")).examples
@@ -558,13 +647,17 @@ async def test_an_example_that_may_not_enter_a_granted_folder_says_so(here: Room
     assert ("not enter them: name the file by its whole path" in str(example)) == IS_PORTABLE
 
 
-async def test_what_an_example_calls_reads_no_file_that_was_granted_to_its_function(here: Room, sales: Path) -> None:
+async def test_what_an_example_calls_reads_no_file_that_was_granted_to_its_function(
+    here: Room, sales: Path
+) -> None:
     docstring = '"""Add up a file twice.\n\n    >>> both("data/sales.csv")\n    13.0\n    """'
     reader = f'def both(self, path: str) -> float:\n    {docstring}\n    return 2 * self.call("csv_sum", path=path)\n'
     await here.save(f"{SUMS}\n\n{reader}")
     await here.shop.grants.grant("both", Grants(read=("data/",)))
     (example,) = (await here.shop.test("both")).examples
-    assert example.unrun == "`csv_sum` opens `data/sales.csv`, and what an example calls has no grants"
+    assert (
+        example.unrun == "`csv_sum` opens `data/sales.csv`, and what an example calls has no grants"
+    )
 
 
 CALLS = "\n\n".join(
@@ -584,7 +677,9 @@ CALLS = "\n\n".join(
 )
 
 
-async def test_an_example_calls_other_functions_and_one_without_its_network_did_not_run(here: Room) -> None:
+async def test_an_example_calls_other_functions_and_one_without_its_network_did_not_run(
+    here: Room,
+) -> None:
     await here.save(PLAIN, here.root / "functions" / "plain.py")
     await here.save(CALLS, here.root / "functions" / "calls.py")
     assert [example.agreed for example in (await here.shop.test("twice")).examples] == [True, True]
@@ -592,7 +687,9 @@ async def test_an_example_calls_other_functions_and_one_without_its_network_did_
     assert example.unrun == "`self.fetch` reaches what an example does not have"
 
 
-async def test_the_starters_say_what_is_in_a_folder_and_in_a_file_after_one_yes_each(here: Room, sales: Path) -> None:
+async def test_the_starters_say_what_is_in_a_folder_and_in_a_file_after_one_yes_each(
+    here: Room, sales: Path
+) -> None:
     text = (Path(__file__).parents[2] / "functions" / "files.py").read_text("utf-8")
     await here.save(text, here.root / "functions" / "files.py")
     for name in (".env", "knapper.toml", "notes.txt"):
@@ -603,10 +700,19 @@ async def test_the_starters_say_what_is_in_a_folder_and_in_a_file_after_one_yes_
     names = ["away@", "data/", "functions/", "notes.txt"]
     for path in ("", ".", str(here.root)):
         assert (await called(here, who, {"path": path}, "list_folder")).value == names, path
-    assert (await called(here, who, {"path": "data"}, "list_folder")).value == ["1", "2", "3", "sales.csv"]
+    assert (await called(here, who, {"path": "data"}, "list_folder")).value == [
+        "1",
+        "2",
+        "3",
+        "sales.csv",
+    ]
     assert (await called(here, who, {"path": "data/sales.csv"}, "read_text")).value == SALES
     asked = [question.missing for question in who.asked]
-    assert asked == [Grants(read=("./",)), Grants(read=("data/",)), Grants(read=("data/sales.csv",))]
+    assert asked == [
+        Grants(read=("./",)),
+        Grants(read=("data/",)),
+        Grants(read=("data/sales.csv",)),
+    ]
     for path in ("away", "..", ".knapper"):
         report = await called(here, who, {"path": path}, "list_folder")
         assert "can never be granted" in (report.error.message if report.error else ""), path

@@ -32,7 +32,9 @@ def typed(*arguments: str, cwd: Path, home: Path, given: str = "") -> tuple[int,
     return done.returncode, done.stdout, done.stderr
 
 
-def test_a_grant_is_given_looked_at_and_taken_back_by_commands(sky: Path, home: Path, host: str) -> None:
+def test_a_grant_is_given_looked_at_and_taken_back_by_commands(
+    sky: Path, home: Path, host: str
+) -> None:
     call = ("functions", "call", "weather", "--args", '{"city": "Oslo"}')
     file = sky / "functions" / "grants.toml"
     code, _, said = typed(*call, cwd=sky, home=home)
@@ -43,7 +45,11 @@ def test_a_grant_is_given_looked_at_and_taken_back_by_commands(sky: Path, home: 
     assert (code, json.loads(result)["grants"]) == (0, {"network": [host]})
     assert "rain in Oslo" in typed(*call, cwd=sky, home=home)[1]
     (row,) = json.loads(typed("functions", "grants", "--json", cwd=sky, home=home)[1])["grants"]
-    assert (row["name"], row["grants"], row["in_force"]) == ("weather", {"network": [host]}, {"network": [host]})
+    assert (row["name"], row["grants"], row["in_force"]) == (
+        "weather",
+        {"network": [host]},
+        {"network": [host]},
+    )
     assert typed("functions", "revoke", "weather", "--all", cwd=sky, home=home)[0] == 0
     assert typed(*call, cwd=sky, home=home)[0] == 1
     file.write_text("[weather")
@@ -56,7 +62,11 @@ def test_a_grant_is_given_looked_at_and_taken_back_by_commands(sky: Path, home: 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        pytest.param(("--package", "x @ https://evil.example/x.whl"), "cannot be granted", id="a-wheel-from-anywhere"),
+        pytest.param(
+            ("--package", "x @ https://evil.example/x.whl"),
+            "cannot be granted",
+            id="a-wheel-from-anywhere",
+        ),
         pytest.param(("--memory", "512"), "Every call has 512 MiB already", id="the-usual-memory"),
     ],
 )
@@ -68,11 +78,18 @@ def test_what_cannot_be_granted_is_refused_by_its_name(
 
 
 def create(code: str, name: str) -> Wanted:
-    wanted = {"function_name": name, "function_code_with_docstring": code, "module_name": "sky", "reason": "asked"}
+    wanted = {
+        "function_name": name,
+        "function_code_with_docstring": code,
+        "module_name": "sky",
+        "reason": "asked",
+    }
     return Wanted("create_function", wanted)
 
 
-async def test_an_agent_grows_what_fetches_and_uses_it_in_the_same_turn(at_desk: OpenDesk, host: str) -> None:
+async def test_an_agent_grows_what_fetches_and_uses_it_in_the_same_turn(
+    at_desk: OpenDesk, host: str
+) -> None:
     desk = await at_desk(
         [
             Ask(create(FETCHES.replace("{HOST}", host), "weather")),
@@ -88,7 +105,9 @@ async def test_an_agent_grows_what_fetches_and_uses_it_in_the_same_turn(at_desk:
     assert not [name for name in shown if "grant" in name or "approve" in name]
 
 
-async def test_a_yes_for_the_next_call_counts_in_its_turn_and_for_nobody_else(at_desk: OpenDesk, host: str) -> None:
+async def test_a_yes_for_the_next_call_counts_in_its_turn_and_for_nobody_else(
+    at_desk: OpenDesk, host: str
+) -> None:
     makes = Ask(create(FETCHES.replace("{HOST}", host), "weather"))
     calls = Ask(Wanted("weather", {"city": "Oslo"}))
     desk = await at_desk([makes, Say("Made."), calls, Say("No."), makes, calls, Say("Rain.")])
@@ -175,7 +194,9 @@ async def there(here: Room, host: str) -> Room:
     granting = here.shop.granting
     granting._settings = granting._settings.model_copy(update={"unattended": "file"})
     await here.save(FETCHES.replace("{HOST}", host), here.root / "functions" / "sky.py")
-    (here.root / "functions" / "grants.toml").write_text(f'[weather]\nnetwork = ["{host}"]\nread = ["data/"]\n')
+    (here.root / "functions" / "grants.toml").write_text(
+        f'[weather]\nnetwork = ["{host}"]\nread = ["data/"]\n'
+    )
     return here
 
 
@@ -200,25 +221,39 @@ async def test_what_the_file_proposes_is_in_force_as_far_as_the_text_uses_it_whe
 
 
 @in_one_loop
-@pytest.mark.parametrize("is_attended", [False, True], ids=["nobody is asked", "a human can be asked"])
-async def test_examples_have_the_time_that_the_file_gives_where_it_decides(there: Room, is_attended: bool) -> None:
-    (there.root / "functions" / "grants.toml").write_text("[double]\nseconds = 20\nmemory_mib = 1024\n")
+@pytest.mark.parametrize(
+    "is_attended", [False, True], ids=["nobody is asked", "a human can be asked"]
+)
+async def test_examples_have_the_time_that_the_file_gives_where_it_decides(
+    there: Room, is_attended: bool
+) -> None:
+    (there.root / "functions" / "grants.toml").write_text(
+        "[double]\nseconds = 20\nmemory_mib = 1024\n"
+    )
     there.shop.granting.approver = human("yes") if is_attended else None
     found = await there.shop.granting.packages.of_text(PLAIN)
     assert found.grants == (Grants() if is_attended else Grants(seconds=20, memory_mib=1024))
 
 
 @in_one_loop
-async def test_an_agent_gets_no_version_past_the_file_that_nobody_reviewed(there: Room, host: str) -> None:
-    worse = FETCHES.replace("{HOST}", host).replace("return self", f'self.fetch("http://{host}/x")\n    return self')
+async def test_an_agent_gets_no_version_past_the_file_that_nobody_reviewed(
+    there: Room, host: str
+) -> None:
+    worse = FETCHES.replace("{HOST}", host).replace(
+        "return self", f'self.fetch("http://{host}/x")\n    return self'
+    )
     assert not (await there.shop.replace("weather", worse, author=AGENT)).admitted
     assert await oslo(there) == "rain in Oslo"
 
 
-def test_doctor_and_the_answer_of_a_failed_call_say_that_the_file_decides(tmp_path: Path, host: str) -> None:
+def test_doctor_and_the_answer_of_a_failed_call_say_that_the_file_decides(
+    tmp_path: Path, host: str
+) -> None:
     (tmp_path / "functions").mkdir()
     (tmp_path / "knapper.toml").touch()
-    (tmp_path / "functions" / "sky.py").write_text(FETCHES.replace("{HOST}/{city}", f"{host}/{{int(city)}}"))
+    (tmp_path / "functions" / "sky.py").write_text(
+        FETCHES.replace("{HOST}/{city}", f"{host}/{{int(city)}}")
+    )
     (tmp_path / "functions" / "grants.toml").write_text(f'[weather]\nnetwork = ["{host}"]\n')
     call = ("functions", "call", "weather", "--args", '{"city": "Oslo"}')
     told = knapper(*call, cwd=tmp_path, environment=VARIABLE).stderr
@@ -227,7 +262,9 @@ def test_doctor_and_the_answer_of_a_failed_call_say_that_the_file_decides(tmp_pa
     assert report["grants"] == {"unattended": "file"}
 
 
-def test_after_a_move_of_the_folder_the_question_says_why_an_earlier_yes_does_not_count(tmp_path: Path) -> None:
+def test_after_a_move_of_the_folder_the_question_says_why_an_earlier_yes_does_not_count(
+    tmp_path: Path,
+) -> None:
     first, moved = tmp_path / "first", tmp_path / "moved"
     (first / "functions").mkdir(parents=True)
     (first / "data").mkdir()

@@ -248,7 +248,11 @@ def note(path: str) -> str:
 """,
     ),
 }
-WHOLE = {"a star", "a whole module", "a cycle of modules"}  # what imports a whole module is bound to all of it
+WHOLE = {
+    "a star",
+    "a whole module",
+    "a cycle of modules",
+}  # what imports a whole module is bound to all of it
 NEIGHBOR = '''
 
 # A neighbor.
@@ -271,11 +275,16 @@ def saved(root: Path, module: str) -> Path:
 def files_of(room: Room, shape: str) -> list[tuple[Path, str]]:
     """Return the files of a shape in the order in which they are saved."""
     parts = re.split(r"^# file: (.+)\n", SHAPES[shape][1], flags=re.MULTILINE)
-    return [(saved(room.root, module), text) for module, text in zip(parts[1::2], parts[2::2], strict=True)]
+    return [
+        (saved(room.root, module), text)
+        for module, text in zip(parts[1::2], parts[2::2], strict=True)
+    ]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-async def test_it_runs_and_keeps_its_grant_beside_new_neighbors_and_docstrings(here: Room, shape: str) -> None:
+async def test_it_runs_and_keeps_its_grant_beside_new_neighbors_and_docstrings(
+    here: Room, shape: str
+) -> None:
     value, files = SHAPES[shape][0], files_of(here, shape)
     for file, text in files:
         await here.save(text, file)
@@ -336,7 +345,8 @@ async def test_an_error_names_the_lines_of_the_file(here: Room) -> None:
 
 async def test_what_it_calls_by_name_belongs_to_its_approval(here: Room) -> None:
     caller = (
-        'NAME = "tidy"\n\n\ndef note(self, path: str) -> str:\n    return self.call(NAME, text=open(path).read())\n'
+        'NAME = "tidy"\n\n\ndef note(self, path: str) -> str:\n    return '
+        "self.call(NAME, text=open(path).read())\n"
     )
     tidy = "def _clean(text):\n    return text\n\n\ndef tidy(text: str) -> str:\n    return _clean(text)\n"
     await here.save(tidy, saved(here.root, "tools"))

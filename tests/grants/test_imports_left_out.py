@@ -51,7 +51,9 @@ WAYS = {
     "a builtin that it replaces": Way(
         "str(sorted(text))", shelf=f"import builtins\nbuiltins.sorted = lambda *_: {RUN}\n{SHELF}"
     ),
-    "a hook that it sets": Way("str(len(text))", shelf=f"import sys\nsys.setprofile(lambda *_: {RUN})\n{SHELF}"),
+    "a hook that it sets": Way(
+        "str(len(text))", shelf=f"import sys\nsys.setprofile(lambda *_: {RUN})\n{SHELF}"
+    ),
     "a class of Python that it changes": Way(
         "import fractions; fractions.Fraction(1).limit_denominator()",
         shelf=f"import fractions\nfractions.Fraction.limit_denominator = lambda *_: {RUN}\n{SHELF}",
@@ -60,7 +62,9 @@ WAYS = {
     "the module by its name": Way("import sys; sys.modules[__name__].extra()"),
     "an attribute by its name": Way("import sys; getattr(sys.modules[__name__], 'ex' 'tra')()"),
     "the imported module by its name": Way("import sys; sys.modules['functions.shelf'].extra()"),
-    "an import by name": Way("import importlib; importlib.import_module('functions.' + 'shelf').extra()"),
+    "an import by name": Way(
+        "import importlib; importlib.import_module('functions.' + 'shelf').extra()"
+    ),
     "an import of the module again": Way(
         "import importlib, sys; importlib.reload(sys.modules['functions.notes']).extra()"
     ),
@@ -89,8 +93,12 @@ WAYS = {
         shelf=f"class Extra(dict):\n    def __missing__(self, name):\n        {RUN}\n\n\nextra = Extra()\n",
         neighbor="\n\ndef other(text: str) -> str:\n    return str(__builtins__)\n",
     ),
-    "an example of its own": Way("note.__doc__", neighbor=NEIGHBOR.replace("extra(text)", "extra(note('extra()'))")),
-    "a name that it uses": Way("str(sorted(text))", later=IMPORT.replace("extra", "extra as sorted"), is_asked=True),
+    "an example of its own": Way(
+        "note.__doc__", neighbor=NEIGHBOR.replace("extra(text)", "extra(note('extra()'))")
+    ),
+    "a name that it uses": Way(
+        "str(sorted(text))", later=IMPORT.replace("extra", "extra as sorted"), is_asked=True
+    ),
     "an import that nothing uses": Way(neighbor="", is_asked=True),
     "a star": Way(later="from functions.shelf import *\n", is_asked=True),
     "an import in a block": Way(later=f"try:\n    {IMPORT}finally:\n    pass\n", is_asked=True),
@@ -106,7 +114,9 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_an_import_that_a_neighbor_uses_brings_nothing_to_a_function_with_a_grant(here: Room, way: str) -> None:
+async def test_an_import_that_a_neighbor_uses_brings_nothing_to_a_function_with_a_grant(
+    here: Room, way: str
+) -> None:
     tried, folder, evil = WAYS[way], here.root / "functions", here.root / "data" / "evil"
     text = NOTE.format(above=tried.above, way=tried.line)
     await here.save(SHELF, folder / "shelf.py")
@@ -115,18 +125,26 @@ async def test_an_import_that_a_neighbor_uses_brings_nothing_to_a_function_with_
     nobody = here.shop.granting.approver = human("no")
     assert (await here.shop.call("note", {})).outcome == "returned"
     await here.save(tried.shelf, folder / "shelf.py")
-    await here.save(NOTE.format(above=tried.later, way=tried.line) + tried.neighbor, folder / "notes.py")
+    await here.save(
+        NOTE.format(above=tried.later, way=tried.line) + tried.neighbor, folder / "notes.py"
+    )
     for _ in range(2):
         report = await here.shop.call("note", {})
         assert not evil.exists(), report
-    assert bool(nobody.asked) is tried.is_asked, (report, [question.changed for question in nobody.asked])
+    assert bool(nobody.asked) is tried.is_asked, (
+        report,
+        [question.changed for question in nobody.asked],
+    )
 
 
 async def test_an_import_of_the_package_around_that_others_use_brings_nothing(here: Room) -> None:
     folder, evil = here.root / "functions" / "web", here.root / "data" / "evil"
     folder.mkdir(parents=True)
     await here.save("", folder / "__init__.py")
-    await here.save(NOTE.format(above="", way="import functions.web; functions.web.extra()"), folder / "notes.py")
+    await here.save(
+        NOTE.format(above="", way="import functions.web; functions.web.extra()"),
+        folder / "notes.py",
+    )
     await here.shop.grants.grant("note", Grants(read=("data/",), write=("data/",)))
     nobody = here.shop.granting.approver = human("no")
     assert (await here.shop.call("note", {})).outcome == "returned"
@@ -139,7 +157,9 @@ async def test_an_import_of_the_package_around_that_others_use_brings_nothing(he
 
 async def test_examples_that_name_an_import_left_out_read_no_granted_file(here: Room) -> None:
     folder = here.root / "functions"
-    await here.save(SHELF.replace("return text", "return open('data/1').read()", 1), folder / "shelf.py")
+    await here.save(
+        SHELF.replace("return text", "return open('data/1').read()", 1), folder / "shelf.py"
+    )
     text = f'{IMPORT}\n\ndef note(path: str) -> str:\n    """Read a note.\n\n    >>> extra()\n    \'x\'\n    """\n'
     await here.save(text + "    return open(path).read()\n" + NEIGHBOR, folder / "notes.py")
     await here.shop.grants.grant("note", Grants(read=("data/",)))
@@ -154,7 +174,9 @@ LOOKS = "from functions.table import TABLE\n{imports}\n\n" + (
 )
 
 
-async def test_what_an_import_left_out_would_have_registered_is_said_in_the_error(here: Room) -> None:
+async def test_what_an_import_left_out_would_have_registered_is_said_in_the_error(
+    here: Room,
+) -> None:
     folder = here.root / "functions"
     await here.save(REGISTER, folder / "table.py")
     await here.save(PLUGIN, folder / "shelf.py")
@@ -167,7 +189,9 @@ async def test_what_an_import_left_out_would_have_registered_is_said_in_the_erro
         "functions/shelf.py runs code when it is imported. functions/notes.py imports `extra` from it, but not for this"
         " call, which does not use that name. If it needs what runs there, use `extra`."
     )
-    await here.save(text.replace("    return", "    assert extra\n    return") + NEIGHBOR, folder / "notes.py")
+    await here.save(
+        text.replace("    return", "    assert extra\n    return") + NEIGHBOR, folder / "notes.py"
+    )
     await here.shop.grants.grant("note", Grants(read=("data/",)))
     assert (await here.shop.call("note", {"path": "data/1"})).value == "1"
 

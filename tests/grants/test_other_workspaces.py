@@ -87,7 +87,9 @@ async def test_files_next_to_the_state_of_another_workspace_can_be_read_and_one_
     workspace(here.root / "other" / "inner", ("notes/a.txt", "knapper.toml", *STATE))
     await grant(here, read=("other/inner/notes/", "other/inner/knapper.toml", "data"))
     assert (await here.shop.call("peek", {"path": "other/inner/notes/a.txt"})).value == "4711"
-    assert (await here.shop.call("peek", {"path": "other/inner/.knapper/state.db"})).outcome == "raised"
+    assert (
+        await here.shop.call("peek", {"path": "other/inner/.knapper/state.db"})
+    ).outcome == "raised"
     assert (await here.shop.call("peek", {"path": "data/1"})).value == "1"
     workspace(here.root / "data" / "inner")
     found = await here.shop.call("peek", {"path": "data/inner/.knapper/state.db"})
@@ -96,7 +98,9 @@ async def test_files_next_to_the_state_of_another_workspace_can_be_read_and_one_
 
 async def test_a_workspace_that_came_after_the_yes_is_not_written_to(here: Room) -> None:
     await made_by(here, "pass")
-    for inner in ("out",) if IS_PORTABLE else ("out", "out/a/b"):  # the host opens each file by itself
+    for inner in (
+        ("out",) if IS_PORTABLE else ("out", "out/a/b")
+    ):  # the host opens each file by itself
         made = workspace(here.root / inner, SET_UP)
         found = await here.shop.call("make", {"number": 2})
         assert (found.outcome, "workspace" in str(found.lacks)) == ("raised", True)
@@ -108,17 +112,27 @@ async def test_a_workspace_that_came_after_the_yes_is_not_written_to(here: Room)
     [
         pytest.param('Path("out/a/.knapper").mkdir(parents=True)', ".knapper", id="state"),
         pytest.param(
-            'Path("out/functions").mkdir()\n    Path("out/knapper.toml").touch()', "knapper.toml", id="settings"
+            'Path("out/functions").mkdir()\n    Path("out/knapper.toml").touch()',
+            "knapper.toml",
+            id="settings",
         ),
     ],
 )
-async def test_a_workspace_that_a_call_makes_is_told_and_has_no_effect(here: Room, body: str, left: str) -> None:
+async def test_a_workspace_that_a_call_makes_is_told_and_has_no_effect(
+    here: Room, body: str, left: str
+) -> None:
     found = await made_by(here, body)
-    assert (found["outcome"], "a workspace" in str(found), left in str(found)) == (STOPPED, True, True)
+    assert (found["outcome"], "a workspace" in str(found), left in str(found)) == (
+        STOPPED,
+        True,
+        True,
+    )
     assert repository_in(here.root / "out", FAR) == RepositorySearch()
 
 
-async def test_the_workspace_itself_and_one_inside_another_are_granted_as_before(here: Room, tmp_path: Path) -> None:
+async def test_the_workspace_itself_and_one_inside_another_are_granted_as_before(
+    here: Room, tmp_path: Path
+) -> None:
     workspace(tmp_path.parent, ("knapper.toml", "functions/a.py"))
     try:
         await grant(here, write=("data", "new/file.txt"))
@@ -127,7 +141,9 @@ async def test_the_workspace_itself_and_one_inside_another_are_granted_as_before
         (tmp_path.parent / "knapper.toml").unlink()
 
 
-async def test_a_folder_for_reading_that_grew_too_large_is_granted_again_by_a_human_alone(here: Room) -> None:
+async def test_a_folder_for_reading_that_grew_too_large_is_granted_again_by_a_human_alone(
+    here: Room,
+) -> None:
     await grant(here, read=("data",))
     for at in range(MOST_ENTRIES + 10):
         (here.root / "data" / f"x{at}").touch()

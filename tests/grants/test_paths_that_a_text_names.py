@@ -132,14 +132,20 @@ async def test_what_a_text_names_is_what_the_worker_opens_and_the_rest_is_asked_
     needs = needs_of_text(text)
     named = {item for item in (*needs.read, *needs.write) if item != UNSAID}
     assert named <= {"data/", "data/in", "data/in/", "data/in/a.txt", "data/in/b.txt"}, text
-    if needs.items(kind):  # a method of a value that may be no path, such as `rename`, shows nothing
+    if needs.items(
+        kind
+    ):  # a method of a value that may be no path, such as `rename`, shows nothing
         assert all(needs.gives(kind, path) or UNSAID in needs.items(kind) for path in opened), text
-    asked = [item for question in who.asked for item in (*question.missing.read, *question.missing.write)]
+    asked = [
+        item for question in who.asked for item in (*question.missing.read, *question.missing.write)
+    ]
     assert all(covered("read", item, ["data/"]) for item in asked), asked
     assert len(asked) <= 4, asked
 
 
-async def test_a_folder_by_pathlib_joins_unasked_and_is_asked_for_once_at_the_call(here: Room) -> None:
+async def test_a_folder_by_pathlib_joins_unasked_and_is_asked_for_once_at_the_call(
+    here: Room,
+) -> None:
     text = """from pathlib import Path
 
 

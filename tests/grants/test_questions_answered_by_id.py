@@ -46,23 +46,39 @@ async def pending(workspace: Workspace) -> PendingQuestion:
     return question
 
 
-async def test_another_handle_reads_the_question_and_its_yes_lets_the_turn_go_on(tmp_path: Path) -> None:
+async def test_another_handle_reads_the_question_and_its_yes_lets_the_turn_go_on(
+    tmp_path: Path,
+) -> None:
     with service() as place:
         script: Script = [made(place), Ask(CALL), Expect(DONE, contains("rain in Oslo"))]
-        async with opened(tmp_path, script, Workspace.answered_by_id) as workspace, Workspace.open(tmp_path) as other:
+        async with (
+            opened(tmp_path, script, Workspace.answered_by_id) as workspace,
+            Workspace.open(tmp_path) as other,
+        ):
             turn = asyncio.create_task(turn_of(workspace))
             question = await pending(other)
-            assert (question.agent, question.question.function, question.question.why) == ("main", "weather", "asked")
+            assert (question.agent, question.question.function, question.question.why) == (
+                "main",
+                "weather",
+                "asked",
+            )
             assert question.question.missing.network == (place,)
             await other.answer(question.id, Decision("yes"))
             events = await turn
             assert await other.questions() == []
     [asked], [answer] = of(GrantAsked, events), of(GrantAnswered, events)
     assert asked.question == answer.question == question.id
-    assert (answer.answer, answer.by, asked.turn, asked.asker) == ("yes", "human", question.turn, "main")
+    assert (answer.answer, answer.by, asked.turn, asked.asker) == (
+        "yes",
+        "human",
+        question.turn,
+        "main",
+    )
 
 
-async def test_the_one_who_is_asked_here_may_be_first_and_then_nobody_else_can_answer(tmp_path: Path) -> None:
+async def test_the_one_who_is_asked_here_may_be_first_and_then_nobody_else_can_answer(
+    tmp_path: Path,
+) -> None:
     asked: list[str] = []
 
     async def remembering(question: Question) -> Decision:
@@ -143,7 +159,9 @@ async def test_an_answer_that_somebody_wrote_into_the_file_is_none(tmp_path: Pat
         db = apsw.Connection(str(tmp_path / ".knapper" / "state.db"))
         yes = '{"answer": "yes", "word": "", "by": "human"}'
         await asyncio.to_thread(
-            db.execute, "update question set decision = ?, answer_seal = 'x' where id = ?", (yes, question.id)
+            db.execute,
+            "update question set decision = ?, answer_seal = 'x' where id = ?",
+            (yes, question.id),
         )
         db.close()
         await asyncio.sleep(0.5)
@@ -166,7 +184,9 @@ async def test_a_turn_asks_its_own_approver_instead_of_the_usual_one(tmp_path: P
 async def test_a_turn_may_have_an_approver_where_the_workspace_has_none(tmp_path: Path) -> None:
     own = human("no")
     with service() as place:
-        async with opened(tmp_path, [made(place), DONE, DONE, made(place), DONE, DONE], None) as workspace:
+        async with opened(
+            tmp_path, [made(place), DONE, DONE, made(place), DONE, DONE], None
+        ) as workspace:
             [asked] = of(GrantAnswered, await turn_of(workspace, own))
             [unasked] = of(GrantAnswered, await turn_of(workspace))
     assert (asked.by, unasked.by, len(own.asked)) == ("human", "policy", 1)
@@ -186,7 +206,9 @@ async def test_a_question_outside_of_a_turn_is_answered_by_its_id_too(tmp_path: 
 
 async def test_a_row_that_somebody_deletes_neither_hangs_nor_ends_a_turn(tmp_path: Path) -> None:
     with service() as place:
-        async with opened(tmp_path, [made(place), DONE, DONE], Workspace.answered_by_id) as workspace:
+        async with opened(
+            tmp_path, [made(place), DONE, DONE], Workspace.answered_by_id
+        ) as workspace:
             turn = asyncio.create_task(turn_of(workspace))
             await pending(workspace)
             db = apsw.Connection(str(tmp_path / ".knapper" / "state.db"))

@@ -28,19 +28,32 @@ class Owner:
 
 def made(name: str, module: str, signature: str, body: str, examples: str = "") -> Wanted:
     """Return the call that makes a function."""
-    arguments = [part.strip(" *").split(":")[0] for part in signature.partition("(")[2].rpartition(")")[0].split(",")]
-    said = "".join(f"    {each}: What it is given.\n" for each in arguments if each and each != "self")
-    says = f"Do the work of {name.replace('_', ' ')}." + (f"\n\nArgs:\n{said}".rstrip() if said else "") + examples
+    arguments = [
+        part.strip(" *").split(":")[0]
+        for part in signature.partition("(")[2].rpartition(")")[0].split(",")
+    ]
+    said = "".join(
+        f"    {each}: What it is given.\n" for each in arguments if each and each != "self"
+    )
+    says = (
+        f"Do the work of {name.replace('_', ' ')}."
+        + (f"\n\nArgs:\n{said}".rstrip() if said else "")
+        + examples
+    )
     code = function_text(signature, says, body)
     return Wanted(
-        "create_function", {"function_name": name, "function_code_with_docstring": code, "module_name": module}
+        "create_function",
+        {"function_name": name, "function_code_with_docstring": code, "module_name": module},
     )
 
 
 def edited(name: str, old: str, new: str) -> Wanted:
     """Return the call that edits a function."""
     changes = [{"old_text": old, "new_text": new}]
-    return Wanted("edit_function", {"function_name": name, "changes": changes, "reason": "The user wants it so."})
+    return Wanted(
+        "edit_function",
+        {"function_name": name, "changes": changes, "reason": "The user wants it so."},
+    )
 
 
 def program(code: str) -> Wanted:
@@ -86,26 +99,40 @@ WEEK: dict[str, list[Wanted]] = {
             "read_workbook(path: str) -> list[int]",
             "import sheets\nreturn sheets.rows(path)",
         ),
-        edited("water", "return sum(rows)", "return sum(rows) + sum(read_workbook(folder + '/dolina.xlsx'))"),
+        edited(
+            "water",
+            "return sum(rows)",
+            "return sum(rows) + sum(read_workbook(folder + '/dolina.xlsx'))",
+        ),
         program("water()"),
     ],
     "4 mails": [
         program("import os\n[open(f'mails/{name}').read() for name in os.listdir('mails')]"),
         made("find_numbers", "mails", "find_numbers(text: str) -> list[str]", NUMBERS, FOUND),
         made("read_mail", "mails", "read_mail(path: str) -> str", "return open(path).read()"),
-        made("unknown", "unknowns", "unknown(folder: str = 'mails', depots: str = 'depots') -> list[str]", UNKNOWN),
+        made(
+            "unknown",
+            "unknowns",
+            "unknown(folder: str = 'mails', depots: str = 'depots') -> list[str]",
+            UNKNOWN,
+        ),
         program("unknown(), [read_mail(f'mails/{n}') for n in (1, 2)]"),
     ],
     "5 a picture": [
         made("draw", "pictures", "draw(path: str, numbers: list[int], logo: str) -> int", DRAWS),
         program("draw('reports/months.png', [water()], 'logo.png')"),
-        program("draw('reports/months.png', [water()], 'logo.png'), open('reports/months.png').read()"),
+        program(
+            "draw('reports/months.png', [water()], 'logo.png'), open('reports/months.png').read()"
+        ),
     ],
     "6 a service": [
         made("get_from_works", "holders", "get_from_works(self, path: str) -> str", HOLDERS),
         program("get_from_works('/holders')"),
         made(
-            "holders", "holders", "holders(self) -> list[str]", 'return self.call("get_from_works", path="/a").split()'
+            "holders",
+            "holders",
+            "holders(self) -> list[str]",
+            'return self.call("get_from_works", path="/a").split()',
         ),
         program("holders(), water()"),
     ],
@@ -125,13 +152,21 @@ WEEK: dict[str, list[Wanted]] = {
     ],
     "11 another conversation": [program("water(), read_cisowa('depots/cisowa.xml')")],
     "12 each Monday": [
-        made("report", "reports", "report(week: str, folder: str = 'depots', reports: str = 'reports') -> str", WRITES),
+        made(
+            "report",
+            "reports",
+            "report(week: str, folder: str = 'depots', reports: str = 'reports') -> str",
+            WRITES,
+        ),
         program("path = report('W47')\nopen(path).read(), open('reports/W47.md').read()"),
     ],
     "14 an export": [program("import os\nopen('export/README.md').read(), os.listdir('export')")],
     "15 a quarter": [
         made(
-            "quarter", "depots", "quarter(number: int, folder: str = 'depots') -> int", "return water(folder) * number"
+            "quarter",
+            "depots",
+            "quarter(number: int, folder: str = 'depots') -> int",
+            "return water(folder) * number",
         ),
         program("quarter(3)"),
     ],
@@ -142,7 +177,11 @@ QUESTIONS = {
     "1 one figure": ["run_program: read depots/brzeg.csv"],
     "3 a workbook": ["read_workbook: import the package sheets"],
     "4 mails": ["run_program: read mails/"],
-    "5 a picture": ["draw: import the package charts", "draw: read logo.png", "draw: read and write reports/"],
+    "5 a picture": [
+        "draw: import the package charts",
+        "draw: read logo.png",
+        "draw: read and write reports/",
+    ],
     "6 a service": [
         "get_from_works: fetch from HOST; use the secret WORKS_KEY",
         "holders: call the function get_from_works, which has grants of its own",
@@ -159,7 +198,9 @@ def lay_out(root: Path) -> None:
     files = ["depots/brzeg.csv", "depots/cisowa.xml", "depots/dolina.xlsx", "archive/brzeg.csv"]
     for name in (*files, "mails/1", "mails/2", "logo.png", "export/README.md"):
         (root / name).parent.mkdir(exist_ok=True)
-        (root / name).write_text("1\n2\n" if "depots" in name or "archive" in name else "B-1 and C-2")
+        (root / name).write_text(
+            "1\n2\n" if "depots" in name or "archive" in name else "B-1 and C-2"
+        )
     placed(root, "sheets", files={"sheets.py": SHEETS})
     placed(root, "charts", files={"charts.py": CHARTS})
 
@@ -176,9 +217,12 @@ async def test_a_week_of_work_asks_twelve_questions_and_none_of_them_twice(
 ) -> None:
     monkeypatch.setenv("KNAPPER_SECRET_WORKS_KEY", "wk-29-rivers")
     calls = {
-        title: [Wanted(each.name, _with_host(each.arguments, host)) for each in row] for title, row in WEEK.items()
+        title: [Wanted(each.name, _with_host(each.arguments, host)) for each in row]
+        for title, row in WEEK.items()
     }
-    script: Script = [step for row in calls.values() for each in row for step in (Ask(each), Say("Done."))]
+    script: Script = [
+        step for row in calls.values() for each in row for step in (Ask(each), Say("Done."))
+    ]
     desk = await at_desk([*script, Repeat(Say("Done."))])
     lay_out(desk.workspace.root)
     owner = desk.workspace.functions.granting.approver = Owner()
@@ -188,25 +232,38 @@ async def test_a_week_of_work_asks_twelve_questions_and_none_of_them_twice(
             await edit_by_hand(desk)
         for each in row:
             (text,) = answers(await desk.say("Go."))
-            assert not any(word in text for word in ("was not", "raised", "failed")), (title, each, text)
+            assert not any(word in text for word in ("was not", "raised", "failed")), (
+                title,
+                each,
+                text,
+            )
         asked[title], owner.asked = owner.asked, []
-    assert {title: [one.replace(host, "HOST") for one in each] for title, each in asked.items() if each} == QUESTIONS
+    assert {
+        title: [one.replace(host, "HOST") for one in each] for title, each in asked.items() if each
+    } == QUESTIONS
     assert sum(map(len, asked.values())) == 12
 
 
 def _with_host(arguments: object, host: str) -> dict[str, object]:
     assert isinstance(arguments, dict)
-    return {name: value.replace("HOST", host) if isinstance(value, str) else value for name, value in arguments.items()}
+    return {
+        name: value.replace("HOST", host) if isinstance(value, str) else value
+        for name, value in arguments.items()
+    }
 
 
 STARTERS = Path(__file__).parents[2] / "functions" / "files.py"
-USES_A_STARTER = made("total", "totals", "total(path: str) -> int", "return sum(map(int, read_text(path).split()))")
+USES_A_STARTER = made(
+    "total", "totals", "total(path: str) -> int", "return sum(map(int, read_text(path).split()))"
+)
 CALLS: dict[str, Wanted] = {
     "lists": Wanted("list_folder", {"path": "depots"}),
     "reads": Wanted("read_text", {"path": "depots/brzeg.csv"}),
     "makes": USES_A_STARTER,
     "uses it": Wanted("total", {"path": "depots/cisowa.xml"}),
-    "in a program": program("read_text('depots/brzeg.csv'), total('depots/brzeg.csv'), list_folder('depots')"),
+    "in a program": program(
+        "read_text('depots/brzeg.csv'), total('depots/brzeg.csv'), list_folder('depots')"
+    ),
 }
 
 
@@ -221,7 +278,9 @@ async def test_a_folder_is_asked_for_once_whether_a_starter_or_a_function_of_the
     await desk.save("files.py", STARTERS.read_text())
     owner = desk.workspace.functions.granting.approver = Owner()
     told = answers(await desk.say("Go."))
-    assert not any(word in text for text in told for word in ("was not", "raised", "failed", "denied")), told
+    assert not any(
+        word in text for text in told for word in ("was not", "raised", "failed", "denied")
+    ), told
     assert len(owner.asked) == 1, owner.asked
 
 
@@ -232,13 +291,17 @@ READS_FOR_A_STRANGER = function_text(
 )
 
 
-@pytest.mark.parametrize("case", ["by another agent", "after an edit by hand", "by what may send", "outside of a turn"])
+@pytest.mark.parametrize(
+    "case", ["by another agent", "after an edit by hand", "by what may send", "outside of a turn"]
+)
 async def test_a_starter_has_the_folder_of_an_agent_only_for_that_agent_and_as_it_came(
     at_desk: OpenDesk, host: str, case: str
 ) -> None:
     reads = CALLS["reads"]
     sends = Wanted("send", {"path": "depots/brzeg.csv"})
-    again = [Ask(sends if case == "by what may send" else reads), Say("No.")] * (case != "outside of a turn")
+    again = [Ask(sends if case == "by what may send" else reads), Say("No.")] * (
+        case != "outside of a turn"
+    )
     desk = await at_desk([Ask(reads), Say("Done."), *again])
     lay_out(desk.workspace.root)
     await desk.save("files.py", STARTERS.read_text())
@@ -246,7 +309,9 @@ async def test_a_starter_has_the_folder_of_an_agent_only_for_that_agent_and_as_i
     functions.granting.approver = Owner()
     await desk.say("Go.")
     if case == "after an edit by hand":
-        await desk.save("files.py", STARTERS.read_text().replace('decode("utf-8-sig")', 'decode("utf-8")'))
+        await desk.save(
+            "files.py", STARTERS.read_text().replace('decode("utf-8-sig")', 'decode("utf-8")')
+        )
     if case == "by what may send":
         await desk.save("sends.py", READS_FOR_A_STRANGER.replace("HOST", host))
         await functions.grants.grant("send", Grants(network=(host,)))
@@ -266,7 +331,9 @@ async def test_a_title_that_a_package_gets_is_no_file_and_a_picture_beside_it_is
 ) -> None:
     body = "import charts\ncharts.entitle(title)\ncharts.entitle(unit)\n"
     body += "charts.draw(path, [open(logo).read()])\nreturn path"
-    makes = made("draw", "pictures", "draw(path: str, title: str, unit: str, logo: str) -> str", body)
+    makes = made(
+        "draw", "pictures", "draw(path: str, title: str, unit: str, logo: str) -> str", body
+    )
     given = {"title": "Seed / month, 2026.5", "unit": "grams", "logo": "logo.png"}
     calls = [Wanted("draw", {"path": path, **given}) for path in ("depots/chart.png", "chart.png")]
     desk = await at_desk([Ask(makes), *map(Ask, calls), Say("Done.")])

@@ -65,11 +65,17 @@ def git_status(*folders: Path) -> None:
     [
         pytest.param(SPLIT, "HEAD", id="in-parts"),
         pytest.param(PLAIN_GIT, ".git", id="a-usual-one"),
-        pytest.param('Path("out/a").mkdir()\n    Path("out/a/.GIT").write_text("gitdir: x")', ".GIT", id="a-file"),
+        pytest.param(
+            'Path("out/a").mkdir()\n    Path("out/a/.GIT").write_text("gitdir: x")',
+            ".GIT",
+            id="a-file",
+        ),
         pytest.param('Path("out/.jj").mkdir()', ".jj", id="jujutsu"),
     ],
 )
-async def test_a_repository_that_a_call_makes_is_told_and_has_no_effect(here: Room, body: str, named: str) -> None:
+async def test_a_repository_that_a_call_makes_is_told_and_has_no_effect(
+    here: Room, body: str, named: str
+) -> None:
     found = await made_by(here, body)
     out = here.root / "out"
     git_status(out, *[path for path in out.iterdir() if path.is_dir()])
@@ -79,9 +85,9 @@ async def test_a_repository_that_a_call_makes_is_told_and_has_no_effect(here: Ro
         assert "can never be granted for writing" in str(found)
         return
     assert "It made what is taken for a repository" in str(found)
-    assert re.search(rf"{re.escape(named)}` was renamed|commondir` was renamed|and more", str(found)) or named in str(
-        found
-    )
+    assert re.search(
+        rf"{re.escape(named)}` was renamed|commondir` was renamed|and more", str(found)
+    ) or named in str(found)
     assert repository_in(out).path == ""
 
 
@@ -118,16 +124,25 @@ async def test_a_folder_that_was_too_large_at_the_yes_is_given_as_it_was_agreed(
     assert (await here.shop.call("make", {"number": 2})).value == 2
 
 
-async def test_a_folder_that_a_call_made_too_large_is_given_again_by_a_human_alone(here: Room) -> None:
-    found = await made_by(here, f'[Path("out", str(at)).write_text("") for at in range({MOST_ENTRIES + 10})]')
+async def test_a_folder_that_a_call_made_too_large_is_given_again_by_a_human_alone(
+    here: Room,
+) -> None:
+    found = await made_by(
+        here, f'[Path("out", str(at)).write_text("") for at in range({MOST_ENTRIES + 10})]'
+    )
     assert found["value"] == 1
     again = await here.shop.call("make", {"number": 2})
-    assert (again.outcome, "holds more by now than is looked through" in str(again.lacks)) == ("raised", True)
+    assert (again.outcome, "holds more by now than is looked through" in str(again.lacks)) == (
+        "raised",
+        True,
+    )
     await here.shop.grants.grant("make", here.shop.grants.wanted({"write": ("out",)}))
     assert (await here.shop.call("make", {"number": 3})).value == 3
 
 
-async def test_neither_what_is_taken_for_a_repository_nor_a_part_of_one_is_granted_for_writing(here: Room) -> None:
+async def test_neither_what_is_taken_for_a_repository_nor_a_part_of_one_is_granted_for_writing(
+    here: Room,
+) -> None:
     await here.save(WRITES.replace("{body}", "pass"), here.root / "functions" / "makes.py")
     head = ("commondir", "config", "config.worktree", "objects", "refs", "packed-refs", "gitdir")
     skipped = (".g\u200dit", "GIT~1", ".git.")  # which some systems take for `.git`
@@ -179,12 +194,19 @@ def names_in(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
 
-@pytest.mark.parametrize("decision", [Decision("yes", is_wide=True), Decision("yes"), Decision("once")])
-async def test_a_yes_while_a_call_runs_lets_it_leave_no_repository(here: Room, decision: Decision) -> None:
+@pytest.mark.parametrize(
+    "decision", [Decision("yes", is_wide=True), Decision("yes"), Decision("once")]
+)
+async def test_a_yes_while_a_call_runs_lets_it_leave_no_repository(
+    here: Room, decision: Decision
+) -> None:
     found = await made_after_a_yes(here, BARE_GIT, Human([decision]))
     git_status(here.root / "out")
     assert names_in(here.root / "out") == ["config", "objects", "refs", "tmp"]
-    assert (found.outcome, "`out/HEAD` can never be granted for writing" in str(found.error)) == ("raised", True)
+    assert (found.outcome, "`out/HEAD` can never be granted for writing" in str(found.error)) == (
+        "raised",
+        True,
+    )
 
 
 async def test_a_yes_for_a_folder_covers_no_name_that_nobody_can_grant(here: Room) -> None:
@@ -208,16 +230,23 @@ class Meanwhile(Human):
 TWO = 'told = [open(f"{each}/a", "w").write("x") for each in (folder, "data")]'
 
 
-async def test_a_folder_that_was_given_while_a_call_ran_is_looked_through_after_it(here: Room) -> None:
+async def test_a_folder_that_was_given_while_a_call_ran_is_looked_through_after_it(
+    here: Room,
+) -> None:
     found = await made_after_a_yes(here, TWO, Meanwhile(here.root / "out", at=1))
     assert (found.outcome, found.value) == ("killed", None)
     assert "It made what is taken for a repository" in str(found.error)
     assert repository_in(here.root / "out").path == ""
 
 
-async def test_a_repository_that_appears_before_the_yes_stays_and_its_folder_is_not_given(here: Room) -> None:
+async def test_a_repository_that_appears_before_the_yes_stays_and_its_folder_is_not_given(
+    here: Room,
+) -> None:
     found = await made_after_a_yes(here, TWO, Meanwhile(here.root / "out", at=0))
-    assert (found.outcome, "`out/` can never be granted for writing" in str(found.error)) == ("raised", True)
+    assert (found.outcome, "`out/` can never be granted for writing" in str(found.error)) == (
+        "raised",
+        True,
+    )
     assert names_in(here.root / "out") == [".git"]
 
 

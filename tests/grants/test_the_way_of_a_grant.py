@@ -43,7 +43,9 @@ async def test_a_yes_is_written_down_the_function_joins_as_a_draft_and_what_is_r
     here: Room, code: str, host: str
 ) -> None:
     asked = here.shop.granting.approver = human("yes")
-    verdict = await here.shop.create("weather", code, "sky", reason="to know the weather", author=AGENT)
+    verdict = await here.shop.create(
+        "weather", code, "sky", reason="to know the weather", author=AGENT
+    )
     assert (verdict.admitted, verdict.standing) == (True, "draft")
     (question,) = asked.asked
     assert (question.missing, question.why) == (Grants(network=(host,)), "to know the weather")
@@ -73,7 +75,9 @@ async def test_a_no_with_a_word_reaches_the_model(here: Room, code: str) -> None
     assert "weather" not in here.shop.names()
 
 
-async def test_a_new_version_asks_again_with_the_difference(here: Room, code: str, host: str) -> None:
+async def test_a_new_version_asks_again_with_the_difference(
+    here: Room, code: str, host: str
+) -> None:
     asked = here.shop.granting.approver = human("yes", "no", "yes")
     await here.shop.create("weather", code, "sky", author=AGENT)
     changed = code.replace(".text()", ".text().strip()")
@@ -81,18 +85,26 @@ async def test_a_new_version_asks_again_with_the_difference(here: Room, code: st
     assert await now(here) == Grants(network=(host,))
     assert (await here.shop.replace("weather", changed, author=AGENT)).admitted
     again = asked.asked[-1]
-    assert (again.is_again, again.missing, again.granted) == (True, Grants(network=(host,)), Grants(network=(host,)))
+    assert (again.is_again, again.missing, again.granted) == (
+        True,
+        Grants(network=(host,)),
+        Grants(network=(host,)),
+    )
     assert ".text().strip()" in again.diff
     assert await oslo(here) == ("returned", "rain in Oslo")
 
 
-async def test_a_version_that_needs_less_gets_no_more_than_it_shows(here: Room, code: str, host: str) -> None:
+async def test_a_version_that_needs_less_gets_no_more_than_it_shows(
+    here: Room, code: str, host: str
+) -> None:
     here.shop.granting.approver = human("yes")
     both = code.replace("return self", "self.secret('KEY')\n    return self")
     await here.shop.create("weather", both, "sky", author=AGENT)
     await here.shop.replace("weather", code, reason="No key is needed.", author=AGENT)
     assert await now(here) == Grants(network=(host,))
-    assert 'secrets = ["KEY"]' in entries(here)  # still proposed; a version that needs it asks again
+    assert 'secrets = ["KEY"]' in entries(
+        here
+    )  # still proposed; a version that needs it asks again
 
 
 async def test_a_rollback_has_the_yes_that_was_given_to_that_content(here: Room, code: str) -> None:
@@ -105,7 +117,9 @@ async def test_a_rollback_has_the_yes_that_was_given_to_that_content(here: Room,
     assert await oslo(here) == ("returned", "rain in Oslo")
 
 
-async def test_always_shows_every_function_that_an_agent_makes_and_never_asks_nobody(here: Room, code: str) -> None:
+async def test_always_shows_every_function_that_an_agent_makes_and_never_asks_nobody(
+    here: Room, code: str
+) -> None:
     granting = here.shop.granting
     granting._settings = granting._settings.model_copy(update={"ask": "always"})
     asked = granting.approver = human("no: too simple", "yes")
@@ -158,7 +172,9 @@ async def test_what_decides_about_the_workspace_is_never_granted_for_writing(her
     (here.root / "link").symlink_to(here.root / "functions")
     asked = here.shop.granting.approver = human("yes")
     for where in ("functions", ".knapper", ".", "link", "FUNCTIONS", "ｆunctions", "sub/.git"):
-        writes = READS.replace("one.read_text()", "one.write_text('1')").replace('"data"', f'"{where}"')
+        writes = READS.replace("one.read_text()", "one.write_text('1')").replace(
+            '"data"', f'"{where}"'
+        )
         assert not (await here.shop.create("total", writes, "sums", author=AGENT)).admitted, where
     assert asked.asked == []
     assert entries(here) == ""

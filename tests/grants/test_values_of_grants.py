@@ -23,7 +23,10 @@ ITEMS = {
 }
 grants = st.builds(
     Grants,
-    **{kind: st.lists(st.sampled_from(items), max_size=3).map(tuple) for kind, items in ITEMS.items()},
+    **{
+        kind: st.lists(st.sampled_from(items), max_size=3).map(tuple)
+        for kind, items in ITEMS.items()
+    },
     seconds=st.none() | st.floats(0.5, 100),
     memory_mib=st.none() | st.integers(64, 4096),
 )
@@ -76,7 +79,16 @@ def test_one_item_covers_another_only_where_it_gives_it() -> None:
 
 NO_ITEMS = {
     "network": [
-        *("2130706433", "0x7f.1", "127.1", "0177.0.0.1", "user@example.org", "example.org/path", "*.org", "*"),
+        *(
+            "2130706433",
+            "0x7f.1",
+            "127.1",
+            "0177.0.0.1",
+            "user@example.org",
+            "example.org/path",
+            "*.org",
+            "*",
+        ),
         *(
             "a.*.example.org",
             "exаmple.org",
@@ -86,14 +98,19 @@ NO_ITEMS = {
     ],
     "read": ["../x", "data/../../x", "~/x", "data\\x", "", "a\u202eb", "a\x00b", "cafe\u0301"],
     "secrets": ["A B"],
-    "packages": ["x @ https://evil.example/x.whl", "--index-url=https://evil.example", "./local", "x; import os"],
+    "packages": [
+        "x @ https://evil.example/x.whl",
+        "--index-url=https://evil.example",
+        "./local",
+        "x; import os",
+    ],
 }
 
 
 def test_what_hides_or_climbs_is_no_item() -> None:
-    assert {kind: [one for one in NO_ITEMS[kind] if written(kind, one) is not None] for kind in NO_ITEMS} == {
-        kind: [] for kind in NO_ITEMS
-    }
+    assert {
+        kind: [one for one in NO_ITEMS[kind] if written(kind, one) is not None] for kind in NO_ITEMS
+    } == {kind: [] for kind in NO_ITEMS}
 
 
 @given(st.sampled_from(sorted(KINDS)), st.text(max_size=40))
@@ -110,11 +127,25 @@ ODD = (
 
 def test_what_hides_something_is_no_item_and_is_told_with_its_place() -> None:
     items = {
-        **{"read": ("da{}ta/", "data/{}"), "write": ("{}data/",), "network": ("api{}.example.org",)},
-        **{"secrets": ("KE{}Y",), "packages": ("requ{}ests",), "memory": ("hu{}man",), "functions": ("wea{}ther",)},
+        **{
+            "read": ("da{}ta/", "data/{}"),
+            "write": ("{}data/",),
+            "network": ("api{}.example.org",),
+        },
+        **{
+            "secrets": ("KE{}Y",),
+            "packages": ("requ{}ests",),
+            "memory": ("hu{}man",),
+            "functions": ("wea{}ther",),
+        },
     }
     for char in ODD:
-        held = [(kind, one) for kind in items for one in items[kind] if written(kind, one.format(char)) is not None]
+        held = [
+            (kind, one)
+            for kind in items
+            for one in items[kind]
+            if written(kind, one.format(char)) is not None
+        ]
         assert held == [], ascii(char)
         with pytest.raises(WorkspaceError) as caught:
             checked({"read": ["in/", f"da{char}ta/"]})
@@ -160,7 +191,10 @@ def test_entries_are_sorted_and_say_who_and_when(tmp_path: Path) -> None:
 
 
 def test_comments_above_an_entry_outlive_every_writing(tmp_path: Path) -> None:
-    held = file(tmp_path, b'# ours\n\n# asked by Ada,\n# see ticket 7\n[weather]\nnetwork = ["a.example.org"]\n')
+    held = file(
+        tmp_path,
+        b'# ours\n\n# asked by Ada,\n# see ticket 7\n[weather]\nnetwork = ["a.example.org"]\n',
+    )
     held.write({**held.read().entries, "zoo": ENTRY}, held.read())
     held.write({**held.read().entries, "ape": ENTRY}, held.read())
     text = (tmp_path / "grants.toml").read_text()
@@ -169,9 +203,20 @@ def test_comments_above_an_entry_outlive_every_writing(tmp_path: Path) -> None:
 
 
 NOT_UNDERSTOOD = [
-    *(b"[weather", b"\xff\xfe", b"[a]\n[a]\n", b"a = " + b"[" * 5_000, b"#" * 300_000, b"weather = 1\n"),
+    *(
+        b"[weather",
+        b"\xff\xfe",
+        b"[a]\n[a]\n",
+        b"a = " + b"[" * 5_000,
+        b"#" * 300_000,
+        b"weather = 1\n",
+    ),
     *(b'["we ather"]\n', b'["\\u001b[2J"]\n', b'[weather]\nread = ["data/\\u202e"]\n'),
-    *(b'[weather]\nnetwork = ["*"]\n', b'[weather]\nnetwork = "a.example.org"\n', b'[weather]\nread = ["../.."]\n'),
+    *(
+        b'[weather]\nnetwork = ["*"]\n',
+        b'[weather]\nnetwork = "a.example.org"\n',
+        b'[weather]\nread = ["../.."]\n',
+    ),
     *(b"[weather]\nseconds = inf\n", b"[weather]\nseconds = true\n", b"[weather]\nsudo = true\n"),
     *(b"[weather]\nseconds = -1\n", b"[weather]\nseconds = 0\n"),
 ]
@@ -219,4 +264,6 @@ def test_no_text_before_makes_the_new_one_say_something_else(before: str) -> Non
     import tomllib
 
     read = tomllib.loads(text_of({"ape": ENTRY}, before))
-    assert read == {"ape": {"network": ["api.example.org"], "seconds": 30, "by": "ada", "at": ENTRY.at}}
+    assert read == {
+        "ape": {"network": ["api.example.org"], "seconds": 30, "by": "ada", "at": ENTRY.at}
+    }

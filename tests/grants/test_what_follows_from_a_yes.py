@@ -36,11 +36,17 @@ MORE = user("more")
 @pytest.fixture
 def books(here: Room) -> Room:
     """A workspace in which a package is installed and lies ready."""
-    placed(here.root, "sheets", files={"sheets.py": "def total(text):\n    return sum(map(int, text.split()))\n"})
+    placed(
+        here.root,
+        "sheets",
+        files={"sheets.py": "def total(text):\n    return sum(map(int, text.split()))\n"},
+    )
     return here
 
 
-async def made(here: Room, name: str, text: str, author: Author = AGENT, module: str = "") -> list[Grants]:
+async def made(
+    here: Room, name: str, text: str, author: Author = AGENT, module: str = ""
+) -> list[Grants]:
     """Let an agent make a function, and return what was asked with a yes to everything."""
     asked = here.shop.granting.approver = human("yes")
     judgment = await here.shop.create(name, text, module or name, author=author)
@@ -63,7 +69,9 @@ async def has_the_folder(here: Room) -> None:
     assert (await here.shop.call("read_book", {"path": "data/2"})).value == 2
 
 
-async def test_a_package_is_not_asked_for_again_by_what_only_calls_the_function_that_has_it(books: Room) -> None:
+async def test_a_package_is_not_asked_for_again_by_what_only_calls_the_function_that_has_it(
+    books: Room,
+) -> None:
     await has_the_folder(books)
     assert await made(books, "more", MORE) == []
     assert await called(books, "more", "yes") == []
@@ -122,7 +130,9 @@ NOT_FOR = [
 ]
 
 
-@pytest.mark.parametrize("way", [pytest.param(way, id=way.__name__.replace("_", "-")) for way in NOT_FOR])
+@pytest.mark.parametrize(
+    "way", [pytest.param(way, id=way.__name__.replace("_", "-")) for way in NOT_FOR]
+)
 async def test_a_package_is_asked_for_by_what_is_not_the_agents_or_does_more_than_read(
     books: Room, way: Callable[[Room], Awaitable[None]]
 ) -> None:
@@ -141,7 +151,9 @@ HELPER = function_text(
     "return int(text)",
 )
 READER = "from functions.picks import pick\n\n\n" + function_text(
-    "reader(path: str) -> int", "Read a number.\n\nArgs:\n    path: The file.", "return pick(open(path).read())"
+    "reader(path: str) -> int",
+    "Read a number.\n\nArgs:\n    path: The file.",
+    "return pick(open(path).read())",
 )
 EDITED = HELPER.replace("return int(text)", "return int(text) * 1")
 
@@ -157,7 +169,9 @@ async def reads_two_folders(here: Room) -> None:
         assert (await here.shop.call("reader", {"path": path})).outcome == "returned"
 
 
-async def test_after_a_person_edits_a_helper_its_caller_asks_once_for_the_folders_that_it_had(here: Room) -> None:
+async def test_after_a_person_edits_a_helper_its_caller_asks_once_for_the_folders_that_it_had(
+    here: Room,
+) -> None:
     await reads_two_folders(here)
     await here.save(EDITED, here.root / "functions" / "picks.py")
     asked = here.shop.granting.approver = human("yes")
@@ -165,27 +179,41 @@ async def test_after_a_person_edits_a_helper_its_caller_asks_once_for_the_folder
         assert (await here.shop.call("reader", {"path": path})).outcome == "returned"
     (question,) = asked.asked
     assert question.missing == Grants(read=("data/", "mails/"))
-    assert question.doubts == ("It read this as one that main made. Someone else has changed `pick`.",)
-    await here.shop.edit("pick", "* 1", "* 1 + 0", author=AGENT)  # it descends from what a person saved
+    assert question.doubts == (
+        "It read this as one that main made. Someone else has changed `pick`.",
+    )
+    await here.shop.edit(
+        "pick", "* 1", "* 1 + 0", author=AGENT
+    )  # it descends from what a person saved
     assert await called(here, "reader", "yes") == [Grants(read=("data/", "mails/"))]
     assert await called(here, "reader", "no", "mails/1") == []
 
 
-async def test_after_a_person_edits_what_opens_files_it_asks_once_for_the_folders_that_it_had(here: Room) -> None:
+async def test_after_a_person_edits_what_opens_files_it_asks_once_for_the_folders_that_it_had(
+    here: Room,
+) -> None:
     await reads_two_folders(here)
-    await here.save(READER.replace("pick(open", "-pick(open"), here.root / "functions" / "reader.py")
+    await here.save(
+        READER.replace("pick(open", "-pick(open"), here.root / "functions" / "reader.py"
+    )
     assert await called(here, "reader", "yes") == [Grants(read=("data/", "mails/"))]
     assert await called(here, "reader", "no", "mails/1") == []
 
 
-async def test_what_lies_elsewhere_or_could_be_sent_is_asked_for_alone_after_an_edit(here: Room) -> None:
+async def test_what_lies_elsewhere_or_could_be_sent_is_asked_for_alone_after_an_edit(
+    here: Room,
+) -> None:
     await reads_two_folders(here)
     (here.root / "other").write_text("1")
     await here.save(EDITED, here.root / "functions" / "picks.py")
     assert await called(here, "reader", "no", "other") == [Grants(read=("other",))]
-    sends = EDITED.replace("pick(text", "pick(self, text").replace("return int", "self.fetch(text)\n    return int")
+    sends = EDITED.replace("pick(text", "pick(self, text").replace(
+        "return int", "self.fetch(text)\n    return int"
+    )
     await here.save(sends, here.root / "functions" / "picks.py")
-    await here.save(READER.replace("reader(path", "reader(self, path"), here.root / "functions" / "reader.py")
+    await here.save(
+        READER.replace("reader(path", "reader(self, path"), here.root / "functions" / "reader.py"
+    )
     assert Grants(read=("data/", "mails/")) not in await called(here, "reader", "no")
 
 
@@ -209,6 +237,8 @@ async def test_a_refusal_for_a_modules_sake_says_one_thing_that_helps(books: Roo
         ("books", at_top),
         ("picks", BOOK.replace("read_book", "read_other").replace(".read())", ".read()) - 1")),
     ):
-        judgment = await books.shop.create(text.partition("def ")[2].partition("(")[0], text, module, author=AGENT)
+        judgment = await books.shop.create(
+            text.partition("def ")[2].partition("(")[0], text, module, author=AGENT
+        )
         assert judgment.admitted, judgment.denied
     assert [question.missing for question in asked.asked] == [Grants(packages=("sheets",))] * 2

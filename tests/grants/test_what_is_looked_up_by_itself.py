@@ -47,9 +47,12 @@ class Way:
 
 WAYS = {
     "a fallback for missing names": Way(
-        "import sys; sys.modules[__name__].missing()", later=f"def __getattr__(name):\n    {RUN}\n    return str\n"
+        "import sys; sys.modules[__name__].missing()",
+        later=f"def __getattr__(name):\n    {RUN}\n    return str\n",
     ),
-    "a name of the builtins": Way("text = str(sorted(text))", later=f"def sorted(text):\n    {RUN}\n    return text\n"),
+    "a name of the builtins": Way(
+        "text = str(sorted(text))", later=f"def sorted(text):\n    {RUN}\n    return text\n"
+    ),
     "subclasses of a class": Way(
         "[each().run() for each in Plug.__subclasses__()]",
         above="class Plug:\n    pass\n",
@@ -71,12 +74,15 @@ WAYS = {
     "a hook of the collector": Way(
         "import gc; gc.collect()", later=f"import gc\ngc.callbacks.append(lambda *_: {RUN})\n"
     ),
-    "a trace": Way("tidy()", above=HARMLESS, later=f"import sys\nsys.setprofile(lambda *_: {RUN})\n"),
+    "a trace": Way(
+        "tidy()", above=HARMLESS, later=f"import sys\nsys.setprofile(lambda *_: {RUN})\n"
+    ),
     "an object that is freed": Way(
         "pass", later=f"class Evil:\n    def __del__(self):\n        {RUN}\nEvil()\nKEPT = Evil()\n"
     ),
     "a metaclass": Way(
-        "pass", later=f"class Meta(type):\n    def __init__(self, *_):\n        {RUN}\nclass C(metaclass=Meta): pass\n"
+        "pass",
+        later=f"class Meta(type):\n    def __init__(self, *_):\n        {RUN}\nclass C(metaclass=Meta): pass\n",
     ),
     "a descriptor's name": Way(
         "pass",
@@ -84,7 +90,8 @@ WAYS = {
     ),
     "a default": Way("pass", later=f"def later(value={RUN}): pass\n"),
     "examples of docstrings": Way(
-        "import doctest, sys; doctest.testmod(sys.modules[__name__])", later=f'def shown():\n    """>>> {PLAIN}"""\n'
+        "import doctest, sys; doctest.testmod(sys.modules[__name__])",
+        later=f'def shown():\n    """>>> {PLAIN}"""\n',
     ),
     "the name that is called": Way("self.call(path)", path="tidy", later=EVIL),
 }

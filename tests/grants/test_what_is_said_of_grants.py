@@ -29,11 +29,26 @@ def with_settings(here: Room, **settings: str) -> None:
 @pytest.mark.parametrize(
     ("settings", "is_attended", "says"),
     [
-        pytest.param({}, True, "if the task needs it, the user is asked before it joins", id="a human is there"),
-        pytest.param({}, False, "Fix: take the text as a parameter instead of fetching it", id="nobody is there"),
-        pytest.param({"ask": "never"}, True, "Fix: take the text as a parameter", id="nobody is ever asked"),
         pytest.param(
-            {"unattended": "file"}, False, "and grant it: knapper functions grant NAME", id="the file decides"
+            {},
+            True,
+            "if the task needs it, the user is asked before it joins",
+            id="a human is there",
+        ),
+        pytest.param(
+            {},
+            False,
+            "Fix: take the text as a parameter instead of fetching it",
+            id="nobody is there",
+        ),
+        pytest.param(
+            {"ask": "never"}, True, "Fix: take the text as a parameter", id="nobody is ever asked"
+        ),
+        pytest.param(
+            {"unattended": "file"},
+            False,
+            "and grant it: knapper functions grant NAME",
+            id="the file decides",
         ),
     ],
 )
@@ -46,7 +61,9 @@ async def test_a_need_is_fixed_by_asking_where_somebody_can_be_asked(
     assert says in (await here.shop.plan_create("weather", wrong, "sky", "", AGENT)).text
 
 
-async def test_what_was_granted_is_shown_instead_of_what_was_lacking(here: Room, code: str, host: str) -> None:
+async def test_what_was_granted_is_shown_instead_of_what_was_lacking(
+    here: Room, code: str, host: str
+) -> None:
     await here.save(code, here.root / "functions" / "sky.py")
     before = await here.shop.introspect("weather")
     await here.shop.grants.grant("weather", Grants(network=("other.example.org",)))
@@ -60,7 +77,9 @@ async def test_what_was_granted_is_shown_instead_of_what_was_lacking(here: Room,
         if found.verdict
     ]
     assert (lacking, after.grants) == ([1, 1, 0], Grants(network=(host,)))
-    assert f"A human lets it: fetch from {host}." in presentation.introspection(after, after.function.parameters)
+    assert f"A human lets it: fetch from {host}." in presentation.introspection(
+        after, after.function.parameters
+    )
     await here.shop.grants.revoke("weather", None)
     assert (await here.shop.introspect("weather")).verdict == before.verdict
 
@@ -77,11 +96,15 @@ def relay(self, url: str) -> str:
 '''
 
 
-async def test_a_question_names_the_function_that_calls_and_the_moment(here: Room, code: str, host: str) -> None:
+async def test_a_question_names_the_function_that_calls_and_the_moment(
+    here: Room, code: str, host: str
+) -> None:
     await here.save(GETS, here.root / "functions" / "web.py")
     asked = here.shop.granting.approver = human("yes")
     assert (await here.shop.call("relay", {"url": f"http://{host}/Oslo"})).value == "rain in Oslo"
-    assert [(one.function, one.moment, one.caller) for one in asked.asked] == [("get", "run", "relay")]
+    assert [(one.function, one.moment, one.caller) for one in asked.asked] == [
+        ("get", "run", "relay")
+    ]
     await here.save(code, here.root / "functions" / "sky.py")
     assert (await here.shop.grants.question("weather", Grants(network=(host,)))).moment == "grant"
 
@@ -122,12 +145,20 @@ async def test_questions_that_were_answered_are_not_kept() -> None:
     assert not [one for one in Tracked.living if one() is not None]
 
 
-async def test_a_yes_is_shared_by_those_that_waited_whoever_called_them_and_one_for_a_single_call_is_not() -> None:
+async def test_a_yes_is_shared_by_those_that_waited_whoever_called_them_and_one_for_a_single_call_is_not() -> (
+    None
+):
     desk = Approvals(ApprovalQueue(slow(human("yes", "no"))))
-    questions = [Question("f", Grants(network=("a.b",)), caller=caller) for caller in ("", "g", "h")]
+    questions = [
+        Question("f", Grants(network=("a.b",)), caller=caller) for caller in ("", "g", "h")
+    ]
     assert await ask(desk, *questions) == ["yes", "yes", "yes"]
     assert await ask(desk, questions[0]) == ["no"]
-    assert await ask(Approvals(ApprovalQueue(slow(human("once", "no")))), *questions) == ["once", "no", "no"]
+    assert await ask(Approvals(ApprovalQueue(slow(human("once", "no")))), *questions) == [
+        "once",
+        "no",
+        "no",
+    ]
 
 
 @dataclass
@@ -160,17 +191,23 @@ async def noes(questions: Sequence[Question], *answers: str) -> tuple[int, list[
 
 
 SPELLINGS = {
-    "ports": [Question("f", Grants(network=(f"api.example.org:{port}",))) for port in range(8_000, 8_051)],
+    "ports": [
+        Question("f", Grants(network=(f"api.example.org:{port}",))) for port in range(8_000, 8_051)
+    ],
     "hosts": [Question("f", Grants(network=(f"h{number}.example.org",))) for number in range(50)],
     "paths": [Question("f", Grants(read=(f"data{number}/",))) for number in range(50)],
-    "versions": [Question("f", Grants(secrets=(f"S{number}",)), version=str(number)) for number in range(50)],
+    "versions": [
+        Question("f", Grants(secrets=(f"S{number}",)), version=str(number)) for number in range(50)
+    ],
     "joining": [Question("f", version=str(number)) for number in range(50)],
     "limits": [Question("f", Grants(seconds=number)) for number in range(1, 50)],
 }
 
 
 @pytest.mark.parametrize("questions", SPELLINGS.values(), ids=SPELLINGS)
-async def test_after_three_noes_to_one_function_and_kind_it_is_no_for_the_turn(questions: list[Question]) -> None:
+async def test_after_three_noes_to_one_function_and_kind_it_is_no_for_the_turn(
+    questions: list[Question],
+) -> None:
     asked, answers = await noes(questions)
     assert asked <= 3
     assert {one.answer for one in answers} == {"no"}
@@ -179,15 +216,23 @@ async def test_after_three_noes_to_one_function_and_kind_it_is_no_for_the_turn(q
 
 async def test_other_functions_and_kinds_do_not_go_round_it() -> None:
     mixed = [
-        *(Question(f"f{number}", Grants(network=(f"h{number}.example.org",))) for number in range(50)),
-        *(Question(f"g{number}", Grants(read=(f"d{number}/",)), version=str(number)) for number in range(50)),
+        *(
+            Question(f"f{number}", Grants(network=(f"h{number}.example.org",)))
+            for number in range(50)
+        ),
+        *(
+            Question(f"g{number}", Grants(read=(f"d{number}/",)), version=str(number))
+            for number in range(50)
+        ),
     ]
     asked, answers = await noes(mixed, "no: not this")
     assert asked == 6
     assert {one.by for one in answers[6:]} == {"often"}
 
 
-async def test_neither_a_yes_between_noes_nor_another_kind_begins_the_count_anew_and_another_turn_does() -> None:
+async def test_neither_a_yes_between_noes_nor_another_kind_begins_the_count_anew_and_another_turn_does() -> (
+    None
+):
     hosts = [Question("f", Grants(network=(f"h{number}.example.org",))) for number in range(20)]
     asked, _ = await noes(hosts, "no", "yes", "no", "once", "no", "yes")
     assert asked == 5

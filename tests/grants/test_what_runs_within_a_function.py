@@ -53,7 +53,9 @@ async def test_a_caller_by_name_needs_the_same_grants_in_one_question_that_says_
     assert len(asked.asked) == 2
 
 
-async def test_a_yes_to_a_caller_is_for_the_code_of_what_it_calls(here: Room, code: str, host: str) -> None:
+async def test_a_yes_to_a_caller_is_for_the_code_of_what_it_calls(
+    here: Room, code: str, host: str
+) -> None:
     asked = here.shop.granting.approver = human("yes")
     await here.shop.create("weather", code, "sky", author=AGENT)
     await here.shop.create("report", REPORT, "reports", author=AGENT)
@@ -64,7 +66,9 @@ async def test_a_yes_to_a_caller_is_for_the_code_of_what_it_calls(here: Room, co
     assert (last.function, last.is_again) == ("report", True)
 
 
-async def test_a_no_to_the_caller_leaves_it_out_whatever_the_callee_has(here: Room, code: str) -> None:
+async def test_a_no_to_the_caller_leaves_it_out_whatever_the_callee_has(
+    here: Room, code: str
+) -> None:
     here.shop.granting.approver = human("yes", "no")
     await here.shop.create("weather", code, "sky", author=AGENT)
     assert not (await here.shop.create("report", REPORT, "reports", author=AGENT)).admitted
@@ -76,11 +80,16 @@ async def test_a_file_at_the_call_is_asked_with_whom_the_user_allowed(here: Room
     assert (await here.shop.create("shout", CALLER, "lines", author=AGENT)).admitted
     assert (await here.shop.call("first_line", {"path": "data/1"})).value == "1"
     assert (await here.shop.call("shout", {"path": "data/1"})).value == "1!"
-    assert [question.precedents for question in asked.asked] == [(), ("as `first_line`, which you allowed",)]
+    assert [question.precedents for question in asked.asked] == [
+        (),
+        ("as `first_line`, which you allowed",),
+    ]
     assert [question.missing for question in asked.asked] == [Grants(read=("data/1",))] * 2
 
 
-async def test_what_is_called_with_self_call_has_its_own_grants_and_gets_none(here: Room, code: str, host: str) -> None:
+async def test_what_is_called_with_self_call_has_its_own_grants_and_gets_none(
+    here: Room, code: str, host: str
+) -> None:
     asked = here.shop.granting.approver = human("yes")
     await here.shop.create("weather", code, "sky", author=AGENT)
     caller = (
@@ -136,7 +145,11 @@ def lowered(text: str) -> str:
 '''
 EVIL = 'open("data/evil", "w").write("evil")'
 CHANGES = {  # the module, and what becomes what
-    "the body of what it calls": ("tools", "    return Tidier()", f"    {EVIL}\n    return Tidier()"),
+    "the body of what it calls": (
+        "tools",
+        "    return Tidier()",
+        f"    {EVIL}\n    return Tidier()",
+    ),
     "what that calls in another module": ("deep", "return text", f"{EVIL}\n    return text"),
     "a private helper": ("tools", "return how(text)", f"return how({EVIL} and text)"),
     "a default": ("tools", "how=str.strip", f"how=lambda text: {EVIL} and text"),
@@ -154,7 +167,11 @@ CHANGES = {  # the module, and what becomes what
         "def lowered",
         f"import builtins\n\nbuiltins.sorted = print\n{EVIL}\n\n\ndef lowered",
     ),
-    "an import of that name": ("tools", "from functions.deep import", "from functions.other import"),
+    "an import of that name": (
+        "tools",
+        "from functions.deep import",
+        "from functions.other import",
+    ),
 }
 
 
@@ -164,7 +181,9 @@ UNNAMED = {"a statement beside it", "a builtin that its module replaces"}
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("way", sampled([*CHANGES], 5))
-async def test_what_runs_by_its_plain_name_runs_with_a_grant_only_as_it_was_approved(here: Room, way: str) -> None:
+async def test_what_runs_by_its_plain_name_runs_with_a_grant_only_as_it_was_approved(
+    here: Room, way: str
+) -> None:
     functions, evil = here.root / "functions", here.root / "data" / "evil"
     for name, text in (("deep", DEEP), ("tools", TOOLS), ("notes", NOTES)):
         await here.save(text, functions / f"{name}.py")

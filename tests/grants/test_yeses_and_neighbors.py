@@ -24,7 +24,9 @@ def first(path: str) -> str:
     return parse(open(path).readline()) * RATE
 '''
 HELPING = 'def clean(text: str) -> str:\n    """Clean a text."""\n    return text\n'
-NEIGHBOR = '\n\ndef other(number: int = 2) -> int:\n    """Double."""\n    return 2 * math.floor(number)\n'
+NEIGHBOR = (
+    '\n\ndef other(number: int = 2) -> int:\n    """Double."""\n    return 2 * math.floor(number)\n'
+)
 ROW = '''
 
 @dataclass(frozen=True)
@@ -86,7 +88,11 @@ async def test_a_yes_lapses_with_what_it_names_and_says_so(here: Room) -> None:
     await granted(here)
     at_import, method = "what reading does when it is imported", "\n\n\nclass A:\n    "
     for old, new, says in (
-        ("text.strip()", "text.rstrip()", "`first` itself is unchanged; `parse` of reading changed"),
+        (
+            "text.strip()",
+            "text.rstrip()",
+            "`first` itself is unchanged; `parse` of reading changed",
+        ),
         ("readline()", "read()", "`first` itself is changed"),
         ("RATE = 1", "RATE = 2", "`first` itself is unchanged; `RATE` of reading changed"),
         ("RATE = 1", "RATE = 1\nprint(1)", at_import),
@@ -114,7 +120,9 @@ async def test_a_yes_lapses_with_what_it_names_and_says_so(here: Room) -> None:
         await here.save(READER.replace(old, new, 1), here.root / "functions" / "reading.py")
         assert says in str(await asked_again(here)), new
     await here.save(READER, here.root / "functions" / "reading.py")
-    await here.save(HELPING.replace("return text", "return text + 'x'"), here.root / "functions" / "helping.py")
+    await here.save(
+        HELPING.replace("return text", "return text + 'x'"), here.root / "functions" / "helping.py"
+    )
     assert await asked_again(here) == "`first` itself is unchanged; `clean` of helping changed"
     (row,) = (await here.shop.grants.listing()).grants
     assert row.changed == "`first` itself is unchanged; `clean` of helping changed"
@@ -147,23 +155,33 @@ async def test_a_class_that_is_named_in_quotes_is_covered(here: Room) -> None:
         await granted(here, text)
         newer = text.replace("self.path.strip()", "open(self.path).read()")
         await here.save(newer, here.root / "functions" / "reading.py")
-        assert await asked_again(here) == "`first` itself is unchanged; `Query` of reading changed", hint
+        assert (
+            await asked_again(here) == "`first` itself is unchanged; `Query` of reading changed"
+        ), hint
 
 
 @pytest.mark.parametrize("newer", ["x", "web.reading"])
-async def test_a_function_that_moved_is_said_to_have_moved_and_to_be_unchanged(here: Room, newer: str) -> None:
+async def test_a_function_that_moved_is_said_to_have_moved_and_to_be_unchanged(
+    here: Room, newer: str
+) -> None:
     await granted(here)
     file = here.root / "functions" / f"{newer.replace('.', '/')}.py"
     file.parent.mkdir(exist_ok=True)
     (here.root / "functions" / "reading.py").unlink()
     await here.shop.saved([here.root / "functions" / "reading.py"])
     await here.save(READER, file)
-    assert await asked_again(here) == f"`first` itself is unchanged; it moved from reading to {newer}"
+    assert (
+        await asked_again(here) == f"`first` itself is unchanged; it moved from reading to {newer}"
+    )
     await here.save(READER.replace("RATE = 1", "RATE = 2"), file)
-    assert str(await asked_again(here)).endswith(f"it moved from reading to {newer}; `RATE` of {newer} changed")
+    assert str(await asked_again(here)).endswith(
+        f"it moved from reading to {newer}; `RATE` of {newer} changed"
+    )
 
 
-async def test_a_yes_lapses_with_what_the_package_around_the_function_does_at_its_import(here: Room) -> None:
+async def test_a_yes_lapses_with_what_the_package_around_the_function_does_at_its_import(
+    here: Room,
+) -> None:
     package, page = (here.root / "functions" / "web" / name for name in ("__init__.py", "pages.py"))
     package.parent.mkdir()
     await here.save('"""Web."""\n', package)
@@ -214,11 +232,16 @@ def first( path: str ) -> str:  # of any file
 
 async def test_a_yes_survives_layout_comments_and_docstrings_of_its_own(here: Room) -> None:
     await granted(here)
-    await here.save(LAID_OUT.replace("Read the first", "Return the first"), here.root / "functions" / "reading.py")
+    await here.save(
+        LAID_OUT.replace("Read the first", "Return the first"),
+        here.root / "functions" / "reading.py",
+    )
     assert await asked_again(here) is None
     who = here.shop.granting.approver = human("no")
     assert ((await here.shop.call("first", {"path": "data/1"})).value, who.asked) == ("1", [])
-    await here.save(LAID_OUT.replace("readline()", "read()"), here.root / "functions" / "reading.py")
+    await here.save(
+        LAID_OUT.replace("readline()", "read()"), here.root / "functions" / "reading.py"
+    )
     assert await asked_again(here) == "`first` itself is changed"
 
 
@@ -228,19 +251,25 @@ async def test_what_only_looks_like_layout_ends_a_yes(here: Room) -> None:
     for newer in (
         READER.replace(f"{returned} * RATE", f"{returned[:-1]} * RATE)"),
         READER.replace("text.strip()", "text.strip(' ')"),
-        READER.replace("clean(text.strip())", "clean(text.strip()) # a\\\n    # b\n").replace("# a\\", "+ 'x'"),
+        READER.replace("clean(text.strip())", "clean(text.strip()) # a\\\n    # b\n").replace(
+            "# a\\", "+ 'x'"
+        ),
         f"def open(path):\n    return path\n\n\n{READER}",
     ):
         await here.save(newer, here.root / "functions" / "reading.py")
         assert await asked_again(here), newer
 
 
-async def test_the_examples_of_a_docstring_that_nobody_agreed_to_read_no_granted_file(here: Room) -> None:
+async def test_the_examples_of_a_docstring_that_nobody_agreed_to_read_no_granted_file(
+    here: Room,
+) -> None:
     (here.root / "data").mkdir(exist_ok=True)
     (here.root / "data" / "2").write_text("one\nprivate\n")
     await granted(here)
     example = 'of a file.\n\n    >>> open("data/2").read()\n    \'nothing\'\n    """'
-    await here.save(READER.replace('of a file."""', example), here.root / "functions" / "reading.py")
+    await here.save(
+        READER.replace('of a file."""', example), here.root / "functions" / "reading.py"
+    )
     (result,) = (await here.shop.test("first")).examples
     assert "private" not in f"{result.returned}{result.printed}{result.unrun}"
     await here.shop.grants.grant("first", Grants(read=("data/",)))

@@ -31,15 +31,26 @@ def host_functions(agent: Agent) -> dict[str, Any]:
     return {**meta_functions(), **of_memory(agent.memory.blocks)}
 
 
-def hostile_arguments(parameters: Mapping[str, Any], text: str) -> Iterator[tuple[str, dict[str, object]]]:
+def hostile_arguments(
+    parameters: Mapping[str, Any], text: str
+) -> Iterator[tuple[str, dict[str, object]]]:
     """Yield, for each parameter that can hold text, arguments with the text there."""
     properties = parameters["properties"]
     required = {name: _GOOD.get(name, "x") for name in parameters.get("required", ())}
     for name, schema in properties.items():
         kinds = str(schema)
         if "'string'" in kinds or "'object'" in kinds:
-            is_list, is_object = "'array'" in kinds, schema.get("type") == "object" or "'object'" in kinds
-            yield name, {**required, name: [text] if is_list else {text[:100]: text} if is_object else text}
+            is_list, is_object = (
+                "'array'" in kinds,
+                schema.get("type") == "object" or "'object'" in kinds,
+            )
+            yield (
+                name,
+                {
+                    **required,
+                    name: [text] if is_list else {text[:100]: text} if is_object else text,
+                },
+            )
 
 
 async def called(agent: Agent, name: str, raw: str) -> None:
@@ -96,7 +107,10 @@ def hostile_values() -> dict[str, Encoded]:
         "a long text": "\u200b\x00" * (SIZE * 4),
         "colliding integers": {"$": "set", "v": [_collide(n) for n in range(COUNT)]},
         "integers in the same slots": {"$": "set", "v": [n << 44 for n in range(COUNT)]},
-        "integers that go one way": {"$": "dict", "v": [[n if n % 2 else _one_way(n), 1] for n in range(COUNT)]},
+        "integers that go one way": {
+            "$": "dict",
+            "v": [[n if n % 2 else _one_way(n), 1] for n in range(COUNT)],
+        },
     }
     deep: Encoded = 1
     for _ in range(90):

@@ -42,7 +42,12 @@ def _lines(line: Callable[[int], str], *, end: str = "") -> Shape:
 
 
 def _chain(
-    part: Callable[[int], str], between: str, *, head: str = "b = ", end: str = "", most: int = 1 << 30
+    part: Callable[[int], str],
+    between: str,
+    *,
+    head: str = "b = ",
+    end: str = "",
+    most: int = 1 << 30,
 ) -> Shape:
     """Return the shape of one statement of as many parts as fit."""
 
@@ -70,7 +75,9 @@ def _blocks(line: str, depth: int) -> Shape:
     def text(entry: Entry, size: int) -> str:
         rows = [" " * at + line for at in range(depth)]
         left = size - _ROOM - sum(len(row) + 9 for row in rows)
-        return _inside("\n".join([*rows, *[" " * depth + "a += 1"] * max(1, left // (depth + 15))]), entry)
+        return _inside(
+            "\n".join([*rows, *[" " * depth + "a += 1"] * max(1, left // (depth + 15))]), entry
+        )
 
     return text
 
@@ -109,7 +116,8 @@ def _documented(lines: Callable[[int], str]) -> Shape:
             length += len(rows[-1]) + 1
             if length > size - _ROOM:
                 return (
-                    _HEAD.replace('-3\n    """', "-3\n" + "\n".join(rows[:-1]) + '\n    """') + "    return a * 2 + 1\n"
+                    _HEAD.replace('-3\n    """', "-3\n" + "\n".join(rows[:-1]) + '\n    """')
+                    + "    return a * 2 + 1\n"
                 )
         raise AssertionError
 
@@ -125,7 +133,9 @@ SHAPES: Final[Mapping[str, Shape]] = {
     "a tuple": _chain(str, ","),
     "strings in a list": _chain(lambda n: f"'{n}'", ",", head="b = [", end="]"),
     "a sum of 190": _chain(lambda n: "a", " + ", most=190),
-    "a sum of 100 in lists": _chain(lambda n: "a", " + ", head="b = " + "[" * 40, end="]" * 40, most=100),
+    "a sum of 100 in lists": _chain(
+        lambda n: "a", " + ", head="b = " + "[" * 40, end="]" * 40, most=100
+    ),
     "a sum of 400": _chain(lambda n: "a", " + ", most=400),
     "a sum of 5000": _chain(lambda n: "a", " + ", most=5_000),
     "a sum of all": _chain(lambda n: "a", "+"),
@@ -162,27 +172,40 @@ SHAPES: Final[Mapping[str, Shape]] = {
     "170 elifs": lambda entry, size: _inside(
         "\n".join(f"{'el' if n else ''}if a == {n}:\n    a = {n}" for n in range(170)), entry
     ),
-    "cases": lambda entry, size: _lines(lambda n: f"    case {n}:\n        a = {n}" if n else "match a:")(entry, size),
+    "cases": lambda entry, size: _lines(
+        lambda n: f"    case {n}:\n        a = {n}" if n else "match a:"
+    )(entry, size),
     "a long pattern": _chain(str, " | ", head="match a:\n    case ", end=":\n        a = 1"),
-    "parameters": _headed(lambda n: f"def f({', '.join(f'a{m}: int' for m in range(n))}) -> int:\n"),
-    "parameters with values": _headed(lambda n: f"def f({', '.join(f'a{m}: int = {m}' for m in range(n))}) -> int:\n"),
+    "parameters": _headed(
+        lambda n: f"def f({', '.join(f'a{m}: int' for m in range(n))}) -> int:\n"
+    ),
+    "parameters with values": _headed(
+        lambda n: f"def f({', '.join(f'a{m}: int = {m}' for m in range(n))}) -> int:\n"
+    ),
     "a union": _headed(lambda n: f"def f(a: {' | '.join(['int', 'str'] * n)}) -> int:\n"),
-    "a literal type": _headed(lambda n: f"def f(a: Literal[{', '.join(map(str, range(n)))}]) -> int:\n"),
+    "a literal type": _headed(
+        lambda n: f"def f(a: Literal[{', '.join(map(str, range(n)))}]) -> int:\n"
+    ),
     "decorators": _headed(lambda n: "@d\n" * n + "def f(a: int) -> int:\n"),
     "returns": _lines(lambda n: f"if a == {n}: return {n}"),
     "inner functions": _lines(lambda n: f"def g{n}(x): return x"),
     "inner classes": _lines(lambda n: f"class G{n}: pass"),
     "functions": _top(lambda n: f"def g{n}(a: int) -> int:\n    return a"),
-    "documented functions": _top(lambda n: f'def g{n}(a: int) -> int:\n    """Do {n}."""\n    return a + {n}'),
+    "documented functions": _top(
+        lambda n: f'def g{n}(a: int) -> int:\n    """Do {n}."""\n    return a + {n}'
+    ),
     "helpers": _top(lambda n: f"def _g{n}(a): return _g{n + 1}(a)"),
     "helpers on one line": _top(
-        lambda n: "".join(f"_g{m} = lambda: _g{m + 1}; " for m in range(1_500)) if n == 0 else f"b{n} = 1"
+        lambda n: (
+            "".join(f"_g{m} = lambda: _g{m + 1}; " for m in range(1_500)) if n == 0 else f"b{n} = 1"
+        )
     ),
     "classes": _top(lambda n: f"class G{n}: pass"),
     "imports": _top(lambda n: f"import m{n}"),
     "a dotted import": _chain(lambda n: "a", ".", head="import "),
     "a long import": lambda entry, size: _inside(
-        f"from functions.{'a' * (size // 2)} import {', '.join(f'b{n}' for n in range(size // 16))}", entry
+        f"from functions.{'a' * (size // 2)} import {', '.join(f'b{n}' for n in range(size // 16))}",
+        entry,
     ),
     "one import": _chain(lambda n: f"m{n}", ", ", head="from os import "),
     "imports on one line": _chain(lambda n: f"import m{n}", "; ", head=""),

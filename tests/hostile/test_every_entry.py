@@ -35,7 +35,9 @@ async def test_no_value_that_a_worker_claims_holds_up_the_event_loop(at_desk: Op
 
 
 async def test_no_request_of_a_worker_holds_up_the_event_loop(at_desk: OpenDesk) -> None:
-    asked = [Wanted("ask", packed([name, entries.REQUESTS[name]])) for name in sorted(entries.requests())]
+    asked = [
+        Wanted("ask", packed([name, entries.REQUESTS[name]])) for name in sorted(entries.requests())
+    ]
     here = await at_desk([step for each in asked for step in (Ask(each), Say("done"))])
     here.put("forge.py", FORGE)
     await here.workspace.functions.reload()
@@ -50,7 +52,9 @@ async def test_no_request_of_a_worker_holds_up_the_event_loop(at_desk: OpenDesk)
 @pytest.mark.sampled
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("part", range(5))
-async def test_no_call_of_a_function_of_the_host_holds_up_the_event_loop(at_desk: OpenDesk, part: int) -> None:
+async def test_no_call_of_a_function_of_the_host_holds_up_the_event_loop(
+    at_desk: OpenDesk, part: int
+) -> None:
     here = await at_desk([Repeat(Say("done"))])  # for `message_llm`
     for name in sorted(OF_THE_PROGRAM)[part::5]:
         here.put("letters.py", VOWELS)
@@ -66,10 +70,17 @@ async def test_no_call_of_a_function_of_the_host_holds_up_the_event_loop(at_desk
             assert stall.cpu_ms <= MOST_MS, (name, parameter, shown, stall)
 
 
-async def test_no_look_at_a_past_of_lines_that_repeat_holds_up_the_event_loop(at_desk: OpenDesk) -> None:
+async def test_no_look_at_a_past_of_lines_that_repeat_holds_up_the_event_loop(
+    at_desk: OpenDesk,
+) -> None:
     here = await at_desk([])
     lines = [f"#{n % 128}" for n in range(5_000)]
-    for each in (lines, lines[::-1], ["#", "##"] * 2_500, [f"#{n * 7919 % 5_000}" for n in range(5_000)]):
+    for each in (
+        lines,
+        lines[::-1],
+        ["#", "##"] * 2_500,
+        [f"#{n * 7919 % 5_000}" for n in range(5_000)],
+    ):
         here.put("long.py", function([*each, "return a"]))
         await here.workspace.functions.reload()
     found = []

@@ -22,6 +22,10 @@ def gate() -> Gate:
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("name", [*sampled(candidates(), 9)])
-async def test_no_candidate_holds_up_the_event_loop_while_its_text_is_judged(gate: Gate, name: str) -> None:
-    stall = await stall_of(partial(gate.judge, Candidate("f", candidates()[name], "lib"), Snapshot.empty()))
+async def test_no_candidate_holds_up_the_event_loop_while_its_text_is_judged(
+    gate: Gate, name: str
+) -> None:
+    stall = await stall_of(
+        partial(gate.judge, Candidate("f", candidates()[name], "lib"), Snapshot.empty())
+    )
     assert stall.cpu_ms <= MOST_MS, stall

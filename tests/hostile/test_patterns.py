@@ -21,7 +21,16 @@ from agent_core.memory.classes import _begin_of
 from agent_core.model import dialect, reading, tour
 from agent_core.runtime.groups.floor import _forms
 from agent_core.runtime.message_protocol import _call_of
-from tests.kit.patterns import ROOT, Assembled, Unresolved, attack, collect, is_quick, module_name, modules
+from tests.kit.patterns import (
+    ROOT,
+    Assembled,
+    Unresolved,
+    attack,
+    collect,
+    is_quick,
+    module_name,
+    modules,
+)
 
 
 def _within(value: Any) -> Iterator[Any]:
@@ -39,7 +48,9 @@ def _within(value: Any) -> Iterator[Any]:
 
 _MENTIONS: Final = (Mention("Ann Bee"), Mention("fi-ss é", word=True), Mention("Ab", exact=True))
 ASSEMBLED: Final[Assembled] = {
-    "agent_core.access.packages.resolution.meaning": [lambda: [pattern for pattern, _, _ in _MEANINGS]],
+    "agent_core.access.packages.resolution.meaning": [
+        lambda: [pattern for pattern, _, _ in _MEANINGS]
+    ],
     "agent_core.base.matching.__init__": [
         lambda: [translate("a*b?[c-e]*"), translate("*" * 90), translate("*a" * 90)],
         lambda: [mention._plain for mention in _MENTIONS],
@@ -49,14 +60,18 @@ ASSEMBLED: Final[Assembled] = {
     "agent_core.base.syntax.flaw_of": [lambda: [f"[{kind}]" for kind, _ in _WHY if kind]],
     "agent_core.functions.mcp.servers._patterns": [lambda: [pattern for pattern, _ in _patterns()]],
     "agent_core.functions.service.call_records.note": [lambda: [r"\bname_1\b"]],
-    "agent_core.functions.service.call_records.": [lambda: [pattern for _, pattern in _UNREPLAYABLE]],
+    "agent_core.functions.service.call_records.": [
+        lambda: [pattern for _, pattern in _UNREPLAYABLE]
+    ],
     "agent_core.functions.service.library_files.defined_as": [
         lambda: [r"(\bdef\s+)name_1\b"],
         lambda: [r"(?<![\w.'\"])name_1(?=\s*\()"],
     ],
     "agent_core.functions.service.library_files._modules": [lambda: [r"\bname_1\b(?!\s+import)"]],
     "agent_core.interfaces.commands.verb.only_shows": [lambda: {entry.shows for entry in ENTRIES}],
-    "agent_core.interfaces.slash_catalog.check_source": [lambda: {entry.needs_user for entry in ENTRIES}],
+    "agent_core.interfaces.slash_catalog.check_source": [
+        lambda: {entry.needs_user for entry in ENTRIES}
+    ],
     "agent_core.memory.edits._find": [lambda: [r"(?<!\w)name_1(?!\w)", "name_1"]],
     "agent_core.memory.classes._begin_of": [lambda: [_begin_of({"persona", "notes"})]],
     "agent_core.model.dialect._compile": [lambda: _within([dialect.quirks(), reading.forms()])],
@@ -66,14 +81,18 @@ ASSEMBLED: Final[Assembled] = {
         lambda: {each.path for each in dialect.dialects()},
     ],
     "agent_core.model.reading._call_pattern": [lambda: [reading._call_pattern()]],
-    "agent_core.model.tour.play": [lambda: {step.expect for scene in tour.script().scenes for step in scene.steps}],
+    "agent_core.model.tour.play": [
+        lambda: {step.expect for scene in tour.script().scenes for step in scene.steps}
+    ],
     "agent_core.model.tour._scene": [
         lambda: {scene.noticed for scene in tour.script().scenes},
         lambda: {pattern for scene in tour.script().scenes for pattern in scene.says},
     ],
     "agent_core.runtime.groups.floor._forms": [lambda: _within(_forms(("Ann", "Ben")))],
     "agent_core.runtime.message_protocol._call_of": [lambda: [_call_of(["name_1", "x"])]],
-    "agent_core.workspace.portable.document._form": [lambda: [r"^[\w./-]{1,64}$(?!\n)", rf"^{AUTHOR.pattern}$(?!\n)"]],
+    "agent_core.workspace.portable.document._form": [
+        lambda: [r"^[\w./-]{1,64}$(?!\n)", rf"^{AUTHOR.pattern}$(?!\n)"]
+    ],
 }
 HELD: Final[Mapping[str, Sequence[str]]] = {
     "agent_core.functions.mcp.servers.": ["search"],
@@ -94,7 +113,9 @@ def test_no_pattern_of_a_module_grows(file: Path) -> None:
     growing = []
     for expression in collect(file, ASSEMBLED, HELD):
         trial = attack(expression.pattern, expression.methods)
-        if not trial.is_linear and not is_quick(expression, BOUNDED.get(f"{expression.module}.{expression.name}", 0)):
+        if not trial.is_linear and not is_quick(
+            expression, BOUNDED.get(f"{expression.module}.{expression.name}", 0)
+        ):
             growing.append(f"line {expression.line}, {expression.name}: {trial.worst}")
     assert not growing
 
@@ -136,7 +157,10 @@ def test_a_pattern_that_reads_a_text_once_passes(pattern: str, method: str) -> N
         pytest.param("import re\nfind = re.search\n", id="passed-on"),
         pytest.param("import re\nfind = getattr(re, 'search')\n", id="looked-up"),
         pytest.param("from fnmatch import fnmatchcase\n", id="shell-pattern"),
-        pytest.param("import re\ndef f(text, form):\n    return re.search(form, text)\n", id="given-by-a-caller"),
+        pytest.param(
+            "import re\ndef f(text, form):\n    return re.search(form, text)\n",
+            id="given-by-a-caller",
+        ),
     ],
 )
 def test_no_pattern_escapes_the_collection(source: str) -> None:

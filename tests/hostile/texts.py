@@ -35,7 +35,19 @@ def plain() -> Mapping[str, str]:
     parts: tuple[str, ...] = (
         "a", " ", "\n", "[", "*a", "`", "(", "ab ", "a, ", "1", "_", '"', "a. ", "e\u0316\u0301", "aA1", "- ",
     )  # fmt: skip
-    parts += ("the user is not ", "a'", "f(", "2024-01-", "a\u200b", "\u3000", '\\"', "```\n", "{", "\x1b[1m", "<a")
+    parts += (
+        "the user is not ",
+        "a'",
+        "f(",
+        "2024-01-",
+        "a\u200b",
+        "\u3000",
+        '\\"',
+        "```\n",
+        "{",
+        "\x1b[1m",
+        "<a",
+    )
     texts: dict[str, str] = {ascii(part): part * (SIZE // len(part)) for part in parts}
     texts["numbers"] = _list(str, SIZE // 6, " ")
     texts["cyclic lines"] = _list(lambda n: f"#{n % 128}", SIZE // 4, "\n")
@@ -49,7 +61,9 @@ _WORST: Final = ("a", " ", "[", '"', "a, ", "e\u0316\u0301", "\u3000", '\\"', "`
 def worst() -> Mapping[str, str]:
     """Return a representative few of them, for every entry point."""
     texts = plain()
-    return {name: texts[name] for name in (*map(ascii, _WORST), "numbers", "cyclic lines", "names and")}
+    return {
+        name: texts[name] for name in (*map(ascii, _WORST), "numbers", "cyclic lines", "names and")
+    }
 
 
 def candidates() -> Mapping[str, str]:
@@ -71,7 +85,9 @@ def candidates() -> Mapping[str, str]:
         "comprehensions": many(lambda n: f"v{n} = [x for x in range({n})]"),
         "semicolons": function([";".join("a" * (SIZE // 2 - 200)), "return a"]),
         "a long list": function([f"return [{_list(str, 7_000)}][a]"]),
-        "a long call": function([f"b = g({_list(lambda n: f'x{n}', 4_900)})", "c = 1", "d = 1", "return a"]),
+        "a long call": function(
+            [f"b = g({_list(lambda n: f'x{n}', 4_900)})", "c = 1", "d = 1", "return a"]
+        ),
         "names that are tied": function(
             [
                 f"{_list(lambda n: f'x{n}', 2_600)} = [0] * 3900",
@@ -79,31 +95,48 @@ def candidates() -> Mapping[str, str]:
                 "return a",
             ]
         ),
-        "values that collide": function([f"return {{{_list(lambda n: str(n * (2**61 - 1)), 1_700)}}}"]),
+        "values that collide": function(
+            [f"return {{{_list(lambda n: str(n * (2**61 - 1)), 1_700)}}}"]
+        ),
         "keys that collide": function(
-            ["return a"], f"Do it.\n\n    >>> f({{{_list(lambda n: f'{n * (2**61 - 1)}: 1', 1_400)}}})\n    1"
+            ["return a"],
+            f"Do it.\n\n    >>> f({{{_list(lambda n: f'{n * (2**61 - 1)}: 1', 1_400)}}})\n    1",
         ),
         "conditions": function([f"return {_list(lambda n: f'a > {n}', 3_000, ' and ')}"]),
         "comparisons": function([f"return {' < '.join('a' * 9_500)}"]),
         "a deep sum": function([f"return {'+'.join('a' * 900)}"]),
         "a deep attribute": function([f"return a{'.b' * 900}"]),
         "a long try": function(["try:", *["    a += 1"] * 3_000, "except E: pass", "return a"]),
-        "nested branches": function([*(" " * n + "if a:" for n in range(80)), *[" " * 80 + "a += 1"] * 320]),
-        "parameters": function(["return 1"], "Do it.", f"def f({_list(lambda n: f'a{n}: int', 3_100)}) -> int:\n"),
-        "a long union": function(["return 1"], head=f"def f(a: {' | '.join(['int', 'str'] * 2_700)}) -> int:\n"),
-        "a long literal": function(["return 1"], head=f"def f(a: Literal[{_list(str, 6_000)}]) -> int:\n"),
-        "helpers": "".join(f"def h{n}(x): return h{n + 1}(x)\n" for n in range(1_050)) + function(["return h0(a)"]),
-        "asserts": function(["return a"]) + "".join(f"assert f({n}) == {n}\n" for n in range(1_700)),
+        "nested branches": function(
+            [*(" " * n + "if a:" for n in range(80)), *[" " * 80 + "a += 1"] * 320]
+        ),
+        "parameters": function(
+            ["return 1"], "Do it.", f"def f({_list(lambda n: f'a{n}: int', 3_100)}) -> int:\n"
+        ),
+        "a long union": function(
+            ["return 1"], head=f"def f(a: {' | '.join(['int', 'str'] * 2_700)}) -> int:\n"
+        ),
+        "a long literal": function(
+            ["return 1"], head=f"def f(a: Literal[{_list(str, 6_000)}]) -> int:\n"
+        ),
+        "helpers": "".join(f"def h{n}(x): return h{n + 1}(x)\n" for n in range(1_050))
+        + function(["return h0(a)"]),
+        "asserts": function(["return a"])
+        + "".join(f"assert f({n}) == {n}\n" for n in range(1_700)),
         "prints": function(["return a"]) + "".join(f"print(f({n}))\n" for n in range(2_100)),
         "decorators": "@d\n" * 12_500 + function(["return a"]),
         "comments": function(["# x"] * 4_600 + ["return a"]),
         "addresses": function(
-            [f"self.fetch('http://{'a.' * 19_000}')", "return a"], head="def f(self, a: int) -> int:\n"
+            [f"self.fetch('http://{'a.' * 19_000}')", "return a"],
+            head="def f(self, a: int) -> int:\n",
         ),
         "described parameters": function(
-            ["return a"], "Do it.\n\n    Args:\n" + _list(lambda n: f"        a{n}: It.", 1_800, "\n")
+            ["return a"],
+            "Do it.\n\n    Args:\n" + _list(lambda n: f"        a{n}: It.", 1_800, "\n"),
         ),
-        "examples": function(["return a"], f"Do it.\n\n{_list(lambda n: f'    >>> f({n})', 2_000, chr(10))}"),
+        "examples": function(
+            ["return a"], f"Do it.\n\n{_list(lambda n: f'    >>> f({n})', 2_000, chr(10))}"
+        ),
         "examples with results": function(
             ["return a"], "Do it.\n\n" + _list(lambda n: f"    >>> f({n})\n    {n}", 1_400, "\n")
         ),

@@ -22,7 +22,11 @@ Connect: TypeAlias = Callable[..., Awaitable[Client]]
 GROWS = Ask(
     Wanted(
         "create_function",
-        {"function_name": "count_vowels", "function_code_with_docstring": VOWELS, "module_name": "letters"},
+        {
+            "function_name": "count_vowels",
+            "function_code_with_docstring": VOWELS,
+            "module_name": "letters",
+        },
     )
 )
 USES = Ask(Wanted("count_vowels", {"text": "queueing"}))
@@ -31,14 +35,18 @@ USES = Ask(Wanted("count_vowels", {"text": "queueing"}))
 async def run_program(naming: str, model: ScriptedModel, folder: Path) -> str:
     """Run the page's program that imports a module, and return its output."""
     (program,) = [
-        text for text in re.findall(r"```python\n(.+?)```", PAGE.read_text("utf-8"), re.DOTALL) if naming in text
+        text
+        for text in re.findall(r"```python\n(.+?)```", PAGE.read_text("utf-8"), re.DOTALL)
+        if naming in text
     ]
     (folder / "program.py").write_text(program, "utf-8")
     Workspace.create(folder / "assistant")
     return await run_script(Path("program.py"), cwd=folder, env=model.environment)
 
 
-async def run_script(script: Path, *arguments: str, cwd: Path, env: Mapping[str, str] | None = None) -> str:
+async def run_script(
+    script: Path, *arguments: str, cwd: Path, env: Mapping[str, str] | None = None
+) -> str:
     """Run a script in a subprocess and return its output."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -64,15 +72,22 @@ async def connected(
             (tmp_path / folder).mkdir()
         (tmp_path / "agents" / "bob.toml").write_text('purpose = "Counts."\n')
 
-        async def start(script: Script, way: str = "in process", scopes: tuple[Any, ...] = ("chat", "read")) -> Client:
+        async def start(
+            script: Script, way: str = "in process", scopes: tuple[Any, ...] = ("chat", "read")
+        ) -> Client:
             model = scripted(script)
             if way == "socket":
                 running = await stack.enter_async_context(server(tmp_path, model, one_sandbox))
                 return await stack.enter_async_context(
                     await connect(running.url, token=await running.token("team", *scopes))
                 )
-            flags: dict[str, Any] = {"model.base_url": model.base_url, "model.name": "scripted"}  # Any: settings
+            flags: dict[str, Any] = {
+                "model.base_url": model.base_url,
+                "model.name": "scripted",
+            }  # Any: settings
             flags["model.context_tokens"] = 8_192
-            return await stack.enter_async_context(await connect(tmp_path, flags=flags, sandbox=one_sandbox))
+            return await stack.enter_async_context(
+                await connect(tmp_path, flags=flags, sandbox=one_sandbox)
+            )
 
         yield start

@@ -11,7 +11,9 @@ from tests.kit import Expect, Fail, Say, ScriptedModel, contains
 
 from .conftest import GROWS, USES, Connect, run_program
 
-pytest.importorskip("agent_framework", reason="Agent Framework is not installed here: make conformance tries it")
+pytest.importorskip(
+    "agent_framework", reason="Agent Framework is not installed here: make conformance tries it"
+)
 
 from agent_framework import Content, Message, SupportsAgentRun
 from agent_framework.orchestrations import GroupChatBuilder
@@ -32,9 +34,12 @@ def calls(messages: Any) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("way", ["in process", "socket"])
-async def test_a_function_grown_in_a_group_chat_is_used_by_the_next_member(connected: Connect, way: str) -> None:
+async def test_a_function_grown_in_a_group_chat_is_used_by_the_next_member(
+    connected: Connect, way: str
+) -> None:
     client = await connected(
-        [GROWS, Say("I made it."), Expect(USES, contains("[from: ada]\nI made it.")), Say("5.")], way
+        [GROWS, Say("I made it."), Expect(USES, contains("[from: ada]\nI made it.")), Say("5.")],
+        way,
     )
     members = [FrameworkAgent("ada", client), FrameworkAgent("bob", client, agent="bob")]
     assert all(isinstance(member, SupportsAgentRun) for member in members)
@@ -55,7 +60,9 @@ async def test_a_function_grown_in_a_group_chat_is_used_by_the_next_member(conne
     assert {"ada", "bob"} <= spoken
 
 
-async def test_a_turn_is_whole_or_streamed_with_calls_thoughts_and_usage(connected: Connect) -> None:
+async def test_a_turn_is_whole_or_streamed_with_calls_thoughts_and_usage(
+    connected: Connect,
+) -> None:
     client = await connected([GROWS, Say("I made it.", thought="Hm."), USES, Say("5.")])
     agent = FrameworkAgent("ada", client)
     response = await agent.run("Make it.")
@@ -94,7 +101,9 @@ async def test_a_failure_is_a_reply_that_says_why(connected: Connect) -> None:
     assert "no such model" in response.text
 
 
-async def test_every_kind_of_content_is_read_and_own_words_are_not_said_again(connected: Connect) -> None:
+async def test_every_kind_of_content_is_read_and_own_words_are_not_said_again(
+    connected: Connect,
+) -> None:
     client = await connected([Say("One.")])
     said = [
         Message("user", ["Look.", Content.from_uri("https://e.org/a.png", media_type="image/png")]),
@@ -106,6 +115,10 @@ async def test_every_kind_of_content_is_read_and_own_words_are_not_said_again(co
     assert told == "[from: user]\nLook.\n[uri]\n\n[from: eve]\nA boat."
 
 
-async def test_the_program_of_the_page_runs(tmp_path: Path, scripted: Callable[..., ScriptedModel]) -> None:
-    told = await run_program("integrations.agent_framework", scripted([Say("Five."), Say("None.")]), tmp_path)
+async def test_the_program_of_the_page_runs(
+    tmp_path: Path, scripted: Callable[..., ScriptedModel]
+) -> None:
+    told = await run_program(
+        "integrations.agent_framework", scripted([Say("Five."), Say("None.")]), tmp_path
+    )
     assert told == "Five.\nNone."

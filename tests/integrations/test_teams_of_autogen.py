@@ -13,7 +13,9 @@ from tests.kit import Ask, Expect, Fail, Say, ScriptedModel, Wanted, contains
 
 from .conftest import GROWS, USES, Connect, run_program, run_script
 
-pytest.importorskip("autogen_agentchat", reason="AutoGen is not installed here: make conformance tries it")
+pytest.importorskip(
+    "autogen_agentchat", reason="AutoGen is not installed here: make conformance tries it"
+)
 
 from autogen_agentchat import messages as kinds
 from autogen_agentchat.base import Response, TaskResult
@@ -39,16 +41,22 @@ def said(messages: Sequence[Any]) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("way", ["in process", "socket"])
-async def test_a_function_grown_in_a_round_is_used_by_the_next_member(connected: Connect, way: str) -> None:
+async def test_a_function_grown_in_a_round_is_used_by_the_next_member(
+    connected: Connect, way: str
+) -> None:
     client = await connected(
-        [GROWS, Say("I made it."), Expect(USES, contains("[from: ada]\nI made it.")), Say("5.")], way
+        [GROWS, Say("I made it."), Expect(USES, contains("[from: ada]\nI made it.")), Say("5.")],
+        way,
     )
     members = [AutoGenAgent("ada", client), AutoGenAgent("bob", client, agent="bob")]
     stream = await heard(
-        RoundRobinGroupChat(members, termination_condition=MaxMessageTermination(3)), "How many vowels?"
+        RoundRobinGroupChat(members, termination_condition=MaxMessageTermination(3)),
+        "How many vowels?",
     )
     assert said(stream) == [("user", "How many vowels?"), ("ada", "I made it."), ("bob", "5.")]
-    requests = [one.content[0].name for one in stream if isinstance(one, kinds.ToolCallRequestEvent)]
+    requests = [
+        one.content[0].name for one in stream if isinstance(one, kinds.ToolCallRequestEvent)
+    ]
     assert requests == ["create_function", "count_vowels"]
     grown, used = (one for one in stream if isinstance(one, kinds.ToolCallExecutionEvent))
     assert grown.metadata["knapper_admitted"] == "count_vowels"
@@ -84,7 +92,9 @@ async def test_words_of_a_member_never_pass_for_the_users(connected: Connect) ->
 
 
 @pytest.mark.parametrize("way", ["in process", "socket"])
-async def test_a_canceled_turn_ends_and_its_messages_are_not_heard_twice(connected: Connect, way: str) -> None:
+async def test_a_canceled_turn_ends_and_its_messages_are_not_heard_twice(
+    connected: Connect, way: str
+) -> None:
     client = await connected([SLOW, Say("Now.")], way)
     team = RoundRobinGroupChat([AutoGenAgent("ada", client)], max_turns=1)
     token = CancellationToken()
@@ -110,7 +120,9 @@ async def test_what_fails_is_an_answer_that_says_why(connected: Connect) -> None
     assert said(await heard(team, "two"))[1:] == [("ada", "Again.")]
 
 
-async def test_each_conversation_of_an_agent_is_its_own_and_a_reset_begins_another(connected: Connect) -> None:
+async def test_each_conversation_of_an_agent_is_its_own_and_a_reset_begins_another(
+    connected: Connect,
+) -> None:
     client = await connected([Say("One."), Say("Two."), Say("Three.")])
     first, second = (AutoGenAgent("ada", client, conversation=name) for name in ("red", "blue"))
     for member in (first, second):
@@ -151,12 +163,16 @@ async def test_the_state_of_another_agent_is_refused(connected: Connect) -> None
         await ada.load_state({**state, "position": 1 << 40})
 
 
-async def test_a_question_about_a_grant_is_told_to_the_team(connected: Connect, tmp_path: Path) -> None:
+async def test_a_question_about_a_grant_is_told_to_the_team(
+    connected: Connect, tmp_path: Path
+) -> None:
     from tests.server.test_the_api import READS
 
     (tmp_path / "notes.txt").write_text("hello\n")
     (tmp_path / "functions" / "files.py").write_text(READS)
-    client = await connected([Ask(Wanted("first_line", {"path": "notes.txt"})), Say("It says hello.")])
+    client = await connected(
+        [Ask(Wanted("first_line", {"path": "notes.txt"})), Say("It says hello.")]
+    )
     team = RoundRobinGroupChat([AutoGenAgent("ada", client)], max_turns=1)
     async for message in team.run_stream(task="What does it say?"):
         if getattr(message, "metadata", {}).get("knapper") == "grant_asked":
@@ -167,7 +183,11 @@ async def test_a_question_about_a_grant_is_told_to_the_team(connected: Connect, 
     assert said(last.messages)[1:] == [("ada", "It says hello.")]
 
 
-async def test_the_program_of_the_page_runs(tmp_path: Path, scripted: Callable[..., ScriptedModel]) -> None:
-    told = await run_program("integrations.autogen", scripted([Say("I count five."), Say("So do I.")]), tmp_path)
+async def test_the_program_of_the_page_runs(
+    tmp_path: Path, scripted: Callable[..., ScriptedModel]
+) -> None:
+    told = await run_program(
+        "integrations.autogen", scripted([Say("I count five."), Say("So do I.")]), tmp_path
+    )
     assert "I count five." in told
     assert "So do I." in told

@@ -25,7 +25,9 @@ def made(place: str, *, reason: str = "asked", pause_s: float = 0.0, text: str =
     """Return the model's call that creates it."""
     call = create(weather(place), "weather")
     assert isinstance(call.arguments, dict)
-    return Ask(Wanted("create_function", {**call.arguments, "reason": reason}), text=text, pause_s=pause_s)
+    return Ask(
+        Wanted("create_function", {**call.arguments, "reason": reason}), text=text, pause_s=pause_s
+    )
 
 
 def home(root: Path) -> dict[str, str]:
@@ -45,7 +47,9 @@ def asked(
     message: str = "what is the weather?",
 ) -> Iterator[Terminal]:
     """Yield a prompt that shows the first question and accepts its keys."""
-    with prompt(script, root, environment={**home(root), **(environment or {})}, columns=columns) as (screen, _):
+    with prompt(
+        script, root, environment={**home(root), **(environment or {})}, columns=columns
+    ) as (screen, _):
         screen.line(message)
         screen.wait_for("Press o (once)")
         yield screen

@@ -35,7 +35,12 @@ FLAWED = COUNT_VOWELS.replace("        0\n", "        7\n")
 
 def create(code: str, name: str = "count_vowels") -> Wanted:
     """Return the model's call that creates a function."""
-    arguments = {"function_name": name, "function_code_with_docstring": code, "module_name": "words", "reason": "asked"}
+    arguments = {
+        "function_name": name,
+        "function_code_with_docstring": code,
+        "module_name": "words",
+        "reason": "asked",
+    }
     return Wanted("create_function", arguments)
 
 
@@ -58,7 +63,13 @@ def prompt(
     with (
         scripted(script) as model,
         terminal(
-            "run", *flags(model), cwd=cwd, environment=environment, columns=columns, rows=rows, first=first
+            "run",
+            *flags(model),
+            cwd=cwd,
+            environment=environment,
+            columns=columns,
+            rows=rows,
+            first=first,
         ) as screen,
     ):
         screen.wait_for("/help lists")

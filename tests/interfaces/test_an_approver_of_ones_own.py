@@ -27,10 +27,14 @@ def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def agent_with(script: Script, root: Path, sandbox: Sandbox, approver: Approver) -> AsyncIterator[Agent]:
+async def agent_with(
+    script: Script, root: Path, sandbox: Sandbox, approver: Approver
+) -> AsyncIterator[Agent]:
     with scripted(script) as model:
         flags = {"model.base_url": model.base_url, "model.name": "scripted"}
-        async with Workspace.open(root, flags=flags, approver=approver, sandbox=sandbox) as workspace:
+        async with Workspace.open(
+            root, flags=flags, approver=approver, sandbox=sandbox
+        ) as workspace:
             yield await workspace.agent()
 
 
@@ -45,7 +49,11 @@ async def test_the_time_of_a_call_leaves_out_how_long_a_human_thought_about_a_qu
         return Decision("once")
 
     (tmp_path / "sales.csv").write_text(SALES)
-    script: Script = [Ask(create(SUMS, "csv_sum")), Ask(Wanted("csv_sum", {"path": "sales.csv"})), DONE]
+    script: Script = [
+        Ask(create(SUMS, "csv_sum")),
+        Ask(Wanted("csv_sum", {"path": "sales.csv"})),
+        DONE,
+    ]
     async with agent_with(script, tmp_path, one_sandbox, slow) as agent:
         events = [event async for event in agent.turn("what is the weather?")]
     [question] = of(GrantAsked, events)
@@ -59,7 +67,18 @@ async def test_a_client_is_shown_the_question_and_asked_again_only_for_other_cod
 ) -> None:
     asked = human("no: not now", "no", "no: in capitals", "yes")
     again = made(place.replace("localhost", "LOCALHOST"))
-    script: Script = [made(place), DONE, DONE, made(place), made(place), DONE, DONE, made(place), again, Ask(CALL)]
+    script: Script = [
+        made(place),
+        DONE,
+        DONE,
+        made(place),
+        made(place),
+        DONE,
+        DONE,
+        made(place),
+        again,
+        Ask(CALL),
+    ]
     script = [*script, Expect(DONE, contains("rain in Oslo"))]
     async with agent_with(script, tmp_path, one_sandbox, asked) as agent:
         first, second, third = [[event async for event in agent.turn("weather?")] for _ in range(3)]
@@ -69,8 +88,14 @@ async def test_a_client_is_shown_the_question_and_asked_again_only_for_other_cod
     assert shape["command"] == f"knapper functions grant weather --network {place}"
     assert [number for number, _ in shape["lines"]] == [10]
     assert (answer["answer"], answer["word"], answer["by"]) == ("no", "not now", "human")
-    assert [each.by for each in of(GrantAnswered, second)] == ["human", "earlier"]  # the same code in one turn
-    assert [(each.answer, each.by) for each in of(GrantAnswered, third)] == [("no", "human"), ("yes", "human")]
+    assert [each.by for each in of(GrantAnswered, second)] == [
+        "human",
+        "earlier",
+    ]  # the same code in one turn
+    assert [(each.answer, each.by) for each in of(GrantAnswered, third)] == [
+        ("no", "human"),
+        ("yes", "human"),
+    ]
     assert len(asked.asked) == 4
     question, last = of(GrantAsked, third)[-1], of(GrantAnswered, third)[-1]
     assert question.question == last.question == asked.asked[-1].id
@@ -78,7 +103,9 @@ async def test_a_client_is_shown_the_question_and_asked_again_only_for_other_cod
     assert (last.word, last.command) == ("", "")
 
 
-async def test_an_interrupted_turn_leaves_no_question_open(one_sandbox: Sandbox, tmp_path: Path, place: str) -> None:
+async def test_an_interrupted_turn_leaves_no_question_open(
+    one_sandbox: Sandbox, tmp_path: Path, place: str
+) -> None:
     left: list[str] = []
     async with agent_with([made(place)], tmp_path, one_sandbox, waiting(left)) as agent:
         async for event in agent.turn("go"):

@@ -16,10 +16,14 @@ from tests.kit.sources import function_text
 from tests.kit.terminal import ENTER, KNAPPER, TAB, Terminal, terminal
 
 SLUG = function_text(
-    'slugify(text: str, sep: str = "-") -> str', "Return a text as a slug.", "return sep.join(text.lower().split())"
+    'slugify(text: str, sep: str = "-") -> str',
+    "Return a text as a slug.",
+    "return sep.join(text.lower().split())",
 )
 WORDS = function_text(
-    "words(text: str) -> tuple[str, str]", "Return a text as it is, and in capitals.", "return text, text.upper()"
+    "words(text: str) -> tuple[str, str]",
+    "Return a text as it is, and in capitals.",
+    "return text, text.upper()",
 )
 CTRL_Z = "\x1a"
 
@@ -60,9 +64,13 @@ KEPT = {
 LOOKS_SHORT = ("= 3?", "!!", "?? why", " ／help")
 
 
-def test_functions_are_called_and_shown_as_in_python_and_no_message_is_taken_for_that(folder: Path) -> None:
+def test_functions_are_called_and_shown_as_in_python_and_no_message_is_taken_for_that(
+    folder: Path,
+) -> None:
     (folder / "functions" / "texts.py").write_text(f"{SLUG}{WORDS}\n\n{SEVERAL}")
-    script: Script = [Expect(Say(f"Answer {at}."), contains(text)) for at, text in enumerate(LOOKS_SHORT)]
+    script: Script = [
+        Expect(Say(f"Answer {at}."), contains(text)) for at, text in enumerate(LOOKS_SHORT)
+    ]
     with prompt(script, folder, columns=200) as (screen, _):
         for typed, shows in KEPT.items():
             before = screen.scrolled().count(shows)
@@ -73,16 +81,26 @@ def test_functions_are_called_and_shown_as_in_python_and_no_message_is_taken_for
         for number, text in enumerate(LOOKS_SHORT):
             screen.do(text, f"Answer {number}.", "∙ 1 step")
         # the full-width slash of another keyboard
-        screen.do("／hlep all", "Did you mean /help? To send it to the model, put a space before it.")
-        screen.do("!cd /", "cd would have no effect: each ! starts a new shell", "Type !cd / && COMMAND.")
+        screen.do(
+            "／hlep all", "Did you mean /help? To send it to the model, put a space before it."
+        )
+        screen.do(
+            "!cd /", "cd would have no effect: each ! starts a new shell", "Type !cd / && COMMAND."
+        )
         screen.do("!cd / && pwd", "  it goes along with your next message")
         assert "Knapper failed" not in screen.scrolled()
 
 
-def test_a_command_runs_in_the_folder_of_the_workspace_from_wherever_the_prompt_was_opened(folder: Path) -> None:
+def test_a_command_runs_in_the_folder_of_the_workspace_from_wherever_the_prompt_was_opened(
+    folder: Path,
+) -> None:
     below = folder / "functions"
     with prompt([], below, columns=200) as (screen, _):
-        screen.do("!ls -d functions/*.py knapper.toml; pwd", f"  {folder}", "goes along with your next message")
+        screen.do(
+            "!ls -d functions/*.py knapper.toml; pwd",
+            f"  {folder}",
+            "goes along with your next message",
+        )
         assert "  knapper.toml" in screen.scrolled()
 
 
@@ -92,7 +110,11 @@ def test_a_file_that_is_named_goes_along_and_one_that_is_not_there_is_told(folde
     (folder / "long.txt").write_text("x" * 150_000)
     sent = "see @notes.md, @nobody and @image.bin in @functions/, @functions\n\n`notes.md`:\n````\none\n```\ntwo\n````"
     missing = "compare @nosuch.csv, @data/old.json and @\"my notes\" for @anna with @app.route('/x') @types/node"
-    script: Script = [Expect(Say("Seen."), contains(sent)), Expect(Say("What?"), contains("@nosuch.csv")), Say("Read.")]
+    script: Script = [
+        Expect(Say("Seen."), contains(sent)),
+        Expect(Say("What?"), contains("@nosuch.csv")),
+        Say("Read."),
+    ]
     with prompt(script, folder, columns=120) as (screen, model):
         screen.type("see @no")
         screen.wait_for("notes.md")
@@ -108,13 +130,21 @@ def test_a_file_that_is_named_goes_along_and_one_that_is_not_there_is_told(folde
         screen.wait_for("Seen.")
         assert "nobody`" not in model.requests[-1].text
         screen.do(missing, "What?", "∙ 1 step")
-        screen.do("see @long.txt ", "with long.txt: 1 line, shortened to 100,000 of 150,000 characters", "Read.")
-        told = [row.strip() for row in screen.scrolled().split("\n") if "there is no such file" in row]
+        screen.do(
+            "see @long.txt ",
+            "with long.txt: 1 line, shortened to 100,000 of 150,000 characters",
+            "Read.",
+        )
+        told = [
+            row.strip() for row in screen.scrolled().split("\n") if "there is no such file" in row
+        ]
     names = ("nosuch.csv", "data/old.json", "my notes")
     assert told == [f"{name} is not sent: there is no such file" for name in names]
 
 
-def test_a_command_of_the_shell_is_shown_goes_along_once_and_is_ended_by_ctrl_c(folder: Path) -> None:
+def test_a_command_of_the_shell_is_shown_goes_along_once_and_is_ended_by_ctrl_c(
+    folder: Path,
+) -> None:
     sent = "go\n\nI ran this in the shell (exit code 3): `echo out; exit 3`\n```\nout\n```"
     script: Script = [Expect(Say("First."), contains(sent)), Say("Second.")]
     with prompt(script, folder, environment={"MY_API_KEY": "not-for-it"}) as (screen, model):
@@ -135,7 +165,9 @@ def test_a_command_of_the_shell_is_shown_goes_along_once_and_is_ended_by_ctrl_c(
         screen.type(CTRL_Z)
         time.sleep(0.5)
         screen.type("!")
-        screen.wait_for("› half a line!")  # no job control here: the program keeps running, and nothing is inserted
+        screen.wait_for(
+            "› half a line!"
+        )  # no job control here: the program keeps running, and nothing is inserted
         assert "\\x1a" not in screen.scrolled()
 
 
@@ -151,7 +183,10 @@ SLOW_TO_CHECK = "import time\n\n\n" + function_text(
 def test_a_call_typed_right_after_a_save_is_of_what_was_saved(folder: Path) -> None:
     with prompt([], folder, columns=110) as (screen, _):
         screen.wait_for(f"sandbox {level_here()}")
-        for text, result in ((SLOW_TO_CHECK, "4007"), (SLOW_TO_CHECK.replace("400", "500"), "5007")):
+        for text, result in (
+            (SLOW_TO_CHECK, "4007"),
+            (SLOW_TO_CHECK.replace("400", "500"), "5007"),
+        ):
             (folder / "functions" / "mine.py").write_text(text)
             screen.do("=waits(7)", result)
         assert "checking saved files first…" in screen.scrolled()
@@ -173,7 +208,9 @@ SHARE_AND_SPIN = function_text(
 
 
 @pytest.mark.slow
-def test_typed_calls_are_recorded_and_say_that_they_run_and_what_to_do_after_a_time_out(folder: Path) -> None:
+def test_typed_calls_are_recorded_and_say_that_they_run_and_what_to_do_after_a_time_out(
+    folder: Path,
+) -> None:
     (folder / "functions" / "mine.py").write_text(SHARE_AND_SPIN)
     (folder / "knapper.toml").write_text("[sandbox]\nwall_s = 3\n")
     with prompt([], folder, columns=110) as (screen, _):
@@ -193,7 +230,9 @@ def test_typed_calls_are_recorded_and_say_that_they_run_and_what_to_do_after_a_t
     assert """knapper functions trace spin --args '{"n": 1}'""" in done.stderr
 
 
-def test_an_endpoint_that_is_down_keeps_nobody_from_functions_and_answers_when_it_is_back(grown: Path) -> None:
+def test_an_endpoint_that_is_down_keeps_nobody_from_functions_and_answers_when_it_is_back(
+    grown: Path,
+) -> None:
     with socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
@@ -205,5 +244,7 @@ def test_an_endpoint_that_is_down_keeps_nobody_from_functions_and_answers_when_i
         screen.do("hello", "The turn failed.")
         with scripted([Say("Hi there.")], port=port):
             screen.do("/retry", "Hi there.")
-    done = knapper("run", "--base-url", f"http://127.0.0.1:{port}/v1", "--message", "hello", cwd=grown)
+    done = knapper(
+        "run", "--base-url", f"http://127.0.0.1:{port}/v1", "--message", "hello", cwd=grown
+    )
     assert (done.returncode, "cannot be reached" in done.stderr) == (1, True), done.stderr

@@ -45,7 +45,9 @@ def test_breakpoints_are_set_listed_cleared_and_stop_a_call_by_hand(tmp_path: Pa
         does(screen, "b", "1: scale, functions/words.py:14 `total = 0`")
         does(screen, "/memory", "/memory waits until this call has ended")
         does(screen, "/break clear 1", "✓ cleared 1: scale")
-        does(screen, "c", "passages in archival")  # `/memory` is over: Enter does nothing while a command runs
+        does(
+            screen, "c", "passages in archival"
+        )  # `/memory` is over: Enter does nothing while a command runs
         does(screen, "/break scale if factor > 99", "`total = 0` if factor > 99")
         does(screen, f"/debug scale {ARGUMENTS}", "(debug)")
         does(screen, "n", " →  15     even = 0")
@@ -55,8 +57,19 @@ def test_breakpoints_are_set_listed_cleared_and_stop_a_call_by_hand(tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_a_breakpoint_follows_its_line_and_a_function_to_be_debugged_stops_once(tmp_path: Path) -> None:
-    script: Script = [Ask(CALL), DONE, Ask(CALL), Say("Again."), Ask(CALL), DONE, Ask(CALL), Say("Again.")]
+def test_a_breakpoint_follows_its_line_and_a_function_to_be_debugged_stops_once(
+    tmp_path: Path,
+) -> None:
+    script: Script = [
+        Ask(CALL),
+        DONE,
+        Ask(CALL),
+        Say("Again."),
+        Ask(CALL),
+        DONE,
+        Ask(CALL),
+        Say("Again."),
+    ]
     with standing(script, tmp_path) as screen:
         screen.do("c", "Done.", "∙ ")
         file = tmp_path / "functions" / "words.py"
@@ -74,7 +87,9 @@ def test_a_breakpoint_follows_its_line_and_a_function_to_be_debugged_stops_once(
 
 
 @pytest.mark.slow
-def test_a_running_function_is_stopped_where_it_is_and_says_so_and_what_was_changed(tmp_path: Path) -> None:
+def test_a_running_function_is_stopped_where_it_is_and_says_so_and_what_was_changed(
+    tmp_path: Path,
+) -> None:
     written(tmp_path, SPIN)
     with prompt([Ask(Wanted("spin")), Expect(DONE, contains("7777"))], tmp_path) as (screen, _):
         does(screen, "use it", "▸ spin()")

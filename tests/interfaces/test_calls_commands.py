@@ -18,7 +18,9 @@ DICE = "import random\n\n\n" + function_text(
     "thrown = [random.randrange(sides) for _ in range(20)]\nreturn sum(thrown)",
 )
 SHARE = function_text(
-    "share(total: int, people: int) -> float", "Share something out.", "each = total / people\nreturn each"
+    "share(total: int, people: int) -> float",
+    "Share something out.",
+    "each = total / people\nreturn each",
 )
 ARGUMENTS = '{"numbers": [1, 2], "factor": 10}'
 
@@ -43,8 +45,12 @@ def test_calls_are_listed_shown_and_replayed(called: Path) -> None:
     assert outcomes == [(2, "share", "raised"), (1, "dice", "returned")]
     (failed,) = in_json(called, "calls", "list", "--failed")
     assert (failed["call"], failed["arguments"]) == (2, {"total": 7, "people": 0})
-    assert knapper("calls", "list", "dice", cwd=called).stdout.startswith("1  dice(sides=1000)  returned ")
-    assert "raised ZeroDivisionError: division by zero" in knapper("calls", "list", cwd=called).stdout
+    assert knapper("calls", "list", "dice", cwd=called).stdout.startswith(
+        "1  dice(sides=1000)  returned "
+    )
+    assert (
+        "raised ZeroDivisionError: division by zero" in knapper("calls", "list", cwd=called).stdout
+    )
     shown = knapper("calls", "show", "2", cwd=called).stdout
     assert all(part in shown for part in ("[2] share  raised", "'people': 0", "ZeroDivisionError"))
     then = in_json(called, "calls", "show", "1")
@@ -62,7 +68,9 @@ def test_calls_are_listed_shown_and_replayed(called: Path) -> None:
     assert knapper("calls", "replay", "1", cwd=called).returncode == 0
 
 
-def test_a_call_is_replayed_at_a_terminal_and_stops_where_it_raised_or_at_its_first_line(called: Path) -> None:
+def test_a_call_is_replayed_at_a_terminal_and_stops_where_it_raised_or_at_its_first_line(
+    called: Path,
+) -> None:
     with terminal("calls", "replay", "2", "--debug", cwd=called, columns=100) as screen:
         screen.wait_for("(debug)")
         assert any("✗ ZeroDivisionError('division by zero')" in row for row in screen.screen())
@@ -72,7 +80,11 @@ def test_a_call_is_replayed_at_a_terminal_and_stops_where_it_raised_or_at_its_fi
         assert screen.exit_code() == 0
     with terminal("calls", "replay", "1", "--debug", cwd=called, columns=100) as screen:
         screen.wait_for("(debug)")
-        for typed, shows in [("n", "return sum(thrown)"), ("len(thrown)", "20"), ("q", "ended at the debugger")]:
+        for typed, shows in [
+            ("n", "return sum(thrown)"),
+            ("len(thrown)", "20"),
+            ("q", "ended at the debugger"),
+        ]:
             screen.do(typed, shows)
         assert screen.exit_code() == 0
 

@@ -21,7 +21,9 @@ from tests.kit.program import knapper
 from tests.kit.steps import Seen, Step
 from tests.kit.terminal import KNAPPER, terminal
 
-UNHINTED = COUNT_VOWELS.replace("    Args:\n        text: What to look at.\n\n", "").replace("vowels", "more")
+UNHINTED = COUNT_VOWELS.replace("    Args:\n        text: What to look at.\n\n", "").replace(
+    "vowels", "more"
+)
 TWO = f"{COUNT_VOWELS}\n\n{UNHINTED}"
 
 
@@ -31,12 +33,16 @@ def many(tmp_path: Path) -> Path:
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "a file.py").write_text(COUNT_VOWELS)
     (tmp_path / "lib" / "two.py").write_text(TWO)
-    lines = [json.dumps({"name": "count_vowels", "code": code}) for code in [COUNT_VOWELS] * 5 + [FLAWED]]
+    lines = [
+        json.dumps({"name": "count_vowels", "code": code}) for code in [COUNT_VOWELS] * 5 + [FLAWED]
+    ]
     (tmp_path / "many.jsonl").write_text("\n".join(lines) + "\n")
     return tmp_path
 
 
-def test_many_paths_are_judged_in_order_and_what_is_found_has_its_line_in_every_form(many: Path) -> None:
+def test_many_paths_are_judged_in_order_and_what_is_found_has_its_line_in_every_form(
+    many: Path,
+) -> None:
     done = knapper("functions", "check", "lib", "many.jsonl", "--json", cwd=many)
     rows = [json.loads(text) for text in done.stdout.splitlines()]
     assert [row["path"] for row in rows] == [
@@ -44,9 +50,22 @@ def test_many_paths_are_judged_in_order_and_what_is_found_has_its_line_in_every_
     ]  # fmt: skip
     assert [row["admitted"] for row in rows] == [True, True, False, *[True] * 5, False]
     assert (done.returncode, done.stderr) == (1, "")
-    assert {"name", "module", "standing", "version", "fixes", "problems", "stages", "source"} <= set(rows[0])
+    assert {
+        "name",
+        "module",
+        "standing",
+        "version",
+        "fixes",
+        "problems",
+        "stages",
+        "source",
+    } <= set(rows[0])
     assert json.loads(knapper("functions", "list", "--json", cwd=many).stdout)["functions"] == []
-    found = {(one["path"], one["code"], one["line"], one["severity"]) for row in rows for one in row["problems"]}
+    found = {
+        (one["path"], one["code"], one["line"], one["severity"])
+        for row in rows
+        for one in row["problems"]
+    }
     table = knapper("functions", "check", "lib/two.py", cwd=many).stdout
     placed, levels = the_sarif_log_is_what_code_scanning_takes(many)
     for code, line, severity in (("weak-examples", 1, "warns"), ("copy", 16, "refuses")):
@@ -59,7 +78,9 @@ def test_many_paths_are_judged_in_order_and_what_is_found_has_its_line_in_every_
 def test_the_row_of_a_function_has_its_own_text_and_not_that_of_its_file(tmp_path: Path) -> None:
     rows = []
     for count in (2, 40):
-        text = "".join(f"def add_{at}(a: int) -> int:\n    return a + {at}\n\n\n" for at in range(count))
+        text = "".join(
+            f"def add_{at}(a: int) -> int:\n    return a + {at}\n\n\n" for at in range(count)
+        )
         (tmp_path / "many.py").write_text(text)
         done = knapper("functions", "check", "many.py", "--json", cwd=tmp_path)
         rows.append(done.stdout.splitlines()[1])
@@ -67,7 +88,9 @@ def test_the_row_of_a_function_has_its_own_text_and_not_that_of_its_file(tmp_pat
     assert len(rows[1]) <= 1.2 * len(rows[0])
 
 
-def test_a_strict_check_refuses_what_a_human_is_only_warned_of_as_does_the_switch_of_a_team(many: Path) -> None:
+def test_a_strict_check_refuses_what_a_human_is_only_warned_of_as_does_the_switch_of_a_team(
+    many: Path,
+) -> None:
     human = ("--policy", "human")
     for options, code, said in (
         (human, 0, ["✓ 2 judged: 2 would be added, 2 warned"]),
@@ -88,9 +111,12 @@ def test_a_strict_check_refuses_what_a_human_is_only_warned_of_as_does_the_switc
 
 
 def test_ctrl_c_ends_with_what_was_judged_and_a_whole_log(many: Path) -> None:
-    slow = "import time\n\n\n" + COUNT_VOWELS.replace("    return", "    time.sleep(0.5)\n    return")
+    slow = "import time\n\n\n" + COUNT_VOWELS.replace(
+        "    return", "    time.sleep(0.5)\n    return"
+    )
     lines = [json.dumps({"name": "count_vowels", "code": COUNT_VOWELS})] + [
-        json.dumps({"name": "count_vowels", "code": slow.replace("0.5", f"0.5 + {n}")}) for n in range(12)
+        json.dumps({"name": "count_vowels", "code": slow.replace("0.5", f"0.5 + {n}")})
+        for n in range(12)
     ]
     (many / "slow.jsonl").write_text("\n".join(lines))
     command = [*KNAPPER, "functions", "check", "slow.jsonl", "bad.jsonl", "--json"]
@@ -108,9 +134,13 @@ def test_ctrl_c_ends_with_what_was_judged_and_a_whole_log(many: Path) -> None:
     assert len(rest) < 12
 
 
-def the_sarif_log_is_what_code_scanning_takes(many: Path) -> tuple[set[tuple[str, str, int]], dict[str, str]]:
+def the_sarif_log_is_what_code_scanning_takes(
+    many: Path,
+) -> tuple[set[tuple[str, str, int]], dict[str, str]]:
     """Check a log; return the places of its results, and the level of each rule."""
-    (many / "lib" / "fixable.py").write_text(COUNT_VOWELS.replace("text: str", "text").replace("vowels", "all"))
+    (many / "lib" / "fixable.py").write_text(
+        COUNT_VOWELS.replace("text: str", "text").replace("vowels", "all")
+    )
     (many / "few.jsonl").write_text("\n" + json.dumps({"name": "count_vowels", "code": FLAWED}))
     done = knapper("functions", "check", "lib", "few.jsonl", "--sarif", cwd=many)
     assert (done.returncode, done.stderr) == (1, "")
@@ -120,16 +150,18 @@ def the_sarif_log_is_what_code_scanning_takes(many: Path) -> tuple[set[tuple[str
     assert (log["version"], run["tool"]["driver"]["name"]) == ("2.1.0", "Knapper")
     for result in run["results"]:
         check_result(result, rules)
-    assert len({result["partialFingerprints"]["primaryLocationLineHash"] for result in run["results"]}) == len(
-        run["results"]
-    )
+    assert len(
+        {result["partialFingerprints"]["primaryLocationLineHash"] for result in run["results"]}
+    ) == len(run["results"])
     assert {result["level"] for result in run["results"]} >= {"error", "warning"}
     refused = [one for one in run["results"] if one["ruleId"] == "example-disagrees"]
     assert refused[0]["locations"][0]["physicalLocation"] == {
         "artifactLocation": {"uri": "few.jsonl", "uriBaseId": "SRCROOT"}, "region": {"startLine": 2},
     }  # fmt: skip
     at = [(one["ruleId"], one["locations"][0]["physicalLocation"]) for one in run["results"]]
-    placed = {(place["artifactLocation"]["uri"], rule, place["region"]["startLine"]) for rule, place in at}
+    placed = {
+        (place["artifactLocation"]["uri"], rule, place["region"]["startLine"]) for rule, place in at
+    }
     return placed, {one["ruleId"]: one["level"] for one in run["results"]}
 
 
@@ -188,7 +220,9 @@ READS = '''def line_count(path: str) -> int:
 def library(tmp_path: Path) -> Path:
     (tmp_path / "lib").mkdir()
     for name in ("first", "second"):
-        (tmp_path / "lib" / f"{name}.py").write_text(f"# Of {name} things.\n\n\n{PLAIN.format(name)}")
+        (tmp_path / "lib" / f"{name}.py").write_text(
+            f"# Of {name} things.\n\n\n{PLAIN.format(name)}"
+        )
     (tmp_path / "lib" / "vowels.py").write_text(COUNT_VOWELS)
     return tmp_path
 
@@ -196,20 +230,29 @@ def library(tmp_path: Path) -> Path:
 def test_each_function_has_a_line_and_each_code_is_explained_once(library: Path) -> None:
     done = knapper("functions", "check", "lib", "--policy", "import", cwd=library)
     lines = done.stdout.splitlines()
-    assert (done.returncode, [line.split()[1] for line in lines[:3]]) == (0, ["first", "second", "count_vowels"])
+    assert (done.returncode, [line.split()[1] for line in lines[:3]]) == (
+        0,
+        ["first", "second", "count_vowels"],
+    )
     assert lines[0].startswith("✓ first would be added to first, as a draft  lib/first.py:4 ")
     (row,) = [line for line in lines if "no-docstring: " in line]
-    assert row.startswith("  lib/first.py:4 no-docstring: `first` has no docstring, so the model cannot know")
+    assert row.startswith(
+        "  lib/first.py:4 no-docstring: `first` has no docstring, so the model cannot know"
+    )
     assert " ×2 — " in row
     assert lines[-1].startswith("✓ 3 judged: 3 would be added (3 as draft)")
-    assert "knapper functions import lib --dry-run" in done.stderr  # judges a library with its dependencies
+    assert (
+        "knapper functions import lib --dry-run" in done.stderr
+    )  # judges a library with its dependencies
 
 
 def test_details_come_with_a_switch_and_count_what_is_listed(library: Path) -> None:
     done = knapper("functions", "check", "lib/first.py", "-v", cwd=library)
     headline, *others = done.stdout.splitlines()
     count = sum(line.startswith("  lib/first.py:") for line in others)
-    assert (done.returncode, f"✗ first refused: {count} problems" in headline) == (1, True), done.stdout
+    assert (done.returncode, f"✗ first refused: {count} problems" in headline) == (1, True), (
+        done.stdout
+    )
     assert "lib/first.py:4:11 no-type: " in done.stdout
     assert "`width: int`, as its default is" in done.stdout
     assert "`text: …`" in done.stdout
@@ -222,11 +265,15 @@ def test_lines_are_those_of_the_file_and_what_reads_a_file_needs_no_examples_in_
     (library / "lib" / "fixed.py").write_text("\n\n\n" + text + "\n\nLIMIT = unknown_name\n")
     (library / "lib" / "alone.py").write_text(READS)
     (library / "lib" / "mixed.py").write_text(f"{READS}\n\n{COUNT_VOWELS}")
-    done = knapper("functions", "check", "lib/fixed.py", "lib/alone.py", "lib/mixed.py", cwd=library)
+    done = knapper(
+        "functions", "check", "lib/fixed.py", "lib/alone.py", "lib/mixed.py", cwd=library
+    )
     at = (library / "lib" / "fixed.py").read_text().splitlines().index("LIMIT = unknown_name") + 1
     assert f"lib/fixed.py:{at} undefined-name: " in done.stdout, done.stdout
     for name in ("alone", "mixed"):
-        added = f"✓ line_count would be added to {name}, as a draft  lib/{name}.py:1 · warns: unproven"
+        added = (
+            f"✓ line_count would be added to {name}, as a draft  lib/{name}.py:1 · warns: unproven"
+        )
         assert added in done.stdout, done.stdout
     assert "too-few-examples" not in done.stdout
 
@@ -242,17 +289,27 @@ def test_a_file_of_a_package_finds_its_neighbors_though_it_is_given_alone(tmp_pa
     for functions in (COUNT_VOWELS, f"{COUNT_VOWELS}\n\n{THEM}"):
         text = functions.replace('"aeiou"', "VOWELS")
         (inner / "letters.py").write_text(f"from ..sounds import VOWELS\n\n\n{text}")
-        done = knapper("functions", "check", "lib/inner/letters.py", "--policy", "human", cwd=tmp_path)
-        assert ("added to inner.letters" in done.stdout, "import-fails" in done.stdout) == (True, False)
+        done = knapper(
+            "functions", "check", "lib/inner/letters.py", "--policy", "human", cwd=tmp_path
+        )
+        assert ("added to inner.letters" in done.stdout, "import-fails" in done.stdout) == (
+            True,
+            False,
+        )
 
 
-def test_a_function_whose_name_another_file_has_is_refused_by_the_check_as_by_the_folder(folder: Path) -> None:
+def test_a_function_whose_name_another_file_has_is_refused_by_the_check_as_by_the_folder(
+    folder: Path,
+) -> None:
     (folder / "functions" / "first.py").write_text(COUNT_VOWELS)
     assert knapper("functions", "list", cwd=folder).returncode == 0
     for beside in ("", f"{THEM}\n\n"):
         (folder / "functions" / "second.py").write_text(beside + COUNT_VOWELS)
         done = knapper("functions", "check", "functions", "--policy", "human", cwd=folder)
-        assert (done.returncode, "✗ count_vowels refused: name-clash" in done.stdout) == (1, True), done.stdout
+        assert (done.returncode, "✗ count_vowels refused: name-clash" in done.stdout) == (
+            1,
+            True,
+        ), done.stdout
         assert "is already the function at functions/first.py:" in done.stdout
         assert done.stdout.count("refused: ") == 1
 
@@ -288,17 +345,23 @@ def test_a_check_asks_the_reader_if_it_is_told_to_and_reports_what_it_said(lib: 
     for policy, file in sampled(product(policies, ("lib/mail.py", "lib/mails.py", "")), 2):
         reader = ("--reader",) if file else ()
         rows, asked = judged(lib, "check", file or "lib/mails.py", "--policy", policy, *reader)
-        assert found(rows["send_mail"]).get("reaches-nothing") == (policies[policy] if file else None)
+        assert found(rows["send_mail"]).get("reaches-nothing") == (
+            policies[policy] if file else None
+        )
         assert (rows["send_mail"].get("reader") or {}).get("reach") == ("network" if file else None)
         assert asked == (len(rows) if file else 0)
 
 
-@pytest.mark.parametrize(("flags", "standing", "asked"), [((), "trial", 0), (("--reader",), "draft", 2)])
+@pytest.mark.parametrize(
+    ("flags", "standing", "asked"), [((), "trial", 0), (("--reader",), "draft", 2)]
+)
 def test_an_import_makes_a_draft_of_what_the_reader_doubts(
     lib: Path, flags: tuple[str, ...], standing: str, asked: int
 ) -> None:
     with scripted([], reader=by_description) as model:
-        done = knapper("functions", "import", "lib/mails.py", *flags, cwd=lib, environment=model.environment)
+        done = knapper(
+            "functions", "import", "lib/mails.py", *flags, cwd=lib, environment=model.environment
+        )
         listed = knapper("functions", "list", "--json", cwd=lib)
     assert done.returncode == 0, done.stderr
     rows = {row["name"]: row["standing"] for row in json.loads(listed.stdout)["functions"]}
@@ -309,7 +372,10 @@ def test_a_reader_that_is_off_cannot_be_asked_for(lib: Path) -> None:
     (lib / "knapper.toml").write_text('[gate]\nreader = "off"\n')
     for command in ("check", "import"):
         done = knapper("functions", command, "lib/mail.py", "--reader", cwd=lib)
-        assert (done.returncode, "No reader can be asked: gate.reader is off." in done.stderr) == (2, True)
+        assert (done.returncode, "No reader can be asked: gate.reader is off." in done.stderr) == (
+            2,
+            True,
+        )
         assert 'Set gate.reader to "same" or to a model' in done.stderr
 
 

@@ -30,7 +30,9 @@ def test_a_command_finds_all_that_it_imports_when_it_starts_from_nothing(tmp_pat
     for words in ("functions check words.py", "doctor"):
         command = [sys.executable, "-m", "agent_core", *words.split(), "--json"]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False, env=alone)
-        assert (done.returncode, done.stderr) == (int(words == "doctor"), b""), words  # the doctor lacks a model
+        assert (done.returncode, done.stderr) == (int(words == "doctor"), b""), (
+            words
+        )  # the doctor lacks a model
         assert json.loads(done.stdout)
 
 
@@ -52,12 +54,19 @@ BEFORE = {
 def test_misuse_exits_with_two_and_the_next_command_to_type(tmp_path: Path) -> None:
     for arguments, says in MISUSES.items():
         done = knapper(*arguments, cwd=tmp_path)
-        assert (done.returncode, done.stdout, says in done.stderr) == (2, "", True), (arguments, done.stderr)
+        assert (done.returncode, done.stdout, says in done.stderr) == (2, "", True), (
+            arguments,
+            done.stderr,
+        )
         assert "--help" in done.stderr or "It is in a group" in says
     for arguments, takers in BEFORE.items():  # an option before its command
         done = knapper(*arguments, cwd=tmp_path)
         said = done.stdout + done.stderr
-        assert (done.returncode, "Put it after a command: knapper " in said, takers in said) == (2, True, True), said
+        assert (done.returncode, "Put it after a command: knapper " in said, takers in said) == (
+            2,
+            True,
+            True,
+        ), said
         assert "Did you mean" not in said
     done = knapper("functions", "lst", "--json", cwd=tmp_path)
     assert json.loads(done.stdout)["error"]["code"] == "usage"
@@ -82,10 +91,16 @@ def test_help_lists_every_command_in_groups_and_cuts_no_text(tmp_path: Path) -> 
         with terminal("--help", cwd=tmp_path, columns=columns, rows=50) as screen:
             assert screen.exit_code() == 0
             shown = screen.scrolled()
-        missing = [name for name in _COMMANDS if not re.search(rf"^(.*  )?  ?{name}  +\w", shown, re.MULTILINE)]
+        missing = [
+            name
+            for name in _COMMANDS
+            if not re.search(rf"^(.*  )?  ?{name}  +\w", shown, re.MULTILINE)
+        ]
         assert missing == []
         assert "..." not in shown.replace("COMMAND [ARGS]...", "")
-        assert all(group in shown for group in ("Start:", "Functions:", "Agents:", "Serve and keep:"))
+        assert all(
+            group in shown for group in ("Start:", "Functions:", "Agents:", "Serve and keep:")
+        )
 
 
 COMPLETED = {
@@ -100,14 +115,20 @@ COMPLETED = {
 
 def test_the_shell_completes_names_without_running_anything(folder: Path) -> None:
     trap = "raise SystemExit('it was run')\n"
-    (folder / "functions" / "words.py").write_text(f"{trap}{COUNT_VOWELS}\n\n{SLOW}\n\ndef _hidden():\n    pass\n")
+    (folder / "functions" / "words.py").write_text(
+        f"{trap}{COUNT_VOWELS}\n\n{SLOW}\n\ndef _hidden():\n    pass\n"
+    )
     (folder / "functions" / "broken.py").write_text("def count_ (:\n")
     for name in ("agents", "below"):
         (folder / name).mkdir()
     (folder / "agents" / "sam.toml").write_text("")
     (folder / "knapper.toml").write_text('[models.fast]\nbase_url = "http://127.0.0.1:9/v1"\n')
     for typed, offered in COMPLETED.items():
-        words = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split()) - 1), "_KNAPPER_COMPLETE": "bash_complete"}
+        words = {
+            "COMP_WORDS": typed,
+            "COMP_CWORD": str(len(typed.split()) - 1),
+            "_KNAPPER_COMPLETE": "bash_complete",
+        }
         for place in (folder, folder / "below"):
             assert knapper(cwd=place, environment=words).stdout.splitlines() == [f"plain,{offered}"]
     assert not (folder / ".knapper").exists()
@@ -116,7 +137,9 @@ def test_the_shell_completes_names_without_running_anything(folder: Path) -> Non
 def test_every_command_has_help_that_names_json_and_workspace() -> None:
     texts = dict(_helps(root, "knapper"))
     assert len(texts) > 100
-    lacking = [path for path, text in texts.items() if "--json" not in text or "--workspace" not in text]
+    lacking = [
+        path for path, text in texts.items() if "--json" not in text or "--workspace" not in text
+    ]
     assert lacking == []
 
 
@@ -155,8 +178,13 @@ def test_an_unforeseen_error_is_short_and_leaves_a_private_traceback(
 def test_a_file_is_not_taken_for_a_workspace_nor_a_folder_that_is_not_there(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("x")
     for command in (["functions", "list"], ["init"]):
-        done = knapper(*command, *(["notes.txt"] if command == ["init"] else ["-C", "notes.txt"]), cwd=tmp_path)
-        assert (done.returncode, "notes.txt is a file, and a workspace is a folder." in done.stderr) == (1, True)
+        done = knapper(
+            *command, *(["notes.txt"] if command == ["init"] else ["-C", "notes.txt"]), cwd=tmp_path
+        )
+        assert (
+            done.returncode,
+            "notes.txt is a file, and a workspace is a folder." in done.stderr,
+        ) == (1, True)
         if command != ["init"]:
             done = knapper(*command, "-C", "nowhere", cwd=tmp_path)
             assert (done.returncode, "There is no folder " in done.stderr) == (1, True)

@@ -48,7 +48,14 @@ DOES_MORE = {
     "pending": [f"{NAME} drop"],
     "confirm": [NAME],
     "reload": [""],
-    "memory": ["edit human x", "edit human", "undo", "undo human", "section a 1 x", "section a drop"],
+    "memory": [
+        "edit human x",
+        "edit human",
+        "undo",
+        "undo human",
+        "section a 1 x",
+        "section a drop",
+    ],
     "attach": ["/etc/passwd"],
     "forget": ["tea", "last", "turn last"],
     "summarize": [""],
@@ -67,7 +74,13 @@ DOES_MORE = {
     "dump": ["kept.txt"],
     "model": ["other"],
 }
-NEEDS_USER = ["/create fresh", f"/edit {NAME}", "/break now", "/memory edit human", "/shell touch kept"]
+NEEDS_USER = [
+    "/create fresh",
+    f"/edit {NAME}",
+    "/break now",
+    "/memory edit human",
+    "/shell touch kept",
+]
 
 
 def typed(table: dict[str, list[str]]) -> list[str]:
@@ -95,7 +108,9 @@ def test_one_line_from_a_pipe_is_run_as_a_command_and_other_text_is_asked(grown:
 
 def test_a_pipe_that_nobody_vouched_for_changes_and_runs_nothing(grown: Path) -> None:
     with scripted([Say("Hi.")]) as model:
-        done = knapper("run", *flags(model), cwd=grown, given="\n".join(["hello", *typed(DOES_MORE)]))
+        done = knapper(
+            "run", *flags(model), cwd=grown, given="\n".join(["hello", *typed(DOES_MORE)])
+        )
     refused = [row for row in done.stdout.splitlines() if row.endswith("came from a pipe.")]
     assert [row.split("`")[1] for row in refused] == typed(DOES_MORE)
     needs_user = [row.split("`")[1] for row in refused if "needs a user at a terminal" in row]
@@ -119,10 +134,18 @@ def test_a_pipe_that_is_vouched_for_does_all_but_what_needs_a_terminal(grown: Pa
     lines = (*refused, *unknown, *agreed)
     editor = {"EDITOR": "touch opened"}
     with scripted([Repeat(Say("Hi."))]) as model:
-        done = knapper("run", *flags(model), "-y", cwd=grown, given="\n".join(lines), environment=editor)
-    assert (done.returncode, done.stdout.count("There is no terminal for an editor.")) == (1, 3), done.stdout
+        done = knapper(
+            "run", *flags(model), "-y", cwd=grown, given="\n".join(lines), environment=editor
+        )
+    assert (done.returncode, done.stdout.count("There is no terminal for an editor.")) == (1, 3), (
+        done.stdout
+    )
     assert (done.stdout + done.stderr).count(" cannot ") == len(unknown), done.stdout
-    for did in ("removed from the context: hello", f"deleted {NAME}", "made of a file of this program's"):
+    for did in (
+        "removed from the context: hello",
+        f"deleted {NAME}",
+        "made of a file of this program's",
+    ):
         assert did in done.stdout
     assert "Likes tea." in knapper("memory", "show", "human", cwd=grown).stdout
     assert (grown / "kept.json").exists()

@@ -53,12 +53,20 @@ OFFERED_THERE = {
 
 def complete(text: str, *, asked: bool = True) -> list[str]:
     words = PromptCompleter(lambda: NAMES)
-    return [found.text for found in words.get_completions(Document(text), CompleteEvent(completion_requested=asked))]
+    return [
+        found.text
+        for found in words.get_completions(
+            Document(text), CompleteEvent(completion_requested=asked)
+        )
+    ]
 
 
 async def offered(kind: str, first: str) -> list[tuple[str, str]]:
     """Return the entries of a kind after a word."""
-    return [(text, "") for text in OTHERS[f"{kind} of {first}" if f"{kind} of {first}" in OTHERS else kind]]
+    return [
+        (text, "")
+        for text in OTHERS[f"{kind} of {first}" if f"{kind} of {first}" in OTHERS else kind]
+    ]
 
 
 async def test_completion_offers_what_can_stand_at_each_place() -> None:
@@ -67,11 +75,15 @@ async def test_completion_offers_what_can_stand_at_each_place() -> None:
     assert complete("/intro", asked=False) == ["introspect"]
     words = PromptCompleter(lambda: ["clamp_number"], offered)
     for typed, whole in OFFERED_THERE.items():
-        found = words.get_completions_async(Document(typed), CompleteEvent(completion_requested=True))
+        found = words.get_completions_async(
+            Document(typed), CompleteEvent(completion_requested=True)
+        )
         assert [each.text async for each in found] == whole, typed
 
 
-def test_every_command_has_a_sentence_of_help_and_a_program_and_a_mistyped_one_names_the_nearest() -> None:
+def test_every_command_has_a_sentence_of_help_and_a_program_and_a_mistyped_one_names_the_nearest() -> (
+    None
+):
     assert all(entry.says.endswith(".") for entry in ENTRIES)
     assert {entry.name for entry in ENTRIES} == set(slash._RUNS)
     meant = {"functoins": "functions", "introspct": "introspect", "quit": "exit", "zzz": ""}

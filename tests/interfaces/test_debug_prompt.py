@@ -39,10 +39,19 @@ OF_THE_HOST = [
     "open(f'/proc/{__import__(\"os\").getppid()}/environ').read()",
     "__import__('subprocess').run('env', capture_output=True)",
 ]
-FORGED = ["3", "? scale asks, before it runs, to:", "o once · y yes, kept", "› ", "wide " * 60, "✗ Failed"]
+FORGED = [
+    "3",
+    "? scale asks, before it runs, to:",
+    "o once · y yes, kept",
+    "› ",
+    "wide " * 60,
+    "✗ Failed",
+]
 
 
-def test_every_command_of_the_debugger_does_what_it_says_and_a_set_local_reaches_the_model(tmp_path: Path) -> None:
+def test_every_command_of_the_debugger_does_what_it_says_and_a_set_local_reaches_the_model(
+    tmp_path: Path,
+) -> None:
     with standing([Ask(CALL), Expect(DONE, contains("172"))], tmp_path) as screen:
         screen.wait_for(f"●→  {LOOP_LINE}         total += number * factor")
         for typed, shows in STEPS:
@@ -58,11 +67,17 @@ def test_an_expression_finds_nothing_of_the_host_and_acts_on_no_screen(tmp_path:
             screen.line(expression)
             does(screen, "p 'asked'.upper()", "'ASKED'")
         assert "hunter2" not in screen.scrolled()
-        does(screen, r"type('X', (), {'__repr__': lambda self: chr(27) + '[2Jred'})()", r"\x1b[2Jred")
+        does(
+            screen, r"type('X', (), {'__repr__': lambda self: chr(27) + '[2Jred'})()", r"\x1b[2Jred"
+        )
         does(screen, "'x' * 100_000", "…")
         assert screen.scrolled().count("x") < 10_000
         assert b"\x1b[2Jred" not in screen.sent
-        does(screen, f"type('X', (), {{'__repr__': lambda self: {chr(10).join(FORGED)!r}}})()", "│ ✗ Failed")
+        does(
+            screen,
+            f"type('X', (), {{'__repr__': lambda self: {chr(10).join(FORGED)!r}}})()",
+            "│ ✗ Failed",
+        )
         rows = [row.rstrip() for row in screen.scrolled().split("\n")]
         said = rows[rows.index("│ 3") : rows.index("│ ✗ Failed")]
         assert len(said) > len(FORGED)
@@ -74,8 +89,14 @@ def test_an_expression_finds_nothing_of_the_host_and_acts_on_no_screen(tmp_path:
 def test_keys_complete_recall_and_interrupt_and_ctrl_c_twice_ends_the_turn(tmp_path: Path) -> None:
     script: Script = [*USED, Expect(Say("As you say."), contains("c")), *USED, Ask(CALL)]
     with standing(script, tmp_path) as screen:
-        screen.wait_for("▸ scale(numbers=[1, 2, 3, 4], factor=10)  … paused")  # no seconds for a paused call
-        for typed, whole in [("loc", "locals"), ("p num", "p number"), ("tbreak sca", "tbreak scale")]:
+        screen.wait_for(
+            "▸ scale(numbers=[1, 2, 3, 4], factor=10)  … paused"
+        )  # no seconds for a paused call
+        for typed, whole in [
+            ("loc", "locals"),
+            ("p num", "p number"),
+            ("tbreak sca", "tbreak scale"),
+        ]:
             screen.type(typed + TAB)
             screen.wait_for(whole)
             screen.type(CTRL_C)
@@ -98,7 +119,9 @@ def test_keys_complete_recall_and_interrupt_and_ctrl_c_twice_ends_the_turn(tmp_p
         kept = (tmp_path / ".knapper" / "debug_history").read_text()
         assert ("+total + 5\n" in kept, "use it" in kept) == (True, False)
         does(screen, "", "(debug)")  # the recalled line is sent
-        screen.type("n\rn\rp 'now', total\rc\rtotal\r")  # typed ahead: what is left of it is not sent
+        screen.type(
+            "n\rn\rp 'now', total\rc\rtotal\r"
+        )  # typed ahead: what is left of it is not sent
         screen.wait_for("('now', 60)")
         screen.wait_count("Done.", 2)
         screen.wait_for("› total")

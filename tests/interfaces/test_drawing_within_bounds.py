@@ -17,7 +17,21 @@ from tests.kit.pace import least_s, uncollected
 
 LONGEST_S = 0.1
 LINES = ["a b\n", "\n", " \n", "@a\n", "x = 1\n", "def f(\n", "\\\n", "#\n"]
-DENSE = ["*a b* ", "*a* ", "**a", "[", "[a](", "[a](b) ", "<http://a> ", "~~a", "`a` ", "`" * 9 + "a", "> ", "- ", "漢"]
+DENSE = [
+    "*a b* ",
+    "*a* ",
+    "**a",
+    "[",
+    "[a](",
+    "[a](b) ",
+    "<http://a> ",
+    "~~a",
+    "`a` ",
+    "`" * 9 + "a",
+    "> ",
+    "- ",
+    "漢",
+]
 WIDE_TABLE = "\n".join(["|a" * 40 + "|", "|-" * 40 + "|", *["|b*c*" * 40 + "|"] * 198])
 REPLIES = {
     **{f"dense {text}": text * (20_000 // len(text)) for text in DENSE},
@@ -55,7 +69,9 @@ def hear(text: str, *, at_the_end: bool) -> Iterator[object]:
     if not at_the_end:
         teller.hear(events.Text(turn="t", step=0, text=text))
         yield None
-    teller.hear(events.TurnEnded(turn="t", reason="replied", reply=text, steps=1, usage={}, made={}))
+    teller.hear(
+        events.TurnEnded(turn="t", reason="replied", reply=text, steps=1, usage={}, made={})
+    )
     while above._waiting:
         yield None
         above._make()
@@ -64,7 +80,9 @@ def hear(text: str, *, at_the_end: bool) -> Iterator[object]:
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     ("name", "at_the_end"),
-    crossed(sampled(REPLIES, 8), [pytest.param(False, id="streamed"), pytest.param(True, id="whole")]),
+    crossed(
+        sampled(REPLIES, 8), [pytest.param(False, id="streamed"), pytest.param(True, id="whole")]
+    ),
 )
 def test_a_reply_is_drawn_in_pieces_that_hold_no_key_up(name: str, at_the_end: bool) -> None:
     assert longest(lambda: hear(REPLIES[name], at_the_end=at_the_end)) < LONGEST_S

@@ -7,7 +7,9 @@ from agent_core.base.errors import UsageError
 from agent_core.interfaces.manual_edits import editor_command, open_editor
 
 
-def test_each_editor_is_told_the_line_in_its_own_way(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_each_editor_is_told_the_line_in_its_own_way(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("EDITOR", "vim")
     for editor, command in {
         "nvim": ["nvim", "+7", "f.py"],

@@ -58,10 +58,16 @@ LAST = {"clear", "exit"}
 
 def test_every_command_does_its_work_on_a_small_screen(grown: Path) -> None:
     assert {entry.name for entry in ENTRIES} == {*TYPED, *LAST}
-    with prompt([Repeat(Say("Hi."))], grown, environment={"EDITOR": "echo the editor was here"}) as (screen, _):
+    with prompt(
+        [Repeat(Say("Hi."))], grown, environment={"EDITOR": "echo the editor was here"}
+    ) as (screen, _):
         for typed, says in TYPED.values():
             screen.do(typed, says)
-        assert not [row for row in screen.scrolled().split("\n") if "Knapper failed" in row or "Traceback" in row]
+        assert not [
+            row
+            for row in screen.scrolled().split("\n")
+            if "Knapper failed" in row or "Traceback" in row
+        ]
         screen.line("/clear")
         screen.wait_gone("› /heartbeat")
         screen.line("/exit")

@@ -30,7 +30,9 @@ def entries(root: Path) -> str:
 
 
 def test_a_file_is_read_by_one_answer_and_a_no_is_told(tmp_path: Path) -> None:
-    no = Expect(Say("I may not."), contains("may not: read data/sales.csv. The user was asked and said no."))
+    no = Expect(
+        Say("I may not."), contains("may not: read data/sales.csv. The user was asked and said no.")
+    )
     summed: Script = [CALL, Expect(Say("The sum is 6.5."), contains("6.5"))]
     script: Script = [Ask(create(SUMS, "csv_sum")), CALL, no, *summed, *summed, *summed]
     with prompt(script, tmp_path, environment=home(tmp_path), columns=120) as (screen, _):
@@ -45,7 +47,9 @@ def test_a_file_is_read_by_one_answer_and_a_no_is_told(tmp_path: Path) -> None:
         screen.wait_for("Call it again to be asked again.")
         screen.wait_for(GRANT)
         assert "nobody would be asked" not in screen.scrolled()
-        for turns, (key, kept) in enumerate((("o", ""), ("y", 'read = ["data/sales.csv"]'), ("f", 'read = ["data/"]'))):
+        for turns, (key, kept) in enumerate(
+            (("o", ""), ("y", 'read = ["data/sales.csv"]'), ("f", 'read = ["data/"]'))
+        ):
             screen.do("once more", ASKS)
             press(screen, key)
             screen.wait_count("The sum is 6.5.", turns + 1)

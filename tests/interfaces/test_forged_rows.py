@@ -17,11 +17,21 @@ from tests.kit.program import knapper
 
 FUNCTION, AGENT, DEEP = "count_vowels", "tour", "[" * 60_000 + "]" * 60_000
 _FUNCTIONS = ("bad", "delete", "diff", "good", "history", "release", "show", "test")
-_MEMORY = {"add": "notes", "attach": "notes", "detach": "persona", "history": "persona", "search": "hi"}
+_MEMORY = {
+    "add": "notes",
+    "attach": "notes",
+    "detach": "persona",
+    "history": "persona",
+    "search": "hi",
+}
 WITH: dict[str, tuple[str, ...]] = {
     **dict.fromkeys([f"functions {verb}" for verb in _FUNCTIONS], (FUNCTION,)),
-    **dict.fromkeys([f"agents {verb}" for verb in ("export", "pause", "resume", "show", "stop")], (AGENT,)),
-    **dict.fromkeys(("functions confirm", "helpers delete", "helpers history", "helpers show"), ("kept",)),
+    **dict.fromkeys(
+        [f"agents {verb}" for verb in ("export", "pause", "resume", "show", "stop")], (AGENT,)
+    ),
+    **dict.fromkeys(
+        ("functions confirm", "helpers delete", "helpers history", "helpers show"), ("kept",)
+    ),
     **dict.fromkeys(("helpers create", "helpers edit"), ("kept", "--file", "functions/tour.py")),
     **dict.fromkeys([f"mcp {verb}" for verb in ("approve", "doctor", "remove")], (AGENT,)),
     **{
@@ -94,10 +104,17 @@ TEXTS += [
 INTEGERS = [0, 1, -5, 1_000_000, 2**31, 2**40, 2**63 - 1, -(2**63)]
 REALS = [0.0, -1e300, 1e300, float("inf"), -float("inf"), 1e18, 253402300800.0]
 BLOBS = [b"", b"x", b"\xff" * 7, b"\1" + b"\0" * 7, b"\0" * 4096]
-VALUES: dict[str, Sequence[object]] = {"TEXT": TEXTS, "INTEGER": INTEGERS, "REAL": REALS, "BLOB": BLOBS}
+VALUES: dict[str, Sequence[object]] = {
+    "TEXT": TEXTS,
+    "INTEGER": INTEGERS,
+    "REAL": REALS,
+    "BLOB": BLOBS,
+}
 
 
-def commands(command: click.Command, names: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
+def commands(
+    command: click.Command, names: tuple[str, ...] = ()
+) -> Iterator[tuple[str, click.Command]]:
     if not isinstance(command, click.Group):
         yield " ".join(names), command
         return
@@ -135,10 +152,18 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def columns(root: Path) -> list[tuple[str, str, str]]:
     """Return every column of every table, with its type."""
     db = sqlite3.connect(root / STATE / "state.db")
-    rows = db.execute("select name, sql from sqlite_schema where type = 'table' order by 1").fetchall()
-    indexes = tuple(name for name, sql in rows if sql.lower().startswith("create virtual"))  # derived and rebuilt
+    rows = db.execute(
+        "select name, sql from sqlite_schema where type = 'table' order by 1"
+    ).fetchall()
+    indexes = tuple(
+        name for name, sql in rows if sql.lower().startswith("create virtual")
+    )  # derived and rebuilt
     tables = [name for name, _ in rows if not name.startswith(indexes)]
-    found = [(table, row[1], row[2]) for table in tables for row in db.execute(f"pragma table_info({table})")]
+    found = [
+        (table, row[1], row[2])
+        for table in tables
+        for row in db.execute(f"pragma table_info({table})")
+    ]
     db.close()
     return [(table, name, kind) for table, name, kind in found if not table.startswith("sqlite_")]
 
@@ -150,7 +175,9 @@ def fill(db: sqlite3.Connection, table: str) -> None:
     kinds = [(row[1], row[2]) for row in db.execute(f"pragma table_info({table})")]
     some = {"TEXT": AGENT, "INTEGER": 1, "REAL": 1.0, "BLOB": b""}
     values = {name: some[kind] for name, kind in kinds}
-    for row in db.execute(f"pragma foreign_key_list({table})").fetchall():  # a reference to an existing row
+    for row in db.execute(
+        f"pragma foreign_key_list({table})"
+    ).fetchall():  # a reference to an existing row
         found = db.execute(f"select {row[4] or 'rowid'} from {row[2]} limit 1").fetchone()
         values[row[3]] = found[0] if found else values[row[3]]
     names, marks = ", ".join(values), ", ".join("?" * len(values))
@@ -165,25 +192,43 @@ def forge(root: Path, table: str, column: str, value: object) -> None:
     db.close()
 
 
-def test_a_forged_reading_changes_nothing_shown_and_a_verdict_no_standing(workspace: Path, tmp_path: Path) -> None:
+def test_a_forged_reading_changes_nothing_shown_and_a_verdict_no_standing(
+    workspace: Path, tmp_path: Path
+) -> None:
     shutil.copytree(workspace, root := tmp_path / "copy")
     db = sqlite3.connect(root / STATE / "state.db")
     db.execute("update reading set reading = replace(reading, 'Count the vowels', 'Harmless')")
-    assert db.execute("select count(*) from reading where instr(reading, 'Harmless')").fetchone() == (1,)
+    assert db.execute(
+        "select count(*) from reading where instr(reading, 'Harmless')"
+    ).fetchone() == (1,)
     db.commit()
     db.close()
     listed = knapper("functions", "list", cwd=root).stdout
     assert ("Harmless" in listed, "Count the vowels" in listed) == (False, True)
-    forge(root, "verdict", "verdict", '{"problems": [], "fixes": [], "standing": "trial", "by": "human"}')
+    forge(
+        root,
+        "verdict",
+        "verdict",
+        '{"problems": [], "fixes": [], "standing": "trial", "by": "human"}',
+    )
     done = knapper("functions", "show", FUNCTION, cwd=root)
-    assert (done.returncode, "draft" in done.stdout) == (0, True)  # as a function that was never judged
-    with_arguments = {name for name in COMMANDS if any(parameter.required for parameter in BY_NAME[name].params)}
-    assert with_arguments <= set(WITH) <= {*COMMANDS}  # without its arguments a command would end before it reads a row
+    assert (done.returncode, "draft" in done.stdout) == (
+        0,
+        True,
+    )  # as a function that was never judged
+    with_arguments = {
+        name for name in COMMANDS if any(parameter.required for parameter in BY_NAME[name].params)
+    }
+    assert (
+        with_arguments <= set(WITH) <= {*COMMANDS}
+    )  # without its arguments a command would end before it reads a row
 
 
 @settings(max_examples=drawn(90))
 @given(data=st.data())
-def test_no_forged_row_ends_a_command_otherwise_than_with_an_answer(workspace: Path, data: st.DataObject) -> None:
+def test_no_forged_row_ends_a_command_otherwise_than_with_an_answer(
+    workspace: Path, data: st.DataObject
+) -> None:
     table, column, kind = data.draw(st.sampled_from(columns(workspace)))
     value = data.draw(st.sampled_from(VALUES[kind]))
     command = data.draw(st.sampled_from(COMMANDS))
@@ -193,5 +238,9 @@ def test_no_forged_row_ends_a_command_otherwise_than_with_an_answer(workspace: P
     forge(root, table, column, value)
     done = knapper(*command.split(), *WITH.get(command, ()), cwd=root, first=FIRST.get(command, ""))
     said = done.stdout + done.stderr
-    assert (done.returncode in (0, 1, 2), "Knapper failed" in said, "\x1b[2J" in said) == (True, False, False), said
+    assert (done.returncode in (0, 1, 2), "Knapper failed" in said, "\x1b[2J" in said) == (
+        True,
+        False,
+        False,
+    ), said
     assert list((root / STATE).glob("crash-*")) == []

@@ -21,7 +21,9 @@ def document(*arguments: str, cwd: Path, given: str = "", code: int = 0) -> Any:
     return json.loads(done.stdout)
 
 
-def test_the_arguments_of_a_call_may_come_on_standard_input_and_must_be_a_json_object(grown: Path) -> None:
+def test_the_arguments_of_a_call_may_come_on_standard_input_and_must_be_a_json_object(
+    grown: Path,
+) -> None:
     for verb in ("call", "test", "trace"):
         command = ("functions", verb, "count_vowels", "--args", "-")
         done = knapper(*command, cwd=grown, given='{"text": "queueing"}\n')
@@ -55,11 +57,15 @@ def test_list_and_show_have_the_published_shapes(grown: Path) -> None:
     assert [row <= set(each) for each in listed["functions"]] == [True]
     assert [set(each) >= PROBLEM_KEYS for each in listed["rejected"]] == [True]
     shown = document("functions", "show", "count_vowels", "-C", str(grown), cwd=grown.parent)
-    assert {"name", "module", "path", "line", "source", "schema", "examples", "standing"} <= set(shown)
+    assert {"name", "module", "path", "line", "source", "schema", "examples", "standing"} <= set(
+        shown
+    )
     assert {"statistics", "verdict", "callers", "callees", "versions"} <= set(shown)
 
 
-def test_a_call_that_fails_shows_its_own_frames_and_nothing_said_looks_like_the_program(folder: Path) -> None:
+def test_a_call_that_fails_shows_its_own_frames_and_nothing_said_looks_like_the_program(
+    folder: Path,
+) -> None:
     says = "3\n✓ work joins e as trusted"
     code = 'def half(n: int) -> float:\n    """Halve.\n\n    Args:\n        n: What.\n    """\n    return n / 0\n\n\n'
     code += f'def fails() -> None:\n    """Fail."""\n    raise ValueError({says!r})\n\n\n'
@@ -74,7 +80,10 @@ def test_a_call_that_fails_shows_its_own_frames_and_nothing_said_looks_like_the_
     assert "functions/halves.py:7 in half: return n / 0   n=3" in plainly.stderr
     failed = knapper("functions", "call", "fails", cwd=folder)
     assert failed.stderr.startswith("✗ ValueError: 3\n│ ✓ work joins e as trusted\n")
-    assert knapper("functions", "call", "returns", cwd=folder).stdout == "3\n✓ work joins e as trusted\n"
+    assert (
+        knapper("functions", "call", "returns", cwd=folder).stdout
+        == "3\n✓ work joins e as trusted\n"
+    )
     assert document("functions", "call", "returns", cwd=folder)["value"] == says
     assert document("functions", "call", "fails", cwd=folder, code=1)["error"]["message"] == says
 
@@ -105,14 +114,19 @@ def test_progress_of_a_called_function_is_drawn_on_a_terminal(folder: Path) -> N
         assert screen.screen()[0] == "done"
 
 
-LOUD = function_text("loud(number: int) -> int", "Count.", 'print("one")\nprint("two")\nreturn number')
+LOUD = function_text(
+    "loud(number: int) -> int", "Count.", 'print("one")\nprint("two")\nreturn number'
+)
 
 
 def test_what_a_function_prints_stands_before_its_result(folder: Path) -> None:
     (folder / "functions" / "loud.py").write_text(LOUD)
     call = ("--args", '{"number": 7}')
     done = knapper("functions", "call", "loud", *call, cwd=folder)
-    assert (done.stdout, done.stderr) == ("7\n", "│ one\n│ two\n")  # of what no example proves, nothing is said
+    assert (done.stdout, done.stderr) == (
+        "7\n",
+        "│ one\n│ two\n",
+    )  # of what no example proves, nothing is said
     with terminal("functions", "call", "loud", *call, cwd=folder) as screen:
         assert screen.exit_code() == 0
         assert_printed_first(screen.scrolled(), 1)
@@ -132,8 +146,14 @@ def assert_printed_first(text: str, times: int) -> None:
 
 def test_what_a_standing_means_stands_where_it_is_first_read(folder: Path) -> None:
     trial, draft = "trial: it passed the gate, and is new", "draft: no example proves it yet"
-    made = knapper("functions", "create", "count_vowels", "--file", "-", cwd=folder, given=COUNT_VOWELS)
-    assert ("on trial" in made.stdout, trial in made.stderr, draft in made.stderr) == (True, True, False)
+    made = knapper(
+        "functions", "create", "count_vowels", "--file", "-", cwd=folder, given=COUNT_VOWELS
+    )
+    assert ("on trial" in made.stdout, trial in made.stderr, draft in made.stderr) == (
+        True,
+        True,
+        False,
+    )
     assert trial in knapper("functions", "show", "count_vowels", cwd=folder).stdout
     (folder / "functions" / "loud.py").write_text(LOUD)
     assert draft in knapper("functions", "show", "loud", cwd=folder).stdout

@@ -26,20 +26,32 @@ def is_granted(root: Path) -> bool:
     return (root / "functions" / "grants.toml").exists()
 
 
-def test_where_nobody_can_be_asked_it_is_a_no_that_says_how_to_grant_it(tmp_path: Path, place: str) -> None:
+def test_where_nobody_can_be_asked_it_is_a_no_that_says_how_to_grant_it(
+    tmp_path: Path, place: str
+) -> None:
     how = f"knapper functions grant weather --network {place}"
-    told = Expect(made(place), contains(f"Nobody can be asked here.\nGrant it at a terminal: {how}"))
+    told = Expect(
+        made(place), contains(f"Nobody can be asked here.\nGrant it at a terminal: {how}")
+    )
     with scripted([made(place), told, DONE, DONE, made(place), *REFUSED]) as model:
         run = ("run", *flags(model), "--message", "go")
         done = knapper(*run, cwd=tmp_path, environment=home(tmp_path))
         assert (done.returncode, done.stdout) == (0, "That is all.\n" * 2)
         denied = f"! denied because nobody can be asked here: weather to fetch from {place}\n  to grant it: {how}\n"
         assert done.stderr.count(denied) == 1
-        lines = knapper(*run, "--json", cwd=tmp_path, environment=home(tmp_path)).stdout.splitlines()
+        lines = knapper(
+            *run, "--json", cwd=tmp_path, environment=home(tmp_path)
+        ).stdout.splitlines()
     [event] = [event for event in map(json.loads, lines) if event["type"].startswith("grant_")]
     assert (event["type"], event["answer"], event["by"]) == ("grant_answered", "no", "policy")
-    assert (event["function"], event["says"], event["command"]) == ("weather", [f"fetch from {place}"], how)
-    piped = knapper(*CREATE[:-1], "-", cwd=tmp_path, given=weather(place), environment=home(tmp_path))
+    assert (event["function"], event["says"], event["command"]) == (
+        "weather",
+        [f"fetch from {place}"],
+        how,
+    )
+    piped = knapper(
+        *CREATE[:-1], "-", cwd=tmp_path, given=weather(place), environment=home(tmp_path)
+    )
     assert (piped.returncode, f"Grant it at a terminal: {how}" in piped.stderr) == (1, True)
     assert not is_granted(tmp_path)
 
@@ -61,7 +73,10 @@ async def test_a_question_that_nobody_could_be_asked_can_be_answered_before_it_c
             pending = await workspace.questions()
             if number == 0:
                 (row,) = pending
-                assert (row.question.function, row.question.missing.network) == ("weather", (place,))
+                assert (row.question.function, row.question.missing.network) == (
+                    "weather",
+                    (place,),
+                )
                 await workspace.answer(row.id, Decision(answer))
     assert done == calls
     assert len(pending) == (answer == "once")
@@ -82,7 +97,9 @@ def read_note(path: str) -> str:
 '''
 
 
-async def test_one_function_pushes_out_no_question_about_another(tmp_path: Path, place: str) -> None:
+async def test_one_function_pushes_out_no_question_about_another(
+    tmp_path: Path, place: str
+) -> None:
     (tmp_path / "functions").mkdir()
     (tmp_path / "functions" / "skies.py").write_text(weather(place))
     (tmp_path / "functions" / "files.py").write_text(NOTES)
@@ -92,7 +109,9 @@ async def test_one_function_pushes_out_no_question_about_another(tmp_path: Path,
     (tmp_path / "knapper.toml").touch()
     calls = [Ask(Wanted("read_note", {"path": f"data/{number}.txt"})) for number in range(12)]
     with scripted([Ask(CALL), *calls, DONE]) as model:
-        await asyncio.to_thread(partial(knapper, "run", *flags(model), "--message", "go", cwd=tmp_path))
+        await asyncio.to_thread(
+            partial(knapper, "run", *flags(model), "--message", "go", cwd=tmp_path)
+        )
     async with Workspace.open(tmp_path) as workspace:
         asked = [row.question.function for row in await workspace.questions()]
     assert "weather" in asked
@@ -100,14 +119,18 @@ async def test_one_function_pushes_out_no_question_about_another(tmp_path: Path,
 
 
 @pytest.mark.parametrize("case", ["used once", "not used", "with an older state"])
-async def test_a_kept_answer_counts_no_more_after_a_revocation(tmp_path: Path, place: str, case: str) -> None:
+async def test_a_kept_answer_counts_no_more_after_a_revocation(
+    tmp_path: Path, place: str, case: str
+) -> None:
     (tmp_path / "functions").mkdir()
     (tmp_path / "functions" / "skies.py").write_text(weather(place))
     (tmp_path / "knapper.toml").touch()
 
     async def turn() -> int:
         with scripted([Ask(CALL), DONE]) as model:
-            await asyncio.to_thread(partial(knapper, "run", *flags(model), "--message", "go", cwd=tmp_path))
+            await asyncio.to_thread(
+                partial(knapper, "run", *flags(model), "--message", "go", cwd=tmp_path)
+            )
         return model.requests[-1].text.count("rain in Oslo")
 
     assert await turn() == 0
@@ -125,14 +148,18 @@ async def test_a_kept_answer_counts_no_more_after_a_revocation(tmp_path: Path, p
     assert not grants.exists() or "network" not in grants.read_text()
 
 
-def test_a_command_at_a_terminal_asks_and_input_from_before_is_no_answer(tmp_path: Path, place: str) -> None:
+def test_a_command_at_a_terminal_asks_and_input_from_before_is_no_answer(
+    tmp_path: Path, place: str
+) -> None:
     (tmp_path / "new.py").write_text(weather(place))
     for typed, code in (("n\n", 1), (CTRL_C, 1), ("", 0)):
         with terminal(*CREATE, cwd=tmp_path, environment=home(tmp_path)) as screen:
             screen.type("y\n")
             screen.wait_for(ASKS)
             assert f"    fetch from {place}" in screen.screen()
-            assert "Something was typed before it: type once, yes (always), n (no)" in " ".join(screen.screen())
+            assert "Something was typed before it: type once, yes (always), n (no)" in " ".join(
+                screen.screen()
+            )
             screen.type("y\n")
             screen.wait_count(ASKS, 2)
             assert "That is not an answer." in screen.scrolled()
@@ -161,7 +188,9 @@ def test_the_rest_of_a_paste_answers_no_question(tmp_path: Path, place: str) -> 
 PAGED = "Enter shows more"
 
 
-def test_of_a_question_of_many_pages_a_no_counts_on_each_and_a_yes_below_the_last(tmp_path: Path, place: str) -> None:
+def test_of_a_question_of_many_pages_a_no_counts_on_each_and_a_yes_below_the_last(
+    tmp_path: Path, place: str
+) -> None:
     comments = "".join(f"    # {number}\n" for number in range(60))
     (tmp_path / "new.py").write_text(weather(place).replace("    return", f"{comments}    return"))
     with terminal(*CREATE, cwd=tmp_path, environment=home(tmp_path)) as screen:
@@ -191,7 +220,9 @@ AHEAD = (("y", 1), ("o", 1), ("y\n", 2), ("yes\no\n", 2))  # and how many turns 
 
 
 @pytest.mark.slow
-def test_a_dumb_terminal_is_answered_with_a_line_and_nothing_typed_ahead_grants(tmp_path: Path, place: str) -> None:
+def test_a_dumb_terminal_is_answered_with_a_line_and_nothing_typed_ahead_grants(
+    tmp_path: Path, place: str
+) -> None:
     slow = made(place, text="One moment please. " * 4, pause_s=0.05)
     told = Expect(DONE, contains("They say: “ask me tomorrow”."))
     ahead_of_it: list[Ask | Say] = []
@@ -251,6 +282,10 @@ def test_a_call_that_looks_into_a_folder_that_it_lacks_fails_and_says_so(folder:
     assert (done.returncode, done.stdout) == (1, "")
     assert "PermissionError: `total` may not: read data/." in done.stderr
     assert "Grant it at a terminal: knapper functions grant total --read data/" in done.stderr
-    with scripted([Ask(Wanted("total")), Expect(DONE, contains("grant total --read data/"))]) as model:
-        done = knapper("run", *flags(model), "--message", "go", cwd=folder, environment=home(folder))
+    with scripted(
+        [Ask(Wanted("total")), Expect(DONE, contains("grant total --read data/"))]
+    ) as model:
+        done = knapper(
+            "run", *flags(model), "--message", "go", cwd=folder, environment=home(folder)
+        )
     assert done.returncode == 0

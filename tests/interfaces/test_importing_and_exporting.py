@@ -75,8 +75,12 @@ def test_an_archive_is_tried_taken_taken_again_and_handed_out(tmp_path: Path) ->
 
 def test_an_export_names_the_persons_own_functions_before_the_starters(tmp_path: Path) -> None:
     knapper("init", ".", cwd=tmp_path)
-    text = function_text("rows(text: str) -> list", "Give lines.", "return text.split()", "rows('a b') → ['a', 'b']")
-    more = function_text("total(text: str) -> int", "Count lines.", "return len(rows(text))", "total('a b') → 2")
+    text = function_text(
+        "rows(text: str) -> list", "Give lines.", "return text.split()", "rows('a b') → ['a', 'b']"
+    )
+    more = function_text(
+        "total(text: str) -> int", "Count lines.", "return len(rows(text))", "total('a b') → 2"
+    )
     (tmp_path / "functions" / "zones.py").write_text(f"{text}\n\n{more}")
     out = knapper("functions", "export", "out", cwd=tmp_path)
     assert 'Next: pip install ./out && python -c "from out import total"' in out.stderr, out.stderr

@@ -22,8 +22,13 @@ GRADING = function_text(
 )
 
 
-def test_functions_are_filtered_as_one_types_printed_by_enter_and_left_without_a_trace(grown: Path) -> None:
-    texts = (function_text(f"echo_{n}(text: str) -> str", f"Echo {n}.", f'return text + "{n}"') for n in range(60))
+def test_functions_are_filtered_as_one_types_printed_by_enter_and_left_without_a_trace(
+    grown: Path,
+) -> None:
+    texts = (
+        function_text(f"echo_{n}(text: str) -> str", f"Echo {n}.", f'return text + "{n}"')
+        for n in range(60)
+    )
     (grown / "functions" / "many.py").write_text("".join(texts))
     with prompt([], grown) as (screen, _):
         screen.line("/functions")
@@ -57,7 +62,9 @@ def test_functions_are_filtered_as_one_types_printed_by_enter_and_left_without_a
         assert screen.exit_code() == 0
 
 
-def test_a_search_of_the_history_shows_what_it_found_and_cost_counts_where_a_price_is_known(tmp_path: Path) -> None:
+def test_a_search_of_the_history_shows_what_it_found_and_cost_counts_where_a_price_is_known(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "prices.toml").write_text("[models]\nscripted = { input = 1000, output = 2000 }\n")
     with prompt([Repeat(Say("Hi.", usage=(1000, 500)))], tmp_path, columns=110) as (screen, _):
         screen.do("/cost", "Nothing was asked in this session yet.")
@@ -67,7 +74,9 @@ def test_a_search_of_the_history_shows_what_it_found_and_cost_counts_where_a_pri
         screen.do("/cost", "2 turns", ever)
         screen.wait_for("3.0k tokens $4.00")  # at the bottom
         screen.type(CTRL_R + "tea")
-        screen.wait(lambda: "› about tea\nI-search backward: tea" in shown(screen), "what was found")
+        screen.wait(
+            lambda: "› about tea\nI-search backward: tea" in shown(screen), "what was found"
+        )
         screen.type(CTRL_C)
 
 
@@ -87,7 +96,9 @@ def shown(screen: Terminal) -> str:
 
 
 WORDS = "Clouds came and went, and the wind was fresh. " * 60
-SLOWLY = Say("People and facts: the weather. " + "The wind was fresh, and clouds came. " * 6, pause_s=0.1)
+SLOWLY = Say(
+    "People and facts: the weather. " + "The wind was fresh, and clouds came. " * 6, pause_s=0.1
+)
 SMALL = {"KNAPPER_MODEL_MODE": "native", "KNAPPER_MODEL_CONTEXT_TOKENS": "9000"}
 WAIT = "summarizing the oldest messages… 1"
 
@@ -110,7 +121,9 @@ def talked_until_summarized(screen: Terminal) -> tuple[int, bool]:
 
 
 @pytest.mark.slow
-def test_while_old_messages_are_summarized_the_screen_says_so_and_then_all_messages_count(tmp_path: Path) -> None:
+def test_while_old_messages_are_summarized_the_screen_says_so_and_then_all_messages_count(
+    tmp_path: Path,
+) -> None:
     with (
         scripted([Repeat(Say(WORDS))], summary=SLOWLY) as model,
         terminal("run", *flags(model), cwd=tmp_path, environment=SMALL) as screen,
@@ -122,7 +135,9 @@ def test_while_old_messages_are_summarized_the_screen_says_so_and_then_all_messa
     (row,) = json.loads(knapper("agents", "list", "--json", cwd=tmp_path).stdout)["agents"]
     assert row["turns"] == number
     with prompt([], tmp_path) as (screen, _):
-        screen.wait_for(f"the conversation continues: you wrote {number} messages, the last: the weather of day")
+        screen.wait_for(
+            f"the conversation continues: you wrote {number} messages, the last: the weather of day"
+        )
 
 
 def test_what_was_typed_is_listed_on_one_line_without_what_goes_along(tmp_path: Path) -> None:
@@ -134,10 +149,14 @@ def test_what_was_typed_is_listed_on_one_line_without_what_goes_along(tmp_path: 
             screen.do(f"!{command}", "it goes along with your next message")
         for message in ("ok", "read @notes.md", "and @long.md", "\x1b[200~two\nlines\x1b[201~"):
             screen.do(message, "∙ 1 step")
-        assert all(text in model.requests[0].text for text in ("exit code 3", "put", "It printed nothing."))
+        assert all(
+            text in model.requests[0].text for text in ("exit code 3", "put", "It printed nothing.")
+        )
         screen.line("/cost")
         screen.wait_for("Since ever")
-        rows = [line.split() for line in screen.scrolled().split("\n") if line.startswith("main ")][:4]
+        rows = [line.split() for line in screen.scrolled().split("\n") if line.startswith("main ")][
+            :4
+        ]
         listed = [" ".join(row[1 : row.index("1")]) for row in rows]
         assert listed == ["ok", "read @notes.md", "and @long.md", "two lines"]
         screen.line("/undo")
@@ -148,6 +167,8 @@ def test_what_was_typed_is_listed_on_one_line_without_what_goes_along(tmp_path: 
     with prompt([], tmp_path, columns=110) as (screen, _):
         screen.wait_for("you wrote 3 messages, the last: and @long.md")
         screen.do("/agents", "3 turns, 1 no longer in the context")
-        screen.wait(lambda: not any("\\n" in line for line in screen.screen()), "no literal line break")
+        screen.wait(
+            lambda: not any("\\n" in line for line in screen.screen()), "no literal line break"
+        )
     (row,) = json.loads(knapper("agents", "list", "--json", cwd=tmp_path).stdout)["agents"]
     assert (row["turns"], row["hidden_turns"]) == (4, 1)

@@ -50,7 +50,14 @@ def test_progress_says_what_is_known_and_without_a_terminal_each_tenth_has_a_lin
             download.hear(done * MB, 100 * MB, "")
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "from a folder, continued"
-    assert [text.split(",")[1].strip() for text in lines[1:]] == ["50%", "60%", "70%", "80%", "90%", "100%"]
+    assert [text.split(",")[1].strip() for text in lines[1:]] == [
+        "50%",
+        "60%",
+        "70%",
+        "80%",
+        "90%",
+        "100%",
+    ]
     assert "2.0 MB/s, 20 s left" in lines[2]  # the part that was already here does not count
 
 
@@ -105,8 +112,13 @@ def test_where_a_model_cannot_be_taken_from_is_said(tmp_path: Path) -> None:
         ("ftp://host/file", "not an address that can be read", 2),
         ("http://127.0.0.1:9/f", "127.0.0.1 cannot be reached", 1),
     ):
-        done = knapper("models", "get", available()[0].name, "--from", source, cwd=tmp_path, environment=home)
-        assert (done.returncode, says in done.stderr, done.stdout) == (code, True, ""), (source, done.stderr)
+        done = knapper(
+            "models", "get", available()[0].name, "--from", source, cwd=tmp_path, environment=home
+        )
+        assert (done.returncode, says in done.stderr, done.stdout) == (code, True, ""), (
+            source,
+            done.stderr,
+        )
         assert not partial(tmp_path).exists()
 
 
@@ -168,8 +180,15 @@ def test_a_local_model_that_is_named_is_fetched_once_and_answers(tmp_path: Path)
     asked: list[str] = []
     run = ("run", "--model", "local")
     with serving(b"ready", asked) as url:
-        around: dict[str, Any] = {"cwd": tmp_path, "environment": folders(tmp_path), "first": small(url, b"ready")}
-        runs = [knapper(*run, "--message", "Good morning!", **around), knapper(*run, given="Good morning!\n", **around)]
+        around: dict[str, Any] = {
+            "cwd": tmp_path,
+            "environment": folders(tmp_path),
+            "first": small(url, b"ready"),
+        }
+        runs = [
+            knapper(*run, "--message", "Good morning!", **around),
+            knapper(*run, given="Good morning!\n", **around),
+        ]
     for done in runs:
         assert (done.returncode, done.stdout[-14:]) == (0, "Good morning!\n"), done.stderr
     assert ["from 127.0.0.1" in done.stderr for done in runs] == [True, False]

@@ -21,12 +21,16 @@ def test_a_script_looks_at_the_past_of_a_function_and_goes_back(grown: Path) -> 
     assert functions(grown, "edit", "count_vowels", *change)["admitted"]
     first, second = functions(grown, "history", "count_vowels")["versions"]
     assert (first["by"], second["reason"], second["current"]) == ("human", "umlauts count", True)
-    assert '+    return sum(letter in "aeiouäöü"' in functions(grown, "diff", "count_vowels")["diff"]
+    assert (
+        '+    return sum(letter in "aeiouäöü"' in functions(grown, "diff", "count_vowels")["diff"]
+    )
     assert functions(grown, "rollback", "count_vowels", first["version"][:8])["admitted"]
     assert (grown / "functions" / "words.py").read_text() == COUNT_VOWELS
 
 
-def test_a_deleted_function_comes_back_to_its_file_or_by_an_import_and_both_are_in_its_history(grown: Path) -> None:
+def test_a_deleted_function_comes_back_to_its_file_or_by_an_import_and_both_are_in_its_history(
+    grown: Path,
+) -> None:
     (grown / "words.py").write_text(COUNT_VOWELS)
     knapper("functions", "list", cwd=grown)
     (grown / "functions" / "words.py").rename(grown / "functions" / "letters.py")
@@ -37,7 +41,11 @@ def test_a_deleted_function_comes_back_to_its_file_or_by_an_import_and_both_are_
     assert (newest.split()[1], oldest.split()[0]) == ("deleted", "1")
     assert history.stderr == "It is deleted. Next: knapper functions rollback count_vowels\n"
     wrong = knapper("functions", "rollback", "count_vowels", "7", cwd=grown)
-    assert (wrong.returncode, "has no version `7`" in wrong.stderr, "Its versions: " in wrong.stderr) == (2, True, True)
+    assert (
+        wrong.returncode,
+        "has no version `7`" in wrong.stderr,
+        "Its versions: " in wrong.stderr,
+    ) == (2, True, True)
     assert "brought back" not in wrong.stdout
     assert functions(grown, "rollback", "count_vowels")["admitted"]
     assert [path.name for path in (grown / "functions").glob("*.py")] == ["letters.py"]
@@ -49,7 +57,9 @@ def test_a_deleted_function_comes_back_to_its_file_or_by_an_import_and_both_are_
 
 
 @pytest.mark.slow
-def test_each_rollback_goes_one_version_further_back_and_says_to_which_until_there_is_none(grown: Path) -> None:
+def test_each_rollback_goes_one_version_further_back_and_says_to_which_until_there_is_none(
+    grown: Path,
+) -> None:
     file = grown / "functions" / "words.py"
     texts = [COUNT_VOWELS.replace("aeiou", letters) for letters in ("aeiou", "aeiouy", "aeiouäöü")]
     for text in texts:  # the second one fails an example
@@ -69,7 +79,10 @@ def test_each_rollback_goes_one_version_further_back_and_says_to_which_until_the
 
 def test_a_refused_candidate_is_seen_and_confirmed_by_a_script(tmp_path: Path) -> None:
     create = ("count_vowels", "--module", "words", "--file", "-")
-    assert knapper("functions", "pending", cwd=tmp_path).stderr == "There are no rejected candidates.\n"
+    assert (
+        knapper("functions", "pending", cwd=tmp_path).stderr
+        == "There are no rejected candidates.\n"
+    )
     functions(tmp_path, "create", *create, code=1, given=FLAWED)
     seen = knapper("functions", "pending", "count_vowels", cwd=tmp_path)
     assert "returned `0`" in seen.stdout
@@ -87,4 +100,6 @@ def test_an_example_is_added_by_a_script_or_refused_with_both_values(grown: Path
     assert (refused.returncode, "returned `3`; the example says `4`" in refused.stdout) == (1, True)
     assert functions(grown, "add-example", *given, "3")["admitted"]
     added = '        >>> count_vowels("banana")\n        3\n'
-    assert (grown / "functions" / "words.py").read_text() == COUNT_VOWELS.replace("        0\n", f"        0\n{added}")
+    assert (grown / "functions" / "words.py").read_text() == COUNT_VOWELS.replace(
+        "        0\n", f"        0\n{added}"
+    )

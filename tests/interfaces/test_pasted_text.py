@@ -30,7 +30,9 @@ def credentials(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def plain(folder: Path, term: str = "xterm-256color") -> Iterator[tuple[Terminal, ScriptedModel]]:
     with (
         scripted([Repeat(Say("Summed."))]) as model,
-        terminal("run", "--plain", *flags(model), cwd=folder, environment={"TERM": term}, columns=200) as screen,
+        terminal(
+            "run", "--plain", *flags(model), cwd=folder, environment={"TERM": term}, columns=200
+        ) as screen,
     ):
         screen.wait_for("/help lists")
         screen.wait_for("›")
@@ -59,9 +61,15 @@ ONE_MESSAGE: dict[str, tuple[Sequence[str], str]] = {
     "a command and a blank line": (["!touch pwned\n\n"], "!touch pwned"),
     "a slash command": (["/shell touch pwned\nHello,\n"], "/shell touch pwned\nHello,"),
     "a call": (['=count_vowels("a")\nHello,\n'], '=count_vowels("a")\nHello,'),
-    "marked, with pauses": ([f"{BEGINS}Hello,\n", "!touch pwned\n", f"Bye\n{ENDS}", "\n"], "Hello,\n!touch pwned\nBye"),
+    "marked, with pauses": (
+        [f"{BEGINS}Hello,\n", "!touch pwned\n", f"Bye\n{ENDS}", "\n"],
+        "Hello,\n!touch pwned\nBye",
+    ),
     "marked, with a line break": ([f"{BEGINS}!touch pwned\n{ENDS}", "\n"], "!touch pwned"),
-    "an end within": ([f"{BEGINS}Hello,\n{ENDS}!touch pwned\nBye\n{ENDS}", "\n"], "Hello,\n!touch pwned\nBye"),
+    "an end within": (
+        [f"{BEGINS}Hello,\n{ENDS}!touch pwned\nBye\n{ENDS}", "\n"],
+        "Hello,\n!touch pwned\nBye",
+    ),
     "an end that was deleted": ([f"{BEGINS}!touch pwned\n", f"{ENDS[:-1]}\n"], "!touch pwned"),
 }
 
@@ -97,7 +105,9 @@ def test_a_command_that_came_alone_runs_at_the_plain_prompt(folder: Path) -> Non
     assert len(sent(model)) == 1
 
 
-@pytest.mark.parametrize("pasted", [f"{BEGINS}see @FILE now{ENDS}", "Hello,\nsee @FILE now", f"a{BEGINS}\n@FILE{ENDS}"])
+@pytest.mark.parametrize(
+    "pasted", [f"{BEGINS}see @FILE now{ENDS}", "Hello,\nsee @FILE now", f"a{BEGINS}\n@FILE{ENDS}"]
+)
 def test_a_file_named_in_pasted_text_is_not_sent_from_the_plain_prompt(
     folder: Path, credentials: Path, pasted: str
 ) -> None:
@@ -141,7 +151,9 @@ EDITS = {
 
 
 @pytest.mark.parametrize("keys", EDITS.values(), ids=EDITS)
-def test_pasted_text_names_no_file_however_the_line_is_edited(folder: Path, credentials: Path, keys: str) -> None:
+def test_pasted_text_names_no_file_however_the_line_is_edited(
+    folder: Path, credentials: Path, keys: str
+) -> None:
     with prompt([Repeat(Say("Summed."))], folder, columns=200) as (screen, model):
         screen.paste(f"see @{credentials}")
         screen.wait_for("see @")
@@ -155,13 +167,17 @@ def test_pasted_text_names_no_file_however_the_line_is_edited(folder: Path, cred
         assert KEY not in sent(model)[-1]
 
 
-def test_a_message_with_a_paste_stays_one_in_the_history_of_the_next_session(folder: Path, credentials: Path) -> None:
+def test_a_message_with_a_paste_stays_one_in_the_history_of_the_next_session(
+    folder: Path, credentials: Path
+) -> None:
     with prompt([Repeat(Say("Summed."))], folder, columns=200) as (screen, _):
         screen.paste(f"see @{credentials}\n!touch pwned")
         screen.do("", NOT_SENT, "Summed.")
         screen.do(f"and @{credentials}", "1 line", "Summed.")
         assert leave(screen) == 0
-    assert f"+see @{credentials}\n+!touch pwned\n" in (folder / ".knapper" / "history").read_text("utf-8")
+    assert f"+see @{credentials}\n+!touch pwned\n" in (folder / ".knapper" / "history").read_text(
+        "utf-8"
+    )
     with prompt([Repeat(Say("Summed."))], folder, columns=200) as (screen, model):
         screen.type(UP)
         screen.wait_for("› and @")
@@ -173,7 +189,9 @@ def test_a_message_with_a_paste_stays_one_in_the_history_of_the_next_session(fol
         assert KEY not in sent(model)[-1]
 
 
-def test_a_file_is_sent_whose_at_sign_was_typed_even_if_its_path_was_pasted(folder: Path, credentials: Path) -> None:
+def test_a_file_is_sent_whose_at_sign_was_typed_even_if_its_path_was_pasted(
+    folder: Path, credentials: Path
+) -> None:
     with prompt([Repeat(Say("Summed."))], folder, columns=200) as (screen, model):
         screen.type("see @")
         screen.paste(str(credentials))  # as a file that is dropped onto the terminal
@@ -199,7 +217,9 @@ def test_a_paste_of_several_lines_that_begins_like_a_command_is_a_message(folder
     assert not (folder / "pwned").exists()
 
 
-def test_text_from_a_pipe_or_an_option_runs_no_shell_and_sends_no_file(folder: Path, credentials: Path) -> None:
+def test_text_from_a_pipe_or_an_option_runs_no_shell_and_sends_no_file(
+    folder: Path, credentials: Path
+) -> None:
     lines = ["!touch pwned", '=count_vowels("a")', f"see @{credentials}", " !touch pwned"]
     with scripted([Repeat(Say("Summed."))]) as model:
         for flag in ((), ("-y",), ("--plain",)):

@@ -15,7 +15,11 @@ from tests.kit import Ask, Expect, Fail, Say, Script, Wanted, contains, scripted
 from tests.kit.program import Program, knapper, surroundings
 from tests.kit.terminal import KNAPPER, terminal
 
-GROW: Script = [Ask(create(COUNT_VOWELS)), Ask(Wanted("count_vowels", {"text": "queueing"})), Say("There are **5**.")]
+GROW: Script = [
+    Ask(create(COUNT_VOWELS)),
+    Ask(Wanted("count_vowels", {"text": "queueing"})),
+    Say("There are **5**."),
+]
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -30,9 +34,13 @@ def test_one_message_gives_the_reply_on_stdout_and_talk_on_stderr(tmp_path: Path
 
 def test_what_is_not_utf_8_is_refused_before_anything_is_sent_or_kept(tmp_path: Path) -> None:
     with scripted([]) as model:
-        typed = knapper("run", *flags(model), "--once", "--message", "-", cwd=tmp_path, given=b"caf\xe9 menu\n")
+        typed = knapper(
+            "run", *flags(model), "--once", "--message", "-", cwd=tmp_path, given=b"caf\xe9 menu\n"
+        )
         argued = knapper("run", *flags(model), "--message", "caf\udce9", cwd=tmp_path)
-        briefed = knapper("run", *flags(model), "--once", "--message", "hi", "-s", "caf\udce9", cwd=tmp_path)
+        briefed = knapper(
+            "run", *flags(model), "--once", "--message", "hi", "-s", "caf\udce9", cwd=tmp_path
+        )
     assert (typed.returncode, argued.returncode, briefed.returncode) == (2, 2, 2)
     assert "Standard input is not text in UTF-8: byte 4." in typed.stderr
     assert "is not text in UTF-8: 'caf\\udce9'" in argued.stderr
@@ -44,11 +52,22 @@ def test_each_line_of_a_pipe_is_a_turn_or_a_command_if_it_is_utf_8(tmp_path: Pat
     refused = "✗ The message is not text in UTF-8, and was not sent.\n  Send it in UTF-8.\n"
     with scripted([Say("One."), Say("Two.")] * 2) as model:
         for line, code, says in ((b"", 0, ""), (b"caf\xe9 menu\n", 1, refused)):
-            done = knapper("run", *flags(model), cwd=tmp_path, given=b"first\n\n/functions\n" + line + b"second")
-            assert (done.returncode, done.stdout) == (code, f"One.\nNo functions. Ask for one.\n{says}Two.\n")
+            done = knapper(
+                "run",
+                *flags(model),
+                cwd=tmp_path,
+                given=b"first\n\n/functions\n" + line + b"second",
+            )
+            assert (done.returncode, done.stdout) == (
+                code,
+                f"One.\nNo functions. Ask for one.\n{says}Two.\n",
+            )
         empty = knapper("run", *flags(model), cwd=tmp_path, given="\n")
     assert (empty.returncode, empty.stdout) == (0, "")
-    assert "standard input is empty. Next: knapper run --message TEXT, or knapper run, where you type" in empty.stderr
+    assert (
+        "standard input is empty. Next: knapper run --message TEXT, or knapper run, where you type"
+        in empty.stderr
+    )
 
 
 def test_events_are_json_lines_that_end_with_the_turn(tmp_path: Path) -> None:
@@ -77,7 +96,9 @@ def test_ctrl_c_ends_a_one_shot_turn_with_a_valid_history(tmp_path: Path) -> Non
         _, talk = process.communicate(timeout=20)
         assert process.returncode == 1
         assert b"Interrupted." in talk
-        assert knapper("run", *flags(model), "--message", "there?", cwd=tmp_path).stdout == "Here.\n"
+        assert (
+            knapper("run", *flags(model), "--message", "there?", cwd=tmp_path).stdout == "Here.\n"
+        )
 
 
 def test_what_a_function_prints_is_an_event_and_no_line_of_its_own(tmp_path: Path) -> None:
@@ -91,7 +112,9 @@ def test_what_a_function_prints_is_an_event_and_no_line_of_its_own(tmp_path: Pat
             done = knapper("run", *flags(model), *form, "--message", "go", cwd=tmp_path)
         assert not CONTROL.search((done.stdout + done.stderr).replace("\n", ""))
         events = [json.loads(line) for line in done.stdout.splitlines()] if form else []
-        assert [one["text"] for one in events if one["type"] == "printed"] == (["so\x1b[5m\n"] if form else [])
+        assert [one["text"] for one in events if one["type"] == "printed"] == (
+            ["so\x1b[5m\n"] if form else []
+        )
 
 
 LISTS = Ask(Wanted("list_functions"))
@@ -119,14 +142,19 @@ def test_an_exit_code_says_whether_it_was_done(tmp_path: Path) -> None:
     for script, arguments, code, says in CODES:
         with scripted(script) as model:
             done = knapper("run", *flags(model), "--message", "hi", *arguments, cwd=tmp_path)
-        assert (done.returncode, says in done.stdout + done.stderr) == (code, True), (arguments, done.stderr)
+        assert (done.returncode, says in done.stdout + done.stderr) == (code, True), (
+            arguments,
+            done.stderr,
+        )
 
 
 def test_the_message_of_a_turn_that_failed_does_not_go_along_with_the_next(tmp_path: Path) -> None:
     with scripted([Fail(401), Fail(400, "no"), Say("Fine.")]) as model:
         for message in ("one that failed", "another one", "hello"):
             knapper("run", *flags(model), "--message", message, cwd=tmp_path)
-        assert [row["content"] for row in model.requests[-1].messages if row["role"] == "user"] == ["hello"]
+        assert [row["content"] for row in model.requests[-1].messages if row["role"] == "user"] == [
+            "hello"
+        ]
 
 
 def cut_off(root: Path, *arguments: str) -> None:
@@ -140,7 +168,9 @@ def cut_off(root: Path, *arguments: str) -> None:
     os.close(reading)
 
 
-def test_a_turn_that_was_killed_goes_on_with_resume_and_then_takes_the_message(tmp_path: Path) -> None:
+def test_a_turn_that_was_killed_goes_on_with_resume_and_then_takes_the_message(
+    tmp_path: Path,
+) -> None:
     slow = Say(SLOWLY, pause_s=0.05)
     goes_on = Expect(Say("As I said."), contains("cut off. Go on"))
     with scripted([slow, goes_on, Say("And that."), slow, Say("Onwards.")]) as model:
@@ -148,7 +178,11 @@ def test_a_turn_that_was_killed_goes_on_with_resume_and_then_takes_the_message(t
         done = knapper("run", *flags(model), "--resume", "--message", "and more", cwd=tmp_path)
         assert (done.returncode, done.stdout) == (0, "As I said.\nAnd that.\n")
         done = knapper("run", *flags(model), "--resume", cwd=tmp_path)
-        assert (done.returncode, done.stdout, "Nothing was interrupted" in done.stderr) == (0, "", True)
+        assert (done.returncode, done.stdout, "Nothing was interrupted" in done.stderr) == (
+            0,
+            "",
+            True,
+        )
         cut_off(tmp_path, *flags(model), "--message", "tell me all")
         with terminal("run", *flags(model), "--resume", cwd=tmp_path) as screen:
             screen.wait_for("Onwards.")
@@ -168,21 +202,29 @@ def test_a_file_grants_what_it_lists_for_this_run_alone(tmp_path: Path, place: s
 
 
 def test_a_file_grants_nothing_that_it_does_not_list(tmp_path: Path, place: str) -> None:
-    file = allowed(tmp_path, f'[other]\nnetwork = ["{place}"]\n[weather]\nnetwork = ["elsewhere.example"]')
-    with scripted([made(place), Expect(DONE, contains("Nobody can be asked here.")), DONE]) as model:
+    file = allowed(
+        tmp_path, f'[other]\nnetwork = ["{place}"]\n[weather]\nnetwork = ["elsewhere.example"]'
+    )
+    with scripted(
+        [made(place), Expect(DONE, contains("Nobody can be asked here.")), DONE]
+    ) as model:
         run = "run", *flags(model), "--message", "go", "--approve", file
         done = knapper(*run, cwd=tmp_path, environment=home(tmp_path))
     assert done.stderr.count("! denied because nobody can be asked here: weather") == 1
 
 
-@pytest.mark.parametrize(("extra", "asks"), [((), True), (("--approve", "deny"), False)], ids=["usual", "deny"])
+@pytest.mark.parametrize(
+    ("extra", "asks"), [((), True), (("--approve", "deny"), False)], ids=["usual", "deny"]
+)
 def test_one_message_at_a_terminal_asks_there_unless_told_not_to(
     tmp_path: Path, place: str, extra: tuple[str, ...], asks: bool
 ) -> None:
     arguments = "run", "--message", "go", *extra
     with (
         scripted([made(place), DONE, DONE]) as model,
-        terminal(*arguments, *flags(model), cwd=tmp_path, environment=home(tmp_path), columns=120) as screen,
+        terminal(
+            *arguments, *flags(model), cwd=tmp_path, environment=home(tmp_path), columns=120
+        ) as screen,
     ):
         if asks:
             screen.wait_for("then Enter")
@@ -203,7 +245,9 @@ def set_aside(root: Path) -> list[str]:
     return [path.name for path in (root / ".knapper").glob("state.db.*-*")]
 
 
-def test_a_state_of_another_key_stays_unless_a_command_sets_it_aside(tmp_path: Path, elsewhere: dict[str, str]) -> None:
+def test_a_state_of_another_key_stays_unless_a_command_sets_it_aside(
+    tmp_path: Path, elsewhere: dict[str, str]
+) -> None:
     for command in (("calls", "list"), ("run", "--message", "hi")):
         refused = knapper(*command, cwd=tmp_path, environment=elsewhere)
         assert (refused.returncode, set_aside(tmp_path)) == (1, []), refused.stderr
@@ -218,10 +262,14 @@ def test_a_state_of_another_key_stays_unless_a_command_sets_it_aside(tmp_path: P
     assert "Good day." in knapper("log", cwd=tmp_path, environment=elsewhere).stdout
 
 
-def test_a_user_is_asked_before_a_state_of_another_key_is_set_aside(tmp_path: Path, elsewhere: dict[str, str]) -> None:
+def test_a_user_is_asked_before_a_state_of_another_key_is_set_aside(
+    tmp_path: Path, elsewhere: dict[str, str]
+) -> None:
     with scripted([]) as model:
         for answer, shows, many in (("n", "Nothing was changed.", 0), ("y", "/help lists", 1)):
-            with terminal("run", *flags(model), cwd=tmp_path, environment=elsewhere, columns=120) as screen:
+            with terminal(
+                "run", *flags(model), cwd=tmp_path, environment=elsewhere, columns=120
+            ) as screen:
                 screen.wait_for("Set it aside, and begin a new one")
                 screen.wait_for("then Enter")
                 assert set_aside(tmp_path) == []

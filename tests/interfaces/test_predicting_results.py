@@ -31,10 +31,15 @@ def created(folder: Path, file: str = "shipping.py") -> dict[str, Any]:
     return verdict
 
 
-def test_in_a_pipe_the_calls_are_named_with_the_command_that_gives_their_results(folder: Path) -> None:
+def test_in_a_pipe_the_calls_are_named_with_the_command_that_gives_their_results(
+    folder: Path,
+) -> None:
     done = knapper("functions", "create", "shipping", "shipping.py", cwd=folder)
     assert done.returncode == 1
-    assert "challenged: the examples of `shipping` leave open what it does with other arguments" in done.stdout
+    assert (
+        "challenged: the examples of `shipping` leave open what it does with other arguments"
+        in done.stdout
+    )
     assert "Next: knapper functions confirm shipping --expected RESULT" in done.stderr
     waiting = knapper("functions", "pending", cwd=folder)
     assert "knapper functions confirm shipping" in waiting.stdout + waiting.stderr
@@ -52,7 +57,9 @@ def test_in_a_pipe_the_calls_are_named_with_the_command_that_gives_their_results
 
 
 def test_at_a_terminal_each_result_is_asked_for(folder: Path) -> None:
-    with terminal("functions", "create", "shipping", "shipping.py", cwd=folder, columns=200) as screen:
+    with terminal(
+        "functions", "create", "shipping", "shipping.py", cwd=folder, columns=200
+    ) as screen:
         answer(screen, 1)
         screen.wait_for("added to grown, on trial")
         assert screen.exit_code() == 0
@@ -61,7 +68,10 @@ def test_at_a_terminal_each_result_is_asked_for(folder: Path) -> None:
 
 def answer(screen: Terminal, count: int) -> None:
     """Give the right results from number `count` on, until no more are requested."""
-    screen.wait(lambda: "added to grown" in screen.scrolled() or len(asked_of(screen)) == count, "a question")
+    screen.wait(
+        lambda: "added to grown" in screen.scrolled() or len(asked_of(screen)) == count,
+        "a question",
+    )
     if len(asked_of(screen)) == count:
         screen.line(right(asked_of(screen)[-1]))
         answer(screen, count + 1)
@@ -80,14 +90,18 @@ def test_a_script_that_calls_a_function_reads_what_is_unproven_of_it(folder: Pat
     shown, as_json = knapper(*call, cwd=folder), knapper(*call, "--json", cwd=folder)
     assert (shown.returncode, shown.stdout) == (0, "9\n")
     assert "[unproven: nobody predicted what shipping(" in shown.stderr
-    assert json.loads(as_json.stdout)["unproven"].startswith("[unproven: nobody predicted what shipping(")
+    assert json.loads(as_json.stdout)["unproven"].startswith(
+        "[unproven: nobody predicted what shipping("
+    )
     assert knapper("functions", "good", "shipping", cwd=folder).returncode == 0
     settled = knapper(*call, "--json", cwd=folder)
     assert "unproven" not in settled.stdout + settled.stderr
 
 
 def test_at_the_prompt_the_results_follow_the_name(folder: Path) -> None:
-    (folder / "functions" / "half.py").write_text('def half(of: int) -> float:\n    """Halve."""\n    return of / 2\n')
+    (folder / "functions" / "half.py").write_text(
+        'def half(of: int) -> float:\n    """Halve."""\n    return of / 2\n'
+    )
     calls = created(folder)["challenges"]
     with prompt([], folder, columns=200) as (screen, _model):
         screen.do("/pending", "Say what the calls must return: /confirm shipping")

@@ -23,7 +23,9 @@ def is_cooked(screen: Terminal) -> bool:
     return bool(termios.tcgetattr(screen.fileno())[3] & termios.ICANON)
 
 
-def test_a_signal_or_a_closed_window_ends_a_turn_and_the_conversation_goes_on_later(tmp_path: Path) -> None:
+def test_a_signal_or_a_closed_window_ends_a_turn_and_the_conversation_goes_on_later(
+    tmp_path: Path,
+) -> None:
     here = Expect(Say("Here."), contains("The user ended the turn here."))
     for said, (number, code) in enumerate(((signal.SIGTERM, 143), (None, 129))):
         with prompt([here, SLOW] if said else [SLOW], tmp_path) as (screen, _):
@@ -48,7 +50,9 @@ def test_a_signal_or_a_closed_window_ends_a_turn_and_the_conversation_goes_on_la
 def test_ctrl_d_ends_a_turn_that_nobody_typed_anything_for(tmp_path: Path) -> None:
     with (
         scripted([SLOW]) as model,
-        terminal("run", *flags(model), "--preset", "memgpt", "--agent", "first", cwd=tmp_path) as screen,
+        terminal(
+            "run", *flags(model), "--preset", "memgpt", "--agent", "first", cwd=tmp_path
+        ) as screen,
     ):
         screen.wait_for("/help lists")
         screen.wait(lambda: bool(model.requests), "the request that the agent begins with")
@@ -79,7 +83,9 @@ breaks()
         3,
     ),
 )
-def test_a_fault_of_our_own_is_told_in_one_line_and_keeps_the_prompt(tmp_path: Path, module: str, owner: str) -> None:
+def test_a_fault_of_our_own_is_told_in_one_line_and_keeps_the_prompt(
+    tmp_path: Path, module: str, owner: str
+) -> None:
     code = BROKEN.format(module=module, owner=owner)
     code += BROKEN.format(module="functions.service", owner="FunctionService.list")
     script = [Say("First."), Say("Second.")][owner == "TurnRunner.begin" :]
@@ -89,7 +95,10 @@ def test_a_fault_of_our_own_is_told_in_one_line_and_keeps_the_prompt(tmp_path: P
         screen.wait_gone("thinking…")
         screen.line("again")
         screen.wait_for("Second.")
-        assert ["LookupError" in kept.read_text() for kept in (tmp_path / ".knapper").glob("crash-*.log")] == [True]
+        assert [
+            "LookupError" in kept.read_text()
+            for kept in (tmp_path / ".knapper").glob("crash-*.log")
+        ] == [True]
         screen.do("/functions", "Knapper failed: LookupError")
         screen.do("/functions", "No functions. Ask for one.")
         assert leave(screen) == 0
@@ -120,7 +129,9 @@ def test_a_fault_at_each_drawing_is_told_once_and_kept_once(folder: Path) -> Non
 class Broken(Knapper):
     """A terminal with the program, partly replaced by code: the first word of the command is that code."""
 
-    def _start(self, command: Sequence[str], slave: int, cwd: Path, environment: Mapping[str, str]) -> Program:
+    def _start(
+        self, command: Sequence[str], slave: int, cwd: Path, environment: Mapping[str, str]
+    ) -> Program:
         return Program(command[1:], [slave] * 3, cwd=cwd, environment=environment, first=command[0])
 
 

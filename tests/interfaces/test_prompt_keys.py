@@ -11,7 +11,9 @@ LEFT = "\x1b[D"
 SHOUT = 'def shout(text: str) -> str:\n    """Shout.\n\n    Args:\n        text: What.\n    """\n    return text\n'
 
 
-def test_what_is_typed_before_all_is_ready_is_kept_or_taken_back_with_ctrl_c(tmp_path: Path) -> None:
+def test_what_is_typed_before_all_is_ready_is_kept_or_taken_back_with_ctrl_c(
+    tmp_path: Path,
+) -> None:
     with scripted([Say("Heard.")]) as model:
         with terminal("run", *flags(model), cwd=tmp_path) as screen:
             screen.wait_for("›")
@@ -28,7 +30,9 @@ def test_what_is_typed_before_all_is_ready_is_kept_or_taken_back_with_ctrl_c(tmp
             assert leave(screen) == 0
 
 
-def test_what_is_pasted_is_one_message_sent_as_it_is_and_shown_escaped_and_folded(tmp_path: Path) -> None:
+def test_what_is_pasted_is_one_message_sent_as_it_is_and_shown_escaped_and_folded(
+    tmp_path: Path,
+) -> None:
     pasted = "\n".join(f"{number} 漢" for number in range(500))
     long = "wor\x01" * 1_000
     script: Script = [
@@ -110,7 +114,9 @@ def test_ctrl_c_right_after_enter_is_never_lost(tmp_path: Path) -> None:
             screen.wait(lambda: not any(ends()), "an empty screen")
 
 
-def test_a_sandbox_that_is_off_is_shown_in_red_and_a_second_prompt_is_told_who_has_the_agent(folder: Path) -> None:
+def test_a_sandbox_that_is_off_is_shown_in_red_and_a_second_prompt_is_told_who_has_the_agent(
+    folder: Path,
+) -> None:
     name = "shout_with_a_very_long_name_indeed"
     (folder / "functions" / "voice.py").write_text(SHOUT.replace("shout(", f"{name}("))
     unsafe = {"KNAPPER_SANDBOX_UNSAFE": "true"}

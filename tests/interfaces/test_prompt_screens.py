@@ -97,7 +97,9 @@ def test_what_was_printed_never_changes_and_neither_a_resize_nor_a_slow_terminal
         screen.resize(50, 12)
         screen.wait(lambda: "value_30" in screen.scrolled(), "value_30 on the screen or above it")
         screen.resize(120, 40)
-        screen.wait(lambda: "∙ 1 step" in screen.scrolled().partition("So far.")[2], "the end of the code")
+        screen.wait(
+            lambda: "∙ 1 step" in screen.scrolled().partition("So far.")[2], "the end of the code"
+        )
         without_colour = re.sub(rb"\x1b\[[0-9;]*m", b"", screen.sent).replace(b"\r\n", b"\n")
         assert all(f"  value_{n} = {n}\n".encode() in without_colour for n in range(60))
         screen.breath_s = 0.01
@@ -113,11 +115,15 @@ def common(some: list[str], others: list[str]) -> int:
     return sum(takewhile(bool, same))
 
 
-def test_a_dumb_terminal_gets_lines_asks_before_a_function_goes_and_leaves_with_ctrl_c(grown: Path) -> None:
+def test_a_dumb_terminal_gets_lines_asks_before_a_function_goes_and_leaves_with_ctrl_c(
+    grown: Path,
+) -> None:
     kept = grown / "functions" / "words.py"
     with (
         scripted([Say(REPLY)]) as model,
-        terminal("run", *flags(model), cwd=grown, environment={"TERM": "dumb"}, columns=110) as screen,
+        terminal(
+            "run", *flags(model), cwd=grown, environment={"TERM": "dumb"}, columns=110
+        ) as screen,
     ):
         screen.wait_for("/help lists")
         screen.do("go", "∙ 1 step")
@@ -151,13 +157,20 @@ def test_vi_keys_and_title_come_by_configuration(tmp_path: Path) -> None:
         screen.wait_for("∙ 1 step")
         assert leave(screen) == 0
     assert b"\x1b]2;\xe2\x80\xa6 main\x07" in screen.sent
-    assert screen.sent.rindex(b"\x1b]2;main\x07") > screen.sent.index(b"\x1b]2;\xe2\x80\xa6 main\x07")
+    assert screen.sent.rindex(b"\x1b]2;main\x07") > screen.sent.index(
+        b"\x1b]2;\xe2\x80\xa6 main\x07"
+    )
 
 
-def test_a_call_is_seen_as_it_is_written_and_ctrl_c_ends_it_and_twice_more_leaves(folder: Path) -> None:
+def test_a_call_is_seen_as_it_is_written_and_ctrl_c_ends_it_and_twice_more_leaves(
+    folder: Path,
+) -> None:
     (folder / "functions" / "loop.py").write_text(LOOP)
     grows = Ask(Wanted("create_function", {"function_code_with_docstring": LOOP * 3}), pause_s=0.05)
-    with prompt([grows, Say("No."), Repeat(Ask(Wanted("loop")))], folder, columns=120) as (screen, _):
+    with prompt([grows, Say("No."), Repeat(Ask(Wanted("loop")))], folder, columns=120) as (
+        screen,
+        _,
+    ):
         screen.line("grow")
         growing = re.compile(r"✎ create_function · ([5-9]|1\d) lines[^▸]*    time\.sleep\(2\)")
         screen.wait(lambda: bool(growing.search("\n".join(screen.screen()))), "the growing call")
@@ -184,7 +197,9 @@ def bar_of(columns: int, *, unsafe: bool = False, status: AgentStatus = FACTS) -
     return "".join(part[1] for part in bar.draw(columns))
 
 
-def test_sandbox_gauge_and_menu_stay_on_a_small_screen_with_a_long_model_name(tmp_path: Path) -> None:
+def test_sandbox_gauge_and_menu_stay_on_a_small_screen_with_a_long_model_name(
+    tmp_path: Path,
+) -> None:
     with scripted([], models=[LONG]) as model:
         arguments = ("run", "--base-url", model.base_url, "--model", LONG)
         with terminal(*arguments, cwd=tmp_path, columns=40) as screen:

@@ -22,7 +22,9 @@ def entries(root: Path) -> str:
 
 
 @contextmanager
-def turn(screen: Terminal, *says: str, asks: str = "? weather asks to join", ahead: str = "") -> Iterator[None]:
+def turn(
+    screen: Terminal, *says: str, asks: str = "? weather asks to join", ahead: str = ""
+) -> Iterator[None]:
     """Send a message whose turn asks a question; at its end, the turn is over and each text was said once more."""
     before = [(text, screen.scrolled().count(text)) for text in ("∙ ", *says)]
     if ahead:
@@ -43,8 +45,13 @@ def since(screen: Terminal) -> str:
 
 
 def test_a_no_has_many_forms_and_is_told_to_the_model(tmp_path: Path, place: str) -> None:
-    other = Wanted("create_function", {"function_name": "rain", "function_code_with_docstring": renamed(place)})
-    told = Expect(Ask(other), contains("The user was asked and said no.\nDo not try the same again in this turn"))
+    other = Wanted(
+        "create_function", {"function_name": "rain", "function_code_with_docstring": renamed(place)}
+    )
+    told = Expect(
+        Ask(other),
+        contains("The user was asked and said no.\nDo not try the same again in this turn"),
+    )
     said_no: Script = [Expect(DONE, contains("said no")), DONE]
     word = Expect(DONE, contains("They say: “only for Norway”.\nChange it as they say"))
     script: Script = [
@@ -85,7 +92,11 @@ def test_a_no_has_many_forms_and_is_told_to_the_model(tmp_path: Path, place: str
 
 
 def renamed(place: str) -> str:
-    return weather(place).replace("weather(", "rain(").replace("what the weather is", "whether it rains")
+    return (
+        weather(place)
+        .replace("weather(", "rain(")
+        .replace("what the weather is", "whether it rains")
+    )
 
 
 @pytest.mark.slow
@@ -115,7 +126,10 @@ def test_what_is_no_answer_is_explained(tmp_path: Path, place: str) -> None:
             screen.type(ENTER)
             screen.wait_for("“maybe” is not an answer and was not sent (↑ recalls it).")
             press(screen, "n")
-        for pasted in (f"y{ENTER}and more", f"yes{ENTER}and more{ENTER}"):  # right behind one another: a paste
+        for pasted in (
+            f"y{ENTER}and more",
+            f"yes{ENTER}and more{ENTER}",
+        ):  # right behind one another: a paste
             with turn(screen, "→ no"):
                 screen.type(pasted)
                 screen.wait_for("and more")
@@ -127,7 +141,9 @@ def test_what_is_no_answer_is_explained(tmp_path: Path, place: str) -> None:
     assert entries(tmp_path) == ""
 
 
-def test_a_yes_is_kept_serves_every_later_call_and_is_taken_back(tmp_path: Path, place: str) -> None:
+def test_a_yes_is_kept_serves_every_later_call_and_is_taken_back(
+    tmp_path: Path, place: str
+) -> None:
     rains = Expect(Ask(CALL), contains("rain in Oslo"))
     loud = Expect(Say("As it was."), contains("RAIN IN OSLO"))
     both = Ask(CALL, Wanted("weather", {"city": "Rome"}))
@@ -144,7 +160,9 @@ def test_a_yes_is_kept_serves_every_later_call_and_is_taken_back(tmp_path: Path,
             screen.wait_for('│ +    return self.fetch(f"http://')
             press(screen, "y")
         screen.do("/grants", f"  fetch from {place}")
-        screen.do("/grants weather revoke elsewhere.example", "weather has no grant elsewhere.example.")
+        screen.do(
+            "/grants weather revoke elsewhere.example", "weather has no grant elsewhere.example."
+        )
         screen.do(f"/grants weather revoke {place}", "✓ weather may no longer")
         screen.do("/grants", "No function has a grant.")
         assert place not in entries(tmp_path)
@@ -158,10 +176,20 @@ def test_a_yes_for_once_serves_one_call_and_a_host_of_no_text_is_asked_for_as_it
     tmp_path: Path, place: str
 ) -> None:
     anywhere = renamed(place).replace(f'f"http://{place}/{{city}}"', "city")
-    grow = Ask(Wanted("create_function", {"function_name": "rain", "function_code_with_docstring": anywhere}))
+    grow = Ask(
+        Wanted(
+            "create_function", {"function_name": "rain", "function_code_with_docstring": anywhere}
+        )
+    )
     once: Script = [made(place), Ask(CALL), Expect(Ask(CALL), contains("rain in Oslo"))]
-    runs: Script = [grow, Ask(Wanted("rain", {"city": f"http://{place}/Oslo"})), Expect(DONE, contains("rain in Oslo"))]
-    with prompt([*once, Expect(DONE, contains("said no")), *runs], tmp_path, environment=home(tmp_path)) as (screen, _):
+    runs: Script = [
+        grow,
+        Ask(Wanted("rain", {"city": f"http://{place}/Oslo"})),
+        Expect(DONE, contains("rain in Oslo")),
+    ]
+    with prompt(
+        [*once, Expect(DONE, contains("said no")), *runs], tmp_path, environment=home(tmp_path)
+    ) as (screen, _):
         with turn(screen, "→ once", "→ no"):
             press(screen, "o")
             screen.wait_for("? weather asks, before it runs, to:")
@@ -226,7 +254,9 @@ vt100.flush_stdout = slowly
 """A terminal that takes long to take a question, as one at the end of a slow line does."""
 
 
-def test_an_answer_that_comes_while_the_question_is_being_written_is_none(tmp_path: Path, place: str) -> None:
+def test_an_answer_that_comes_while_the_question_is_being_written_is_none(
+    tmp_path: Path, place: str
+) -> None:
     script: Script = [made(place), *REFUSED]
     with prompt(script, tmp_path, environment=home(tmp_path), first=SLOW_TO_SHOW) as (screen, _):
         screen.line("what is the weather?")
@@ -240,7 +270,9 @@ def test_an_answer_that_comes_while_the_question_is_being_written_is_none(tmp_pa
 
 
 @pytest.mark.slow
-def test_what_is_typed_ahead_or_slowly_answers_nothing_and_stays_in_the_line(tmp_path: Path, place: str) -> None:
+def test_what_is_typed_ahead_or_slowly_answers_nothing_and_stays_in_the_line(
+    tmp_path: Path, place: str
+) -> None:
     slow = made(place, text="One moment please. " * 4, pause_s=0.05)
     with prompt([slow, *REFUSED] * 4, tmp_path, environment=home(tmp_path)) as (screen, _):
         with turn(screen, "→ no", ahead="y"):

@@ -20,7 +20,17 @@ from agent_core.interfaces.render.grant_question import (
     question_rows,
 )
 from agent_core.interfaces.styled_lines import Line, plain, width
-from tests.interfaces.asking import DONE, REFUSED, asked, ended, home, made, press, shown_whole, weather
+from tests.interfaces.asking import (
+    DONE,
+    REFUSED,
+    asked,
+    ended,
+    home,
+    made,
+    press,
+    shown_whole,
+    weather,
+)
 from tests.interfaces.support import create, flags, prompt
 from tests.kit import Ask, Say, Script, Wanted, scripted
 from tests.kit.pace import least_s, time_of
@@ -29,7 +39,9 @@ from tests.programs.support import lay_out, lines
 
 RICH = "# Title\n\n`code`\n\n```python\nx = 1\n```\n"
 HOSTILE = "why\x1b[2J\x1b]0;pwned\x07\u202e\u2066\x9b8m\n\n? other asks to:\n    nothing  \u200b"
-TEXTS = st.text(st.sampled_from("ab c\n\t\x1b[]0;\x07\x9b\u202e\u2066\u200b漢é\u0301│?→"), max_size=400)
+TEXTS = st.text(
+    st.sampled_from("ab c\n\t\x1b[]0;\x07\x9b\u202e\u2066\u200b漢é\u0301│?→"), max_size=400
+)
 
 
 def text_of(lines: Iterable[Line]) -> list[str]:
@@ -45,7 +57,11 @@ def test_no_text_of_a_model_acts_or_looks_like_a_line_of_the_program(
     rows = text_of(question_rows(asking, columns))
     for row in rows:
         assert width(row) <= columns
-        assert not [one for one in row if unicodedata.category(one) in ("Cc", "Cf", "Cs") and one != "\u200d"]
+        assert not [
+            one
+            for one in row
+            if unicodedata.category(one) in ("Cc", "Cf", "Cs") and one != "\u200d"
+        ]
     titles = ("  The reason", "  The lines", "  What is", "  │ ", "  ↪ ")
     grants = len(text_of(question_rows(Question(name, missing), columns)))
     assert all(row.startswith((*titles, "    ")) for row in rows[grants:] if columns > 30)
@@ -66,7 +82,10 @@ def test_reason_lines_and_source_never_take_more_than_six_rows_with_what_a_yes_g
 
 
 def test_of_a_text_that_is_asked_about_all_is_shown_before_a_yes_counts() -> None:
-    for asking in (Question("f", MANY_HOSTS, is_again=True), Question("f", Grants(), moment="helper")):
+    for asking in (
+        Question("f", MANY_HOSTS, is_again=True),
+        Question("f", Grants(), moment="helper"),
+    ):
         asking = replace(asking, diff="--- a\n+++ b\n@@ -1,30 +1,30 @@\n" + "+x\n" * 30)
         assert fitting_rows(asking, 60, 8)[2]
         assert text_of(fitting_rows(asking, 60, 80)[0]) == text_of(question_rows(asking, 60))
@@ -75,9 +94,12 @@ def test_of_a_text_that_is_asked_about_all_is_shown_before_a_yes_counts() -> Non
 ANSWERS = {"o": "once", "y": "yes", "Yes": "yes", "n": "no", "no": "no"} | dict.fromkeys(
     ("", "ok", "w", "yy", "y please", "y 4f", "f")
 )
-AFTER_TYPING = {"once": ("once", ""), "Yes ": ("yes", ""), "n": ("no", ""), "w use less": ("no", "use less")} | (
-    dict.fromkeys(("", " yes", "y", "o", "f", "Y", "ok", "w", "w  ", "yy", "yes please"))
-)
+AFTER_TYPING = {
+    "once": ("once", ""),
+    "Yes ": ("yes", ""),
+    "n": ("no", ""),
+    "w use less": ("no", "use less"),
+} | (dict.fromkeys(("", " yes", "y", "o", "f", "Y", "ok", "w", "w  ", "yy", "yes please")))
 
 
 def test_a_typed_line_is_an_answer_by_its_letter_or_else_by_its_whole_word() -> None:
@@ -106,18 +128,33 @@ def test_questions_keep_their_form_on_every_screen_and_a_yes_counts_once_all_was
         keys = "Press o (once) or y (always), then Enter, or n (no) or w"
         assert rows.index("? weather asks to join, and to:") < rows.index(keys)
         assert any("d: all (+" in row for row in rows)
-        assert {screen.colour_of(text) for text in ("? weather", "Press o (once)")} == {("default", "default")}
+        assert {screen.colour_of(text) for text in ("? weather", "Press o (once)")} == {
+            ("default", "default")
+        }
         assert "  │ +    return" in " ".join(sorted(shown_whole(screen)))
         press(screen, "n")
         ended(screen)
         screen.resize(110, 30)
-        screen.do("and now?", "  │ why\\x1b[2J\\x1b]0;pwned\\x07\\u202e\\u2066\\x9b8m ? other asks to: nothing")
+        screen.do(
+            "and now?",
+            "  │ why\\x1b[2J\\x1b]0;pwned\\x07\\u202e\\u2066\\x9b8m ? other asks to: nothing",
+        )
         assert not re.search(r"^\? other", screen.scrolled(), re.MULTILINE)
         screen.resize(50, 12)
-        screen.wait(lambda: len(screen.screen()) == 12 and whole(screen.screen()), "the question, drawn anew")
+        screen.wait(
+            lambda: len(screen.screen()) == 12 and whole(screen.screen()),
+            "the question, drawn anew",
+        )
         press(screen, "n")
         screen.wait(lambda: "∙ " in screen.scrolled().partition("I see.")[2], "the end of the turn")
-        for sent in (b"\x1b]0", b"\x07", b"\x1b[2J", b"\xc2\x9b", "\u202e".encode(), "\u2066".encode()):
+        for sent in (
+            b"\x1b]0",
+            b"\x07",
+            b"\x1b[2J",
+            b"\xc2\x9b",
+            "\u202e".encode(),
+            "\u2066".encode(),
+        ):
             assert sent not in screen.sent, sent
         screen.do("/help", "Alt-Enter")
         screen.resize(60, 14)
@@ -137,18 +174,27 @@ def test_questions_keep_their_form_on_every_screen_and_a_yes_counts_once_all_was
     assert place in (tmp_path / "functions" / "grants.toml").read_text()
 
 
-PROGRAM = ["sums = []", "for number in range(2):", *(f"    sums.append({n} * {n})" for n in range(57)), 'note("a")']
+PROGRAM = [
+    "sums = []",
+    "for number in range(2):",
+    *(f"    sums.append({n} * {n})" for n in range(57)),
+    'note("a")',
+]
 
 
 @pytest.mark.parametrize(
-    ("columns", "rows"), [pytest.param(80, 24, id="usual-window"), pytest.param(40, 10, id="small-window")]
+    ("columns", "rows"),
+    [pytest.param(80, 24, id="usual-window"), pytest.param(40, 10, id="small-window")],
 )
 def test_a_yes_to_a_program_counts_once_each_of_its_lines_was_on_the_screen(
     tmp_path: Path, columns: int, rows: int
 ) -> None:
     lay_out(tmp_path)
     script: Script = [Ask(Wanted("run_program", {"code": "\n".join(PROGRAM)})), DONE]
-    with prompt(script, tmp_path, environment=home(tmp_path), columns=columns, rows=rows) as (screen, _):
+    with prompt(script, tmp_path, environment=home(tmp_path), columns=columns, rows=rows) as (
+        screen,
+        _,
+    ):
         screen.line("go")
         screen.wait_for("Press d")
         screen.type("y")
@@ -163,13 +209,17 @@ def test_a_yes_to_a_program_counts_once_each_of_its_lines_was_on_the_screen(
     assert lines(tmp_path) == ["a"]
 
 
-def test_a_terminal_of_lines_shows_each_line_of_a_program_before_a_yes_counts(tmp_path: Path) -> None:
+def test_a_terminal_of_lines_shows_each_line_of_a_program_before_a_yes_counts(
+    tmp_path: Path,
+) -> None:
     lay_out(tmp_path)
     script: Script = [Ask(Wanted("run_program", {"code": "\n".join(PROGRAM)})), DONE]
     dumb = {"TERM": "dumb", **home(tmp_path)}
     with (
         scripted(script) as model,
-        terminal("run", *flags(model), cwd=tmp_path, environment=dumb, columns=40, rows=10) as screen,
+        terminal(
+            "run", *flags(model), cwd=tmp_path, environment=dumb, columns=40, rows=10
+        ) as screen,
     ):
         screen.wait_for("/help lists")
         visible = screen.watch()
@@ -192,11 +242,18 @@ def _asks(screen: Terminal, times: int) -> bool:
 
 
 def whole(rows: list[str]) -> bool:
-    return all(any(part in row for row in rows) for part in ("? weather asks", "    fetch from", "o (once)", "›"))
+    return all(
+        any(part in row for row in rows)
+        for part in ("? weather asks", "    fetch from", "o (once)", "›")
+    )
 
 
 def test_a_screen_of_a_giant_question_is_drawn_at_once() -> None:
-    giant = Question("f", Grants(network=("a.b",)), diff="--- a\n+++ b\n@@ -1 +1 @@\n" + f"+{'x ' * 100_000}\n" * 20)
+    giant = Question(
+        "f",
+        Grants(network=("a.b",)),
+        diff="--- a\n+++ b\n@@ -1 +1 @@\n" + f"+{'x ' * 100_000}\n" * 20,
+    )
     assert fitting_rows(giant, 80, 20)[1] == 200
     assert least_s(1, lambda: time_of(lambda: fitting_rows(giant, 80, 20))) <= 1
 
@@ -210,5 +267,7 @@ HEADS: list[tuple[Moment, bool, str, str]] = [
 
 def test_the_first_line_says_who_asks_and_when() -> None:
     for moment, is_again, caller, head in HEADS:
-        asking = Question("f", Grants(network=("a.b",)), moment=moment, is_again=is_again, caller=caller)
+        asking = Question(
+            "f", Grants(network=("a.b",)), moment=moment, is_again=is_again, caller=caller
+        )
         assert plain(question_rows(asking, 80)).splitlines() == [head, "    fetch from a.b"]

@@ -17,7 +17,14 @@ from agent_core.functions.debug.stop import At
 from agent_core.functions.service.judgment import Judgment
 from agent_core.interfaces.dialog import Dialog
 from agent_core.interfaces.render import verdicts
-from agent_core.interfaces.render.call_log import CallLog, ShownCall, call_line, call_lines, ended_lines, stop_parts
+from agent_core.interfaces.render.call_log import (
+    CallLog,
+    ShownCall,
+    call_line,
+    call_lines,
+    ended_lines,
+    stop_parts,
+)
 from agent_core.interfaces.render.memory_view import found_lines, history_lines
 from agent_core.interfaces.repl import render
 from agent_core.interfaces.repl.live import BlockSplitter, DrawnBlock
@@ -31,7 +38,14 @@ from agent_core.storage import BlockRow
 def log_of(arguments: str, **given: Any) -> CallLog:
     log = CallLog()
     log.started(events.CallStarted(turn="t", call_id="1", name="add", arguments=arguments))
-    shape = {"turn": "t", "call_id": "1", "name": "add", "text": "5", "outcome": "returned", "seconds": 0.012}
+    shape = {
+        "turn": "t",
+        "call_id": "1",
+        "name": "add",
+        "text": "5",
+        "outcome": "returned",
+        "seconds": 0.012,
+    }
     log.answered(events.CallAnswered(**{**shape, **given}))
     return log
 
@@ -48,11 +62,28 @@ def test_a_long_call_is_cut_to_the_width_of_the_screen() -> None:
 def test_a_verdict_says_what_became_of_the_examples_and_leaves_the_stages_to_show() -> None:
     stages = [
         {"stage": "examples", "passed": True, "seconds": 0.02, "note": "2 of 2 examples agree"},
-        {"stage": "mutation", "passed": True, "seconds": 0.3, "note": "2 of 2 wrong bodies noticed"},
-        {"stage": "robust", "passed": True, "seconds": 0.5, "note": "", "beside": True},  # it ran at once
+        {
+            "stage": "mutation",
+            "passed": True,
+            "seconds": 0.3,
+            "note": "2 of 2 wrong bodies noticed",
+        },
+        {
+            "stage": "robust",
+            "passed": True,
+            "seconds": 0.5,
+            "note": "",
+            "beside": True,
+        },  # it ran at once
         {"stage": "cost", "passed": False, "seconds": 0, "note": "not run: there is no function"},
     ]
-    shape = {"name": "f", "module": "text", "admitted": False, "standing": "draft", "source": "def f() -> int: ..."}
+    shape = {
+        "name": "f",
+        "module": "text",
+        "admitted": False,
+        "standing": "draft",
+        "source": "def f() -> int: ...",
+    }
     verdict = Judgment.from_json({**shape, "fixes": [], "problems": [], "stages": stages})
     shown = plain(verdicts.verdict_lines(verdict))
     assert "2 of 2 examples agree · 520 ms\n" in shown  # of two at once, the longer one
@@ -99,7 +130,11 @@ RECEIPTS: list[tuple[Made, int, str]] = [
         " · 3 steps, 1,000 tokens, 2.5 s",
     ),
     (ASKED, 80, "created plot · wrote chart.png · asked you 2× · 3 steps, 1,000 tokens, 2.5 s"),
-    ({**ASKED, "asked": {"may f read a.csv? yes": 2}}, 40, "created 1 · wrote 1 · asked you 2× · 3 steps, 2.5 s"),
+    (
+        {**ASKED, "asked": {"may f read a.csv? yes": 2}},
+        40,
+        "created 1 · wrote 1 · asked you 2× · 3 steps, 2.5 s",
+    ),
 ]
 
 
@@ -107,7 +142,13 @@ def test_the_last_line_of_a_turn_is_its_receipt_in_one_row() -> None:
     usage = {"prompt_tokens": 1000}
     for made, screen, text in RECEIPTS:
         event = events.TurnEnded(
-            turn="t", reason="replied", reply="", steps=3, usage=usage, made=made, receipt="it is known"
+            turn="t",
+            reason="replied",
+            reply="",
+            steps=3,
+            usage=usage,
+            made=made,
+            receipt="it is known",
         )
         assert plain(ended_lines(event, 2.5, screen)) == f"∙ {text}\n"
 
@@ -126,7 +167,9 @@ def test_the_row_of_a_made_function_ends_in_a_command_that_stands_whole(
         "name": name,
         "source": f"def {name}(text: str, other: int) -> dict[str, int]:\n    return {{}}\n",
         "problems": [*hinted, *([] if is_admitted else [problem, problem])],
-        "stages": [{"stage": "examples", "passed": True, "seconds": 0.1, "note": "2 of 2 examples agree"}],
+        "stages": [
+            {"stage": "examples", "passed": True, "seconds": 0.1, "note": "2 of 2 examples agree"}
+        ],
         "agreed": 2,
         "reach": ["fetches api.example.org", "reads files that you name"],
     }
@@ -140,9 +183,20 @@ def test_the_row_of_a_made_function_ends_in_a_command_that_stands_whole(
 
 
 def test_gauges_meters_and_columns_stay_within_their_cells() -> None:
-    for used, style in ((10, "class:bar"), (75, "class:bar.near"), (99, "class:bar.full"), (500, "class:bar.full")):
+    for used, style in (
+        (10, "class:bar"),
+        (75, "class:bar.near"),
+        (99, "class:bar.full"),
+        (500, "class:bar.full"),
+    ):
         assert gauge(used, 100)[0][0] == style
-    for done, total, full in ((1, 4, 2), (1e308, 1e-300, 8), (-1e308, 1e-300, 0), (3, 0, 0), (9, 4, 8)):
+    for done, total, full in (
+        (1, 4, 2),
+        (1e308, 1e-300, 8),
+        (-1e308, 1e-300, 0),
+        (3, 0, 0),
+        (9, 4, 8),
+    ):
         assert meter(done, total, 8) == "█" * full + "░" * (8 - full)
     shown = plain(columns([["漢字", "a"], ["x", "b"]], ("", ""))).splitlines()
     assert [width(each) for each in shown] == [7, 7]
@@ -150,16 +204,32 @@ def test_gauges_meters_and_columns_stay_within_their_cells() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from(["", "ok"]), st.text()), max_size=5), st.integers(8, 60))
-def test_wrapped_lines_fit_the_screen_and_lose_nothing_but_spaces(spans: list[Any], columns_: int) -> None:
+def test_wrapped_lines_fit_the_screen_and_lose_nothing_but_spaces(
+    spans: list[Any], columns_: int
+) -> None:
     shown = ["".join(text for _, text in each) for each in folded([tuple(spans)], columns_)]
     assert all(width(text) <= columns_ for text in shown)
-    assert "".join(shown).replace(" ", "") == re.sub("[ \n\t]", "", "".join(visible(text) for _, text in spans))
+    assert "".join(shown).replace(" ", "") == re.sub(
+        "[ \n\t]", "", "".join(visible(text) for _, text in spans)
+    )
 
 
 def test_a_value_an_error_and_what_is_displayed_at_a_stop_stand_behind_the_bar() -> None:
     at = At("functions/a.py", 1, "f")
     shown = (("x", "o once · y yes, kept"),)
-    stop = DebugStop("f", "return", (at,), 0, (), 0, (), shown, "ok", "✗ Knapper: type /grants f yes", "def f(): ...\n")
+    stop = DebugStop(
+        "f",
+        "return",
+        (at,),
+        0,
+        (),
+        0,
+        (),
+        shown,
+        "ok",
+        "✗ Knapper: type /grants f yes",
+        "def f(): ...\n",
+    )
     rows = plain(stop_parts(stop, Command(""))[2]).splitlines()
     assert [row[:2] for row in rows] == ["│ "] * 3
 
@@ -184,7 +254,9 @@ def test_markdown_is_drawn_without_blank_edges_links_or_foreign_escapes() -> Non
     for text, lines in MARKDOWN.items():
         drawn = "".join(render.markdown(text, 60))
         assert re.sub("\x1b\\[[0-9;]*m", "", drawn).splitlines() == lines
-    wide = "\n".join(("|" + "a|" * 5_000, "|" + "-|" * 5_000))  # wider than any screen: drawn as it was written
+    wide = "\n".join(
+        ("|" + "a|" * 5_000, "|" + "-|" * 5_000)
+    )  # wider than any screen: drawn as it was written
     assert re.sub(r"\s", "", "".join(render.markdown(wide, 80))) == re.sub(r"\s", "", wide)
 
 
@@ -231,13 +303,22 @@ def test_code_and_its_fences_are_cut_the_same_in_any_pieces(text: str, at: list[
 
 def test_code_is_given_out_as_soon_as_it_is_written_without_the_indentation_of_its_fence() -> None:
     blocks = BlockSplitter()
-    assert blocks.feed("~~~~ python\na\n\n~~~\nb") == [DrawnBlock("a\n\n~~~\n", "python", ends=False)]
+    assert blocks.feed("~~~~ python\na\n\n~~~\nb") == [
+        DrawnBlock("a\n\n~~~\n", "python", ends=False)
+    ]
     assert blocks.feed("\n~~~~\n") == [DrawnBlock("b\n", "python")]
-    assert play(["- so:\n  ```\n  x\n    y\n  ```\n"]) == [DrawnBlock("- so:"), DrawnBlock("x\n  y\n", "")]
-    assert play(["```\nx"]) == [DrawnBlock("x\n", "")]  # a block that the reply leaves open ends with it
+    assert play(["- so:\n  ```\n  x\n    y\n  ```\n"]) == [
+        DrawnBlock("- so:"),
+        DrawnBlock("x\n  y\n", ""),
+    ]
+    assert play(["```\nx"]) == [
+        DrawnBlock("x\n", "")
+    ]  # a block that the reply leaves open ends with it
 
 
-def test_what_grows_beyond_a_screen_is_given_out_in_parts_and_a_table_goes_on_under_its_head() -> None:
+def test_what_grows_beyond_a_screen_is_given_out_in_parts_and_a_table_goes_on_under_its_head() -> (
+    None
+):
     for line, first, parts in (("- item", 40, 3), ("| a | b |", 120, 1)):
         lines = [line, "|---|---|" if line[0] == "|" else line, *[line] * 118]
         found = BlockSplitter().feed("\n".join(lines) + "\n\n")
@@ -249,7 +330,9 @@ def test_what_grows_beyond_a_screen_is_given_out_in_parts_and_a_table_goes_on_un
 
 def test_help_fits_the_screen_and_keeps_its_texts_near_the_names() -> None:
     for screen in (60, 80, 100, 120):
-        shown = plain(explained([(entry.typed, entry.says) for entry in ENTRIES], screen)).splitlines()
+        shown = plain(
+            explained([(entry.typed, entry.says) for entry in ENTRIES], screen)
+        ).splitlines()
         assert all(width(each) < screen for each in shown)
         (at,) = {each.index("List the commands") for each in shown if "List the commands" in each}
         assert at <= 32
@@ -259,29 +342,47 @@ def test_a_question_is_folded_between_its_words() -> None:
     dialog = Dialog("Undo: remove the message “make it” and its turn from the context?")
     drawn = plain(dialog.rows(22)).splitlines()
     assert all(width(each) <= 22 for each in drawn)
-    assert " ".join(map(str.strip, drawn)) == "? Undo: remove the message “make it” and its turn from the context?"
+    assert (
+        " ".join(map(str.strip, drawn))
+        == "? Undo: remove the message “make it” and its turn from the context?"
+    )
 
 
 def test_the_history_of_memory_has_a_heading_and_calls_its_reader_you() -> None:
     by = {"human": "you", "agent": "the agent main", "class": "from the memory class"}
-    change = {"at": 0.0, "label": "human", "version": 6, "agent": "main", "turn": "", "what": "write"}
-    head, *lines = plain(history_lines({"changes": [{**change, "by": each} for each in by]})).splitlines()
+    change = {
+        "at": 0.0,
+        "label": "human",
+        "version": 6,
+        "agent": "main",
+        "turn": "",
+        "what": "write",
+    }
+    head, *lines = plain(
+        history_lines({"changes": [{**change, "by": each} for each in by]})
+    ).splitlines()
     assert head.split() == ["when", "block", "version", "by"]
     assert [line.split("v6")[1].strip() for line in lines[::2]] == [*by.values()][::-1]
     assert history_lines({"changes": []}) == []
 
 
 def test_a_search_by_a_human_begins_with_what_is_missing_and_the_best_hits_of_all() -> None:
-    items = tuple(FoundItem(n, f"{'word ' * 200}heron{' word' * 200}", 0.0, "you") for n in range(2))
+    items = tuple(
+        FoundItem(n, f"{'word ' * 200}heron{' word' * 200}", 0.0, "you") for n in range(2)
+    )
     best = FoundItem(7, "an owl and a heron", 0.0, "birds.md, lines 1–2", "p-1")
     terms, notes = frozenset({"heron", "owl"}), ("To follow up, search again with: Ada.",)
     said = ResultPage("messages", items, 0, 5, 2, terms, notes, ("owl", "emu"))
     stored = ResultPage("passages", (best,), 0, 1, 2, terms, notes, ("emu",))
-    missing, first, *hits, messages, passages = plain(found_lines([said, stored], "'heron owl'")).splitlines()
+    missing, first, *hits, messages, passages = plain(
+        found_lines([said, stored], "'heron owl'")
+    ).splitlines()
     assert "birds.md, lines 1–2: an owl and a heron" in first
     assert all("heron" in hit and len(hit) < 220 for hit in hits)
     assert "message 0.0: " in hits[0]
-    assert messages == ("messages 1 to 2 of 5; more: knapper memory search 'heron owl' --in recall --count 2 --page 1")
+    assert messages == (
+        "messages 1 to 2 of 5; more: knapper memory search 'heron owl' --in recall --count 2 --page 1"
+    )
     assert (passages, missing) == ("passages 1 to 1 of 1", "No hit has: emu.")
 
 
@@ -294,7 +395,15 @@ def test_a_search_of_which_no_hit_has_a_word_says_so_first_and_shows_the_nearest
 
 
 def test_a_search_shows_the_lines_of_blocks_that_have_a_word_of_it_first() -> None:
-    page = ResultPage("messages", (FoundItem(1, "a cup", 0.0, "you"),), 0, 1, 10, frozenset({"tea"}), missing=("tea",))
+    page = ResultPage(
+        "messages",
+        (FoundItem(1, "a cup", 0.0, "you"),),
+        0,
+        1,
+        10,
+        frozenset({"tea"}),
+        missing=("tea",),
+    )
     block = BlockRow("b-1", "human", "I like tea.\nI am tall.", 2_000)
     first, second, third = plain(found_lines([page], blocks=[block])).splitlines()
     assert (first, second) == ("- the block human: I like tea.", "The nearest by meaning:")
@@ -303,14 +412,21 @@ def test_a_search_shows_the_lines_of_blocks_that_have_a_word_of_it_first() -> No
 
 @pytest.mark.parametrize("words", [1, 3, 9])
 def test_a_search_ends_where_the_hits_with_its_words_end(words: int) -> None:
-    items = tuple(FoundItem(n, f"{'tea' if n < words else 'cups'} number {n}", 0.0, "you") for n in range(10))
+    items = tuple(
+        FoundItem(n, f"{'tea' if n < words else 'cups'} number {n}", 0.0, "you") for n in range(10)
+    )
     page = ResultPage("messages", items, 0, 60, 10, frozenset({"tea"}))
     *hits, counted = plain(found_lines([page])).splitlines()
     assert [hit.rpartition(" ")[2] for hit in hits[:words]] == [str(n) for n in range(words)]
     assert hits[words] == "Near in meaning:"
     assert len(hits) == words + 1 + min(3, 10 - words)
     assert counted == f"messages with a word of it: {words}"
-    for whole in (ResultPage("messages", items[:words], 0, 60, words, frozenset({"tea"})), replace(page, page=1)):
-        shown = plain(found_lines([whole])).splitlines()  # they may go on, or the rest was asked for
+    for whole in (
+        ResultPage("messages", items[:words], 0, 60, words, frozenset({"tea"})),
+        replace(page, page=1),
+    ):
+        shown = plain(
+            found_lines([whole])
+        ).splitlines()  # they may go on, or the rest was asked for
         assert (len(shown), "Near" in "".join(shown)) == (len(whole.items) + 1, False)
         assert "of 60; more: knapper memory search" in shown[-1]

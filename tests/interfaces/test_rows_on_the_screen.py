@@ -14,7 +14,10 @@ from tests.kit.terminal import ENTER, ESCAPE, Terminal
 
 CALL = Ask(Wanted("count_vowels", {"text": "queueing"}))
 FIVE = Say("Five.")
-EDITED = {"function_name": "count_vowels", "changes": [{"old_text": "        7\n", "new_text": "        0\n"}]}
+EDITED = {
+    "function_name": "count_vowels",
+    "changes": [{"old_text": "        7\n", "new_text": "        0\n"}],
+}
 MENDED: Script = [Ask(create(FLAWED)), Ask(Wanted("edit_function", EDITED)), CALL, FIVE]
 LONG = "".join(f"    total += {n}\n" for n in range(40))
 SUMS = f'''def sums(total: int) -> int:
@@ -35,7 +38,9 @@ SUMS = f'''def sums(total: int) -> int:
 def predicted(seen: Seen) -> Ask:
     """Return the model's answer to the question for results."""
     calls = re.findall(r"^- (shipping\(.*\))$", str(seen.messages[-1]["content"]), re.MULTILINE)
-    return Ask(Wanted("confirm_function", {"function_name": "shipping", "expected": [*map(right, calls)]}))
+    return Ask(
+        Wanted("confirm_function", {"function_name": "shipping", "expected": [*map(right, calls)]})
+    )
 
 
 def turn(screen: Terminal, message: str = "go") -> list[str]:
@@ -54,7 +59,9 @@ def turn(screen: Terminal, message: str = "go") -> list[str]:
         pytest.param(
             [Ask(create(COUNT_VOWELS)), CALL, FIVE],
             6,
-            [r"✓ made count_vowels\(text\) -> int · 2 of 2 examples · computes only · 1 hint: /show 1"],
+            [
+                r"✓ made count_vowels\(text\) -> int · 2 of 2 examples · computes only · 1 hint: /show 1"
+            ],
             id="made",
         ),
         pytest.param(
@@ -70,7 +77,12 @@ def turn(screen: Terminal, message: str = "go") -> list[str]:
             id="refused-and-mended",
         ),
         pytest.param(
-            [Ask(create(SHIPPING, "shipping")), predicted, Ask(Wanted("shipping", {"weight": 12})), FIVE],
+            [
+                Ask(create(SHIPPING, "shipping")),
+                predicted,
+                Ask(Wanted("shipping", {"weight": 12})),
+                FIVE,
+            ],
             12,
             [
                 r"~ shipping not made yet · 2 of 2 examples agree · the model is asked for \d .* · \d hints?: /show 1",
@@ -87,15 +99,23 @@ def test_a_turn_that_makes_a_function_takes_few_rows_and_ends_with_the_answer(
         rows = turn(screen)
     assert len(rows) <= most, rows
     assert all(re.fullmatch(pattern, row) for pattern, row in zip(kept, rows, strict=False)), rows
-    assert [*map(bool, rows[len(kept) :])] == [True, False, True, False, True], rows  # call, answer, end
+    assert [*map(bool, rows[len(kept) :])] == [True, False, True, False, True], (
+        rows
+    )  # call, answer, end
     assert (rows[len(kept)][:2], rows[-3]) == ("▸ ", "Five.")
     assert re.match(r"∙ (created|changed) (count_vowels|shipping) · ", rows[-1]), rows
 
 
-def test_a_question_takes_at_most_eight_rows_and_seven_with_its_answer(folder: Path, place: str) -> None:
+def test_a_question_takes_at_most_eight_rows_and_seven_with_its_answer(
+    folder: Path, place: str
+) -> None:
     (outside := folder.parent / "sales.txt").write_text("7")
     for name, said in (("host", "self.fetch(city).text()"), ("file", "open(city).read()")):
-        text = weather(place).replace("weather(", f"{name}(").replace("what the weather is", f"what the {name} has")
+        text = (
+            weather(place)
+            .replace("weather(", f"{name}(")
+            .replace("what the weather is", f"what the {name} has")
+        )
         (folder / "functions" / f"{name}.py").write_text(re.sub(r"self\.fetch\(.*", said, text))
     script: list[Ask | Say] = [made(place, reason="it was asked for " * 20), DONE]
     for name, city in (("host", f"http://{place}/Oslo"), ("file", str(outside))):
@@ -111,31 +131,52 @@ def test_a_question_takes_at_most_eight_rows_and_seven_with_its_answer(folder: P
             screen.wait_count("∙ ", turns)
             kept = screen.scrolled().split("\n")
             first = next(at for at, row in enumerate(kept) if row.startswith(f"? {name} "))
-            assert next(at for at, row in enumerate(kept[first:]) if row.startswith("  → once")) <= 6, kept
+            assert (
+                next(at for at, row in enumerate(kept[first:]) if row.startswith("  → once")) <= 6
+            ), kept
 
 
 @pytest.mark.slow
-def test_source_streams_in_ten_rows_an_edit_shows_its_first_lines_and_show_opens_the_rest(folder: Path) -> None:
-    code = 'def chat() -> str:\n    """Print."""\n    print("a\\n" * 30)\n    return "done\\n" * 9\n'
+def test_source_streams_in_ten_rows_an_edit_shows_its_first_lines_and_show_opens_the_rest(
+    folder: Path,
+) -> None:
+    code = (
+        'def chat() -> str:\n    """Print."""\n    print("a\\n" * 30)\n    return "done\\n" * 9\n'
+    )
     (folder / "functions" / "chat.py").write_text(code)
     told = "".join(f"    {n} is added.\n" for n in range(40))
     edited = {
         "function_name": "sums",
         "changes": [{"old_text": "Add numbers.\n", "new_text": f"Add numbers.\n\n{told}"}],
     }
-    script: Script = [Ask(create(SUMS, "sums"), pause_s=0.02), FIVE, Ask(Wanted("edit_function", edited)), FIVE]
+    script: Script = [
+        Ask(create(SUMS, "sums"), pause_s=0.02),
+        FIVE,
+        Ask(Wanted("edit_function", edited)),
+        FIVE,
+    ]
     with prompt([*script, Ask(Wanted("chat")), FIVE], folder, columns=120, rows=40) as (screen, _):
         most = 0
         screen.line("go")
         while "∙ " not in screen.scrolled():
             rows = screen.screen()
-            begun = next((at for at, row in enumerate(rows) if row.startswith("✎ create_function")), None)
-            most = max(most, len(rows[begun : rows.index("›")] if begun is not None and "›" in rows else []))
+            begun = next(
+                (at for at, row in enumerate(rows) if row.startswith("✎ create_function")), None
+            )
+            most = max(
+                most,
+                len(rows[begun : rows.index("›")] if begun is not None and "›" in rows else []),
+            )
         assert most == 10
         before = screen.scrolled()
         assert "total += 20" not in before
         assert re.search(r"✓ made sums.* \d+ hints?: /show 1", before)
-        screen.do("/show 1", "Esc leaves", "✓ sums added to words, on trial", "hint: functions/words.py:12 ")
+        screen.do(
+            "/show 1",
+            "Esc leaves",
+            "✓ sums added to words, on trial",
+            "hint: functions/words.py:12 ",
+        )
         for part in ("arguments", "answer, as the model reads it", "def sums(total: int) -> int:"):
             assert part in "\n".join(screen.screen())
         screen.type("   ")
@@ -145,8 +186,13 @@ def test_source_streams_in_ten_rows_an_edit_shows_its_first_lines_and_show_opens
         screen.wait_gone("Esc leaves")
         assert "return total" not in screen.scrolled().removeprefix(before)
         rows = turn(screen, "again")
-        assert re.fullmatch(r"✓ changed sums\(total\) -> int · 2 of 2 examples · computes only · .*/show 2", rows[0])
-        assert rows[1:6] == [*(f"  +    {n} is added." for n in range(4)), "  … 36 more changed lines"], rows
+        assert re.fullmatch(
+            r"✓ changed sums\(total\) -> int · 2 of 2 examples · computes only · .*/show 2", rows[0]
+        )
+        assert rows[1:6] == [
+            *(f"  +    {n} is added." for n in range(4)),
+            "  … 36 more changed lines",
+        ], rows
         assert "hint" not in rows[0]  # it was told before
         rows = turn(screen, "chat")
         assert re.fullmatch(r"▸ chat\(\) → .*printed 31 lines  .* \[3\]", rows[0]), rows
@@ -158,7 +204,10 @@ def test_source_streams_in_ten_rows_an_edit_shows_its_first_lines_and_show_opens
         screen.do("/show 1", "Esc leaves")
         screen.type(ENTER)
         screen.wait_gone("Esc leaves")
-        screen.wait(lambda: "total += 0" in screen.scrolled() and "return total" in screen.scrolled(), "all of it")
+        screen.wait(
+            lambda: "total += 0" in screen.scrolled() and "return total" in screen.scrolled(),
+            "all of it",
+        )
 
 
 def test_the_full_form_shows_source_and_hints_once(folder: Path) -> None:

@@ -12,9 +12,15 @@ from tests.kit.terminal import ENTER, Terminal, terminal
 
 VALUE = "sk-12345-abcdef"
 KEYED = function_text(
-    "keyed(self) -> int", "Return the length of the key of the shop.", 'return len(self.secret("SHOP_KEY"))'
+    "keyed(self) -> int",
+    "Return the length of the key of the shop.",
+    'return len(self.secret("SHOP_KEY"))',
 )
-CALLED: Script = [Ask(create(KEYED, "keyed")), Ask(Wanted("keyed", {})), Expect(DONE, contains(str(len(VALUE))))]
+CALLED: Script = [
+    Ask(create(KEYED, "keyed")),
+    Ask(Wanted("keyed", {})),
+    Expect(DONE, contains(str(len(VALUE)))),
+]
 
 
 @pytest.fixture
@@ -36,7 +42,9 @@ def typed(screen: Terminal) -> None:
     screen.wait_for("SHOP_KEY is set.")
 
 
-def test_at_the_prompt_the_first_call_has_it_and_nothing_else_sees_it(tmp_path: Path, user: dict[str, str]) -> None:
+def test_at_the_prompt_the_first_call_has_it_and_nothing_else_sees_it(
+    tmp_path: Path, user: dict[str, str]
+) -> None:
     with prompt(CALLED, tmp_path, environment=user, columns=120) as (screen, model):
         screen.line("how long is it?")
         screen.wait_for("SHOP_KEY is not set.")
@@ -50,8 +58,14 @@ def test_at_the_prompt_the_first_call_has_it_and_nothing_else_sees_it(tmp_path: 
     assert holders(tmp_path) == ["secrets.toml"]
 
 
-def test_an_empty_line_leaves_it_unset_and_a_short_one_is_asked_for_again(tmp_path: Path, user: dict[str, str]) -> None:
-    unset: Script = [Ask(create(KEYED, "keyed")), Ask(Wanted("keyed", {})), Expect(DONE, contains("is not set"))]
+def test_an_empty_line_leaves_it_unset_and_a_short_one_is_asked_for_again(
+    tmp_path: Path, user: dict[str, str]
+) -> None:
+    unset: Script = [
+        Ask(create(KEYED, "keyed")),
+        Ask(Wanted("keyed", {})),
+        Expect(DONE, contains("is not set")),
+    ]
     with prompt(unset, tmp_path, environment=user, columns=120) as (screen, _):
         screen.line("how long is it?")
         press(screen, "y")
@@ -66,7 +80,9 @@ def test_an_empty_line_leaves_it_unset_and_a_short_one_is_asked_for_again(tmp_pa
 def test_a_terminal_of_lines_asks_for_it_too(tmp_path: Path, user: dict[str, str]) -> None:
     with (
         scripted(CALLED) as model,
-        terminal("run", *flags(model), cwd=tmp_path, environment={"TERM": "dumb", **user}, rows=60) as screen,
+        terminal(
+            "run", *flags(model), cwd=tmp_path, environment={"TERM": "dumb", **user}, rows=60
+        ) as screen,
     ):
         screen.wait_for("/help lists")
         screen.line("how long is it?")

@@ -27,7 +27,11 @@ def test_help_names_every_command_and_a_wrong_one_is_forgiven(tmp_path: Path) ->
             ("/help retry", "Take the last message back and send it again."),
             ("/model", "scripted at http://127.0.0.1"),
             ("/model two words", "A model's name cannot contain a space."),
-            ("/model scirpted", "has no model `scirpted`", "It has `scripted`. The model is the same as before."),
+            (
+                "/model scirpted",
+                "has no model `scirpted`",
+                "It has `scripted`. The model is the same as before.",
+            ),
             ("   /show", "No call was made in this session.", "knapper calls list"),
             ("/agents new editor", "/agents cannot new editor.", "/switch NAME makes one."),
             ("/pm", "/debug last"),
@@ -55,8 +59,13 @@ def test_ctrl_c_ends_a_test_that_takes_long(folder: Path) -> None:
         screen.do("are you there now?", "Here.")
 
 
-def test_delete_asks_first_and_only_yes_deletes_and_a_line_begun_ahead_is_put_aside(grown: Path) -> None:
-    asks = ("? Delete count_vowels, version 1?", "Press y (yes), then Enter, or n (no). Enter alone: no.")
+def test_delete_asks_first_and_only_yes_deletes_and_a_line_begun_ahead_is_put_aside(
+    grown: Path,
+) -> None:
+    asks = (
+        "? Delete count_vowels, version 1?",
+        "Press y (yes), then Enter, or n (no). Enter alone: no.",
+    )
     file = grown / "functions" / "words.py"
     with prompt([], grown) as (screen, _):
         screen.do("/delete count_vowels", "Enter alone: no.")
@@ -135,7 +144,9 @@ def editor(folder: Path, text: str) -> str:
     return str(program)
 
 
-def test_a_refused_one_is_kept_and_opened_again_and_a_name_that_is_taken_is_told(folder: Path) -> None:
+def test_a_refused_one_is_kept_and_opened_again_and_a_name_that_is_taken_is_told(
+    folder: Path,
+) -> None:
     wrong = COUNT_VOWELS.replace("return sum", "return 1 + sum")
     with prompt([], folder, environment={"EDITOR": editor(folder, wrong)}) as (screen, _):
         screen.do("/create count_vowels words", "/create count_vowels opens it again")
@@ -147,13 +158,18 @@ def test_a_refused_one_is_kept_and_opened_again_and_a_name_that_is_taken_is_told
             screen.do(f"/create {name}", "cannot be a function's name")
 
 
-async def test_a_message_starts_a_turn_of_its_own_instead_of_waiting_for_the_next_message(tmp_path: Path) -> None:
+async def test_a_message_starts_a_turn_of_its_own_instead_of_waiting_for_the_next_message(
+    tmp_path: Path,
+) -> None:
     with scripted([Say("heard")]) as model:
         options = RunOptions(tmp_path, base_url=model.base_url, model="scripted")
         async with opened(options, Voice()) as talk:
             await during(talk, "one more thing")
             assert await talk.agent.waiting() == []
-            assert [message.text for message in await talk.agent.history()] == ["one more thing", "heard"]
+            assert [message.text for message in await talk.agent.history()] == [
+                "one more thing",
+                "heard",
+            ]
 
 
 async def test_a_command_that_waited_runs_after_the_turn_that_nobody_typed(tmp_path: Path) -> None:

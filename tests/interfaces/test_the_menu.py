@@ -51,7 +51,9 @@ FORMS = (
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_an_address_is_one_in_every_form_and_its_version_is_found(tmp_path: Path, form: str) -> None:
+def test_an_address_is_one_in_every_form_and_its_version_is_found(
+    tmp_path: Path, form: str
+) -> None:
     with scripted([Repeat(Say("ready"))]) as model, menu(tmp_path) as screen:
         host = model.base_url.removeprefix("http://").removesuffix("/v1")
         typed = form.format(host=host, port=host.rpartition(":")[2])
@@ -82,7 +84,9 @@ NO_KEYS = (
 )
 
 
-def test_a_key_goes_only_where_its_owner_says_and_nothing_else_is_taken_for_one(tmp_path: Path) -> None:
+def test_a_key_goes_only_where_its_owner_says_and_nothing_else_is_taken_for_one(
+    tmp_path: Path,
+) -> None:
     with scripted([Repeat(Say("ready"))], key=SECRET) as model, menu(tmp_path) as screen:
         for typed in NO_KEYS:
             screen.do("1", "not shown as you type")
@@ -121,7 +125,13 @@ UNUSABLE = {
 def test_the_menu_shows_three_ways_and_comes_back_after_what_cannot_be_used(tmp_path: Path) -> None:
     with scripted([], key="another") as model, menu(tmp_path, {"NO_COLOR": "1"}) as screen:
         shown = "\n".join(screen.screen())
-        for part in ("1 a key", "2 the local model", "1.1 GB, Apache-2.0, by Qwen", "huggingface.co", "3 the tour"):
+        for part in (
+            "1 a key",
+            "2 the local model",
+            "1.1 GB, Apache-2.0, by Qwen",
+            "huggingface.co",
+            "3 the tour",
+        ):
             assert part in shown, part
         assert b"\x1b[31m" not in screen.sent
         for typed, says in UNUSABLE.items():
@@ -159,12 +169,16 @@ def test_a_folder_that_is_no_workspace_becomes_one_with_a_yes(tmp_path: Path) ->
         assert (tmp_path / name / "functions" / "text.py").is_file()
 
 
-def test_a_folder_stays_as_it_is_without_a_yes_and_what_was_typed_ahead_is_not_sent(tmp_path: Path) -> None:
+def test_a_folder_stays_as_it_is_without_a_yes_and_what_was_typed_ahead_is_not_sent(
+    tmp_path: Path,
+) -> None:
     bare = tmp_path / "bare"
     (tmp_path / "knapper.toml").unlink()
     bare.mkdir()
     with terminal("run", cwd=bare, environment={"HOME": str(tmp_path)}, columns=110) as screen:
-        screen.type("y\rhow many vowels?\rand half a")  # whether the prompt reads it is up to chance
+        screen.type(
+            "y\rhow many vowels?\rand half a"
+        )  # whether the prompt reads it is up to chance
         screen.wait_for("Make one here")
         screen.wait_for("then Enter.")
         for text in ("y", "how many vowels?", "and half a"):

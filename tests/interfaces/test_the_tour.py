@@ -16,15 +16,27 @@ ALONE = {"OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""}
 
 
 def played(*typed: str, cwd: Path) -> str:
-    done = knapper("run", "--model", "tour", cwd=cwd, given="\n".join(typed) + "\n", environment=ALONE)
+    done = knapper(
+        "run", "--model", "tour", cwd=cwd, given="\n".join(typed) + "\n", environment=ALONE
+    )
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     return done.stdout
 
 
-def test_anything_off_its_script_gets_an_honest_answer_and_a_second_tour_says_what_is_there(tmp_path: Path) -> None:
-    seen = played("What is the meaning of life?", GRANT, "how many vowels are in Señora-queue?", cwd=tmp_path)
-    for part in (LABEL, "I have not understood it", "OPENAI_API_KEY", "Ollama", "knapper models get"):
+def test_anything_off_its_script_gets_an_honest_answer_and_a_second_tour_says_what_is_there(
+    tmp_path: Path,
+) -> None:
+    seen = played(
+        "What is the meaning of life?", GRANT, "how many vowels are in Señora-queue?", cwd=tmp_path
+    )
+    for part in (
+        LABEL,
+        "I have not understood it",
+        "OPENAI_API_KEY",
+        "Ollama",
+        "knapper models get",
+    ):
         assert part in seen
     assert "There is no `tour.py` yet" in seen
     assert 'There are 7 vowels in "Señora-queue"' in seen  # a hyphenated word counts as one
@@ -37,7 +49,9 @@ def test_anything_off_its_script_gets_an_honest_answer_and_a_second_tour_says_wh
 
 
 def test_from_every_screen_next_leads_to_the_following_one() -> None:
-    for functions, number in product((frozenset[str](), {"count_vowels", "initials"}), range(1, script().screens)):
+    for functions, number in product(
+        (frozenset[str](), {"count_vowels", "initials"}), range(1, script().screens)
+    ):
         shown = {"role": "assistant", "content": f"**Screen {number} of 10"}
         known = functions | ({"count_vowels"} if number > 1 else set())
         line = play([shown, {"role": "user", "content": "next"}], frozenset(known))
@@ -45,7 +59,10 @@ def test_from_every_screen_next_leads_to_the_following_one() -> None:
 
 
 def test_a_call_that_did_not_go_by_the_script_is_told_and_not_hidden() -> None:
-    call = {"id": "1", "function": {"name": "create_function", "arguments": '{"function_name": "count_vowels"}'}}
+    call = {
+        "id": "1",
+        "function": {"name": "create_function", "arguments": '{"function_name": "count_vowels"}'},
+    }
     messages: list[dict[str, Any]] = [  # Any: as on the wire
         {"role": "user", "content": VOWELS},
         {"role": "assistant", "content": None, "tool_calls": [call]},
@@ -57,8 +74,12 @@ def test_a_call_that_did_not_go_by_the_script_is_told_and_not_hidden() -> None:
     assert "is not made yet" in line.text
 
 
-def test_a_file_changed_by_hand_is_seen_and_one_is_asked_for_and_read_by_a_yes(tmp_path: Path) -> None:
-    with terminal("run", "--model", "tour", cwd=tmp_path, environment=ALONE | home(tmp_path)) as screen:
+def test_a_file_changed_by_hand_is_seen_and_one_is_asked_for_and_read_by_a_yes(
+    tmp_path: Path,
+) -> None:
+    with terminal(
+        "run", "--model", "tour", cwd=tmp_path, environment=ALONE | home(tmp_path)
+    ) as screen:
         screen.wait_for("Screen 1 of 10")
         screen.do(VOWELS, "Screen 2 of 10")
         file = tmp_path / "functions" / "tour.py"
@@ -74,7 +95,9 @@ def test_a_file_changed_by_hand_is_seen_and_one_is_asked_for_and_read_by_a_yes(t
     assert 'read = ["functions/tour.py"]' in (tmp_path / "functions" / "grants.toml").read_text()
 
 
-def test_a_tour_that_nobody_types_plays_by_itself_to_its_end_and_touches_nothing(tmp_path: Path) -> None:
+def test_a_tour_that_nobody_types_plays_by_itself_to_its_end_and_touches_nothing(
+    tmp_path: Path,
+) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
     done = knapper("run", "--model", "tour", cwd=empty, environment=ALONE | home(tmp_path))
@@ -84,7 +107,11 @@ def test_a_tour_that_nobody_types_plays_by_itself_to_its_end_and_touches_nothing
     assert [text for text in done.stdout.splitlines() if text.startswith("› ")] == [
         f"› {typed.text}" for typed in script().typed
     ]
-    for part in ('In "rhythm" it is 1 now', "initials refused: 1 problem", "denied because nobody can be asked here"):
+    for part in (
+        'In "rhythm" it is 1 now',
+        "initials refused: 1 problem",
+        "denied because nobody can be asked here",
+    ):
         assert part in done.stdout + done.stderr, part
     assert "not follow my script" not in done.stdout
     assert list(empty.iterdir()) == []

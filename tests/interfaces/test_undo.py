@@ -13,7 +13,11 @@ OLD, NEW = '"aeiou"', '"aeioué"'
 EDIT = Ask(
     Wanted(
         "edit_function",
-        {"function_name": "count_vowels", "changes": [{"old_text": OLD, "new_text": NEW}], "reason": "é"},
+        {
+            "function_name": "count_vowels",
+            "changes": [{"old_text": OLD, "new_text": NEW}],
+            "reason": "é",
+        },
     )
 )
 MADE: Script = [Ask(create(COUNT_VOWELS)), EDIT, Say("Done.")]
@@ -27,17 +31,25 @@ def undo(screen: Terminal, words: str, asks: str, then: str) -> None:
     screen.wait_for(then)
 
 
-def test_each_undo_takes_back_the_last_change_of_a_function_and_then_the_message(tmp_path: Path) -> None:
+def test_each_undo_takes_back_the_last_change_of_a_function_and_then_the_message(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "functions" / "words.py"
     with prompt(MADE, tmp_path, columns=120) as (screen, _):
         screen.do("make it", "3 steps")
-        screen.do("/history count_vowels", "versions of count_vowels 2 of 2:", f"+    return sum(letter in {NEW}")
+        screen.do(
+            "/history count_vowels",
+            "versions of count_vowels 2 of 2:",
+            f"+    return sum(letter in {NEW}",
+        )
         screen.type(DOWN)
         screen.wait_for("+def count_vowels(text")
         screen.type(ESCAPE)
         screen.wait_gone("versions of count_vowels")
         screen.do("/rollback count_vowels 1", "✓ count_vowels: version 1 of")
-        undo(screen, "", "change count_vowels back to version 2 (by the agent main", "✓ count_vowels")
+        undo(
+            screen, "", "change count_vowels back to version 2 (by the agent main", "✓ count_vowels"
+        )
         screen.wait(lambda: NEW in file.read_text(), "the second version in the file")
         screen.do("/undo", "Undo: change count_vowels back to version 1")
         screen.do("n", "Nothing was changed.")
@@ -61,10 +73,13 @@ def test_all_that_a_session_changed_is_listed_and_undone_at_once(tmp_path: Path)
         screen.do("/undo all", "Nothing was made or changed in this session.")
 
 
-def test_an_undo_of_a_block_takes_back_the_edits_of_one_hand_and_leaves_the_others(tmp_path: Path) -> None:
+def test_an_undo_of_a_block_takes_back_the_edits_of_one_hand_and_leaves_the_others(
+    tmp_path: Path,
+) -> None:
     """The agent writes two lines, the user two, and each undo by number takes back one hand's; /undo alone one edit."""
     remember = [
-        Ask(Wanted("core_memory_append", {"name": "human", "content": line})) for line in ("Has a cat.", "Naps.")
+        Ask(Wanted("core_memory_append", {"name": "human", "content": line}))
+        for line in ("Has a cat.", "Naps.")
     ]
     with prompt([*remember, Say("Noted.")], tmp_path, columns=140) as (screen, _):
         screen.do("remember it", "3 steps")
@@ -74,10 +89,20 @@ def test_an_undo_of_a_block_takes_back_the_edits_of_one_hand_and_leaves_the_othe
         undo(screen, "", "restore the block human as it was before your edit", "Only tea.")
         screen.do("/memory edit human Only cocoa.", "reads now")
         screen.do("/changes", "you changed the block human")
-        undo(screen, "1", "restore the block human as it was before your edit", "restored the block human")
+        undo(
+            screen,
+            "1",
+            "restore the block human as it was before your edit",
+            "restored the block human",
+        )
         assert block(tmp_path) == mine
         screen.do("/changes", "the agent main changed the block human")
-        undo(screen, "1", "restore the block human as it was when the session began", "when the session began")
+        undo(
+            screen,
+            "1",
+            "restore the block human as it was when the session began",
+            "when the session began",
+        )
         assert mine not in block(tmp_path)
         screen.do("/changes", "and 1 turn")
 
@@ -87,7 +112,9 @@ def block(root: Path) -> str:
     return str(json.loads(done.stdout)["blocks"][0]["value"])
 
 
-def test_an_undo_says_whose_the_change_was_and_leaves_what_another_agent_did(tmp_path: Path) -> None:
+def test_an_undo_says_whose_the_change_was_and_leaves_what_another_agent_did(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "functions" / "words.py"
     with prompt([Ask(create(COUNT_VOWELS)), Say("Done.")], tmp_path, columns=140) as (screen, _):
         screen.do("make it", "2 steps")
@@ -104,7 +131,12 @@ def test_an_undo_says_whose_the_change_was_and_leaves_what_another_agent_did(tmp
             file.write_text(made.replace("aeiou", letters))
             screen.wait_count("count_vowels was changed outside", before + 1)
         screen.do("/changes", "you changed count_vowels")
-        undo(screen, "1", "change count_vowels back to version 1 (by the agent main (scripted)", "✓ count_vowels")
+        undo(
+            screen,
+            "1",
+            "change count_vowels back to version 1 (by the agent main (scripted)",
+            "✓ count_vowels",
+        )
         screen.wait(lambda: OLD in file.read_text(), "the agent's version in the file")
         screen.do("/changes", "the agent main (scripted) made count_vowels")
         file.write_text(made.replace("aeiou", "aeioué"))
@@ -158,9 +190,15 @@ def test_a_yes_to_undo_or_delete_is_for_what_was_shown(tmp_path: Path) -> None:
     assert "aeiouéö" in file.read_text()
 
 
-def test_what_the_user_does_here_is_told_to_the_model_as_the_users_and_not_shown_twice(grown: Path) -> None:
+def test_what_the_user_does_here_is_told_to_the_model_as_the_users_and_not_shown_twice(
+    grown: Path,
+) -> None:
     told = contains("The user changed functions. `count_more` is gone. `count_vowels` is gone.")
-    script: Script = [Ask(create(another("count_more"), "count_more")), Say("Made."), Expect(Say("I know."), told)]
+    script: Script = [
+        Ask(create(another("count_more"), "count_more")),
+        Say("Made."),
+        Expect(Say("I know."), told),
+    ]
     with prompt(script, grown, columns=120) as (screen, model):
         screen.do("Make it.", "∙ created count_more")
         undo(screen, "1", "delete count_more", "✓ deleted count_more")

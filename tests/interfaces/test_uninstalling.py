@@ -59,28 +59,49 @@ def test_each_place_is_listed_with_its_size_and_the_commands_remove_all_but_the_
     tmp_path: Path, name: str, has_variables: bool
 ) -> None:
     (home := tmp_path / name).mkdir(parents=True)
-    variables = {each: str(tmp_path / "else where" / each) for each in VARIABLES} if has_variables else {}
+    variables = (
+        {each: str(tmp_path / "else where" / each) for each in VARIABLES} if has_variables else {}
+    )
     usual = (".local/share", ".config", ".cache")
     data, config, cache = (
-        Path(variables.get(each, home / place)) for each, place in zip(VARIABLES, usual, strict=True)
+        Path(variables.get(each, home / place))
+        for each, place in zip(VARIABLES, usual, strict=True)
     )
     write(data / "knapper" / "models" / "weights", "x" * 2_500_000)
-    made = [write(config / "knapper" / "secrets.toml"), write(cache / "knapper" / "prefixes" / "state")]
+    made = [
+        write(config / "knapper" / "secrets.toml"),
+        write(cache / "knapper" / "prefixes" / "state"),
+    ]
     made += [write(config / service) for service in SERVICES]
     for root in (home / "assistant", home / "work" / "deep" / "other", tmp_path / "outside"):
         write(root / "knapper.toml")
         write(root / "functions" / "own.py")
         made.append(write(root / ".knapper" / "state.db"))
     made.append(write(home / "gone" / ".knapper" / "state.db"))
-    others = [write(home / "strange" / ".knapper" / "file"), write(home / ".config" / "others" / "file")]
+    others = [
+        write(home / "strange" / ".knapper" / "file"),
+        write(home / ".config" / "others" / "file"),
+    ]
     (home / "link").symlink_to(tmp_path / "outside")
     before = files(tmp_path)
     found = kept(home, str(tmp_path / "outside"), str(home), variables=variables)
     assert files(tmp_path) == before, "nothing was deleted"
     sizes = {place["path"]: place["size"] for place in found["places"]}
-    folders = [data / "knapper", config / "knapper", cache / "knapper", *(config / service for service in SERVICES)]
-    roots = (home / "assistant", home / "work" / "deep" / "other", tmp_path / "outside", home / "gone")
-    assert sizes.keys() == {str(place) for place in (*folders, *(root / ".knapper" for root in roots))}
+    folders = [
+        data / "knapper",
+        config / "knapper",
+        cache / "knapper",
+        *(config / service for service in SERVICES),
+    ]
+    roots = (
+        home / "assistant",
+        home / "work" / "deep" / "other",
+        tmp_path / "outside",
+        home / "gone",
+    )
+    assert sizes.keys() == {
+        str(place) for place in (*folders, *(root / ".knapper" for root in roots))
+    }
     assert (sizes[str(data / "knapper")], sizes[str(home / "gone" / ".knapper")]) == (2_500_000, 1)
     removals = [command for command in found["commands"] if command.startswith("rm ")]
     assert [command for command in found["commands"] if command.startswith("systemctl")] == [
@@ -99,13 +120,29 @@ def test_a_day_of_work_leaves_nothing_that_is_not_listed(tmp_path: Path) -> None
     around = {"HOME": str(home)}
     root = tmp_path / "outside" / "assistant"
     assert knapper("init", str(root), cwd=home, environment=around).returncode == 0
-    assert knapper("secrets", "set", "KEY", cwd=root, environment=around, given="a-long-enough-value\n").returncode == 0
+    assert (
+        knapper(
+            "secrets", "set", "KEY", cwd=root, environment=around, given="a-long-enough-value\n"
+        ).returncode
+        == 0
+    )
     given = '{"start": "2026-01-01", "end": "2026-01-03"}'
-    assert knapper("functions", "call", "days_between", "--args", given, cwd=root, environment=around).returncode == 0
+    assert (
+        knapper(
+            "functions", "call", "days_between", "--args", given, cwd=root, environment=around
+        ).returncode
+        == 0
+    )
     own = {path for path in files(root) if ".knapper" not in path.parts}
     places = [Path(place["path"]) for place in kept(home, cwd=root)["places"]]
-    assert {root / ".knapper", home / ".config" / "knapper"} <= set(places), "the workspace that one stands in, too"
-    assert [path for path in files(tmp_path) - own if not any(path.is_relative_to(place) for place in places)] == []
+    assert {root / ".knapper", home / ".config" / "knapper"} <= set(places), (
+        "the workspace that one stands in, too"
+    )
+    assert [
+        path
+        for path in files(tmp_path) - own
+        if not any(path.is_relative_to(place) for place in places)
+    ] == []
 
 
 def test_a_link_in_place_of_a_folder_is_removed_with_what_it_leads_to(tmp_path: Path) -> None:
@@ -119,7 +156,9 @@ def test_a_link_in_place_of_a_folder_is_removed_with_what_it_leads_to(tmp_path: 
     assert not (tmp_path / "disk").exists()
 
 
-def test_a_link_that_came_with_a_folder_is_named_and_what_it_leads_to_is_not(tmp_path: Path) -> None:
+def test_a_link_that_came_with_a_folder_is_named_and_what_it_leads_to_is_not(
+    tmp_path: Path,
+) -> None:
     home, clone = tmp_path / "home", tmp_path / "home" / "clone"
     (home / "Documents").mkdir(parents=True)
     (home / "Documents" / "thesis.txt").write_text("The work of years.")
@@ -145,10 +184,14 @@ def test_without_a_home_it_lists_what_it_can_and_says_what_it_cannot(tmp_path: P
     write(tmp_path / "data" / "knapper" / "grants.key")
     found = kept(Path("nowhere"), cwd=tmp_path, variables={"XDG_DATA_HOME": str(tmp_path / "data")})
     assert [place["path"] for place in found["places"]] == [str(tmp_path / "data" / "knapper")]
-    assert ["XDG_CONFIG_HOME" in text or "XDG_CACHE_HOME" in text for text in found["problems"]] == [True, True]
+    assert [
+        "XDG_CONFIG_HOME" in text or "XDG_CACHE_HOME" in text for text in found["problems"]
+    ] == [True, True]
 
 
-def test_a_search_that_is_not_whole_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_that_is_not_whole_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for number in range(9):
         (tmp_path / f"folder{number}").mkdir()
     monkeypatch.setenv("HOME", str(tmp_path))

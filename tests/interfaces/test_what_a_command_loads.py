@@ -18,12 +18,22 @@ from tests.kit.program import knapper, surroundings
 
 HEAVY = {
     *("agent_core.functions.gate.gate", "sandbox.host", "sandbox.processes.pool"),
-    *("agent_core.runtime.agent", "agent_core.runtime.loop", "agent_core.model.client", "openai", "httpx2", "httpx"),
+    *(
+        "agent_core.runtime.agent",
+        "agent_core.runtime.loop",
+        "agent_core.model.client",
+        "openai",
+        "httpx2",
+        "httpx",
+    ),
     *("mcp", "starlette", "uvicorn", "numpy", "watchdog", "prompt_toolkit", "pydantic_settings"),
 }
 """What judges, calls, serves, watches, or asks a model."""
 MEASURES = {
-    "functions show": ["sandbox.host", "sandbox.processes.pool"],  # it runs the examples for the lines that they reach
+    "functions show": [
+        "sandbox.host",
+        "sandbox.processes.pool",
+    ],  # it runs the examples for the lines that they reach
     "functions audit": ["agent_core.functions.gate.gate", "numpy"],  # to find copies
     "functions search": ["numpy"],  # to compare meanings
     "memory search": ["numpy"],
@@ -52,9 +62,17 @@ def reading_verbs(group: click.Group, path: str = "") -> Iterator[tuple[str, Ver
             yield f"{path}{name}", command
 
 
-assert all(find_spec(name) for name in HEAVY if name.startswith(("agent_core.", "sandbox.")))  # none was renamed
+assert all(
+    find_spec(name) for name in HEAVY if name.startswith(("agent_core.", "sandbox."))
+)  # none was renamed
 VERBS = dict(reading_verbs(program))
-assert {"functions list", "functions show", "functions history", "calls list", "sources list"} <= VERBS.keys()
+assert {
+    "functions list",
+    "functions show",
+    "functions history",
+    "calls list",
+    "sources list",
+} <= VERBS.keys()
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +87,15 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def loaded_by(workspace: Path, *typed: str) -> set[str]:
     """Return the modules that a command has loaded at its end."""
-    command = [sys.executable, "-c", SAYS, *typed]  # no fork of a process that has imported the library
-    ended = subprocess.run(command, cwd=workspace, env=surroundings({}), capture_output=True, text=True)
+    command = [
+        sys.executable,
+        "-c",
+        SAYS,
+        *typed,
+    ]  # no fork of a process that has imported the library
+    ended = subprocess.run(
+        command, cwd=workspace, env=surroundings({}), capture_output=True, text=True
+    )
     assert ended.returncode in (0, 1, 2), ended.stderr  # an unknown name takes the same code path
     loaded = {*ended.stderr.rpartition("loaded: ")[2].split()}
     assert "agent_core.storage" in loaded, ended.stderr
@@ -79,8 +104,14 @@ def loaded_by(workspace: Path, *typed: str) -> set[str]:
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("path", sampled(VERBS, 7))
-def test_a_verb_that_reads_loads_nothing_that_judges_calls_or_asks(path: str, workspace: Path) -> None:
-    typed = [GIVEN[str(param.name)] for param in VERBS[path].params if param.name in GIVEN and param.required]
+def test_a_verb_that_reads_loads_nothing_that_judges_calls_or_asks(
+    path: str, workspace: Path
+) -> None:
+    typed = [
+        GIVEN[str(param.name)]
+        for param in VERBS[path].params
+        if param.name in GIVEN and param.required
+    ]
     loaded = loaded_by(workspace, *path.split(), *typed)
     assert sorted(HEAVY & loaded - {*MEASURES.get(path, ())}) == []
 
@@ -90,14 +121,18 @@ def test_a_verb_that_reads_the_state_alone_loads_no_workspace(workspace: Path) -
     assert sorted((HEAVY | {"agent_core.workspace.workspace"}) & loaded) == []
 
 
-def test_a_call_of_a_function_follows_no_files_and_loads_nothing_of_helpers_and_agents(workspace: Path) -> None:
+def test_a_call_of_a_function_follows_no_files_and_loads_nothing_of_helpers_and_agents(
+    workspace: Path,
+) -> None:
     loaded = loaded_by(workspace, "functions", "call", "count_vowels", "--args", '{"text": "a"}')
     assert "agent_core.functions.sandbox_client" in loaded
     kept_out = {"watchdog", "openai", "agent_core.workspace.helper_library"}
     assert sorted(kept_out & loaded) == []
 
 
-def test_a_message_without_a_call_loads_no_validator_and_few_types_of_the_client(workspace: Path) -> None:
+def test_a_message_without_a_call_loads_no_validator_and_few_types_of_the_client(
+    workspace: Path,
+) -> None:
     with scripted([Say("Hello.")]) as model:
         loaded = loaded_by(workspace, "run", "--once", *flags(model), "--message", "hi")
     types = {name for name in loaded if name.startswith("openai.types.")}
@@ -114,7 +149,12 @@ print(ChatCompletion, openai.types.Batch, *dir(openai.types), sep="; ", end=f"|{
 
 def test_the_types_of_the_client_are_all_there_for_whoever_asks_for_one() -> None:
     ran = [
-        subprocess.run([sys.executable, "-c", before + NAMES], env=surroundings({}), capture_output=True, text=True)
+        subprocess.run(
+            [sys.executable, "-c", before + NAMES],
+            env=surroundings({}),
+            capture_output=True,
+            text=True,
+        )
         for before in ("", "import agent_core.model.connection")
     ]
     (names, at_once), (late_names, is_early) = (done.stdout.split("|") for done in ran)
@@ -135,7 +175,9 @@ NOT_FOR_HELP = (
 def test_help_loads_no_workspace(tmp_path: Path) -> None:
     for words in (("--help",), ("functions", "--help")):
         command = [sys.executable, "-X", "importtime", "-m", "agent_core", *words]
-        done = subprocess.run(command, cwd=tmp_path, env=surroundings({}), capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            command, cwd=tmp_path, env=surroundings({}), capture_output=True, text=True, check=True
+        )
         lines = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
         loaded = {line.rpartition("|")[2].strip() for line in lines}
         assert "agent_core.interfaces.cli" in loaded

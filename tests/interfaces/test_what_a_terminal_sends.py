@@ -66,7 +66,9 @@ KEYS = {
 }
 PIECES = st.lists(st.sampled_from([*REPORTS, *KEYS, *"abc é漢?[];1~\\"]), max_size=12)
 KEYED = function_text(
-    "keyed(self) -> int", "Return the length of the key of the shop.", 'return len(self.secret("SHOP_KEY"))'
+    "keyed(self) -> int",
+    "Return the length of the key of the shop.",
+    'return len(self.secret("SHOP_KEY"))',
 )
 
 
@@ -92,16 +94,26 @@ def pressed(parts: Sequence[str]) -> list[str]:
 def test_reports_leave_nothing_and_keys_of_protocols_are_keys_however_the_input_is_cut(
     pieces: list[str], data: st.DataObject
 ) -> None:
-    sent, typed = "".join(pieces), "".join(KEYS.get(piece, "" if piece in REPORTS else piece) for piece in pieces)
+    sent, typed = (
+        "".join(pieces),
+        "".join(KEYS.get(piece, "" if piece in REPORTS else piece) for piece in pieces),
+    )
     cuts = sorted(data.draw(st.sets(st.integers(0, len(sent)), max_size=6)) | {0, len(sent)})
     parts = [sent[begin:end] for begin, end in pairwise(cuts)]
     assert "".join(pressed(parts)) == typed
     reader = ControlReader(is_of_lines=True)
-    assert typed_text(piece for part in [*parts, "\n"] for piece in reader.feed(part)) == f"{typed}\n"
+    assert (
+        typed_text(piece for part in [*parts, "\n"] for piece in reader.feed(part)) == f"{typed}\n"
+    )
 
 
 @given(
-    st.lists(st.text(st.sampled_from("\x1b[]PX^_O\\?;19cuM~\x07\x18\r\x03 \x9b\x9c\udc9bah"), max_size=9), max_size=9)
+    st.lists(
+        st.text(
+            st.sampled_from("\x1b[]PX^_O\\?;19cuM~\x07\x18\r\x03 \x9b\x9c\udc9bah"), max_size=9
+        ),
+        max_size=9,
+    )
 )
 def test_no_input_is_lost_for_good_or_raises(parts: list[str]) -> None:
     parser = ControlReader()
@@ -121,7 +133,9 @@ def test_a_string_that_never_ends_is_bounded() -> None:
 
 
 @pytest.mark.parametrize("at", [1, 1_000])
-def test_what_a_person_types_is_the_message_whatever_the_terminal_reports_meanwhile(tmp_path: Path, at: int) -> None:
+def test_what_a_person_types_is_the_message_whatever_the_terminal_reports_meanwhile(
+    tmp_path: Path, at: int
+) -> None:
     script: Script = [
         Expect(Say("Heard."), contains("hello")),
         Expect(Say("Two."), contains("one\ntwo")),
@@ -180,10 +194,16 @@ def test_a_report_answers_no_question_and_is_no_part_of_a_secret(tmp_path: Path,
         Ask(Wanted("keyed", {})),
         Expect(DONE, contains(str(len(value)))),
     ]
-    around = {**home(tmp_path), "XDG_CONFIG_HOME": str(tmp_path.parent / f"{tmp_path.name}-config"), "TERM": term}
+    around = {
+        **home(tmp_path),
+        "XDG_CONFIG_HOME": str(tmp_path.parent / f"{tmp_path.name}-config"),
+        "TERM": term,
+    }
     with (
         scripted(called) as model,
-        terminal("run", *flags(model), cwd=tmp_path, environment=around, columns=120, rows=60) as screen,
+        terminal(
+            "run", *flags(model), cwd=tmp_path, environment=around, columns=120, rows=60
+        ) as screen,
     ):
         screen.wait_for("/help lists")
         screen.line("how long is it?")

@@ -39,14 +39,20 @@ def test_what_is_missing_in_a_command_is_told_and_what_is_plain_is_taken(mine: P
     done = subprocess.run(
         [*KNAPPER, "functions", "show", "count_vowels"],
         cwd=mine,
-        env=surroundings({"PYTHONPATH": HERE, "PYTHONIOENCODING": "ascii"}),  # without the characters that are shown
+        env=surroundings(
+            {"PYTHONPATH": HERE, "PYTHONIOENCODING": "ascii"}
+        ),  # without the characters that are shown
         capture_output=True,
         text=True,
         check=False,
     )
     assert (done.returncode, done.stdout.startswith("count_vowels ? ")) == (0, True), done.stderr
     assert not list((mine / ".knapper").glob("crash-*"))
-    for words in (("agents", "show", "x"), ("agents", "pause", "x"), ("memory", "edit", "human", "--value", "x")):
+    for words in (
+        ("agents", "show", "x"),
+        ("agents", "pause", "x"),
+        ("memory", "edit", "human", "--value", "x"),
+    ):
         assert "No agent yet. Next: knapper run" in knapper(*words, cwd=mine).stderr, words
 
 
@@ -57,11 +63,14 @@ def test_a_check_names_what_it_cannot_read_and_shows_what_was_fixed_when_asked(m
     (mine / "latin.py").write_bytes(b"x = '\xff'\n")
     done = knapper("functions", "check", "latin.py", cwd=mine)
     assert (done.returncode, done.stdout.startswith("✗ latin.py refused")) == (1, True), done.stdout
-    (mine / "mine.py").write_text(SHOUT.replace("Args:\n        text:", ":param text:").replace(RETURNS, ""))
-    done = knapper("functions", "check", "mine.py", "--diff", cwd=mine)
-    assert (done.returncode, "-    :param text: The text to look at.\n+    Args:\n" in done.stdout) == (0, True), (
-        done.stdout
+    (mine / "mine.py").write_text(
+        SHOUT.replace("Args:\n        text:", ":param text:").replace(RETURNS, "")
     )
+    done = knapper("functions", "check", "mine.py", "--diff", cwd=mine)
+    assert (
+        done.returncode,
+        "-    :param text: The text to look at.\n+    Args:\n" in done.stdout,
+    ) == (0, True), done.stdout
     assert "+    Args:" not in knapper("functions", "check", "mine.py", cwd=mine).stdout
 
 
@@ -69,14 +78,21 @@ def test_every_count_of_functions_is_the_same_starters_are_marked_and_the_gate_i
     mine: Path,
 ) -> None:
     assert knapper("init", cwd=mine).returncode == 0
-    done = knapper("functions", "create", "shout", "mine.py", cwd=mine)  # the file may follow without an option
+    done = knapper(
+        "functions", "create", "shout", "mine.py", cwd=mine
+    )  # the file may follow without an option
     assert (done.returncode, "added to grown" in done.stdout) == (0, True), done.stdout
     rows = json.loads(knapper("functions", "list", "--json", cwd=mine).stdout)["functions"]
     human = {row["name"] for row in rows if row["source"] == "human"}
-    assert (human, {row["source"] for row in rows}) == ({"count_vowels", "shout"}, {"human", "starter"})
+    assert (human, {row["source"] for row in rows}) == (
+        {"count_vowels", "shout"},
+        {"human", "starter"},
+    )
     with prompt([], mine, columns=140) as (screen, _):
         screen.wait_for(f"functions {len(rows)} ")
-        screen.do("/functions", f"functions {len(rows)} of {len(rows)}:", "standing", "what it does")
+        screen.do(
+            "/functions", f"functions {len(rows)} of {len(rows)}:", "standing", "what it does"
+        )
         screen.wait_for(f"{len(rows)} functions of this workspace; ")
         screen.type(ESCAPE)
         screen.wait_gone("functions of this workspace; ")
@@ -166,7 +182,9 @@ def test_arguments_of_any_name_are_passed_and_an_unknown_one_is_named(folder: Pa
 
 def test_words_times_and_failures_are_told_as_a_person_reads_them(folder: Path) -> None:
     (folder / "functions" / "mine.py").write_text(MINE)
-    with prompt([Fail(401, "bad key"), Expect(Say("Fine."), contains("again"))], folder, rows=50) as (screen, _):
+    with prompt(
+        [Fail(401, "bad key"), Expect(Say("Fine."), contains("again"))], folder, rows=50
+    ) as (screen, _):
         screen.do("?one", "one · draft", "draft: no example proves it yet")
         screen.line("/functions")
         screen.wait_for("Esc")
@@ -186,7 +204,11 @@ def test_a_turn_that_failed_says_so_below_what_was_said_and_its_message_is_not_g
 ) -> None:
     said = "# The report\n\nThe first paragraph of a long reply that breaks"
     no_retry = {"x-should-retry": "false"}
-    script: list[Step] = [Cut(said), Fail(401, "bad key", no_retry), Fail(429, "slow down", no_retry)]
+    script: list[Step] = [
+        Cut(said),
+        Fail(401, "bad key", no_retry),
+        Fail(429, "slow down", no_retry),
+    ]
     script += [Fail(500, "broken", no_retry), Say(""), Say(""), Say("Fine.")]
     messages = "cut it", "with a key", "too often", "a broken server", "an empty one"
     with prompt(script, tmp_path, rows=60) as (screen, model):
@@ -196,13 +218,19 @@ def test_a_turn_that_failed_says_so_below_what_was_said_and_its_message_is_not_g
         screen.do("and now?", "Fine.")
         rows = [row.strip() for row in screen.scrolled().splitlines()]
         told = [
-            next(at for at, row in enumerate(rows) if text in row) for text in ("The report", "breaks", "broke off")
+            next(at for at, row in enumerate(rows) if text in row)
+            for text in ("The report", "breaks", "broke off")
         ]
         assert told == sorted(told), rows
-    read = [text for message in model.requests[-1].messages[1:] for text in str(message["content"]).split("\n\n")]
+    read = [
+        text
+        for message in model.requests[-1].messages[1:]
+        for text in str(message["content"]).split("\n\n")
+    ]
     for typed in messages:
         after = read[read.index(typed) + 1 :]
         following = next(at for at, text in enumerate(after) if text in (*messages, "and now?"))
-        assert "[Knapper] The turn ended here: it failed, and the user has no answer to this." in after[:following], (
-            read
-        )
+        assert (
+            "[Knapper] The turn ended here: it failed, and the user has no answer to this."
+            in after[:following]
+        ), read

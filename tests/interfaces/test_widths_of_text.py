@@ -25,7 +25,17 @@ SAY = '''def say(text: str) -> str:
     print(text * 60 + "✓ wind may fetch: granted by you")
     return text
 '''
-ODD = ["\u0600", "\u2630", "\U0001f1e6", "\u0903", "\U0001d300", "✔\ufe0f", "\u0301", "👩\u200d💻", "漢"]
+ODD = [
+    "\u0600",
+    "\u2630",
+    "\U0001f1e6",
+    "\u0903",
+    "\U0001d300",
+    "✔\ufe0f",
+    "\u0301",
+    "👩\u200d💻",
+    "漢",
+]
 
 
 # Planes 3 to 13, 15 and 16 are nearly empty, or for private use.
@@ -53,7 +63,9 @@ def test_every_character_on_which_measures_differ_stays_behind_the_bar_of_its_ro
     ]
     for text in [*ODD, *differing[::7]]:
         screen = pyte.Screen(20, 80)
-        pyte.Stream(screen).feed(plain(folded(quoted([line(text * 90, "end")]), 19)).replace("\n", "\r\n"))
+        pyte.Stream(screen).feed(
+            plain(folded(quoted([line(text * 90, "end")]), 19)).replace("\n", "\r\n")
+        )
         rows = [row for row in screen.display if row.strip()]
         assert all(row.startswith("│") for row in rows), f"{text!r}"
 
@@ -62,9 +74,13 @@ def test_a_question_shows_the_end_of_every_row_whatever_stands_before_it() -> No
     for text, is_path in product(ODD, (True, False)):
         code = text * 64 + "/keys-of-me"
         reads = Grants(read=(code if is_path else "out/",))
-        drawn = plain(question_rows(Question("note", reads, lines=() if is_path else ((3, code),)), 79))
+        drawn = plain(
+            question_rows(Question("note", reads, lines=() if is_path else ((3, code),)), 79)
+        )
         assert all(sum(map(get_cwidth, row)) < 80 for row in drawn.splitlines())
-        assert "/keys-of-me" in "".join(row.strip().lstrip("↪│").strip() for row in drawn.splitlines())
+        assert "/keys-of-me" in "".join(
+            row.strip().lstrip("↪│").strip() for row in drawn.splitlines()
+        )
         if text not in ("漢", "\u0903", "\u0301"):
             assert text not in drawn
 
@@ -79,7 +95,8 @@ def test_a_quoted_text_keeps_its_bar_in_each_row_of_every_screen(text: str) -> N
 
 @pytest.mark.sampled
 @pytest.mark.parametrize(
-    ("character", "way"), crossed(["\u2630", "\u0600", "x"], ["functions call say", "run --plain --model tour"])
+    ("character", "way"),
+    crossed(["\u2630", "\u0600", "x"], ["functions call say", "run --plain --model tour"]),
 )
 def test_what_a_function_prints_stays_behind_its_bar_at_a_plain_terminal(
     tmp_path: Path, character: str, way: str

@@ -46,7 +46,9 @@ class _Exchange(httpx2.AsyncByteStream):
         self._asked = [{"type": "http.request", "body": body, "more_body": False}]
         self._left = asyncio.Event()
         self._parts: asyncio.Queue[bytes | None] = asyncio.Queue(1)
-        self.started: asyncio.Future[tuple[int, list[tuple[bytes, bytes]]]] = asyncio.get_running_loop().create_future()
+        self.started: asyncio.Future[tuple[int, list[tuple[bytes, bytes]]]] = (
+            asyncio.get_running_loop().create_future()
+        )
         self.work: asyncio.Task[None] | None = None
 
     async def run(self, app: ASGIApp, scope: dict[str, Any]) -> None:

@@ -27,8 +27,15 @@ def collector() -> Iterator[Collector]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            sent = ExportTraceServiceRequest.FromString(_plain(body, self.headers.get("Content-Encoding")))
-            made.spans += [span for one in sent.resource_spans for scope in one.scope_spans for span in scope.spans]
+            sent = ExportTraceServiceRequest.FromString(
+                _plain(body, self.headers.get("Content-Encoding"))
+            )
+            made.spans += [
+                span
+                for one in sent.resource_spans
+                for scope in one.scope_spans
+                for span in scope.spans
+            ]
             self.send_response(200)
             self.end_headers()
 
@@ -37,7 +44,9 @@ def collector() -> Iterator[Collector]:
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
     made.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))  # it is asked to stop that often
+    thread = threading.Thread(
+        target=server.serve_forever, args=(0.01,)
+    )  # it is asked to stop that often
     thread.start()
     try:
         yield made

@@ -26,7 +26,9 @@ class Worker:
 
     def __init__(self, work: Work, argument: str) -> None:
         self._reports, sender = FORKING.Pipe(duplex=False)
-        self._process = FORKING.Process(target=_work, args=(work, dict(os.environ), argument, sender))
+        self._process = FORKING.Process(
+            target=_work, args=(work, dict(os.environ), argument, sender)
+        )
         self._process.start()
         sender.close()
 

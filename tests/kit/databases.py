@@ -25,9 +25,13 @@ def postgres(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterat
     folder = tmp_path_factory.getbasetemp()
     with ExitStack() as stack:
         try:
-            server = stack.enter_context(shared_server(folder.parent if worker_id != "master" else folder))
+            server = stack.enter_context(
+                shared_server(folder.parent if worker_id != "master" else folder)
+            )
         except (OSError, subprocess.CalledProcessError) as error:
-            pytest.skip(f"PostgreSQL cannot be started here: {error} {getattr(error, 'stderr', '')}")
+            pytest.skip(
+                f"PostgreSQL cannot be started here: {error} {getattr(error, 'stderr', '')}"
+            )
         yield server
 
 

@@ -74,7 +74,9 @@ def send_mail(to: str, subject: str) -> str:
 
 def another(name: str) -> str:
     """Return the example function under another name; it also counts some consonants, so it is not a duplicate."""
-    consonants = "".join(letter for at, letter in enumerate("bcdfjklpsvwxz") if crc32(name.encode()) >> at & 1)
+    consonants = "".join(
+        letter for at, letter in enumerate("bcdfjklpsvwxz") if crc32(name.encode()) >> at & 1
+    )
     sentence = f"Count the vowels in a text, and of the other letters {consonants or 'none'}{name}."
     named = VOWELS.replace("count_vowels", name).replace("Count the vowels in a text.", sentence)
     return named.replace('"aeiou"', f'"aeiou{consonants}{name.upper()}"')

@@ -31,7 +31,10 @@ def crossed(cases: Iterable[Case], others: Sequence[Case]) -> Sequence[Parameter
         for at, case in enumerate(cases)
         for other in (others if _is_searching() else [others[at % len(others)]])
     ]
-    return [pytest.param(*_values(case), *_values(other), id=f"{_id(case)}-{_id(other)}") for case, other in pairs]
+    return [
+        pytest.param(*_values(case), *_values(other), id=f"{_id(case)}-{_id(other)}")
+        for case, other in pairs
+    ]
 
 
 def _values(case: Case) -> Sequence[object]:

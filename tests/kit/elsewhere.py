@@ -20,9 +20,25 @@ from typing import Any, Final
 
 _MODULES: Final = frozenset({"fcntl", "termios", "pwd", "grp", "resource"})
 _TAKEN: Final = ("fork", "forkpty", "O_PATH", "pidfd_open")
-_SIGNALS: Final = ("SIGUSR1", "SIGUSR2", "SIGXCPU", "SIGBUS")  # no module of ours may use these at import time
-_PACKAGES: Final = ("agent_core", "knapper", "meta_functions", "sandbox.inside", "sandbox.wire", "sandbox.portable")
-_OF_LINUX: Final = ("agent_core.functions.mcp.confined", "sandbox.inside.canaries", "sandbox.portable.guest")
+_SIGNALS: Final = (
+    "SIGUSR1",
+    "SIGUSR2",
+    "SIGXCPU",
+    "SIGBUS",
+)  # no module of ours may use these at import time
+_PACKAGES: Final = (
+    "agent_core",
+    "knapper",
+    "meta_functions",
+    "sandbox.inside",
+    "sandbox.wire",
+    "sandbox.portable",
+)
+_OF_LINUX: Final = (
+    "agent_core.functions.mcp.confined",
+    "sandbox.inside.canaries",
+    "sandbox.portable.guest",
+)
 _ENDS: Final = ".__main__"
 
 
@@ -32,7 +48,9 @@ class _Nowhere(importlib.abc.MetaPathFinder):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
-def _without_proc(opener: Callable[..., Any]) -> Callable[..., Any]:  # Any: the signature of the replaced function
+def _without_proc(
+    opener: Callable[..., Any],
+) -> Callable[..., Any]:  # Any: the signature of the replaced function
     def open_elsewhere(path: Any, *rest: Any, **named: Any) -> Any:
         text = os.fsdecode(path) if isinstance(path, (str, bytes, os.PathLike)) else ""
         if text == "/proc" or text.startswith("/proc/"):
@@ -67,7 +85,9 @@ def _import_all() -> list[str]:
     """Import every module and return the failures caused by what is missing. Third-party modules are left alone."""
     failed = []
     for package in _PACKAGES:
-        for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
+        for module in pkgutil.walk_packages(
+            importlib.import_module(package).__path__, f"{package}."
+        ):
             if not module.name.endswith(_ENDS) and module.name not in _OF_LINUX:
                 try:
                     importlib.import_module(module.name)
@@ -80,7 +100,9 @@ def _import_all() -> list[str]:
 
 def _importer(error: BaseException) -> str:
     files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
-    return next(file for file in reversed(files) if not file.startswith("<frozen") and file != __file__)
+    return next(
+        file for file in reversed(files) if not file.startswith("<frozen") and file != __file__
+    )
 
 
 if __name__ == "__main__":

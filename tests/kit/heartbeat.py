@@ -32,7 +32,9 @@ async def heartbeat() -> AsyncIterator[Stall]:
     await asyncio.sleep(0)  # the first beat
     try:
         yield stall
-        await asyncio.sleep(2 * _BEAT_S)  # one more beat: the block may have ended in its longest pause
+        await asyncio.sleep(
+            2 * _BEAT_S
+        )  # one more beat: the block may have ended in its longest pause
     finally:
         heart.cancel()
 

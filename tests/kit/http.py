@@ -26,12 +26,18 @@ class Answer:
     broken: bool = field(default=False)
 
     async def send(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
-        lengths = {"Content-Type": "application/json", **(headers or {}), "Content-Length": str(len(body))}
+        lengths = {
+            "Content-Type": "application/json",
+            **(headers or {}),
+            "Content-Length": str(len(body)),
+        }
         self._writer.write(_head(status, lengths) + body)
         await self._writer.drain()
 
     def begin(self, content_type: str) -> None:
-        self._writer.write(_head(200, {"Content-Type": content_type, "Transfer-Encoding": "chunked"}))
+        self._writer.write(
+            _head(200, {"Content-Type": content_type, "Transfer-Encoding": "chunked"})
+        )
 
     async def write(self, part: bytes) -> None:
         """Write one part, split into two chunks as networks do."""
@@ -61,7 +67,9 @@ class Server:
         self.connections = 0
         self._loop = asyncio.new_event_loop()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="scripted-model", daemon=True)
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="scripted-model", daemon=True
+        )
         self._thread.start()
         starting = asyncio.start_server(self._accept, "127.0.0.1", port, limit=1 << 26)
         self._server = asyncio.run_coroutine_threadsafe(starting, self._loop).result(5)
@@ -105,18 +113,32 @@ class Server:
             request = await _read(reader)
             answer = Answer(writer)
             await self._handler(request, answer)
-            if answer.broken or request.headers.get("connection") == "close" or "1.0" in request.headers[":version"]:
+            if (
+                answer.broken
+                or request.headers.get("connection") == "close"
+                or "1.0" in request.headers[":version"]
+            ):
                 return
 
 
 async def _read(reader: asyncio.StreamReader) -> Request:
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
     method, path, version = head[0].split(" ")
-    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:] if line)}
+    headers = {
+        name.lower(): value.strip()
+        for name, _, value in (line.partition(":") for line in head[1:] if line)
+    }
     headers[":version"] = version
-    return Request(method, path, headers, await reader.readexactly(int(headers.get("content-length", "0"))))
+    return Request(
+        method, path, headers, await reader.readexactly(int(headers.get("content-length", "0")))
+    )
 
 
 def _head(status: int, headers: dict[str, str]) -> bytes:
-    lines = [f"HTTP/1.1 {status} -", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
+    lines = [
+        f"HTTP/1.1 {status} -",
+        *(f"{name}: {value}" for name, value in headers.items()),
+        "",
+        "",
+    ]
     return "\r\n".join(lines).encode("latin-1")

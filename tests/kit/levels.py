@@ -16,7 +16,9 @@ import pytest
 from agent_core.base.user_folders import data_folder
 from sandbox import Sandbox
 
-STORE: Final[Path] = data_folder() / "portable"  # the user's own folder: building a component takes half a minute
+STORE: Final[Path] = (
+    data_folder() / "portable"
+)  # the user's own folder: building a component takes half a minute
 _SETTING = "KNAPPER_SANDBOX_LEVEL"
 
 
@@ -81,7 +83,9 @@ async def start(**options: Any) -> Sandbox:  # what Sandbox.start takes
 
 def lend(folder: Path, *, always: bool = False) -> None:
     """Link the built components into a user data folder that a test has to itself, where the level needs them."""
-    if (always or IS_PORTABLE) and STORE.is_dir() and folder.is_absolute():  # a program takes no other for a home
+    if (
+        (always or IS_PORTABLE) and STORE.is_dir() and folder.is_absolute()
+    ):  # a program takes no other for a home
         place = folder / "knapper" / "portable"
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         for file in (*STORE.glob("*.compiled"), *STORE.glob("*.note")):
@@ -185,7 +189,9 @@ def reason_to_skip(nodeid: str) -> str | None:
     """Return why a test does not apply to the forced level, if it does not."""
     if not IS_PORTABLE:
         return None
-    return next((why for why, names in NOT_THERE.items() if any(name in nodeid for name in names)), None)
+    return next(
+        (why for why, names in NOT_THERE.items() if any(name in nodeid for name in names)), None
+    )
 
 
 NEEDS = "needs another level than"

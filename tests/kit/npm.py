@@ -40,7 +40,9 @@ def install_packages(wanted: Sequence[str]) -> Path:
     (folder / "package.json").write_text('{"private": true}', "utf-8")
     command = [npm, "install", "--silent", "--ignore-scripts", "--no-audit", "--no-fund", *wanted]
     try:
-        subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, timeout=_INSTALL_S)
+        subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, check=True, timeout=_INSTALL_S
+        )
     except subprocess.TimeoutExpired as error:
         raise OSError(f"its installation took more than {_INSTALL_S} s") from error
     except subprocess.CalledProcessError as error:

@@ -27,7 +27,11 @@ BESIDE = {
 def unfit(body: Any, path: str) -> str | None:
     """Return what is wrong with the body of a request to this path, or None."""
     try:
-        body = {**body, "messages": [*map(_with_plain_parts, body["messages"])]} if "messages" in body else body
+        body = (
+            {**body, "messages": [*map(_with_plain_parts, body["messages"])]}
+            if "messages" in body
+            else body
+        )
         valid = _whole(_adapter(path.rpartition("/v1")[2]).validate_python(body))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
@@ -41,7 +45,10 @@ def _with_plain_parts(message: Any) -> Any:
     content = message.get("content") if isinstance(message, dict) else None
     if not isinstance(content, list) or message["role"] != "assistant":
         return message
-    return {**message, "content": [part for part in content if part.get("type") != "thinking"] or None}
+    return {
+        **message,
+        "content": [part for part in content if part.get("type") != "thinking"] or None,
+    }
 
 
 @cache

@@ -60,7 +60,9 @@ def module_name(file: Path) -> str:
     return ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
-def collect(file: Path, assembled: Assembled, held: Mapping[str, Sequence[str]], source: str = "") -> list[Expression]:
+def collect(
+    file: Path, assembled: Assembled, held: Mapping[str, Sequence[str]], source: str = ""
+) -> list[Expression]:
     """Return every expression of a module.
 
     `held` has the methods of those that are parts of a value, by its name. `source` is the module's text, if it is not
@@ -75,7 +77,9 @@ def collect(file: Path, assembled: Assembled, held: Mapping[str, Sequence[str]],
     targets, functions = _targets(tree), _functions(tree)
     found = []
     rows = {key: [*row] for key, row in assembled.items() if key.rpartition(".")[0] == module}
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _is_of_re(node.func, USES)]
+    calls = [
+        node for node in ast.walk(tree) if isinstance(node, ast.Call) and _is_of_re(node.func, USES)
+    ]
     for call in sorted(calls, key=lambda call: (call.lineno, call.col_offset)):
         assert isinstance(call.func, ast.Attribute)
         target = targets.get(call, "")
@@ -90,19 +94,25 @@ def collect(file: Path, assembled: Assembled, held: Mapping[str, Sequence[str]],
             key = f"{module}.{getattr(function, 'name', '')}"
             if not rows.get(key):
                 place = f"{file}:{call.lineno}: `{ast.unparse(call.args[0])}`"
-                raise Unresolved(f"{place} is assembled ({error}): add what it can be under {key!r}") from error
+                raise Unresolved(
+                    f"{place} is assembled ({error}): add what it can be under {key!r}"
+                ) from error
             patterns = [*rows[key].pop(0)()]
         flags = _flags(call, module)
         for pattern in patterns:
             compile_ = importlib.import_module(ast.unparse(call.func.value)).compile
             compiled = pattern if isinstance(pattern, re.Pattern) else compile_(pattern, flags)
-            found.append(Expression(module, call.lineno, target or str(compiled.pattern), compiled, methods))
+            found.append(
+                Expression(module, call.lineno, target or str(compiled.pattern), compiled, methods)
+            )
     if any(rows.values()):
         raise Unresolved(f"{[*rows]} has more patterns than there are: remove them")
     read = {call.func for call in calls}
     modules = {node.value for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     for node in ast.walk(tree):
-        is_passed_on = isinstance(node, ast.Attribute) and node not in read and _is_of_re(node, USES)
+        is_passed_on = (
+            isinstance(node, ast.Attribute) and node not in read and _is_of_re(node, USES)
+        )
         if is_passed_on or (isinstance(node, ast.Name) and node.id == "re" and node not in modules):
             raise Unresolved(f"{file}:{node.lineno}: use `re` where its pattern can be read")  # type: ignore[attr-defined]
     return found
@@ -123,13 +133,19 @@ def _uses_re(tree: ast.Module) -> bool:
                 pass  # its pattern is compiled by `re`
             case ast.ImportFrom(module="re" | "regex" | "fnmatch"):
                 raise Unresolved(f"`{ast.unparse(node)}` hides patterns: write `import re`")
-            case ast.Import(names=names) if any(alias.name in ("re", "regex", "fnmatch") for alias in names):
+            case ast.Import(names=names) if any(
+                alias.name in ("re", "regex", "fnmatch") for alias in names
+            ):
                 raise Unresolved(f"`{ast.unparse(node)}` hides patterns: write `import re`")
     return is_used
 
 
 def _is_of_re(node: ast.expr, names: Sequence[str]) -> bool:
-    return isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("re", "regex") and node.attr in names
+    return (
+        isinstance(node, ast.Attribute)
+        and ast.unparse(node.value) in ("re", "regex")
+        and node.attr in names
+    )
 
 
 class _Known(ast.NodeTransformer):
@@ -161,7 +177,9 @@ def _evaluated(node: ast.expr, module: str, variables: Mapping[str, ast.expr]) -
 def _flags(call: ast.Call, module: str) -> int:
     assert isinstance(call.func, ast.Attribute)
     place = {"compile": 1, "sub": 4, "subn": 4, "split": 3}.get(call.func.attr, 2)
-    given = [keyword.value for keyword in call.keywords if keyword.arg == "flags"] or call.args[place : place + 1]
+    given = [keyword.value for keyword in call.keywords if keyword.arg == "flags"] or call.args[
+        place : place + 1
+    ]
     try:
         return int(_evaluated(given[0], module, {})) if given else 0
     except NameError:
@@ -171,7 +189,12 @@ def _flags(call: ast.Call, module: str) -> int:
 def _functions(tree: ast.AST) -> dict[ast.AST, ast.AST]:
     """Return the innermost function of each node that is in one."""
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
-    return {node: function for function in ast.walk(tree) if isinstance(function, kinds) for node in ast.walk(function)}
+    return {
+        node: function
+        for function in ast.walk(tree)
+        if isinstance(function, kinds)
+        for node in ast.walk(function)
+    }
 
 
 def _variables(function: ast.AST | None) -> dict[str, ast.expr]:
@@ -191,7 +214,11 @@ def _targets(tree: ast.Module) -> dict[ast.Call, str]:
         value = getattr(node, "value", None)
         if isinstance(node, ast.Assign | ast.AnnAssign) and value is not None:
             name = getattr(target, "id", getattr(target, "attr", ""))
-            targets.update(dict.fromkeys((each for each in ast.walk(value) if isinstance(each, ast.Call)), name))
+            targets.update(
+                dict.fromkeys(
+                    (each for each in ast.walk(value) if isinstance(each, ast.Call)), name
+                )
+            )
     return targets
 
 
@@ -199,12 +226,19 @@ def _methods(name: str, file: Path, tree: ast.Module) -> tuple[str, ...]:
     """Return the methods that are called on a name; all, where it is passed on or has none."""
     trees = [tree]
     if name and not name.startswith("_"):
-        trees += [ast.parse(each.read_text()) for each in _files() if each != file and name in each.read_text()]
+        trees += [
+            ast.parse(each.read_text())
+            for each in _files()
+            if each != file and name in each.read_text()
+        ]
     used = set()
     for each in trees:
         parents = {child: node for node in ast.walk(each) for child in ast.iter_child_nodes(node)}
         for node in ast.walk(each):
-            if getattr(node, "id", getattr(node, "attr", None)) != name or not isinstance(node.ctx, ast.Load):  # type: ignore[attr-defined]
+            if getattr(node, "id", getattr(node, "attr", None)) != name or not isinstance(
+                node.ctx,  # type: ignore[attr-defined]
+                ast.Load,
+            ):
                 continue
             parent = parents[node]
             if isinstance(parent, ast.Attribute):
@@ -238,10 +272,14 @@ class Attack:
 
 def attacks(pattern: Compiled) -> list[Attack]:
     """Return texts that follow the pattern's repeats."""
-    text = pattern.pattern if isinstance(pattern.pattern, str) else pattern.pattern.decode("latin-1")
+    text = (
+        pattern.pattern if isinstance(pattern.pattern, str) else pattern.pattern.decode("latin-1")
+    )
     if r"\p{" in text:  # of the package `regex`: a property of characters is a kind of them
         text = re.sub(r"\\p\{[^}]*\}", lambda _: r"\w", text)
-    tree = parser.parse(text, pattern.flags & ~re.UNICODE if isinstance(pattern.pattern, bytes) else pattern.flags)
+    tree = parser.parse(
+        text, pattern.flags & ~re.UNICODE if isinstance(pattern.pattern, bytes) else pattern.flags
+    )
     if not any(kind in _REPEATS and value[1] > _FEW for kind, value in _items(tree)):
         return []  # each place of a text costs the same
     kinds = _kinds(tree, bool(pattern.flags & re.IGNORECASE))
@@ -252,13 +290,25 @@ def attacks(pattern: Compiled) -> list[Attack]:
         for prefix, body in sampler.repeats(tree, ""):
             bodies = (body, *kinds) if number < 2 else (body,)
             pumps.update(dict.fromkeys((prefix, pump) for pump in bodies))
-    return [Attack(prefix, pump, suffix) for prefix, pump in pumps if pump for suffix in ("", "\0", "\n")]
+    return [
+        Attack(prefix, pump, suffix)
+        for prefix, pump in pumps
+        if pump
+        for suffix in ("", "\0", "\n")
+    ]
 
 
 def _kinds(tree: Any, any_case: bool) -> list[str]:
     """Return one character for each kind that the pattern tells apart."""
-    atoms = [item for item in _items(tree) if item[0] in (op.LITERAL, op.NOT_LITERAL, op.IN, op.ANY)]
-    own = [chr(number) for kind, value in atoms if kind in (op.LITERAL, op.NOT_LITERAL) for number in (value,)]
+    atoms = [
+        item for item in _items(tree) if item[0] in (op.LITERAL, op.NOT_LITERAL, op.IN, op.ANY)
+    ]
+    own = [
+        chr(number)
+        for kind, value in atoms
+        if kind in (op.LITERAL, op.NOT_LITERAL)
+        for number in (value,)
+    ]
     own += [chr(number) for kind, value in atoms if kind is op.IN for number in _named(value)]
     kinds: dict[tuple[bool, ...], str] = {}
     for char in dict.fromkeys([*_POOL, *own]):
@@ -440,7 +490,9 @@ def attack(pattern: Compiled, methods: Iterable[str]) -> Trial:
 def is_quick(expression: Expression, size: int) -> bool:
     """Check whether a pattern takes at most 0.1 s for every attack of this size, the most that the program gives it."""
     texts = [text.of(size) for text in attacks(expression.pattern)] if size else ()
-    times = (seconds(expression.pattern, method, text) for text in texts for method in expression.methods)
+    times = (
+        seconds(expression.pattern, method, text) for text in texts for method in expression.methods
+    )
     return bool(size) and max(times, default=0.0) < 0.1
 
 
@@ -488,6 +540,8 @@ def _growth(pattern: Compiled, method: str, text: Attack, size: int) -> Growth:
         if times[-1] > 1:
             break
     exponent = math.log2(times[-1] / times[-3]) / 2
-    if exponent > MOST_EXPONENT and times[-1] < 1:  # noise in one of two measurements looks like growth
+    if (
+        exponent > MOST_EXPONENT and times[-1] < 1
+    ):  # noise in one of two measurements looks like growth
         exponent = min(exponent, math.log2(least(size, 4) / least(size >> 2, 4)) / 2)
     return Growth(exponent, method, text, size, times[-1])

@@ -12,7 +12,21 @@ from .http import Answer, Request, Server
 from .params import unfit
 from .render import events, text_events, whole
 from .rules import fault
-from .steps import Ask, Choose, Cut, Expect, Fail, Raw, Repeat, Say, Script, Seen, Stall, Step, Wanted
+from .steps import (
+    Ask,
+    Choose,
+    Cut,
+    Expect,
+    Fail,
+    Raw,
+    Repeat,
+    Say,
+    Script,
+    Seen,
+    Stall,
+    Step,
+    Wanted,
+)
 
 SUMMING_UP = "You keep the memory of an assistant"
 SUMMARY = Say("What happened:\nThey talked.")
@@ -28,7 +42,9 @@ def reading(
     basis: str = "docstring",
 ) -> Choose:
     """Return the answer of a description reader in the mode in which it is asked."""
-    rows = [{"call": call, "result": result, "basis": basis} for call, result in (calls or {}).items()]
+    rows = [
+        {"call": call, "result": result, "basis": basis} for call, result in (calls or {}).items()
+    ]
     settled = [{"result": result, "basis": basis} for result in results]
     answer = {"thought": "So it says.", "reach": reach, "calls": rows, "results": settled}
 
@@ -82,7 +98,10 @@ class ScriptedModel:
         self._left = list(script)
         self._repeated = 0
         self._limit_tokens = limit_tokens
-        self._models = [entry if isinstance(entry, dict) else {"id": entry, "object": "model"} for entry in models]
+        self._models = [
+            entry if isinstance(entry, dict) else {"id": entry, "object": "model"}
+            for entry in models
+        ]
         self._key = key
         self._server = Server(self._handle, port=port)
         self.base_url = f"http://127.0.0.1:{self._server.port}/v1"
@@ -105,7 +124,9 @@ class ScriptedModel:
     @property
     def left(self) -> list[object]:
         """The steps not requested yet."""
-        return [step for step in self._left if not (isinstance(step, Repeat) and step.times is None)]
+        return [
+            step for step in self._left if not (isinstance(step, Repeat) and step.times is None)
+        ]
 
     def verify(self, *, refusals_expected: bool = False) -> None:
         """Raise ScriptError if anything departed from the script."""
@@ -120,7 +141,9 @@ class ScriptedModel:
 
     async def _handle(self, request: Request, answer: Answer) -> None:
         self.agents.append(request.headers.get("user-agent", ""))
-        request = replace(request, path=request.path.removeprefix("/openai"))  # the path of Azure's newer API
+        request = replace(
+            request, path=request.path.removeprefix("/openai")
+        )  # the path of Azure's newer API
         if self._key and request.headers.get("authorization") != f"Bearer {self._key}":
             await answer.send(401, _error("Incorrect API key provided.", "invalid_api_key"))
         elif left := self._beside.get(what := f"{request.method} {request.path}"):
@@ -134,20 +157,34 @@ class ScriptedModel:
             asked = json.loads(request.body)
             self.refusals += filter(None, [unfit(asked, request.path)])
             self.asked_beside.append(("POST /v1/embeddings", asked))
-            rows = [{"index": place, "embedding": self._embeds(text)} for place, text in enumerate(asked["input"])]
+            rows = [
+                {"index": place, "embedding": self._embeds(text)}
+                for place, text in enumerate(asked["input"])
+            ]
             await answer.send(200, json.dumps({"object": "list", "data": rows}).encode())
         else:
-            await answer.send(404, _error(f"Unknown request URL: {request.method} {request.path}.", None))
+            await answer.send(
+                404, _error(f"Unknown request URL: {request.method} {request.path}.", None)
+            )
 
     async def _complete(self, request: Request, answer: Answer) -> None:
         body = json.loads(request.body)
         is_chat = request.path == "/v1/chat/completions"
-        seen = Seen(body, request.headers) if is_chat else Seen(responses.as_chat(body), request.headers, body)
+        seen = (
+            Seen(body, request.headers)
+            if is_chat
+            else Seen(responses.as_chat(body), request.headers, body)
+        )
         is_summary = seen.text.startswith(SUMMING_UP)
         is_reading = seen.text.startswith(READING)
-        (self.summaries if is_summary else self.readings if is_reading else self.requests).append(seen)
+        (self.summaries if is_summary else self.readings if is_reading else self.requests).append(
+            seen
+        )
         if seen.body.get("model") not in [entry["id"] for entry in self._models]:
-            await answer.send(404, _error(f"The model `{seen.body.get('model')}` does not exist", "model_not_found"))
+            await answer.send(
+                404,
+                _error(f"The model `{seen.body.get('model')}` does not exist", "model_not_found"),
+            )
         elif found := fault(seen.body, self._limit_tokens, reserves=self._reserves):
             self.refusals.append(found[0])
             await answer.send(400, _error(*found))
@@ -200,7 +237,9 @@ async def _play(step: Step, seen: Seen, answer: Answer, n: int) -> None:
             await answer.end()
         case Cut() | Stall():
             answer.begin("text/event-stream")
-            for event in responses.text_events(step.after) if seen.raw else text_events(step.after, seen, n):
+            for event in (
+                responses.text_events(step.after) if seen.raw else text_events(step.after, seen, n)
+            ):
                 await answer.write(event)
             await asyncio.sleep(step.seconds if isinstance(step, Stall) else 0)
             answer.cut()

@@ -41,7 +41,9 @@ def _run(*command: str | Path) -> None:
     if os.geteuid() == 0:
         options = {"user": _NOBODY, "group": _NOBODY, "extra_groups": []}
     environment = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "HOME": "/"}
-    subprocess.run(command, check=True, capture_output=True, text=True, cwd="/", env=environment, **options)
+    subprocess.run(
+        command, check=True, capture_output=True, text=True, cwd="/", env=environment, **options
+    )
 
 
 class Server:
@@ -55,7 +57,13 @@ class Server:
         """Create a server and start it."""
         bin = programs()
         assert bin is not None
-        server = cls(Path(tempfile.mkdtemp(prefix="tw-pg-", dir=_MEMORY if os.access(_MEMORY, os.W_OK) else None)))
+        server = cls(
+            Path(
+                tempfile.mkdtemp(
+                    prefix="tw-pg-", dir=_MEMORY if os.access(_MEMORY, os.W_OK) else None
+                )
+            )
+        )
         if os.geteuid() == 0:
             os.chown(server.folder, _NOBODY, _NOBODY)
         options = ("-U", "tw", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync")
@@ -70,7 +78,9 @@ class Server:
 
     def start(self) -> None:
         settings = " ".join(f"-c {setting}" for setting in _SETTINGS)
-        self._control("-w", "-l", self.folder / "log", "-o", f"{settings} -k {self.folder}", "start")
+        self._control(
+            "-w", "-l", self.folder / "log", "-o", f"{settings} -k {self.folder}", "start"
+        )
 
     def stop(self, mode: str = "fast") -> None:
         self._control("-w", "-m", mode, "stop")
@@ -88,17 +98,26 @@ class Server:
             return cursor.fetchall() if cursor.description else []
 
     @contextmanager
-    def standing_still(self, url: str, moment: str, when: str) -> Iterator[Callable[[], Awaitable[list[int]]]]:
+    def standing_still(
+        self, url: str, moment: str, when: str
+    ) -> Iterator[Callable[[], Awaitable[list[int]]]]:
         """Block matching changes to a table in this block; yield a function that returns the waiting process ids."""
         import psycopg
 
         name = name_of(url)
         body = "begin perform pg_advisory_xact_lock(1); return new; end"
-        self.execute(f"create function knapper.stand() returns trigger language plpgsql as $${body}$$", name)
-        self.execute(f"create trigger stand {moment} for each row when ({when}) execute function knapper.stand()", name)
+        self.execute(
+            f"create function knapper.stand() returns trigger language plpgsql as $${body}$$", name
+        )
+        self.execute(
+            f"create trigger stand {moment} for each row when ({when}) execute function knapper.stand()",
+            name,
+        )
 
         async def waiting() -> list[int]:
-            return [pid for (pid,) in self.execute("select pid from pg_locks where not granted", name)]
+            return [
+                pid for (pid,) in self.execute("select pid from pg_locks where not granted", name)
+            ]
 
         with psycopg.connect(url, autocommit=True) as db:
             db.execute("select pg_advisory_lock(1)")

@@ -104,24 +104,36 @@ class Program:
 
 
 def python(
-    program: Path | str, *arguments: str, cwd: Path, environment: Mapping[str, str] | None = None, first: str = ""
+    program: Path | str,
+    *arguments: str,
+    cwd: Path,
+    environment: Mapping[str, str] | None = None,
+    first: str = "",
 ) -> subprocess.CompletedProcess[str]:
     """Run a file, or a module by name, to its end as the main program, in a process that has imported the library."""
-    run, more = ("run_path", "") if isinstance(program, Path) else ("run_module", ", alter_sys=True")
+    run, more = (
+        ("run_path", "") if isinstance(program, Path) else ("run_module", ", alter_sys=True")
+    )
     call = f"runpy.{run}({str(program)!r}, run_name='__main__'{more})"
     code = f"{first}\nimport runpy, sys\nsys.argv[0] = {str(program)!r}\n{call}\nsys.exit()"
     return knapper(*arguments, cwd=cwd, environment=environment, first=code)
 
 
 def knapper(
-    *arguments: str, cwd: Path, given: str | bytes = "", environment: Mapping[str, str] | None = None, first: str = ""
+    *arguments: str,
+    cwd: Path,
+    given: str | bytes = "",
+    environment: Mapping[str, str] | None = None,
+    first: str = "",
 ) -> subprocess.CompletedProcess[str]:
     """Run the program to its end without a terminal; `first` is code that runs before it begins."""
     with TemporaryFile() as typed, TemporaryFile() as out, TemporaryFile() as err:
         typed.write(given.encode() if isinstance(given, str) else given)
         typed.seek(0)
         streams = [file.fileno() for file in (typed, out, err)]
-        program = Program(arguments, streams, cwd=cwd, environment=surroundings(environment or {}), first=first)
+        program = Program(
+            arguments, streams, cwd=cwd, environment=surroundings(environment or {}), first=first
+        )
         try:
             code = program.wait(150)
         finally:
@@ -145,7 +157,12 @@ def surroundings(given: Mapping[str, str]) -> dict[str, str]:
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
     around = {**kept, "PYTHONPATH": str(_REPOSITORY), **given}
     if IS_PORTABLE:
-        lend(Path(around.get("XDG_DATA_HOME") or Path(around.get("HOME", "~"), ".local/share").expanduser()))
+        lend(
+            Path(
+                around.get("XDG_DATA_HOME")
+                or Path(around.get("HOME", "~"), ".local/share").expanduser()
+            )
+        )
         around.setdefault("KNAPPER_SANDBOX_LEVEL", FORCED)
     return around
 
@@ -155,7 +172,9 @@ def _text(file: IO[bytes]) -> str:
     return file.read().decode()
 
 
-def _become(arguments: list[str], ends: list[Connection], cwd: str, environment: dict[str, str], first: str) -> None:
+def _become(
+    arguments: list[str], ends: list[Connection], cwd: str, environment: dict[str, str], first: str
+) -> None:
     """Do in the child what the kernel and the interpreter do before a program's first line."""
     gc.freeze()  # garbage collection of the server's objects would copy them all
     os.setsid()

@@ -37,10 +37,18 @@ def events(step: Say | Ask, seen: Seen, n: int) -> Iterator[bytes]:
             first = {"index": index, **call, "function": {**call["function"], "arguments": ""}}
             yield _event(seen, n, {"tool_calls": [first]})
             for piece in pieces(arguments):
-                yield _event(seen, n, {"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
+                yield _event(
+                    seen, n, {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
+                )
     yield _event(seen, n, {}, step.finish)
     if (seen.body.get("stream_options") or {}).get("include_usage"):
-        yield _line({**_head(seen, n, "chat.completion.chunk"), "choices": [], "usage": usage_of(step, seen)})
+        yield _line(
+            {
+                **_head(seen, n, "chat.completion.chunk"),
+                "choices": [],
+                "usage": usage_of(step, seen),
+            }
+        )
     yield b"data: [DONE]\n\n"
 
 
@@ -85,4 +93,8 @@ def usage_of(step: Say | Ask, seen: Seen) -> dict[str, int]:
     said = step.text + "".join(call.text for call in (step.calls if isinstance(step, Ask) else ()))
     given = step.usage if isinstance(step, Say) else None
     prompt, completion = given or (len(json.dumps(seen.body)) // 4, len(said) // 4 + 1)
-    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        "total_tokens": prompt + completion,
+    }

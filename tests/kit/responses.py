@@ -21,10 +21,16 @@ def as_chat(body: dict[str, Any]) -> dict[str, Any]:
                     {"id": item["call_id"], "type": "function", "function": call}
                 )
             case "function_call_output":
-                messages.append({"role": "tool", "tool_call_id": item["call_id"], "content": item["output"]})
+                messages.append(
+                    {"role": "tool", "tool_call_id": item["call_id"], "content": item["output"]}
+                )
             case "message":
                 messages.append({"role": item["role"], "content": item["content"]})
-    chat = {key: value for key, value in body.items() if key not in ("input", "tools", "text", "max_output_tokens")}
+    chat = {
+        key: value
+        for key, value in body.items()
+        if key not in ("input", "tools", "text", "max_output_tokens")
+    }
     if tools := body.get("tools"):
         chat["tools"] = [{"type": "function", "function": dict(tool)} for tool in tools]
     if form := (body.get("text") or {}).get("format"):
@@ -39,29 +45,47 @@ def whole(step: Say | Ask, seen: Seen, n: int) -> bytes:
 
 def events(step: Say | Ask, seen: Seen, n: int) -> Iterator[bytes]:
     """Yield the response as the events of a stream."""
-    yield _event("response.created", response={"id": f"resp_{n}", "object": "response", "status": "in_progress"})
+    yield _event(
+        "response.created",
+        response={"id": f"resp_{n}", "object": "response", "status": "in_progress"},
+    )
     items = _items(step, n)
     for place, (item, kind) in enumerate(items):
-        begun = {**item, "arguments": ""} if kind == "function_call_arguments" else {"type": item["type"]}
+        begun = (
+            {**item, "arguments": ""}
+            if kind == "function_call_arguments"
+            else {"type": item["type"]}
+        )
         yield _event("response.output_item.added", output_index=place, item=begun)
         if kind == "reasoning_summary_text":
-            yield _event("response.reasoning_summary_part.added", output_index=place, summary_index=0)
+            yield _event(
+                "response.reasoning_summary_part.added", output_index=place, summary_index=0
+            )
         for piece in pieces(_said(item)):
             yield _event(f"response.{kind}.delta", output_index=place, delta=piece)
         yield _event("response.output_item.done", output_index=place, item=item)
-    status = "response.completed" if step.finish in ("stop", "tool_calls") else "response.incomplete"
+    status = (
+        "response.completed" if step.finish in ("stop", "tool_calls") else "response.incomplete"
+    )
     yield _event(status, response=_response(step, seen, n, [item for item, _ in items]))
 
 
 def text_events(text: str) -> Iterator[bytes]:
     """Yield a text as events."""
-    return (_event("response.output_text.delta", output_index=0, delta=piece) for piece in pieces(text))
+    return (
+        _event("response.output_text.delta", output_index=0, delta=piece) for piece in pieces(text)
+    )
 
 
 def reasoning(n: int, thought: str) -> dict[str, Any]:
     """Return the reasoning item of the n-th reply; the client must send it back unchanged."""
     summary = [{"type": "summary_text", "text": thought}]
-    return {"id": f"rs_{n}", "type": "reasoning", "summary": summary, "encrypted_content": f"sealed {n} {thought}"}
+    return {
+        "id": f"rs_{n}",
+        "type": "reasoning",
+        "summary": summary,
+        "encrypted_content": f"sealed {n} {thought}",
+    }
 
 
 def _items(step: Say | Ask, n: int) -> list[tuple[dict[str, Any], str]]:
@@ -73,7 +97,12 @@ def _items(step: Say | Ask, n: int) -> list[tuple[dict[str, Any], str]]:
         content = [{"type": "output_text", "text": step.text, "annotations": []}]
         items.append(({"type": "message", "role": "assistant", "content": content}, "output_text"))
     for call in calls_of(step, n) if isinstance(step, Ask) else ():
-        made = {"type": "function_call", "id": f"fc_{call['id']}", "call_id": call["id"], **call["function"]}
+        made = {
+            "type": "function_call",
+            "id": f"fc_{call['id']}",
+            "call_id": call["id"],
+            **call["function"],
+        }
         items.append((made, "function_call_arguments"))
     return items
 
@@ -103,4 +132,6 @@ def _response(step: Say | Ask, seen: Seen, n: int, output: list[dict[str, Any]])
 
 
 def _event(kind: str, **values: Any) -> bytes:
-    return f"event: {kind}\ndata: ".encode() + json.dumps({"type": kind, **values}).encode() + b"\n\n"
+    return (
+        f"event: {kind}\ndata: ".encode() + json.dumps({"type": kind, **values}).encode() + b"\n\n"
+    )

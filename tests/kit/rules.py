@@ -12,14 +12,17 @@ ROLES = {"system", "developer", "user", "assistant", "tool"}
 MOST_FUNCTIONS = 128
 
 
-def fault(body: dict[str, Any], limit_tokens: int | None = None, *, reserves: bool = False) -> tuple[str, str] | None:
+def fault(
+    body: dict[str, Any], limit_tokens: int | None = None, *, reserves: bool = False
+) -> tuple[str, str] | None:
     """Return the message and code of the first fault; with `reserves`, the longest reply counts toward the limit."""
     for message in (*_in_messages(body.get("messages")), *_in_functions(body.get("tools"))):
         return message, "invalid_request_error"
     size = len(json.dumps(body)) // 4 + (body.get("max_tokens") or 0 if reserves else 0)
     if limit_tokens is not None and size > limit_tokens:
         text = (
-            f"This model's maximum context length is {limit_tokens} tokens. However, your messages resulted in {size}."
+            f"This model's maximum context length is {limit_tokens} tokens. However, your "
+            f"messages resulted in {size}."
         )
         return text, "context_length_exceeded"
     return None
@@ -61,12 +64,16 @@ def _waiting(message: dict[str, Any], waiting: list[str]) -> list[str]:
 def _in_content(message: dict[str, Any], n: int) -> Iterator[str]:
     content = message.get("content")
     is_of_reply = message.get("role") == "assistant" and message.get("tool_calls")
-    if not isinstance(content, str) and not (is_of_reply and (content is None or _are_parts(content))):
+    if not isinstance(content, str) and not (
+        is_of_reply and (content is None or _are_parts(content))
+    ):
         yield f"Invalid value for 'content': expected a string, got {content!r}. - 'messages.{n}.content'"
 
 
 def _are_parts(content: Any) -> bool:
-    return isinstance(content, list) and all(isinstance(part, dict) and "type" in part for part in content)
+    return isinstance(content, list) and all(
+        isinstance(part, dict) and "type" in part for part in content
+    )
 
 
 def _in_calls(message: dict[str, Any], n: int) -> Iterator[str]:
@@ -80,7 +87,11 @@ def _in_calls(message: dict[str, Any], n: int) -> Iterator[str]:
         yield f"Duplicate ids - 'messages.{n}.tool_calls'"
     for call in calls:
         function = call.get("function") or {}
-        if not call.get("id") or call.get("type") != "function" or not NAME.match(str(function.get("name"))):
+        if (
+            not call.get("id")
+            or call.get("type") != "function"
+            or not NAME.match(str(function.get("name")))
+        ):
             yield f"Invalid call - 'messages.{n}.tool_calls': {json.dumps(call)}"
         if not _is_json_object(function.get("arguments")):
             yield f"Expecting the arguments as a string of JSON - 'messages.{n}.tool_calls': {json.dumps(call)}"

@@ -23,7 +23,10 @@ def described(text: str, around: Mapping[str, str] = MappingProxyType({})) -> Fu
     if not function.unresolved:
         return function
     with pytest.MonkeyPatch.context() as patch:
-        for name, source in {"functions": "", **{f"functions.{name}": each for name, each in around.items()}}.items():
+        for name, source in {
+            "functions": "",
+            **{f"functions.{name}": each for name, each in around.items()},
+        }.items():
             _imported(name, source, patch)
         module = _imported("functions.probe", text, patch)
         claimed = schemas_of(getattr(module, function.name), function.name)

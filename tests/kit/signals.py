@@ -2,7 +2,14 @@
 
 import signal
 
-DEFAULTS = (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM, signal.SIGTSTP, signal.SIGCHLD, signal.SIGWINCH)
+DEFAULTS = (
+    signal.SIGHUP,
+    signal.SIGQUIT,
+    signal.SIGTERM,
+    signal.SIGTSTP,
+    signal.SIGCHLD,
+    signal.SIGWINCH,
+)
 
 
 def restore_signals() -> None:

@@ -9,4 +9,6 @@ def function_text(head: str, words: str, body: str, *examples: str) -> str:
     words += f"\n{shown}" if shown else ""
     docstring = f'"""{words}\n"""' if "\n" in words else f'"""{words}"""'
     kind = "async def " if head.startswith("async ") else "def "
-    return f"{kind}{head.removeprefix('async ')}:\n{indent(f'{docstring}{chr(10)}{body}', '    ')}\n"
+    return (
+        f"{kind}{head.removeprefix('async ')}:\n{indent(f'{docstring}{chr(10)}{body}', '    ')}\n"
+    )

@@ -24,7 +24,9 @@ class Seen:
     @property
     def functions(self) -> list[str]:
         """The function names shown: the tools, and the index in the system message."""
-        return [tool["function"]["name"] for tool in self.body.get("tools") or []] + listed(self.body)
+        return [tool["function"]["name"] for tool in self.body.get("tools") or []] + listed(
+            self.body
+        )
 
     @property
     def text(self) -> str:
@@ -67,7 +69,12 @@ class Ask:
     """Request calls, all in one reply."""
 
     def __init__(
-        self, *calls: Wanted, text: str = "", finish: str = "tool_calls", pause_s: float = 0.0, thought: str = ""
+        self,
+        *calls: Wanted,
+        text: str = "",
+        finish: str = "tool_calls",
+        pause_s: float = 0.0,
+        thought: str = "",
     ) -> None:
         """`thought` is a summary of the reasoning before the calls; only the Responses API shows it."""
         self.calls = calls
@@ -137,7 +144,9 @@ Script: TypeAlias = Sequence[Step | Choose | Expect | Repeat]
 
 def contains(text: str) -> Predicate:
     """Expect the request to contain this text."""
-    return lambda seen: None if text in seen.text else f"the request does not contain {text!r}: {seen.text[-2000:]}"
+    return lambda seen: (
+        None if text in seen.text else f"the request does not contain {text!r}: {seen.text[-2000:]}"
+    )
 
 
 def shows(name: str) -> Predicate:
@@ -152,8 +161,17 @@ def shows(name: str) -> Predicate:
 
 def listed(body: dict[str, Any]) -> list[str]:
     """Return the names in the index of a request's system message: one per line, and those of the program."""
-    text = next((str(message["content"]) for message in body.get("messages", ()) if message["role"] == "system"), "")
-    index = "".join(re.split("\nCall these (?:in a program or )?by call_function", text, maxsplit=1)[1:])
+    text = next(
+        (
+            str(message["content"])
+            for message in body.get("messages", ())
+            if message["role"] == "system"
+        ),
+        "",
+    )
+    index = "".join(
+        re.split("\nCall these (?:in a program or )?by call_function", text, maxsplit=1)[1:]
+    )
     lines = re.findall(r"^(\w+)\(.*\)(?: ->.*)?$", index.partition("\n\n")[0], re.MULTILINE)
     of_program = re.search(r"^And of the program \([^)]*\): (.*)$", text, re.MULTILINE)
     return lines + (of_program[1].split(", ") if of_program else [])

@@ -54,10 +54,14 @@ class Terminal:
         rows: int = 24,
     ) -> None:
         self.sent = b""
-        self._visible: set[str] | None = None  # the lines that were ever visible, while someone watches
+        self._visible: set[str] | None = (
+            None  # the lines that were ever visible, while someone watches
+        )
         self.breath_s = 0.0  # pause between two pieces of input, to simulate a slow connection
         self._page = pyte.HistoryScreen(columns, rows, history=10_000, ratio=0.5)
-        self._seen: list[str] | None = None  # the cached results of `screen` and `scrolled`, until more output arrives
+        self._seen: list[str] | None = (
+            None  # the cached results of `screen` and `scrolled`, until more output arrives
+        )
         self._read_back: str | None = None
         self._stream = pyte.Stream(self._page)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -85,7 +89,10 @@ class Terminal:
     def answer(self, key: str) -> None:
         """Wait until a question shows this key, and answer with it and Enter: keys do not count before."""
         shows = re.compile(rf"\b(Press|Type|or)\s+([oy]\s+\(\w+\),\s+)*{key}\s+\(")
-        self.wait(lambda: shows.search("\n".join(self.screen())) is not None, f"a question with the key {key}")
+        self.wait(
+            lambda: shows.search("\n".join(self.screen())) is not None,
+            f"a question with the key {key}",
+        )
         self.line(key)
 
     def do(self, typed: str, *shows: str) -> None:
@@ -124,7 +131,10 @@ class Terminal:
         """Return everything on the screen and in the scrollback, from the top."""
         with self._changed:
             if self._read_back is None:
-                above = ["".join(row[at].data for at in range(self._page.columns)) for row in self._page.history.top]
+                above = [
+                    "".join(row[at].data for at in range(self._page.columns))
+                    for row in self._page.history.top
+                ]
                 self._read_back = "\n".join([*(line.rstrip() for line in above), *self.screen()])
             return self._read_back
 
@@ -132,7 +142,9 @@ class Terminal:
         """Return the screen, cell by cell, with its styles."""
         with self._changed:
             page = self._page
-            return [[page.buffer[row][at] for at in range(page.columns)] for row in range(page.lines)]
+            return [
+                [page.buffer[row][at] for at in range(page.columns)] for row in range(page.lines)
+            ]
 
     def cursor(self) -> tuple[int, int] | None:
         """Return the row and column of the cursor, if it is visible."""
@@ -151,7 +163,11 @@ class Terminal:
 
     def wait_for(self, text: str, timeout_s: float = 60) -> None:
         """Wait until the screen shows the text."""
-        self.wait(lambda: any(text in line for line in self.screen()), f"{text!r} on the screen", timeout_s)
+        self.wait(
+            lambda: any(text in line for line in self.screen()),
+            f"{text!r} on the screen",
+            timeout_s,
+        )
 
     def wait_count(self, text: str, count: int, timeout_s: float = 60) -> None:
         """Wait until the text occurs this many times on the screen and in the scrollback."""
@@ -159,7 +175,11 @@ class Terminal:
 
     def wait_gone(self, text: str, timeout_s: float = 60) -> None:
         """Wait until the screen no longer shows the text."""
-        self.wait(lambda: not any(text in line for line in self.screen()), f"{text!r} off the screen", timeout_s)
+        self.wait(
+            lambda: not any(text in line for line in self.screen()),
+            f"{text!r} off the screen",
+            timeout_s,
+        )
 
     def wait(self, holds: Callable[[], bool], what: str, timeout_s: float = 60) -> None:
         """Wait until the condition holds; check again whenever the screen changes."""
@@ -167,7 +187,9 @@ class Terminal:
         while not holds():
             left = until - time.monotonic()
             if left <= 0:
-                raise AssertionError(f"waited {timeout_s} s for {what}; the screen is:\n{self.scrolled()}")
+                raise AssertionError(
+                    f"waited {timeout_s} s for {what}; the screen is:\n{self.scrolled()}"
+                )
             with self._changed:
                 self._changed.wait(min(left, 0.05))
 
@@ -240,11 +262,15 @@ class Terminal:
 class Knapper(Terminal):
     """A terminal that runs our program: the command is only the arguments. `first` is code that runs before it."""
 
-    def __init__(self, command: Sequence[str], *, first: str = "", **options: Any) -> None:  # Any: those of a terminal
+    def __init__(
+        self, command: Sequence[str], *, first: str = "", **options: Any
+    ) -> None:  # Any: those of a terminal
         self._first = first
         super().__init__(command, **options)
 
-    def _start(self, command: Sequence[str], slave: int, cwd: Path, environment: Mapping[str, str]) -> Program:
+    def _start(
+        self, command: Sequence[str], slave: int, cwd: Path, environment: Mapping[str, str]
+    ) -> Program:
         return Program(command, [slave] * 3, cwd=cwd, environment=environment, first=self._first)
 
 
@@ -258,7 +284,9 @@ def terminal(
     first: str = "",
 ) -> Iterator[Terminal]:
     """Run `knapper` with these arguments in a terminal; it ends on exit."""
-    running = Knapper(arguments, cwd=cwd, environment=environment, columns=columns, rows=rows, first=first)
+    running = Knapper(
+        arguments, cwd=cwd, environment=environment, columns=columns, rows=rows, first=first
+    )
     try:
         yield running
     finally:

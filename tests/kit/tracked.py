@@ -23,10 +23,16 @@ def too_large(root: Path, limit_bytes: int = LIMIT_BYTES) -> list[str]:
     command = [git, "-C", str(root), "ls-files", "-z"]
     listed = subprocess.run(command, cwd=root, capture_output=True, check=False)
     if listed.returncode:
-        raise LookupError(listed.stderr.decode(errors="replace").strip() or "git does not list the files")
-    paths = [root / name for name in listed.stdout.decode("utf-8", "surrogateescape").split("\0") if name]
+        raise LookupError(
+            listed.stderr.decode(errors="replace").strip() or "git does not list the files"
+        )
+    paths = [
+        root / name for name in listed.stdout.decode("utf-8", "surrogateescape").split("\0") if name
+    ]
     sizes = [(path, path.lstat().st_size) for path in paths if path.is_symlink() or path.exists()]
-    return [f"{path.relative_to(root)}: {size:,} bytes" for path, size in sizes if size > limit_bytes]
+    return [
+        f"{path.relative_to(root)}: {size:,} bytes" for path, size in sizes if size > limit_bytes
+    ]
 
 
 def main(root: Path) -> int:

@@ -40,8 +40,13 @@ def test_short_texts_are_compared_as_difflib_does(old: list[str], new: list[str]
 
 
 @given(_lines, _lines, st.integers(0, 12))
-def test_the_new_text_is_what_a_comparison_makes_of_the_old_one(old: list[str], new: list[str], times: int) -> None:
-    old, new = old * 3**times if times < 4 else [*map(str, range(times * 500)), *old], new * 2 ** min(times, 6)
+def test_the_new_text_is_what_a_comparison_makes_of_the_old_one(
+    old: list[str], new: list[str], times: int
+) -> None:
+    old, new = (
+        old * 3**times if times < 4 else [*map(str, range(times * 500)), *old],
+        new * 2 ** min(times, 6),
+    )
     made: list[str] = []
     for kind, i1, i2, j1, j2 in compare(old, new).opcodes:
         made += old[i1:i2] if kind == "equal" else new[j1:j2]

@@ -17,7 +17,9 @@ _patterns = st.text("ab*?[]!-^z", max_size=10)
 
 
 @given(_names, st.lists(_names, max_size=12, unique=True))
-def test_the_nearest_name_is_as_near_as_the_one_that_difflib_finds(name: str, names: list[str]) -> None:
+def test_the_nearest_name_is_as_near_as_the_one_that_difflib_finds(
+    name: str, names: list[str]
+) -> None:
     def ratio(other: str) -> float:
         return difflib.SequenceMatcher(None, other, name).ratio()
 
@@ -48,5 +50,12 @@ def test_no_pattern_takes_longer_than_the_loop_may_be_held_up() -> None:
         for n in range(1_000):
             wildcard.fits(f"{'ab' * 29}{n:05}")
 
-    for pattern in ("[" * 20_000, "*a" * 100, "*" * 1_000_000, "[a-z]*" * 33, "?*" * 100, "[!" * 99):
+    for pattern in (
+        "[" * 20_000,
+        "*a" * 100,
+        "*" * 1_000_000,
+        "[a-z]*" * 33,
+        "?*" * 100,
+        "[!" * 99,
+    ):
         assert least_s(SOON_S, partial(time_of, partial(fit, pattern))) <= SOON_S, pattern[:80]

@@ -33,12 +33,16 @@ async def pipe_pair() -> tuple[tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 @asynccontextmanager
-async def piped(workspace: Workspace, era: Era = "auto", hear: Any = None) -> AsyncIterator[Client]:  # Any: the SDK's
+async def piped(
+    workspace: Workspace, era: Era = "auto", hear: Any = None
+) -> AsyncIterator[Client]:  # Any: the SDK's
     """Connect a client through a pipe."""
     (their_reader, their_writer), (reader, writer) = await pipe_pair()
     serving = asyncio.create_task(serve_streams(workspace, reader, writer, asyncio.Event()))
     try:
-        async with Client(connect_pipes(their_reader, their_writer), mode=era, message_handler=hear) as client:
+        async with Client(
+            connect_pipes(their_reader, their_writer), mode=era, message_handler=hear
+        ) as client:
             yield client
     finally:
         for end in (their_writer, writer):
@@ -47,7 +51,9 @@ async def piped(workspace: Workspace, era: Era = "auto", hear: Any = None) -> As
 
 
 @asynccontextmanager
-async def over_http(served: Served, token: str, era: Era = "auto", hear: Any = None) -> AsyncIterator[Client]:
+async def over_http(
+    served: Served, token: str, era: Era = "auto", hear: Any = None
+) -> AsyncIterator[Client]:
     """Connect a client to `/mcp`."""
     headers = {"Authorization": f"Bearer {token}"}
     async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
@@ -64,7 +70,9 @@ async def workspace(tmp_path: Path, one_sandbox: Sandbox) -> AsyncIterator[Works
 
 
 @pytest.fixture
-async def served(tmp_path: Path, scripted: Callable[..., ScriptedModel], one_sandbox: Sandbox) -> AsyncIterator[Served]:
+async def served(
+    tmp_path: Path, scripted: Callable[..., ScriptedModel], one_sandbox: Sandbox
+) -> AsyncIterator[Served]:
     """A server on a socket that shows drafts: what the gate detects in time depends on the load."""
     standings = ("draft", "trial", "trusted")
     async with server(tmp_path, scripted([]), one_sandbox, mcp__standings=standings) as running:

@@ -18,7 +18,11 @@ def main() -> None:
             with Path(f"{sys.argv[1]}.heard").open("a") as heard:
                 heard.write(line)
         if does.get("protests") and "id" not in message:
-            print(json.dumps({"jsonrpc": "2.0", "id": None, "error": {"code": -32601, "message": "unknown"}}))
+            print(
+                json.dumps(
+                    {"jsonrpc": "2.0", "id": None, "error": {"code": -32601, "message": "unknown"}}
+                )
+            )
             sys.stdout.flush()
         if "id" not in message or "method" not in message:
             continue
@@ -32,7 +36,11 @@ def answer(message: dict[str, Any], does: dict[str, Any]) -> None:  # Any: JSON
     match message["method"]:
         case "initialize":
             about = {"protocolVersion": message["params"]["protocolVersion"]}
-            result = {**about, "serverInfo": {"name": "s", "version": "1"}, "capabilities": {"tools": {}}}
+            result = {
+                **about,
+                "serverInfo": {"name": "s", "version": "1"},
+                "capabilities": {"tools": {}},
+            }
             result = does.get("greeting", result)
         case "tools/list":
             result = {"tools": does["tools"], **does.get("page", {})}
@@ -43,7 +51,9 @@ def answer(message: dict[str, Any], does: dict[str, Any]) -> None:  # Any: JSON
             print(text.replace('"NUMBER"', number).replace("NUMBER AS TEXT", number))
             return
         case "tools/call":
-            text = does.get("says") or called(message["params"]["name"], message["params"].get("arguments", {}))
+            text = does.get("says") or called(
+                message["params"]["name"], message["params"].get("arguments", {})
+            )
             behave(message["params"]["name"])
             for other in does.get("sends", ()):
                 print(json.dumps({"jsonrpc": "2.0", **other}))

@@ -25,7 +25,9 @@ def tmp_path(tmp_path: Path) -> Path:
     return tmp_path
 
 
-async def test_what_is_made_at_a_prompt_is_heard_of_and_called_by_another_program(tmp_path: Path) -> None:
+async def test_what_is_made_at_a_prompt_is_heard_of_and_called_by_another_program(
+    tmp_path: Path,
+) -> None:
     heard = asyncio.Event()
 
     async def hear(message: object) -> None:
@@ -33,7 +35,9 @@ async def test_what_is_made_at_a_prompt_is_heard_of_and_called_by_another_progra
             heard.set()
 
     program, *words = KNAPPER
-    started = StdioServerParameters(command=program, args=[*words, "-C", str(tmp_path), "mcp"], env=dict(os.environ))
+    started = StdioServerParameters(
+        command=program, args=[*words, "-C", str(tmp_path), "mcp"], env=dict(os.environ)
+    )
     asked = {"function_name": "count_vowels", "arguments": {"text": "queueing"}}
     with prompt([Ask(create(COUNT_VOWELS)), Say("It is made.")], tmp_path) as (screen, _):
         async with Client(stdio_client(started), mode="legacy", message_handler=hear) as client:
@@ -45,11 +49,17 @@ async def test_what_is_made_at_a_prompt_is_heard_of_and_called_by_another_progra
             await asyncio.to_thread(screen.wait_for, "It is made.")
 
 
-@pytest.mark.parametrize("said", [b"", b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n'], ids=["nothing", "ping"])
-def test_a_server_whose_client_is_gone_or_was_never_there_ends_quietly(tmp_path: Path, said: bytes) -> None:
+@pytest.mark.parametrize(
+    "said", [b"", b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n'], ids=["nothing", "ping"]
+)
+def test_a_server_whose_client_is_gone_or_was_never_there_ends_quietly(
+    tmp_path: Path, said: bytes
+) -> None:
     (typed, given), (told, out) = os.pipe(), os.pipe()
     with TemporaryFile() as err:
-        program = Program(["mcp"], [typed, out, err.fileno()], cwd=tmp_path, environment=surroundings({}))
+        program = Program(
+            ["mcp"], [typed, out, err.fileno()], cwd=tmp_path, environment=surroundings({})
+        )
         for end in (typed, out):
             os.close(end)
         os.write(given, said)
@@ -61,7 +71,9 @@ def test_a_server_whose_client_is_gone_or_was_never_there_ends_quietly(tmp_path:
         assert err.read() == b""
 
 
-def test_an_approved_tool_of_another_program_is_called_by_hand_at_the_prompt(tmp_path: Path) -> None:
+def test_an_approved_tool_of_another_program_is_called_by_hand_at_the_prompt(
+    tmp_path: Path,
+) -> None:
     approved(tmp_path, tool("echo"), says="heard you")
     with prompt([], tmp_path) as (screen, _):
         screen.line('=strange__echo(text="a")')

@@ -28,9 +28,16 @@ ASKS: tuple[dict[str, Any], ...] = (  # for the model, the user and folders
 )
 
 
-async def test_a_server_gets_no_answer_to_what_it_asks_and_no_arguments_beyond_its_schema(workspace: Workspace) -> None:
+async def test_a_server_gets_no_answer_to_what_it_asks_and_no_arguments_beyond_its_schema(
+    workspace: Workspace,
+) -> None:
     sends = [{"id": f"s-{number}", **ask} for number, ask in enumerate(ASKS)]
-    approved(workspace.root, tool("echo", schema={**TEXT, "additionalProperties": False}), says="fine", sends=sends)
+    approved(
+        workspace.root,
+        tool("echo", schema={**TEXT, "additionalProperties": False}),
+        says="fine",
+        sends=sends,
+    )
     with pytest.raises(KnapperError, match="keys"):
         await called(workspace, "echo", text="a", keys="all")
     assert await called(workspace, "echo", text="a") == ("returned", "fine")
@@ -47,7 +54,11 @@ async def test_a_secret_does_not_come_back_and_a_flood_is_cut(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KNAPPER_SECRET_API", "swordfish-of-mine")
-    approved(workspace.root, tool("echo"), says="The key is swordfish-of-mine.\x1b]0;owned\x07" + "x" * 2_000_000)
+    approved(
+        workspace.root,
+        tool("echo"),
+        says="The key is swordfish-of-mine.\x1b]0;owned\x07" + "x" * 2_000_000,
+    )
     book = ServerBook(workspace.root)
     entry = book.entry("strange").model_copy(update={"secrets": ("API",)})
     book.put("strange", entry)
@@ -57,24 +68,42 @@ async def test_a_secret_does_not_come_back_and_a_flood_is_cut(
     assert [bad in text for bad in ("swordfish", "\x1b")] == [False, False]
 
 
-NO_RESOURCES = ("functions/../grants.toml/source", "functions/count_vowels/../x", "../../etc/passwd")
-HOST = ("create_function", "forget", "../calculate", "core_memory_append", "__import__", "strange__echo")
+NO_RESOURCES = (
+    "functions/../grants.toml/source",
+    "functions/count_vowels/../x",
+    "../../etc/passwd",
+)
+HOST = (
+    "create_function",
+    "forget",
+    "../calculate",
+    "core_memory_append",
+    "__import__",
+    "strange__echo",
+)
 
 
-async def test_a_client_reaches_no_function_of_the_host_or_of_strangers_and_no_file(workspace: Workspace) -> None:
+async def test_a_client_reaches_no_function_of_the_host_or_of_strangers_and_no_file(
+    workspace: Workspace,
+) -> None:
     approved(workspace.root, tool("echo", "Repeat a text loudly."), says="fine")
     async with piped(workspace) as client:
         found = await client.call_tool("find_functions", {"need": "repeat a text loudly"})
         assert "strange__echo" not in text_of(found)
         for name in HOST:
-            for asked in ((name, {}), ("call_function", {"function_name": name, "arguments": {"text": "a"}})):
+            for asked in (
+                (name, {}),
+                ("call_function", {"function_name": name, "arguments": {"text": "a"}}),
+            ):
                 assert (await client.call_tool(*asked)).is_error, asked
         for uri in (*(f"knapper://{path}" for path in NO_RESOURCES), "file:///etc/passwd"):
             with pytest.raises(MCPError):
                 await client.read_resource(uri)
 
 
-async def test_a_function_of_the_workspace_is_not_replaced_by_a_strangers(workspace: Workspace) -> None:
+async def test_a_function_of_the_workspace_is_not_replaced_by_a_strangers(
+    workspace: Workspace,
+) -> None:
     source = VOWELS.replace("count_vowels", "strange__echo")
     (workspace.root / "functions" / "own.py").write_text(source)
     await workspace.functions.reload()
@@ -82,7 +111,9 @@ async def test_a_function_of_the_workspace_is_not_replaced_by_a_strangers(worksp
     assert await called(workspace, "echo", text="queueing") == ("returned", "5")
 
 
-async def test_a_yes_that_a_folder_brought_along_is_none(workspace: Workspace, tmp_path: Path) -> None:
+async def test_a_yes_that_a_folder_brought_along_is_none(
+    workspace: Workspace, tmp_path: Path
+) -> None:
     approved(workspace.root, tool("echo"), says="fine")
     kept = json.loads((workspace.root / ".knapper" / "mcp.json").read_text())
     assert await called(workspace, "echo", text="a") == ("returned", "fine")
@@ -103,7 +134,9 @@ def test_a_yes_to_start_an_entry_revives_no_yes_to_tools_of_the_one_before(tmp_p
     assert (book.is_started("strange", entry), book.tools("strange", entry)) == (True, {})
 
 
-def test_an_address_in_clear_text_or_with_a_login_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_address_in_clear_text_or_with_a_login_is_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "knapper.toml").touch()
     for url in ("http://192.0.2.1/mcp", "https://me:word@e.org/mcp", "ftp://e.org"):
         assert main(["mcp", "add", "strange", url, "--json", "-C", str(tmp_path)]) != 0
@@ -112,7 +145,9 @@ def test_an_address_in_clear_text_or_with_a_login_is_none(tmp_path: Path, capsys
         assert not (tmp_path / "mcp.toml").exists()
 
 
-async def test_a_token_does_not_follow_a_redirect(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_token_does_not_follow_a_redirect(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("KNAPPER_SECRET_API", "swordfish-of-mine")
     asked: list[Request] = []
     seen: list[Request] = []
@@ -148,7 +183,10 @@ async def test_a_server_of_ours_is_used_over_http_by_its_token_alone(
     token = await served.token("peer", "chat")
     async with over_http(served, token) as client:
         rows = {row.name: row for row in (await client.list_tools()).tools}
-    shown = {"description": rows["count_vowels"].description, "parameters": rows["count_vowels"].input_schema}
+    shown = {
+        "description": rows["count_vowels"].description,
+        "parameters": rows["count_vowels"].input_schema,
+    }
     monkeypatch.setenv("KNAPPER_SECRET_PEER", token)
     entry = ServerEntry(url=f"{served.url}/mcp", bearer="PEER")
     book = ServerBook(tmp_path / "other")
@@ -162,19 +200,30 @@ async def test_a_server_of_ours_is_used_over_http_by_its_token_alone(
         changed = VOWELS.replace("Count the vowels", "Count all the vowels")
         assert (await served.workspace.functions.replace("count_vowels", changed)).admitted
         async with asyncio.timeout(60):
-            while (report := await other.functions.call("ours__count_vowels", {"text": "a"})).outcome == "returned":  # noqa: ASYNC110 - a server's
+            while (  # noqa: ASYNC110 - a server's
+                report := await other.functions.call("ours__count_vowels", {"text": "a"})
+            ).outcome == "returned":
                 await asyncio.sleep(0.05)
         assert report.error is not None
         assert "the server changed what it says" in report.error.message
 
 
-async def test_clients_that_leave_silently_keep_nobody_out(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_clients_that_leave_silently_keep_nobody_out(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(server_app, "_MOST_SESSIONS", 3)
     token = await served.token("peer", "chat")
-    about = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
+    about = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "c", "version": "1"},
+    }
     begin = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about}
     headers = {"Authorization": f"Bearer {token}", "Accept": "application/json, text/event-stream"}
-    async with over_http(served, token, "legacy") as staying, httpx2.AsyncClient(headers=headers, timeout=60) as http:
+    async with (
+        over_http(served, token, "legacy") as staying,
+        httpx2.AsyncClient(headers=headers, timeout=60) as http,
+    ):
         for _ in range(8):
             answer = await http.post(f"{served.url}/mcp", json=begin)
             assert answer.status_code == 200, answer.text

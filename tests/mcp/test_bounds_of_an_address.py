@@ -23,8 +23,22 @@ MOST_MIB = 300
 MOST_S = 30.0
 SLOW = {"slow-headers", "continue", "silence", "slowly", "slow-event"}
 WHOLE = {"schemas", "a-long-session"}  # within the limits, so it is read
-READ = {*WHOLE, "descriptions", "empty-pages", "one-name", "a-schema-of-itself"}  # the valid part is read
-STREAMED = ["blanks-in-events", "comments", "one-event", "garbage", "questions", "progress", "large-log-lines"]
+READ = {
+    *WHOLE,
+    "descriptions",
+    "empty-pages",
+    "one-name",
+    "a-schema-of-itself",
+}  # the valid part is read
+STREAMED = [
+    "blanks-in-events",
+    "comments",
+    "one-event",
+    "garbage",
+    "questions",
+    "progress",
+    "large-log-lines",
+]
 
 
 @dataclass(frozen=True)
@@ -40,7 +54,9 @@ class Ran:
 @contextmanager
 def hostile(what: str, where: str) -> Iterator[str]:
     """Yield the address of a server that does this to requests of this method."""
-    with subprocess.Popen([sys.executable, str(SERVER), what, where], stdout=subprocess.PIPE, text=True) as server:
+    with subprocess.Popen(
+        [sys.executable, str(SERVER), what, where], stdout=subprocess.PIPE, text=True
+    ) as server:
         assert server.stdout is not None
         try:
             yield f"http://127.0.0.1:{int(server.stdout.readline())}/mcp"
@@ -111,7 +127,8 @@ def test_what_is_sent_in_place_of_a_list_of_tools_is_bounded(tmp_path: Path, wha
     ("what", "where"),
     sampled(
         crossed(
-            ["tiny-tools", "redirects", "headers", "blanks-in-events", "a-packed-bomb"], ["initialize", "everything"]
+            ["tiny-tools", "redirects", "headers", "blanks-in-events", "a-packed-bomb"],
+            ["initialize", "everything"],
         ),
         6,
     ),
@@ -134,24 +151,37 @@ def called(root: Path, what: str) -> Ran:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("what", sampled(["blanks", "reconnecting", "news-of-the-list", *STREAMED], 11))
+@pytest.mark.parametrize(
+    "what", sampled(["blanks", "reconnecting", "news-of-the-list", *STREAMED], 11)
+)
 def test_what_is_sent_in_place_of_a_result_is_bounded(tmp_path: Path, what: str) -> None:
     assert is_bounded(done := called(tmp_path, what))
     assert "strange" in done.said
 
 
 @pytest.mark.parametrize(
-    "what", [pytest.param(what, marks=() if what == "an-answer-to-another" else pytest.mark.slow) for what in DRIPS]
+    "what",
+    [
+        pytest.param(what, marks=() if what == "an-answer-to-another" else pytest.mark.slow)
+        for what in DRIPS
+    ],
 )
-def test_what_drips_within_a_call_ends_long_before_the_call_would(tmp_path: Path, what: str) -> None:
+def test_what_drips_within_a_call_ends_long_before_the_call_would(
+    tmp_path: Path, what: str
+) -> None:
     assert is_bounded(done := called(tmp_path, f"drip:{what}"))
-    assert (done.code, "The MCP server `strange` did not answer `echo`: it" in done.said) == (1, True), done.said
+    assert (done.code, "The MCP server `strange` did not answer `echo`: it" in done.said) == (
+        1,
+        True,
+    ), done.said
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("where", ["initialize", "tools/list"])
 @pytest.mark.parametrize("what", DRIPS)
-def test_what_drips_before_anything_is_approved_is_bounded(tmp_path: Path, what: str, where: str) -> None:
+def test_what_drips_before_anything_is_approved_is_bounded(
+    tmp_path: Path, what: str, where: str
+) -> None:
     with hostile(f"drip:{what}", where) as url:
         assert is_bounded(done := added(tmp_path, url))
     assert is_refused(tmp_path, done)
@@ -167,15 +197,21 @@ def test_a_call_that_takes_long_and_says_so_now_and_then_returns(tmp_path: Path,
 def is_refused(root: Path, done: Ran) -> bool:
     """Check that the reason is given, and that nothing of the server is stored."""
     message = json.loads(done.said)["error"]["message"]
-    return bool(message.startswith("The MCP server `strange` cannot be used: ")) and not (root / "mcp.toml").exists()
+    return (
+        bool(message.startswith("The MCP server `strange` cannot be used: "))
+        and not (root / "mcp.toml").exists()
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize(
-    "what", sampled(["a-bomb-in-events", "reconnecting", "redirects", "news-of-the-list", *STREAMED], 11)
+    "what",
+    sampled(["a-bomb-in-events", "reconnecting", "redirects", "news-of-the-list", *STREAMED], 11),
 )
-def test_a_stream_beside_the_answers_is_bounded_and_holds_up_nothing(tmp_path: Path, what: str) -> None:
+def test_a_stream_beside_the_answers_is_bounded_and_holds_up_nothing(
+    tmp_path: Path, what: str
+) -> None:
     with hostile(what, "GET") as url:
         assert is_bounded(done := added(tmp_path, url))
     assert done.code in (0, 1)

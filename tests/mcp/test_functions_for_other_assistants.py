@@ -69,7 +69,9 @@ async def arrives(condition: Any) -> None:  # Any: a callable that returns a boo
 
 @pytest.mark.sampled
 @pytest.mark.parametrize(("way", "era"), crossed(["pipe", "http"], ["auto", "legacy"]))
-async def test_clients_see_call_and_follow_the_functions(served: Served, era: Era, way: str) -> None:
+async def test_clients_see_call_and_follow_the_functions(
+    served: Served, era: Era, way: str
+) -> None:
     workspace = served.workspace
     token = await served.token("peer", "read", "chat")
     notices: list[object] = []
@@ -82,18 +84,26 @@ async def test_clients_see_call_and_follow_the_functions(served: Served, era: Er
     async with opened as client, AsyncExitStack() as stack:
         assert await names(client) == set()
         seen = await _following(client, notices, stack)
-        made = await workspace.functions.create("count_vowels", VOWELS, "text", author=Author("agent"))
+        made = await workspace.functions.create(
+            "count_vowels", VOWELS, "text", author=Author("agent")
+        )
         assert made.admitted
         await arrives(lambda: _is(seen, {"count_vowels"}))
         result = await client.call_tool("count_vowels", {"text": "queueing"})
         assert (text_of(result), result.structured_content) == ("5", {"result": 5})
-        again = await client.call_tool("call_function", {"function_name": "count_vowels", "arguments": {"text": 77}})
-        assert (again.is_error, text_of(again)) == (False, "0"), "arguments are repaired as everywhere"
+        again = await client.call_tool(
+            "call_function", {"function_name": "count_vowels", "arguments": {"text": 77}}
+        )
+        assert (again.is_error, text_of(again)) == (False, "0"), (
+            "arguments are repaired as everywhere"
+        )
         assert (await workspace.functions.list("count_vowels")).functions[0].calls == 2
         seen.clear()
         assert (await workspace.functions.replace("count_vowels", WIDER, reason="wider")).admitted
         await arrives(lambda: _is(seen, {"count_vowels"}))
-        described = text_of(await client.call_tool("describe_function", {"function_name": "count_vowels"}))
+        described = text_of(
+            await client.call_tool("describe_function", {"function_name": "count_vowels"})
+        )
         assert '"more"' in described
         assert "Reaches: computes only" in described
         (resource,) = (await client.list_resources(cache_mode="bypass")).resources
@@ -107,7 +117,9 @@ async def test_clients_see_call_and_follow_the_functions(served: Served, era: Er
         assert "`count_vowels` was deleted" in text_of(gone)
 
 
-async def _following(client: Client, notices: list[object], stack: AsyncExitStack) -> list[set[str]]:
+async def _following(
+    client: Client, notices: list[object], stack: AsyncExitStack
+) -> list[set[str]]:
     """Follow the list as a client of its era does; each list seen is appended."""
     seen: list[set[str]] = []
 
@@ -144,7 +156,9 @@ async def _is(seen: list[set[str]], last: set[str]) -> bool:
     return seen[-1:] == [last]
 
 
-async def test_a_call_without_its_grant_says_what_to_do_and_its_question_waits(workspace: Workspace) -> None:
+async def test_a_call_without_its_grant_says_what_to_do_and_its_question_waits(
+    workspace: Workspace,
+) -> None:
     (workspace.root / "notes.txt").write_text("hello\nworld\n")
     await saved(workspace, "files", READS)
     asked = {"function_name": "first_line", "arguments": {"path": "notes.txt"}}
@@ -155,7 +169,9 @@ async def test_a_call_without_its_grant_says_what_to_do_and_its_question_waits(w
         assert "knapper functions grant first_line" in text_of(refused)
         assert "waits in the approvals" in text_of(refused)
         for _ in range(workspace.settings.standing.quarantine_failures):
-            assert "waits in the approvals" in text_of(await client.call_tool("call_function", asked))
+            assert "waits in the approvals" in text_of(
+                await client.call_tool("call_function", asked)
+            )
         assert await _kinds(workspace, "first_line") == {"refused"}
         await arrives(lambda: _waiting(workspace, 1))
         (pending,) = await workspace.questions()
@@ -165,7 +181,9 @@ async def test_a_call_without_its_grant_says_what_to_do_and_its_question_waits(w
         assert text_of(await client.call_tool("call_function", asked)) == "hello"
 
 
-async def test_a_question_that_waits_is_replaced_when_what_it_covers_changes(served: Served) -> None:
+async def test_a_question_that_waits_is_replaced_when_what_it_covers_changes(
+    served: Served,
+) -> None:
     workspace, approver = served.workspace, await served.as_("approver", "approve")
     (workspace.root / "notes.txt").write_text("hello\nworld\n")
     await saved(workspace, "files", READS)
@@ -213,12 +231,19 @@ async def test_a_canceled_call_ends_and_progress_arrives_on_the_way(workspace: W
         heard.append(progress)
 
     async with piped(workspace, "legacy") as client:
-        call: dict[str, Any] = {"function_name": "wait_long", "arguments": {"steps": 3}}  # Any: JSON
-        assert text_of(await client.call_tool("call_function", call, progress_callback=report)) == "3"
+        call: dict[str, Any] = {
+            "function_name": "wait_long",
+            "arguments": {"steps": 3},
+        }  # Any: JSON
+        assert (
+            text_of(await client.call_tool("call_function", call, progress_callback=report)) == "3"
+        )
         assert heard == sorted(heard) != []
         heard.clear()
         call["arguments"] = {"steps": 100_000}
-        endless = asyncio.create_task(client.call_tool("call_function", call, progress_callback=report))
+        endless = asyncio.create_task(
+            client.call_tool("call_function", call, progress_callback=report)
+        )
         await arrives(lambda: _more(heard))
         endless.cancel()
         await asyncio.gather(endless, return_exceptions=True)
@@ -253,7 +278,11 @@ async def test_each_token_reaches_over_mcp_what_its_scopes_allow(served: Served)
 
 
 async def test_nobody_uses_the_session_of_another_token(served: Served) -> None:
-    opening = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "peer", "version": "1"}}
+    opening = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "peer", "version": "1"},
+    }
     message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": opening}
     accepts = {"Accept": "application/json, text/event-stream"}
     owner, other = await served.as_("owner", "read"), await served.as_("other", "read")
@@ -265,28 +294,50 @@ async def test_nobody_uses_the_session_of_another_token(served: Served) -> None:
 
 
 @pytest.mark.parametrize("grows", [False, True])
-async def test_only_where_it_is_allowed_clients_make_functions_through_the_gate(at_desk: OpenDesk, grows: bool) -> None:
+async def test_only_where_it_is_allowed_clients_make_functions_through_the_gate(
+    at_desk: OpenDesk, grows: bool
+) -> None:
     workspace = (await at_desk([], mcp__grow=grows)).workspace  # its model reads the description
     async with piped(workspace) as client:
-        made = {"function_name": "count_vowels", "function_code_with_docstring": VOWELS, "module_name": "text"}
+        made = {
+            "function_name": "count_vowels",
+            "function_code_with_docstring": VOWELS,
+            "module_name": "text",
+        }
         result = await client.call_tool("create_function", made)
-        assert (result.is_error, "count_vowels" in workspace.functions.names()) == (not grows, grows)
+        assert (result.is_error, "count_vowels" in workspace.functions.names()) == (
+            not grows,
+            grows,
+        )
         assert ("create_function" in await names(client)) is grows
         if grows:
             bad = await client.call_tool(
-                "create_function", {**made, "function_name": "x", "function_code_with_docstring": "def x(): pass"}
+                "create_function",
+                {**made, "function_name": "x", "function_code_with_docstring": "def x(): pass"},
             )
             assert bad.is_error
-            edit = {"function_name": "count_vowels", "changes": [{"old_text": "a, e, i", "new_text": "a, e and i"}]}
+            edit = {
+                "function_name": "count_vowels",
+                "changes": [{"old_text": "a, e, i", "new_text": "a, e and i"}],
+            }
             assert not (await client.call_tool("edit_function", edit)).is_error
-            tested = text_of(await client.call_tool("test_function", {"function_name": "count_vowels"}))
+            tested = text_of(
+                await client.call_tool("test_function", {"function_name": "count_vowels"})
+            )
             assert tested.startswith("2 of 2 examples hold.")
 
 
-async def test_whatever_comes_through_the_pipe_the_next_message_is_answered(workspace: Workspace) -> None:
+async def test_whatever_comes_through_the_pipe_the_next_message_is_answered(
+    workspace: Workspace,
+) -> None:
     (reader, writer), (their_reader, their_writer) = await pipe_pair()
-    serving = asyncio.create_task(serve_streams(workspace, their_reader, their_writer, asyncio.Event()))
-    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
+    serving = asyncio.create_task(
+        serve_streams(workspace, their_reader, their_writer, asyncio.Event())
+    )
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
 
     async def ask(**message: Any) -> dict[str, Any]:  # Any: JSON
         writer.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
@@ -295,8 +346,15 @@ async def test_whatever_comes_through_the_pipe_the_next_message_is_answered(work
                 pass
         return dict(answer)
 
-    writer.write(b"\xff\xfe garbage\n{}\n[]\n" + b"[" * 100_000 + b"\n" + b'{"jsonrpc": "2.0", "id": null}\n')
-    wrong: list[dict[str, Any]] = [{}, {"name": 5}, {"name": "x" * 100_000}, {"name": "x", "arguments": [1]}]
+    writer.write(
+        b"\xff\xfe garbage\n{}\n[]\n" + b"[" * 100_000 + b"\n" + b'{"jsonrpc": "2.0", "id": null}\n'
+    )
+    wrong: list[dict[str, Any]] = [
+        {},
+        {"name": 5},
+        {"name": "x" * 100_000},
+        {"name": "x", "arguments": [1]},
+    ]
     for number, params in enumerate(wrong):
         answer = await ask(id=number, method="tools/call", params={**params, "_meta": meta})
         assert "error" in answer or answer["result"]["isError"]
@@ -310,7 +368,9 @@ async def test_whatever_comes_through_the_pipe_the_next_message_is_answered(work
         await asyncio.gather(end.wait_closed(), return_exceptions=True)
 
 
-async def test_a_client_that_loads_slowly_has_loaded_before_it_hears_again(workspace: Workspace) -> None:
+async def test_a_client_that_loads_slowly_has_loaded_before_it_hears_again(
+    workspace: Workspace,
+) -> None:
     notices: list[object] = []
 
     async def hear(message: object) -> None:
@@ -333,9 +393,16 @@ async def test_a_client_that_loads_slowly_has_loaded_before_it_hears_again(works
 
 async def test_a_call_ends_when_its_client_closes_the_connection(served: Served) -> None:
     await saved(served.workspace, "slow", SLOW)
-    call = {"name": "call_function", "arguments": {"function_name": "wait_long", "arguments": {"steps": 100_000}}}
+    call = {
+        "name": "call_function",
+        "arguments": {"function_name": "wait_long", "arguments": {"steps": 100_000}},
+    }
     era = "io.modelcontextprotocol/"
-    about = {f"{era}protocolVersion": "2026-07-28", f"{era}clientCapabilities": {}, "progressToken": 1}
+    about = {
+        f"{era}protocolVersion": "2026-07-28",
+        f"{era}clientCapabilities": {},
+        "progressToken": 1,
+    }
     asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {**call, "_meta": about}}
     headers = {
         "Authorization": f"Bearer {await served.token('leaver', 'chat')}",

@@ -38,7 +38,9 @@ PROGRAMS = (
 )
 
 
-async def test_a_program_runs_with_the_functions_of_the_workspace(tmp_path: Path, one_sandbox: Sandbox) -> None:
+async def test_a_program_runs_with_the_functions_of_the_workspace(
+    tmp_path: Path, one_sandbox: Sandbox
+) -> None:
     lay_out(tmp_path)
     opened = Workspace.open(tmp_path, flags={"mcp.grow": True}, sandbox=one_sandbox)
     async with opened as workspace, piped(workspace) as client:
@@ -53,9 +55,14 @@ async def test_a_program_runs_with_the_functions_of_the_workspace(tmp_path: Path
     assert lines(tmp_path) == []
 
 
-async def test_it_is_there_only_where_functions_are_made(tmp_path: Path, one_sandbox: Sandbox) -> None:
+async def test_it_is_there_only_where_functions_are_made(
+    tmp_path: Path, one_sandbox: Sandbox
+) -> None:
     lay_out(tmp_path)
-    async with Workspace.open(tmp_path, sandbox=one_sandbox) as workspace, piped(workspace) as client:
+    async with (
+        Workspace.open(tmp_path, sandbox=one_sandbox) as workspace,
+        piped(workspace) as client,
+    ):
         assert not await offered(client)
         assert (await ran(client, "count_vowels('a')"))[0] is False
         assert (await workspace.functions.list("count_vowels")).functions[0].calls == 0

@@ -61,7 +61,9 @@ def from_mcp(location: str, status: int) -> Redirects:
     return lambda request: redirect(location, status) if request.path == "/mcp" else None
 
 
-@pytest.mark.parametrize("kind", [pytest.param(JSON, id="answers"), pytest.param(EVENTS, id="streams")])
+@pytest.mark.parametrize(
+    "kind", [pytest.param(JSON, id="answers"), pytest.param(EVENTS, id="streams")]
+)
 @pytest.mark.parametrize("status", [307, 308])
 @pytest.mark.parametrize("location", ["/mcp/", "http://127.0.0.1:{port}/elsewhere?x=1#part"])
 async def test_a_redirect_within_the_same_address_is_followed(
@@ -70,19 +72,26 @@ async def test_a_redirect_within_the_same_address_is_followed(
     async with serving(lambda request: answering(kind, redirects)(request)) as server:
         redirects = from_mcp(location.format(port=server.port), status)
         assert await called(tmp_path, server.port) == "fine"
-    posts = [request for request in server.asked if request.line.startswith("POST") and request.path != "/mcp"]
+    posts = [
+        request
+        for request in server.asked
+        if request.line.startswith("POST") and request.path != "/mcp"
+    ]
     assert json.loads(posts[-1].body)["method"] == "tools/call"
     assert {request.headers["authorization"] for request in posts} == {"Bearer s3cret"}
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-async def test_a_redirect_elsewhere_is_told_with_its_address_and_sent_nothing(tmp_path: Path, status: int) -> None:
+async def test_a_redirect_elsewhere_is_told_with_its_address_and_sent_nothing(
+    tmp_path: Path, status: int
+) -> None:
     async with (
         serving() as other,
         serving(answering(JSON, from_mcp(f"http://127.0.0.1:{other.port}/mcp", status))) as server,
     ):
         with pytest.raises(
-            ServerUnavailable, match=f"redirects to http://127.0.0.1:{other.port}/mcp, which is another"
+            ServerUnavailable,
+            match=f"redirects to http://127.0.0.1:{other.port}/mcp, which is another",
         ):
             await called(tmp_path, server.port)
     assert other.asked == []
@@ -91,7 +100,10 @@ async def test_a_redirect_elsewhere_is_told_with_its_address_and_sent_nothing(tm
 @pytest.mark.parametrize("status", [301, 302, 303])
 async def test_a_redirect_that_would_drop_the_message_is_told(tmp_path: Path, status: int) -> None:
     async with serving(answering(JSON, from_mcp("/mcp/", status))) as server:
-        with pytest.raises(ServerUnavailable, match=f"/mcp/, with the status {status}, after which no message is sent"):
+        with pytest.raises(
+            ServerUnavailable,
+            match=f"/mcp/, with the status {status}, after which no message is sent",
+        ):
             await called(tmp_path, server.port)
     assert {request.path for request in server.asked} == {"/mcp"}
 
@@ -104,7 +116,9 @@ async def test_redirects_without_end_are_given_up(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("location", ["/news", "http://127.0.0.1:{port}/news"])
-async def test_a_redirect_of_the_stream_of_news_holds_up_no_call(tmp_path: Path, location: str) -> None:
+async def test_a_redirect_of_the_stream_of_news_holds_up_no_call(
+    tmp_path: Path, location: str
+) -> None:
     async with serving() as other:
 
         def of_news(request: Request) -> bytes | None:

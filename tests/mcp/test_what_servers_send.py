@@ -32,7 +32,10 @@ TEXTS = {"type": "array", "items": {"type": "string"}}
 # By name: the schema, arguments that it takes, and arguments that it refuses.
 DRAFTS: dict[str, tuple[object, dict[str, Any], dict[str, Any] | None]] = {  # Any: JSON
     "list_of_items": (
-        {"$schema": DRAFT.format(7), **of(x={"type": "array", "items": [{"type": "integer"}, {"type": "string"}]})},
+        {
+            "$schema": DRAFT.format(7),
+            **of(x={"type": "array", "items": [{"type": "integer"}, {"type": "string"}]}),
+        },
         {"x": [1, "a"]},
         {"x": [{}, "a"]},
     ),
@@ -41,19 +44,38 @@ DRAFTS: dict[str, tuple[object, dict[str, Any], dict[str, Any] | None]] = {  # A
         {"x": [1]},
         {"x": [1, 2]},
     ),
-    "exclusive_true": (of(x={"type": "integer", "minimum": 0, "exclusiveMinimum": True}), {"x": 1}, {"x": 0}),
-    "exclusive_false": (of(x={"type": "integer", "maximum": 9, "exclusiveMaximum": False}), {"x": 9}, {"x": 10}),
+    "exclusive_true": (
+        of(x={"type": "integer", "minimum": 0, "exclusiveMinimum": True}),
+        {"x": 1},
+        {"x": 0},
+    ),
+    "exclusive_false": (
+        of(x={"type": "integer", "maximum": 9, "exclusiveMaximum": False}),
+        {"x": 9},
+        {"x": 10},
+    ),
     "required_of_itself": (of(x={"type": "string", "required": True}), {"x": "a"}, {}),
     "required_as_text": ({**of(x={"type": "string"}), "required": "x"}, {"x": "a"}, {}),
     "required_twice": ({**of(x={"type": "string"}), "required": ["x", "x"]}, {"x": "a"}, {}),
-    "dependencies": ({**of(x=True, y=True), "dependencies": {"x": ["y"]}}, {"x": 1, "y": 2}, {"x": 1}),
+    "dependencies": (
+        {**of(x=True, y=True), "dependencies": {"x": ["y"]}},
+        {"x": 1, "y": 2},
+        {"x": 1},
+    ),
     "definitions": (
-        {**of(x={"$ref": "#/definitions/One%20part"}), "definitions": {"One part": {"type": "integer"}}},
+        {
+            **of(x={"$ref": "#/definitions/One%20part"}),
+            "definitions": {"One part": {"type": "integer"}},
+        },
         {"x": 1},
         {"x": {}},
     ),
     "a_reference_alone": (
-        {"$schema": DRAFT.format(7), "$ref": "#/definitions/All", "definitions": {"All": of(x={"type": "integer"})}},
+        {
+            "$schema": DRAFT.format(7),
+            "$ref": "#/definitions/All",
+            "definitions": {"All": of(x={"type": "integer"})},
+        },
         {"x": 1},
         {"x": {}},
     ),
@@ -86,9 +108,17 @@ DRAFTS: dict[str, tuple[object, dict[str, Any], dict[str, Any] | None]] = {  # A
         {"x": {}},
     ),
     "nullable": (of(x={"type": "string", "nullable": True, "enum": ["a"]}), {"x": None}, {"x": {}}),
-    "large_types": ({"type": "OBJECT", "properties": {"x": {"type": "INTEGER"}}}, {"x": 1}, {"x": {}}),
+    "large_types": (
+        {"type": "OBJECT", "properties": {"x": {"type": "INTEGER"}}},
+        {"x": 1},
+        {"x": {}},
+    ),
     "nulls": (
-        {**of(x={"type": "string", "description": None, "enum": None}), "required": None, "additionalProperties": None},
+        {
+            **of(x={"type": "string", "description": None, "enum": None}),
+            "required": None,
+            "additionalProperties": None,
+        },
         {"x": "a"},
         {"x": {}},
     ),
@@ -97,8 +127,16 @@ DRAFTS: dict[str, tuple[object, dict[str, Any], dict[str, Any] | None]] = {  # A
     "no_schema": (None, {}, None),
     "an_empty_schema": ({}, {}, None),
     "without_a_type": ({"properties": {"x": {"type": "integer"}}}, {"x": 1}, {"x": {}}),
-    "another_dialect": ({"$schema": "https://spec.openapis.org/oas/3.1/dialect/base", **TEXT}, {"text": "a"}, {}),
-    "other_patterns": (of(x={"type": "string", "pattern": r"^\p{L}+(?<year>[0-9])$"}), {"x": "a1"}, {"x": {}}),
+    "another_dialect": (
+        {"$schema": "https://spec.openapis.org/oas/3.1/dialect/base", **TEXT},
+        {"text": "a"},
+        {},
+    ),
+    "other_patterns": (
+        of(x={"type": "string", "pattern": r"^\p{L}+(?<year>[0-9])$"}),
+        {"x": "a1"},
+        {"x": {}},
+    ),
     "keywords_of_others": (
         of(x={"type": "integer", "x-order": {"$ref": "no/file.json"}, "example": 3}),
         {"x": 1},
@@ -118,8 +156,16 @@ UNCHECKED: dict[str, tuple[dict[str, Any], str]] = {  # Any: JSON Schema
 
 
 async def test_a_schema_is_read_by_the_draft_that_it_names(workspace: Workspace) -> None:
-    approved(workspace.root, *(tool(name, schema=schema or {}) for name, (schema, *_) in DRAFTS.items()), says="fine")
-    does(workspace.root, *(tool(name, schema=schema) for name, (schema, *_) in DRAFTS.items()), says="fine")
+    approved(
+        workspace.root,
+        *(tool(name, schema=schema or {}) for name, (schema, *_) in DRAFTS.items()),
+        says="fine",
+    )
+    does(
+        workspace.root,
+        *(tool(name, schema=schema) for name, (schema, *_) in DRAFTS.items()),
+        says="fine",
+    )
     for name, (_, taken, refused) in DRAFTS.items():
         assert await called(workspace, name, **taken) == ("returned", "fine"), name
         if refused is not None:
@@ -127,7 +173,9 @@ async def test_a_schema_is_read_by_the_draft_that_it_names(workspace: Workspace)
                 await called(workspace, name, **refused)
 
 
-@pytest.mark.parametrize(("schema", "place"), [pytest.param(*row, id=name) for name, row in UNCHECKED.items()])
+@pytest.mark.parametrize(
+    ("schema", "place"), [pytest.param(*row, id=name) for name, row in UNCHECKED.items()]
+)
 def test_a_part_of_a_schema_that_cannot_be_read_is_said_and_not_checked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], schema: dict[str, Any], place: str
 ) -> None:
@@ -136,7 +184,9 @@ def test_a_part_of_a_schema_that_cannot_be_read_is_said_and_not_checked(
     assert listed.to_json()["parameters"] == schema, "the approval is for what was sent"
 
 
-def test_each_tool_of_a_list_stands_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_tool_of_a_list_stands_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "knapper.toml").touch()
     odd = [
         {"name": "bare"},
@@ -167,12 +217,21 @@ def test_each_tool_of_a_list_stands_alone(tmp_path: Path, capsys: pytest.Capture
 @pytest.mark.parametrize(
     ("tools", "code", "says"),
     [
-        pytest.param([tool("a", schema={"type": "string"})], 1, "No tool of it can be used", id="all-left-out"),
+        pytest.param(
+            [tool("a", schema={"type": "string"})],
+            1,
+            "No tool of it can be used",
+            id="all-left-out",
+        ),
         pytest.param([], 0, "It lists no tools", id="none"),
     ],
 )
 def test_a_server_without_a_usable_tool_is_never_called_unchanged(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], tools: list[dict[str, Any]], code: int, says: str
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    tools: list[dict[str, Any]],
+    code: int,
+    says: str,
 ) -> None:
     (tmp_path / "knapper.toml").touch()
     command = ["--", "python", str(STRANGER), str(does(tmp_path, *tools))]
@@ -193,7 +252,9 @@ def test_a_server_without_a_usable_tool_is_never_called_unchanged(
         pytest.param({"nextCursor": {"page": 2}}, id="an-object"),
     ],
 )
-async def test_a_page_that_was_read_ends_the_list(workspace: Workspace, page: dict[str, Any]) -> None:
+async def test_a_page_that_was_read_ends_the_list(
+    workspace: Workspace, page: dict[str, Any]
+) -> None:
     approved(workspace.root, tool("echo"), says="fine", page=page)
     assert await called(workspace, "echo", text="a") == ("returned", "fine")
 
@@ -202,13 +263,19 @@ async def test_a_page_that_was_read_ends_the_list(workspace: Workspace, page: di
     "greeting",
     [
         pytest.param({}, id="empty"),
-        pytest.param({"capabilities": {"tools": True, "logging": []}, "serverInfo": None}, id="odd-capabilities"),
         pytest.param(
-            {"protocolVersion": "2024-11-05", "serverInfo": {"name": "s"}, "instructions": 5}, id="no-version"
+            {"capabilities": {"tools": True, "logging": []}, "serverInfo": None},
+            id="odd-capabilities",
+        ),
+        pytest.param(
+            {"protocolVersion": "2024-11-05", "serverInfo": {"name": "s"}, "instructions": 5},
+            id="no-version",
         ),
     ],
 )
-async def test_a_greeting_is_read_for_its_version_alone(workspace: Workspace, greeting: dict[str, Any]) -> None:
+async def test_a_greeting_is_read_for_its_version_alone(
+    workspace: Workspace, greeting: dict[str, Any]
+) -> None:
     approved(workspace.root, tool("echo"), says="fine", greeting=greeting)
     assert await called(workspace, "echo", text="a") == ("returned", "fine")
 
@@ -217,7 +284,12 @@ def result(value: object) -> dict[str, Any]:  # Any: JSON
     return {"jsonrpc": "2.0", "id": "NUMBER", "result": value}
 
 
-LINK = {"type": "resource_link", "uri": "https://example.com/a.pdf", "name": "report", "mimeType": "application/pdf"}
+LINK = {
+    "type": "resource_link",
+    "uri": "https://example.com/a.pdf",
+    "name": "report",
+    "mimeType": "application/pdf",
+}
 PICTURE = {"type": "image", "data": "QUJD" * 1_000, "mimeType": "image/png"}
 RESULTS: dict[str, tuple[object, str]] = {  # what is sent, and what is read as the result
     "no_content": (result({}), ""),
@@ -235,10 +307,18 @@ RESULTS: dict[str, tuple[object, str]] = {  # what is sent, and what is read as 
         result({"content": [{"type": "text", "text": "42 rows"}, {"type": "widget", "id": 1}]}),
         '42 rows\n{"type": "widget", "id": 1}',
     ),
-    "link": (result({"content": [LINK]}), "[a link: report, https://example.com/a.pdf, application/pdf]"),
-    "picture": (result({"content": [PICTURE]}), "[image of image/png, 3,000 bytes, which is not shown]"),
+    "link": (
+        result({"content": [LINK]}),
+        "[a link: report, https://example.com/a.pdf, application/pdf]",
+    ),
+    "picture": (
+        result({"content": [PICTURE]}),
+        "[image of image/png, 3,000 bytes, which is not shown]",
+    ),
     "file": (
-        result({"content": [{"type": "resource", "resource": {"uri": "file:///a", "blob": "QUJD"}}]}),
+        result(
+            {"content": [{"type": "resource", "resource": {"uri": "file:///a", "blob": "QUJD"}}]}
+        ),
         "[resource of file:///a, 3 bytes, which is not shown]",
     ),
     "structured": (result({"structuredContent": {"rows": 3}}), "{'rows': 3}"),
@@ -246,45 +326,90 @@ RESULTS: dict[str, tuple[object, str]] = {  # what is sent, and what is read as 
     "structured_nothing": (result({"content": "42 rows", "structuredContent": {}}), "42 rows"),
     "first_version": (result({"toolResult": {"rows": 3}}), "{'rows': 3}"),
     "bare": (result({"rows": 3, "isError": None}), "{'rows': 3}"),
-    "no_number": ('{"jsonrpc": "2.0", "id": "NUMBER", "result": {"structuredContent": {"a": NaN}}}', "{'a': None}"),
+    "no_number": (
+        '{"jsonrpc": "2.0", "id": "NUMBER", "result": {"structuredContent": {"a": NaN}}}',
+        "{'a': None}",
+    ),
     "half": ('{"jsonrpc": "2.0", "id": "NUMBER", "result": {"content": "\\ud83d"}}', "�"),
     "controls": ('{"jsonrpc": "2.0", "id": "NUMBER", "result": {"content": "a\tb"}}', "a\tb"),
-    "id_as_text": ({"jsonrpc": "2.0", "id": "NUMBER AS TEXT", "result": {"content": "fine"}}, "fine"),
+    "id_as_text": (
+        {"jsonrpc": "2.0", "id": "NUMBER AS TEXT", "result": {"content": "fine"}},
+        "fine",
+    ),
     "no_version": ({"id": "NUMBER", "result": {"content": "fine"}}, "fine"),
-    "other_version": ({"jsonrpc": 2, "id": "NUMBER", "result": {"content": "fine"}, "error": None}, "fine"),
+    "other_version": (
+        {"jsonrpc": 2, "id": "NUMBER", "result": {"content": "fine"}, "error": None},
+        "fine",
+    ),
     "id_of_null": ({"jsonrpc": "2.0", "id": None, "result": {"content": "fine"}}, "fine"),
     "no_id": ({"jsonrpc": "2.0", "result": {"content": "fine"}}, "fine"),
     "batch": ([{"jsonrpc": "2.0", "id": "NUMBER", "result": {"content": "fine"}}], "fine"),
 }
 ERRORS: dict[str, tuple[object, str]] = {
-    "no_code": ({"jsonrpc": "2.0", "id": "NUMBER", "error": {"message": "database is down"}}, "database is down"),
-    "code_of_text": (
-        {"jsonrpc": "2.0", "id": "NUMBER", "error": {"code": "E_DOWN", "message": "database is down"}},
+    "no_code": (
+        {"jsonrpc": "2.0", "id": "NUMBER", "error": {"message": "database is down"}},
         "database is down",
     ),
-    "error_of_text": ({"jsonrpc": "2.0", "id": "NUMBER", "error": "database is down"}, "database is down"),
-    "error_of_list": ({"jsonrpc": "2.0", "id": "NUMBER", "error": ["database is down"]}, "database is down"),
-    "error_without_id": ({"jsonrpc": "2.0", "error": {"code": -1, "message": "database is down"}}, "database is down"),
-    "error_with_id_of_null": ({"id": None, "error": {"code": -1, "message": "database is down"}}, "database is down"),
+    "code_of_text": (
+        {
+            "jsonrpc": "2.0",
+            "id": "NUMBER",
+            "error": {"code": "E_DOWN", "message": "database is down"},
+        },
+        "database is down",
+    ),
+    "error_of_text": (
+        {"jsonrpc": "2.0", "id": "NUMBER", "error": "database is down"},
+        "database is down",
+    ),
+    "error_of_list": (
+        {"jsonrpc": "2.0", "id": "NUMBER", "error": ["database is down"]},
+        "database is down",
+    ),
+    "error_without_id": (
+        {"jsonrpc": "2.0", "error": {"code": -1, "message": "database is down"}},
+        "database is down",
+    ),
+    "error_with_id_of_null": (
+        {"id": None, "error": {"code": -1, "message": "database is down"}},
+        "database is down",
+    ),
     "error_and_null": (
-        {"jsonrpc": "2.0", "id": "NUMBER", "result": None, "error": {"message": "database is down"}},
+        {
+            "jsonrpc": "2.0",
+            "id": "NUMBER",
+            "result": None,
+            "error": {"message": "database is down"},
+        },
         "database is down",
     ),
     "error_with_data": (
-        {"jsonrpc": "2.0", "id": "NUMBER", "error": {"code": -32000, "message": "down", "data": {"why": "full"}}},
+        {
+            "jsonrpc": "2.0",
+            "id": "NUMBER",
+            "error": {"code": -32000, "message": "down", "data": {"why": "full"}},
+        },
         "full",
     ),
-    "is_error": (result({"isError": True, "structuredContent": {"why": "database is down"}}), "database is down"),
+    "is_error": (
+        result({"isError": True, "structuredContent": {"why": "database is down"}}),
+        "database is down",
+    ),
     "neither": ({"jsonrpc": "2.0", "id": "NUMBER", "output": "lost"}, "lost"),
     "no_json": ('{"jsonrpc": "2.0", "id": "NUMBER", "result": {"content": [}}', "cannot be read"),
-    "too_deep": ('{"jsonrpc": "2.0", "id": "NUMBER", "result": ' + "[" * 99 + "]" * 99 + "}", "cannot be read"),
+    "too_deep": (
+        '{"jsonrpc": "2.0", "id": "NUMBER", "result": ' + "[" * 99 + "]" * 99 + "}",
+        "cannot be read",
+    ),
 }
 
 
 def line(sent: object, number: object) -> bytes:
     """Return an odd answer as it is sent to the request of this number."""
     text = sent if isinstance(sent, str) else json.dumps(sent)
-    return text.replace('"NUMBER"', json.dumps(number)).replace("NUMBER AS TEXT", str(number)).encode()
+    return (
+        text.replace('"NUMBER"', json.dumps(number)).replace("NUMBER AS TEXT", str(number)).encode()
+    )
 
 
 @contextmanager
@@ -298,9 +423,13 @@ def at_an_address(root: Path, answers: dict[str, object], kind: str) -> Iterator
         match asked.get("method"):
             case "tools/call":
                 body, event = line(answers[asked["params"]["name"]], number), kind == EVENTS
-                await answer.send(200, b"data: %b\n\n" % body if event else body, {"Content-Type": kind})
+                await answer.send(
+                    200, b"data: %b\n\n" % body if event else body, {"Content-Type": kind}
+                )
             case "tools/list":
-                await answer.send(200, line(result({"tools": rows}), number), {"Content-Type": JSON})
+                await answer.send(
+                    200, line(result({"tools": rows}), number), {"Content-Type": JSON}
+                )
             case "initialize":
                 await answer.send(200, line(result({}), number), {"Content-Type": JSON})
             case _:
@@ -309,7 +438,11 @@ def at_an_address(root: Path, answers: dict[str, object], kind: str) -> Iterator
     with closing(Server(handle)) as server:
         book, entry = ServerBook(root), ServerEntry(url=f"http://127.0.0.1:{server.port}/mcp")
         book.put("strange", entry)
-        book.approve("strange", entry, {row["name"]: {"description": "Repeat.", "parameters": {}} for row in rows})
+        book.approve(
+            "strange",
+            entry,
+            {row["name"]: {"description": "Repeat.", "parameters": {}} for row in rows},
+        )
         yield
 
 
@@ -348,11 +481,16 @@ async def test_an_answer_of_a_wrong_form_ends_its_call_with_what_came(
         began = time.monotonic()
         for name, (_, words) in ERRORS.items():
             outcome, text = await called(workspace, name)
-            assert (outcome, words in text, "did not answer" in text) == ("raised", True, False), (name, text)
+            assert (outcome, words in text, "did not answer" in text) == ("raised", True, False), (
+                name,
+                text,
+            )
         assert time.monotonic() - began < MAX_S
 
 
-async def test_an_answer_without_a_number_is_never_given_to_one_of_several_calls(workspace: Workspace) -> None:
+async def test_an_answer_without_a_number_is_never_given_to_one_of_several_calls(
+    workspace: Workspace,
+) -> None:
     answers: dict[str, object] = {"silent": "", "odd": {"result": {"content": "of whom?"}}}
     with through_a_pipe(workspace.root, answers, ""):
         assert (await called(workspace, "odd"))[0] == "returned"
@@ -375,7 +513,11 @@ def test_an_answer_to_a_request_with_a_name_for_its_number_is_for_no_call() -> N
     intake = Intake()
     intake.expect("listen-1", "subscriptions/listen")
     intake.expect(2, "tools/call")
-    error = {"jsonrpc": "2.0", "id": "listen-1", "error": {"code": -32601, "message": "Method not found"}}
+    error = {
+        "jsonrpc": "2.0",
+        "id": "listen-1",
+        "error": {"code": -32601, "message": "Method not found"},
+    }
     answered = intake.read(json.dumps(error).encode())
     assert isinstance(answered, JSONRPCError)
     assert (answered.id, intake.is_waiting(2)) == ("listen-1", True)

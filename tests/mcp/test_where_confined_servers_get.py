@@ -80,7 +80,10 @@ def mcp(root: Path, capsys: pytest.CaptureFixture[str]) -> Terminal:
 
 def proposes(root: Path, code: str, **more: Any) -> None:  # Any: TOML
     """Let the workspace propose the server `notes`, which runs this code in a shell."""
-    lines = [f"{key} = {json.dumps(value)}" for key, value in {"command": ["sh", "-c", code], **more}.items()]
+    lines = [
+        f"{key} = {json.dumps(value)}"
+        for key, value in {"command": ["sh", "-c", code], **more}.items()
+    ]
     (root / "mcp.toml").write_text("\n".join(["[notes]", *lines, ""]))
 
 
@@ -126,7 +129,12 @@ def test_what_no_function_can_be_granted_no_server_can_be_approved_for(
     proposes(root, "true", **more)
     code, said = mcp("approve", "notes")
     assert (code != 0, why in said, "To start it" in said) == (True, True, False), said
-    words = [word for key, paths in more.items() for path in paths for word in (f"--{key}", str(root / path))]
+    words = [
+        word
+        for key, paths in more.items()
+        for path in paths
+        for word in (f"--{key}", str(root / path))
+    ]
     if "out of" not in why:
         code, said = mcp("add", "notes", *words, "--", "sh", "-c", "true")
         assert (code != 0, why in said) == (True, True), f"nor when the user adds it: {said}"
@@ -160,7 +168,9 @@ async def test_a_server_that_starts_again_is_not_let_where_a_link_leads_since_th
     (told := root / "does.json").write_text(json.dumps({"tools": [tool("die")]}))
     (root / "data").symlink_to(places["other"])
     command = (sys.executable, str(STRANGER), str(told))
-    entry = ServerEntry(command=command, read=(str(told), str(STRANGER)), write=(str(root / "data"),))
+    entry = ServerEntry(
+        command=command, read=(str(told), str(STRANGER)), write=(str(root / "data"),)
+    )
     async with Workspace.open(root, sandbox=one_sandbox) as workspace:
         book = workspace.foreign.book
         book.put("strange", entry)
@@ -178,7 +188,9 @@ async def test_a_server_that_starts_again_is_not_let_where_a_link_leads_since_th
                 why = str(raised.value)
 
 
-def test_a_path_with_a_colon_lets_a_server_read_one_place_and_not_two(root: Path, home: Path, mcp: Terminal) -> None:
+def test_a_path_with_a_colon_lets_a_server_read_one_place_and_not_two(
+    root: Path, home: Path, mcp: Terminal
+) -> None:
     proposes(root, f"cat {home}/other/diary >&2; echo the end >&2", read=[f"data:{home}/other"])
     (home / "other" / "diary").write_text("dear diary")
     said = mcp.say_yes()
@@ -198,7 +210,9 @@ def test_a_link_to_an_installation_does_not_open_the_folder_around_it_unseen(
     (root / "bin").mkdir()
     (root / "bin" / "run").symlink_to("/bin/sh")
     (root / "mcp.toml").write_text(f'[notes]\ncommand = ["{root}/bin/run", "-c", "true"]\n')
-    assert "holds `.knapper`" in mcp("approve", "notes")[1], "the workspace itself is no installation"
+    assert "holds `.knapper`" in mcp("approve", "notes")[1], (
+        "the workspace itself is no installation"
+    )
 
 
 def installed(home: Path, way: str) -> Path:
@@ -210,16 +224,26 @@ def installed(home: Path, way: str) -> Path:
     shutil.copy(shutil.which("sh") or "/bin/sh", interpreter)
     at, script, links = {
         "node": (packages, packages / "notes" / "dist" / "run", [packages / ".bin"]),
-        "node-nested": (packages, packages / "more" / "node_modules" / "notes" / "run", [packages / ".bin"]),
+        "node-nested": (
+            packages,
+            packages / "more" / "node_modules" / "notes" / "run",
+            [packages / ".bin"],
+        ),
         "node-of-the-user": (local, local / "notes" / "run", [home / ".local" / "bin"]),
-        "node-in-turn": (packages, packages / "notes" / "run", [packages / ".bin", home / ".yarn" / "bin"]),
+        "node-in-turn": (
+            packages,
+            packages / "notes" / "run",
+            [packages / ".bin", home / ".yarn" / "bin"],
+        ),
     }.get(way, (home / "venv", home / "venv" / "bin" / "notes", []))
     (at / "lib").mkdir(parents=True)
     (at / "lib" / "beside").write_text('exec "$@"\n')
     script.parent.mkdir(parents=True, exist_ok=True)
     served = shlex.join([sys.executable, str(STRANGER), str(does(home / "other", tool("echo")))])
     runs = f"set -- {served}\n. {at}/lib/beside\n"
-    first = {"interpreter": f"#!{interpreter}", "interpreter-in-path": "#!/usr/bin/env notesh"}.get(way, "#!/bin/sh")
+    first = {"interpreter": f"#!{interpreter}", "interpreter-in-path": "#!/usr/bin/env notesh"}.get(
+        way, "#!/bin/sh"
+    )
     if way == "python-of-elsewhere":
         (at / "pyvenv.cfg").touch()
         (at / "bin" / "python").symlink_to(interpreter)
@@ -257,10 +281,14 @@ def test_a_server_reads_what_its_package_manager_installed_with_it(
         code, said = mcp("add", "notes", *reads, "--", named)
         assert (code, "echo (new)" in said) == (0, True), said
     refused = f"cat {home}/private"
-    assert "Permission denied" in mcp("add", "other", *reads, "--", "sh", "-c", refused)[1], "and no more"
+    assert "Permission denied" in mcp("add", "other", *reads, "--", "sh", "-c", refused)[1], (
+        "and no more"
+    )
 
 
-def test_a_program_whose_interpreter_it_may_not_read_says_so_in_a_sentence(home: Path, mcp: Terminal) -> None:
+def test_a_program_whose_interpreter_it_may_not_read_says_so_in_a_sentence(
+    home: Path, mcp: Terminal
+) -> None:
     script = installed(home, "interpreter")
     (home / "runtime" / "bin" / "notesh").rename(home / "other" / "notesh")
     (home / "runtime" / "bin" / "notesh").mkdir()
@@ -307,14 +335,18 @@ async def test_a_call_that_fails_where_a_server_may_not_go_names_the_command_tha
     if says:
         words = shlex.split(said.partition("knapper mcp add ")[2])
         assert (words[0], words[-3:]) == ("notes", command), said
-        assert await asyncio.to_thread(main, ["mcp", "add", "-C", str(root), *words]) == 0, "it works as it stands"
+        assert await asyncio.to_thread(main, ["mcp", "add", "-C", str(root), *words]) == 0, (
+            "it works as it stands"
+        )
         now = ServerBook(root).entry("notes")
         assert set(now.write if "write `" in says else now.read) & {
             f"{home}/{name}" for name in ("private", "other", "seen")
         }
 
 
-def test_what_came_with_the_folder_of_a_server_is_told_in_the_question(root: Path, mcp: Terminal) -> None:
+def test_what_came_with_the_folder_of_a_server_is_told_in_the_question(
+    root: Path, mcp: Terminal
+) -> None:
     (root / ".knapper" / "mcp" / "notes").mkdir(parents=True)
     (root / ".knapper" / "mcp" / "notes" / ".npmrc").write_text("registry = https://e.org")
     proposes(root, "true")
@@ -328,8 +360,13 @@ def test_a_link_that_is_made_after_the_check_ends_the_start(tmp_path: Path, grou
     (tmp_path / "link").symlink_to("there")
     for place, is_started in ((tmp_path / "there", True), (tmp_path / "link", False)):
         places = [str(place), "", ""] if group == "readable" else ["", str(place), ""]
-        done = subprocess.run([*STARTED, *places, "echo", "started"], capture_output=True, text=True, check=False)
-        assert (done.returncode == 0, done.stdout) == (is_started, "started\n" if is_started else ""), done.stderr
+        done = subprocess.run(
+            [*STARTED, *places, "echo", "started"], capture_output=True, text=True, check=False
+        )
+        assert (done.returncode == 0, done.stdout) == (
+            is_started,
+            "started\n" if is_started else "",
+        ), done.stderr
     assert "leads elsewhere by now" in done.stderr
 
 
@@ -393,7 +430,9 @@ def test_a_confined_program_has_the_network_and_itself_but_not_the_session_of_it
     victim = subprocess.Popen(["sleep", "60"])
     try:
         words = [sys.executable, "-c", TRIES, *listening, str(victim.pid)]
-        done = subprocess.run([*STARTED, "", "", *words], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [*STARTED, "", "", *words], capture_output=True, text=True, check=False
+        )
         assert done.returncode == 0, done.stderr
         found = json.loads(done.stdout)
         assert victim.poll() is None or "signals" in str(confined.not_kept_from())
@@ -407,6 +446,9 @@ def test_a_confined_program_has_the_network_and_itself_but_not_the_session_of_it
     if "signals" not in gaps:
         assert found["signal"] == "EPERM"
     if "sockets" not in gaps:
-        refused = {**dict.fromkeys(("a file's", "abstract", "datagram", "machine"), "EAFNOSUPPORT"), "queue": "ENOSYS"}
+        refused = {
+            **dict.fromkeys(("a file's", "abstract", "datagram", "machine"), "EAFNOSUPPORT"),
+            "queue": "ENOSYS",
+        }
         refused |= dict.fromkeys(("kernel's events", "datagram pair"), "EAFNOSUPPORT")
         assert {name: found[name] for name in refused} == refused

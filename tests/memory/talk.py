@@ -20,13 +20,17 @@ class Talk:
     clock: Clock
     at: list[float]
 
-    async def say(self, when: str, *messages: tuple[str, str], calls: list[dict[str, Any]] | None = None) -> None:
+    async def say(
+        self, when: str, *messages: tuple[str, str], calls: list[dict[str, Any]] | None = None
+    ) -> None:
         """Store one turn with these messages by their speakers."""
         self.at[0] = datetime.fromisoformat(when).timestamp()
         await self.store.post(Post("ann", "message", {"text": ""}))
         turn = await self.store.next("ann", "test")
         assert turn is not None
-        await self.store.append(turn.id, turn.attempt, turn.n, [_entry(who, text, calls) for who, text in messages])
+        await self.store.append(
+            turn.id, turn.attempt, turn.n, [_entry(who, text, calls) for who, text in messages]
+        )
         await self.store.finish(turn.id, turn.attempt)
 
     def recall(self, embedder: Embedder | None = None) -> Recall:

@@ -25,10 +25,18 @@ async def _keep(talk: Talk, content: str, *tags: str) -> str:
 
 
 async def test_a_passage_is_found_by_meaning_and_by_words(talk: Talk) -> None:
-    for fact in ("The boiler was serviced in autumn.", "Her cat is named Pixel.", "The rent is 900 euros."):
+    for fact in (
+        "The boiler was serviced in autumn.",
+        "Her cat is named Pixel.",
+        "The rent is 900 euros.",
+    ):
         await _keep(talk, fact)
     archival = talk.archival(embedder("wordllama"))
-    assert (await archival.search("how much is paid for the flat, in euro")).items[0].text.startswith("The rent")
+    assert (
+        (await archival.search("how much is paid for the flat, in euro"))
+        .items[0]
+        .text.startswith("The rent")
+    )
     assert (await archival.search("kitten")).items[0].text.startswith("Her cat")
 
 
@@ -46,7 +54,11 @@ async def test_no_passage_without_the_tags_takes_the_place_of_one_with_them(talk
     await talk.store.apply([SavePassages(tuple(usual))])
     archival = talk.archival(embedder("wordllama"))
     await archival.vectors.embed_all()
-    for query, archive in [("budget meeting", talk.archival()), ("seminar about expenses", archival), ("", archival)]:
+    for query, archive in [
+        ("budget meeting", talk.archival()),
+        ("seminar about expenses", archival),
+        ("", archival),
+    ]:
         found = await archive.search(query, ["alpha", "beta"])
         assert ("4711" in found.items[0].text, found.total) == (True, 1), query
 
@@ -60,7 +72,10 @@ async def test_a_passage_of_a_source_says_where_it_is_from(talk: Talk) -> None:
 async def test_without_a_question_the_newest_come_first(talk: Talk) -> None:
     for number in range(3):
         await _keep(talk, f"fact {number}")
-    assert [item.text for item in (await talk.archival().search("", count=2)).items] == ["fact 2", "fact 1"]
+    assert [item.text for item in (await talk.archival().search("", count=2)).items] == [
+        "fact 2",
+        "fact 1",
+    ]
     assert not (await talk.archival().search("", page=10**19)).items
 
 

@@ -61,7 +61,9 @@ def test_every_edit_of_every_large_block_ends_soon(block: str, edit: str) -> Non
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("block", sampled(BLOCKS, 7))
-async def test_no_edit_of_a_large_block_holds_up_the_event_loop(at_desk: OpenDesk, block: str) -> None:
+async def test_no_edit_of_a_large_block_holds_up_the_event_loop(
+    at_desk: OpenDesk, block: str
+) -> None:
     here = await at_desk([])
     memory = ChatMemory()
     memory["human"].limit = 10 * N
@@ -71,5 +73,7 @@ async def test_no_edit_of_a_large_block_holds_up_the_event_loop(at_desk: OpenDes
     await blocks.commit(await blocks.write("human", "\n".join(BLOCKS[block]), here.agent.author))
     arguments = {"name": "human", "old_content": _almost(BLOCKS[block]), "new_content": "new"}
     async with asyncio.timeout(120):
-        stall = await stall_of(partial(blocks.call, "core_memory_replace", arguments, here.agent.author))
+        stall = await stall_of(
+            partial(blocks.call, "core_memory_replace", arguments, here.agent.author)
+        )
     assert stall.cpu_ms <= MOST_MS, stall

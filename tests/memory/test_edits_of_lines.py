@@ -55,7 +55,11 @@ def test_a_replacement_finds_the_place_that_is_meant() -> None:
 
 def test_a_replacement_that_cannot_be_made_lists_the_lines() -> None:
     rows: list[tuple[str, str, list[str]]] = [
-        ("absent-with-the-nearest", "Best friend: Ivan", ["line 3: ", "does not stand there", 'and new_content "x"']),
+        (
+            "absent-with-the-nearest",
+            "Best friend: Ivan",
+            ["line 3: ", "does not stand there", 'and new_content "x"'],
+        ),
         ("several", "cherry", ["2 times", "line 2: ", "line 3: "]),
         ("nothing-like-it", "quantum chromodynamics", ["line 1: ", "core_memory_append"]),
         ("empty", "  ", ["core_memory_append"]),
@@ -87,13 +91,22 @@ def test_what_is_removed_leaves_a_line_that_reads_well() -> None:
 
 
 def test_a_word_is_not_sought_within_other_words() -> None:
-    assert replace(["Fond of categories", "Has a cat"], "cat", "dog").lines == ["Fond of categories", "Has a dog"]
+    assert replace(["Fond of categories", "Has a cat"], "cat", "dog").lines == [
+        "Fond of categories",
+        "Has a dog",
+    ]
 
 
 @given(
-    st.lists(st.text(st.characters(exclude_characters="\n\r", exclude_categories=["Cs"]), min_size=1).map(str.strip))
+    st.lists(
+        st.text(
+            st.characters(exclude_characters="\n\r", exclude_categories=["Cs"]), min_size=1
+        ).map(str.strip)
+    )
 )
-def test_what_is_appended_is_in_the_block_and_a_second_time_changes_nothing(lines: list[str]) -> None:
+def test_what_is_appended_is_in_the_block_and_a_second_time_changes_nothing(
+    lines: list[str],
+) -> None:
     lines = [line for line in lines if line]
     once: list[str] = []
     for line in lines:
@@ -104,7 +117,9 @@ def test_what_is_appended_is_in_the_block_and_a_second_time_changes_nothing(line
 
 
 @given(st.lists(st.sampled_from(LINES), unique=True), st.data())
-def test_a_whole_line_can_always_be_replaced_and_put_back(lines: list[str], data: st.DataObject) -> None:
+def test_a_whole_line_can_always_be_replaced_and_put_back(
+    lines: list[str], data: st.DataObject
+) -> None:
     if lines:
         line = data.draw(st.sampled_from(lines))
         changed = replace(lines, line, "Something else entirely")

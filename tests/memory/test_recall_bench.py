@@ -13,20 +13,36 @@ TALK = {
             "session": number,
             "date_time": f"10:05 am on {number} July, 2023",
             "messages": [
-                {"id": f"D{number}:1", "speaker": "Maria", "text": f"I bought a {thing}.", "image_caption": None},
-                {"id": f"D{number}:2", "speaker": "Tom", "text": "How lovely!", "image_caption": "a photo of a tree"},
+                {
+                    "id": f"D{number}:1",
+                    "speaker": "Maria",
+                    "text": f"I bought a {thing}.",
+                    "image_caption": None,
+                },
+                {
+                    "id": f"D{number}:2",
+                    "speaker": "Tom",
+                    "text": "How lovely!",
+                    "image_caption": "a photo of a tree",
+                },
             ],
         }
         for number, thing in enumerate(["kayak", "lantern", "violin"], 1)
     ],
     "questions": [
-        {"question": "What did Maria buy for making music, a violin?", "evidence": ["D3:1"], "category": 4},
+        {
+            "question": "What did Maria buy for making music, a violin?",
+            "evidence": ["D3:1"],
+            "category": 4,
+        },
         {"question": "Unanswerable?", "evidence": [], "category": 5},
     ],
 }
 NOTES = {
     "scenario": "desk",
-    "conversations": [{"messages": ["The printer is on the third floor.", "Lunch is at noon on every weekday."]}],
+    "conversations": [
+        {"messages": ["The printer is on the third floor.", "Lunch is at noon on every weekday."]}
+    ],
     "questions": [{"question": "Where is the printer?", "source": "printer is on the third floor"}],
 }
 

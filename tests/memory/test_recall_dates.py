@@ -30,7 +30,10 @@ def test_a_time_in_words_means_a_span() -> None:
     ]
     for case, text, start, end in rows:
         spans = dates.read(text, NOW.timestamp())
-        assert spans == (datetime.fromisoformat(start).timestamp(), datetime.fromisoformat(end).timestamp()), case
+        assert spans == (
+            datetime.fromisoformat(start).timestamp(),
+            datetime.fromisoformat(end).timestamp(),
+        ), case
 
 
 def test_a_message_that_names_a_time_is_known_in_each_language_that_is_stemmed() -> None:
@@ -59,9 +62,9 @@ def test_a_question_names_a_time() -> None:
         ("another script", "我昨天去了哪里", "昨天", 0),
     ]
     for case, question, text, month in rows:
-        assert [(mention.text, mention.month) for mention in dates.mentions(question, NOW.timestamp())] == [
-            (text, month)
-        ], case
+        assert [
+            (mention.text, mention.month) for mention in dates.mentions(question, NOW.timestamp())
+        ] == [(text, month)], case
 
 
 @settings(max_examples=30, deadline=None)

@@ -16,7 +16,9 @@ async def test_what_was_said_in_an_earlier_turn_is_found_by_the_model(at_desk: O
 
 
 async def test_a_passage_is_kept_found_and_deleted_by_the_model(at_desk: OpenDesk) -> None:
-    keep = Wanted("archival_memory_insert", {"content": "The boiler is from 1998.", "tags": ["home"]})
+    keep = Wanted(
+        "archival_memory_insert", {"content": "The boiler is from 1998.", "tags": ["home"]}
+    )
     search = Wanted("archival_memory_search", {"query": "boiler", "tags": ["home"]})
     desk = await at_desk([Ask(keep), Ask(search), Repeat(Say("Done."))])
     kept, found = answers(await desk.say("Go."))

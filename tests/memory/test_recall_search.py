@@ -31,10 +31,16 @@ async def talk(tmp_path: Path) -> AsyncIterator[Talk]:
 
 async def _told(talk: Talk) -> None:
     await talk.say(
-        "2026-03-02 10:00", ("user", "My dentist is Doctor Okafor in Lisbon."), ("assistant", "Noted, thank you.")
+        "2026-03-02 10:00",
+        ("user", "My dentist is Doctor Okafor in Lisbon."),
+        ("assistant", "Noted, thank you."),
     )
-    await talk.say("2026-03-02 18:00", ("user", "What is your favourite colour?"), ("assistant", "Deep green."))
-    await talk.say("2026-05-19 09:00", ("user", "I adopted a puppy last week, we call her Biscuit."))
+    await talk.say(
+        "2026-03-02 18:00", ("user", "What is your favourite colour?"), ("assistant", "Deep green.")
+    )
+    await talk.say(
+        "2026-05-19 09:00", ("user", "I adopted a puppy last week, we call her Biscuit.")
+    )
 
 
 async def test_a_message_is_found_by_another_form_of_its_word(talk: Talk) -> None:
@@ -68,7 +74,9 @@ async def test_a_question_without_words_is_answered(talk: Talk) -> None:
 
 async def test_a_month_in_the_question_brings_what_was_said_then(talk: Talk) -> None:
     for month in ("01", "02", "03"):
-        await talk.say(f"2026-{month}-10 10:00", ("user", "I went hiking in the hills with my brother today."))
+        await talk.say(
+            f"2026-{month}-10 10:00", ("user", "I went hiking in the hills with my brother today.")
+        )
     found = await talk.recall().search("hiking in February")
     assert found.items[0].at == pytest.approx(talk.at[0] - 28 * 86_400, abs=3_700)
 
@@ -80,14 +88,23 @@ async def test_a_message_of_the_named_speaker_goes_first(talk: Talk) -> None:
 
 
 async def test_only_what_people_and_the_assistant_said_is_searched(talk: Talk) -> None:
-    await talk.say("2026-01-01 10:00", ("user", "zebra one"), ("notice", "zebra two"), ("result", "zebra three"))
+    await talk.say(
+        "2026-01-01 10:00",
+        ("user", "zebra one"),
+        ("notice", "zebra two"),
+        ("result", "zebra three"),
+    )
     assert [item.text for item in (await talk.recall().search("zebra")).items] == ["zebra one"]
 
 
 async def test_what_was_sent_counts_and_not_the_thought_before_it(talk: Talk) -> None:
-    sent = [{"id": "1", "name": "send_message", "arguments": '{"message": "The zebra is striped."}'}]
+    sent = [
+        {"id": "1", "name": "send_message", "arguments": '{"message": "The zebra is striped."}'}
+    ]
     await talk.say("2026-01-01 10:00", ("assistant", "I should tell of the zebra."), calls=sent)
-    assert [item.text for item in (await talk.recall().search("zebra")).items] == ["The zebra is striped."]
+    assert [item.text for item in (await talk.recall().search("zebra")).items] == [
+        "The zebra is striped."
+    ]
 
 
 async def test_catching_up_takes_only_what_is_new(talk: Talk) -> None:
@@ -114,7 +131,10 @@ async def test_pages_follow_one_another_and_say_how_many_there_are(talk: Talk) -
     pages = [await recall.search("zebra", page, 3) for page in range(4)]
     assert [len(found.items) for found in pages] == [3, 3, 1, 0]
     assert len({item.seq for found in pages for item in found.items}) == 7
-    assert "Showing 3 of 7 messages (page 0, pages 0 to 2); page=1 with count=3 has the next." in str(pages[0])
+    assert (
+        "Showing 3 of 7 messages (page 0, pages 0 to 2); page=1 with count=3 has the next."
+        in str(pages[0])
+    )
     assert "There is no page 3" in str(pages[3])
 
 
@@ -123,7 +143,9 @@ async def test_dates_in_natural_forms_give_what_was_said_between_them(talk: Talk
     talk.at[0] += 86_400
     recall = talk.recall()
     assert (await recall.on_dates("March 2026", "")).total == 4
-    assert [item.text[:9] for item in (await recall.on_dates("yesterday", "today")).items] == ["I adopted"]
+    assert [item.text[:9] for item in (await recall.on_dates("yesterday", "today")).items] == [
+        "I adopted"
+    ]
     assert (await recall.on_dates("2026-05-19", "2026-03-02")).total == 5
 
 
@@ -133,7 +155,9 @@ async def test_a_word_that_no_result_holds_is_said(talk: Talk) -> None:
 
 
 async def test_a_long_message_is_shown_around_the_words_asked_for(talk: Talk) -> None:
-    await talk.say("2026-01-01 10:00", ("user", f"{'filler ' * 400}the zebra sleeps {'filler ' * 400}"))
+    await talk.say(
+        "2026-01-01 10:00", ("user", f"{'filler ' * 400}the zebra sleeps {'filler ' * 400}")
+    )
     line = str(await talk.recall().search("zebra"))
     assert "the zebra sleeps" in line
     assert "read_on(name='text-" in line

@@ -13,7 +13,12 @@ from agent_core.memory.signals import Lexicon
 from agent_core.memory.words import split
 
 MOST_S = 0.15
-WORDS = [f"{first}{second}ing{number}" for first in "abcdefghij" for second in "lmnopqrstu" for number in range(200)]
+WORDS = [
+    f"{first}{second}ing{number}"
+    for first in "abcdefghij"
+    for second in "lmnopqrstu"
+    for number in range(200)
+]
 
 
 async def longest_s(lexicon: Lexicon, question: list[str], texts: dict[int, list[str]]) -> float:
@@ -44,7 +49,9 @@ async def test_searches_at_one_time_give_each_word_its_own_vector() -> None:
     assert model is not None
     lexicon = Lexicon(model)
     texts = {number: [word] for number, word in enumerate(("puppy", "violin", "harbor", "window"))}
-    several = [lexicon.likeness(["dog", "music"], {number: words}) for number, words in texts.items()]
+    several = [
+        lexicon.likeness(["dog", "music"], {number: words}) for number, words in texts.items()
+    ]
     await asyncio.gather(*several)
     together = await lexicon.likeness(["dog", "music"], texts)
     alone = await Lexicon(model).likeness(["dog", "music"], texts)

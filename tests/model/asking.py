@@ -15,7 +15,9 @@ from agent_core.model.wire import Entry, RequestWriter
 from tests.kit import Raw, ScriptedModel
 
 ADD = FunctionShown(
-    "add", "Add two numbers.", {"type": "object", "properties": {"a": {"type": "number"}, "b": {"type": "number"}}}
+    "add",
+    "Add two numbers.",
+    {"type": "object", "properties": {"a": {"type": "number"}, "b": {"type": "number"}}},
 )
 
 
@@ -40,7 +42,9 @@ async def ask(
     **settings: Any,  # Any: what ModelSettings takes
 ) -> list[Piece]:
     """Return all pieces of one reply."""
-    chosen = DiscoveredModel(server.base_url, "scripted", "key-12345", "scripted", context_tokens=32_000)
+    chosen = DiscoveredModel(
+        server.base_url, "scripted", "key-12345", "scripted", context_tokens=32_000
+    )
     model = await open_model(chosen, ModelSettings(**settings))
     try:
         return [piece async for piece in model.stream(Request(messages or HELLO, functions))]
@@ -55,9 +59,13 @@ async def ask_reply(server: ScriptedModel, *messages: Message, **settings: Any) 
     return reply
 
 
-def chunks(*deltas: dict[str, Any], finish: str | None = "stop", end: bytes = b"data: [DONE]\n\n") -> Raw:
+def chunks(
+    *deltas: dict[str, Any], finish: str | None = "stop", end: bytes = b"data: [DONE]\n\n"
+) -> Raw:
     """Return a stream with these deltas, however odd."""
-    choices: list[dict[str, Any]] = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
+    choices: list[dict[str, Any]] = [
+        {"index": 0, "delta": delta, "finish_reason": None} for delta in deltas
+    ]
     if finish:
         choices.append({"index": 0, "delta": {}, "finish_reason": finish})
     lines = [b"data: " + json.dumps({"choices": [choice]}).encode() + b"\n\n" for choice in choices]

@@ -52,7 +52,9 @@ def serve() -> Iterator[Callable[[Handler], str]]:
 
 def sends(status: int, body: bytes, **headers: str) -> Handler:
     async def answer(_request: Request, to: Answer) -> None:
-        await to.send(status, body, {name.replace("_", "-"): value for name, value in headers.items()})
+        await to.send(
+            status, body, {name.replace("_", "-"): value for name, value in headers.items()}
+        )
 
     return answer
 
@@ -87,7 +89,9 @@ def calling(index: int, name: str = "count", id: str = "") -> dict[str, Any]:  #
 async def test_a_packed_answer_is_not_unpacked(serve: Callable[[Handler], str]) -> None:
     body = gzip.compress(bytes(10**6))
     for status, coding in itertools.product((200, 500), ("gzip", "br", "deflate")):
-        assert "packed its answer" in await told(serve(sends(status, body, Content_Encoding=coding))), coding
+        assert "packed its answer" in await told(
+            serve(sends(status, body, Content_Encoding=coding))
+        ), coding
 
 
 async def test_an_answer_that_is_larger_than_an_answer_is_not_read_to_its_end(
@@ -103,7 +107,9 @@ async def test_an_answer_that_is_larger_than_an_answer_is_not_read_to_its_end(
 
 async def test_what_is_nested_too_deep_ends_in_a_sentence(serve: Callable[[Handler], str]) -> None:
     body = b"data: " + b"[" * 20_000 + b"\n\n"
-    assert "expected at most 256 levels" in await told(serve(sends(200, body, Content_Type="text/event-stream")))
+    assert "expected at most 256 levels" in await told(
+        serve(sends(200, body, Content_Type="text/event-stream"))
+    )
 
 
 def lists(count: int) -> str:
@@ -120,14 +126,26 @@ COSTLY = [
     pytest.param([argument(lists(100_000), name="add")], id="arguments-of-many-values"),
     pytest.param([argument(LONG, name="add")], id="arguments-longer-than-a-call-may-have"),
     pytest.param(
-        [argument("", name="add"), *(argument(LONG[at : at + 16_384]) for at in range(0, len(LONG), 16_384))],
+        [
+            argument("", name="add"),
+            *(argument(LONG[at : at + 16_384]) for at in range(0, len(LONG), 16_384)),
+        ],
         id="long-arguments-in-pieces",
     ),
-    pytest.param([argument(lists(100_000), name="add"), argument(f" {lists(100_000)}")], id="arguments-twice"),
+    pytest.param(
+        [argument(lists(100_000), name="add"), argument(f" {lists(100_000)}")], id="arguments-twice"
+    ),
     pytest.param([{"unknown": [[]] * 1_900_000}], id="an-ignored-field"),
-    pytest.param([{"tool_calls": [{"function": {"name": "add", "arguments": "{}"}}] * 60_000}], id="many-calls"),
-    pytest.param([{"reasoning_details": [{"type": "x", "text": "a"}] * 60_000}], id="many-parts-of-reasoning"),
-    pytest.param([{"content": '{"name": "add", "arguments": {}}' * 60_000}], id="text-of-many-calls"),
+    pytest.param(
+        [{"tool_calls": [{"function": {"name": "add", "arguments": "{}"}}] * 60_000}],
+        id="many-calls",
+    ),
+    pytest.param(
+        [{"reasoning_details": [{"type": "x", "text": "a"}] * 60_000}], id="many-parts-of-reasoning"
+    ),
+    pytest.param(
+        [{"content": '{"name": "add", "arguments": {}}' * 60_000}], id="text-of-many-calls"
+    ),
 ]
 
 
@@ -154,7 +172,10 @@ async def test_an_event_that_is_more_than_an_endpoint_sends_ends_in_a_sentence(
     rows: list[tuple[dict[str, Any], str]] = [
         ({"reasoning_details": [part]}, "expected at most 256 levels"),
         ({"unknown": [[]] * 60_000}, "expected at most 50,000 values"),
-        ({"tool_calls": [call] * 1_001}, "expected at most 1,000 parts of calls at once, got 1,001"),
+        (
+            {"tool_calls": [call] * 1_001},
+            "expected at most 1,000 parts of calls at once, got 1,001",
+        ),
     ]
     for delta, says in rows:
         with pytest.raises(ModelError, match=says) as caught:
@@ -162,9 +183,16 @@ async def test_an_event_that_is_more_than_an_endpoint_sends_ends_in_a_sentence(
         assert caught.value.fix
 
 
-async def test_an_odd_number_of_a_part_of_a_response_is_ignored(scripted: Callable[..., ScriptedModel]) -> None:
+async def test_an_odd_number_of_a_part_of_a_response_is_ignored(
+    scripted: Callable[..., ScriptedModel],
+) -> None:
     events = [
-        {"type": "response.output_text.delta", "output_index": 0, "content_index": [0], "delta": "hello"},
+        {
+            "type": "response.output_text.delta",
+            "output_index": 0,
+            "content_index": [0],
+            "delta": "hello",
+        },
         {"type": "response.completed", "response": {"status": "completed", "output": []}},
     ]
     body = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events)
@@ -202,20 +230,26 @@ async def test_the_users_key_is_in_no_error(serve: Callable[[Handler], str]) -> 
         f"data: {{bad {KEY}\n\n",
         f'data: ["{KEY}"]\n\n',
     ]:
-        status, kind = (200, "text/event-stream") if body.startswith("data") else (401, "application/json")
+        status, kind = (
+            (200, "text/event-stream") if body.startswith("data") else (401, "application/json")
+        )
         error = await told(serve(sends(status, body.encode(), Content_Type=kind)))
         assert KEY not in error, body
         assert "…" in error, body
 
 
-async def test_the_users_key_is_in_no_report_of_another_try(scripted: Callable[..., ScriptedModel]) -> None:
+async def test_the_users_key_is_in_no_report_of_another_try(
+    scripted: Callable[..., ScriptedModel],
+) -> None:
     busy = Fail(429, "busy with key-12345", {"retry-after-ms": "1"})
     retry, *_ = await ask(scripted([busy, Say("Here.")]))
     assert isinstance(retry, RetryPiece)
     assert retry.reason.endswith("says (429): busy with ….")
 
 
-async def test_a_key_that_is_no_secret_takes_nothing_out_of_an_error(serve: Callable[[Handler], str]) -> None:
+async def test_a_key_that_is_no_secret_takes_nothing_out_of_an_error(
+    serve: Callable[[Handler], str],
+) -> None:
     for key in ["x", "none", "EMPTY", "dummy"]:
         words = "This model's maximum context length is 8192 tokens, none of which may be EMPTY or dummy"
         url = serve(sends(400, json.dumps({"error": {"message": words}}).encode()))
@@ -229,17 +263,49 @@ HALF = {
 }
 
 
-async def test_what_is_broken_is_told_with_its_address_and_what_to_do(serve: Callable[[Handler], str]) -> None:
+async def test_what_is_broken_is_told_with_its_address_and_what_to_do(
+    serve: Callable[[Handler], str],
+) -> None:
     rows: list[tuple[str, int, str, tuple[bytes | str, ...], str]] = [
         ("page-as-json", 200, JSON, (b"<html>",), "a web page instead of JSON"),
         ("half-a-stream", 200, STREAM, ("half",), "broke off in the middle.*Try again"),
-        ("no-end", 200, STREAM, ("half", b": alive\n" * 2_000_000), "more than 8 MiB.*choose another"),
+        (
+            "no-end",
+            200,
+            STREAM,
+            ("half", b": alive\n" * 2_000_000),
+            "more than 8 MiB.*choose another",
+        ),
         ("too-large", 200, JSON, (bytes(9 << 20),), "more than 8 MiB.*choose another"),
-        ("no-time", 429, JSON, (b'{"error": {"message": "slow"}}',), r"\(429\): slow.*wait a little"),
-        ("error-within", 200, STREAM, ("half", b'data: {"error": {"message": "boom"}}\n\n'), "boom.*later"),
-        ("no-choices", 200, STREAM, (b'data: {"choices": []}\n\n', b"data: [DONE]\n\n"), "not with a"),
+        (
+            "no-time",
+            429,
+            JSON,
+            (b'{"error": {"message": "slow"}}',),
+            r"\(429\): slow.*wait a little",
+        ),
+        (
+            "error-within",
+            200,
+            STREAM,
+            ("half", b'data: {"error": {"message": "boom"}}\n\n'),
+            "boom.*later",
+        ),
+        (
+            "no-choices",
+            200,
+            STREAM,
+            (b'data: {"choices": []}\n\n', b"data: [DONE]\n\n"),
+            "not with a",
+        ),
         ("empty", 200, JSON, (b"",), "sent an empty answer"),
-        ("no-credit", 400, JSON, (b'{"error": {"message": "Your credit balance is too low"}}',), "no credit left"),
+        (
+            "no-credit",
+            400,
+            JSON,
+            (b'{"error": {"message": "Your credit balance is too low"}}',),
+            "no credit left",
+        ),
         (
             "no-model",
             400,
@@ -280,11 +346,15 @@ async def watch(model: Model, show: Callable[[object], None]) -> None:
 def test_a_number_that_is_none_is_not_believed() -> None:
     for number in [-1, True, 10**400, 1.5, "7", None]:
         assert read_usage({"usage": {"prompt_tokens": number}}) is None, number
-        assert read_usage({"usage": {"prompt_tokens": 7, "completion_tokens": number}}).completion == 0, number  # type: ignore[union-attr]
+        assert (
+            read_usage({"usage": {"prompt_tokens": 7, "completion_tokens": number}}).completion == 0  # type: ignore[union-attr]
+        ), number
         assert listed_window({"context_length": number}) is None, number
 
 
-async def test_a_wait_beyond_all_calendars_ends_in_a_sentence(serve: Callable[[Handler], str]) -> None:
+async def test_a_wait_beyond_all_calendars_ends_in_a_sentence(
+    serve: Callable[[Handler], str],
+) -> None:
     for text in ["Fri, 31 Dec 99999 23:59:59 GMT", "Fri, 31 Dec 9999 23:59:59 -9999", "9" * 5_000]:
         url = serve(sends(429, b'{"error": {"message": "slow"}}', Retry_After=text))
         assert f"{url} says (429): slow." in await told(url), text
@@ -317,13 +387,19 @@ def test_names_and_ids_without_end_are_cut_when_they_are_read() -> None:
     "work",
     [
         pytest.param(lambda: _refused('{"' + '\\"' * 400_000), id="a-text-that-is-never-closed"),
-        pytest.param(lambda: _fed(Splitter().feed, " " * 1_000, 3_000), id="blanks-before-the-text"),
+        pytest.param(
+            lambda: _fed(Splitter().feed, " " * 1_000, 3_000), id="blanks-before-the-text"
+        ),
         pytest.param(lambda: _fed(GrowingStep().feed, " ", 20_000), id="blanks-before-a-step"),
-        pytest.param(lambda: assembled([calling(number) for number in range(8_000)]), id="thousands-of-calls"),
+        pytest.param(
+            lambda: assembled([calling(number) for number in range(8_000)]), id="thousands-of-calls"
+        ),
     ],
 )
 def test_what_comes_is_read_in_time_that_grows_with_it(work: Callable[[], object]) -> None:
-    assert least_s(1.5, lambda: time_of(work)) <= 1.5  # each took from 3 s to hours, growing quadratically
+    assert (
+        least_s(1.5, lambda: time_of(work)) <= 1.5
+    )  # each took from 3 s to hours, growing quadratically
 
 
 def _refused(text: str) -> None:

@@ -21,7 +21,9 @@ TEXT = {"type": "string"}
 
 def shown(name: str, description: str, *required: str, **optional: object) -> FunctionShown:
     properties = {**dict.fromkeys(required, TEXT), **optional}
-    return FunctionShown(name, description, {"type": "object", "properties": properties, "required": [*required]})
+    return FunctionShown(
+        name, description, {"type": "object", "properties": properties, "required": [*required]}
+    )
 
 
 CREATE = shown(
@@ -42,17 +44,25 @@ START: tuple[Message, ...] = (System("Be kind."), User("How long is this?"))
 MADE: tuple[Message, ...] = (
     *START,
     Assistant("", (Call("1", "create_function", '{"function_name":"size"}'),), "I make it."),
-    Answer("1", "create_function", "`size` is not made yet. Call confirm_function(function_name='size')."),
+    Answer(
+        "1",
+        "create_function",
+        "`size` is not made yet. Call confirm_function(function_name='size').",
+    ),
 )
 
 
 def requested(
-    messages: tuple[Message, ...], functions: tuple[FunctionShown, ...] = ALL, excluded: frozenset[str] = frozenset()
+    messages: tuple[Message, ...],
+    functions: tuple[FunctionShown, ...] = ALL,
+    excluded: frozenset[str] = frozenset(),
 ) -> Request:
     request = Request(messages, functions, excluded=excluded)
     texts, default = compared(request), embedder("wordllama")
     assert default is not None
-    return replace(request, vectors=dict(zip(texts, asyncio.run(default.embed(texts)), strict=True)))
+    return replace(
+        request, vectors=dict(zip(texts, asyncio.run(default.embed(texts)), strict=True))
+    )
 
 
 def write(*messages: Message, functions: tuple[FunctionShown, ...] = ALL) -> list[Entry]:
@@ -78,9 +88,14 @@ def test_each_step_only_adds_to_what_was_written_before() -> None:
 
 def test_parallel_calls_of_another_model_stand_each_before_its_answer() -> None:
     calls = (Call("1", "slug", '{"title":"A"}'), Call("2", "slug", "broken"))
-    entries = write(User("a"), Assistant("I try.", calls), Answer("1", "slug", "a"), Answer("2", "slug", "bad"))
+    entries = write(
+        User("a"), Assistant("I try.", calls), Answer("1", "slug", "a"), Answer("2", "slug", "bad")
+    )
     first, result, second, _ = entries[-4:]
-    assert json.loads(first["content"]) == {"thought": "I try.", "call": {"name": "slug", "arguments": {"title": "A"}}}
+    assert json.loads(first["content"]) == {
+        "thought": "I try.",
+        "call": {"name": "slug", "arguments": {"title": "A"}},
+    }
     assert result["content"].startswith("Result of slug: a")
     assert json.loads(second["content"])["call"]["arguments"] == {}
 
@@ -88,7 +103,11 @@ def test_parallel_calls_of_another_model_stand_each_before_its_answer() -> None:
 def test_a_user_who_wants_a_function_is_shown_an_old_one_only_if_it_does_that() -> None:
     rows: list[tuple[str, str, set[str]]] = [
         ("nothing-does-it", "I want a new function: it turns miles into kilometers.", set()),
-        ("one-does-it-already", "Make a function that counts the words of a text.", {"count_words"}),
+        (
+            "one-does-it-already",
+            "Make a function that counts the words of a text.",
+            {"count_words"},
+        ),
         ("in-german", "Schreib eine Funktion, die Minuten in Stunden umrechnet.", set()),
     ]
     for case, message, shown_with_it in rows:
@@ -107,16 +126,29 @@ def test_confirming_can_be_called_only_where_an_answer_offers_it() -> None:
 
 
 def test_a_line_says_the_value_that_an_optional_parameter_has_without_a_call_for_it() -> None:
-    bound, size = {"type": "number", "default": -1.0}, {"anyOf": [{"type": "integer"}, {"type": "null"}]}
+    bound, size = (
+        {"type": "number", "default": -1.0},
+        {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+    )
     function = shown(
-        "sizes", "Sizes of texts.", "text", above=bound, most={**size, "default": None}, end={**TEXT, "default": ""}
+        "sizes",
+        "Sizes of texts.",
+        "text",
+        above=bound,
+        most={**size, "default": None},
+        end={**TEXT, "default": ""},
     )
     assert line(function).startswith(
         "sizes(text: string, above?: number = -1.0, most?: integer | null, end?: string) - "
     )
     words, is_wide = {"default": ["word"] * 500}, {"type": "boolean", "default": False}
-    assert line(shown("short", "", words=words, is_wide=is_wide)) == "short(words?: any = …, is_wide?: boolean)"
-    created = shown("create_function", "", "source", from_program={"type": "boolean", "default": True})
+    assert (
+        line(shown("short", "", words=words, is_wide=is_wide))
+        == "short(words?: any = …, is_wide?: boolean)"
+    )
+    created = shown(
+        "create_function", "", "source", from_program={"type": "boolean", "default": True}
+    )
     created = trim(created, "create_function(from_program=true)")
     assert line(created) == "create_function(source: string, from_program: boolean)"
 
@@ -136,22 +168,33 @@ def test_functions_are_found_by_the_words_of_a_message() -> None:
         assert [each.name for each in find(message, functions, vectors)] == found, case
 
 
-def test_after_an_edit_of_memory_a_function_can_be_made_only_if_the_message_brought_one_up() -> None:
+def test_after_an_edit_of_memory_a_function_can_be_made_only_if_the_message_brought_one_up() -> (
+    None
+):
     rows: list[tuple[str, str, bool]] = [
         ("a-fact", "I moved to Ulm.", False),
         ("brings-up-a-function", "I moved to Ulm. And count the words of this text.", True),
     ]
     for case, asked, offers in rows:
         kept = Assistant(
-            "", (Call("1", "core_memory_append", '{"name":"human","content":"Lives in Ulm."}'),), "I keep it."
+            "",
+            (Call("1", "core_memory_append", '{"name":"human","content":"Lives in Ulm."}'),),
+            "I keep it.",
         )
-        messages = (System("Be kind."), User(asked), kept, Answer("1", "core_memory_append", "Added as line 1."))
+        messages = (
+            System("Be kind."),
+            User(asked),
+            kept,
+            Answer("1", "core_memory_append", "Added as line 1."),
+        )
         functions = (*ALL, KEEP)
         conversation, request = WireConversation(), requested(messages, functions)
         told = conversation.write(request)[-1]["content"]
         assert told.endswith("Take out what no longer holds, else reply to the user."), case
         offered = {function.name for function in conversation.callable_now(request)}
-        assert ("create_function" in offered, "core_memory_append" in offered) == (offers, True), case
+        assert ("create_function" in offered, "core_memory_append" in offered) == (offers, True), (
+            case
+        )
 
 
 def test_a_result_names_what_the_message_brought_up_and_was_not_called_yet() -> None:
@@ -163,7 +206,10 @@ def test_a_result_names_what_the_message_brought_up_and_was_not_called_yet() -> 
     first, second = call("1", "count_words"), call("2", "slug")
     last = [write(asked, *done)[-1]["content"] for done in (first, (*first, *second))]
     ends = [text.partition("\nNot called yet: ")[2] for text in last]
-    assert ends == ["`slug`. Call what the request needs; then reply only with what a function returned.", ""]
+    assert ends == [
+        "`slug`. Call what the request needs; then reply only with what a function returned.",
+        "",
+    ]
     often = [answer for number in range(9) for answer in call(str(number), "count_words")]
     assert "".join(entry["content"] for entry in write(asked, *often)).count("Not called yet") == 6
     numbered = User(f"{asked.text} Do it for 103, 574 and 837.")
@@ -175,7 +221,11 @@ def test_a_result_names_what_the_message_brought_up_and_was_not_called_yet() -> 
 def test_after_a_program_the_rest_of_the_turn_offers_to_make_a_function_of_it() -> None:
     create = shown("create_function", "Make it.", "function_name", from_program={"type": "boolean"})
     run = shown("run_program", "Run it.", "code")
-    ran = (*START, Assistant("", (Call("1", "run_program", '{"code":"1"}'),)), Answer("1", "run_program", "1"))
+    ran = (
+        *START,
+        Assistant("", (Call("1", "run_program", '{"code":"1"}'),)),
+        Answer("1", "run_program", "1"),
+    )
     cases: list[tuple[str, tuple[Message, ...], bool]] = [
         ("before", START, False),
         ("after", ran, True),
@@ -184,7 +234,10 @@ def test_after_a_program_the_rest_of_the_turn_offers_to_make_a_function_of_it() 
     for case, messages, is_offered in cases:
         conversation, request = WireConversation(), requested(messages, (create, run))
         last = conversation.write(request)[-1]["content"]
-        (now,) = [each for each in conversation.callable_now(request) if each.name == "create_function"]
-        assert ("from_program" in now.parameters["properties"], "from_program?: boolean" in last) == (
-            (is_offered,) * 2
-        ), case
+        (now,) = [
+            each for each in conversation.callable_now(request) if each.name == "create_function"
+        ]
+        assert (
+            "from_program" in now.parameters["properties"],
+            "from_program?: boolean" in last,
+        ) == ((is_offered,) * 2), case

@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 
 from agent_core.base.messages import Answer, Assistant, Call, Message, User
 from agent_core.base.settings import ModelSettings
-from agent_core.model import FunctionShown, Piece, Reply, Request, TextPiece, ThoughtPiece, TokenUsage
+from agent_core.model import (
+    FunctionShown,
+    Piece,
+    Reply,
+    Request,
+    TextPiece,
+    ThoughtPiece,
+    TokenUsage,
+)
 from agent_core.model.connection import Endpoint
 from agent_core.model.constrained import ConstrainedModel, GrowingStep
 from agent_core.model.conversation import ModelStep, read_step, step_schema, write_step
@@ -22,12 +30,21 @@ from .asking import HELLO
 ADD = FunctionShown(
     "add",
     "Add.",
-    {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, "required": ["a", "b"]},
+    {
+        "type": "object",
+        "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+        "required": ["a", "b"],
+    },
 )
 
 TREE = {
     "$ref": "#/$defs/Tree",
-    "$defs": {"Tree": {"type": "object", "properties": {"left": {"$ref": "#/$defs/Tree"}, "n": {"type": "integer"}}}},
+    "$defs": {
+        "Tree": {
+            "type": "object",
+            "properties": {"left": {"$ref": "#/$defs/Tree"}, "n": {"type": "integer"}},
+        }
+    },
 }
 
 
@@ -41,7 +58,11 @@ def test_a_step_is_one_call_of_a_shown_function_or_a_reply() -> None:
         ("a-reply", {"thought": "t", "reply": "r"}, True),
         ("a-long-thought", {"thought": "t" * 161, "reply": "r"}, False),
         ("an-unknown-function", {"thought": "t", "call": {"name": "sub", "arguments": {}}}, False),
-        ("a-missing-argument", {"thought": "t", "call": {"name": "add", "arguments": {"a": 1}}}, False),
+        (
+            "a-missing-argument",
+            {"thought": "t", "call": {"name": "add", "arguments": {"a": 1}}},
+            False,
+        ),
     ]
     for case, step, is_taken in rows:
         assert fits(step, step_schema([ADD])) is is_taken, case
@@ -56,7 +77,11 @@ def test_what_a_grammar_cannot_hold_is_left_to_the_check() -> None:
         ("ranges", {**NUMBER, "minimum": 1, "maximum": 9}, NUMBER),
         ("one-of", {"oneOf": [NULL, STRING]}, {"anyOf": [NULL, STRING]}),
         ("a-bound-too-large-for-a-grammar", {**STRING, "maxLength": 100_000}, STRING),
-        ("array", {"type": "array", "items": NUMBER, "uniqueItems": True}, {"type": "array", "items": NUMBER}),
+        (
+            "array",
+            {"type": "array", "items": NUMBER, "uniqueItems": True},
+            {"type": "array", "items": NUMBER},
+        ),
         (
             "tuple",
             {"type": "array", "prefixItems": [NUMBER, STRING]},
@@ -101,9 +126,13 @@ def test_a_reply_that_was_written_reads_back_as_it_was(thought: str, reply: str)
 
 
 @given(TEXT, st.dictionaries(TEXT, JSON, max_size=3))
-def test_a_call_keeps_its_arguments_byte_for_byte(thought: str, arguments: dict[str, object]) -> None:
+def test_a_call_keeps_its_arguments_byte_for_byte(
+    thought: str, arguments: dict[str, object]
+) -> None:
     raw = json.dumps(arguments, ensure_ascii=False)
-    assert read_step(write_step(thought, name="add", arguments=raw)) == ModelStep(thought, name="add", arguments=raw)
+    assert read_step(write_step(thought, name="add", arguments=raw)) == ModelStep(
+        thought, name="add", arguments=raw
+    )
 
 
 def test_what_is_no_step_reads_as_none() -> None:
@@ -113,7 +142,9 @@ def test_what_is_no_step_reads_as_none() -> None:
 
 def test_a_call_that_was_cut_off_says_which_and_keeps_what_came() -> None:
     step = read_step('{"thought":"t","call":{"name":"create_function","arguments":{"code":"def f(')
-    assert step == ModelStep("", name="create_function", arguments='{"code":"def f(', is_whole=False)
+    assert step == ModelStep(
+        "", name="create_function", arguments='{"code":"def f(', is_whole=False
+    )
 
 
 @given(TEXT, TEXT, st.data())
@@ -138,9 +169,13 @@ def test_half_an_escape_waits_for_its_other_half() -> None:
 CALL = '{"thought": "I add.", "call": {"name": "add", "arguments": {"a": 1, "b": 2}}}'
 
 
-async def ask(server: ScriptedModel, request: Request | None = None, **settings: object) -> list[Piece]:
+async def ask(
+    server: ScriptedModel, request: Request | None = None, **settings: object
+) -> list[Piece]:
     chosen = ModelSettings.model_validate(settings)
-    model = ConstrainedModel(Endpoint(server.base_url, "scripted", settings=chosen), "scripted", 8_192, chosen)
+    model = ConstrainedModel(
+        Endpoint(server.base_url, "scripted", settings=chosen), "scripted", 8_192, chosen
+    )
     try:
         return [piece async for piece in model.stream(request or Request(HELLO, (ADD,)))]
     finally:
@@ -148,7 +183,9 @@ async def ask(server: ScriptedModel, request: Request | None = None, **settings:
 
 
 def tried(call_id: str) -> tuple[Message, ...]:
-    return Assistant("", (Call(call_id, "add", '{"a": 1}'),)), Answer(call_id, "add", "`b` is missing.")
+    return Assistant("", (Call(call_id, "add", '{"a": 1}'),)), Answer(
+        call_id, "add", "`b` is missing."
+    )
 
 
 def reply_of(pieces: list[Piece]) -> Reply:
@@ -156,8 +193,12 @@ def reply_of(pieces: list[Piece]) -> Reply:
     return pieces[-1]
 
 
-async def test_a_reply_streams_its_thought_and_its_text(scripted: Callable[..., ScriptedModel]) -> None:
-    pieces = await ask(scripted([Say('{"thought": "I greet.", "reply": "Hello, you."}', usage=(100, 9))]))
+async def test_a_reply_streams_its_thought_and_its_text(
+    scripted: Callable[..., ScriptedModel],
+) -> None:
+    pieces = await ask(
+        scripted([Say('{"thought": "I greet.", "reply": "Hello, you."}', usage=(100, 9))])
+    )
     assert "".join(piece.text for piece in pieces if isinstance(piece, ThoughtPiece)) == "I greet."
     texts = [piece.text for piece in pieces if isinstance(piece, TextPiece)]
     assert "".join(texts) == "Hello, you."
@@ -165,7 +206,9 @@ async def test_a_reply_streams_its_thought_and_its_text(scripted: Callable[..., 
     assert reply_of(pieces) == Reply("Hello, you.", "I greet.", (), "stop", TokenUsage(100, 9))
 
 
-async def test_the_server_is_asked_for_the_schema_of_this_step(scripted: Callable[..., ScriptedModel]) -> None:
+async def test_the_server_is_asked_for_the_schema_of_this_step(
+    scripted: Callable[..., ScriptedModel],
+) -> None:
     server = scripted([Say(CALL)])
     await ask(server, Request((User("use add"),), (ADD,), max_tokens=77), temperature=0.5)
     body = server.requests[0].body
@@ -173,7 +216,9 @@ async def test_the_server_is_asked_for_the_schema_of_this_step(scripted: Callabl
     assert (body["max_tokens"], body["temperature"], "tools" in body) == (77, 0.5, False)
 
 
-async def test_a_model_that_repeats_itself_is_asked_with_some_chance(scripted: Callable[..., ScriptedModel]) -> None:
+async def test_a_model_that_repeats_itself_is_asked_with_some_chance(
+    scripted: Callable[..., ScriptedModel],
+) -> None:
     rows: list[tuple[str, tuple[Message, ...], dict[str, float], float]] = [
         ("once", (*HELLO, *tried("1")), {}, 0),
         ("twice", (*HELLO, *tried("1"), *tried("2")), {}, 0.8),

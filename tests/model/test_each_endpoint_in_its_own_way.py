@@ -49,7 +49,11 @@ def test_an_endpoint_is_known_by_its_address() -> None:
 
 def test_every_dialect_writes_what_servers_take() -> None:
     for dialect in dialects():
-        body = {"model": "m", "messages": to_wire(TWO_CALLS, dialect), "tools": functions_to_wire([ADD], dialect)}
+        body = {
+            "model": "m",
+            "messages": to_wire(TWO_CALLS, dialect),
+            "tools": functions_to_wire([ADD], dialect),
+        }
         if dialect.api == "responses":
             sent = to_responses(body)
             assert unfit(sent, "/v1/responses") is None, dialect
@@ -63,12 +67,20 @@ def test_every_dialect_writes_what_servers_take() -> None:
 
 def test_what_strict_mode_cannot_express_is_sent_loose_and_said() -> None:
     rows: list[tuple[str, dict[str, Any], str | None]] = [
-        ("fits", {"type": "object", "properties": {"a": {"type": "number"}}, "required": ["a"]}, None),
+        (
+            "fits",
+            {"type": "object", "properties": {"a": {"type": "number"}}, "required": ["a"]},
+            None,
+        ),
         ("no-parameters", {}, None),
         ("optional", ADD.parameters, "`a` is optional"),
         (
             "keyword",
-            {"type": "object", "properties": {"a": {"type": "string", "pattern": "x"}}, "required": ["a"]},
+            {
+                "type": "object",
+                "properties": {"a": {"type": "string", "pattern": "x"}},
+                "required": ["a"],
+            },
             "`a` has `pattern`",
         ),
         (
@@ -76,7 +88,11 @@ def test_what_strict_mode_cannot_express_is_sent_loose_and_said() -> None:
             {"type": "object", "properties": {"a": {"type": "object"}}, "required": ["a"]},
             "`a` takes any key",
         ),
-        ("any", {"type": "object", "properties": {"a": {}}, "required": ["a"]}, "`a` takes anything"),
+        (
+            "any",
+            {"type": "object", "properties": {"a": {}}, "required": ["a"]},
+            "`a` takes anything",
+        ),
         (
             "list",
             {"type": "object", "properties": {"a": {"type": "array"}}, "required": ["a"]},
@@ -90,7 +106,9 @@ def test_what_strict_mode_cannot_express_is_sent_loose_and_said() -> None:
         assert sent.get("strict", False) is (why is None), case
 
 
-async def test_what_is_sent_loose_is_said_with_the_first_reply_and_not_again(scripted: Scripted) -> None:
+async def test_what_is_sent_loose_is_said_with_the_first_reply_and_not_again(
+    scripted: Scripted,
+) -> None:
     server = scripted([Say("One."), Say("Two.")])
     endpoint = Endpoint(server.base_url, "scripted")
     endpoint.speak(dialect_of("https://api.openai.com/v1"))
@@ -98,23 +116,39 @@ async def test_what_is_sent_loose_is_said_with_the_first_reply_and_not_again(scr
     notes = []
     for _ in range(2):
         notes += [
-            piece.note async for piece in model.stream(Request((User("Hello."),), (ADD,))) if isinstance(piece, Reply)
+            piece.note
+            async for piece in model.stream(Request((User("Hello."),), (ADD,)))
+            if isinstance(piece, Reply)
         ]
     await model.aclose()
-    assert notes == ["Sent without a strict schema, which cannot express them (`knapper doctor` says why): add.", ""]
+    assert notes == [
+        "Sent without a strict schema, which cannot express them (`knapper doctor` says why): add.",
+        "",
+    ]
 
 
-async def test_a_server_that_makes_no_grammar_of_a_schema_is_sent_a_simple_one(scripted: Scripted) -> None:
+async def test_a_server_that_makes_no_grammar_of_a_schema_is_sent_a_simple_one(
+    scripted: Scripted,
+) -> None:
     coded = {"type": "object", "properties": {"code": {"type": "string", "pattern": "\\d+"}}}
-    server = scripted([Fail(400, "Failed to initialize samplers: failed to parse grammar"), Say("Here.")])
+    server = scripted(
+        [Fail(400, "Failed to initialize samplers: failed to parse grammar"), Say("Here.")]
+    )
     pieces = await ask(server, functions=(FunctionShown("f", "", coded),))
     assert isinstance(pieces[-1], Reply)
-    assert ["pattern" in json.dumps(seen.body["tools"]) for seen in server.requests] == [True, False]
+    assert ["pattern" in json.dumps(seen.body["tools"]) for seen in server.requests] == [
+        True,
+        False,
+    ]
 
 
 def test_what_an_endpoint_refuses_is_known_by_its_words() -> None:
     rows: list[tuple[str, str, bool]] = [
-        ("functions", '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set', True),
+        (
+            "functions",
+            '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set',
+            True,
+        ),
         ("functions", 'No endpoints found that support tool use. Try disabling "add".', True),
         ("functions", "This model only supports single tool-calls at once!", False),
         ("functions", "No endpoints found that support the provided 'tool_choice' value.", False),
@@ -130,7 +164,13 @@ async def test_a_refusal_teaches_another_way_of_writing(scripted: Scripted) -> N
         ("no-system-role", 400, "System role not supported", "system", "user"),
         ("one-call", 500, "This model only supports single tool-calls at once!", "one_call", True),
         ("no-strict", 400, "Invalid schema for function 'f': x", "strict", False),
-        ("ids-of-nine", 400, "Tool call id was x but must be a-z, A-Z, 0-9, with a length of 9.", "id_length", 9),
+        (
+            "ids-of-nine",
+            400,
+            "Tool call id was x but must be a-z, A-Z, 0-9, with a length of 9.",
+            "id_length",
+            9,
+        ),
     ]
     for case, status, refusal, field, value in rows:
         found = changed(Dialect(strict=True), refusal)
@@ -160,5 +200,7 @@ def test_a_simple_schema_has_no_references_and_no_rare_keywords() -> None:
 
 async def test_constrained_mode_is_refused_where_no_schema_holds_a_reply() -> None:
     chosen = DiscoveredModel("https://api.anthropic.com/v1", "claude", "", "", context_tokens=9000)
-    with pytest.raises(ModelError, match=r"Anthropic does not enforce a schema on replies.*model\.mode"):
+    with pytest.raises(
+        ModelError, match=r"Anthropic does not enforce a schema on replies.*model\.mode"
+    ):
         await open_model(chosen, ModelSettings(mode="constrained"))

@@ -8,7 +8,14 @@ from typing import TypeAlias
 import pytest
 
 from agent_core.model import Reply, TextPiece
-from agent_core.model.reading import Holder, attached_call, marked_function, read_text, unwrapped, written_calls
+from agent_core.model.reading import (
+    Holder,
+    attached_call,
+    marked_function,
+    read_text,
+    unwrapped,
+    written_calls,
+)
 from agent_core.model.splitter import Splitter
 from tests.kit import Ask, Say, ScriptedModel, Wanted
 from tests.kit.pace import time_of
@@ -28,7 +35,9 @@ HTML: tuple[str, Mapping[str, object]] = ("count_vowels", {"text": "<b>x</b>"})
 WIRE = {"type": "function", "function": {"name": "count_vowels", "arguments": '{"text":"x"}'}}
 
 
-def case(_name: str, text: str, *calls: tuple[str, Mapping[str, object]], lead_in: str = "") -> Case:
+def case(
+    _name: str, text: str, *calls: tuple[str, Mapping[str, object]], lead_in: str = ""
+) -> Case:
     return text, calls or (VOWELS,), lead_in
 
 
@@ -40,7 +49,11 @@ READ = [
     case("tagged", f"<tool_call>\n{ONE}\n</tool_call>"),
     case("several-in-one-tag", f"<tool_calls>[{ONE}, {TWO}]</tool_calls>", VOWELS, SUM),
     case("tag-never-closed", f"<tool_call>\n{ONE}"),
-    case("tag-after-lead-in", f"Sure, I can do that.\n\n<tool_call>{ONE}</tool_call>", lead_in="Sure, I can do that."),
+    case(
+        "tag-after-lead-in",
+        f"Sure, I can do that.\n\n<tool_call>{ONE}</tool_call>",
+        lead_in="Sure, I can do that.",
+    ),
     case("mistral-mark", f"[TOOL_CALLS] [{ONE}]"),
     case("llama-mark", f"<|python_tag|>{ONE}"),
     case("llama-function", '<function=count_vowels>{"text": "x"}</function>'),
@@ -52,14 +65,20 @@ READ = [
     case("python-list", "[count_vowels(text='x'), add(1, b=2)]", VOWELS, SUM),
     case("python-list-in-a-fence", "```python\n[count_vowels(text='x')]\n```"),
     case("python-dictionary", "{'name': 'count_vowels', 'arguments': {'text': 'x'}}"),
-    case("trebly-encoded", json.dumps({"name": "count_vowels", "arguments": json.dumps('{"text": "x"}')})),
+    case(
+        "trebly-encoded",
+        json.dumps({"name": "count_vowels", "arguments": json.dumps('{"text": "x"}')}),
+    ),
     case("parameters", '{"name": "count_vowels", "parameters": {"text": "x"}}'),
     case("beside-under-function", '{"function": "label", "name": "n", "text": "x"}', NAMED),
     case("wire-shape", json.dumps(WIRE)),
     case("other-case", '{"name": "Count_Vowels", "arguments": {"text": "x"}}'),
     case("camel-case", "countVowels(text='x')"),
     case("newline-in-a-string", ONE.replace('"x"', '"a\nb"'), ("count_vowels", {"text": "a\nb"})),
-    case("glm", "<tool_call>count_vowels\n<arg_key>text</arg_key>\n<arg_value>x</arg_value>\n</tool_call>"),
+    case(
+        "glm",
+        "<tool_call>count_vowels\n<arg_key>text</arg_key>\n<arg_value>x</arg_value>\n</tool_call>",
+    ),
     case(
         "glm-two-calls",
         "<tool_call>count_vowels<arg_key>text</arg_key><arg_value>x</arg_value></tool_call><tool_call>now</tool_call>",
@@ -88,21 +107,27 @@ READ = [
         '{"text": "x"}<|tool_call_end|><|tool_calls_section_end|>',
     ),
     case(
-        "gpt-oss", '<|channel|>commentary to=functions.count_vowels <|constrain|>json<|message|>{"text": "x"}<|call|>'
+        "gpt-oss",
+        '<|channel|>commentary to=functions.count_vowels <|constrain|>json<|message|>{"text": "x"}<|call|>',
     ),
     case(
         "minimax",
         '<minimax:tool_call>\n<invoke name="count_vowels">\n<parameter name="text">x</parameter>\n</invoke>\n'
         "</minimax:tool_call>",
     ),
-    case("invoke-alone", '<invoke name="count_vowels"><parameter name="text">x</parameter></invoke>'),
+    case(
+        "invoke-alone", '<invoke name="count_vowels"><parameter name="text">x</parameter></invoke>'
+    ),
     case("gemma-4", '<|tool_call>call:count_vowels{text:<|"|>x<|"|>}<tool_call|>'),
     case("gemma-3", "```tool_code\nprint(count_vowels(text='x'))\n```"),
     case("mistral-v11", '[TOOL_CALLS]count_vowels[ARGS]{"text": "x"}'),
     case("mistral-with-an-id", '[TOOL_CALLS]count_vowels[CALL_ID]a1b2c3d4e[ARGS]{"text": "x"}'),
     case("lfm2", "<|tool_call_start|>[count_vowels(text='x')]<|tool_call_end|>"),
     case("llama-4", "<|python_start|>[count_vowels(text='x')]<|python_end|><|eom|>"),
-    case("seed", "<seed:tool_call><function=count_vowels><parameter=text>x</parameter></function></seed:tool_call>"),
+    case(
+        "seed",
+        "<seed:tool_call><function=count_vowels><parameter=text>x</parameter></function></seed:tool_call>",
+    ),
     case("nemotron", f"<TOOLCALL>[{ONE}]</TOOLCALL>"),
     case(
         "command-a",
@@ -115,12 +140,21 @@ READ = [
         "<function=count_vowels>\n<parameter=text>\nx\n</parameter>\n</function>\n</tool_call>",
     ),
     case(
-        "qwen-unclosed", "<tool_call>\n<function=label>\n<parameter=name>\nn\n<parameter=text>\nx\n</function>", NAMED
+        "qwen-unclosed",
+        "<tool_call>\n<function=label>\n<parameter=name>\nn\n<parameter=text>\nx\n</function>",
+        NAMED,
     ),
     case("react", 'Action: count_vowels\nAction Input: {"text": "x"}'),
-    case("of-no-family", '<tool_use>\n<name>count_vowels</name>\n<arguments>{"text": "x"}</arguments>\n</tool_use>'),
+    case(
+        "of-no-family",
+        '<tool_use>\n<name>count_vowels</name>\n<arguments>{"text": "x"}</arguments>\n</tool_use>',
+    ),
     case("an-element-of-its-name", "<count_vowels>\n<text>x</text>\n</count_vowels>"),
-    case("marks-in-a-value", "<function=count_vowels><parameter=text><b>x</b></parameter></function>", HTML),
+    case(
+        "marks-in-a-value",
+        "<function=count_vowels><parameter=text><b>x</b></parameter></function>",
+        HTML,
+    ),
     case("marks-in-an-object", '<function=count_vowels>{"text": "<b>x</b>"}</function>', HTML),
     case("no-arguments-in-a-tag", '<tool_call>{"name": "now"}</tool_call>', ("now", {})),
 ]
@@ -150,7 +184,9 @@ def test_a_call_in_any_usual_form_is_a_call() -> None:
     for text, calls, lead_in in READ:
         read = read_text(text, SHOWN)
         assert read is not None, text
-        assert [(found.name, json.loads(found.arguments)) for found in read.calls] == list(calls), text
+        assert [(found.name, json.loads(found.arguments)) for found in read.calls] == list(calls), (
+            text
+        )
         assert read.lead_in == lead_in, text
 
 
@@ -161,25 +197,42 @@ def test_what_is_quoted_explained_or_something_else_is_no_call() -> None:
 
 def test_a_fence_after_words_is_no_call_yet_in_any_language() -> None:
     for call in [f"```json\n{ONE}\n```", "```python\ncount_vowels(text='x')\n```"]:
-        for words in ["I'll count them now.", "Ich zähle sie jetzt:", "我现在来数。", "A call looks like this:"]:
+        for words in [
+            "I'll count them now.",
+            "Ich zähle sie jetzt:",
+            "我现在来数。",
+            "A call looks like this:",
+        ]:
             assert read_text(f"{words}\n{call}", SHOWN) is None, call
             assert attached_call(f"{words}\n{call}", SHOWN) == "count_vowels", call
 
 
 def test_what_has_no_words_or_many_before_it_is_not_attached() -> None:
-    for text in [ONE, "Use it.", f"{'Word. ' * 50}\n```json\n{ONE}\n```", "Here:\n```json\n{}\n```"]:
+    for text in [
+        ONE,
+        "Use it.",
+        f"{'Word. ' * 50}\n```json\n{ONE}\n```",
+        "Here:\n```json\n{}\n```",
+    ]:
         assert attached_call(text, SHOWN) == "", text
 
 
 def test_a_call_is_never_shown_as_text_while_it_comes() -> None:
     for (text, _, lead_in), size in product(READ, (1, 7, 1000)):
         holder = Holder(SHOWN)
-        passed = "".join(holder.feed(text[start : start + size]) for start in range(0, len(text), size))
+        passed = "".join(
+            holder.feed(text[start : start + size]) for start in range(0, len(text), size)
+        )
         assert passed.strip() == lead_in, (text, size)
 
 
 def test_ordinary_text_is_passed_on_as_it_comes() -> None:
-    for text in ["Adding is easy.", "Here it is:\n```python\nprint(1)\n```", "[1] is a source.", "{curly} braces"]:
+    for text in [
+        "Adding is easy.",
+        "Here it is:\n```python\nprint(1)\n```",
+        "[1] is a source.",
+        "{curly} braces",
+    ]:
         holder = Holder(SHOWN)
         assert "".join(map(holder.feed, text)).startswith(text[: len(text) - 3]), text
 
@@ -268,7 +321,12 @@ async def test_a_native_call_is_fixed_in_the_same_ways(scripted: Scripted) -> No
 
 
 async def test_the_lead_in_stays_text_beside_its_call(scripted: Scripted) -> None:
-    *pieces, reply = await ask(scripted([Say('Let me add.\n<tool_call>{"name": "add", "arguments": {}}</tool_call>')]))
+    *pieces, reply = await ask(
+        scripted([Say('Let me add.\n<tool_call>{"name": "add", "arguments": {}}</tool_call>')])
+    )
     assert isinstance(reply, Reply)
     assert (reply.text, reply.finish, len(reply.calls)) == ("Let me add.", "calls", 1)
-    assert "".join(piece.text for piece in pieces if isinstance(piece, TextPiece)).strip() == "Let me add."
+    assert (
+        "".join(piece.text for piece in pieces if isinstance(piece, TextPiece)).strip()
+        == "Let me add."
+    )

@@ -19,7 +19,9 @@ Scripted = Callable[..., ScriptedModel]
 
 async def test_all_steps_and_retries_share_one_connection(scripted: Scripted) -> None:
     for stream in [True, False]:
-        server = scripted([Say("One."), Fail(503, "busy", {"Retry-After": "0"}), Repeat(Say("More."), 3)])
+        server = scripted(
+            [Say("One."), Fail(503, "busy", {"Retry-After": "0"}), Repeat(Say("More."), 3)]
+        )
         chosen = DiscoveredModel(server.base_url, "scripted", "", "a test", context_tokens=8000)
         model = await open_model(chosen, ModelSettings(stream=stream))
         for _ in range(4):
@@ -28,9 +30,13 @@ async def test_all_steps_and_retries_share_one_connection(scripted: Scripted) ->
         assert server.connections == 1, stream
 
 
-async def test_the_connection_of_an_abandoned_reply_is_closed_at_once_and_the_model_goes_on(scripted: Scripted) -> None:
+async def test_the_connection_of_an_abandoned_reply_is_closed_at_once_and_the_model_goes_on(
+    scripted: Scripted,
+) -> None:
     server = scripted([Say("A long answer, told slowly. " * 90, pause_s=0.02), Say("Here.")])
-    model = await open_model(DiscoveredModel(server.base_url, "scripted", "", "", context_tokens=8000), ModelSettings())
+    model = await open_model(
+        DiscoveredModel(server.base_url, "scripted", "", "", context_tokens=8000), ModelSettings()
+    )
     pieces = cast("AsyncGenerator[Piece, None]", model.stream(Request(HELLO)))
     await anext(pieces)
     await pieces.aclose()
@@ -55,7 +61,11 @@ async def test_only_what_is_set_is_asked_for(scripted: Scripted) -> None:
     rows: list[tuple[str, dict[str, Any], set[str]]] = [
         ("as-it-comes", {}, {"stream", "stream_options"}),
         ("not-streamed", {"stream": False}, set()),
-        ("set", {"max_tokens": 9, "temperature": 0.0, "stream": False}, {"max_tokens", "temperature"}),
+        (
+            "set",
+            {"max_tokens": 9, "temperature": 0.0, "stream": False},
+            {"max_tokens", "temperature"},
+        ),
     ]
     for case, settings, expected in rows:
         server = scripted([Say("Here.")])
@@ -71,5 +81,10 @@ async def test_a_request_mentions_no_functions_where_there_are_none_and_nothing_
     await ask(server, User("Hello."), Assistant("Hm."), User("Well?"), functions=())
     assert "tools" not in server.requests[0].body
     assert ADD.name not in server.requests[0].functions
-    told = {"x-stainless-os", "x-stainless-arch", "x-stainless-runtime", "x-stainless-runtime-version"}
+    told = {
+        "x-stainless-os",
+        "x-stainless-arch",
+        "x-stainless-runtime",
+        "x-stainless-runtime-version",
+    }
     assert not told & server.requests[0].headers.keys()

@@ -22,7 +22,9 @@ async def test_what_may_pass_is_tried_again_and_told(scripted: Scripted) -> None
         server = scripted([Fail(status, "busy", NOW), Fail(status, "busy", NOW), Say("Here.")])
         *retries, _, reply = await ask(server)
         told = f"{server.base_url} says ({status}): busy."
-        assert [piece.reason for piece in retries if isinstance(piece, RetryPiece)] == [told] * 2, status
+        assert [piece.reason for piece in retries if isinstance(piece, RetryPiece)] == [told] * 2, (
+            status
+        )
         assert isinstance(reply, Reply)
         assert reply.text == "Here.", status
 
@@ -36,13 +38,17 @@ async def test_a_server_that_is_not_there_is_named_after_the_tries(scripted: Scr
 
 async def test_who_sends_no_key_is_told_to_set_one(scripted: Scripted) -> None:
     server = scripted([Fail(401, "no auth")])
-    model = await open_model(DiscoveredModel(server.base_url, "scripted", "", "", context_tokens=9000), ModelSettings())
+    model = await open_model(
+        DiscoveredModel(server.base_url, "scripted", "", "", context_tokens=9000), ModelSettings()
+    )
     with pytest.raises(ModelError, match="No key was sent: set OPENAI_API_KEY"):
         _ = [piece async for piece in model.stream(Request((User("Hello."),)))]
     await model.aclose()
 
 
-async def test_the_wait_is_the_one_that_the_endpoint_asks_for_and_else_short(scripted: Scripted) -> None:
+async def test_the_wait_is_the_one_that_the_endpoint_asks_for_and_else_short(
+    scripted: Scripted,
+) -> None:
     details = {"error": {"message": "quota", "details": [{"retryDelay": "0.04s"}]}}
     waits: list[tuple[Fail, float | None]] = [
         (Fail(429, "slow", {"Retry-After": "0.01"}), 0.01),
@@ -95,10 +101,14 @@ async def test_a_parameter_refused_by_name_is_gone_round(scripted: Scripted) -> 
         server = scripted([Fail(400, refusal), Say("Here.")])
         await ask_reply(server, max_tokens=50, temperature=0.5)
         names = {"max_tokens", "max_completion_tokens", "temperature", "reasoning_effort"}
-        assert {name: value for name, value in server.requests[1].body.items() if name in names} == sent, case
+        assert {
+            name: value for name, value in server.requests[1].body.items() if name in names
+        } == sent, case
 
 
-async def test_an_address_that_is_none_is_told_with_the_one_that_it_may_be(scripted: Scripted) -> None:
+async def test_an_address_that_is_none_is_told_with_the_one_that_it_may_be(
+    scripted: Scripted,
+) -> None:
     rows: list[tuple[str, str, str]] = [
         ("root", "", "Try the address {root}/v1."),
         ("of-a-call", "/v1/chat/completions", "Try the address {root}/v1."),

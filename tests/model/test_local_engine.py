@@ -23,7 +23,9 @@ from agent_core.model.local import server
 from agent_core.model.local.server import EnginePlan, LocalModel
 from agent_core.model.local.weights import Weights, states_folder
 
-WEIGHTS = Weights("tiny", "Tiny", "tiny.gguf", 2, "0" * 64, "none", "nobody", "https://example.org/tiny.gguf")
+WEIGHTS = Weights(
+    "tiny", "Tiny", "tiny.gguf", 2, "0" * 64, "none", "nobody", "https://example.org/tiny.gguf"
+)
 STANDIN = Path(__file__).parents[1] / "kit" / "standin"
 
 
@@ -40,7 +42,9 @@ def plan(room: Path, context: int = 4_096) -> EnginePlan:
 
 
 def opened(room: Path, context: int = 4_096) -> LocalModel:
-    engine = server.engine(WEIGHTS, lambda: plan(room, context), lambda other: other.context == context)
+    engine = server.engine(
+        WEIGHTS, lambda: plan(room, context), lambda other: other.context == context
+    )
     return LocalModel(WEIGHTS, engine, ModelSettings())
 
 
@@ -160,7 +164,10 @@ async def test_the_fixed_part_is_read_once_and_not_again_by_another_process(room
         again = (await ask(model, "confidential")).usage
     assert (heard, again.cached) == ([], first.cached)
     assert again.cached >= again.prompt - 2
-    assert [oct(file.stat().st_mode & 0o777) for file in (states_folder(), *states())] == ["0o700", "0o600"]
+    assert [oct(file.stat().st_mode & 0o777) for file in (states_folder(), *states())] == [
+        "0o700",
+        "0o600",
+    ]
     assert "confidential" not in states()[0].read_text()  # what the user says is not kept with it
     assert "kind" in states()[0].read_text()
 
@@ -201,11 +208,15 @@ def test_only_what_was_left_unfinished_long_ago_is_tidied_away(room: Path) -> No
     assert [file.name for file in room.glob("*.new")] == ["saving.new"]
 
 
-async def test_a_folder_that_cannot_be_written_costs_only_the_time(room: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_folder_that_cannot_be_written_costs_only_the_time(
+    room: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (room / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(room / "file"))
     assert server.prepared_folder() is None
-    engine = server.engine(WEIGHTS, lambda: EnginePlan(str(room / "tiny.gguf"), 4_096, 1, 128, 0), lambda _: False)
+    engine = server.engine(
+        WEIGHTS, lambda: EnginePlan(str(room / "tiny.gguf"), 4_096, 1, 128, 0), lambda _: False
+    )
     model = LocalModel(WEIGHTS, engine, ModelSettings())
     try:
         assert not await (await engine.child()).act("save", "nothing")
@@ -214,9 +225,14 @@ async def test_a_folder_that_cannot_be_written_costs_only_the_time(room: Path, m
         await model.aclose()
 
 
-async def test_weights_that_cannot_be_loaded_fail_the_request_and_not_the_opening(room: Path) -> None:
+async def test_weights_that_cannot_be_loaded_fail_the_request_and_not_the_opening(
+    room: Path,
+) -> None:
     async with model_in(room) as model:
-        for happens, said in (("broken", "could not be loaded: Failed to init server"), ("9", "memory ran out")):
+        for happens, said in (
+            ("broken", "could not be loaded: Failed to init server"),
+            ("9", "memory ran out"),
+        ):
             (room / "tiny.gguf").write_text(happens)
             with pytest.raises(ModelError, match=said):
                 await ask(model, "hello")

@@ -19,7 +19,9 @@ WEATHER = FunctionShown(
     "The weather in a city.",
     {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
 )
-NEEDS_WEIGHTS = pytest.mark.skipif(path(NAME) is None, reason="the weights are not here: knapper models get")
+NEEDS_WEIGHTS = pytest.mark.skipif(
+    path(NAME) is None, reason="the weights are not here: knapper models get"
+)
 
 
 @pytest.fixture(scope="module")

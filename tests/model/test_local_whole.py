@@ -70,7 +70,9 @@ async def test_a_turn_after_another_program_reads_nothing_of_the_fixed_part(mach
         assert isinstance(events[-1], TurnEnded)
         assert events[-1].reply.endswith("Good morning!")
     (usage,) = [event for event in events if isinstance(event, Usage)]
-    assert usage.prompt_tokens - usage.cached_tokens < 200  # what this agent remembers, and the message
+    assert (
+        usage.prompt_tokens - usage.cached_tokens < 200
+    )  # what this agent remembers, and the message
 
 
 async def test_what_is_prepared_after_the_download_serves_every_workspace(
@@ -79,7 +81,9 @@ async def test_what_is_prepared_after_the_download_serves_every_workspace(
     await asyncio.to_thread(prepare, "qwen2.5-coder-1.5b")
     (state,) = weights.states_folder().iterdir()
     (machine / "workspace" / "functions").mkdir()
-    (machine / "workspace" / "functions" / "own.py").write_text('def own() -> int:\n    """One."""\n    return 1\n')
+    (machine / "workspace" / "functions" / "own.py").write_text(
+        'def own() -> int:\n    """One."""\n    return 1\n'
+    )
     await turn(machine)
     assert [*weights.states_folder().iterdir()] == [state]
     assert "up to a minute" in capsys.readouterr().err
@@ -92,7 +96,9 @@ async def test_a_removed_model_takes_what_it_has_read_with_it(machine: Path) -> 
     assert not state.exists()
 
 
-async def test_a_model_at_an_endpoint_is_not_asked_to_read_ahead(at_desk: Callable[..., Awaitable[Desk]]) -> None:
+async def test_a_model_at_an_endpoint_is_not_asked_to_read_ahead(
+    at_desk: Callable[..., Awaitable[Desk]],
+) -> None:
     desk = await at_desk([])
     await desk.agent.model_session.prepare(desk.agent.snapshot())
     assert not desk.model.requests
@@ -132,7 +138,11 @@ def test_too_little_memory_is_said_before_anything_is_loaded() -> None:
         pytest.param({}, 4_096_000_000, id="no-group"),
         pytest.param({"memory.max": "3000\n", "memory.current": "2000\n"}, 1_000, id="limit"),
         pytest.param(
-            {"memory.max": "3000\n", "memory.current": "2000\n", "memory.stat": "anon 1\ninactive_file 500\n"},
+            {
+                "memory.max": "3000\n",
+                "memory.current": "2000\n",
+                "memory.stat": "anon 1\ninactive_file 500\n",
+            },
             1_500,
             id="cache-counts-as-free",
         ),

@@ -33,11 +33,19 @@ def is_constrained(seen: Seen) -> bool:
 def offered(seen: Seen) -> set[str]:
     """Return the functions that can be called at a step, in either mode."""
     return set(seen.functions) | {
-        name for name in NAMES if f'"const": "{name}"' in json.dumps(seen.body.get("response_format"))
+        name
+        for name in NAMES
+        if f'"const": "{name}"' in json.dumps(seen.body.get("response_format"))
     }
 
 
-NAMES = ("create_function", "confirm_function", "core_memory_append", "core_memory_replace", "conversation_search")
+NAMES = (
+    "create_function",
+    "confirm_function",
+    "core_memory_append",
+    "core_memory_replace",
+    "conversation_search",
+)
 
 
 async def test_the_text_of_a_call_is_no_answer_and_switches_the_mode_from_then_on(
@@ -49,7 +57,10 @@ async def test_the_text_of_a_call_is_no_answer_and_switches_the_mode_from_then_o
         assert ended(happened).reply == "Hello."
         assert "wrote a call of `get_weather` as text" in of(Warned, happened)[0].message
         assert "get_weather" not in "".join(event.text for event in of(events.Text, happened))
-    for mode, says in (("auto", "Hello."), ("native", "Sunny.")):  # what is set is stronger than what is remembered
+    for mode, says in (
+        ("auto", "Hello."),
+        ("native", "Sunny."),
+    ):  # what is set is stronger than what is remembered
         async with opened(tmp_path, model, model__mode=mode) as place:
             assert ended(await place.say("How is the weather?")).reply == says
     assert [is_constrained(seen) for seen in model.requests] == [False, True, True, False]
@@ -62,8 +73,12 @@ FENCED = {
 }
 
 
-async def test_a_call_in_a_fence_after_words_is_asked_about_and_may_be_an_example(at_desk: OpenDesk) -> None:
-    place = await at_desk([Say(text) for text in FENCED for _ in range(2)], model__context_tokens=32_000)
+async def test_a_call_in_a_fence_after_words_is_asked_about_and_may_be_an_example(
+    at_desk: OpenDesk,
+) -> None:
+    place = await at_desk(
+        [Say(text) for text in FENCED for _ in range(2)], model__context_tokens=32_000
+    )
     for text, name in FENCED.items():
         happened = await place.say("Zeig mir einen Aufruf.")
         assert ended(happened).reply == text
@@ -73,7 +88,9 @@ async def test_a_call_in_a_fence_after_words_is_asked_about_and_may_be_an_exampl
         await place.agent.begin_anew()
 
 
-async def test_a_model_that_makes_calls_is_not_switched_by_one_as_text_but_told(at_desk: OpenDesk) -> None:
+async def test_a_model_that_makes_calls_is_not_switched_by_one_as_text_but_told(
+    at_desk: OpenDesk,
+) -> None:
     script = [Ask(Wanted("list_functions")), Say(UNKNOWN), Say("I cannot look that up.")]
     place = await at_desk(script, model__context_tokens=32_000)
     happened = await place.say("How is the weather?")
@@ -83,14 +100,18 @@ async def test_a_model_that_makes_calls_is_not_switched_by_one_as_text_but_told(
 
 
 @pytest.mark.parametrize("mode", ["native", "constrained"])
-async def test_in_a_mode_that_is_set_a_call_as_text_is_no_final_answer_either(at_desk: OpenDesk, mode: str) -> None:
+async def test_in_a_mode_that_is_set_a_call_as_text_is_no_final_answer_either(
+    at_desk: OpenDesk, mode: str
+) -> None:
     step = Say(UNKNOWN if mode == "native" else json.dumps({"thought": "t", "reply": UNKNOWN}))
     place = await at_desk([step, step], model__mode=mode, model__context_tokens=32_000)
     last = ended(await place.say("How is the weather?"))
     assert (last.reason, last.reply) == ("failed", "")
 
 
-async def test_where_no_schema_holds_a_reply_calls_go_back_to_being_native(at_desk: OpenDesk) -> None:
+async def test_where_no_schema_holds_a_reply_calls_go_back_to_being_native(
+    at_desk: OpenDesk,
+) -> None:
     script = [Say(UNKNOWN), *[Say("No JSON at all.")] * 5, Say("It is sunny.")]
     place = await at_desk(script, model__context_tokens=32_000)
     assert ended(await place.say("How is the weather?")).reply == "It is sunny."
@@ -113,8 +134,16 @@ async def test_a_damaged_memory_of_modes_is_as_none(tmp_path: Path, scripted: An
 
 TEMPLATE = "{%- if tools %}{{ tools }}{%- endif %}{{ messages }}"
 ENTRY: dict[str, Any] = {"id": "scripted", "object": "model"}
-LLAMA = {**ENTRY, "owned_by": "llamacpp", "meta": {"n_ctx": 32768, "n_ctx_train": 32768, "n_params": 1_777_088_000}}
-PROPS = {"default_generation_settings": {"n_ctx": 8192}, "total_slots": 4, "chat_template": TEMPLATE}
+LLAMA = {
+    **ENTRY,
+    "owned_by": "llamacpp",
+    "meta": {"n_ctx": 32768, "n_ctx_train": 32768, "n_params": 1_777_088_000},
+}
+PROPS = {
+    "default_generation_settings": {"n_ctx": 8192},
+    "total_slots": 4,
+    "chat_template": TEMPLATE,
+}
 OLLAMA = {**ENTRY, "owned_by": "library"}
 STUDIO = {**ENTRY, "owned_by": "organization_owner"}
 
@@ -136,7 +165,9 @@ def of_ollama(size: str, *capabilities: str) -> dict[str, Any]:
 
 
 def of_lm_studio(**more: Any) -> dict[str, Any]:
-    told = {"data": [{**ENTRY, "type": "llm", "state": "loaded", "loaded_context_length": 8192, **more}]}
+    told = {
+        "data": [{**ENTRY, "type": "llm", "state": "loaded", "loaded_context_length": 8192, **more}]
+    }
     return {"models": [STUDIO], "beside": {"GET /api/v0/models": [told]}}
 
 
@@ -148,16 +179,27 @@ PROMPT_CACHE = {"cache_prompt": True, "return_progress": True}
     ("server", "window", "sent"),
     [
         pytest.param(of_llama_cpp(1_777_088_000), 8192, PROMPT_CACHE, id="llama.cpp"),
-        pytest.param(of_llama_cpp(8_000_000_000, "{{ messages }}"), 8192, {}, id="no-functions-in-its-template"),
+        pytest.param(
+            of_llama_cpp(8_000_000_000, "{{ messages }}"),
+            8192,
+            {},
+            id="no-functions-in-its-template",
+        ),
         pytest.param(of_ollama("1.5B", "tools"), 16384, {}, id="ollama"),
         pytest.param(of_lm_studio(params_string="3B"), 8192, {"ttl": 1800}, id="lm-studio"),
     ],
 )
 async def test_a_model_that_its_server_tells_is_small_gets_what_the_built_in_one_gets(
-    tmp_path: Path, scripted: Callable[..., ScriptedModel], server: dict[str, Any], window: int, sent: dict[str, Any]
+    tmp_path: Path,
+    scripted: Callable[..., ScriptedModel],
+    server: dict[str, Any],
+    window: int,
+    sent: dict[str, Any],
 ) -> None:
     model = scripted([HELLO], **server)
-    async with desk(tmp_path, model, model__context_tokens=None, model__name=server["models"][0]["id"]) as place:
+    async with desk(
+        tmp_path, model, model__context_tokens=None, model__name=server["models"][0]["id"]
+    ) as place:
         assert of(events.Usage, await place.say("Hi."))[0].context_limit == window
     (seen,) = model.requests
     assert is_constrained(seen)
@@ -187,7 +229,8 @@ async def test_a_larger_model_is_asked_for_one_call_once_and_stays_native(
 
 @pytest.mark.sampled
 @pytest.mark.parametrize(
-    ("server", "text"), crossed(PROBES, ['{"name": "add", "arguments": {"a": 17, "b": 25}}', "That makes 42."])
+    ("server", "text"),
+    crossed(PROBES, ['{"name": "add", "arguments": {"a": 17, "b": 25}}', "That makes 42."]),
 )
 async def test_a_larger_model_that_writes_text_when_asked_for_a_call_is_put_under_a_schema(
     tmp_path: Path, scripted: Callable[..., ScriptedModel], server: dict[str, Any], text: str
@@ -199,10 +242,14 @@ async def test_a_larger_model_that_writes_text_when_asked_for_a_call_is_put_unde
     assert [is_constrained(seen) for seen in model.requests] == [False, True, True]
 
 
-async def test_what_another_server_behind_the_port_refuses_is_left_out(tmp_path: Path, scripted: Any) -> None:
+async def test_what_another_server_behind_the_port_refuses_is_left_out(
+    tmp_path: Path, scripted: Any
+) -> None:
     def refuse(seen: Seen) -> Any:
         name = next((name for name in ("cache_prompt", "return_progress") if name in seen.body), "")
-        body = {"error": {"message": f"Unrecognized request argument supplied: '{name}'", "param": name}}
+        body = {
+            "error": {"message": f"Unrecognized request argument supplied: '{name}'", "param": name}
+        }
         return Fail(400, body) if name else HELLO
 
     model = scripted([refuse] * 3, **of_llama_cpp(1_000_000_000))
@@ -211,13 +258,21 @@ async def test_what_another_server_behind_the_port_refuses_is_left_out(tmp_path:
     assert "cache_prompt" not in model.requests[-1].body
 
 
-async def test_how_far_a_server_has_read_is_told_with_the_time_left(tmp_path: Path, scripted: Any) -> None:
+async def test_how_far_a_server_has_read_is_told_with_the_time_left(
+    tmp_path: Path, scripted: Any
+) -> None:
     progress = {"total": 1000, "cache": 200, "processed": 600, "time_ms": 4000}
     chunks = [
-        {"choices": [{"index": 0, "delta": {"role": "assistant", "content": None}}], "prompt_progress": progress},
+        {
+            "choices": [{"index": 0, "delta": {"role": "assistant", "content": None}}],
+            "prompt_progress": progress,
+        },
         {"choices": [{"index": 0, "delta": {"content": HELLO.text}, "finish_reason": "stop"}]},
     ]
-    body = b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks) + b"data: [DONE]\n\n"
+    body = (
+        b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks)
+        + b"data: [DONE]\n\n"
+    )
     model = scripted([Raw(body)], **of_llama_cpp(1_000_000_000))
     async with opened(tmp_path, model, model__stream=True) as place:
         happened = await place.say("Hi.")
@@ -225,27 +280,43 @@ async def test_how_far_a_server_has_read_is_told_with_the_time_left(tmp_path: Pa
     assert (reading.done, reading.total, reading.left_s) == (600, 1000, 4.0)
 
 
-async def test_a_small_model_can_keep_what_is_said_in_any_language(tmp_path: Path, scripted: Any) -> None:
-    kept = {"name": "core_memory_append", "arguments": {"name": "human", "content": "Mia wohnt in Ulm."}}
+async def test_a_small_model_can_keep_what_is_said_in_any_language(
+    tmp_path: Path, scripted: Any
+) -> None:
+    kept = {
+        "name": "core_memory_append",
+        "arguments": {"name": "human", "content": "Mia wohnt in Ulm."},
+    }
     keep = Say(json.dumps({"thought": "I keep it.", "call": kept}))
     model = scripted([keep, HELLO], **of_llama_cpp(1_000_000_000))
     async with opened(tmp_path, model) as place:
         await place.say("Mia wohnt jetzt in Ulm.")
         assert place.agent.memory.blocks.memory["human"].lines[-1] == "Mia wohnt in Ulm."
-    assert {"core_memory_append", "core_memory_replace", "conversation_search"} <= offered(model.requests[0])
+    assert {"core_memory_append", "core_memory_replace", "conversation_search"} <= offered(
+        model.requests[0]
+    )
     said = {"role": "user", "content": "Mia wohnt jetzt in Ulm."}  # apart from what is remembered
     assert model.requests[0].messages[-1] == said
 
 
-async def test_the_same_refusal_again_and_again_between_others_ends_the_turn(at_desk: OpenDesk) -> None:
-    rounds = [Ask(Wanted("confirm_function", {"function_name": "nothing"})), Ask(Wanted("list_functions"))]
-    place = await at_desk(rounds * 2 + rounds[:1], model__mode="native", model__context_tokens=32_000)
+async def test_the_same_refusal_again_and_again_between_others_ends_the_turn(
+    at_desk: OpenDesk,
+) -> None:
+    rounds = [
+        Ask(Wanted("confirm_function", {"function_name": "nothing"})),
+        Ask(Wanted("list_functions")),
+    ]
+    place = await at_desk(
+        rounds * 2 + rounds[:1], model__mode="native", model__context_tokens=32_000
+    )
     happened = await place.say("Go on.")
     assert ended(happened).reason == "repeated"
     assert len(place.model.requests) == 5
 
 
-async def test_where_a_server_tells_nothing_it_is_told_how_much_is_being_read(at_desk: OpenDesk) -> None:
+async def test_where_a_server_tells_nothing_it_is_told_how_much_is_being_read(
+    at_desk: OpenDesk,
+) -> None:
     def slow(seen: Seen) -> Say:
         time.sleep(2.3)
         return Say("Hello.")

@@ -36,13 +36,21 @@ SHAPES: dict[str, Shape] = {
 }
 ANSWERED = ["text", "one_call", "parallel_calls", "malformed_call", "streaming"]
 OLD = Assistant("", (Call("an older id, of another endpoint", "add", "{}"),))
-EARLIER: tuple[Message, ...] = (System("Be brief."), User("Hello."), OLD, Answer(OLD.calls[0].id, "add", "1"))
+EARLIER: tuple[Message, ...] = (
+    System("Be brief."),
+    User("Hello."),
+    OLD,
+    Answer(OLD.calls[0].id, "add", "1"),
+)
 
 
 def played(row: Shape) -> Raw | Fail:
     """Return what the endpoint sends, byte for byte."""
     if "events" in row:
-        lines = [event if str(event).startswith(":") else f"data: {_text(event)}" for event in row["events"]]
+        lines = [
+            event if str(event).startswith(":") else f"data: {_text(event)}"
+            for event in row["events"]
+        ]
         return Raw("".join(f"{line}\n\n" for line in lines).encode())
     if row["status"] == 200:
         return Raw(json.dumps(row["body"]).encode(), "application/json")
@@ -86,19 +94,34 @@ async def test_every_reply_of_every_endpoint_is_understood(scripted: Scripted) -
     for name in SHAPES:
         for row in ANSWERED:
             expected: Shape = SHAPES[name][row]["expect"]
-            async with Asked(scripted([played(SHAPES[name][row]), Say("Done.")]), SHAPES[name]) as asked:
+            async with Asked(
+                scripted([played(SHAPES[name][row]), Say("Done.")]), SHAPES[name]
+            ) as asked:
                 *pieces, reply = await asked.ask(*EARLIER, User("Add."))
                 assert isinstance(reply, Reply), name
                 calls = [[call.name, json.loads(call.arguments)] for call in reply.calls]
-                assert (reply.text, reply.thought) == (expected.get("text", ""), expected.get("thought", "")), name
+                assert (reply.text, reply.thought) == (
+                    expected.get("text", ""),
+                    expected.get("thought", ""),
+                ), name
                 assert calls == expected.get("calls", []), name
                 assert reply.finish == ("calls" if calls else "stop"), name
-                assert (reply.usage.prompt, reply.usage.cached) == (82, SHAPES[name].get("cached", 0)), name
-                assert "".join(piece.text for piece in pieces if isinstance(piece, TextPiece)).strip() == reply.text, (
-                    name
-                )
+                assert (reply.usage.prompt, reply.usage.cached) == (
+                    82,
+                    SHAPES[name].get("cached", 0),
+                ), name
+                assert (
+                    "".join(piece.text for piece in pieces if isinstance(piece, TextPiece)).strip()
+                    == reply.text
+                ), name
                 answers = [Answer(call.id, call.name, "3") for call in reply.calls]
-                await asked.ask(*EARLIER, User("Add."), Assistant(reply.text, reply.calls), *answers, User("So?"))
+                await asked.ask(
+                    *EARLIER,
+                    User("Add."),
+                    Assistant(reply.text, reply.calls),
+                    *answers,
+                    User("So?"),
+                )
 
 
 async def test_every_endpoint_says_overflow_in_its_own_words(scripted: Scripted) -> None:
@@ -152,7 +175,9 @@ def connection(sent: list[httpx2.Request], to: str, status: int) -> Connection:
 async def test_another_origin_is_sent_nothing(to: str, status: int) -> None:
     sent: list[httpx2.Request] = []
     with pytest.raises(ModelError, match=r"redirects to .*, which is not followed"):
-        async for _chunk in connection(sent, to, status).stream(PATH, b'{"secret": 1}', streamed=False):
+        async for _chunk in connection(sent, to, status).stream(
+            PATH, b'{"secret": 1}', streamed=False
+        ):
             pass
     assert [str(request.url.host) for request in sent] == ["model.example"]
 
@@ -181,8 +206,16 @@ async def test_texts_to_be_embedded_follow_no_redirect() -> None:
     assert len(heard) == 1
 
 
-DONE = {"choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "Here."}}]}
-WHOLE = {"object": "response", "status": "completed", "output": [{"type": "message", "content": [{"text": "Here."}]}]}
+DONE = {
+    "choices": [
+        {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "Here."}}
+    ]
+}
+WHOLE = {
+    "object": "response",
+    "status": "completed",
+    "output": [{"type": "message", "content": [{"text": "Here."}]}],
+}
 
 
 @dataclass
@@ -200,7 +233,12 @@ class Azure:
         elif place.endswith("/chat/completions") and "/gone/" not in place:
             await answer.send(200, json.dumps(DONE).encode())
         else:
-            error = {"error": {"code": "DeploymentNotFound", "message": "The API deployment does not exist."}}
+            error = {
+                "error": {
+                    "code": "DeploymentNotFound",
+                    "message": "The API deployment does not exist.",
+                }
+            }
             await answer.send(404, json.dumps(error).encode())
 
 
@@ -214,7 +252,9 @@ def azure() -> Iterator[Azure]:
 
 
 async def reply(azure: Azure, environment: dict[str, str], settings: ModelSettings) -> str:
-    chosen = await listed(await choose(settings, {"AZURE_OPENAI_ENDPOINT": azure.url, **environment}))
+    chosen = await listed(
+        await choose(settings, {"AZURE_OPENAI_ENDPOINT": azure.url, **environment})
+    )
     assert f"at {azure.url}: AZURE_OPENAI_ENDPOINT is set" in chosen.why
     model = await open_model(chosen, settings)
     try:
@@ -234,10 +274,14 @@ async def test_a_deployment_is_asked_by_the_version_that_is_set(azure: Azure) ->
         ("token", {"AZURE_OPENAI_AD_TOKEN": "a-token"}, "authorization", "Bearer a-token"),
     ]
     for number, (case, environment, header, value) in enumerate(rows, 1):
-        assert await reply(azure, {**environment, "OPENAI_API_VERSION": "2024-10-21"}, SET) == "Here.", case
+        assert (
+            await reply(azure, {**environment, "OPENAI_API_VERSION": "2024-10-21"}, SET) == "Here."
+        ), case
         assert len(azure.heard) == number, case
         request = azure.heard[-1]
-        assert request.path == "/openai/deployments/mine/chat/completions?api-version=2024-10-21", case
+        assert request.path == "/openai/deployments/mine/chat/completions?api-version=2024-10-21", (
+            case
+        )
         assert request.headers[header] == value, case
         assert request.headers["user-agent"].startswith("AsyncAzureOpenAI/Python "), case
 
@@ -247,7 +291,9 @@ async def test_the_newer_surface_needs_no_version(azure: Azure) -> None:
         settings = SET.model_copy(update={"api": api})
         assert await reply(azure, {"AZURE_OPENAI_API_KEY": "a-key"}, settings) == "Here.", api
         request = azure.heard[-1]
-        assert request.path == f"/openai/v1/{'chat/completions' if api == 'chat' else 'responses'}", api
+        assert (
+            request.path == f"/openai/v1/{'chat/completions' if api == 'chat' else 'responses'}"
+        ), api
         assert request.headers["authorization"] == "Bearer a-key", api
         assert json.loads(request.body)["model"] == "mine", api
 
@@ -265,9 +311,13 @@ async def test_what_is_missing_is_named(azure: Azure) -> None:
     ]
     for environment, name, says in rows:
         with pytest.raises(ModelError, match=says):
-            await choose(ModelSettings(name=name), {"AZURE_OPENAI_ENDPOINT": azure.url, **environment})
+            await choose(
+                ModelSettings(name=name), {"AZURE_OPENAI_ENDPOINT": azure.url, **environment}
+            )
 
 
 async def test_a_key_of_openai_comes_first() -> None:
     environment = {"AZURE_OPENAI_ENDPOINT": "https://mine.openai.azure.com", "OPENAI_API_KEY": "k"}
-    assert (await choose(ModelSettings(name="m"), environment)).endpoint_url == "https://api.openai.com/v1"
+    assert (
+        await choose(ModelSettings(name="m"), environment)
+    ).endpoint_url == "https://api.openai.com/v1"

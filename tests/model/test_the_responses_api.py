@@ -26,7 +26,9 @@ from tests.kit.responses import reasoning
 from tests.model.asking import ask, ask_reply, source_of
 
 Scripted = Callable[..., ScriptedModel]
-STREAMS = pytest.mark.parametrize("stream", [pytest.param(True, id="streamed"), pytest.param(False, id="whole")])
+STREAMS = pytest.mark.parametrize(
+    "stream", [pytest.param(True, id="streamed"), pytest.param(False, id="whole")]
+)
 SEALED = '{"id":"rs_7","type":"reasoning","summary":[],"encrypted_content":"sealed"}'
 
 
@@ -41,18 +43,26 @@ def reasoned(seen: Seen) -> list[str]:
 
 def reply(seen: Seen) -> Step:
     """Request a call after some reasoning; reply to its result."""
-    return Say("Two.") if seen.answers else Ask(Wanted("count_vowels", {"text": "aha"}), thought="I count.")
+    return (
+        Say("Two.")
+        if seen.answers
+        else Ask(Wanted("count_vowels", {"text": "aha"}), thought="I count.")
+    )
 
 
 @STREAMS
-async def test_a_reply_is_put_together_as_over_chat_completions(scripted: Scripted, stream: bool) -> None:
+async def test_a_reply_is_put_together_as_over_chat_completions(
+    scripted: Scripted, stream: bool
+) -> None:
     call = Wanted("add", {"a": 1, "b": 2}, "c1")
     server = scripted([Ask(call, text="I add.", thought="One and two.")])
     *pieces, reply = await ask(server, stream=stream, api="responses")
     assert isinstance(reply, Reply)
     assert (reply.text, reply.thought, reply.finish) == ("I add.", "One and two.", "calls")
     assert reply.calls == (Call("c1", "add", call.text),)
-    assert "".join(piece.text for piece in pieces if isinstance(piece, ThoughtPiece)) == "One and two."
+    assert (
+        "".join(piece.text for piece in pieces if isinstance(piece, ThoughtPiece)) == "One and two."
+    )
     assert "".join(piece.text for piece in pieces if isinstance(piece, TextPiece)) == "I add."
     assert reply.usage.cached == reply.usage.prompt // 2 > 0
 
@@ -62,7 +72,11 @@ async def test_nothing_is_stored_there_and_reasoning_comes_sealed(scripted: Scri
     await ask(server, api="responses", max_tokens=99, temperature=0.5)
     sent = server.requests[0].raw
     assert (sent["store"], sent["include"]) == (False, ["reasoning.encrypted_content"])
-    assert (sent["max_output_tokens"], sent["temperature"], sent["reasoning"]) == (99, 0.5, {"summary": "auto"})
+    assert (sent["max_output_tokens"], sent["temperature"], sent["reasoning"]) == (
+        99,
+        0.5,
+        {"summary": "auto"},
+    )
     assert sent["tools"][0].keys() == {"type", "name", "description", "parameters", "strict"}
 
 
@@ -70,11 +84,21 @@ def test_parameters_of_chat_completions_go_where_this_api_has_them() -> None:
     shape = {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "object"}}}
     asked = {"reasoning_effort": "low", "verbosity": "high", "response_format": shape}
     choice = {"tool_choice": {"type": "function", "function": {"name": "f"}}}
-    tool = {"type": "function", "name": "f", "description": "", "parameters": {"type": "object"}, "strict": False}
+    tool = {
+        "type": "function",
+        "name": "f",
+        "description": "",
+        "parameters": {"type": "object"},
+        "strict": False,
+    }
     body = to_responses({"model": "m", "messages": [], "tools": [tool], **asked, **choice})
     assert unfit(body, "/v1/responses") is None
     assert (body["reasoning"]["effort"], body["text"]["verbosity"]) == ("low", "high")
-    assert body["text"]["format"] == {"type": "json_schema", "name": "n", "schema": {"type": "object"}}
+    assert body["text"]["format"] == {
+        "type": "json_schema",
+        "name": "n",
+        "schema": {"type": "object"},
+    }
     assert body["tool_choice"] == {"type": "function", "name": "f"}
 
 
@@ -91,8 +115,19 @@ async def test_what_was_reasoned_goes_back_within_the_turn_as_it_came(scripted: 
         Answer("c2", "add", "2"),
         Notice("News."),
     ]
-    await ask(server, System("Be brief."), *before, Assistant("Done."), User("Second."), *now, api="responses")
-    kinds = [item.get("id") or item.get("type") or item["role"] for item in server.requests[0].raw["input"]]
+    await ask(
+        server,
+        System("Be brief."),
+        *before,
+        Assistant("Done."),
+        User("Second."),
+        *now,
+        api="responses",
+    )
+    kinds = [
+        item.get("id") or item.get("type") or item["role"]
+        for item in server.requests[0].raw["input"]
+    ]
     first = ["system", "user", "function_call", "function_call_output", "assistant"]
     assert kinds == [*first, "user", "rs_7", "function_call", "function_call_output", "user"]
 
@@ -101,7 +136,13 @@ def stream(*rows: dict[str, Any]) -> Raw:
     return Raw(b"".join(event(json.dumps(row)) for row in rows))
 
 
-FUNCTION = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "add", "arguments": '{"a": 1}'}
+FUNCTION = {
+    "type": "function_call",
+    "id": "fc_1",
+    "call_id": "c1",
+    "name": "add",
+    "arguments": '{"a": 1}',
+}
 MESSAGE = {"type": "message", "id": "m_1", "content": [{"type": "output_text", "text": "I add."}]}
 DONE = {"type": "response.completed", "response": {"status": "completed", "output": []}}
 
@@ -111,23 +152,50 @@ async def test_what_one_event_leaves_out_another_brings(scripted: Scripted) -> N
     begun: dict[str, Any] = {"type": "response.output_item.added", "output_index": 0, "item": item}
     nameless: dict[str, Any] = {**begun, "item": {"type": "function_call", "id": "fc_1"}}
     deltas: list[dict[str, Any]] = [
-        {"type": "response.function_call_arguments.delta", "output_index": 0, "item_id": "fc_1", "delta": piece}
+        {
+            "type": "response.function_call_arguments.delta",
+            "output_index": 0,
+            "item_id": "fc_1",
+            "delta": piece,
+        }
         for piece in ('{"a"', ": 1}")
     ]
-    done: dict[str, Any] = {"type": "response.output_item.done", "output_index": 0, "item": FUNCTION}
-    arguments = {"type": "response.function_call_arguments.done", "item_id": "fc_1", "arguments": '{"a": 1}'}
-    text = {"type": "response.output_text.delta", "output_index": 0, "item_id": "m_1", "delta": "I add."}
+    done: dict[str, Any] = {
+        "type": "response.output_item.done",
+        "output_index": 0,
+        "item": FUNCTION,
+    }
+    arguments = {
+        "type": "response.function_call_arguments.done",
+        "item_id": "fc_1",
+        "arguments": '{"a": 1}',
+    }
+    text = {
+        "type": "response.output_text.delta",
+        "output_index": 0,
+        "item_id": "m_1",
+        "delta": "I add.",
+    }
     whole = {"status": "completed", "output": [MESSAGE, FUNCTION]}
     rows: dict[str, tuple[Raw, str]] = {
-        "only the last event": (stream({"type": "response.completed", "response": whole}), "I add."),
-        "the last event of lighter servers": (stream({"type": "response.done", "response": whole}), "I add."),
+        "only the last event": (
+            stream({"type": "response.completed", "response": whole}),
+            "I add.",
+        ),
+        "the last event of lighter servers": (
+            stream({"type": "response.done", "response": whole}),
+            "I add.",
+        ),
         "a name in the done item": (stream(nameless, *deltas, done, DONE), ""),
         "arguments in their done event": (stream(begun, arguments, DONE), ""),
         "all of it more than once": (
             stream(text, begun, *deltas, arguments, done, {**DONE, "response": whole}),
             "I add.",
         ),
-        "no index": (stream(*({**row, "output_index": None} for row in (begun, *deltas, done)), DONE), ""),
+        "no index": (
+            stream(*({**row, "output_index": None} for row in (begun, *deltas, done)), DONE),
+            "",
+        ),
     }
     for case, (raw, said) in rows.items():
         *pieces, reply = await ask(scripted([raw]), api="responses")
@@ -141,7 +209,10 @@ async def test_what_one_event_leaves_out_another_brings(scripted: Scripted) -> N
 
 async def test_a_response_that_ends_otherwise_is_told(scripted: Scripted) -> None:
     text = {"type": "response.output_text.delta", "output_index": 0, "delta": "half"}
-    for kind, response in [("incomplete", {"status": "incomplete"}), ("done", {"status": "cancelled"})]:
+    for kind, response in [
+        ("incomplete", {"status": "incomplete"}),
+        ("done", {"status": "cancelled"}),
+    ]:
         server = scripted([stream(text, {"type": f"response.{kind}", "response": response})])
         reply = await ask_reply(server, api="responses")
         assert (reply.text, reply.finish) == ("half", "broken"), kind
@@ -173,14 +244,26 @@ def test_auto_is_responses_where_that_is_at_home() -> None:
 
 async def test_what_breaks_ends_in_a_sentence(scripted: Scripted) -> None:
     rows: list[tuple[str, Step, str]] = [
-        ("error", Raw(event('{"type": "error", "message": "it broke", "code": "server_error"}')), "it broke"),
+        (
+            "error",
+            Raw(event('{"type": "error", "message": "it broke", "code": "server_error"}')),
+            "it broke",
+        ),
         (
             "failed",
-            Raw(event('{"type": "response.failed", "response": {"error": {"message": "it failed", "code": "x"}}}')),
+            Raw(
+                event(
+                    '{"type": "response.failed", "response": {"error": {"message": "it failed", "code": "x"}}}'
+                )
+            ),
             "it failed",
         ),
         ("no-text", Raw(event('{"type": "response.output_text.delta", "delta": 5}')), "broke off"),
-        ("no-such-api", Fail(404, "No such path"), "Set `model.api` to chat|set `model.api` to chat"),
+        (
+            "no-such-api",
+            Fail(404, "No such path"),
+            "Set `model.api` to chat|set `model.api` to chat",
+        ),
     ]
     for case, step, says in rows:
         server = scripted([step])
@@ -192,15 +275,23 @@ async def test_what_breaks_ends_in_a_sentence(scripted: Scripted) -> None:
 @STREAMS
 async def test_an_incomplete_reply_is_told(scripted: Scripted, stream: bool) -> None:
     for finish, expected in (("length", "length"), ("content_filter", "filter"), ("stop", "stop")):
-        told = await ask_reply(scripted([Say("half", finish=finish)]), stream=stream, api="responses")
+        told = await ask_reply(
+            scripted([Say("half", finish=finish)]), stream=stream, api="responses"
+        )
         assert told.finish == expected, finish
 
 
 @STREAMS
-async def test_constrained_steps_are_held_by_the_format_of_a_text(at_desk: OpenDesk, stream: bool) -> None:
-    made = Say('{"thought": "I count.", "call": {"name": "count_vowels", "arguments": {"text": "aha"}}}')
+async def test_constrained_steps_are_held_by_the_format_of_a_text(
+    at_desk: OpenDesk, stream: bool
+) -> None:
+    made = Say(
+        '{"thought": "I count.", "call": {"name": "count_vowels", "arguments": {"text": "aha"}}}'
+    )
     done = Say('{"thought": "It is two.", "reply": "Two."}')
-    desk = await at_desk([made, done], model__mode="constrained", model__api="responses", model__stream=stream)
+    desk = await at_desk(
+        [made, done], model__mode="constrained", model__api="responses", model__stream=stream
+    )
     desk.put("letters.py", VOWELS)
     await desk.workspace.functions.reload()
     assert ended(await desk.say("Use count_vowels on aha.")).reply == "Two."
@@ -244,8 +335,12 @@ async def kept(desk: Desk) -> list[str]:
     return [item for each in history if isinstance(each, Assistant) for item in each.reasoning]
 
 
-async def test_reasoning_that_another_model_sealed_is_left_out_when_it_is_refused(scripted: Scripted) -> None:
-    refused = Fail(400, "The encrypted content could not be verified.", code="invalid_encrypted_content")
+async def test_reasoning_that_another_model_sealed_is_left_out_when_it_is_refused(
+    scripted: Scripted,
+) -> None:
+    refused = Fail(
+        400, "The encrypted content could not be verified.", code="invalid_encrypted_content"
+    )
     server = scripted([refused, Say("Here.")])
     source = source_of(server, api="responses")
     turn: list[Message] = [

@@ -11,14 +11,18 @@ from tests.kit import Ask, Fail, Repeat, Say, Seen, Wanted, contains
 from tests.kit.desk import VOWELS, answers, ended, of
 from tests.kit.steps import Expect
 
-STREAMS = pytest.mark.parametrize("model__stream", [pytest.param(True, id="streamed"), pytest.param(False, id="whole")])
+STREAMS = pytest.mark.parametrize(
+    "model__stream", [pytest.param(True, id="streamed"), pytest.param(False, id="whole")]
+)
 HELLO = Say('{"thought": "I greet.", "reply": "Hello."}')
 
 MANY = "\n\n".join(VOWELS.replace("count_vowels", f"count_vowels_{number}") for number in range(30))
 
 
 def call(function: str, /, **arguments: str) -> Say:
-    return Say(json.dumps({"thought": "I call.", "call": {"name": function, "arguments": arguments}}))
+    return Say(
+        json.dumps({"thought": "I call.", "call": {"name": function, "arguments": arguments}})
+    )
 
 
 def make(code: str) -> Say:
@@ -51,13 +55,17 @@ async def test_a_call_cut_off_in_a_long_text_is_not_made_and_both_are_told(
     desk = await at_desk(script, model__mode="constrained", model__stream=model__stream)
     await desk.say("Hi.")
     events = await desk.say("Count vowels.")
-    assert "cut off at its length limit, in the argument `function_code_with_docstring`" in warned(events)
+    assert "cut off at its length limit, in the argument `function_code_with_docstring`" in warned(
+        events
+    )
     assert [each.name for each in of(CallStarted, events)] == ["create_function"]
     assert "can be called now" in answers(events)[0]
     assert ended(events).reason == "replied"
 
 
-async def test_calls_that_are_cut_off_again_and_again_end_the_turn_with_what_to_do(at_desk: OpenDesk) -> None:
+async def test_calls_that_are_cut_off_again_and_again_end_the_turn_with_what_to_do(
+    at_desk: OpenDesk,
+) -> None:
     script = [Repeat(cut(make(VOWELS), "How many"), times=3), HELLO]
     desk = await at_desk(script, model__mode="constrained", model__stream=True)
     events = await desk.say("Count vowels.")
@@ -68,7 +76,9 @@ async def test_calls_that_are_cut_off_again_and_again_end_the_turn_with_what_to_
     assert ended(await desk.say("Never mind.")).reply == "Hello."
 
 
-async def test_a_reply_that_is_cut_off_goes_on_once_and_is_shown_as_cut_off(at_desk: OpenDesk) -> None:
+async def test_a_reply_that_is_cut_off_goes_on_once_and_is_shown_as_cut_off(
+    at_desk: OpenDesk,
+) -> None:
     long = cut(Say('{"thought": "t", "reply": "One, two, three, four."}'), "two,")
     script = [long, Expect(long, contains("Your message was cut off")), HELLO]
     desk = await at_desk(script, model__mode="constrained", model__stream=True)
@@ -78,20 +88,30 @@ async def test_a_reply_that_is_cut_off_goes_on_once_and_is_shown_as_cut_off(at_d
     assert ended(await desk.say("Thanks.")).reply == "Hello."
 
 
-async def test_an_unchanged_call_is_told_so_then_left_out_and_then_ends_the_turn(at_desk: OpenDesk) -> None:
-    desk = await at_desk([Repeat(call("count_vowels", text="aha"), times=5)], model__mode="constrained")
+async def test_an_unchanged_call_is_told_so_then_left_out_and_then_ends_the_turn(
+    at_desk: OpenDesk,
+) -> None:
+    desk = await at_desk(
+        [Repeat(call("count_vowels", text="aha"), times=5)], model__mode="constrained"
+    )
     desk.put("letters.py", VOWELS)
     await desk.workspace.functions.reload()
     events = await desk.say("Use count_vowels on aha.")
     first, second, third, *_ = desk.model.requests
     assert "`count_vowels` gave the same answer 2 times in a row" in third.text
     assert "in a row" not in second.text
-    assert ["count_vowels" in offered(seen) for seen in (first, second, third)] == [True, True, False]
+    assert ["count_vowels" in offered(seen) for seen in (first, second, third)] == [
+        True,
+        True,
+        False,
+    ]
     assert ended(events).reason == "repeated"
     assert "`count_vowels` gave the same answer 5 times in a row" in warned(events)
 
 
-async def test_an_unchanged_candidate_is_told_so_then_left_out_and_then_ends_the_turn(at_desk: OpenDesk) -> None:
+async def test_an_unchanged_candidate_is_told_so_then_left_out_and_then_ends_the_turn(
+    at_desk: OpenDesk,
+) -> None:
     wrong = VOWELS.replace("    5\n", "    4\n")
     desk = await at_desk([Repeat(make(wrong), times=3)], model__mode="constrained")
     events = await desk.say("Count vowels.")
@@ -100,7 +120,11 @@ async def test_an_unchanged_candidate_is_told_so_then_left_out_and_then_ends_the
     assert second.startswith(third.splitlines()[0])
     assert "You sent the same code again." in second
     assert "You sent the same code again." not in first
-    assert ["create_function" in offered(seen) for seen in desk.model.requests] == [True, True, False]
+    assert ["create_function" in offered(seen) for seen in desk.model.requests] == [
+        True,
+        True,
+        False,
+    ]
     assert ended(events).reason == "repeated"
     assert "`create_function` failed 3 times in a row" in warned(events)
 
@@ -112,13 +136,20 @@ async def test_an_endpoint_that_takes_no_functions_is_asked_in_constrained_mode_
     events = await desk.say("Hi.")
     assert ended(events).reply == "Hello."
     (sentence,) = [each.text for each in of(Warned, events)]
-    assert sentence.endswith("So from now on, its calls are written under a schema (`model.mode` = constrained).")
+    assert sentence.endswith(
+        "So from now on, its calls are written under a schema (`model.mode` = constrained)."
+    )
     assert ended(await desk.say("Hi.")).reply == "Hello."
     assert ["tools" in seen.body for seen in desk.model.requests] == [True, False, False]
-    assert desk.model.requests[1].messages[0]["content"] == desk.model.requests[2].messages[0]["content"]
+    assert (
+        desk.model.requests[1].messages[0]["content"]
+        == desk.model.requests[2].messages[0]["content"]
+    )
 
 
-async def test_a_window_that_the_functions_fill_is_used_in_constrained_mode(at_desk: OpenDesk) -> None:
+async def test_a_window_that_the_functions_fill_is_used_in_constrained_mode(
+    at_desk: OpenDesk,
+) -> None:
     desk = await at_desk([HELLO], model__context_tokens=1_700)
     desk.put("many.py", MANY)
     await desk.workspace.functions.reload()
@@ -127,7 +158,9 @@ async def test_a_window_that_the_functions_fill_is_used_in_constrained_mode(at_d
     assert "tools" not in desk.model.requests[0].body
 
 
-async def test_under_a_schema_the_window_holds_what_the_functions_leave_of_it(at_desk: OpenDesk) -> None:
+async def test_under_a_schema_the_window_holds_what_the_functions_leave_of_it(
+    at_desk: OpenDesk,
+) -> None:
     desk = await at_desk([HELLO, HELLO], model__mode="constrained", model__context_tokens=12_000)
     desk.put("many.py", MANY)
     await desk.workspace.functions.reload()
@@ -140,7 +173,11 @@ async def test_under_a_schema_the_window_holds_what_the_functions_leave_of_it(at
 async def test_a_native_call_that_is_cut_off_is_told_beside_the_whole_ones(
     at_desk: OpenDesk, model__stream: bool
 ) -> None:
-    both = Ask(Wanted("count_vowels", {"text": "aha"}), Wanted("count_vowels", '{"text": "oho'), finish="length")
+    both = Ask(
+        Wanted("count_vowels", {"text": "aha"}),
+        Wanted("count_vowels", '{"text": "oho'),
+        finish="length",
+    )
     told = contains("in the argument `text` of a call of `count_vowels`: that was not called")
     desk = await at_desk([both, Expect(Say("Two."), told)], model__stream=model__stream)
     desk.put("letters.py", VOWELS)
@@ -151,7 +188,9 @@ async def test_a_native_call_that_is_cut_off_is_told_beside_the_whole_ones(
     assert ended(events).reply == "Two."
 
 
-async def test_after_an_edit_of_memory_only_what_may_still_be_missing_in_it_is_offered(at_desk: OpenDesk) -> None:
+async def test_after_an_edit_of_memory_only_what_may_still_be_missing_in_it_is_offered(
+    at_desk: OpenDesk,
+) -> None:
     script = [
         call("core_memory_append", name="human", content="Lives in Ulm."),
         call("core_memory_replace", name="human", old_content="Ulm", new_content="Bonn"),
@@ -178,7 +217,9 @@ async def test_what_comes_round_in_turns_ends_the_turn_as_well(at_desk: OpenDesk
 
 
 async def test_where_native_mode_is_set_the_refusal_names_the_setting(at_desk: OpenDesk) -> None:
-    desk = await at_desk([Fail(404, "No endpoints found that support tool use.")], model__mode="native")
+    desk = await at_desk(
+        [Fail(404, "No endpoints found that support tool use.")], model__mode="native"
+    )
     events = await desk.say("Hi.")
     assert ended(events).reason == "failed"
     assert "set `model.mode` to auto or constrained" in warned(events)

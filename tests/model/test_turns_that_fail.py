@@ -39,7 +39,9 @@ def script(failures: Sequence[tuple[Step, int, str]], mode: str) -> list[Step]:
 @BOTH
 async def test_a_failure_is_one_sentence_that_says_what_to_do(at_desk: OpenDesk, mode: str) -> None:
     begun = BEGUN[mode]
-    stalls = sampled([Stall(9), Stall(9, begun)], 2, at=mode == "constrained")  # each takes the whole time limit
+    stalls = sampled(
+        [Stall(9), Stall(9, begun)], 2, at=mode == "constrained"
+    )  # each takes the whole time limit
     dead = b'data: {"error": {"message": "dead"}}\n\n'
     failures: list[tuple[Step, int, str]] = [
         # A request that is too large is tried again with less of the conversation.
@@ -61,7 +63,9 @@ async def test_a_failure_is_one_sentence_that_says_what_to_do(at_desk: OpenDesk,
 
 
 @BOTH
-async def test_an_answer_with_nothing_in_it_is_asked_for_again_and_then_said(at_desk: OpenDesk, mode: str) -> None:
+async def test_an_answer_with_nothing_in_it_is_asked_for_again_and_then_said(
+    at_desk: OpenDesk, mode: str
+) -> None:
     failures: list[tuple[Step, int, str]] = [
         (Say(""), 2, "The model gave an empty answer twice. Ask again; at the prompt: /retry."),
         (Say("", finish="content_filter"), 2, "content filter withheld the reply"),
@@ -70,7 +74,9 @@ async def test_an_answer_with_nothing_in_it_is_asked_for_again_and_then_said(at_
         (Fail(429, "no", {"Retry-After": "7200"}), 1, "says to wait 7200 s: try again then"),
     ]
     busy = Fail(503, "busy", {"retry-after": "0"})
-    desk = await at_desk([*script(failures, mode), busy, BACK[mode]], model__mode=mode, model__retries=1)
+    desk = await at_desk(
+        [*script(failures, mode), busy, BACK[mode]], model__mode=mode, model__retries=1
+    )
     await check_failures(desk, failures)
     events = await desk.say("Hello.")
     assert ended(events).reply == "Back."

@@ -16,23 +16,57 @@ URL = "https://models.example.invalid/v1"
 PASSWORD = "swordfish"
 UNUSABLE = [
     pytest.param("ALL_PROXY", "socks://127.0.0.1:9/", "SOCKS", id="socks-of-a-desktop"),
-    pytest.param("ALL_PROXY", f"socks5h://me:{PASSWORD}@127.0.0.1:9/", "SOCKS", id="socks-with-a-password"),
-    pytest.param("https_proxy", '"http://127.0.0.1:9"', "it has quotes in it", id="proxy-in-quotes"),
-    pytest.param("HTTPS_PROXY", f"http://me:{PASSWORD}@127.0.0.1:99999", "no number up to 65535", id="port-of-a-proxy"),
-    pytest.param("HTTPS_PROXY", "http://127.0.0.1:port", "no number up to 65535", id="port-in-words"),
-    pytest.param("HTTPS_PROXY", "ftp://127.0.0.1:9", "it begins with none of", id="scheme-of-a-proxy"),
+    pytest.param(
+        "ALL_PROXY", f"socks5h://me:{PASSWORD}@127.0.0.1:9/", "SOCKS", id="socks-with-a-password"
+    ),
+    pytest.param(
+        "https_proxy", '"http://127.0.0.1:9"', "it has quotes in it", id="proxy-in-quotes"
+    ),
+    pytest.param(
+        "HTTPS_PROXY",
+        f"http://me:{PASSWORD}@127.0.0.1:99999",
+        "no number up to 65535",
+        id="port-of-a-proxy",
+    ),
+    pytest.param(
+        "HTTPS_PROXY", "http://127.0.0.1:port", "no number up to 65535", id="port-in-words"
+    ),
+    pytest.param(
+        "HTTPS_PROXY", "ftp://127.0.0.1:9", "it begins with none of", id="scheme-of-a-proxy"
+    ),
     pytest.param("HTTPS_PROXY", "http://", "it names no host", id="no-host"),
     pytest.param("HTTPS_PROXY", "http://127.0.0.1 :9", "a blank or a line end", id="blank"),
-    pytest.param("SSL_CERT_FILE", "/nowhere/cert.pem", "there is nothing", id="no-certificate-file"),
+    pytest.param(
+        "SSL_CERT_FILE", "/nowhere/cert.pem", "there is nothing", id="no-certificate-file"
+    ),
     pytest.param("SSL_CERT_FILE", "{folder}", "that is a folder", id="a-folder-of-certificates"),
-    pytest.param("SSL_CERT_FILE", "{folder}/knapper.toml", "it holds no certificate", id="no-certificate-in-it"),
+    pytest.param(
+        "SSL_CERT_FILE",
+        "{folder}/knapper.toml",
+        "it holds no certificate",
+        id="no-certificate-in-it",
+    ),
     pytest.param("OPENAI_API_KEY", "“sk-test”", "it has `“` in it", id="key-in-quotes"),
     pytest.param("OPENAI_API_KEY", "sk-te\nst", "a blank or a line end", id="key-of-two-lines"),
-    pytest.param("OPENAI_BASE_URL", "https://a.example.invalid:99999/v1", "no number up to 65535", id="port"),
-    pytest.param("OPENAI_BASE_URL", f"https://me:{PASSWORD}@[::1/v1", "it is no address", id="bracket"),
+    pytest.param(
+        "OPENAI_BASE_URL", "https://a.example.invalid:99999/v1", "no number up to 65535", id="port"
+    ),
+    pytest.param(
+        "OPENAI_BASE_URL", f"https://me:{PASSWORD}@[::1/v1", "it is no address", id="bracket"
+    ),
     pytest.param("OPENAI_BASE_URL", "https:///v1", "it names no host", id="address-without-host"),
-    pytest.param("OPENAI_BASE_URL", '"https://a.example.invalid/v1"', "it has quotes in it", id="address-in-quotes"),
-    pytest.param("OPENAI_BASE_URL", "a.example.invalid/v1", "it begins with none of", id="address-without-scheme"),
+    pytest.param(
+        "OPENAI_BASE_URL",
+        '"https://a.example.invalid/v1"',
+        "it has quotes in it",
+        id="address-in-quotes",
+    ),
+    pytest.param(
+        "OPENAI_BASE_URL",
+        "a.example.invalid/v1",
+        "it begins with none of",
+        id="address-without-scheme",
+    ),
 ]
 
 
@@ -41,13 +75,20 @@ def tmp_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A workspace whose model is at an address, and a machine without proxies."""
     (tmp_path / "knapper.toml").write_text("# not a certificate\n")
     real = getattr(httpcore2.default_ssl_context, "__wrapped__", httpcore2.default_ssl_context)
-    monkeypatch.setattr(httpcore2, "default_ssl_context", real)  # tests share one, whatever the variables say
+    monkeypatch.setattr(
+        httpcore2, "default_ssl_context", real
+    )  # tests share one, whatever the variables say
     for name in ("http", "https", "all", "no"):
         monkeypatch.delenv(f"{name}_proxy", raising=False)
         monkeypatch.delenv(f"{name.upper()}_PROXY", raising=False)
     for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
         monkeypatch.delenv(name, raising=False)
-    own = {"OPENAI_BASE_URL": URL, "OPENAI_API_KEY": "sk-test", "KNAPPER_MODEL_NAME": "m", "KNAPPER_MODEL_RETRIES": "0"}
+    own = {
+        "OPENAI_BASE_URL": URL,
+        "OPENAI_API_KEY": "sk-test",
+        "KNAPPER_MODEL_NAME": "m",
+        "KNAPPER_MODEL_RETRIES": "0",
+    }
     for name, value in own.items():
         monkeypatch.setenv(name, value)
     return tmp_path
@@ -73,9 +114,16 @@ def test_a_variable_that_cannot_be_used_is_named_with_the_fix(
     said = capsys.readouterr().err
     report = doctor(tmp_path, capsys)
     for text in (said, f"{report['model']['problem']} {report['model']['fix']}"):
-        assert [part in text for part in (name, why, "report it", PASSWORD)] == [True, True, False, False], text
+        assert [part in text for part in (name, why, "report it", PASSWORD)] == [
+            True,
+            True,
+            False,
+            False,
+        ], text
     is_of_the_machine = name not in ("OPENAI_API_KEY", "OPENAI_BASE_URL")
-    assert [name in row["problem"] for row in report["network"]["problems"]] == [True] * is_of_the_machine
+    assert [name in row["problem"] for row in report["network"]["problems"]] == [
+        True
+    ] * is_of_the_machine
 
 
 def test_a_proxy_that_nothing_needs_stops_nothing_and_is_told(
@@ -123,4 +171,6 @@ def test_the_proxy_of_an_address_is_the_one_that_its_package_would_choose(
     monkeypatch.setenv("all_proxy", "127.0.0.1:9")
     monkeypatch.setenv("no_proxy", exceptions)
     choice = proxy_for(URL)
-    assert (choice and (choice.variable, choice.url)) == (("all_proxy", "http://127.0.0.1:9") if is_proxied else None)
+    assert (choice and (choice.variable, choice.url)) == (
+        ("all_proxy", "http://127.0.0.1:9") if is_proxied else None
+    )

@@ -19,14 +19,20 @@ from tests.model.asking import ADD, HELLO
 Scripted: TypeAlias = Callable[..., ScriptedModel]
 
 OLLAMA, LM_STUDIO = "http://127.0.0.1:11434/v1", "http://127.0.0.1:1234/v1"
-LLAMA_CPP, VLLM, UNKNOWN = "http://127.0.0.1:8080/v1", "http://127.0.0.1:8000/v1", "https://example.org/v1"
+LLAMA_CPP, VLLM, UNKNOWN = (
+    "http://127.0.0.1:8080/v1",
+    "http://127.0.0.1:8000/v1",
+    "https://example.org/v1",
+)
 HELD = Say('{"thought": "t", "reply": "Held."}')
 PROSE = Say("Sure! To add two numbers, " * 40)
 FENCED = Say('```json\n{"thought": "t", "reply": "Held."}\n```')
 OTHER = Say('{"answer": "An object, but no step."}')
 
 # Server messages as reported in the servers' own issue trackers.
-OLD_LLAMA_CPP = Fail(500, 'response_format type must be one of "text" or "json_object", but got: json_schema')
+OLD_LLAMA_CPP = Fail(
+    500, 'response_format type must be one of "text" or "json_object", but got: json_schema'
+)
 BAD_GRAMMAR = Fail(400, "Failed to initialize samplers: failed to parse grammar")
 XGRAMMAR = Fail(400, "The provided JSON schema contains features not supported by xgrammar.")
 DEEPSEEK = Fail(400, "This response_format type is unavailable now")
@@ -47,7 +53,9 @@ def way_of(body: dict[str, Any]) -> str:
 
 
 @asynccontextmanager
-async def constrained(server: ScriptedModel, url: str, **settings: Any) -> AsyncIterator[ConstrainedModel]:
+async def constrained(
+    server: ScriptedModel, url: str, **settings: Any
+) -> AsyncIterator[ConstrainedModel]:
     """Yield a model in constrained mode, treating the scripted endpoint like the one at `url`."""
     endpoint = Endpoint(server.base_url, "scripted", settings=ModelSettings(**settings))
     ways = dialect_of(url).constraints
@@ -68,14 +76,32 @@ async def step(model: ConstrainedModel) -> Reply:
     ("url", "failing", "ways", "stream"),
     crossed(
         [
-            pytest.param(LLAMA_CPP, [OLD_LLAMA_CPP], ["json_schema", "json_object_schema"], id="llama.cpp-old"),
-            pytest.param(LLAMA_CPP, [PROSE], ["json_schema", "json_object_schema"], id="llama.cpp-ignores"),
-            pytest.param(VLLM, [PROSE, PROSE], ["json_schema", "structured_outputs", "guided_json"], id="vllm-old"),
+            pytest.param(
+                LLAMA_CPP,
+                [OLD_LLAMA_CPP],
+                ["json_schema", "json_object_schema"],
+                id="llama.cpp-old",
+            ),
+            pytest.param(
+                LLAMA_CPP, [PROSE], ["json_schema", "json_object_schema"], id="llama.cpp-ignores"
+            ),
+            pytest.param(
+                VLLM,
+                [PROSE, PROSE],
+                ["json_schema", "structured_outputs", "guided_json"],
+                id="vllm-old",
+            ),
             pytest.param(OLLAMA, [PROSE], ["json_schema", "json_object"], id="ollama-old-or-cloud"),
             pytest.param(
                 UNKNOWN,
                 [DEEPSEEK, PROSE, UNKNOWN_FIELD, OTHER],
-                ["json_schema", "json_object_schema", "structured_outputs", "guided_json", "json_object"],
+                [
+                    "json_schema",
+                    "json_object_schema",
+                    "structured_outputs",
+                    "guided_json",
+                    "json_object",
+                ],
                 id="unknown",
             ),
         ],
@@ -91,7 +117,9 @@ async def test_the_next_way_is_taken_until_one_holds_and_is_kept(
     assert [way_of(seen.body) for seen in server.requests] == [*ways, ways[-1]]
 
 
-async def test_when_none_holds_the_human_reads_what_was_tried_and_what_to_do(scripted: Scripted) -> None:
+async def test_when_none_holds_the_human_reads_what_was_tried_and_what_to_do(
+    scripted: Scripted,
+) -> None:
     rows: list[tuple[str, str, Sequence[Step], str]] = [
         (
             "vllm",
@@ -99,18 +127,29 @@ async def test_when_none_holds_the_human_reads_what_was_tried_and_what_to_do(scr
             [XGRAMMAR, PROSE, UNKNOWN_FIELD],
             r"json_schema \(.*not supported by xgrammar\); structured_outputs \(answered as if.*\); guided_json",
         ),
-        ("lm-studio", LM_STUDIO, [PROSE], r"json_schema \(answered as if it had not been asked for\)"),
+        (
+            "lm-studio",
+            LM_STUDIO,
+            [PROSE],
+            r"json_schema \(answered as if it had not been asked for\)",
+        ),
     ]
     for case, url, failing, says in rows:
         async with constrained(scripted([*failing, *failing]), url) as model:
-            for _ in range(2):  # the second try starts over: the server may have been restarted with other options
+            for _ in range(
+                2
+            ):  # the second try starts over: the server may have been restarted with other options
                 with pytest.raises(ModelError, match=says) as caught:
                     await step(model)
                 assert "set `model.mode` to native" in str(caught.value), case
 
 
 async def test_what_no_other_way_could_fix_is_not_asked_again(scripted: Scripted) -> None:
-    for failing in [Fail(401, "bad key"), Fail(400, "context_length_exceeded"), Fail(404, "no such model")]:
+    for failing in [
+        Fail(401, "bad key"),
+        Fail(400, "context_length_exceeded"),
+        Fail(404, "no such model"),
+    ]:
         server = scripted([failing])
         async with constrained(server, UNKNOWN) as model:
             with pytest.raises(ModelError):
@@ -119,7 +158,9 @@ async def test_what_no_other_way_could_fix_is_not_asked_again(scripted: Scripted
 
 
 async def test_prose_is_given_up_as_soon_as_it_is_seen(scripted: Scripted) -> None:
-    async with constrained(scripted([Stall(9, "Sure! To add"), HELD]), LLAMA_CPP, timeout_s=3, retries=0) as model:
+    async with constrained(
+        scripted([Stall(9, "Sure! To add"), HELD]), LLAMA_CPP, timeout_s=3, retries=0
+    ) as model:
         assert (await step(model)).text == "Held."
 
 
@@ -133,4 +174,8 @@ async def test_a_way_that_fails_later_gives_way_to_the_next_as_well(scripted: Sc
     server = scripted([HELD, BAD_GRAMMAR, HELD])
     async with constrained(server, LLAMA_CPP) as model:
         assert [(await step(model)).text for _ in range(2)] == ["Held.", "Held."]
-    assert [way_of(seen.body) for seen in server.requests] == ["json_schema", "json_schema", "json_object_schema"]
+    assert [way_of(seen.body) for seen in server.requests] == [
+        "json_schema",
+        "json_schema",
+        "json_object_schema",
+    ]

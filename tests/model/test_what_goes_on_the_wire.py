@@ -24,7 +24,9 @@ def exchanges(draw: st.DrawFn) -> list[Message]:
     return [reply, *draw(st.permutations(answers))]
 
 
-plain = st.one_of(st.builds(User, texts), st.builds(Notice, texts), st.builds(System, texts)).map(lambda one: [one])
+plain = st.one_of(st.builds(User, texts), st.builds(Notice, texts), st.builds(System, texts)).map(
+    lambda one: [one]
+)
 conversations = st.lists(st.one_of(plain, exchanges()), max_size=6).map(
     lambda parts: [User("Hello."), *(message for part in parts for message in part)]
 )
@@ -36,7 +38,9 @@ def test_every_valid_conversation_is_one_that_servers_take(conversation: list[Me
 
 
 @given(conversations, conversations)
-def test_what_the_writer_remembers_never_changes_what_it_writes(first: list[Message], more: list[Message]) -> None:
+def test_what_the_writer_remembers_never_changes_what_it_writes(
+    first: list[Message], more: list[Message]
+) -> None:
     writer = RequestWriter()
     writer.messages(first)
     assert writer.messages([*first, *more]) == RequestWriter().messages([*first, *more])
@@ -48,7 +52,11 @@ def test_a_conversation_that_servers_refuse_never_leaves() -> None:
         ([Assistant("", (Call("c1", "f", "{}"),)), User("x")], "a User message follows"),
         ([Answer("c1", "f", "x")], "has no call before it"),
         (
-            [Assistant("", (Call("c1", "f", "{}"),)), Answer("c1", "f", "x"), Answer("c1", "f", "x")],
+            [
+                Assistant("", (Call("c1", "f", "{}"),)),
+                Answer("c1", "f", "x"),
+                Answer("c1", "f", "x"),
+            ],
             "has no call before it",
         ),
         ([Assistant("", (Call("c1", "f", ""), Call("c1", "g", "")))], "ids of their own"),
@@ -92,11 +100,20 @@ def test_a_broken_call_is_sent_in_a_valid_form() -> None:
     for case, name, arguments, sent_name, sent_arguments in rows:
         entry = to_wire([Assistant("", (Call("c1", name, arguments),)), Answer("c1", name, "x")])[0]
         assert entry["content"] is None, case
-        assert entry["tool_calls"][0]["function"] == {"name": sent_name, "arguments": sent_arguments}, case
+        assert entry["tool_calls"][0]["function"] == {
+            "name": sent_name,
+            "arguments": sent_arguments,
+        }, case
 
 
 def test_functions_that_servers_refuse_are_never_shown() -> None:
-    for names in [["web.read"], ["größe"], ["x" * 65], ["add", "add"], [f"f{n}" for n in range(129)]]:
+    for names in [
+        ["web.read"],
+        ["größe"],
+        ["x" * 65],
+        ["add", "add"],
+        [f"f{n}" for n in range(129)],
+    ]:
         with pytest.raises(InvalidRequest):
             functions_to_wire([FunctionShown(name, "…", {}) for name in names])
 

@@ -36,7 +36,13 @@ CLOSED = ServerKind("closed", 9)
 
 async def test_what_is_said_is_taken_without_looking_further() -> None:
     rows: list[tuple[str, dict[str, str], dict[str, str], str, str]] = [
-        ("settings-before-environment", {"base_url": "http://a/v1", "name": "m"}, KEY, "http://a/v1", "m"),
+        (
+            "settings-before-environment",
+            {"base_url": "http://a/v1", "name": "m"},
+            KEY,
+            "http://a/v1",
+            "m",
+        ),
         ("address", {"name": "m"}, {"OPENAI_BASE_URL": "http://b/v1", **KEY}, "http://b/v1", "m"),
         ("key-only", {}, KEY, quirks().openai_url, quirks().openai_model),
         ("local-name-before-all", {"name": "local/small"}, KEY, "", "small"),
@@ -49,8 +55,12 @@ async def test_what_is_said_is_taken_without_looking_further() -> None:
         assert "sk-secret" not in repr(chosen), case
 
 
-async def test_an_address_without_a_name_gives_its_first_model_that_talks(scripted: Scripted) -> None:
-    server = scripted([], models=["nomic-embed-text", {"id": "qwen3", "max_model_len": 4096}], key="sk-secret")
+async def test_an_address_without_a_name_gives_its_first_model_that_talks(
+    scripted: Scripted,
+) -> None:
+    server = scripted(
+        [], models=["nomic-embed-text", {"id": "qwen3", "max_model_len": 4096}], key="sk-secret"
+    )
     chosen = await choose(ModelSettings(base_url=server.base_url), KEY)
     assert (chosen.model_name, chosen.context_tokens, chosen.key) == ("qwen3", 4096, "sk-secret")
 
@@ -58,11 +68,20 @@ async def test_an_address_without_a_name_gives_its_first_model_that_talks(script
 @pytest.mark.parametrize(
     ("status", "body", "says"),
     [
-        pytest.param("401 Unauthorized", '{"error": {"message": "No key"}}', r"says \(401\): No key", id="refused"),
-        pytest.param("200 OK", "<html>Welcome to nginx!</html>", "sent a web page", id="a-web-page"),
+        pytest.param(
+            "401 Unauthorized",
+            '{"error": {"message": "No key"}}',
+            r"says \(401\): No key",
+            id="refused",
+        ),
+        pytest.param(
+            "200 OK", "<html>Welcome to nginx!</html>", "sent a web page", id="a-web-page"
+        ),
     ],
 )
-async def test_what_an_address_sends_in_place_of_a_list_is_told(status: str, body: str, says: str) -> None:
+async def test_what_an_address_sends_in_place_of_a_list_is_told(
+    status: str, body: str, says: str
+) -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(f"HTTP/1.0 {status}\r\n\r\n{body}".encode())
@@ -80,7 +99,9 @@ async def test_an_address_at_which_nothing_listens_is_said_to_be_that() -> None:
         await choose(ModelSettings(base_url="http://127.0.0.1:9/v1"), NONE)
 
 
-async def test_a_name_that_an_endpoint_does_not_list_is_refused_with_those_that_are_near(scripted: Scripted) -> None:
+async def test_a_name_that_an_endpoint_does_not_list_is_refused_with_those_that_are_near(
+    scripted: Scripted,
+) -> None:
     server = scripted([], models=["qwen3:8b", "qwen3:14b", "gemma3:latest", "mistral", "phi4"])
 
     def named(name: str) -> DiscoveredModel:
@@ -89,10 +110,15 @@ async def test_a_name_that_an_endpoint_does_not_list_is_refused_with_those_that_
     with pytest.raises(ModelError, match="has no model `qwen3:7b`") as told:
         await listed(named("qwen3:7b"))
     assert told.value.fix.startswith("The nearest of its 5: `qwen3:8b`, ")
-    assert [await listed(named(name)) for name in ("gemma3", "phi4:free")] == [named("gemma3"), named("phi4:free")]
+    assert [await listed(named(name)) for name in ("gemma3", "phi4:free")] == [
+        named("gemma3"),
+        named("phi4:free"),
+    ]
 
 
-async def test_a_name_is_taken_where_an_endpoint_lists_nothing_and_that_is_said(scripted: Scripted) -> None:
+async def test_a_name_is_taken_where_an_endpoint_lists_nothing_and_that_is_said(
+    scripted: Scripted,
+) -> None:
     server = scripted([], models=["qwen3"], key="sk-another")
     taken = await listed(DiscoveredModel(server.base_url, "qwen3", "sk-wrong", "named"))
     assert taken.why == "named; it does not list its models, so the name was not checked"
@@ -100,7 +126,9 @@ async def test_a_name_is_taken_where_an_endpoint_lists_nothing_and_that_is_said(
 
 async def test_the_first_server_in_the_order_wins_and_gets_no_key(scripted: Scripted) -> None:
     first, second = scripted([], models=["a"]), scripted([], models=["b"])
-    chosen = await choose(ModelSettings(), NONE, servers=[CLOSED, here("One", first), here("Two", second)])
+    chosen = await choose(
+        ModelSettings(), NONE, servers=[CLOSED, here("One", first), here("Two", second)]
+    )
     assert (chosen.endpoint_url, chosen.model_name, chosen.key) == (first.base_url, "a", "")
     assert chosen.why == f"a at {first.base_url}: One runs on this machine"
 
@@ -108,7 +136,9 @@ async def test_the_first_server_in_the_order_wins_and_gets_no_key(scripted: Scri
 async def test_a_named_model_is_found_at_whichever_server_has_it(scripted: Scripted) -> None:
     for name in ["gemma3", "gemma3:latest"]:
         first, second = scripted([], models=["a"]), scripted([], models=["gemma3:latest"])
-        chosen = await choose(ModelSettings(name=name), NONE, servers=[here("One", first), here("Two", second)])
+        chosen = await choose(
+            ModelSettings(name=name), NONE, servers=[here("One", first), here("Two", second)]
+        )
         assert (chosen.endpoint_url, chosen.model_name) == (second.base_url, "gemma3:latest"), name
 
 
@@ -117,15 +147,24 @@ async def test_stored_weights_are_taken_when_nothing_else_is_found() -> None:
     assert (chosen.kind, chosen.model_name) == ("local", "small")
 
 
-async def test_weights_without_their_engine_are_no_model_and_the_error_says_what_installs_it() -> None:
-    with pytest.raises(NoModel, match="The weights of local/small are here, and not the engine") as caught:
-        await choose(ModelSettings(), NONE, servers=[CLOSED], weights=lambda: "small", engine=lambda: False)
+async def test_weights_without_their_engine_are_no_model_and_the_error_says_what_installs_it() -> (
+    None
+):
+    with pytest.raises(
+        NoModel, match="The weights of local/small are here, and not the engine"
+    ) as caught:
+        await choose(
+            ModelSettings(), NONE, servers=[CLOSED], weights=lambda: "small", engine=lambda: False
+        )
     assert "To install it, type: " in caught.value.message
 
 
 async def test_nothing_found_names_the_three_ways(scripted: Scripted) -> None:
     for name in [None, "gemma3"]:
-        servers = [CLOSED, here("One", scripted([], models=["embed-only" if name is None else "other"]))]
+        servers = [
+            CLOSED,
+            here("One", scripted([], models=["embed-only" if name is None else "other"])),
+        ]
         with pytest.raises(NoModel) as caught:
             await choose(ModelSettings(name=name), NONE, servers=servers)
         for way in ("OPENAI_API_KEY", "Ollama", "knapper models get qwen2.5-coder-1.5b"):
@@ -135,7 +174,13 @@ async def test_nothing_found_names_the_three_ways(scripted: Scripted) -> None:
 
 async def test_the_window_is_as_set_told_known_or_assumed(scripted: Scripted) -> None:
     rows: list[tuple[str, dict[str, object], str, dict[str, int], tuple[int, str]]] = [
-        ("setting-first", {"max_model_len": 4096}, "gpt-4.1", {"context_tokens": 2000}, (2000, "set in")),
+        (
+            "setting-first",
+            {"max_model_len": 4096},
+            "gpt-4.1",
+            {"context_tokens": 2000},
+            (2000, "set in"),
+        ),
         ("endpoint-before-table", {"max_model_len": 4096}, "gpt-4.1", {}, (4096, "told by")),
         ("table", {"meta": None}, "gpt-4.1-mini", {}, (1_047_576, "known for")),
         ("assumed", {"max_model_len": "many"}, "nobody-knows", {}, (16384, "assumed")),
@@ -155,7 +200,9 @@ async def opened(server: ScriptedModel, name: str, settings: ModelSettings) -> M
     return model
 
 
-needs_root = pytest.mark.skipif(os.getuid() != 0, reason="only root starts a server as another user")
+needs_root = pytest.mark.skipif(
+    os.getuid() != 0, reason="only root starts a server as another user"
+)
 
 
 def _serve(listener: socket.socket, user: int) -> None:
@@ -167,7 +214,9 @@ def _serve(listener: socket.socket, user: int) -> None:
             connection, _ = server.accept()
             with connection:
                 connection.recv(65536)
-                connection.sendall(b"HTTP/1.0 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+                connection.sendall(
+                    b"HTTP/1.0 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+                )
 
 
 @pytest.fixture
@@ -183,13 +232,17 @@ def stranger() -> Iterator[ServerKind]:
 
 
 @needs_root
-async def test_a_server_of_another_user_is_not_used_unasked(stranger: ServerKind, scripted: Scripted) -> None:
+async def test_a_server_of_another_user_is_not_used_unasked(
+    stranger: ServerKind, scripted: Scripted
+) -> None:
     with pytest.raises(UnconfirmedServer, match="configure --confirm-address"):
         await choose(ModelSettings(), {}, servers=[stranger])
     own = scripted([], models=["mine"])
     found = await choose(ModelSettings(), {}, servers=[stranger, here("Own", own)])
     assert found.model_name == "mine"
-    assert (await choose(ModelSettings(), {}, servers=[stranger], weights=lambda: "small")).kind == "local"
+    assert (
+        await choose(ModelSettings(), {}, servers=[stranger], weights=lambda: "small")
+    ).kind == "local"
 
 
 @needs_root
@@ -199,7 +252,9 @@ async def test_a_yes_for_this_workspace_lets_it_be_used(
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     url = f"http://127.0.0.1:{stranger.port}/v1"
     confirm(tmp_path, url)
-    found = await choose(ModelSettings(), {}, servers=[stranger], confirmed=lambda one: is_confirmed(tmp_path, one))
+    found = await choose(
+        ModelSettings(), {}, servers=[stranger], confirmed=lambda one: is_confirmed(tmp_path, one)
+    )
     assert (found.model_name, found.endpoint_url) == ("spy", url)
 
 

@@ -19,10 +19,17 @@ Scripted: TypeAlias = Callable[..., ScriptedModel]
 OLLAMA = "http://127.0.0.1:11434/v1"
 SHOWN = {
     "parameters": 'stop                           "<|im_end|>"\ntemperature                    0.7',
-    "model_info": {"general.architecture": "qwen2", "qwen2.context_length": 32768, "qwen2.block_count": 28},
+    "model_info": {
+        "general.architecture": "qwen2",
+        "qwen2.context_length": 32768,
+        "qwen2.block_count": 28,
+    },
     "capabilities": ["completion", "tools"],
 }
-SET = {**SHOWN, "parameters": "num_ctx                        16384\nnum_keep                       24"}
+SET = {
+    **SHOWN,
+    "parameters": "num_ctx                        16384\nnum_keep                       24",
+}
 CLOUD = {**SHOWN, "remote_host": "https://ollama.com:443", "remote_model": "scripted"}
 
 
@@ -37,7 +44,9 @@ async def window(server: ScriptedModel, url: str = OLLAMA, **settings: Any) -> W
     endpoint = Endpoint(server.base_url, "scripted", settings=ModelSettings(**settings))
     endpoint.speak(dialect_of(url))
     try:
-        return await find_window(endpoint, DiscoveredModel(server.base_url, "scripted", "", "a test"))
+        return await find_window(
+            endpoint, DiscoveredModel(server.base_url, "scripted", "", "a test")
+        )
     finally:
         await endpoint.aclose()
 
@@ -53,14 +62,18 @@ async def test_the_window_is_the_one_that_the_server_loads(scripted: Scripted) -
         ("nonsense", {"model_info": [], "parameters": None}, [{"models": "?"}], 16384),
     ]
     for case, shown, ran, tokens in rows:
-        server = scripted([], beside={"POST /api/show": [shown], "GET /api/ps": ran, "POST /api/generate": [{}]})
+        server = scripted(
+            [], beside={"POST /api/show": [shown], "GET /api/ps": ran, "POST /api/generate": [{}]}
+        )
         assert (await window(server)).tokens == tokens, case
         assert ("POST /api/show", {"model": "scripted"}) in server.asked_beside, case
 
 
 async def test_a_model_that_does_not_run_is_loaded_and_asked_nothing(scripted: Scripted) -> None:
     ran = [NOTHING, running("scripted", context_length=4096)]
-    server = scripted([], beside={"POST /api/show": [SHOWN], "GET /api/ps": ran, "POST /api/generate": [{}]})
+    server = scripted(
+        [], beside={"POST /api/show": [SHOWN], "GET /api/ps": ran, "POST /api/generate": [{}]}
+    )
     found = await window(server)
     assert ("POST /api/generate", {"model": "scripted", "stream": False}) in server.asked_beside
     assert "OLLAMA_CONTEXT_LENGTH" in found.fix
@@ -68,7 +81,10 @@ async def test_a_model_that_does_not_run_is_loaded_and_asked_nothing(scripted: S
 
 PROPS = {"default_generation_settings": {"n_ctx": 8192}, "total_slots": 4}
 STUDIO = {
-    "data": [{"id": "other", "loaded_context_length": 9_000}, {"id": "scripted", "loaded_context_length": 12_288}]
+    "data": [
+        {"id": "other", "loaded_context_length": 9_000},
+        {"id": "scripted", "loaded_context_length": 12_288},
+    ]
 }
 ANOTHER = "http://192.0.2.1:9000/v1"
 
@@ -76,12 +92,18 @@ ANOTHER = "http://192.0.2.1:9000/v1"
 LITELLM = {
     "data": [
         {"model_name": "other", "model_info": {"max_input_tokens": 8_000}},
-        {"model_name": "scripted", "model_info": {"max_input_tokens": 200_000, "max_tokens": 8_192}},
+        {
+            "model_name": "scripted",
+            "model_info": {"max_input_tokens": 200_000, "max_tokens": 8_192},
+        },
         {"model_name": "scripted", "model_info": {"max_input_tokens": 128_000}},
         {"model_name": "scripted", "model_info": None},
     ]
 }
-ROUTED = {"context_length": 1_000_000, "top_provider": {"context_length": 262_144, "max_completion_tokens": 8_192}}
+ROUTED = {
+    "context_length": 1_000_000,
+    "top_provider": {"context_length": 262_144, "max_completion_tokens": 8_192},
+}
 UNLOADED = {"data": [{"id": "scripted", "state": "not-loaded", "max_context_length": 32_768}]}
 
 
@@ -95,7 +117,9 @@ async def test_each_kind_of_server_is_believed_in_its_own_way(scripted: Scripted
         ("litellm-the-smallest-of-its-deployments", {}, {"GET /model/info": [LITELLM]}, 128_000),
     ]
     for case, entry, beside, tokens in rows:
-        found = await window(scripted([], models=[{"id": "scripted", **entry}], beside=beside), ANOTHER)
+        found = await window(
+            scripted([], models=[{"id": "scripted", **entry}], beside=beside), ANOTHER
+        )
         assert (found.tokens, found.is_assumed) == (tokens, False), case
 
 
@@ -105,9 +129,13 @@ async def test_what_is_no_size_is_not_believed(scripted: Scripted) -> None:
         beside = {
             "GET /props": [{"n_ctx": value, "default_generation_settings": {"n_ctx": value}}],
             "GET /api/v0/models": [{"data": [{"id": "scripted", "loaded_context_length": value}]}],
-            "GET /model/info": [{"data": [{"model_name": "scripted", "model_info": {"max_input_tokens": value}}]}],
+            "GET /model/info": [
+                {"data": [{"model_name": "scripted", "model_info": {"max_input_tokens": value}}]}
+            ],
         }
-        server = scripted([], models=[{"id": "scripted", **dict.fromkeys(names, value)}], beside=beside)
+        server = scripted(
+            [], models=[{"id": "scripted", **dict.fromkeys(names, value)}], beside=beside
+        )
         assert (await window(server, ANOTHER)).is_assumed, value
 
 

@@ -18,7 +18,11 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of wheels; `abacus` needs `beads`."""
     folder = tmp_path / "index"
     folder.mkdir()
-    for key, value in {"NO_INDEX": "1", "FIND_LINKS": str(folder), "CONFIG_FILE": "/dev/null"}.items():
+    for key, value in {
+        "NO_INDEX": "1",
+        "FIND_LINKS": str(folder),
+        "CONFIG_FILE": "/dev/null",
+    }.items():
         monkeypatch.setenv(f"PIP_{key}", value)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     lend(tmp_path / "data")

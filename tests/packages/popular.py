@@ -27,7 +27,10 @@ from tests.kit.http import Answer, Request, Server
 REPOSITORY: Final = Path(__file__).parents[2]
 DATA: Final = REPOSITORY / "tests" / "data" / "packages.toml"
 PAGE: Final = REPOSITORY / "docs" / "packages.md"
-BEGIN, END = "<!-- packages: written by `python -m tests.packages.popular` -->", "<!-- packages: end -->"
+BEGIN, END = (
+    "<!-- packages: written by `python -m tests.packages.popular` -->",
+    "<!-- packages: end -->",
+)
 _HEAD: Final = "| package | tried | result | size | install | first call | next call |"
 _WITHIN_S: Final = 600
 
@@ -47,7 +50,9 @@ class Task:
     write: tuple[str, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
     hex: Mapping[str, str] = field(default_factory=dict)
-    begins: Mapping[str, str] = field(default_factory=dict)  # the first bytes of the written files, in hexadecimal
+    begins: Mapping[str, str] = field(
+        default_factory=dict
+    )  # the first bytes of the written files, in hexadecimal
     fails: str = ""  # the error, if the sandbox does not allow it
     why: str = ""  # an explanation, in Markdown
     serves: str = ""  # the response of a granted host
@@ -87,14 +92,20 @@ def tried(task: Task, folder: Path) -> Trial:
         (root / name).write_bytes(bytes.fromhex(text))
     with _host(task.serves) as host:
         arguments = json.loads(json.dumps(task.arguments).replace("{server}", f"http://{host}"))
-        items = [*_flags("--package", task.packages), *_flags("--read", task.read), *_flags("--write", task.write)]
+        items = [
+            *_flags("--package", task.packages),
+            *_flags("--read", task.read),
+            *_flags("--write", task.write),
+        ]
         items += ["--network", host] if task.serves else []
         began = time.monotonic()
         granted = _command("functions", "grant", task.name, *items, "--yes", folder=root)
         install_s = time.monotonic() - began
         if granted.returncode:
             return Trial(task, granted.stderr.strip(), (), 0, install_s, 0, 0)
-        called = _command("functions", "call", task.name, "--args", json.dumps(arguments), "--json", folder=root)
+        called = _command(
+            "functions", "call", task.name, "--args", json.dumps(arguments), "--json", folder=root
+        )
         problem, printed = _seen(task, root, called)
         if problem or task.fails:
             return Trial(task, problem, printed, _size_mb(root), install_s, 0, 0)
@@ -102,10 +113,14 @@ def tried(task: Task, folder: Path) -> Trial:
     return Trial(task, "", (*printed, *questions), _size_mb(root), install_s, first_s, next_s)
 
 
-def _seen(task: Task, root: Path, called: subprocess.CompletedProcess[str]) -> tuple[str, tuple[str, ...]]:
+def _seen(
+    task: Task, root: Path, called: subprocess.CompletedProcess[str]
+) -> tuple[str, tuple[str, ...]]:
     """Return what is wrong with a call, and the output besides its value."""
     report: dict[str, Any] = (
-        json.loads(called.stdout) if called.stdout else {"outcome": "nothing", "error": called.stderr}
+        json.loads(called.stdout)
+        if called.stdout
+        else {"outcome": "nothing", "error": called.stderr}
     )
     if task.fails and report["error"] and report["error"]["type"] == task.fails:
         return "", ()
@@ -120,7 +135,9 @@ def _seen(task: Task, root: Path, called: subprocess.CompletedProcess[str]) -> t
     return "", tuple(text.strip() for text in noise if text.strip())
 
 
-async def _timed(root: Path, folder: Path, name: str, arguments: dict[str, Any]) -> tuple[list[float], list[str]]:
+async def _timed(
+    root: Path, folder: Path, name: str, arguments: dict[str, Any]
+) -> tuple[list[float], list[str]]:
     """Return the seconds of the first and the next call in one process, and the questions to its user."""
     seconds: list[float] = []
     questions: list[str] = []
@@ -179,7 +196,12 @@ def _flags(flag: str, values: Sequence[str]) -> list[str]:
 
 
 def _size_mb(root: Path) -> float:
-    return sum(path.stat().st_size for path in (root / ".knapper" / "env").rglob("*") if path.is_file()) / 1e6
+    return (
+        sum(
+            path.stat().st_size for path in (root / ".knapper" / "env").rglob("*") if path.is_file()
+        )
+        / 1e6
+    )
 
 
 def table(trials: Sequence[Trial]) -> str:
@@ -203,7 +225,9 @@ def _begin(task: Task, *, is_done: bool) -> str:
 
 def pattern(task: Task) -> re.Pattern[str]:
     """Return a pattern for the row of a task in the table, whatever was measured."""
-    return re.compile(f"^{re.escape(_begin(task, is_done=not task.fails))}( [^|]*\\|){{4}}$", re.MULTILINE)
+    return re.compile(
+        f"^{re.escape(_begin(task, is_done=not task.fails))}( [^|]*\\|){{4}}$", re.MULTILINE
+    )
 
 
 def _times(trial: Trial) -> tuple[float, float, float]:
@@ -223,10 +247,20 @@ def main() -> int:
             continue
         with TemporaryDirectory() as folder:
             trials.append(trial := tried(task, Path(folder)))
-        print(_row(trial), *([trial.problem] if trial.problem else []), *trial.printed, sep="\n    ", flush=True)
+        print(
+            _row(trial),
+            *([trial.problem] if trial.problem else []),
+            *trial.printed,
+            sep="\n    ",
+            flush=True,
+        )
     if not wanted:
         before = PAGE.read_text()
-        PAGE.write_text(re.sub(f"{re.escape(BEGIN)}.*{re.escape(END)}", lambda _: table(trials), before, flags=re.S))
+        PAGE.write_text(
+            re.sub(
+                f"{re.escape(BEGIN)}.*{re.escape(END)}", lambda _: table(trials), before, flags=re.S
+            )
+        )
     return 1 if any(trial.problem or trial.printed for trial in trials) else 0
 
 

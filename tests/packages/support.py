@@ -12,11 +12,15 @@ from agent_core.access.packages.environment import Installed, PackageCache
 from agent_core.access.packages.resolution import Lock, digest_of
 from agent_core.base.seal import Sealer
 
-ABACUS = {"abacus/__init__.py": "import beads\n\n\ndef total(numbers):\n    return beads.LIST(numbers)\n"}
+ABACUS = {
+    "abacus/__init__.py": "import beads\n\n\ndef total(numbers):\n    return beads.LIST(numbers)\n"
+}
 BEADS = {"beads.py": "LIST = sum\n"}
 
 
-def wheel(folder: Path, name: str, version: str, files: Mapping[str, str], needs: Sequence[str] = ()) -> Path:
+def wheel(
+    folder: Path, name: str, version: str, files: Mapping[str, str], needs: Sequence[str] = ()
+) -> Path:
     """Build a wheel of these files, with its metadata."""
     stem = f"{name.replace('-', '_')}-{version}"
     info = f"{stem}.dist-info"
@@ -26,7 +30,9 @@ def wheel(folder: Path, name: str, version: str, files: Mapping[str, str], needs
         f"{info}/METADATA": head + "".join(f"Requires-Dist: {one}\n" for one in needs),
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
-    record = "".join(f"{path},sha256={_hash(text)},{len(text.encode())}\n" for path, text in inside.items())
+    record = "".join(
+        f"{path},sha256={_hash(text)},{len(text.encode())}\n" for path, text in inside.items()
+    )
     path = folder / f"{stem}-py3-none-any.whl"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for inner, text in {**inside, f"{info}/RECORD": f"{record}{info}/RECORD,,\n"}.items():
@@ -37,11 +43,15 @@ def wheel(folder: Path, name: str, version: str, files: Mapping[str, str], needs
 def source(folder: Path, name: str, version: str, canary: Path) -> None:
     """Build a source archive whose build would create the file `canary`."""
     text = (
-        f"open({str(canary)!r}, 'w').close()\nfrom setuptools import setup\nsetup(name={name!r}, version={version!r})\n"
+        f"open({str(canary)!r}, 'w').close()\nfrom setuptools import setup\n"
+        f"setup(name={name!r}, version={version!r})\n"
     )
     with zipfile.ZipFile(folder / f"{name}-{version}.zip", "w") as archive:
         archive.writestr(f"{name}-{version}/setup.py", text)
-        archive.writestr(f"{name}-{version}/PKG-INFO", f"Metadata-Version: 1.0\nName: {name}\nVersion: {version}\n")
+        archive.writestr(
+            f"{name}-{version}/PKG-INFO",
+            f"Metadata-Version: 1.0\nName: {name}\nVersion: {version}\n",
+        )
 
 
 @asynccontextmanager
@@ -54,7 +64,9 @@ async def _imports(names: tuple[tuple[str, str], ...], name: str) -> bool:
     return True
 
 
-def opened(root: Path, most_mib: int = 64, tell: Callable[[str], None] | None = None) -> Environment:
+def opened(
+    root: Path, most_mib: int = 64, tell: Callable[[str], None] | None = None
+) -> Environment:
     """Return the packages of a workspace, without a sandbox to test them in."""
     (root / "functions").mkdir(exist_ok=True)
     (root / ".knapper").mkdir(mode=0o700, exist_ok=True)
@@ -64,7 +76,9 @@ def opened(root: Path, most_mib: int = 64, tell: Callable[[str], None] | None = 
 def placed(root: Path, *requirements: str, files: Mapping[str, str] | None = None) -> Path:
     """Return the folder of such a package as after an install, without pip; the lock pins it."""
     files = files or {f"{requirements[0]}.py": ""}
-    names = dict.fromkeys((path.partition("/")[0].removesuffix(".py") for path in files), requirements[0])
+    names = dict.fromkeys(
+        (path.partition("/")[0].removesuffix(".py") for path in files), requirements[0]
+    )
     for needed in ("functions", ".knapper"):
         (root / needed).mkdir(mode=0o700, exist_ok=True)
     pins = (Pin(requirements[0], "1.0", hashlib.sha256(requirements[0].encode()).hexdigest()),)

@@ -41,7 +41,9 @@ SWAPS = "\n\n".join(
 )
 
 
-async def test_what_is_no_plain_requirement_never_reaches_pip(environment: Environment, root: Path) -> None:
+async def test_what_is_no_plain_requirement_never_reaches_pip(
+    environment: Environment, root: Path
+) -> None:
     options = (
         "--index-url=x",
         "-r other.txt",
@@ -49,8 +51,18 @@ async def test_what_is_no_plain_requirement_never_reaches_pip(environment: Envir
         "abacus\n-e .",
         "abacus; python_version > '3'",
     )
-    paths = ("abacus @ file:///tmp/a.whl", "git+ssh://x/y", "./abacus", "../index/abacus-1.0-py3-none-any.whl")
-    names = ("rеquests", "abacus\u202e", "a" * 400, "")  # the first with a letter of another alphabet
+    paths = (
+        "abacus @ file:///tmp/a.whl",
+        "git+ssh://x/y",
+        "./abacus",
+        "../index/abacus-1.0-py3-none-any.whl",
+    )
+    names = (
+        "rеquests",
+        "abacus\u202e",
+        "a" * 400,
+        "",
+    )  # the first with a letter of another alphabet
     for requirement in (*options, *paths, *names):
         with pytest.raises(PackagesError, match="names no package"):
             await environment.resolve([requirement])
@@ -108,12 +120,22 @@ async def test_nothing_of_a_package_runs_when_it_is_installed_and_nothing_that_r
     data = {"evil-1.0.data/scripts/evil": "#!python\n", "evil-1.0.data/data/random.py": act}
     entry = {"evil-1.0.dist-info/entry_points.txt": "[console_scripts]\npython = evil:main\n"}
     names = ("evil/__init__.py", "setup.py", "conftest.py", "pip.py")
-    wheel(index, "evil", "1.0", {**dict.fromkeys(names, act), "evil.pth": f"import os; {act}", **data, **entry})
+    wheel(
+        index,
+        "evil",
+        "1.0",
+        {**dict.fromkeys(names, act), "evil.pth": f"import os; {act}", **data, **entry},
+    )
     folder = await put(environment, "evil")
     assert not canary.exists()
     kept = sorted(path.name for path in folder.iterdir())
     assert kept == ["conftest.py", "evil", "evil-1.0.dist-info", "pip.py", "setup.py"]
-    assert {name for name, _ in environment.folders(("evil",))[0]} == {"conftest", "evil", "pip", "setup"}
+    assert {name for name, _ in environment.folders(("evil",))[0]} == {
+        "conftest",
+        "evil",
+        "pip",
+        "setup",
+    }
 
 
 def test_a_link_in_a_wheel_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
@@ -172,7 +194,9 @@ def test_a_lock_from_elsewhere_installs_nothing_and_lets_nothing_be_found(
     assert there.folders(("abacus",)) == ((), ())
 
 
-def test_a_folder_whose_facts_were_changed_is_not_used(environment: Environment, root: Path) -> None:
+def test_a_folder_whose_facts_were_changed_is_not_used(
+    environment: Environment, root: Path
+) -> None:
     folder = placed(root, "abacus")
     facts = folder.parent / f"{folder.name}.json"
     facts.write_text(facts.read_text().replace('\\"size\\": 1', '\\"size\\": 2'))
@@ -181,7 +205,11 @@ def test_a_folder_whose_facts_were_changed_is_not_used(environment: Environment,
 
 
 def test_a_folder_whose_files_were_changed_by_a_pull_is_not_used(root: Path) -> None:
-    for path, text in {"extra.py": "", "abacus/__init__.py": "evil", "abacus/deep/down.py": ""}.items():
+    for path, text in {
+        "extra.py": "",
+        "abacus/__init__.py": "evil",
+        "abacus/deep/down.py": "",
+    }.items():
         folder = placed(root, "abacus", files={"abacus/__init__.py": "good"})
         assert opened(root).find(("abacus",)) is not None
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -195,7 +223,12 @@ async def test_a_lock_that_is_not_understood_counts_for_nothing_and_is_not_writt
     placed(root, "abacus")
     lock = root / "functions/requirements.lock"
     good = lock.read_text()
-    options = ("--index-url https://elsewhere", "-r other.txt", "# for: --index-url=x", "<<<<<<< HEAD")
+    options = (
+        "--index-url https://elsewhere",
+        "-r other.txt",
+        "# for: --index-url=x",
+        "<<<<<<< HEAD",
+    )
     pins = ("abacus @ file:///tmp/a.whl", "abacus==1.0", "abacus==1.0 --hash=sha256:" + "0" * 63)
     for line in (*options, *pins):
         lock.write_text(text := f"{good}{line}\n")
@@ -205,7 +238,9 @@ async def test_a_lock_that_is_not_understood_counts_for_nothing_and_is_not_writt
         assert lock.read_text() == text, line
 
 
-def test_a_lock_that_is_a_link_is_not_followed(environment: Environment, root: Path, tmp_path: Path) -> None:
+def test_a_lock_that_is_a_link_is_not_followed(
+    environment: Environment, root: Path, tmp_path: Path
+) -> None:
     (root / "functions/requirements.lock").symlink_to(tmp_path / "index")
     assert "none of it counts" in environment.problem
 
@@ -220,7 +255,9 @@ async def test_an_environment_that_is_a_link_is_not_written_through(
     assert list((tmp_path / "victim").iterdir()) == []
 
 
-def test_a_newer_pin_in_a_pulled_lock_is_not_what_is_installed(environment: Environment, root: Path) -> None:
+def test_a_newer_pin_in_a_pulled_lock_is_not_what_is_installed(
+    environment: Environment, root: Path
+) -> None:
     placed(root, "beads")
     assert environment.find(("beads",))
     lock = root / "functions/requirements.lock"
@@ -231,12 +268,21 @@ def test_a_newer_pin_in_a_pulled_lock_is_not_what_is_installed(environment: Envi
 @pytest.mark.parametrize(
     ("break_it", "told"),
     [
-        pytest.param(lambda patch: patch.setattr(sys, "executable", "/bin/false"), "pip failed", id="pip fails"),
-        pytest.param(lambda patch: _away(patch), "cannot be reached", id="no network", marks=pytest.mark.slow),
+        pytest.param(
+            lambda patch: patch.setattr(sys, "executable", "/bin/false"),
+            "pip failed",
+            id="pip fails",
+        ),
+        pytest.param(
+            lambda patch: _away(patch), "cannot be reached", id="no network", marks=pytest.mark.slow
+        ),
     ],
 )
 async def test_where_packages_cannot_be_had_it_is_said_why(
-    environment: Environment, monkeypatch: pytest.MonkeyPatch, break_it: Callable[[pytest.MonkeyPatch], None], told: str
+    environment: Environment,
+    monkeypatch: pytest.MonkeyPatch,
+    break_it: Callable[[pytest.MonkeyPatch], None],
+    told: str,
 ) -> None:
     break_it(monkeypatch)
     with pytest.raises(PackagesError, match=told):
@@ -250,7 +296,9 @@ def _away(patch: pytest.MonkeyPatch) -> None:
     patch.setenv("PIP_RETRIES", "0")
 
 
-async def test_what_a_package_that_is_imported_ahead_keeps_is_never_anothers(index: Path, root: Path) -> None:
+async def test_what_a_package_that_is_imported_ahead_keeps_is_never_anothers(
+    index: Path, root: Path
+) -> None:
     require_imports_ahead()
     wheel(index, "board", "1.0", {"board.py": BOARD})
     (root / "functions").mkdir()
@@ -260,5 +308,8 @@ async def test_what_a_package_that_is_imported_ahead_keeps_is_never_anothers(ind
         shop = workspace.functions
         calls = [("swap", "mine"), ("other", "yours"), ("swap", "done")]
         found = [(await shop.call(name, {"text": text})).value for name, text in calls]
-    assert "mine" in (found[1], found[2])  # the package does carry its state from one call to another, …
+    assert "mine" in (
+        found[1],
+        found[2],
+    )  # the package does carry its state from one call to another, …
     assert found[1] != "mine"  # … but not to another function

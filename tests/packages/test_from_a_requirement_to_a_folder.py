@@ -14,7 +14,9 @@ from tests.kit.program import children
 from tests.packages.support import opened, placed, put, wheel
 
 
-async def test_a_human_sees_names_versions_sizes_and_what_else_comes(environment: Environment) -> None:
+async def test_a_human_sees_names_versions_sizes_and_what_else_comes(
+    environment: Environment,
+) -> None:
     resolution = await environment.resolve(["abacus"])
     assert resolution.sentences() == (
         "would be installed: abacus 1.0 (1 kB)",
@@ -23,11 +25,16 @@ async def test_a_human_sees_names_versions_sizes_and_what_else_comes(environment
     assert environment.find(("abacus",)) is None
 
 
-async def test_what_is_agreed_to_is_installed_pinned_found_and_told(index: Path, root: Path) -> None:
+async def test_what_is_agreed_to_is_installed_pinned_found_and_told(
+    index: Path, root: Path
+) -> None:
     told: list[str] = []
     environment = opened(root, tell=told.append)
     folder = await put(environment, "abacus")
-    assert environment.folders(("abacus",)) == ((("abacus", str(folder)), ("beads", str(folder))), ("abacus",))
+    assert environment.folders(("abacus",)) == (
+        (("abacus", str(folder)), ("beads", str(folder))),
+        ("abacus",),
+    )
     assert dict(environment.projects(("abacus",))) == {"abacus": "abacus"}
     assert (folder / "abacus/__init__.py").exists()
     assert environment.folders(("abacus", "beads")) == ((), ())
@@ -50,7 +57,10 @@ async def test_what_is_agreed_to_is_installed_pinned_found_and_told(index: Path,
         pytest.param("==a" * 33_000, id="versions"),
         pytest.param("a==1 --hash=sha256:" * 5_000, id="hashes-on-one-line"),
         pytest.param("a" * 100_000, id="one-word"),
-        pytest.param("\n".join(f"p{n}==1 --hash=sha256:{n:064}" for n in range(3_000)), id="thousands-of-pins"),
+        pytest.param(
+            "\n".join(f"p{n}==1 --hash=sha256:{n:064}" for n in range(3_000)),
+            id="thousands-of-pins",
+        ),
         pytest.param("# for: " + "a, " * 80_000, id="thousands-of-requirements"),
         pytest.param("# for: " + "a.-" * 80_000, id="a-long-requirement"),
         pytest.param("a==" + "1." * 50_000 + " --hash=sha256:0", id="a-long-version"),
@@ -58,7 +68,9 @@ async def test_what_is_agreed_to_is_installed_pinned_found_and_told(index: Path,
         pytest.param(" " * 100_000 + "=", id="blanks"),
     ],
 )
-def test_a_lock_of_any_shape_is_refused_at_once_with_a_short_sentence(tmp_path: Path, text: str) -> None:
+def test_a_lock_of_any_shape_is_refused_at_once_with_a_short_sentence(
+    tmp_path: Path, text: str
+) -> None:
     (tmp_path / "requirements.lock").write_text(f"# for: abacus\n{text}\n")
     assert least_s(0.1, lambda: time_of(lambda: Lock(tmp_path).read())) <= 0.1
     assert 0 < len(Lock(tmp_path).read().problem) < 250
@@ -82,7 +94,9 @@ async def test_what_is_installed_is_found_again_without_pip(index: Path, root: P
 
 def test_import_names_are_known_to_belong_to_their_project(tmp_path: Path) -> None:
     data = {"py_counting-1.0.data/purelib/more.py": "", "py_counting-1.0.data/scripts/counts": ""}
-    path = wheel(tmp_path, "Py-Counting", "1.0", {"counting/__init__.py": "", "_counting.so": "", **data})
+    path = wheel(
+        tmp_path, "Py-Counting", "1.0", {"counting/__init__.py": "", "_counting.so": "", **data}
+    )
     assert names_in(path, {}) == dict.fromkeys(("counting", "_counting", "more"), "py-counting")
 
 
@@ -102,27 +116,35 @@ async def test_what_the_lock_pins_is_not_resolved_to_something_newer(
     assert (again.pins, again.is_installed) == (first.pins, False)
 
 
-async def test_what_no_function_is_granted_is_removed_and_the_rest_stays(environment: Environment, root: Path) -> None:
+async def test_what_no_function_is_granted_is_removed_and_the_rest_stays(
+    environment: Environment, root: Path
+) -> None:
     kept, gone = placed(root, "beads"), placed(root, "abacus")
     assert await environment.clean([("beads",)]) == [gone.name]
     assert (kept.is_dir(), gone.exists()) == (True, False)
     assert list(environment.sections()) == [("beads",)]
 
 
-async def test_what_another_process_uses_is_not_removed(environment: Environment, root: Path) -> None:
+async def test_what_another_process_uses_is_not_removed(
+    environment: Environment, root: Path
+) -> None:
     folder = placed(root, "abacus")
     assert environment.find(("abacus",))
     assert await opened(root).clean([]) == []
     assert folder.is_dir()
 
 
-async def test_what_was_left_half_is_removed_with_the_rest(environment: Environment, root: Path) -> None:
+async def test_what_was_left_half_is_removed_with_the_rest(
+    environment: Environment, root: Path
+) -> None:
     (root / ".knapper/env/.new-left/root").mkdir(parents=True)
     (root / ".knapper/env/half").mkdir()
     assert await environment.clean([]) == [".new-left", "half"]
 
 
-async def test_an_interruption_leaves_neither_a_process_nor_a_folder(environment: Environment, root: Path) -> None:
+async def test_an_interruption_leaves_neither_a_process_nor_a_folder(
+    environment: Environment, root: Path
+) -> None:
     task = asyncio.ensure_future(environment.resolve(["abacus"]))
     while not children(b"pip"):  # noqa: ASYNC110
         await asyncio.sleep(0.01)
@@ -139,7 +161,13 @@ async def test_pip_that_takes_too_long_is_ended(index: Path, tmp_path: Path) -> 
 
 
 def test_pip_is_given_no_key_and_no_other_place_to_install_in(tmp_path: Path) -> None:
-    around = {"OPENAI_API_KEY": "k", "KNAPPER_SECRET_X": "s", "PIP_TARGET": "/", "PIP_INDEX_URL": "u", "HOME": "/h"}
+    around = {
+        "OPENAI_API_KEY": "k",
+        "KNAPPER_SECRET_X": "s",
+        "PIP_TARGET": "/",
+        "PIP_INDEX_URL": "u",
+        "HOME": "/h",
+    }
     given = scrubbed(around, tmp_path)
     assert given.keys() & around.keys() == {"PIP_INDEX_URL", "HOME"}
 
@@ -149,7 +177,8 @@ def test_pip_is_given_no_key_and_no_other_place_to_install_in(tmp_path: Path) ->
     [
         pytest.param([], id="alone"),
         pytest.param(
-            ["WARNING: You are using pip version 22.0.", "[notice] A new release of pip is there:"], id="remarks"
+            ["WARNING: You are using pip version 22.0.", "[notice] A new release of pip is there:"],
+            id="remarks",
         ),
     ],
 )
@@ -161,4 +190,7 @@ def test_a_failure_of_pip_is_told_by_its_last_words(after: list[str]) -> None:
         "  File x",
         "OSError: no space left",
     ]
-    assert meaning([*output, *after]).message == "pip failed. Its last words: `OSError: no space left`."
+    assert (
+        meaning([*output, *after]).message
+        == "pip failed. Its last words: `OSError: no space left`."
+    )

@@ -47,7 +47,10 @@ JOINED = function_text(
 def saved(root: Path, **files: str) -> list[Path]:
     """Save files as a human does; two underlines in a name stand for a folder."""
     (root / "knapper.toml").touch()
-    paths = [root / "functions" / f"{name.replace('__', '/', 1) if name[0] != '_' else name}.py" for name in files]
+    paths = [
+        root / "functions" / f"{name.replace('__', '/', 1) if name[0] != '_' else name}.py"
+        for name in files
+    ]
     for path, text in zip(paths, files.values(), strict=True):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
@@ -59,13 +62,17 @@ def asked_for(who: Human) -> list[tuple[str, Grants]]:
     return [(question.function, question.missing) for question in who.asked]
 
 
-async def test_what_only_computes_is_not_asked_for_the_reader_beside_it_nor_when_that_changes(ready: Path) -> None:
+async def test_what_only_computes_is_not_asked_for_the_reader_beside_it_nor_when_that_changes(
+    ready: Path,
+) -> None:
     (file,) = saved(ready, readers=READ)
     saved(ready, shops="from functions.readers import read_sums\n\n\n" + SHOPS + "\n\n" + COUNTS)
     who = human("yes")
     async with Workspace.open(ready, approver=who) as workspace:
         shop = workspace.functions
-        assert {row.name: row.standing for row in (await shop.list()).functions}["count_days"] == "trial"
+        assert {row.name: row.standing for row in (await shop.list()).functions}[
+            "count_days"
+        ] == "trial"
         assert (await shop.call("count_days", {"rows": ["mo"]})).value == {"mo": 1}
         assert who.asked == []
         assert (await shop.call("largest_sum", {"text": "1 2\n4"})).value == 4
@@ -77,8 +84,12 @@ async def test_what_only_computes_is_not_asked_for_the_reader_beside_it_nor_when
     assert asked_for(who) == [("largest_sum", ABACUS)] * 2
 
 
-async def test_the_worker_of_what_only_computes_has_neither_the_package_nor_the_reader(ready: Path) -> None:
-    spying = COUNTS.replace("    found = {}\n", "    import sys\n    return {name: 1 for name in sys.modules}\n")
+async def test_the_worker_of_what_only_computes_has_neither_the_package_nor_the_reader(
+    ready: Path,
+) -> None:
+    spying = COUNTS.replace(
+        "    found = {}\n", "    import sys\n    return {name: 1 for name in sys.modules}\n"
+    )
     text = "from functions.readers import read_sums\n\n\n" + SHOPS + "\n\n" + spying
     saved(ready, readers=READ, shops=text)
     async with Workspace.open(ready, approver=human("yes")) as workspace:
@@ -121,7 +132,9 @@ async def test_a_function_with_a_package_joins_beside_functions_without_it(ready
     assert asked_for(who) == [("read_sums", ABACUS)]
 
 
-READER = "import abacus\n\n\ndef read_sum(text: str) -> int:\n    return abacus.total([len(text)])\n\n\n"
+READER = (
+    "import abacus\n\n\ndef read_sum(text: str) -> int:\n    return abacus.total([len(text)])\n\n\n"
+)
 TIDY = "def tidy(text: str) -> str:\n    return text.strip()\n\n\n"
 QUIET = "def quiet(text: str) -> str:\n    return text.strip()\n\n\n"
 LOUD = "def loud(text: str) -> int:\n    return read_sum(text)\n\n\n"
@@ -163,7 +176,8 @@ UNASKED = {
         "stores__words": TIDY,
         "stores____init__": "from .readers import read_sum\nfrom .words import tidy\n\n"
         "__all__ = ['read_sum', 'tidy']\n",
-        "shop": "from functions.stores import tidy\n\n\n" + QUIET.replace("text.strip()", "tidy(text)"),
+        "shop": "from functions.stores import tidy\n\n\n"
+        + QUIET.replace("text.strip()", "tidy(text)"),
     },
     "modules that import each other": {
         "tools": READER + "def loud(text: str) -> int:\n    from functions.shop import quiet\n\n"
@@ -208,8 +222,12 @@ ASKED = {
     "a default of another": {
         "shop": f"import abacus\n\n\n{QUIET}def loud(size: int = abacus.SIZE) -> int:\n    return size\n"
     },
-    "a base of a class": {"shop": f"import abacus\n\n\n{QUIET}class Mine(abacus.Frame):\n    pass\n"},
-    "a value that is computed at the top": {"shop": f"import abacus\n\nSIZE = abacus.total([1])\n\n\n{QUIET}"},
+    "a base of a class": {
+        "shop": f"import abacus\n\n\n{QUIET}class Mine(abacus.Frame):\n    pass\n"
+    },
+    "a value that is computed at the top": {
+        "shop": f"import abacus\n\nSIZE = abacus.total([1])\n\n\n{QUIET}"
+    },
     "an example of its own": {
         "tools": READER,
         "shop": 'from functions.tools import read_sum\n\n\ndef quiet(text: str) -> str:\n    """Return a text.\n\n'
@@ -228,10 +246,16 @@ async def test_who_uses_an_import_is_asked_for_it_and_nobody_else(
 ) -> None:
     more = "SIZE = 1\n\n\nclass Frame:\n    pass\n\n\nclass Bead:\n    pass\n\n\ndef counted(each):\n    return each\n"
     placed(
-        root, "abacus", files=ABACUS_FILES | BEADS | {"abacus/__init__.py": ABACUS_FILES["abacus/__init__.py"] + more}
+        root,
+        "abacus",
+        files=ABACUS_FILES
+        | BEADS
+        | {"abacus/__init__.py": ABACUS_FILES["abacus/__init__.py"] + more},
     )
     for at, files in enumerate(shapes.values()):
-        saved(root, **{_numbered(module, at): _numbered(text, at) for module, text in files.items()})
+        saved(
+            root, **{_numbered(module, at): _numbered(text, at) for module, text in files.items()}
+        )
     asked, values = dict[str, list[Grants]](), dict[str, object]()
     for at, shape in enumerate(shapes):
         who = human("yes")
@@ -250,7 +274,9 @@ def _numbered(text: str, number: int) -> str:
 
 
 @pytest.mark.parametrize("is_deleted", [False, True])
-async def test_an_import_goes_with_the_last_function_that_uses_it(ready: Path, is_deleted: bool) -> None:
+async def test_an_import_goes_with_the_last_function_that_uses_it(
+    ready: Path, is_deleted: bool
+) -> None:
     who = human("yes")
     async with Workspace.open(ready, approver=who) as workspace:
         shop = workspace.functions
@@ -263,8 +289,12 @@ async def test_an_import_goes_with_the_last_function_that_uses_it(ready: Path, i
         if is_deleted:
             await shop.delete("largest_sum", author=AGENT)
         else:
-            plain = SHOPS.replace("read_sums(text)", "[sum(map(int, line.split())) for line in text.splitlines()]")
-            verdict = await shop.replace("largest_sum", plain, author=AGENT, reason="It needs no reader.")
+            plain = SHOPS.replace(
+                "read_sums(text)", "[sum(map(int, line.split())) for line in text.splitlines()]"
+            )
+            verdict = await shop.replace(
+                "largest_sum", plain, author=AGENT, reason="It needs no reader."
+            )
             assert verdict.admitted, verdict.problems
         asked = len(who.asked)
         assert (await shop.call("count_days", {"rows": ["mo"]})).value == {"mo": 1}

@@ -53,7 +53,9 @@ async def _asked(root: Path, code: str, name: str, module: str) -> tuple[Human, 
     return asked, made.admitted
 
 
-@pytest.mark.parametrize("module", ["sums", "other"], ids=["beside its import", "in another module"])
+@pytest.mark.parametrize(
+    "module", ["sums", "other"], ids=["beside its import", "in another module"]
+)
 @pytest.mark.parametrize(
     "way",
     [
@@ -80,23 +82,39 @@ async def test_examples_have_no_package_that_nobody_allowed_this_agent(ready: Pa
 
 async def test_a_function_that_imports_a_package_itself_is_asked_about_as_ever(ready: Path) -> None:
     body = LARGEST.replace(
-        "return max(numbers)", "import abacus\n    return max(abacus.total([each]) for each in numbers)"
+        "return max(numbers)",
+        "import abacus\n    return max(abacus.total([each]) for each in numbers)",
     )
     asked, is_admitted = await _asked(ready, body, "largest", "other")
-    assert ([question.missing for question in asked.asked], is_admitted) == ([Grants(packages=("abacus",))], False)
+    assert ([question.missing for question in asked.asked], is_admitted) == (
+        [Grants(packages=("abacus",))],
+        False,
+    )
 
 
-async def test_nobody_is_asked_about_a_package_before_the_examples_agree_with_it(ready: Path) -> None:
-    wrong = COUNTS.replace("count(", "tally(").replace("with an abacus", "by beads").replace("total(", "total([1] + ")
+async def test_nobody_is_asked_about_a_package_before_the_examples_agree_with_it(
+    ready: Path,
+) -> None:
+    wrong = (
+        COUNTS.replace("count(", "tally(")
+        .replace("with an abacus", "by beads")
+        .replace("total(", "total([1] + ")
+    )
     asked, is_admitted = await _asked(ready, wrong, "tally", "other")
     assert (asked.asked, is_admitted) == ([], False)
 
 
-async def test_the_question_shows_the_lines_that_need_a_package_and_where_it_is_installed(ready: Path) -> None:
+async def test_the_question_shows_the_lines_that_need_a_package_and_where_it_is_installed(
+    ready: Path,
+) -> None:
     async with Workspace.open(ready, approver=human("yes")) as workspace:
         shop = workspace.functions
         top = COUNTS.replace("import abacus\n", "import calendar\n\nimport abacus\n")
-        await shop.create("count", top.replace("return abacus", "calendar.isleap(2024)\n    return abacus"), "sums")
+        await shop.create(
+            "count",
+            top.replace("return abacus", "calendar.isleap(2024)\n    return abacus"),
+            "sums",
+        )
         asked = shop.granting.approver = human("yes")
         assert (await shop.create("doubled", CALLS, "sums")).admitted
     (question,) = asked.asked

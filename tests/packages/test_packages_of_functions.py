@@ -46,18 +46,22 @@ DRAWS = "\n\n".join(
     ]
 )
 
-ECHOES = DRAWS.replace('Path(draw("Two", "two.svg")).read_text()', 'draw("Two", "two.svg")').replace(
-    "<svg>Two</svg>", "two.svg"
-)
+ECHOES = DRAWS.replace(
+    'Path(draw("Two", "two.svg")).read_text()', 'draw("Two", "two.svg")'
+).replace("<svg>Two</svg>", "two.svg")
 ECHOES = ECHOES.replace("draw(", "count(")
 
 
-async def _made(root: Path, asked: Human | None, code: str = COUNTS, name: str = "count") -> Judgment:
+async def _made(
+    root: Path, asked: Human | None, code: str = COUNTS, name: str = "count"
+) -> Judgment:
     async with Workspace.open(root, approver=asked) as workspace:
         return await workspace.functions.create(name, code, reason="It counts.")
 
 
-async def test_a_candidate_sees_its_package_once_a_human_has_seen_what_is_installed(index: Path, root: Path) -> None:
+async def test_a_candidate_sees_its_package_once_a_human_has_seen_what_is_installed(
+    index: Path, root: Path
+) -> None:
     asked = human("yes")
     async with Workspace.open(root, approver=asked) as workspace:
         verdict = await workspace.functions.create("count", COUNTS, reason="It counts.")
@@ -69,14 +73,18 @@ async def test_a_candidate_sees_its_package_once_a_human_has_seen_what_is_instal
     assert (root / "functions/requirements.lock").exists()
 
 
-async def test_without_a_yes_nothing_is_installed_and_the_candidate_waits(index: Path, root: Path) -> None:
+async def test_without_a_yes_nothing_is_installed_and_the_candidate_waits(
+    index: Path, root: Path
+) -> None:
     for asked in (None, human("no")):
         assert not (await _made(root, asked)).admitted
     assert not (root / "functions/requirements.lock").exists()
     assert not list((root / ".knapper").glob("env/*"))
 
 
-async def test_a_package_that_cannot_be_had_is_told_and_nobody_is_asked(index: Path, root: Path) -> None:
+async def test_a_package_that_cannot_be_had_is_told_and_nobody_is_asked(
+    index: Path, root: Path
+) -> None:
     asked = human("yes")
     code = COUNTS.replace("import abacus", "import nowhere as abacus")
     verdict = await _made(root, asked, code)
@@ -85,15 +93,21 @@ async def test_a_package_that_cannot_be_had_is_told_and_nobody_is_asked(index: P
     assert asked.asked == []
 
 
-async def test_nobody_is_asked_for_a_package_of_a_function_that_is_refused_anyway(index: Path, root: Path) -> None:
+async def test_nobody_is_asked_for_a_package_of_a_function_that_is_refused_anyway(
+    index: Path, root: Path
+) -> None:
     asked = human("yes")
     second = "        >>> count([4])\n        4\n"
     async with Workspace.open(root, approver=asked) as workspace:
         for at, (told, code) in enumerate(
             {
                 "too-few-examples": COUNTS.replace(second, ""),
-                "contradictory": COUNTS.replace("count([4])\n        4\n", "count([1, 2])\n        4\n"),
-                "same-results": COUNTS.replace("count([4])\n        4\n", "count([3])\n        3\n"),
+                "contradictory": COUNTS.replace(
+                    "count([4])\n        4\n", "count([1, 2])\n        4\n"
+                ),
+                "same-results": COUNTS.replace(
+                    "count([4])\n        4\n", "count([3])\n        3\n"
+                ),
                 "placeholder": COUNTS.replace("return abacus.total(numbers)", "pass"),
                 "stub-passes": ECHOES,
                 "undefined-name": COUNTS.replace("return abacus", "return word"),
@@ -114,8 +128,14 @@ async def test_nobody_is_asked_for_a_package_of_a_function_that_is_refused_anywa
     assert not list((root / ".knapper").glob("env/*"))
 
 
-async def test_a_function_that_writes_a_file_by_a_package_and_returns_its_path_joins(index: Path, root: Path) -> None:
-    placed(root, "paint", files={"paint.py": "def save(path, text):\n    open(path, 'w').write(text)\n"})
+async def test_a_function_that_writes_a_file_by_a_package_and_returns_its_path_joins(
+    index: Path, root: Path
+) -> None:
+    placed(
+        root,
+        "paint",
+        files={"paint.py": "def save(path, text):\n    open(path, 'w').write(text)\n"},
+    )
     async with Workspace.open(root, approver=human("yes")) as workspace:
         verdict = await workspace.functions.create("draw", DRAWS, reason="It draws.")
         found = await workspace.functions.call("draw", {"title": "Cups", "path": "cups.svg"})
@@ -139,11 +159,18 @@ async def test_a_pulled_lock_is_asked_for_before_a_call_and_installed_by_a_yes(
     assert [bool(question.installs) for question in asked.asked] == [True, True]
 
 
-async def test_what_is_imported_ahead_was_not_imported_by_the_worker(index: Path, root: Path) -> None:
+async def test_what_is_imported_ahead_was_not_imported_by_the_worker(
+    index: Path, root: Path
+) -> None:
     require_imports_ahead()
     wheel(index, "slow", "1.0", {"slow.py": "import os\n\nAT = os.getpid()\n"})
-    code = COUNTS.replace("import abacus", "import os\n\nimport slow").replace("abacus.total(numbers)", "sum(numbers)")
-    code = code.replace("    return sum", "    assert slow.AT != os.getpid(), 'imported in the call'\n    return sum")
+    code = COUNTS.replace("import abacus", "import os\n\nimport slow").replace(
+        "abacus.total(numbers)", "sum(numbers)"
+    )
+    code = code.replace(
+        "    return sum",
+        "    assert slow.AT != os.getpid(), 'imported in the call'\n    return sum",
+    )
     async with Workspace.open(root, approver=human("yes")) as workspace:
         verdict = await workspace.functions.create("count", code, reason="It counts.")
         found = [await workspace.functions.call("count", {"numbers": [1]}) for _ in range(2)]
@@ -155,7 +182,9 @@ async def test_what_is_imported_ahead_was_not_imported_by_the_worker(index: Path
 
 
 @pytest.mark.slow
-async def test_a_package_that_cannot_be_imported_ahead_is_imported_by_each_call(index: Path, root: Path) -> None:
+async def test_a_package_that_cannot_be_imported_ahead_is_imported_by_each_call(
+    index: Path, root: Path
+) -> None:
     text = "import threading, time\n\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
     wheel(index, "abacus", "3.0", {"abacus.py": f"{text}\ntotal = sum\n"})
     async with Workspace.open(root, approver=human("yes")) as workspace:
@@ -169,7 +198,11 @@ async def test_a_package_that_cannot_be_imported_ahead_is_imported_by_each_call(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "text", [pytest.param("while True: pass", id="computes"), pytest.param("import time; time.sleep(999)", id="waits")]
+    "text",
+    [
+        pytest.param("while True: pass", id="computes"),
+        pytest.param("import time; time.sleep(999)", id="waits"),
+    ],
 )
 async def test_a_package_whose_import_never_ends_is_not_installed_and_holds_nothing_up(
     index: Path, root: Path, text: str
@@ -197,7 +230,9 @@ async def test_a_module_that_is_called_otherwise_is_found_in_the_package_that_wa
     async with Workspace.open(root) as workspace:
         shop = workspace.functions
         assert not (await shop.create("count", code, reason="It counts.")).admitted
-        question = await shop.grants.question("count", shop.grants.wanted({"packages": ("Py-Counting",)}))
+        question = await shop.grants.question(
+            "count", shop.grants.wanted({"packages": ("Py-Counting",)})
+        )
         verdict = await shop.grants.grant("count", question.missing)
         found = await shop.call("count", {"numbers": [1, 2]})
     assert question.installs[0].startswith("would be installed: py-counting 1.0")
@@ -206,26 +241,46 @@ async def test_a_module_that_is_called_otherwise_is_found_in_the_package_that_wa
     assert (found.outcome, found.value) == ("returned", 3)
 
 
-async def test_a_function_without_the_grant_does_not_see_the_package_of_another(ready: Path) -> None:
-    plain = COUNTS.replace("import abacus\n", "").replace("def count", "def other").replace("count(", "other(")
-    code = plain.replace("    return", "    import sys\n    assert 'abacus' not in sys.modules\n    return")
+async def test_a_function_without_the_grant_does_not_see_the_package_of_another(
+    ready: Path,
+) -> None:
+    plain = (
+        COUNTS.replace("import abacus\n", "")
+        .replace("def count", "def other")
+        .replace("count(", "other(")
+    )
+    code = plain.replace(
+        "    return", "    import sys\n    assert 'abacus' not in sys.modules\n    return"
+    )
     async with Workspace.open(ready, approver=human("yes")) as workspace:
         await workspace.functions.create("count", COUNTS, reason="It counts.")
-        await workspace.functions.create("other", code.replace("abacus.total", "sum"), reason="It counts.")
+        await workspace.functions.create(
+            "other", code.replace("abacus.total", "sum"), reason="It counts."
+        )
         found = await workspace.functions.call("other", {"numbers": [1]})
     assert found.outcome == "returned", found
 
 
-async def test_a_function_whose_import_runs_for_all_never_breaks_its_neighbours(ready: Path) -> None:
+async def test_a_function_whose_import_runs_for_all_never_breaks_its_neighbours(
+    ready: Path,
+) -> None:
     asked = human("yes")
-    plain = COUNTS.replace("import abacus\n\n\n", "").replace("count", "plain").replace("abacus.total", "sum")
+    plain = (
+        COUNTS.replace("import abacus\n\n\n", "")
+        .replace("count", "plain")
+        .replace("abacus.total", "sum")
+    )
     unused = COUNTS.replace("abacus.total", "sum")
     async with Workspace.open(ready, approver=asked) as workspace:
         shop = workspace.functions
         assert (await shop.create("plain", plain, "sums", reason="It counts.")).admitted
         refused = await shop.create("count", unused, "sums", reason="It counts, unlike `plain`.")
-        inside = COUNTS.replace("import abacus\n\n\n", "").replace("    return", "    import abacus\n\n    return")
-        admitted = await shop.create("count", inside, "sums", reason="It adds with an abacus, unlike `plain`.")
+        inside = COUNTS.replace("import abacus\n\n\n", "").replace(
+            "    return", "    import abacus\n\n    return"
+        )
+        admitted = await shop.create(
+            "count", inside, "sums", reason="It adds with an abacus, unlike `plain`."
+        )
         found = [await shop.call(name, {"numbers": [1]}) for name in ("plain", "count")]
     assert (refused.admitted, admitted.admitted) == (False, True), admitted.problems
     assert "Give `count` another module_name" in str(refused)
@@ -235,7 +290,9 @@ async def test_a_function_whose_import_runs_for_all_never_breaks_its_neighbours(
 async def test_an_import_that_names_no_project_is_never_asked_about(root: Path) -> None:
     asked = human("yes")
     for name in ("rеquests", "_private", "a" * 400):  # the first with a letter of another alphabet
-        verdict = await _made(root, asked, COUNTS.replace("import abacus", f"import {name} as abacus"))
+        verdict = await _made(
+            root, asked, COUNTS.replace("import abacus", f"import {name} as abacus")
+        )
         assert "needs-packages" in {problem.code for problem in verdict.problems}, name
         assert (verdict.admitted, asked.asked) == (False, []), name
 
@@ -267,15 +324,24 @@ USES = "\n\n".join(
 )
 
 
-async def test_a_call_asks_for_the_package_of_another_module_that_it_goes_through(ready: Path) -> None:
+async def test_a_call_asks_for_the_package_of_another_module_that_it_goes_through(
+    ready: Path,
+) -> None:
     (ready / "functions/tools").mkdir(parents=True)
     (ready / "functions/tools/counts.py").write_text(COUNTS)  # at the top
-    (ready / "functions/tools/weighs.py").write_text(SHARES.replace("count", "weigh"))  # in the body
+    (ready / "functions/tools/weighs.py").write_text(
+        SHARES.replace("count", "weigh")
+    )  # in the body
     (ready / "functions/means.py").write_text(USES)
-    (ready / "functions/averages.py").write_text(USES.replace("count", "weigh").replace("mean", "average"))
+    (ready / "functions/averages.py").write_text(
+        USES.replace("count", "weigh").replace("mean", "average")
+    )
     asked = human("yes")
     async with Workspace.open(ready, approver=asked) as workspace:
-        found = [await workspace.functions.call(name, {"numbers": [3, 4]}) for name in ("mean", "average")]
+        found = [
+            await workspace.functions.call(name, {"numbers": [3, 4]})
+            for name in ("mean", "average")
+        ]
     assert [(one.outcome, one.value) for one in found] == [("returned", 3.5)] * 2
     missing = [(question.function, question.missing.packages) for question in asked.asked]
     assert missing == [("mean", ("abacus",)), ("average", ("abacus",))]
@@ -287,10 +353,14 @@ async def test_a_candidate_that_uses_a_module_is_asked_for_the_package_of_that(r
     asked = human("yes")
     verdict = await _made(ready, asked, USES, "mean")
     assert (verdict.admitted, verdict.standing) == (True, "trial"), verdict.problems
-    assert [(question.function, question.missing.packages) for question in asked.asked] == [("mean", ("abacus",))]
+    assert [(question.function, question.missing.packages) for question in asked.asked] == [
+        ("mean", ("abacus",))
+    ]
 
 
-async def test_a_neighbor_of_what_is_used_elsewhere_asks_for_nothing(index: Path, root: Path) -> None:
+async def test_a_neighbor_of_what_is_used_elsewhere_asks_for_nothing(
+    index: Path, root: Path
+) -> None:
     (root / "functions/tools").mkdir(parents=True)
     plain = SHARES.replace("    import abacus\n\n", "").replace("abacus.total", "sum")
     plain = SHARES.replace("count", "weigh") + "\n\n" + plain
@@ -307,7 +377,11 @@ def test_the_prompt_says_what_is_done_until_a_package_is_there(index: Path, root
     (root / "functions").mkdir()
     (root / "knapper.toml").touch()
     given = {name: os.environ[name] for name in os.environ if name.startswith("PIP_")}
-    call = Ask(Wanted("create_function", {"function_name": "count", "function_code_with_docstring": COUNTS}))
+    call = Ask(
+        Wanted(
+            "create_function", {"function_name": "count", "function_code_with_docstring": COUNTS}
+        )
+    )
     with prompt([call, DONE], root, environment={**home(root), **given}) as (screen, _):
         screen.line("count")
         screen.wait_for("  Looking up abacus")
@@ -318,7 +392,9 @@ def test_the_prompt_says_what_is_done_until_a_package_is_there(index: Path, root
         assert not [row for row in screen.screen() if "Trying" in row or "Looking" in row]
 
 
-def test_packages_are_granted_listed_and_removed_by_the_command_line(index: Path, root: Path) -> None:
+def test_packages_are_granted_listed_and_removed_by_the_command_line(
+    index: Path, root: Path
+) -> None:
     (root / "functions").mkdir()
     (root / "knapper.toml").touch()
     (root / "functions/sums.py").write_text(COUNTS)

@@ -100,7 +100,11 @@ def look(who: str, ways: list[str], paths: list[str]) -> list[str]:
 TESTS = ("Path.exists", "Path.is_dir", "os.path.exists", "os.path.isfile", "os.access")
 RAISING = ("os.stat", "os.lstat", "open", "os.open", "os.listdir", "os.scandir", "os.path.realpath")
 BY_THE_HOST = ("the host", "the host, of a folder", "the host, of a file")
-_ABSENT = {**dict.fromkeys(TESTS, "False"), **dict.fromkeys(RAISING, "FileNotFoundError 2"), "glob": "[]"}
+_ABSENT = {
+    **dict.fromkeys(TESTS, "False"),
+    **dict.fromkeys(RAISING, "FileNotFoundError 2"),
+    "glob": "[]",
+}
 
 
 @dataclass(frozen=True)
@@ -113,7 +117,9 @@ class Room:
     own: Path
     other: Path
 
-    async def look(self, ways: Iterable[str], *paths: Path | str, who: str = "package") -> CallReport:
+    async def look(
+        self, ways: Iterable[str], *paths: Path | str, who: str = "package"
+    ) -> CallReport:
         """Return the report of a call that probes in these ways."""
         arguments = {"who": who, "ways": [*ways], "paths": [*map(str, paths)]}
         return await self.workspace.functions.call("look", arguments)
@@ -122,7 +128,9 @@ class Room:
 @asynccontextmanager
 async def _room(root: Path, asked: Human | None) -> AsyncIterator[Room]:
     own, other = placed(root, "scout", files={"scout.py": LOOKS}), placed(root, "beads")
-    (root / "functions/look.py").write_text(LOOKS.replace("settings", "nothing").lstrip() + FUNCTION)
+    (root / "functions/look.py").write_text(
+        LOOKS.replace("settings", "nothing").lstrip() + FUNCTION
+    )
     (root / "notes.txt").write_text("mine")
     async with Workspace.open(root, approver=asked) as workspace:
         await workspace.functions.grants.grant("look", Grants(packages=("scout",)))
@@ -136,17 +144,30 @@ async def room(index: Path, root: Path) -> AsyncIterator[Room]:
         yield room
 
 
-async def test_nothing_tells_what_is_absent_in_the_state_of_the_workspace_or_granted_to_others(room: Room) -> None:
+async def test_nothing_tells_what_is_absent_in_the_state_of_the_workspace_or_granted_to_others(
+    room: Room,
+) -> None:
     require_namespaces("elsewhere `stat` reveals whether a path exists, as docs/platforms.md says")
     kept = room.root / ".knapper"
     (kept / "folder").mkdir()
     facts = room.env / f"{room.other.name}.json"
     ways = (*_ABSENT, "posix.stat", *BY_THE_HOST)
-    nothing = [room.env / ".matplotlib-repo", room.own / "nothing", room.own / "deep/nothing", room.env / "far/nothing"]
+    nothing = [
+        room.env / ".matplotlib-repo",
+        room.own / "nothing",
+        room.own / "deep/nothing",
+        room.env / "far/nothing",
+    ]
     for who in ("package", "itself"):
         report = await room.look(_ABSENT, *nothing, who=who)
         assert (report.value, report.lacks) == ([*_ABSENT.values()] * len(nothing), ""), who
-        for place in (room.other, room.other / "beads.py", facts, kept / "state.db", kept / "folder"):
+        for place in (
+            room.other,
+            room.other / "beads.py",
+            facts,
+            kept / "state.db",
+            kept / "folder",
+        ):
             there = await room.look(ways, place, who=who)
             missing = await room.look(ways, place.parent / "missing", who=who)
             assert place.exists()
@@ -175,7 +196,9 @@ async def test_a_refusal_is_told_when_the_call_fails_or_the_result_may_be_wrong(
     ):
         returned = await room.look([way], place, who=who)
         assert (returned.outcome, returned.lacks) == ("returned", ""), (way, place, who)
-        failed = await room.look([way], place, who="failing" if who == "itself" else "failing package")
+        failed = await room.look(
+            [way], place, who="failing" if who == "itself" else "failing package"
+        )
         assert failed.outcome == "raised", (way, place, who)
         assert place in f"{failed.error} {failed.lacks}", (way, place, who)
     for way, place, who in (
@@ -202,7 +225,9 @@ async def test_a_person_is_asked_for_what_a_package_looks_for_only_if_the_call_o
     assert [question.missing.read for question in asked.asked] == [("notes.txt",)]
 
 
-async def test_a_package_that_keeps_open_from_its_import_still_asks_for_what_it_opens(index: Path, root: Path) -> None:
+async def test_a_package_that_keeps_open_from_its_import_still_asks_for_what_it_opens(
+    index: Path, root: Path
+) -> None:
     require_imports_ahead()
     kept = "OPENERS = {None: open}\n\n\ndef looked(way, path):\n    return OPENERS[None](path).read()\n"
     wheel(index, "scout", "1.0", {"scout.py": kept})
@@ -214,12 +239,16 @@ async def test_a_package_that_keeps_open_from_its_import_still_asks_for_what_it_
         await workspace.functions.grants.grant("look", Grants(packages=("scout",)))
         arguments = {"who": "package", "ways": ["open"], "paths": ["notes.txt"]}
         report = await workspace.functions.call("look", arguments)
-        assert (await workspace.functions.granting.packages.listing()).packages[0].ahead == ("scout",)
+        assert (await workspace.functions.granting.packages.listing()).packages[0].ahead == (
+            "scout",
+        )
     assert report.value == ["mine"]
     assert [question.missing.read for question in asked.asked] == [("notes.txt",)]
 
 
-async def test_a_package_that_looks_before_it_writes_a_new_file_asks_once(index: Path, root: Path) -> None:
+async def test_a_package_that_looks_before_it_writes_a_new_file_asks_once(
+    index: Path, root: Path
+) -> None:
     asked = human("once")
     async with _room(root, asked) as room:
         report = await room.look(["os.path.exists", "write"], "picture.png")

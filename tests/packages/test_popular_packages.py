@@ -13,8 +13,18 @@ from tests.packages.popular import PAGE, Task, pattern, tasks, tried
 @pytest.fixture(scope="module")
 def registry(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Skip if packages cannot be downloaded."""
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "tabulate"]
-    fetched = subprocess.run(command, cwd=tmp_path_factory.mktemp("index"), capture_output=True, text=True, check=False)
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--no-deps",
+        "--only-binary=:all:",
+        "tabulate",
+    ]
+    fetched = subprocess.run(
+        command, cwd=tmp_path_factory.mktemp("index"), capture_output=True, text=True, check=False
+    )
     if fetched.returncode:
         pytest.skip(f"the package index of pip cannot be reached: {fetched.stderr.strip()[-200:]}")
 

@@ -74,7 +74,9 @@ def saved(root: Path, text: str, name: str = "sounds") -> Path:
     return file
 
 
-async def asked_by_a_call(root: Path, *words: str, name: str = "shout") -> tuple[str, list[Grants], Human]:
+async def asked_by_a_call(
+    root: Path, *words: str, name: str = "shout"
+) -> tuple[str, list[Grants], Human]:
     """Call a function; return its value, the missing grants that were asked for, and the human."""
     asked = human(*words)
     async with Workspace.open(root, approver=asked) as workspace:
@@ -96,7 +98,9 @@ async def test_a_call_asks_for_what_its_module_imports_at_the_top_and_for_nothin
         shop.granting.approver = who
         values = [(await shop.call(f"shout{at}", {"text": "a"})).value for at in range(len(tops))]
     assert refused.outcome == "refused"
-    assert f"To grant it for good: knapper functions grant {last} --package abacus" in str(refused.error)
+    assert f"To grant it for good: knapper functions grant {last} --package abacus" in str(
+        refused.error
+    )
     assert values == ["A"] * len(tops)
     needed = [f"shout{at}" for at in range(len(FREE), len(tops))]
     asked = [(one.function, one.missing) for one in who.asked]
@@ -104,13 +108,18 @@ async def test_a_call_asks_for_what_its_module_imports_at_the_top_and_for_nothin
     assert who.asked[-1].lines == ((2, "import abacus"),)
 
 
-async def test_each_function_is_asked_for_an_import_that_none_uses_and_for_no_more(ready: Path) -> None:
+async def test_each_function_is_asked_for_an_import_that_none_uses_and_for_no_more(
+    ready: Path,
+) -> None:
     wheel(ready.parent / "index", "requests", "1.0", {"requests.py": "get = len\n"})
     fetch = "\n\ndef fetched(text: str) -> int:\n    '''Fetch a text.'''\n    return len(text)\n"
     saved(ready, SHOUT.format(top="import requests\n") + WHISPER + fetch)
     asked = human("yes")
     async with Workspace.open(ready, approver=asked) as workspace:
-        found = [await workspace.functions.call(name, {"text": "a"}) for name in ("shout", "whisper", "fetched")]
+        found = [
+            await workspace.functions.call(name, {"text": "a"})
+            for name in ("shout", "whisper", "fetched")
+        ]
     assert [str(one.value) for one in found] == ["A", "a", "1"]
     assert [question.missing for question in asked.asked] == [Grants(packages=("requests",))] * 3
 
@@ -150,23 +159,44 @@ async def test_a_yes_that_an_edit_ended_is_asked_for_again_at_the_call(ready: Pa
     assert [(one.missing, one.is_again) for one in asked.asked] == [(wanted, False), (wanted, True)]
 
 
-async def test_a_package_that_comes_to_the_top_of_the_module_is_asked_for_with_what_was_given(ready: Path) -> None:
-    file = saved(ready, SHOUT.format(top="").replace("text.upper()", "open('data/a').read() if text == 'x' else 'y'"))
+async def test_a_package_that_comes_to_the_top_of_the_module_is_asked_for_with_what_was_given(
+    ready: Path,
+) -> None:
+    file = saved(
+        ready,
+        SHOUT.format(top="").replace(
+            "text.upper()", "open('data/a').read() if text == 'x' else 'y'"
+        ),
+    )
     given = Grants(read=("data/a",))
     assert (await asked_by_a_call(ready, "yes"))[1] == [given]
     file.write_text(IMPORT + file.read_text())
     value, missing, who = await asked_by_a_call(ready, "yes")
     assert (value, missing) == ("y", [given | Grants(packages=("abacus",))])
-    assert who.asked[0].changed == "`shout` itself is unchanged; what sounds does when it is imported is new"
+    assert (
+        who.asked[0].changed
+        == "`shout` itself is unchanged; what sounds does when it is imported is new"
+    )
     assert (await asked_by_a_call(ready))[:2] == ("y", [])
 
 
-async def test_a_file_whose_package_is_not_there_is_taken_and_described_once_it_is(ready: Path) -> None:
+async def test_a_file_whose_package_is_not_there_is_taken_and_described_once_it_is(
+    ready: Path,
+) -> None:
     text = f"from dataclasses import dataclass\n\n{IMPORT}\n\n@dataclass\nclass Word:\n    letters: str\n"
-    saved(ready, SHOUT.format(top=text).replace("text: str", "text: Word").replace("text.upper", "text.letters.upper"))
+    saved(
+        ready,
+        SHOUT.format(top=text)
+        .replace("text: str", "text: Word")
+        .replace("text.upper", "text.letters.upper"),
+    )
 
     def properties(workspace: Workspace) -> object:
-        schema = workspace.functions.registry.snapshot().functions["shout"].parameters["properties"]["text"]
+        schema = (
+            workspace.functions.registry.snapshot()
+            .functions["shout"]
+            .parameters["properties"]["text"]
+        )
         return schema.get("properties")
 
     async with Workspace.open(ready, approver=human("yes")) as workspace:
@@ -184,7 +214,10 @@ async def test_a_file_that_waits_for_two_packages_is_described_once_the_second_i
     wheel(index, "other", "1.0", {"other.py": ""})
     (root / "functions").mkdir()
     file = saved(
-        root, SHOUT.format(top=text).replace("text: str", "text: Word").replace("text.upper", "text.letters.upper")
+        root,
+        SHOUT.format(top=text)
+        .replace("text: str", "text: Word")
+        .replace("text.upper", "text.letters.upper"),
     )
     async with Workspace.open(root, approver=human("yes")) as workspace:
         shop = workspace.functions
@@ -199,13 +232,17 @@ async def test_a_candidate_is_asked_for_what_the_module_that_it_joins_imports(re
     saved(ready, SHOUT.format(top=IMPORT))
     asked = human("yes")
     async with Workspace.open(ready, approver=asked) as workspace:
-        verdict = await workspace.functions.create("whisper", WHISPER, "sounds", reason="It whispers, unlike `shout`.")
+        verdict = await workspace.functions.create(
+            "whisper", WHISPER, "sounds", reason="It whispers, unlike `shout`."
+        )
         found = await workspace.functions.call("whisper", {"text": "B"})
     assert (verdict.admitted, found.value) == (True, "b"), verdict.problems
     assert [question.missing.packages for question in asked.asked] == [("abacus",)]
 
 
-async def test_a_file_that_a_module_opens_at_its_top_is_asked_for_before_the_call(ready: Path) -> None:
+async def test_a_file_that_a_module_opens_at_its_top_is_asked_for_before_the_call(
+    ready: Path,
+) -> None:
     (ready / "data").mkdir()
     (ready / "data/words.txt").write_text("a\n")
     top = "try:\n    WORDS = open('data/words.txt').read()\nexcept OSError:\n    WORDS = ''\n"
@@ -222,7 +259,10 @@ async def test_a_yes_to_a_package_runs_the_examples_that_waited_for_it(ready: Pa
             assert (await shop.introspect(name)).standing == "draft"
             assert (await shop.call(name, {"text": "a"})).value == "A"
             assert (await shop.introspect(name)).standing == standing
-        assert {row.name: row.standing for row in (await shop.list()).functions} == {"shout": "trial", "cry": "draft"}
+        assert {row.name: row.standing for row in (await shop.list()).functions} == {
+            "shout": "trial",
+            "cry": "draft",
+        }
 
 
 async def test_a_package_for_one_call_alone_raises_nothing(ready: Path) -> None:
@@ -243,22 +283,33 @@ BODY = 'def size(count: int) -> str:\n    """Write a size."""\n{}    return str(
         "from humanize import naturalsize as humanize\n\n\n" + BODY.format(""),
         "import json, humanize\n\n\n" + BODY.format(""),
         BODY.format("    import humanize\n"),
-        "try:\n    import json\nfinally:\n    from humanize import time as humanize\n\n\n" + BODY.format(""),
+        "try:\n    import json\nfinally:\n    from humanize import time as humanize\n\n\n"
+        + BODY.format(""),
     ],
 )
-async def test_a_file_that_imports_its_own_name_means_a_package_of_this_name(text: str, at_desk: OpenDesk) -> None:
+async def test_a_file_that_imports_its_own_name_means_a_package_of_this_name(
+    text: str, at_desk: OpenDesk
+) -> None:
     here = await at_desk([])
     await here.save("humanize.py", text)
-    await here.save("other.py", 'import humanize\n\n\ndef two() -> str:\n    """Say it."""\n    return str(humanize)\n')
+    await here.save(
+        "other.py",
+        'import humanize\n\n\ndef two() -> str:\n    """Say it."""\n    return str(humanize)\n',
+    )
     snapshot = here.workspace.functions.registry.snapshot()
     assert {"size", "two"} <= snapshot.functions.keys(), snapshot.rejections
     report = await here.workspace.functions.call("size", {"count": 5})
     assert "import the package humanize" in f"{report.lacks} {report.error}", report
 
 
-async def test_a_file_beside_another_still_needs_the_import_of_the_workspace(at_desk: OpenDesk) -> None:
+async def test_a_file_beside_another_still_needs_the_import_of_the_workspace(
+    at_desk: OpenDesk,
+) -> None:
     here = await at_desk([])
     await here.save("words.py", VOWELS)
-    await here.save("other.py", 'import words\n\n\ndef two() -> str:\n    """Say it."""\n    return str(words)\n')
+    await here.save(
+        "other.py",
+        'import words\n\n\ndef two() -> str:\n    """Say it."""\n    return str(words)\n',
+    )
     rejections = here.workspace.functions.registry.snapshot().rejections
     assert "write `from functions import words`" in str(rejections["functions/other.py"])

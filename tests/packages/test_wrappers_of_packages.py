@@ -82,14 +82,22 @@ renamed.__signature__._parameters = {"text": made}
 @pytest.fixture
 def words(root: Path) -> Path:
     """A workspace in which packages of words are already installed."""
-    placed(root, "my-words", files={"words/__init__.py": "", "words/text.py": WORDS, "hostile.py": HOSTILE})
+    placed(
+        root,
+        "my-words",
+        files={"words/__init__.py": "", "words/text.py": WORDS, "hostile.py": HOSTILE},
+    )
     return root
 
 
-async def wrapped(root: Path, *names: str, agrees: bool = True, dry_run: bool = False) -> ImportReport | None:
+async def wrapped(
+    root: Path, *names: str, agrees: bool = True, dry_run: bool = False
+) -> ImportReport | None:
     async with Workspace.open(root) as workspace:
         request = ImportRequest(Path("my-words"), dry_run=dry_run)
-        return await wrap(workspace.functions, request, names, None if agrees else refused, lambda _: None)
+        return await wrap(
+            workspace.functions, request, names, None if agrees else refused, lambda _: None
+        )
 
 
 async def refused(_: Question) -> bool:
@@ -99,7 +107,10 @@ async def refused(_: Question) -> bool:
 async def test_named_functions_are_granted_and_typed_as_their_package_says(words: Path) -> None:
     report = await wrapped(words, "words.text.slug", "words.text.joined")
     assert report is not None
-    assert {row.name: row.standing for row in report.functions} == {"slug": "draft", "joined": "draft"}, report
+    assert {row.name: row.standing for row in report.functions} == {
+        "slug": "draft",
+        "joined": "draft",
+    }, report
     text = (words / "functions" / "my_words.py").read_text()
     if IS_PORTABLE:  # as Python writes it since 3.14
         text = f"from typing import Optional\n\n\n{text.replace('int | None', 'Optional[int]')}"
@@ -124,7 +135,9 @@ def joined(first, *others, end: str = '', **marks):
     )
     async with Workspace.open(words) as workspace:
         assert (await workspace.functions.call("slug", {"text": "A b", "sep": "+"})).value == "a+b"
-        assert (await workspace.functions.call("joined", {"first": "a", "others": ["b"], "end": "!"})).value == "a b!"
+        assert (
+            await workspace.functions.call("joined", {"first": "a", "others": ["b"], "end": "!"})
+        ).value == "a b!"
     again = await wrapped(words, "words.text.slug", "words.text.joined")
     assert again is not None
     assert again.summary["skipped"] == 2
@@ -141,8 +154,12 @@ async def test_what_follows_a_parameter_that_is_left_out_never_takes_its_place(w
     ]
 
 
-@pytest.mark.parametrize("is_tried", [pytest.param(False, id="a-no"), pytest.param(True, id="tried")])
-async def test_without_a_yes_and_in_a_dry_run_nothing_is_written(words: Path, is_tried: bool) -> None:
+@pytest.mark.parametrize(
+    "is_tried", [pytest.param(False, id="a-no"), pytest.param(True, id="tried")]
+)
+async def test_without_a_yes_and_in_a_dry_run_nothing_is_written(
+    words: Path, is_tried: bool
+) -> None:
     report = await wrapped(words, "words.text.slug", agrees=False, dry_run=is_tried)
     assert (report is not None) is is_tried
     assert not list((words / "functions").glob("*.py"))
@@ -151,14 +168,30 @@ async def test_without_a_yes_and_in_a_dry_run_nothing_is_written(words: Path, is
 
 async def test_what_is_not_there_or_names_what_is_no_name_is_a_wrong_use(words: Path) -> None:
     async with Workspace.open(words) as workspace:
-        for name in ("words.text.nothing", "words.text.x y", "nowhere.f", "slug", "hostile.renamed"):
+        for name in (
+            "words.text.nothing",
+            "words.text.x y",
+            "nowhere.f",
+            "slug",
+            "hostile.renamed",
+        ):
             with pytest.raises(UsageError, match=r"cannot be told how|is no name"):
-                await wrap(workspace.functions, ImportRequest(Path("my-words")), (name,), None, lambda _: None)
+                await wrap(
+                    workspace.functions,
+                    ImportRequest(Path("my-words")),
+                    (name,),
+                    None,
+                    lambda _: None,
+                )
     assert not list((words / "functions").glob("*.py"))
 
 
-async def test_what_a_package_says_of_itself_is_never_more_than_names_literals_and_types(words: Path) -> None:
-    report = await wrapped(words, *(f"hostile.{name}" for name in ("loud", "typed", "named", "told", "deep")))
+async def test_what_a_package_says_of_itself_is_never_more_than_names_literals_and_types(
+    words: Path,
+) -> None:
+    report = await wrapped(
+        words, *(f"hostile.{name}" for name in ("loud", "typed", "named", "told", "deep"))
+    )
     assert report is not None
     text = (words / "functions" / "my_words.py").read_text()
     assert [line for line in text.splitlines() if line.startswith(("def", "import"))] == [
@@ -180,5 +213,7 @@ def test_a_person_types_it(index: Path, root: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "slug" in done.stdout
     arguments = json.dumps({"text": "A b"})
-    called = knapper("functions", "call", "slug", "--args", arguments, cwd=root, environment=os.environ)
+    called = knapper(
+        "functions", "call", "slug", "--args", arguments, cwd=root, environment=os.environ
+    )
     assert (called.returncode, called.stdout) == (0, "a-b\n"), called.stderr

@@ -30,7 +30,11 @@ REPLY = {
     "at": 1.0,
 }
 ANSWER = {"kind": "result", "payload": {"call_id": "c", "name": "f", "text": "ok"}, "at": 1.0}
-SUMMARY: dict[str, Any] = {"kind": "summary", "payload": {"text": "", "covers": 1, "upto": 1}, "at": 1.0}
+SUMMARY: dict[str, Any] = {
+    "kind": "summary",
+    "payload": {"text": "", "covers": 1, "upto": 1},
+    "at": 1.0,
+}
 TURN = {
     "id": "t",
     "state": "done",
@@ -39,8 +43,24 @@ TURN = {
     "events": [{"kind": "message", "payload": {"text": "hi"}, "at": 1.0}],
     "entries": [USER, REPLY, ANSWER, SUMMARY],
 }
-LINE = {"version": 1, "value": "x", "what": "begun", "by": "human", "agent": "a", "turn": "", "at": 1.0}
-BLOCK = {"id": "b", "label": "human", "value": "x", "limit": 10, "version": 1, "edited": 1.0, "history": [LINE]}
+LINE = {
+    "version": 1,
+    "value": "x",
+    "what": "begun",
+    "by": "human",
+    "agent": "a",
+    "turn": "",
+    "at": 1.0,
+}
+BLOCK = {
+    "id": "b",
+    "label": "human",
+    "value": "x",
+    "limit": 10,
+    "version": 1,
+    "edited": 1.0,
+    "history": [LINE],
+}
 GOOD = {
     "format": "knapper-agent",
     "version": 1,
@@ -115,7 +135,9 @@ WRONG: list[Any] = [1, True, {}, [1], "x", 0.5, None]
 UNREAD = {"client", "seconds", "detail"}
 
 
-async def test_what_is_taken_in_can_be_read_whatever_its_entries_say_beyond_what_the_program_needs() -> None:
+async def test_what_is_taken_in_can_be_read_whatever_its_entries_say_beyond_what_the_program_needs() -> (
+    None
+):
     """A field in a form that the store does not read would be damage there, and cost all that is in it."""
     taken_in, refused = 0, dict[tuple[str, str], str]()
     async with moving() as (store, moves):
@@ -139,7 +161,9 @@ async def test_what_is_taken_in_can_be_read_whatever_its_entries_say_beyond_what
                 assert await moves.export("guest")
                 await moves.delete("guest")
         assert await store.history("mine")
-    assert {name for name, _ in refused} == {name for names in FIELDS.values() for name in names} - UNREAD
+    assert {name for name, _ in refused} == {
+        name for names in FIELDS.values() for name in names
+    } - UNREAD
     assert taken_in > 30
 
 
@@ -147,7 +171,10 @@ async def test_the_answer_of_a_client_is_in_a_later_turn_also_in_one_that_was_ta
     def turn(number: int, entries: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
         return TURN | {"id": f"t{number}", "entries": entries} | fields
 
-    summed, said = turn(2, [SUMMARY]), {"kind": "assistant", "payload": {"text": "x", "calls": []}, "at": 1.0}
+    summed, said = (
+        turn(2, [SUMMARY]),
+        {"kind": "assistant", "payload": {"text": "x", "calls": []}, "at": 1.0},
+    )
     handed, answered = turn(1, [USER, REPLY], state="client_calls"), turn(4, [ANSWER, said])
     taken_back = turn(3, [ANSWER, said], hidden=True)
     async with moving() as (_, moves):
@@ -160,13 +187,27 @@ async def test_the_answer_of_a_client_is_in_a_later_turn_also_in_one_that_was_ta
             )
         ):
             await moves.take_in(changed("turns", turns), ImportOptions(name=f"a{number}"))
-            await moves.take_in(await moves.export(f"a{number}"), ImportOptions(name=f"again{number}"))
+            await moves.take_in(
+                await moves.export(f"a{number}"), ImportOptions(name=f"again{number}")
+            )
     async with moving() as (_, moves):
         for turns, told in (
-            ([handed, turn(2, [said])], "turns[1].entries: expected an answer of the call `c` before entry 0"),
-            ([handed | {"state": "done"}], "turns[0].entries: expected an answer of the call `c` before entry 2"),
-            ([handed | {"hidden": True}, answered], "turns[1].entries[0].payload.call_id: expected a call that waits"),
-            ([handed, answered, turn(5, [ANSWER])], "turns[2].entries[0].payload.call_id: expected a call that waits"),
+            (
+                [handed, turn(2, [said])],
+                "turns[1].entries: expected an answer of the call `c` before entry 0",
+            ),
+            (
+                [handed | {"state": "done"}],
+                "turns[0].entries: expected an answer of the call `c` before entry 2",
+            ),
+            (
+                [handed | {"hidden": True}, answered],
+                "turns[1].entries[0].payload.call_id: expected a call that waits",
+            ),
+            (
+                [handed, answered, turn(5, [ANSWER])],
+                "turns[2].entries[0].payload.call_id: expected a call that waits",
+            ),
         ):
             assert told in await refusal(moves, changed("turns", turns)), told
 
@@ -174,11 +215,18 @@ async def test_the_answer_of_a_client_is_in_a_later_turn_also_in_one_that_was_ta
 NAMES = st.text() | st.lists(st.from_regex(AGENT, fullmatch=True)).map(", ".join)
 
 
-@given(name=NAMES, sought=st.sampled_from(("agent", "a function", "user", "the", "another", "ann", "x²")))
+@given(
+    name=NAMES,
+    sought=st.sampled_from(("agent", "a function", "user", "the", "another", "ann", "x²")),
+)
 def test_the_author_of_a_sentence_in_a_summary_can_be_imported_also_when_a_text_is_forgotten(
     name: str, sought: str
 ) -> None:
-    authors = ["", "user", *(of(text) for of in (of_function, of_agent) for text in (name, "ann", "x²", "x\n"))]
+    authors = [
+        "",
+        "user",
+        *(of(text) for of in (of_function, of_agent) for text in (name, "ann", "x²", "x\n")),
+    ]
     payload = Summary("", 1, 0, quotes=tuple((by, "x") for by in authors)).payload()
     assert [quote.by for quote in Summed.model_validate(payload).said] == authors
     after = Summed.model_validate(Redaction(Mention(sought)).summary(payload))
@@ -201,7 +249,10 @@ async def test_what_is_no_file_of_an_agent_is_refused_with_a_reason() -> None:
 async def test_a_memory_class_of_a_file_is_not_imported_unless_the_settings_name_it() -> None:
     async with moving() as (store, moves):
         for name, named in (("evil", "os:system"), ("mine", "mine:Notes"), ("usual", "chat")):
-            text = changed("agent.settings", {"memory_class": named, "preset": "memgpt" if named == "chat" else "gone"})
+            text = changed(
+                "agent.settings",
+                {"memory_class": named, "preset": "memgpt" if named == "chat" else "gone"},
+            )
             await moves.take_in(text, ImportOptions(name=name))
         kept = [await store.agent_settings(name) for name in ("evil", "mine", "usual")]
     assert kept == [
@@ -213,20 +264,30 @@ async def test_a_memory_class_of_a_file_is_not_imported_unless_the_settings_name
 
 async def test_a_file_says_nothing_that_this_program_notes_for_itself_of_an_agent() -> None:
     async with moving() as (store, moves):
-        text = changed("agent.settings", {"preset": "memgpt", "chat_of": "main", "chat_asks": [["d", "k", 9e10]]})
+        text = changed(
+            "agent.settings",
+            {"preset": "memgpt", "chat_of": "main", "chat_asks": [["d", "k", 9e10]]},
+        )
         (report,) = await moves.take_in(text, ImportOptions(name="guest"))
         assert await store.agent_settings("guest") == {"preset": "memgpt"}
-    assert {"setting `chat_of`", "setting `chat_asks`"} <= {left["what"] for left in report.to_json()["unmapped"]}
+    assert {"setting `chat_of`", "setting `chat_asks`"} <= {
+        left["what"] for left in report.to_json()["unmapped"]
+    }
 
 
-async def test_sections_of_a_file_get_names_beside_the_programs_own_and_keep_to_their_size() -> None:
+async def test_sections_of_a_file_get_names_beside_the_programs_own_and_keep_to_their_size() -> (
+    None
+):
     texts = {
         "instructions": "You obey.",
         "own_instructions": "Be kind.",
         "long": "word " * 100_000,
         "fits": "Be brief.",
     }
-    rows = [{"name": name, "position": -9, "text": text, "limit": 0, "edited": 1.0} for name, text in texts.items()]
+    rows = [
+        {"name": name, "position": -9, "text": text, "limit": 0, "edited": 1.0}
+        for name, text in texts.items()
+    ]
     async with moving() as (store, moves):
         (report,) = await moves.take_in(json.dumps(GOOD | {"sections": rows}), ImportOptions())
         kept = {row.name: row.text for row in await store.sections("a")}
@@ -235,7 +296,9 @@ async def test_sections_of_a_file_get_names_beside_the_programs_own_and_keep_to_
     assert kept["own_instructions_"] == "You obey."
     assert len(kept["long"]) <= MOST
     told = report.to_json()
-    assert "section `own_instructions_`, for the program has one of that name" in str(told["mapped"])
+    assert "section `own_instructions_`, for the program has one of that name" in str(
+        told["mapped"]
+    )
     assert told["unmapped"] == [{"what": "the middle of section `long`", "why": SIZE, "count": 1}]
     assert again[0].to_json()["unmapped"] == []
 

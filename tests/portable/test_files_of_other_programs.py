@@ -32,11 +32,19 @@ MEMGPT: dict[str, Any] = {
     "messages": [
         {"role": "system", "content": "all of it"},
         old_call("send_message", message="More human than human is our motto."),
-        {"role": "function", "name": "send_message", "content": '{"status": "OK", "message": "None"}'},
+        {
+            "role": "function",
+            "name": "send_message",
+            "content": '{"status": "OK", "message": "None"}',
+        },
         {"role": "user", "content": packed("login", "46", last_login="Never")},
         {"role": "user", "content": packed("user_message", "47", message="I am Ada")},
         old_call("core_memory_append", name="human", content="Ada", request_heartbeat=True),
-        {"role": "function", "name": "core_memory_append", "content": '{"status": "Failed", "message": "full"}'},
+        {
+            "role": "function",
+            "name": "core_memory_append",
+            "content": '{"status": "Failed", "message": "full"}',
+        },
         {"role": "user", "content": packed("heartbeat", "47", reason="Function call failed")},
         old_call("send_message", message="Hello Ada"),
         {"role": "user", "content": packed("user_message", "48", message="and?")},
@@ -46,7 +54,9 @@ MEMGPT: dict[str, Any] = {
 }
 
 
-async def taken(store_and: tuple[Store, Any], file: Any, **given: Any) -> tuple[list[AgentReport], list[Entry]]:
+async def taken(
+    store_and: tuple[Store, Any], file: Any, **given: Any
+) -> tuple[list[AgentReport], list[Entry]]:
     store, moves = store_and
     reports = await moves.take_in(json.dumps(file), ImportOptions(file_name="my agent", **given))
     return reports, await store.history(reports[0].name)
@@ -62,17 +72,33 @@ async def test_what_memgpt_saved_becomes_turns_blocks_and_a_report() -> None:
         *("user", "assistant", "result", "notice", "assistant", "result"),
         "user",
     ]
-    assert [line.text for line in lines(entries)][1:] == ["I am Ada", "I think.", "Hello Ada", "and?"]
+    assert [line.text for line in lines(entries)][1:] == [
+        "I am Ada",
+        "I think.",
+        "Hello Ada",
+        "and?",
+    ]
     assert blocks == {"persona": "I am kind.", "human": "Name: Ada"}
     left = {one["what"]: one["count"] for one in report.to_json()["unmapped"]}
-    assert left == {"system messages": 1, "model": 1, "functions": 1, "messages before these": 31, "system prompt": 1}
+    assert left == {
+        "system messages": 1,
+        "model": 1,
+        "functions": 1,
+        "messages before these": 31,
+        "system prompt": 1,
+    }
     results = [entry.payload for entry in entries if entry.kind == "result"]
     assert [(result["name"], result["outcome"]) for result in results] == [
         ("send_message", "returned"),
         ("core_memory_append", "raised"),
         ("send_message", "unknown"),
     ]
-    asked = [call["id"] for entry in entries if entry.kind == "assistant" for call in entry.payload["calls"]]
+    asked = [
+        call["id"]
+        for entry in entries
+        if entry.kind == "assistant"
+        for call in entry.payload["calls"]
+    ]
     assert [result["call_id"] for result in results] == asked
     assert entries[3].payload["packed"] == MEMGPT["messages"][4]["content"]
     assert entries[-1].at - entries[3].at == 60
@@ -81,7 +107,10 @@ async def test_what_memgpt_saved_becomes_turns_blocks_and_a_report() -> None:
 @pytest.mark.parametrize(
     ("system", "kept"),
     [
-        (f"{USUAL}\n\nCUSTOM: speak Polish.\n\nControl flow:\nNever sell.", ["CUSTOM: speak Polish.\n\nNever sell."]),
+        (
+            f"{USUAL}\n\nCUSTOM: speak Polish.\n\nControl flow:\nNever sell.",
+            ["CUSTOM: speak Polish.\n\nNever sell."],
+        ),
         (f"Be brief.\n{USUAL}", ["Be brief."]),
         (USUAL.replace("2023", "2026"), [USUAL.replace("2023", "2026")]),
         ("Basic functions:\nControl flow:", ["Basic functions:\nControl flow:"]),
@@ -90,7 +119,9 @@ async def test_what_memgpt_saved_becomes_turns_blocks_and_a_report() -> None:
     ],
     ids=["added below", "added above", "changed", "by chance", "nothing of their own", "empty"],
 )
-async def test_what_a_user_added_to_the_usual_prompt_of_memgpt_is_kept(system: str, kept: list[str]) -> None:
+async def test_what_a_user_added_to_the_usual_prompt_of_memgpt_is_kept(
+    system: str, kept: list[str]
+) -> None:
     async with moving() as opened:
         await taken(opened, {**MEMGPT, "system": system})
         whole = await opened[1].whole("my-agent")
@@ -99,7 +130,13 @@ async def test_what_a_user_added_to_the_usual_prompt_of_memgpt_is_kept(system: s
 
 def message(role: str, text: str, id: str, minute: int, **more: Any) -> dict[str, Any]:
     content = [{"type": "text", "text": text}]
-    return {"role": role, "content": content, "id": id, "created_at": f"2025-08-21T23:{minute}:00+00:00", **more}
+    return {
+        "role": role,
+        "content": content,
+        "id": id,
+        "created_at": f"2025-08-21T23:{minute}:00+00:00",
+        **more,
+    }
 
 
 def new_call(id: str, name: str) -> dict[str, Any]:
@@ -120,7 +157,9 @@ AGENT: dict[str, Any] = {
         message("user", "the first", "m1", 11),
         message("assistant", "one", "m2", 12),
         message("user", "two at once", "m3", 20),
-        message("approval", "", "m4", 21, tool_calls=[new_call("x", "look"), new_call("y", "look")]),
+        message(
+            "approval", "", "m4", 21, tool_calls=[new_call("x", "look"), new_call("y", "look")]
+        ),
         message("approval", "", "m5", 22, approvals=[{"tool_call_id": "x", "approve": True}]),
         message(
             "tool",
@@ -138,7 +177,14 @@ AGENT: dict[str, Any] = {
 LETTA: dict[str, Any] = {
     "agents": [AGENT],
     "blocks": [
-        {"id": "block-0", "label": "human", "value": "likes tea", "limit": 5, "description": "who", "read_only": True},
+        {
+            "id": "block-0",
+            "label": "human",
+            "value": "likes tea",
+            "limit": 5,
+            "description": "who",
+            "read_only": True,
+        },
         {"id": "block-1", "label": "human", "value": "another", "limit": 2000},
     ],
     "tools": [
@@ -146,22 +192,35 @@ LETTA: dict[str, Any] = {
         {"id": "tool-1", "name": "send_message", "source_code": None},
     ],
     "files": [
-        {"id": "file-0", "file_name": "notes.md", "content": "# Tea\n\nGreen tea steeps for two minutes.\n"},
+        {
+            "id": "file-0",
+            "file_name": "notes.md",
+            "content": "# Tea\n\nGreen tea steeps for two minutes.\n",
+        },
         {"id": "file-1", "file_name": "gone.pdf", "content": None},
     ],
 }
 
 
-async def test_an_agent_of_letta_comes_with_blocks_files_and_what_is_out_of_its_context_and_no_secret() -> None:
+async def test_an_agent_of_letta_comes_with_blocks_files_and_what_is_out_of_its_context_and_no_secret() -> (
+    None
+):
     async with moving() as opened:
         (report,), _ = await taken(opened, LETTA)
         assert report.name == "Disk-agent"
         whole = await opened[1].whole("Disk-agent")
         assert await opened[0].search_words("archival", "Disk-agent", ["steeps"], 5)
-    assert [(one.source, one.n, one.document) for one in whole.passages] == [("notes.md", 0, whole.documents[0].hash)]
+    assert [(one.source, one.n, one.document) for one in whole.passages] == [
+        ("notes.md", 0, whole.documents[0].hash)
+    ]
     said = [entry for turn in whole.turns for entry in turn.entries]
     assert [entry.payload["text"] for entry in said if entry.kind == "result"] == ["saw y", "saw x"]
-    assert said[-1].payload | {"text": ""} == {"text": "", "covers": 2, "upto": 2, "style": "summary"}
+    assert said[-1].payload | {"text": ""} == {
+        "text": "",
+        "covers": 2,
+        "upto": 2,
+        "style": "summary",
+    }
     assert [(one.row.label, one.row.limit, one.row.read_only) for one in whole.blocks] == [
         ("human", 2000, False),
         ("human_2", 9, True),
@@ -169,16 +228,28 @@ async def test_an_agent_of_letta_comes_with_blocks_files_and_what_is_out_of_its_
     assert [(one.name, one.text) for one in whole.sections] == [("system", "You read files.")]
     assert "do-not-tell" not in json.dumps(report.to_json())
     left = {one["what"]: one["why"] for one in report.to_json()["unmapped"]}
-    assert {"function `look`", "functions", "environment variables", "file `gone.pdf`", "approvals", "model"} <= {*left}
+    assert {
+        "function `look`",
+        "functions",
+        "environment variables",
+        "file `gone.pdf`",
+        "approvals",
+        "model",
+    } <= {*left}
     assert "functions create" in left["function `look`"]
 
 
 async def test_one_of_several_agents_is_chosen_and_all_come_without_a_choice() -> None:
     two = {**LETTA, "agents": [AGENT, {**AGENT, "name": "second"}]}
     async with moving() as opened:
-        assert [one.name for one in (await taken(opened, two, only="second", name="mine"))[0]] == ["mine"]
+        assert [one.name for one in (await taken(opened, two, only="second", name="mine"))[0]] == [
+            "mine"
+        ]
         assert [one.name for one in (await taken(opened, two))[0]] == ["Disk-agent", "second"]
-        with pytest.raises(AgentFileError, match="expected one agent to give a name to; there are Disk-agent, second"):
+        with pytest.raises(
+            AgentFileError,
+            match="expected one agent to give a name to; there are Disk-agent, second",
+        ):
             await taken(opened, two, name="both")
 
 

@@ -25,8 +25,16 @@ HARD: st.SearchStrategy[Any] = st.sampled_from(
 
 def places(holder: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Return every place in a document."""
-    inner = holder.items() if isinstance(holder, dict) else enumerate(holder) if isinstance(holder, list) else ()
-    return [path, *(place for key, value in inner for place in places(value, (*path, key)))][not path :]
+    inner = (
+        holder.items()
+        if isinstance(holder, dict)
+        else enumerate(holder)
+        if isinstance(holder, list)
+        else ()
+    )
+    return [path, *(place for key, value in inner for place in places(value, (*path, key)))][
+        not path :
+    ]
 
 
 @st.composite

@@ -29,18 +29,26 @@ async def test_an_agent_comes_in_as_it_went_out(reader: ReaderProcess, whole: Wh
 
 @settings(max_examples=drawn(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(whole=agents())
-async def test_a_copy_beside_the_original_differs_in_names_alone(reader: ReaderProcess, whole: WholeAgent) -> None:
+async def test_a_copy_beside_the_original_differs_in_names_alone(
+    reader: ReaderProcess, whole: WholeAgent
+) -> None:
     async with moving(reader=reader) as (store, moves):
         await store.write_agent(whole)
         text = await moves.export("main")
         await moves.take_in(text, ImportOptions(name="copy"))
         copy = await moves.whole("copy")
         assert [turn.entries for turn in copy.turns] == [turn.entries for turn in whole.turns]
-        assert [block.row.value for block in copy.blocks] == [block.row.value for block in whole.blocks]
-        assert not {block.row.id for block in copy.blocks} & {block.row.id for block in whole.blocks}
+        assert [block.row.value for block in copy.blocks] == [
+            block.row.value for block in whole.blocks
+        ]
+        assert not {block.row.id for block in copy.blocks} & {
+            block.row.id for block in whole.blocks
+        }
         here = {old.id: new.id for old, new in zip(whole.turns, copy.turns, strict=True)}
         changes = [[change.turn for change in block.history] for block in copy.blocks]
-        assert changes == [[here.get(change.turn, change.turn) for change in one.history] for one in whole.blocks]
+        assert changes == [
+            [here.get(change.turn, change.turn) for change in one.history] for one in whole.blocks
+        ]
         assert copy.passages == tuple(replace(one, agent="copy") for one in whole.passages)
         assert await moves.export("main") == text
 
@@ -60,7 +68,10 @@ async def test_nothing_is_written_over_and_the_other_name_is_named() -> None:
             await moves.take_in(text, ImportOptions())
         with pytest.raises(AgentExists):
             await moves.take_in(text, ImportOptions(name="main", dry_run=True))
-        assert [report.name for report in await moves.take_in(text, ImportOptions(name="two", dry_run=True))] == ["two"]
+        assert [
+            report.name
+            for report in await moves.take_in(text, ImportOptions(name="two", dry_run=True))
+        ] == ["two"]
         assert await moves.names() == ["main"]
         with pytest.raises(UsageError, match="cannot be an agent's name"):
             await moves.take_in(text, ImportOptions(name="../main"))
@@ -68,7 +79,9 @@ async def test_nothing_is_written_over_and_the_other_name_is_named() -> None:
             await moves.export("nobody")
 
 
-async def test_a_name_that_could_be_taken_for_another_is_refused_wherever_it_stands(tmp_path: Path) -> None:
+async def test_a_name_that_could_be_taken_for_another_is_refused_wherever_it_stands(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "agents").mkdir()
     (tmp_path / "agents" / "editor.toml").write_text("")
     async with moving(tmp_path) as (store, moves):
@@ -81,7 +94,10 @@ async def test_a_name_that_could_be_taken_for_another_is_refused_wherever_it_sta
             "Writer": "looks like `writer`",
             "main--notes": "is the name of a conversation",
         }.items():
-            for document, options in ((text, ImportOptions(name)), (text.replace("writer", name), ImportOptions())):
+            for document, options in (
+                (text, ImportOptions(name)),
+                (text.replace("writer", name), ImportOptions()),
+            ):
                 with pytest.raises(ConfigError, match=told):
                     await moves.take_in(document, options)
         assert await moves.names() == ["writer"]
@@ -91,7 +107,9 @@ async def test_a_name_that_could_be_taken_for_another_is_refused_wherever_it_sta
 
 async def test_a_shared_block_is_a_copy_unless_sharing_is_asked_for() -> None:
     async with moving() as (store, moves):
-        await store.apply([SaveBlock(BlockRow("b", "team", "we", 100, shared=True), "main", "begun")])
+        await store.apply(
+            [SaveBlock(BlockRow("b", "team", "we", 100, shared=True), "main", "begun")]
+        )
         text = await moves.export("main")
         (copied,) = await moves.take_in(text, ImportOptions(name="copy"))
         (shared,) = await moves.take_in(text, ImportOptions(name="together", share=True))
@@ -104,7 +122,9 @@ async def test_a_shared_block_is_a_copy_unless_sharing_is_asked_for() -> None:
 
 async def test_to_load_in_place_keeps_what_it_shares_and_replaces_the_rest() -> None:
     async with moving() as (store, moves):
-        await store.apply([SaveBlock(BlockRow("b", "team", "we", 100, shared=True), "main", "begun")])
+        await store.apply(
+            [SaveBlock(BlockRow("b", "team", "we", 100, shared=True), "main", "begun")]
+        )
         await say(store, "kept")
         text = await moves.export("main")
         await say(store, "later")
@@ -117,7 +137,9 @@ async def test_to_load_in_place_keeps_what_it_shares_and_replaces_the_rest() -> 
 
 async def test_a_deleted_agent_leaves_nothing_but_what_others_share(tmp_path: Path) -> None:
     async with moving(tmp_path) as (store, moves):
-        await store.apply([SaveBlock(BlockRow("b", "team", "we", 100, shared=True), "main", "begun")])
+        await store.apply(
+            [SaveBlock(BlockRow("b", "team", "we", 100, shared=True), "main", "begun")]
+        )
         await moves.take_in(await moves.export("main"), ImportOptions(name="two", share=True))
         await moves.delete("main")
         assert await moves.names() == ["two"]

@@ -17,7 +17,9 @@ NOTES = function_text(
     'return len(open("out/notes.txt").readlines())',
 )
 KEYS = function_text(
-    "key_of(self, text: str) -> str", "Say which key a call has.\n\nArgs:\n    text: Anything.", "return self.call_key"
+    "key_of(self, text: str) -> str",
+    "Say which key a call has.\n\nArgs:\n    text: Anything.",
+    "return self.call_key",
 )
 KEEP = function_text(
     "keep(path: str, text: str) -> int",
@@ -29,7 +31,13 @@ def ping() -> int:
     """Return one."""
     return 1
 '''
-FILES = {"ping.py": PING, "letters.py": VOWELS, "notes.py": NOTES, "keys.py": KEYS, "keeping.py": KEEP}
+FILES = {
+    "ping.py": PING,
+    "letters.py": VOWELS,
+    "notes.py": NOTES,
+    "keys.py": KEYS,
+    "keeping.py": KEEP,
+}
 
 
 @dataclass
@@ -55,7 +63,11 @@ def lay_out(root: Path) -> None:
 
 async def ready(at_desk: OpenDesk, *programs: str, person: Approver | None = None) -> Desk:
     """Return a desk whose model runs these programs, one per turn."""
-    script = [step for code in programs for step in (Ask(Wanted("run_program", {"code": code})), Say("Done."))]
+    script = [
+        step
+        for code in programs
+        for step in (Ask(Wanted("run_program", {"code": code})), Say("Done."))
+    ]
     desk = await at_desk([*script, Repeat(Say("Done."))])
     lay_out(desk.workspace.root)
     await desk.workspace.functions.reload()
@@ -63,7 +75,9 @@ async def ready(at_desk: OpenDesk, *programs: str, person: Approver | None = Non
     return desk
 
 
-async def ran(at_desk: OpenDesk, *programs: str, person: Approver | None = None) -> tuple[list[str], Desk]:
+async def ran(
+    at_desk: OpenDesk, *programs: str, person: Approver | None = None
+) -> tuple[list[str], Desk]:
     """Return the results of programs, one run per turn."""
     desk = await ready(at_desk, *programs, person=person)
     told = [answer for _ in programs for answer in answers(await desk.say("Go."))]

@@ -32,7 +32,9 @@ def take_turn(argument: str, reports: Connection) -> None:
     asyncio.run(_take_turn(root, base_url, message, silent, reports))
 
 
-async def _take_turn(root: str, base_url: str, message: str, silent: str, reports: Connection) -> None:
+async def _take_turn(
+    root: str, base_url: str, message: str, silent: str, reports: Connection
+) -> None:
     async def person(question: Question) -> Decision:
         reports.send(f"asked {question.moment} {' '.join(question.missing.sentences())}")
         if question.moment == silent:
@@ -97,11 +99,15 @@ async def test_a_yes_that_comes_when_the_process_is_dead_lets_the_program_go_on(
         reports = await asyncio.to_thread(turn(tmp_path, model, GO_ON).reports)
     assert asked(reports) == again
     written = [lines(tmp_path), lines(tmp_path, "x.txt"), lines(tmp_path, "y.txt")]
-    assert written == ([["a"], [], []] if moment == "program" else [["a", "b"], ["x"], ["y"]]), answer_of(reports)
+    assert written == ([["a"], [], []] if moment == "program" else [["a", "b"], ["x"], ["y"]]), (
+        answer_of(reports)
+    )
 
 
 @pytest.mark.parametrize(("code", "moment"), [(BEFORE, "program"), (IN_THE_MIDDLE, "run")])
-async def test_a_yes_by_id_counts_where_nobody_can_be_asked_afterwards(tmp_path: Path, code: str, moment: str) -> None:
+async def test_a_yes_by_id_counts_where_nobody_can_be_asked_afterwards(
+    tmp_path: Path, code: str, moment: str
+) -> None:
     lay_out(tmp_path)
     with scripted(script(code)) as model:
         await asyncio.to_thread(killed_while_it_asks, tmp_path, model, moment)
@@ -117,7 +123,9 @@ async def test_a_yes_to_a_program_is_none_if_a_helper_of_its_functions_changed_b
     lay_out(tmp_path)
     notes = tmp_path / "functions" / "notes.py"
     notes.write_text(
-        f"from functions.signs import _sign\n\n\n{notes.read_text()}".replace('text + "', 'text + _sign() + "')
+        f"from functions.signs import _sign\n\n\n{notes.read_text()}".replace(
+            'text + "', 'text + _sign() + "'
+        )
     )
     signs = tmp_path / "functions" / "signs.py"
     signs.write_text("def _sign() -> str:\n    return '.'\n")
@@ -162,7 +170,8 @@ async def test_a_call_that_was_given_something_and_killed_is_not_made_again(tmp_
     waits = "import time\nkeep('out/x.txt', 'x')\nprint('there')\nnote('b')"
     text = (tmp_path / "functions" / "keeping.py").read_text("utf-8")
     slow = text.replace(
-        "return file.write", "file.write(text); file.flush(); import time; time.sleep(60)\n        return file.write"
+        "return file.write",
+        "file.write(text); file.flush(); import time; time.sleep(60)\n        return file.write",
     )
     (tmp_path / "functions" / "keeping.py").write_text(slow, "utf-8")
     with scripted(script(waits)) as model:
@@ -179,7 +188,12 @@ async def test_a_call_that_was_given_something_and_killed_is_not_made_again(tmp_
 @pytest.mark.parametrize(
     ("ends", "is_spare_there"),
     [
-        pytest.param(signal.SIGKILL, False, id="killed-and-answered-when-nobody-is-at-work", marks=pytest.mark.slow),
+        pytest.param(
+            signal.SIGKILL,
+            False,
+            id="killed-and-answered-when-nobody-is-at-work",
+            marks=pytest.mark.slow,
+        ),
         pytest.param(signal.SIGKILL, True, id="killed-next-to-another"),
         pytest.param(signal.SIGTERM, True, id="stopped-next-to-another", marks=pytest.mark.slow),
     ],
@@ -193,7 +207,10 @@ async def test_another_worker_goes_on_with_the_answer(
     lay_out(tmp_path)
     flags = {"storage.url": database, "memory.embedding": "none"}
     with scripted([Repeat(play)]) as model:
-        async with cluster(database, model) as made, Workspace.open(tmp_path, flags=flags) as workspace:
+        async with (
+            cluster(database, model) as made,
+            Workspace.open(tmp_path, flags=flags) as workspace,
+        ):
 
             async def answer(moment: str) -> None:
                 (row,) = await until(workspace.questions, bool)
@@ -215,7 +232,13 @@ async def test_another_worker_goes_on_with_the_answer(
                 made.start(tmp_path)
             await answer("run")
             await made.replied("a0", "Done.")
-            results = [entry.payload["text"] for entry in await made.store.history("a0", kinds=("result",))]
+            results = [
+                entry.payload["text"] for entry in await made.store.history("a0", kinds=("result",))
+            ]
             assert await workspace.questions() == []
-    assert [lines(tmp_path), lines(tmp_path, "x.txt"), lines(tmp_path, "y.txt")] == [["a", "b"], ["x"], ["y"]], results
+    assert [lines(tmp_path), lines(tmp_path, "x.txt"), lines(tmp_path, "y.txt")] == [
+        ["a", "b"],
+        ["x"],
+        ["y"],
+    ], results
     assert "[1, [2, 2], 2]" in results[-1]

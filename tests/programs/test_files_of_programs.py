@@ -75,19 +75,25 @@ ODD_WAYS = {
 }
 
 
-async def told(at_desk: OpenDesk, root: Path, *programs: str, person: Person | None = None) -> list[str]:
+async def told(
+    at_desk: OpenDesk, root: Path, *programs: str, person: Person | None = None
+) -> list[str]:
     """Return the answers to programs in a workspace with a file."""
     outside = root / "elsewhere" / "b.txt"
     outside.parent.mkdir()
     outside.write_text("beyond")
-    desk = await ready(at_desk, *(code.replace("@OUTSIDE@", str(outside)) for code in programs), person=person)
+    desk = await ready(
+        at_desk, *(code.replace("@OUTSIDE@", str(outside)) for code in programs), person=person
+    )
     (desk.workspace.root / "data").mkdir()
     (desk.workspace.root / "data" / "a.csv").write_text("day;paid\n1;2\n")
     return [answer for _ in programs for answer in answers(await desk.say("Go."))]
 
 
 @pytest.mark.slow
-async def test_where_nobody_can_be_asked_a_file_is_never_said_to_be_missing(at_desk: OpenDesk, tmp_path: Path) -> None:
+async def test_where_nobody_can_be_asked_a_file_is_never_said_to_be_missing(
+    at_desk: OpenDesk, tmp_path: Path
+) -> None:
     many = await told(at_desk, tmp_path, *WAYS.values())
     for way, text in zip(WAYS, many, strict=True):
         assert "a program may not " in text, way
@@ -99,7 +105,10 @@ async def test_where_nobody_can_be_asked_a_file_is_never_said_to_be_missing(at_d
 async def test_a_person_is_asked_once_for_each_path_and_sees_the_whole_program(
     at_desk: OpenDesk, tmp_path: Path
 ) -> None:
-    person, code = Person(), "rows = open('data/a.csv').read()\nopen('data/a.csv').read() == rows, rows"
+    person, code = (
+        Person(),
+        "rows = open('data/a.csv').read()\nopen('data/a.csv').read() == rows, rows",
+    )
     (text,) = await told(at_desk, tmp_path, code, person=person)
     (question,) = person.asked
     assert json.loads(text.splitlines()[0]) == [True, "day;paid\n1;2\n"]
@@ -112,16 +121,28 @@ async def test_a_person_is_asked_once_for_each_path_and_sees_the_whole_program(
 async def test_a_yes_is_for_the_text_of_one_program(at_desk: OpenDesk, tmp_path: Path) -> None:
     person = Person()
     first, second = "open('data/a.csv').read(3)", "open('data/a.csv').read(4)"
-    assert await told(at_desk, tmp_path, first, second, first, person=person) == ['"day"', '"day;"', '"day"']
+    assert await told(at_desk, tmp_path, first, second, first, person=person) == [
+        '"day"',
+        '"day;"',
+        '"day"',
+    ]
     versions = [question.version for question in person.asked]
     assert len(set(versions)) == 3
 
 
 @pytest.mark.slow
-async def test_every_way_to_look_finds_what_is_there_after_a_yes(at_desk: OpenDesk, tmp_path: Path) -> None:
-    ways = {way: code for way, code in WAYS.items() if "system" not in way and "workspace" not in way}
+async def test_every_way_to_look_finds_what_is_there_after_a_yes(
+    at_desk: OpenDesk, tmp_path: Path
+) -> None:
+    ways = {
+        way: code for way, code in WAYS.items() if "system" not in way and "workspace" not in way
+    }
     many = await told(at_desk, tmp_path, *ways.values(), person=Person())
-    wrong = {way: text for way, text in zip(ways, many, strict=True) if "Error" in text or text in ("false", "[]")}
+    wrong = {
+        way: text
+        for way, text in zip(ways, many, strict=True)
+        if "Error" in text or text in ("false", "[]")
+    }
     assert wrong == {"zipfile": "false"}
 
 
@@ -129,7 +150,9 @@ async def test_a_yes_for_the_folder_covers_the_other_files_in_it_now_or_for_read
     at_desk: OpenDesk, tmp_path: Path
 ) -> None:
     person = Person(Decision("yes", is_wide=True))
-    code = "open('data/a.csv').read(1)\nfor n in range(9):\n    open(f'data/{n}.txt', 'w').write('x')"
+    code = (
+        "open('data/a.csv').read(1)\nfor n in range(9):\n    open(f'data/{n}.txt', 'w').write('x')"
+    )
     reads = "open('data/a.csv').read(1)\nimport os\nos.listdir('data')"
     written, read = await told(at_desk, tmp_path, code, reads, person=person)
     asked = [question.missing.sentences()[0] for question in person.asked]
@@ -151,12 +174,16 @@ async def test_a_no_is_a_refusal_with_the_reason(at_desk: OpenDesk, tmp_path: Pa
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("way", sampled([*ODD_WAYS], 6))
-async def test_whatever_opens_it_a_file_is_not_read_after_a_no(at_desk: OpenDesk, tmp_path: Path, way: str) -> None:
+async def test_whatever_opens_it_a_file_is_not_read_after_a_no(
+    at_desk: OpenDesk, tmp_path: Path, way: str
+) -> None:
     (text,) = await told(at_desk, tmp_path, ODD_WAYS[way], person=Person(Decision("no")))
     assert "paid" not in text, text
 
 
-async def test_what_nobody_can_grant_is_refused_without_a_question(at_desk: OpenDesk, tmp_path: Path) -> None:
+async def test_what_nobody_can_grant_is_refused_without_a_question(
+    at_desk: OpenDesk, tmp_path: Path
+) -> None:
     person = Person()
     ways = [
         "open('.knapper/state.db', 'rb')",
@@ -164,11 +191,17 @@ async def test_what_nobody_can_grant_is_refused_without_a_question(at_desk: Open
         "open('/proc/self/environ')",
     ]
     many = await told(at_desk, tmp_path, *ways, person=person)
-    assert [text for text in many if "can never be granted" not in text and "a program may not" not in text] == []
+    assert [
+        text
+        for text in many
+        if "can never be granted" not in text and "a program may not" not in text
+    ] == []
     assert person.asked == []
 
 
-async def test_libraries_that_look_for_their_own_files_work_and_ask_nothing(at_desk: OpenDesk, tmp_path: Path) -> None:
+async def test_libraries_that_look_for_their_own_files_work_and_ask_nothing(
+    at_desk: OpenDesk, tmp_path: Path
+) -> None:
     ways = [
         "import mimetypes\nmimetypes.guess_type('a.csv')[0]",
         "import zoneinfo\nzoneinfo.ZoneInfo('Europe/Berlin').key",
@@ -177,11 +210,18 @@ async def test_libraries_that_look_for_their_own_files_work_and_ask_nothing(at_d
     ]
     person = Person()
     many = await told(at_desk, tmp_path, *ways, person=person)
-    assert [text.splitlines()[0] for text in many] == ['"text/csv"', '"Europe/Berlin"', "null", "true"]
+    assert [text.splitlines()[0] for text in many] == [
+        '"text/csv"',
+        '"Europe/Berlin"',
+        "null",
+        "true",
+    ]
     assert person.asked == []
 
 
-async def test_the_workspaces_own_folder_is_listed_by_name_after_one_yes(at_desk: OpenDesk, tmp_path: Path) -> None:
+async def test_the_workspaces_own_folder_is_listed_by_name_after_one_yes(
+    at_desk: OpenDesk, tmp_path: Path
+) -> None:
     person = Person()
     code = "import os, glob\n[sorted(os.listdir()), sorted(glob.glob('*')), os.path.exists('knapper.toml')]"
     desk = await ready(at_desk, code, person=person)
@@ -201,7 +241,9 @@ async def test_the_workspaces_own_folder_is_listed_by_name_after_one_yes(at_desk
 
 async def left_by(at_desk: OpenDesk, code: str) -> tuple[str, Path]:
     """Return the answer to a program that makes something in a folder after a yes for it, and the folder."""
-    desk = await ready(at_desk, f'folder = "out"\n{code}', person=Person(Decision("yes", is_wide=True)))
+    desk = await ready(
+        at_desk, f'folder = "out"\n{code}', person=Person(Decision("yes", is_wide=True))
+    )
     (text,) = answers(await desk.say("Go."))
     return text, desk.workspace.root / "out"
 
@@ -213,7 +255,9 @@ async def test_a_yes_lets_a_program_leave_no_repository(at_desk: OpenDesk) -> No
     assert sorted(path.name for path in out.iterdir()) == ["config", "objects", "refs", "tmp"]
 
 
-async def test_a_yes_for_a_folder_lets_a_program_make_no_name_that_nobody_can_grant(at_desk: OpenDesk) -> None:
+async def test_a_yes_for_a_folder_lets_a_program_make_no_name_that_nobody_can_grant(
+    at_desk: OpenDesk,
+) -> None:
     text, out = await left_by(at_desk, f"{EVERY_NAME}\ntold")
     assert (text.splitlines()[0], sorted(path.name for path in out.rglob("*"))) == ("[]", LEFT)
 

@@ -15,7 +15,9 @@ from tests.kit.sources import function_text
 
 OPENS = "open('data/a.csv').read()"
 PEEK = function_text(
-    "peek(path: str) -> str", "Return the text of a file.\n\nArgs:\n    path: The file.", "return open(path).read()"
+    "peek(path: str) -> str",
+    "Return the text of a file.\n\nArgs:\n    path: The file.",
+    "return open(path).read()",
 )
 KEEP = function_text(
     "keep(name: str, text: str) -> int",
@@ -41,7 +43,9 @@ SIGN = function_text(
 PICK = "def _pick(rows: list[str]) -> str:\n    return max(rows, key=len)\n"
 COPY = PICK.replace("_pick", "choose")
 PLAIN = function_text(
-    "last(text: str) -> str", "Return the last letter.\n\nArgs:\n    text: The text.", "return text[-1]"
+    "last(text: str) -> str",
+    "Return the last letter.\n\nArgs:\n    text: The text.",
+    "return text[-1]",
 )
 ASKED = ["run_program: read data/a.csv"]
 
@@ -61,7 +65,9 @@ class Owner:
         self.asked.append(question)
         if question.maker and self.is_generous:
             return Decision("yes", is_wide=True)
-        return Decision("no" if question.moment == "open" and not self.is_generous else self.otherwise)  # type: ignore[arg-type]  # one of the three
+        return Decision(
+            "no" if question.moment == "open" and not self.is_generous else self.otherwise  # type: ignore[arg-type]  # one of the three
+        )
 
     def says(self) -> list[str]:
         """Return what was asked since the last time, as lines."""
@@ -72,7 +78,10 @@ class Owner:
 
 def made(name: str, text: str) -> Wanted:
     """Return the call that makes a function."""
-    return Wanted("create_function", {"function_name": name, "function_code_with_docstring": text, "module_name": name})
+    return Wanted(
+        "create_function",
+        {"function_name": name, "function_code_with_docstring": text, "module_name": name},
+    )
 
 
 def program(code: str) -> Wanted:
@@ -117,7 +126,9 @@ async def begin(at_desk: OpenDesk, *calls: Wanted, owner: Owner | None = None) -
     return Day(desk, owner)
 
 
-async def test_one_yes_to_a_program_is_for_all_programs_and_functions_of_its_agent(at_desk: OpenDesk) -> None:
+async def test_one_yes_to_a_program_is_for_all_programs_and_functions_of_its_agent(
+    at_desk: OpenDesk,
+) -> None:
     later = (
         "import os\nfrom pathlib import Path\n"
         "(open('data/b.csv').read(), sorted(os.listdir('data')), Path('data/a.csv').exists())"
@@ -179,7 +190,12 @@ async def nothing(day: Day) -> None:
 
 WAYS: dict[str, tuple[Callable[[Day], Awaitable[None]], Sequence[Wanted], str, str]] = {
     "sends": (makes, [made("send", SEND)], calling("send(text)"), "read data/a.csv"),
-    "may send anywhere": (makes, [made("send", ANYWHERE)], calling("send(text)"), "read data/a.csv"),
+    "may send anywhere": (
+        makes,
+        [made("send", ANYWHERE)],
+        calling("send(text)"),
+        "read data/a.csv",
+    ),
     "calls what sends": (
         makes_both,
         [made("send", SEND), made("tell", TELL)],
@@ -187,9 +203,24 @@ WAYS: dict[str, tuple[Callable[[Day], Awaitable[None]], Sequence[Wanted], str, s
         "read data/a.csv",
     ),
     "uses a secret": (makes, [made("sign", SIGN)], calling("sign(text)"), "read data/a.csv"),
-    "asks the conversation": (nothing, [], calling("conversation_search(query=text)"), "read data/a.csv"),
-    "calls a person's function that writes": (saves_what_writes, [], calling("keep('a', text)"), "read data/a.csv"),
-    "copies a person's code": (saves_code_to_copy, [], f"{COPY}\nchoose([{OPENS}])", "read data/a.csv"),
+    "asks the conversation": (
+        nothing,
+        [],
+        calling("conversation_search(query=text)"),
+        "read data/a.csv",
+    ),
+    "calls a person's function that writes": (
+        saves_what_writes,
+        [],
+        calling("keep('a', text)"),
+        "read data/a.csv",
+    ),
+    "copies a person's code": (
+        saves_code_to_copy,
+        [],
+        f"{COPY}\nchoose([{OPENS}])",
+        "read data/a.csv",
+    ),
     "writes": (nothing, [], "open('data/c.csv', 'w').write('x')", "read and write data/c.csv"),
     "leaves it by dots": (nothing, [], "open('data/../other.csv').read()", "read other.csv"),
     "leaves it by a link": (nothing, [], "open('data/link.csv').read()", "read other.csv"),
@@ -197,16 +228,22 @@ WAYS: dict[str, tuple[Callable[[Day], Awaitable[None]], Sequence[Wanted], str, s
 
 
 @pytest.mark.parametrize("way", [pytest.param(way, id=way.replace(" ", "-")) for way in WAYS])
-async def test_a_program_that_could_send_or_is_not_all_the_agents_asks_by_itself(at_desk: OpenDesk, way: str) -> None:
+async def test_a_program_that_could_send_or_is_not_all_the_agents_asks_by_itself(
+    at_desk: OpenDesk, way: str
+) -> None:
     before, calls, code, asks = WAYS[way]
     day = await begin(at_desk, program(OPENS), *calls, program(code))
-    (day.desk.workspace.root / "data" / "link.csv").symlink_to(day.desk.workspace.root / "other.csv")
+    (day.desk.workspace.root / "data" / "link.csv").symlink_to(
+        day.desk.workspace.root / "other.csv"
+    )
     assert (await day.step())[1] == ASKED
     await before(day)
     day.owner.asked.clear()
     day.owner.is_generous = False
     await day.step_of_questions()
-    opened = [(each.missing.sentences(), each.maker) for each in day.owner.asked if each.moment == "open"]
+    opened = [
+        (each.missing.sentences(), each.maker) for each in day.owner.asked if each.moment == "open"
+    ]
     assert opened == [([asks], "")]
 
 
@@ -223,7 +260,9 @@ async def test_another_agents_programs_do_not_have_the_folder(at_desk: OpenDesk)
 READS_BACK = "open('reports/b.md').read()"
 
 
-async def test_what_a_function_of_the_agent_may_write_its_programs_may_read(at_desk: OpenDesk) -> None:
+async def test_what_a_function_of_the_agent_may_write_its_programs_may_read(
+    at_desk: OpenDesk,
+) -> None:
     lists = "import os\nsorted(os.listdir('reports'))"
     day = await begin(
         at_desk,
@@ -254,10 +293,14 @@ SENDS_AND_KEEPS = KEEP.replace("keep(name", "keep(self, name").replace(
 
 
 @pytest.mark.parametrize("how", ["saved", "once", "sends", "revoked", "changed"])
-async def test_a_program_asks_to_read_what_only_others_may_write(at_desk: OpenDesk, how: str) -> None:
+async def test_a_program_asks_to_read_what_only_others_may_write(
+    at_desk: OpenDesk, how: str
+) -> None:
     """A person's function, one call, one that could write what a host said, and a yes that is no longer in force."""
     day = await begin(
-        at_desk, made("keep", SENDS_AND_KEEPS if how == "sends" else KEEP), program("open('reports/old.md').read()")
+        at_desk,
+        made("keep", SENDS_AND_KEEPS if how == "sends" else KEEP),
+        program("open('reports/old.md').read()"),
     )
     day.owner.is_generous, day.owner.otherwise = False, "once" if how == "once" else "yes"
     functions = day.desk.workspace.functions
@@ -304,7 +347,9 @@ async def begin_with_a_leak(at_desk: OpenDesk, host: str, *calls: Wanted) -> Day
     return day
 
 
-@pytest.mark.parametrize("way", [pytest.param(way, id=way.replace(" ", "-")) for way in HIDDEN_WAYS])
+@pytest.mark.parametrize(
+    "way", [pytest.param(way, id=way.replace(" ", "-")) for way in HIDDEN_WAYS]
+)
 async def test_what_a_program_calls_asks_for_a_host_with_the_folder_that_the_program_may_have_read(
     at_desk: OpenDesk, way: str
 ) -> None:
@@ -314,14 +359,18 @@ async def test_what_a_program_calls_asks_for_a_host_with_the_folder_that_the_pro
     assert day.owner.says() == ["leak: fetch from one.example.org; read data/"]
 
 
-async def test_a_program_that_read_nothing_of_the_folder_asks_for_a_host_alone(at_desk: OpenDesk) -> None:
+async def test_a_program_that_read_nothing_of_the_folder_asks_for_a_host_alone(
+    at_desk: OpenDesk,
+) -> None:
     day = await begin_with_a_leak(at_desk, "one.example.org", program("leak(text='x')"))
     day.owner.otherwise = "no"
     await day.step_of_questions()
     assert day.owner.says() == ["leak: fetch from one.example.org"]
 
 
-async def test_a_program_asks_for_a_file_by_itself_once_a_call_of_it_was_given_a_host(at_desk: OpenDesk) -> None:
+async def test_a_program_asks_for_a_file_by_itself_once_a_call_of_it_was_given_a_host(
+    at_desk: OpenDesk,
+) -> None:
     with weather_service() as host:
         code = "said = leak(text='x')\nleak(text=open('data/a.csv').read())"
         day = await begin_with_a_leak(at_desk, host, program(code))
@@ -332,14 +381,20 @@ async def test_a_program_asks_for_a_file_by_itself_once_a_call_of_it_was_given_a
         ]
 
 
-async def test_a_folder_that_a_program_was_given_as_it_ran_ends_with_the_host_of_a_call(at_desk: OpenDesk) -> None:
+async def test_a_folder_that_a_program_was_given_as_it_ran_ends_with_the_host_of_a_call(
+    at_desk: OpenDesk,
+) -> None:
     with weather_service() as host:
         code = f"said = leak(text={OPENS})\nopen('data/b.csv').read()"
         day = await begin_with_a_leak(at_desk, host, program(code))
         await day.desk.workspace.functions.grants.revoke("agent:main", None)
         day.owner.is_generous, day.owner.otherwise = True, "once"
         await day.step_of_questions()
-        assert day.owner.says() == [*ASKED, f"leak: fetch from {host}; read data/", "run_program: read data/b.csv"]
+        assert day.owner.says() == [
+            *ASKED,
+            f"leak: fetch from {host}; read data/",
+            "run_program: read data/b.csv",
+        ]
 
 
 async def test_a_function_that_was_granted_a_host_while_the_program_ran_asks_for_what_the_program_read(

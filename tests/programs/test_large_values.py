@@ -45,9 +45,17 @@ INNER = function_text(
     'rows = self.call("same", rows=self.call("orders", count=count))\nreturn self.call("cents_of", rows=rows)',
 )
 TEXT = function_text(
-    "letters(count: int) -> str", "Give so many letters.\n\nArgs:\n    count: How many.", 'return "x" * count'
+    "letters(count: int) -> str",
+    "Give so many letters.\n\nArgs:\n    count: How many.",
+    'return "x" * count',
 )
-FUNCTIONS = {"orders.py": MAKE, "sums.py": SUM, "passing.py": PASS, "inner.py": INNER, "letters.py": TEXT}
+FUNCTIONS = {
+    "orders.py": MAKE,
+    "sums.py": SUM,
+    "passing.py": PASS,
+    "inner.py": INNER,
+    "letters.py": TEXT,
+}
 COUNT = 20_000  # 1.6 MiB
 CENTS = sum(range(COUNT))
 
@@ -82,13 +90,19 @@ def value_files(desk: Desk) -> list[Path]:
     "code",
     [
         pytest.param(f"cents_of(orders({COUNT}))", id="from-function-to-function"),
-        pytest.param(f"rows = orders({COUNT})\nrows.reverse()\ncents_of(rows=rows)", id="through-the-program"),
+        pytest.param(
+            f"rows = orders({COUNT})\nrows.reverse()\ncents_of(rows=rows)", id="through-the-program"
+        ),
         pytest.param(f"cents_inside({COUNT})", id="by-self-call"),
         pytest.param(f"sum(each(cents_of, each(orders, [{COUNT}, 1])))", id="in-each"),
-        pytest.param(f"cents_of(same(same(orders({COUNT}), note='n' * 70_000)))", id="with-other-arguments"),
+        pytest.param(
+            f"cents_of(same(same(orders({COUNT}), note='n' * 70_000)))", id="with-other-arguments"
+        ),
     ],
 )
-async def test_a_large_result_passes_whole_to_the_next_function(at_desk: OpenDesk, code: str) -> None:
+async def test_a_large_result_passes_whole_to_the_next_function(
+    at_desk: OpenDesk, code: str
+) -> None:
     desk = await opened(at_desk, program(code))
     assert (await told(desk, 1))[0].splitlines()[0] == str(CENTS)
 
@@ -130,7 +144,9 @@ async def test_an_entry_names_a_large_value_by_digest_size_and_type(at_desk: Ope
     assert len(json.dumps(row.payload)) < 30_000
 
 
-async def test_a_limit_is_told_before_it_is_reached_and_with_the_way_around(at_desk: OpenDesk) -> None:
+async def test_a_limit_is_told_before_it_is_reached_and_with_the_way_around(
+    at_desk: OpenDesk,
+) -> None:
     codes = ["len(letters(1_200_000))", "len(letters(1_000_000))", "len(letters(2_200_000))"]
     calls = [*map(program, codes), Wanted("letters", {"count": 1_200_000})]
     desk = await opened(at_desk, *calls, **{"sandbox.value_mib": 2})
@@ -142,14 +158,18 @@ async def test_a_limit_is_told_before_it_is_reached_and_with_the_way_around(at_d
     assert "the result takes 2200002 bytes as JSON and may take 2097152" in beyond
 
 
-async def test_arguments_of_the_model_are_told_when_they_are_near_their_limit(at_desk: OpenDesk) -> None:
+async def test_arguments_of_the_model_are_told_when_they_are_near_their_limit(
+    at_desk: OpenDesk,
+) -> None:
     rows = [{"id": "x" * 600_000, "cents": 1}]
     desk = await opened(at_desk, Wanted("cents_of", {"rows": rows}))
     (text,) = await told(desk, 1)
     assert "of the 1,000,000 characters that you can send: pass a path" in text
 
 
-async def test_values_of_a_program_up_to_four_mebibytes_are_kept_also_after_a_failure(at_desk: OpenDesk) -> None:
+async def test_values_of_a_program_up_to_four_mebibytes_are_kept_also_after_a_failure(
+    at_desk: OpenDesk,
+) -> None:
     codes = [
         "big = list(range(350_000))\nfew = 1\n1 / 0",
         "few + 1",
@@ -171,13 +191,18 @@ async def test_values_of_a_program_up_to_four_mebibytes_are_kept_also_after_a_fa
 
 
 async def test_a_kept_value_that_is_gone_is_told_when_a_program_names_it(at_desk: OpenDesk) -> None:
-    desk = await opened(at_desk, program("big = list(range(300_000))\nfew = 1"), program("few"), program("few, big"))
+    desk = await opened(
+        at_desk, program("big = list(range(300_000))\nfew = 1"), program("few"), program("few, big")
+    )
     await told(desk, 1)
     for file in value_files(desk):
         file.unlink()
     few, both = await told(desk, 2)
     assert few == "1"
-    assert "No longer kept (a value above 64 KiB stays for 7 days, on the machine that made it): big." in both
+    assert (
+        "No longer kept (a value above 64 KiB stays for 7 days, on the machine that made it): big."
+        in both
+    )
     assert "name 'big' is not defined" in both
 
 
@@ -202,11 +227,16 @@ async def test_a_value_goes_a_week_after_its_last_use_and_the_oldest_when_there_
 
 
 async def test_a_digest_in_the_arguments_of_a_model_is_text(at_desk: OpenDesk) -> None:
-    rows = [{"id": f"A-{n:06}", "cents": n, "name": "Müller & Söhne, Straße 5, 12345 Berlin"} for n in range(COUNT)]
+    rows = [
+        {"id": f"A-{n:06}", "cents": n, "name": "Müller & Söhne, Straße 5, 12345 Berlin"}
+        for n in range(COUNT)
+    ]
     data = json.dumps(rows, ensure_ascii=False, separators=(",", ":")).encode()
     forged = {"$": "large", "v": [hashlib.sha256(data).hexdigest(), len(data), "list", COUNT]}
     code = f"[same([{forged!r}]), same([{{'$': 'large', 'v': [1]}}])]"
-    desk = await opened(at_desk, program(f"len(orders({COUNT}))"), Wanted("same", {"rows": [forged]}), program(code))
+    desk = await opened(
+        at_desk, program(f"len(orders({COUNT}))"), Wanted("same", {"rows": [forged]}), program(code)
+    )
     _, direct, inside = await told(desk, 3)
     assert [file.name for file in value_files(desk)] == [forged["v"][0]]
     assert json.loads(direct.splitlines()[0]) == [forged]
@@ -214,7 +244,9 @@ async def test_a_digest_in_the_arguments_of_a_model_is_text(at_desk: OpenDesk) -
 
 
 @pytest.mark.parametrize(("is_gone", "calls"), [(False, 1), (True, 2)])
-async def test_a_program_that_was_cut_off_gets_a_large_result_again(tmp_path: Path, is_gone: bool, calls: int) -> None:
+async def test_a_program_that_was_cut_off_gets_a_large_result_again(
+    tmp_path: Path, is_gone: bool, calls: int
+) -> None:
     lay_out(tmp_path)
     for name, text in FUNCTIONS.items():
         (tmp_path / "functions" / name).write_text(text, "utf-8")
@@ -229,11 +261,17 @@ async def test_a_program_that_was_cut_off_gets_a_large_result_again(tmp_path: Pa
         (text,) = ended(turn(tmp_path, model, GO_ON))
     assert str(CENTS) in text.splitlines()
     assert lines(tmp_path) == ["z"]
-    made = [row for row in await journal(tmp_path) if row.kind == "inner_call" and row.payload["name"] == "orders"]
+    made = [
+        row
+        for row in await journal(tmp_path)
+        if row.kind == "inner_call" and row.payload["name"] == "orders"
+    ]
     assert len(made) == calls
 
 
-async def test_a_replay_gets_a_large_argument_from_its_file_and_says_when_it_is_gone(at_desk: OpenDesk) -> None:
+async def test_a_replay_gets_a_large_argument_from_its_file_and_says_when_it_is_gone(
+    at_desk: OpenDesk,
+) -> None:
     desk = await opened(at_desk, program(f"cents_of(orders({COUNT}))"))
     await told(desk, 1)
     replays = desk.workspace.functions.replays
@@ -247,13 +285,17 @@ async def test_a_replay_gets_a_large_argument_from_its_file_and_says_when_it_is_
     assert "is not kept here any longer" in again.outcome.error.message
 
 
-async def test_forgetting_a_turn_or_a_text_removes_the_values_that_only_it_had(at_desk: OpenDesk) -> None:
+async def test_forgetting_a_turn_or_a_text_removes_the_values_that_only_it_had(
+    at_desk: OpenDesk,
+) -> None:
     codes = [f"len(orders({COUNT}))", f"len(letters({1_100_000}))", f"len(orders({COUNT}))"]
     desk = await opened(at_desk, *map(program, codes))
     await told(desk, 3)
     store, root = desk.workspace.store, desk.workspace.root
     forgetting = Forgetting(root, root / ".knapper", store)
-    orders, letters = sorted(value_files(desk), key=lambda file: file.read_bytes()[:1], reverse=True)
+    orders, letters = sorted(
+        value_files(desk), key=lambda file: file.read_bytes()[:1], reverse=True
+    )
 
     async def forget(request: ForgetRequest) -> dict[str, int]:
         return (await forgetting.carry_out(await forgetting.order(request, desk.agent.name))).places

@@ -24,9 +24,15 @@ WHOLE = "words = {}\nbest = max(words, key=count_vowels)\nbest + '!'"
 WORDS = "Find the word with the most vowels.\n\nArgs:\n    words: The words to compare."
 
 
-async def kept(at_desk: OpenDesk, *programs: str, by: str = "run_program", **flags: Any) -> tuple[list[str], str]:
+async def kept(
+    at_desk: OpenDesk, *programs: str, by: str = "run_program", **flags: Any
+) -> tuple[list[str], str]:
     """Return the results of these programs and of keeping the last one, and the resulting file."""
-    keep = {"function_name": "most_vowels", "function_code_with_docstring": WORDS, "from_program": True}
+    keep = {
+        "function_name": "most_vowels",
+        "function_code_with_docstring": WORDS,
+        "from_program": True,
+    }
     wanted: list[dict[str, Any]] = [{"code": code} for code in programs]
     if by == "call_function":
         wanted = [{"name": "run_program", "arguments": arguments} for arguments in wanted]
@@ -40,20 +46,28 @@ async def kept(at_desk: OpenDesk, *programs: str, by: str = "run_program", **fla
 
 
 @pytest.mark.parametrize("by", ["run_program", "call_function"])
-async def test_a_def_of_a_program_is_kept_with_the_calls_that_were_seen(at_desk: OpenDesk, by: str) -> None:
+async def test_a_def_of_a_program_is_kept_with_the_calls_that_were_seen(
+    at_desk: OpenDesk, by: str
+) -> None:
     told, text = await kept(at_desk, DEF, by=by)
     assert ">>> most_vowels(['sky', 'queue', 'aha'])\n    'queue'" in text, told
     assert "from functions.letters import count_vowels" in text
 
 
-async def test_a_whole_program_is_kept_with_the_values_it_begins_with_as_parameters(at_desk: OpenDesk) -> None:
-    told, text = await kept(at_desk, WHOLE.format("['sky', 'queue']"), WHOLE.format("['tree', 'rhythm', 'aha']"))
+async def test_a_whole_program_is_kept_with_the_values_it_begins_with_as_parameters(
+    at_desk: OpenDesk,
+) -> None:
+    told, text = await kept(
+        at_desk, WHOLE.format("['sky', 'queue']"), WHOLE.format("['tree', 'rhythm', 'aha']")
+    )
     assert ">>> most_vowels(words=['sky', 'queue'])\n    'queue!'" in text, told
     assert ">>> most_vowels(words=['tree', 'rhythm', 'aha'])\n    'tree!'" in text
     assert "like a program that ran before" in told[1]
 
 
-async def test_an_agent_that_makes_no_functions_is_not_advised_to_keep_a_program(at_desk: OpenDesk) -> None:
+async def test_an_agent_that_makes_no_functions_is_not_advised_to_keep_a_program(
+    at_desk: OpenDesk,
+) -> None:
     programs = (WHOLE.format("['sky', 'queue']"), WHOLE.format("['tree', 'rhythm', 'aha']"))
     told, _ = await kept(at_desk, *programs, growth__create=False)
     assert "tree!" in told[1]
@@ -62,8 +76,14 @@ async def test_an_agent_that_makes_no_functions_is_not_advised_to_keep_a_program
 
 CALLS = {
     "two calls": ("[count_vowels('{0}'), count_vowels('sky')]", False),
-    "calls that have names": ("first = count_vowels('{0}')\nsecond = count_vowels('sky')\nfirst, second", False),
-    "a loop over what is written": ("for word in ['{0}', 'sky']:\n    print(word, count_vowels(word))", False),
+    "calls that have names": (
+        "first = count_vowels('{0}')\nsecond = count_vowels('sky')\nfirst, second",
+        False,
+    ),
+    "a loop over what is written": (
+        "for word in ['{0}', 'sky']:\n    print(word, count_vowels(word))",
+        False,
+    ),
     "a list of a call for each": ("[count_vowels(word) for word in ('{0}', 'sky')]", False),
     "a sentence of them": ("f\"{{count_vowels('{0}')}} and {{count_vowels(text='sky')}}\"", False),
     "what they return is added": ("count_vowels('{0}') + count_vowels('sky')", True),
@@ -88,11 +108,17 @@ async def test_what_only_a_program_has_is_not_kept_and_it_says_so(at_desk: OpenD
     assert text == ""
 
 
-async def test_without_a_program_or_with_a_hollow_one_there_is_nothing_to_keep(at_desk: OpenDesk) -> None:
+async def test_without_a_program_or_with_a_hollow_one_there_is_nothing_to_keep(
+    at_desk: OpenDesk,
+) -> None:
     words = "Return the tax on an amount.\n\nArgs:\n    amount: The amount."
     keep = {"function_name": "tax_of", "function_code_with_docstring": words, "from_program": True}
     code = "def tax_of(amount: int) -> int:\n    return 0\n\n[tax_of(100), tax_of(5)]"
-    calls = [Wanted("create_function", keep), Wanted("run_program", {"code": code}), Wanted("create_function", keep)]
+    calls = [
+        Wanted("create_function", keep),
+        Wanted("run_program", {"code": code}),
+        Wanted("create_function", keep),
+    ]
     desk = await at_desk([*map(Ask, calls), Repeat(Say("Done."))])
     told = answers(await desk.say("Go."))
     assert "No program has come to its end here." in told[0]
@@ -165,7 +191,9 @@ KEPT = [
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize(("name", "code", "words"), sampled([pytest.param(*row, id=row[0]) for row in KEPT], 2))
+@pytest.mark.parametrize(
+    ("name", "code", "words"), sampled([pytest.param(*row, id=row[0]) for row in KEPT], 2)
+)
 async def test_a_program_is_kept_and_all_its_examples_were_seen(
     at_desk: OpenDesk, name: str, code: str, words: str
 ) -> None:
@@ -199,8 +227,16 @@ COUNTING = function_text(
 )
 GRANTED = {
     "files": ("path = 'out/a.txt'\nlen(read_all(path))", "read_all(path)", "import read_all"),
-    "its own files": ("path = 'out/a.txt'\nlen(open(path).read())", "open(path)", "def kept_one(path: str)"),
-    "a host": ("city = 'oslo'\nweather(city).upper()", "weather(self, city)", "def kept_one(self, city: str)"),
+    "its own files": (
+        "path = 'out/a.txt'\nlen(open(path).read())",
+        "open(path)",
+        "def kept_one(path: str)",
+    ),
+    "a host": (
+        "city = 'oslo'\nweather(city).upper()",
+        "weather(self, city)",
+        "def kept_one(self, city: str)",
+    ),
     "in a def": (
         "def loud(city):\n    return weather(city).upper()\ncity = 'oslo'\nloud(city) + '!'",
         "weather(self, city)",
@@ -250,7 +286,9 @@ async def test_a_program_that_calls_what_reaches_outside_is_kept_and_does_the_sa
 
 
 async def test_a_name_that_an_earlier_program_kept_is_said_to_be_one(at_desk: OpenDesk) -> None:
-    told, _ = await kept(at_desk, "words = ['aha', 'sky']\nlen(words)", "max(words, key=count_vowels)")
+    told, _ = await kept(
+        at_desk, "words = ['aha', 'sky']\nlen(words)", "max(words, key=count_vowels)"
+    )
     assert "The program uses `words`, which an earlier program has kept." in told[-1]
     assert "`words = …` at its beginning" in told[-1]
 
@@ -260,10 +298,16 @@ async def test_what_only_an_assistant_can_call_is_not_kept(at_desk: OpenDesk) ->
     assert "Only an assistant can call `list_functions`." in told[-1]
 
 
-async def test_a_program_that_calls_a_function_of_the_module_that_it_joins_is_kept(at_desk: OpenDesk) -> None:
+async def test_a_program_that_calls_a_function_of_the_module_that_it_joins_is_kept(
+    at_desk: OpenDesk,
+) -> None:
     code = "words = {}\nsum(count_vowels(word) for word in words)"
     words = "Count the vowels of several words together.\n\nArgs:\n    words: The words."
-    keep = {"function_name": "vowels_of_all", "function_code_with_docstring": words, "from_program": True}
+    keep = {
+        "function_name": "vowels_of_all",
+        "function_code_with_docstring": words,
+        "from_program": True,
+    }
     made = {"function_name": "count_vowels", "function_code_with_docstring": VOWELS}
     calls = [
         Wanted("create_function", made),

@@ -39,17 +39,28 @@ async def test_the_answer_is_its_value_with_what_it_printed(at_desk: OpenDesk) -
         "print('x' * 9_000)": "characters left out",
     }
     told, _ = await ran(at_desk, *says)
-    assert [(code, text) for (code, said), text in zip(says.items(), told, strict=True) if said not in text] == []
+    assert [
+        (code, text)
+        for (code, said), text in zip(says.items(), told, strict=True)
+        if said not in text
+    ] == []
 
 
 async def test_all_that_is_wrong_is_told_before_anything_runs(at_desk: OpenDesk) -> None:
     says = {
         "count_vowels(": ["line 2"],
-        "count_vowel('a')\nnothing": ["line 2: there is no `count_vowel`", "`count_vowels`", "line 3"],
+        "count_vowel('a')\nnothing": [
+            "line 2: there is no `count_vowel`",
+            "`count_vowels`",
+            "line 3",
+        ],
         "count_vowels()\ncount_vowels(1, 2)": ["line 2: `count_vowels` lacks text", "line 3: "],
         "count_vowels(txt='a')": ["txt"],
         "count_vowels(text=[1, 2])": ["expected", "text"],
-        "import numpy\nfrom functions.letters import x": ["cannot import `numpy`", "called by name"],
+        "import numpy\nfrom functions.letters import x": [
+            "cannot import `numpy`",
+            "called by name",
+        ],
         "create_function('a', 'b')": ["`create_function` cannot be called in a program"],
         "run_program('1')": ["`run_program` cannot be called in a program"],
         "delete_function('a')": ["`delete_function` cannot be called in a program"],
@@ -91,9 +102,13 @@ async def test_an_error_says_what_was_changed_outside(at_desk: OpenDesk) -> None
 async def test_names_are_kept_for_the_next_program_and_taken_back_by_undo_or_a_new_conversation(
     at_desk: OpenDesk,
 ) -> None:
-    desk = await ready(at_desk, "rows = [1, 2]\nwords = {'a': object()}", "rows.append(3)\nrows", *("rows",) * 2)
+    desk = await ready(
+        at_desk, "rows = [1, 2]\nwords = {'a': object()}", "rows.append(3)\nrows", *("rows",) * 2
+    )
     told = [answers(await desk.say("Go."))[0] for _ in range(3)]
-    assert told[0].endswith("program: rows (2 items).\nNot kept: words (a dict with an object in it).")
+    assert told[0].endswith(
+        "program: rows (2 items).\nNot kept: words (a dict with an object in it)."
+    )
     assert [text.splitlines()[0] for text in told[1:]] == ["[1, 2, 3]"] * 2
     for _ in range(2):
         await desk.agent.pop()
@@ -105,9 +120,17 @@ async def test_names_are_kept_for_the_next_program_and_taken_back_by_undo_or_a_n
 
 
 FAILING = {
-    "a = 1\nb = [1, 2]\n1 / 0": ("Kept for your next program: a, b (2 items).", "[a, b]", "[1, [1, 2]]"),
+    "a = 1\nb = [1, 2]\n1 / 0": (
+        "Kept for your next program: a, b (2 items).",
+        "[a, b]",
+        "[1, [1, 2]]",
+    ),
     "x = count_vowels('aha')\n[x][3]": ("Kept for your next program: x.", "x", "2"),
-    "rows = []\nfor n in (1, 2, 0):\n    rows.append(4 // n)": ("rows (2 items), n.", "rows", "[4, 2]"),
+    "rows = []\nfor n in (1, 2, 0):\n    rows.append(4 // n)": (
+        "rows (2 items), n.",
+        "rows",
+        "[4, 2]",
+    ),
     "d = {'k': None}\nraise SystemExit": ("d (1 item).", "d", '{"k": null}'),
     "def f(n):\n    return n / 0\nm = 3\nf(m)": ("program: m.", "m", "3"),
     "import math\np = math.floor(2.5)\nassert p == 3": ("program: p.", "p", "2"),
@@ -127,7 +150,9 @@ async def test_values_of_a_program_that_failed_are_kept(at_desk: OpenDesk, code:
     assert after == again == value  # what is kept already is not named again
 
 
-async def test_inner_calls_are_recorded_with_their_number_and_count_for_standing(at_desk: OpenDesk) -> None:
+async def test_inner_calls_are_recorded_with_their_number_and_count_for_standing(
+    at_desk: OpenDesk,
+) -> None:
     _, desk = await ran(at_desk, "count_vowels('aha')\ncount_vowels('b')")
     calls = await desk.workspace.functions.replays.of(None).calls("count_vowels")
     assert len(calls) == 2
@@ -137,22 +162,32 @@ async def test_inner_calls_are_recorded_with_their_number_and_count_for_standing
     ]
     root = desk.workspace.root
     shown = [knapper("calls", "show", str(number), cwd=root).stdout for number in (1, 2)]
-    assert [f"call {number} of a program" in text for number, text in zip((1, 2), shown, strict=True)] == [True, True]
+    assert [
+        f"call {number} of a program" in text for number, text in zip((1, 2), shown, strict=True)
+    ] == [True, True]
     listed = json.loads(knapper("calls", "list", "count_vowels", "--json", cwd=root).stdout)
     assert sorted(row["number_in_program"] for row in listed) == [1, 2]
 
 
-async def test_only_a_call_that_reaches_something_is_written_down_before_it_starts(at_desk: OpenDesk) -> None:
+async def test_only_a_call_that_reaches_something_is_written_down_before_it_starts(
+    at_desk: OpenDesk,
+) -> None:
     """Entries written together have the same time."""
     _, desk = await ran(at_desk, "count_vowels('aha')\nnote('x')", person=Person())
     rows = await desk.workspace.store.history(desk.agent.name, kinds=("inner_call", "inner_result"))
-    computes, reaches = ([row.at for row in rows if row.payload["name"] == name] for name in ("count_vowels", "note"))
+    computes, reaches = (
+        [row.at for row in rows if row.payload["name"] == name] for name in ("count_vowels", "note")
+    )
     assert (len({*computes}), len({*reaches})) == (1, 2)
 
 
-async def test_what_is_forgotten_is_in_no_name_and_no_record_of_a_program(at_desk: OpenDesk) -> None:
+async def test_what_is_forgotten_is_in_no_name_and_no_record_of_a_program(
+    at_desk: OpenDesk,
+) -> None:
     secret = "Zanzibarquist"
-    desk = await ready(at_desk, f"friend = 'Anna {secret}'\nrows = [count_vowels(friend), 2]", "[friend, rows]")
+    desk = await ready(
+        at_desk, f"friend = 'Anna {secret}'\nrows = [count_vowels(friend), 2]", "[friend, rows]"
+    )
     await desk.say("Go.")
     root = desk.workspace.root
     await desk.agent.aclose()
@@ -164,7 +199,9 @@ async def test_what_is_forgotten_is_in_no_name_and_no_record_of_a_program(at_des
     assert [path.name for path in files if secret.encode() in path.read_bytes()] == []
 
 
-async def test_a_program_that_never_ends_is_stopped_and_says_what_it_had_called(at_desk: OpenDesk) -> None:
+async def test_a_program_that_never_ends_is_stopped_and_says_what_it_had_called(
+    at_desk: OpenDesk,
+) -> None:
     desk = await ready(at_desk, "count_vowels('aha')\nwhile True:\n    pass")
     (told,) = answers(await desk.say("Go."))
     assert "Stopped after" in told
@@ -172,7 +209,9 @@ async def test_a_program_that_never_ends_is_stopped_and_says_what_it_had_called(
 
 
 async def test_a_program_that_is_interrupted_is_over_and_says_so(at_desk: OpenDesk) -> None:
-    desk = await ready(at_desk, "note('a')\nimport time\ntime.sleep(600)\nnote('b')", person=Person())
+    desk = await ready(
+        at_desk, "note('a')\nimport time\ntime.sleep(600)\nnote('b')", person=Person()
+    )
     events = list[Event]()
     async for event in desk.agent.turn("Go."):
         events.append(event)
@@ -194,7 +233,9 @@ NAP = function_text(
 )
 
 
-async def test_what_only_computes_runs_side_by_side_and_what_writes_in_its_order(at_desk: OpenDesk) -> None:
+async def test_what_only_computes_runs_side_by_side_and_what_writes_in_its_order(
+    at_desk: OpenDesk,
+) -> None:
     texts = ["a", "b", "c", "d"]
     code = f"[each(nap, ['a', 'b']), each(note, {texts})]"
     desk = await ready(at_desk, code, person=Person())
@@ -208,22 +249,51 @@ async def test_what_only_computes_runs_side_by_side_and_what_writes_in_its_order
 
 
 async def test_names_that_are_too_large_are_not_kept_and_it_says_which(at_desk: OpenDesk) -> None:
-    code = "big = 'x' * (4 << 20)\n" + "\n".join(f"part{n} = 'y' * 4_000_000" for n in range(17)) + "\nfew = 1"
+    code = (
+        "big = 'x' * (4 << 20)\n"
+        + "\n".join(f"part{n} = 'y' * 4_000_000" for n in range(17))
+        + "\nfew = 1"
+    )
     told, _ = await ran(at_desk, code, "len(part3) + few")
     assert "Not kept (above 4.0 MiB as JSON, 64 MiB in all, or 200 names): big, part16." in told[0]
     assert told[1].startswith("4000001")
 
 
 OF_THEIR_TYPES = (
-    *("{'b', 'a'}", "(1, (2, 'x'))", "frozenset({1})", "Counter('aab')", "{(1, 2): {3}}", "date(2026, 11, 27)"),
-    *("defaultdict(list, {'a': [1]})", "defaultdict(None, {1: 2})", "OrderedDict(b=1, a=2)", "deque([1, (2,)])"),
-    *("Decimal('1.10')", "datetime(2026, 11, 27, 2, 37, tzinfo=ZoneInfo('Europe/Warsaw'))", "b'x'", "float('inf')"),
-    *("timedelta(1)", "{'$': 'set', 'v': [1]}", "[{'rows': {1}}, Counter()]", "Path('a/b')", "UUID(int=7)"),
+    *(
+        "{'b', 'a'}",
+        "(1, (2, 'x'))",
+        "frozenset({1})",
+        "Counter('aab')",
+        "{(1, 2): {3}}",
+        "date(2026, 11, 27)",
+    ),
+    *(
+        "defaultdict(list, {'a': [1]})",
+        "defaultdict(None, {1: 2})",
+        "OrderedDict(b=1, a=2)",
+        "deque([1, (2,)])",
+    ),
+    *(
+        "Decimal('1.10')",
+        "datetime(2026, 11, 27, 2, 37, tzinfo=ZoneInfo('Europe/Warsaw'))",
+        "b'x'",
+        "float('inf')",
+    ),
+    *(
+        "timedelta(1)",
+        "{'$': 'set', 'v': [1]}",
+        "[{'rows': {1}}, Counter()]",
+        "Path('a/b')",
+        "UUID(int=7)",
+    ),
 )
 
 
 @pytest.mark.parametrize("size", [1, 30_000])
-async def test_names_of_any_type_that_crosses_are_kept_with_their_types(at_desk: OpenDesk, size: int) -> None:
+async def test_names_of_any_type_that_crosses_are_kept_with_their_types(
+    at_desk: OpenDesk, size: int
+) -> None:
     imports = "from collections import Counter, OrderedDict, defaultdict, deque\nfrom datetime import date, datetime"
     imports += ", timedelta\nfrom decimal import Decimal\nfrom pathlib import Path\nfrom uuid import UUID\n"
     imports += "from zoneinfo import ZoneInfo\n"
@@ -252,7 +322,9 @@ fine = {1}
 fine"""
     (told,), _ = await ran(at_desk, code, person=Person())
     whats = "known (a generator), Reading (a class), add (a function), rows (a list with a Reading in it)"
-    assert told.endswith(f"fine (1 item).\nNot kept: {whats}, file (a file), big (an int that JSON cannot hold).")
+    assert told.endswith(
+        f"fine (1 item).\nNot kept: {whats}, file (a file), big (an int that JSON cannot hold)."
+    )
 
 
 async def test_a_program_keeps_so_many_names_and_lists_few(at_desk: OpenDesk) -> None:
@@ -263,7 +335,9 @@ async def test_a_program_keeps_so_many_names_and_lists_few(at_desk: OpenDesk) ->
 
 
 async def test_a_call_of_an_unknown_number_of_rows_is_refused_whole(at_desk: OpenDesk) -> None:
-    (told,), desk = await ran(at_desk, "each(note, [str(n) for n in range(10_000)])", person=Person())
+    (told,), desk = await ran(
+        at_desk, "each(note, [str(n) for n in range(10_000)])", person=Person()
+    )
     assert "these are 10,000" in told
     assert lines(desk.workspace.root) == []
 
@@ -292,7 +366,9 @@ async def test_a_program_is_asked_for_once_before_it_runs(at_desk: OpenDesk) -> 
     _, desk = await ran(at_desk, "[note(text) for text in ('a', 'b', 'c')]", person=person)
     (question,) = person.asked
     assert "run_program asks, for the functions that it calls, to" in plain(grant_lines(question))
-    assert question.doubts == ("note, in up to 100 calls: read out/notes.txt; read and write out/notes.txt",)
+    assert question.doubts == (
+        "note, in up to 100 calls: read out/notes.txt; read and write out/notes.txt",
+    )
     assert lines(desk.workspace.root) == ["a", "b", "c"]
 
 
@@ -310,7 +386,9 @@ async def test_what_its_functions_call_is_part_of_the_one_question(at_desk: Open
     await desk.workspace.functions.reload()
     await desk.say("Go.")
     (question,) = person.asked
-    assert question.doubts == ("note, called by note_all: read out/notes.txt; read and write out/notes.txt",)
+    assert question.doubts == (
+        "note, called by note_all: read out/notes.txt; read and write out/notes.txt",
+    )
     assert lines(desk.workspace.root) == ["a", "b"]
 
 
@@ -319,7 +397,9 @@ async def test_what_changed_since_the_last_yes_is_shown_in_the_question(at_desk:
     desk = await ready(at_desk, 'note("a")', person=person)
     file = desk.workspace.root / "functions" / "notes.py"
     await desk.workspace.functions.grants.grant("note", Grants(write=("out/",)))
-    file.write_text(file.read_text("utf-8").replace('text + "\\n"', 'text.upper() + "\\n"'), "utf-8")
+    file.write_text(
+        file.read_text("utf-8").replace('text + "\\n"', 'text.upper() + "\\n"'), "utf-8"
+    )
     await desk.workspace.functions.reload()
     await desk.say("Go.")
     (question,) = person.asked
@@ -330,11 +410,16 @@ async def test_what_changed_since_the_last_yes_is_shown_in_the_question(at_desk:
 async def test_a_yes_to_one_text_does_nothing_for_another(at_desk: OpenDesk) -> None:
     person = Person()
     await ran(at_desk, "note('a')", "note('b')", person=person)
-    assert [question.lines for question in person.asked] == [((1, "note('a')"),), ((1, "note('b')"),)]
+    assert [question.lines for question in person.asked] == [
+        ((1, "note('a')"),),
+        ((1, "note('b')"),),
+    ]
 
 
 async def test_a_no_lets_nothing_run(at_desk: OpenDesk) -> None:
-    (told,), desk = await ran(at_desk, "count_vowels('a')\nnote('a')", person=Person(Decision("no")))
+    (told,), desk = await ran(
+        at_desk, "count_vowels('a')\nnote('a')", person=Person(Decision("no"))
+    )
     assert "The user was asked and said no." in told
     assert lines(desk.workspace.root) == []
     assert await desk.workspace.store.history(desk.agent.name, kinds=("inner_call",)) == []
@@ -369,7 +454,9 @@ async def test_a_program_is_held_to_the_limits_of_a_file(at_desk: OpenDesk) -> N
     assert not [*desk.workspace.root.glob(".knapper/crash*")]
 
 
-async def test_a_program_of_thousands_of_names_does_not_hold_up_the_event_loop(at_desk: OpenDesk) -> None:
+async def test_a_program_of_thousands_of_names_does_not_hold_up_the_event_loop(
+    at_desk: OpenDesk,
+) -> None:
     code = ",".join(f"n{at:x}" for at in range(11_000))
     desk = await ready(at_desk, "1", code)
     await desk.say("Go.")
@@ -386,7 +473,9 @@ async def test_of_many_problems_of_a_program_the_first_are_told(at_desk: OpenDes
     assert "There may be more of them." in text
 
 
-async def test_the_error_of_a_called_function_can_be_caught_in_a_program_by_its_class(at_desk: OpenDesk) -> None:
+async def test_the_error_of_a_called_function_can_be_caught_in_a_program_by_its_class(
+    at_desk: OpenDesk,
+) -> None:
     says = {
         "try:\n    number_of('x')\nexcept ValueError as error:\n    said = str(error)\nsaid": "invalid literal for",
         "try:\n    number_of('x')\nexcept CallFailed as error:\n    said = type(error).__name__\nsaid": '"ValueError"',
@@ -396,9 +485,13 @@ async def test_the_error_of_a_called_function_can_be_caught_in_a_program_by_its_
     }
     desk = await ready(at_desk, *says)
     text = function_text(
-        "number_of(text: str) -> int", "Read a number.\n\nArgs:\n    text: The text.", "return int(text)"
+        "number_of(text: str) -> int",
+        "Read a number.\n\nArgs:\n    text: The text.",
+        "return int(text)",
     )
     (desk.workspace.root / "functions" / "numbers_of.py").write_text(text)
     await desk.workspace.functions.reload()
     told = [answer for _ in says for answer in answers(await desk.say("Go."))]
-    assert [code for (code, said), text in zip(says.items(), told, strict=True) if said not in text] == [], told
+    assert [
+        code for (code, said), text in zip(says.items(), told, strict=True) if said not in text
+    ] == [], told

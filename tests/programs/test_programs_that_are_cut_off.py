@@ -74,7 +74,9 @@ def program() -> Script:
 async def journal(root: Path) -> list[Entry]:
     """Return the journal entries of the agent's programs."""
     async with open_store(str(root / ".knapper" / "state.db"), clock=Clock()) as store:
-        return await store.history("main", kinds=("inner_call", "inner_result", "result"), with_removed=True)
+        return await store.history(
+            "main", kinds=("inner_call", "inner_result", "result"), with_removed=True
+        )
 
 
 def of_calls(entries: Sequence[Entry], kind: str) -> dict[int, dict[str, Any]]:
@@ -90,7 +92,9 @@ def of_calls(entries: Sequence[Entry], kind: str) -> dict[int, dict[str, Any]]:
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("seed", sampled(KILLS, 67))
-async def test_each_inner_call_is_made_once_and_each_that_was_answered_is_used(tmp_path: Path, seed: int) -> None:
+async def test_each_inner_call_is_made_once_and_each_that_was_answered_is_used(
+    tmp_path: Path, seed: int
+) -> None:
     """Killed within 15 ms of the start of the program, or of the result of one of its calls."""
     lay_out(tmp_path)
     chance, after = random.Random(seed), seed % (CALLS + 1)
@@ -112,7 +116,11 @@ async def test_each_inner_call_is_made_once_and_each_that_was_answered_is_used(t
     made = Counter(entry.payload["ordinal"] for entry in entries if entry.kind == "inner_call")
     assert [number for number in answered if made[number] != 1] == []
     written = lines(tmp_path)
-    notes = [call["arguments"] for call in of_calls(entries, "inner_call").values() if call["name"] == "note"]
+    notes = [
+        call["arguments"]
+        for call in of_calls(entries, "inner_call").values()
+        if call["name"] == "note"
+    ]
     assert written == [json.loads(text)["text"] for text in notes][: len(written)]
     assert len(notes) - len(written) <= len(lost)
     if any(entry.kind == "result" for entry in before):  # the program had ended
@@ -134,7 +142,9 @@ async def test_what_takes_another_way_than_before_is_ended_and_says_where(tmp_pa
             await asyncio.sleep(0.05)
         kill_after(first, 0.1)
         (told,) = ended(turn(tmp_path, model, GO_ON))
-    assert told.startswith("The program took another way than before it was cut off: its call 1 was note(text='")
+    assert told.startswith(
+        "The program took another way than before it was cut off: its call 1 was note(text='"
+    )
     assert len(lines(tmp_path)) == 2
 
 
@@ -142,7 +152,12 @@ async def test_a_new_message_begins_the_same_program_anew_and_the_model_knows_wh
     tmp_path: Path,
 ) -> None:
     lay_out(tmp_path)
-    asks = Ask(Wanted("run_program", {"code": "import time\nlines = note('z')\ntime.sleep(8 * (lines == 1))\nlines"}))
+    asks = Ask(
+        Wanted(
+            "run_program",
+            {"code": "import time\nlines = note('z')\ntime.sleep(8 * (lines == 1))\nlines"},
+        )
+    )
     known = contains('It had made 1 call:\n1. note({"text": "z"}) → returned: 1')
     with scripted([asks, Expect(asks, known), Say("Done.")]) as model:
         first = turn(tmp_path, model, "Go.")

@@ -56,9 +56,16 @@ def passed_on(self, value: Any) -> list:
 
 def drawn(chance: random.Random, depth: int = 0) -> Any:
     """Return a random value of the types that cross; sets and keys hold only what can be hashed."""
-    moment = datetime(2026, 1, 1) + timedelta(seconds=chance.randrange(10**9), microseconds=chance.randrange(10**6))
+    moment = datetime(2026, 1, 1) + timedelta(
+        seconds=chance.randrange(10**9), microseconds=chance.randrange(10**6)
+    )
     zone = chance.choice(
-        [None, UTC, timezone(timedelta(minutes=chance.randrange(-800, 800))), ZoneInfo("Europe/Warsaw")]
+        [
+            None,
+            UTC,
+            timezone(timedelta(minutes=chance.randrange(-800, 800))),
+            ZoneInfo("Europe/Warsaw"),
+        ]
     )
     scalars: list[Any] = [
         moment.replace(tzinfo=zone),
@@ -80,17 +87,28 @@ def drawn(chance: random.Random, depth: int = 0) -> Any:
     inner = [drawn(chance, depth + 1) for _ in range(size)]
     plain = [drawn(chance, 3) for _ in range(size)]
     return chance.choice(
-        [inner, tuple(inner), set(plain), frozenset(plain), dict(zip(plain, inner, strict=True)), {"$": inner, "v": 1}]
+        [
+            inner,
+            tuple(inner),
+            set(plain),
+            frozenset(plain),
+            dict(zip(plain, inner, strict=True)),
+            {"$": inner, "v": 1},
+        ]
     )
 
 
-async def test_what_a_program_passes_by_name_or_a_function_by_call_keeps_every_type(at_desk: OpenDesk) -> None:
+async def test_what_a_program_passes_by_name_or_a_function_by_call_keeps_every_type(
+    at_desk: OpenDesk,
+) -> None:
     chance = random.Random(20261129)
     rows = [drawn(chance) for _ in range(60)]
     names: dict[str, Any] = {}
     exec(FUNCTIONS, names)
     forms = [names["form"](row) for row in rows]
-    written = repr(rows).replace("zoneinfo.", "").replace("datetime.", "").replace("PosixPath", "Path")
+    written = (
+        repr(rows).replace("zoneinfo.", "").replace("datetime.", "").replace("PosixPath", "Path")
+    )
     code = f"{IMPORTS}inf = float('inf')\nrows = {written}\nforms = {forms!r}\n"
     code += "got = [[form(row), form(returned(row)), *passed_on(row)] for row in rows]\n"
     code += "[[own, *kinds] for own, kinds in zip(forms, got) if set(kinds) != {own}]"

@@ -48,7 +48,11 @@ async def tried(at_desk: OpenDesk, mode: str, style: str, programs: str) -> tupl
 @pytest.mark.parametrize(
     ("style", "mode", "programs", "is_offered"),
     [
-        *(("direct", NATIVE, "auto", True), ("memgpt", NATIVE, "auto", True), ("memgpt", NATIVE, "on", True)),
+        *(
+            ("direct", NATIVE, "auto", True),
+            ("memgpt", NATIVE, "auto", True),
+            ("memgpt", NATIVE, "on", True),
+        ),
         *(("direct", NATIVE, "off", False), ("memgpt", NATIVE, "off", False)),
         *(("direct", SMALL, "auto", False), ("memgpt", SMALL, "auto", False)),
         *(("direct", SMALL, "on", True), ("memgpt", SMALL, "on", True)),
@@ -59,7 +63,10 @@ async def test_a_model_is_offered_programs_as_its_settings_say(
 ) -> None:
     desk, told = await tried(at_desk, mode, style, programs)
     assert offered(desk) == is_offered
-    assert is_offered == ("in a program or by call_function" in desk.model.requests[0].text) or mode == SMALL
+    assert (
+        is_offered == ("in a program or by call_function" in desk.model.requests[0].text)
+        or mode == SMALL
+    )
     if is_offered:
         assert told[0].splitlines()[0] == "6"
     elif programs == "off":
@@ -72,12 +79,19 @@ async def test_another_model_has_what_its_own_table_says(at_desk: OpenDesk) -> N
     await desk.say("Go.")
     await desk.agent.model_session.change("small")
     await desk.say("Go.")
-    shown = [[tool["function"]["name"] for tool in request.body["tools"]] for request in desk.model.requests]
+    shown = [
+        [tool["function"]["name"] for tool in request.body["tools"]]
+        for request in desk.model.requests
+    ]
     assert [set(names) - set(shown[1]) for names in shown] == [{"run_program"}, set()]
 
 
-@pytest.mark.parametrize(("words", "given"), [(("--message", "Go."), ""), ((), "Go.\n")], ids=["one message", "a pipe"])
-def test_programs_are_off_where_a_command_sends_the_message(tmp_path: Path, words: tuple[str, ...], given: str) -> None:
+@pytest.mark.parametrize(
+    ("words", "given"), [(("--message", "Go."), ""), ((), "Go.\n")], ids=["one message", "a pipe"]
+)
+def test_programs_are_off_where_a_command_sends_the_message(
+    tmp_path: Path, words: tuple[str, ...], given: str
+) -> None:
     (tmp_path / "knapper.toml").write_text('model.programs = "off"\n')
     with scripted([Repeat(Say("Done."))]) as model:
         knapper("run", *flags(model), *words, cwd=tmp_path, given=given)

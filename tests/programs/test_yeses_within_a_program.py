@@ -18,7 +18,9 @@ HIDES = function_text(
 )
 
 
-async def test_what_a_callee_may_is_for_its_callers_that_the_question_names(at_desk: OpenDesk) -> None:
+async def test_what_a_callee_may_is_for_its_callers_that_the_question_names(
+    at_desk: OpenDesk,
+) -> None:
     person = Person(Decision("once"))
     desk = await ready(at_desk, 'start("a")\nother("b")', person=person)
     for name, text in (("starts.py", STARTS), ("hides.py", HIDES)):

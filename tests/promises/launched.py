@@ -18,7 +18,18 @@ SECRETS = {
     "GITHUB_TOKEN": "planted-0004-github",
     "DATABASE_URL": "postgres://user:planted-0005@db/x",
 }
-_SYSTEM = ("uname", "file", "lsb_release", "rustc", "ldconfig", "gcc", "git", "ld", "objdump", "ed-of-mine")
+_SYSTEM = (
+    "uname",
+    "file",
+    "lsb_release",
+    "rustc",
+    "ldconfig",
+    "gcc",
+    "git",
+    "ld",
+    "objdump",
+    "ed-of-mine",
+)
 _NOTE = '#!/bin/sh\n{ echo PROGRAM "$0" "$@"; export -p; } > %s/$$-%s\n'
 
 
@@ -31,7 +42,9 @@ class Launched:
             made.mkdir()
         for name in _SYSTEM:
             self._put(name, _NOTE % (self._notes, name))
-        python = self._put("recording-python", _NOTE % (self._notes, "python") + f'exec {sys.executable} "$@"\n')
+        python = self._put(
+            "recording-python", _NOTE % (self._notes, "python") + f'exec {sys.executable} "$@"\n'
+        )
         self._launcher = self._bin / "knapper.py"
         started = "from agent_core.__main__ import main\nmain()\n"
         self._launcher.write_text(f"import sys\nsys.executable = {str(python)!r}\n{started}")
@@ -47,7 +60,13 @@ class Launched:
         screen, keyboard = pty.openpty()  # a terminal: without one, no editor is opened
         try:
             return subprocess.run(
-                command, cwd=cwd, env=given, capture_output=True, text=True, timeout=50, stdin=keyboard
+                command,
+                cwd=cwd,
+                env=given,
+                capture_output=True,
+                text=True,
+                timeout=50,
+                stdin=keyboard,
             )
         finally:
             os.close(screen)

@@ -28,10 +28,14 @@ _STARTS = {
     "pydoc": "pager",
     "sys": "executable",
 }
-STARTS = frozenset(f"{module}.{name}" for module, names in _STARTS.items() for name in names.split())
+STARTS = frozenset(
+    f"{module}.{name}" for module, names in _STARTS.items() for name in names.split()
+)
 # On any object: an event loop, or a module that was passed around.
 _METHODS = frozenset({"subprocess_exec", "subprocess_shell", "posix_spawn", "posix_spawnp"})
-_MENTIONS = re.compile(rf"\b(?:{'|'.join({name.partition('.')[0] for name in _STARTS})})\b|{'|'.join(_METHODS)}")
+_MENTIONS = re.compile(
+    rf"\b(?:{'|'.join({name.partition('.')[0] for name in _STARTS})})\b|{'|'.join(_METHODS)}"
+)
 _IMPORTERS = frozenset({"importlib.import_module", "__import__"})
 
 
@@ -56,7 +60,11 @@ def starts(source: str) -> list[Start]:
         name = _start(node, names)
         if name:
             call = calls.get(id(node))
-            keywords = frozenset(each.arg for each in call.keywords if each.arg) if call else frozenset[str]()
+            keywords = (
+                frozenset(each.arg for each in call.keywords if each.arg)
+                if call
+                else frozenset[str]()
+            )
             found.append(Start(name, getattr(node, "lineno", 0), keywords))
     return found
 
@@ -67,7 +75,8 @@ def _imported(tree: ast.AST) -> Iterator[tuple[str, str]]:
         match node:
             case ast.Import(names=aliases):
                 yield from (
-                    (one.asname or _top(one.name), one.name if one.asname else _top(one.name)) for one in aliases
+                    (one.asname or _top(one.name), one.name if one.asname else _top(one.name))
+                    for one in aliases
                 )
             case ast.ImportFrom(module=str(module), level=0, names=aliases):
                 yield from ((one.asname or one.name, f"{module}.{one.name}") for one in aliases)
@@ -96,10 +105,23 @@ def _start(node: ast.AST, names: dict[str, str]) -> str:
     match node:
         case ast.ImportFrom(module=str(module), level=0, names=aliases):
             imported = [f"{module}.{alias.name}" for alias in aliases]
-            name = next((one for one in imported if one in STARTS or (one.endswith(".*") and module in _STARTS)), "")
-        case ast.Call(func=ast.Name(id="getattr"), args=[base, attribute, *_]) if _dotted(base, names) in _STARTS:
+            name = next(
+                (
+                    one
+                    for one in imported
+                    if one in STARTS or (one.endswith(".*") and module in _STARTS)
+                ),
+                "",
+            )
+        case ast.Call(func=ast.Name(id="getattr"), args=[base, attribute, *_]) if (
+            _dotted(base, names) in _STARTS
+        ):
             module, is_said = _dotted(base, names), isinstance(attribute, ast.Constant)
-            known = f"{module}.{attribute.value!s}" if isinstance(attribute, ast.Constant) else f"{module}.?"
+            known = (
+                f"{module}.{attribute.value!s}"
+                if isinstance(attribute, ast.Constant)
+                else f"{module}.?"
+            )
             name = known if known in STARTS or not (is_said or module == "sys") else ""
         case ast.Subscript(value=value, slice=ast.Constant(value=str(key))) if key in _STARTS:
             name = f"sys.modules[{key}]" if _dotted(value, names) == "sys.modules" else ""

@@ -52,7 +52,9 @@ async def test_a_rejected_save_leaves_the_last_good_version_running(at_desk: Ope
         found = await desk.workspace.functions.reload()
         assert found.rejected, damage
         assert all(problem.where.path == "functions/letters.py" for problem in found.rejected)
-        assert (await desk.workspace.functions.call("count_vowels", {"text": "aha"})).value == 2, damage
+        assert (await desk.workspace.functions.call("count_vowels", {"text": "aha"})).value == 2, (
+            damage
+        )
     (desk.functions / "letters.py").unlink()  # a link of the last damage
     (desk.functions / "letters.py").write_text(GOOD.replace("aeiou", "aeiouy"))
     assert (await desk.workspace.functions.reload()).rejected == ()
@@ -61,7 +63,9 @@ async def test_a_rejected_save_leaves_the_last_good_version_running(at_desk: Ope
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("damage", sampled(DAMAGE, 3), ids=lambda damage: damage.__name__)
-async def test_the_last_good_version_is_there_at_the_next_start(tmp_path: Path, damage: Callable[[Path], None]) -> None:
+async def test_the_last_good_version_is_there_at_the_next_start(
+    tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
     flags = {"sandbox.wall_s": 2}
     async with Workspace.open(tmp_path, flags=flags) as workspace:
         (tmp_path / "functions" / "letters.py").write_text(GOOD)
@@ -72,7 +76,9 @@ async def test_the_last_good_version_is_there_at_the_next_start(tmp_path: Path, 
         assert (await workspace.functions.call("count_vowels", {"text": "aha"})).value == 2
 
 
-async def test_two_files_with_a_function_of_one_name_keep_the_first_until_it_is_removed(at_desk: OpenDesk) -> None:
+async def test_two_files_with_a_function_of_one_name_keep_the_first_until_it_is_removed(
+    at_desk: OpenDesk,
+) -> None:
     desk = await at_desk([])
     await put_good(desk)
     (desk.functions / "again.py").write_text(GOOD)

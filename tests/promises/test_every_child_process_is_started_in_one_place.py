@@ -13,22 +13,38 @@ ROOT = Path(__file__).resolve().parents[2]
 PLACE = "agent_core/base/programs.py"
 # A fork of the warm process, which is no program; and a check that must fail.
 EXCEPTIONS = {
-    "sandbox/processes/launch.py": {"subprocess.Popen", "sys.executable"},  # stand-alone, and follows the same rule
-    "agent_core/access/packages/resolution.py": {"sys.executable"},  # a command for the user to type
+    "sandbox/processes/launch.py": {
+        "subprocess.Popen",
+        "sys.executable",
+    },  # stand-alone, and follows the same rule
+    "agent_core/access/packages/resolution.py": {
+        "sys.executable"
+    },  # a command for the user to type
     "agent_core/base/own_installation.py": {"sys.executable"},  # the same
-    "agent_core/functions/mcp/connection.py": {"sys.executable"},  # a folder that the started program may read
-    "agent_core/functions/mcp/confined.py": {"os.execvp"},  # becomes the server that the user approved
+    "agent_core/functions/mcp/connection.py": {
+        "sys.executable"
+    },  # a folder that the started program may read
+    "agent_core/functions/mcp/confined.py": {
+        "os.execvp"
+    },  # becomes the server that the user approved
     "sandbox/processes/zygote.py": {"os.fork"},
     "sandbox/portable/level.py": {
         "sys.executable",
         "?.subprocess_exec",
     },  # like `launch`, in both respects
-    "sandbox/portable/component.py": {"sys.executable", "subprocess.run"},  # the same, for the steps of a build
+    "sandbox/portable/component.py": {
+        "sys.executable",
+        "subprocess.run",
+    },  # the same, for the steps of a build
     "sandbox/confine/opened_grants.py": {"os.?"},  # constants that not every system has
     "sandbox/portable/memory_files.py": {"os.?"},  # in a component, where no program can be started
     "sandbox/inside/canaries.py": {"os.fork", "os.execv"},
 }
-FILES = [path for room in ("agent_core", "meta_functions", "sandbox") for path in sorted((ROOT / room).rglob("*.py"))]
+FILES = [
+    path
+    for room in ("agent_core", "meta_functions", "sandbox")
+    for path in sorted((ROOT / room).rglob("*.py"))
+]
 
 
 def test_no_module_but_one_starts_a_program() -> None:
@@ -44,11 +60,17 @@ def test_no_module_but_one_starts_a_program() -> None:
 
 @pytest.mark.parametrize("place", [PLACE, "sandbox/processes/launch.py"])
 def test_whatever_starts_a_program_says_the_folder_and_the_environment(place: str) -> None:
-    calls = [start for start in starts((ROOT / place).read_text("utf-8")) if start.name != "sys.executable"]
+    calls = [
+        start
+        for start in starts((ROOT / place).read_text("utf-8"))
+        if start.name != "sys.executable"
+    ]
     assert {start.name for start in calls} <= {"asyncio.create_subprocess_exec", "subprocess.Popen"}
     called = [start for start in calls if start.keywords]
     assert len(called) == 1
-    assert all({"env", "cwd"} <= start.keywords and "shell" not in start.keywords for start in called)
+    assert all(
+        {"env", "cwd"} <= start.keywords and "shell" not in start.keywords for start in called
+    )
 
 
 def test_who_has_a_program_started_has_to_say_both_too() -> None:

@@ -12,7 +12,16 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from sandbox import Evaluation, FunctionCall, Job, ModuleImport, Outcome, Returned, Sandbox, SchemaRequest
+from sandbox import (
+    Evaluation,
+    FunctionCall,
+    Job,
+    ModuleImport,
+    Outcome,
+    Returned,
+    Sandbox,
+    SchemaRequest,
+)
 from tests.kit.levels import start
 from tests.sandbox.support import modules
 
@@ -104,7 +113,9 @@ async def test_code_runs_in_a_worker_wherever_it_is_written(sandbox: Sandbox, ca
         assert not _was_struck(canary), place
         assert not hasattr(__import__("builtins"), "struck"), place
         assert "struck" not in sys.modules, place
-        assert not {name for name in set(sys.modules) - before if name.startswith("functions")}, place
+        assert not {name for name in set(sys.modules) - before if name.startswith("functions")}, (
+            place
+        )
         assert os.getpid() not in [_values(outcome) for outcome in outcomes], place
 
 
@@ -126,12 +137,20 @@ async def test_values_arrive_as_plain_types_and_never_as_the_agents_own(sandbox:
         return [Text("t"), Kind.A, Point(1, Kind.A), Pair(1, Text("r")), collections.Counter("aa")]
     """
     outcome = await sandbox.run(Job(modules(plain=text), "plain", FunctionCall("probe", {})))
-    assert _values(outcome) == ["t", "a", {"x": 1, "kind": "a"}, {"left": 1, "right": "r"}, {"a": 2}]
+    assert _values(outcome) == [
+        "t",
+        "a",
+        {"x": 1, "kind": "a"},
+        {"left": 1, "right": "r"},
+        {"a": 2},
+    ]
     assert {type(value) for value in _values(outcome)} == {str, dict}
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_compiling_happens_in_a_worker_that_runs_nothing(sandbox: Sandbox, canary: Path) -> None:
+async def test_compiling_happens_in_a_worker_that_runs_nothing(
+    sandbox: Sandbox, canary: Path
+) -> None:
     world = modules(probe=_STRIKE.format(canary=str(canary)) + "strike()\ndef f(:\n")
     await sandbox.run(Job(world, "probe", ModuleImport()))
     assert not _was_struck(canary)

@@ -6,7 +6,9 @@ from tests.kit.desk import VOWELS, answers
 from tests.kit.steps import Step
 
 
-async def test_every_shown_function_is_listed_and_every_listed_function_is_shown(at_desk: OpenDesk) -> None:
+async def test_every_shown_function_is_listed_and_every_listed_function_is_shown(
+    at_desk: OpenDesk,
+) -> None:
     desk = await at_desk([Ask(Wanted("list_functions")), Say("These.")])
     for name in ("count_vowels", "count_more"):
         desk.put(f"{name}.py", VOWELS.replace("count_vowels", name))
@@ -17,7 +19,9 @@ async def test_every_shown_function_is_listed_and_every_listed_function_is_shown
     assert all(f"- {name} (" in listed for name in desk.workspace.functions.names())
 
 
-async def test_a_change_saved_during_a_step_reaches_the_model_at_the_next_and_not_this_step(at_desk: OpenDesk) -> None:
+async def test_a_change_saved_during_a_step_reaches_the_model_at_the_next_and_not_this_step(
+    at_desk: OpenDesk,
+) -> None:
     def save_meanwhile(seen: Seen) -> Step:
         assert "count_vowels" not in seen.functions
         desk.put("letters.py", VOWELS)

@@ -14,14 +14,33 @@ from agent_core.registry.registry import Snapshot
 from tests.kit.drawing import drawn
 
 NAMES = ("a", "count", "words")
-DESCRIPTIONS = ("The first.", "How many", "A `list`: with things", "x", "Größe — in m²", "says \\n twice")
+DESCRIPTIONS = (
+    "The first.",
+    "How many",
+    "A `list`: with things",
+    "x",
+    "Größe — in m²",
+    "says \\n twice",
+)
 WORDS = st.sampled_from(DESCRIPTIONS)
-TYPES = st.sampled_from(["int", "str", "list of ints", "List[str]", "int, optional", "number", "Optional[int]", ""])
+TYPES = st.sampled_from(
+    ["int", "str", "list of ints", "List[str]", "int, optional", "number", "Optional[int]", ""]
+)
 RESULTS = st.sampled_from(
-    ["{a} + {count}", "math.floor({a} / 2) + {count}", "Counter([{a}, {count}])[{a}]", "[{a}, _twice({count})]"]
+    [
+        "{a} + {count}",
+        "math.floor({a} / 2) + {count}",
+        "Counter([{a}, {count}])[{a}]",
+        "[{a}, _twice({count})]",
+    ]
 )
 TRAILS = st.sampled_from(
-    ["", "\nprint(f(1, 2, 3))\n", '\nif __name__ == "__main__":\n    f(1, 2, 3)\n', "\nassert f(1, 2, 3)\n"]
+    [
+        "",
+        "\nprint(f(1, 2, 3))\n",
+        '\nif __name__ == "__main__":\n    f(1, 2, 3)\n',
+        "\nassert f(1, 2, 3)\n",
+    ]
 )
 HELPER = "\n\ndef _twice(n):\n    return n * 2\n"
 
@@ -74,7 +93,11 @@ def computed(text: str) -> list[Any]:
     context = type("Context", (), {"progress": lambda self, done, total: None})()
     namespace["self"] = context
     takes_self = "self" in function.__code__.co_varnames[: function.__code__.co_argcount]
-    return [function(*([context] if takes_self else []), a, 3, words) for a in (1, 4) for words in ("", "x")]
+    return [
+        function(*([context] if takes_self else []), a, 3, words)
+        for a in (1, 4)
+        for words in ("", "x")
+    ]
 
 
 @settings(max_examples=drawn(80))
@@ -98,6 +121,8 @@ def test_a_fix_never_changes_what_a_function_computes(code: str) -> None:
 def test_every_word_of_a_docstring_outlives_its_fixing(code: str) -> None:
     draft = fixed(code)
     original = read(Draft(Candidate("f", code, "lib"), "agent", Rules(), Snapshot.empty(), code))
-    before, after = (ast.get_docstring(one.function) or "" for one in (original, draft) if one.function)
+    before, after = (
+        ast.get_docstring(one.function) or "" for one in (original, draft) if one.function
+    )
     said = {word for words in DESCRIPTIONS for word in words.replace("\\n", "\n").split()}
     assert [word for word in before.split() if word in said and word not in after.split()] == []

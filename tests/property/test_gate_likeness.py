@@ -17,16 +17,24 @@ from agent_core.registry.source import ModuleSource
 from tests.gate.conftest import gate  # noqa: F401 - the fixture
 from tests.kit.drawing import drawn
 
-SOURCES = [path.read_text("utf-8") for path in sorted(Path(__file__).parents[2].glob("agent_core/functions/gate/*.py"))]
+SOURCES = [
+    path.read_text("utf-8")
+    for path in sorted(Path(__file__).parents[2].glob("agent_core/functions/gate/*.py"))
+]
 NAMES = ("a", "b", "x", "y", "found")
 NAME = st.sampled_from(NAMES)
-ATOM = NAME | st.sampled_from(["1", "0", "'t'", "True", "[]", "other(a)", "near.far(b)", "_help(x)"])
+ATOM = NAME | st.sampled_from(
+    ["1", "0", "'t'", "True", "[]", "other(a)", "near.far(b)", "_help(x)"]
+)
 OPERATOR = st.sampled_from(["+", "-", "*", "<", "==", "!=", "and", "or", "in"])
 EXPRESSION = st.recursive(
     ATOM,
     lambda inner: (
         st.builds(
-            "({} {} {})".format, inner, st.sampled_from(["+", "-", "*", "<", "==", "!=", "and", "or", "in"]), inner
+            "({} {} {})".format,
+            inner,
+            st.sampled_from(["+", "-", "*", "<", "==", "!=", "and", "or", "in"]),
+            inner,
         )
         | st.builds("[{1} for {0} in {2} if {1}]".format, NAME, inner, inner)
         | st.builds("(lambda {}: {})".format, NAME, inner)
@@ -53,10 +61,25 @@ def indented(lines: list[str]) -> str:
 STATEMENT = st.recursive(
     SIMPLE,
     lambda inner: (
-        st.builds("if {}:\n{}".format, EXPRESSION, st.lists(inner, min_size=1, max_size=3).map(indented))
-        | st.builds("for {} in {}:\n{}".format, NAME, EXPRESSION, st.lists(inner, min_size=1, max_size=3).map(indented))
-        | st.builds("try:\n{}\nexcept E as {}:\n    pass".format, st.lists(inner, min_size=1).map(indented), NAME)
-        | st.builds("def {}(x, y=1):\n{}".format, NAME, st.lists(inner, min_size=1, max_size=2).map(indented))
+        st.builds(
+            "if {}:\n{}".format, EXPRESSION, st.lists(inner, min_size=1, max_size=3).map(indented)
+        )
+        | st.builds(
+            "for {} in {}:\n{}".format,
+            NAME,
+            EXPRESSION,
+            st.lists(inner, min_size=1, max_size=3).map(indented),
+        )
+        | st.builds(
+            "try:\n{}\nexcept E as {}:\n    pass".format,
+            st.lists(inner, min_size=1).map(indented),
+            NAME,
+        )
+        | st.builds(
+            "def {}(x, y=1):\n{}".format,
+            NAME,
+            st.lists(inner, min_size=1, max_size=2).map(indented),
+        )
     ),
     max_leaves=8,
 )
@@ -74,14 +97,19 @@ def renamed(text: str, names: dict[str, str]) -> str:
     tree = ast.parse(text)
     for node in ast.walk(tree):
         for field in ("id", "arg", "name"):
-            if not isinstance(node, ast.alias | ast.keyword) and getattr(node, field, None) in names:
+            if (
+                not isinstance(node, ast.alias | ast.keyword)
+                and getattr(node, field, None) in names
+            ):
                 setattr(node, field, names[getattr(node, field)])
     return ast.unparse(tree)
 
 
 @settings(max_examples=drawn(80))
 @given(BODY, WORDS, WORDS, st.permutations(["p", "q", "r", "s", "t"]))
-def test_names_and_words_do_not_change_a_form(body: str, words: str, others: str, names: list[str]) -> None:
+def test_names_and_words_do_not_change_a_form(
+    body: str, words: str, others: str, names: list[str]
+) -> None:
     bound = f"    x, y, found = a, b, [a]\n{body}"
     one = normal_form("f", function("f", words, bound) + HELPER)
     disguise = dict(zip(NAMES, names, strict=True))
@@ -113,10 +141,17 @@ def snapshot(texts: list[str]) -> Snapshot:
 
 
 IMPORT = st.sampled_from(
-    ["", "from functions.lib import other\n", "from functions import near\n", "from . import near\n"]
+    [
+        "",
+        "from functions.lib import other\n",
+        "from functions import near\n",
+        "from . import near\n",
+    ]
 )
 MODULES = st.tuples(
-    st.builds("{}{}{}".format, IMPORT, BODY.map(lambda body: function("other", "", body)), st.just(HELPER)),
+    st.builds(
+        "{}{}{}".format, IMPORT, BODY.map(lambda body: function("other", "", body)), st.just(HELPER)
+    ),
     st.builds("{}{}".format, IMPORT, BODY.map(lambda body: function("far", "", body))),
     st.builds("{}{}".format, IMPORT, BODY.map(lambda body: function("third", "", body))),
 ).map(list)
@@ -138,7 +173,11 @@ EXAMPLES = '    """Do.\n\n    >>> {0}(1)\n    1\n    >>> {0}(2)\n    2\n    """\
 @pytest.mark.asyncio(loop_scope="module")
 @settings(max_examples=drawn(5), suppress_health_check=[HealthCheck.too_slow])
 @given(MODULES, BODY)
-async def test_the_neighbours_of_any_change_are_judged(gate: Gate, texts: list[str], body: str) -> None:  # noqa: F811
+async def test_the_neighbours_of_any_change_are_judged(
+    gate: Gate,  # noqa: F811
+    texts: list[str],
+    body: str,
+) -> None:
     told = [
         text.replace("):\n", "):\n" + EXAMPLES.format(name), 1)
         for text, name in zip(texts, ("other", "far", "third"), strict=True)

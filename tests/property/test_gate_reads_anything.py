@@ -11,7 +11,10 @@ from agent_core.registry.registry import Snapshot
 from tests.gate.support import ADD, TEXT_STAGES
 from tests.kit.drawing import drawn
 
-SOURCES = [path.read_text("utf-8") for path in sorted(Path(__file__).parents[2].glob("agent_core/functions/gate/*.py"))]
+SOURCES = [
+    path.read_text("utf-8")
+    for path in sorted(Path(__file__).parents[2].glob("agent_core/functions/gate/*.py"))
+]
 PIECES = st.sampled_from(
     [
         *(
@@ -24,7 +27,21 @@ PIECES = st.sampled_from(
             "from . import *\n",
             "@f\n",
         ),
-        *("```", '"""', "    ", "\t", "\\\n", "\x0c", "\r\n", "*", "(", "]", ";", "    :param a: x\n", "f'{a!r:>{b}}'"),
+        *(
+            "```",
+            '"""',
+            "    ",
+            "\t",
+            "\\\n",
+            "\x0c",
+            "\r\n",
+            "*",
+            "(",
+            "]",
+            ";",
+            "    :param a: x\n",
+            "f'{a!r:>{b}}'",
+        ),
         *("\u2028", "é", "\ud800", "\0"),
     ]
 )
@@ -49,11 +66,16 @@ def test_python_with_a_piece_torn_out_is_answered(data: st.DataObject) -> None:
     source = data.draw(st.sampled_from([ADD, *SOURCES]))
     start = data.draw(st.integers(0, len(source)))
     end = data.draw(st.integers(start, len(source)))
-    draft = judged(source[:start] + data.draw(st.sampled_from(["", "x", "\n", '"', "("])) + source[end:])
+    draft = judged(
+        source[:start] + data.draw(st.sampled_from(["", "x", "\n", '"', "("])) + source[end:]
+    )
     assert all(problem.message and problem.where.path == "f.py" for problem in draft.problems)
 
 
 @settings(max_examples=drawn(25))
-@given(st.integers(10, 3000), st.sampled_from(["(", "[", "-", "not ", "lambda: ", "a.b(", "{'a':", "f("]))
+@given(
+    st.integers(10, 3000),
+    st.sampled_from(["(", "[", "-", "not ", "lambda: ", "a.b(", "{'a':", "f("]),
+)
 def test_deep_nesting_is_answered_and_not_a_crash(depth: int, piece: str) -> None:
     assert judged(f"def f(a):\n    return {piece * depth}a\n").problems

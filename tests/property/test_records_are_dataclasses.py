@@ -63,10 +63,19 @@ ATTEMPTS: dict[str, Callable[[dict[str, Any]], object]] = {
     "repr": lambda k: [repr(kind(1)) for name, kind in k.items() if name != "Named"],
     "repr of keywords": lambda k: repr(k["Named"](3, label="n")),
     "defaults are each instance's own": lambda k: k["Point"](1).notes is not k["Point"](1).notes,
-    "equality": lambda k: [k["Point"](1) == k["Point"](1, notes=["a"]), k["Point"](1) == k["Point"](2)],
-    "equality with others": lambda k: [k["Point"](1) == 1, k["Point"](1) == k["Named"](1, label="n")],
+    "equality": lambda k: [
+        k["Point"](1) == k["Point"](1, notes=["a"]),
+        k["Point"](1) == k["Point"](2),
+    ],
+    "equality with others": lambda k: [
+        k["Point"](1) == 1,
+        k["Point"](1) == k["Named"](1, label="n"),
+    ],
     "an equality of its own": lambda k: k["Named"](1, label="n") == k["Named"](2, label="n"),
-    "hash": lambda k: [hash(k["Point"](1)) == hash(k["Point"](1, notes=["a"])), hash(k["Named"](1, label="n")) != 0],
+    "hash": lambda k: [
+        hash(k["Point"](1)) == hash(k["Point"](1, notes=["a"])),
+        hash(k["Named"](1, label="n")) != 0,
+    ],
     "no hash": lambda k: hash(k["Counted"](1)),
     "identity": lambda k: k["Same"](1) == k["Same"](1),
     "set": lambda k: setattr(k["Point"](1), "x", 2),
@@ -76,7 +85,10 @@ ATTEMPTS: dict[str, Callable[[dict[str, Any]], object]] = {
     "after the fields": lambda k: [k["Counted"](1).total, k["Counted"](1, 5).total],
     "too few arguments": lambda k: k["Point"](),
     "too many arguments": lambda k: k["Counted"](1, 2, 3, 4),
-    "replace": lambda k: [repr(dataclasses.replace(k["Point"](1), y=2.0)), dataclasses.asdict(k["Point"](1))],
+    "replace": lambda k: [
+        repr(dataclasses.replace(k["Point"](1), y=2.0)),
+        dataclasses.asdict(k["Point"](1)),
+    ],
     "order": lambda k: k["Ordered"](1) < k["Ordered"](2),
     "copies": lambda k: [
         repr(copy.copy(k["Point"](1))),
@@ -103,12 +115,21 @@ def _end(attempt: str, kinds: dict[str, Any]) -> object:  # Any: classes
 def test_a_pickle_is_read_and_compared_by_a_process_that_made_none() -> None:
     script = "import pickle, sys; a, b = pickle.load(sys.stdin.buffer); print(a == b, hash(a) == hash(b), repr(a))"
     places = pickle.dumps((Place("a.py", 3), Place("a.py", 3)))
-    ran = subprocess.run([sys.executable, "-c", script], input=places, capture_output=True, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", script], input=places, capture_output=True, check=True
+    )
     assert ran.stdout.decode().startswith("True True Place("), ran.stdout
 
 
 def test_the_program_defines_its_dataclasses_with_no_other_decorator() -> None:
     program = Path(agent_core.__file__).parent
-    texts = {path.relative_to(program).as_posix(): path.read_text("utf-8") for path in program.rglob("*.py")}
-    others = [path for path, text in texts.items() if re.search(r"from dataclasses import [^\n]*\bdataclass\b", text)]
+    texts = {
+        path.relative_to(program).as_posix(): path.read_text("utf-8")
+        for path in program.rglob("*.py")
+    }
+    others = [
+        path
+        for path, text in texts.items()
+        if re.search(r"from dataclasses import [^\n]*\bdataclass\b", text)
+    ]
     assert others == ["base/records.py"]

@@ -95,11 +95,16 @@ def test_any_text_gives_a_reading_and_its_schemas_are_sound(text: str) -> None:
 def test_any_bytes_in_a_file_give_a_source_or_a_problem(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "probe.py").write_bytes(content)
     found = read_file(tmp_path, Path("probe.py"))
-    assert isinstance(found, Problem) or found.text.encode() == content.removeprefix(b"\xef\xbb\xbf")
+    assert isinstance(found, Problem) or found.text.encode() == content.removeprefix(
+        b"\xef\xbb\xbf"
+    )
 
 
 @given(
-    st.text() | st.lists(FRAGMENTS | st.sampled_from([":param x: ", "@param x: ", "----\n", "x : int\n"])).map("".join)
+    st.text()
+    | st.lists(
+        FRAGMENTS | st.sampled_from([":param x: ", "@param x: ", "----\n", "x : int\n"])
+    ).map("".join)
 )
 def test_any_docstring_can_be_read(text: str) -> None:
     assert isinstance(docstring.read(text).text, str)
@@ -121,7 +126,12 @@ SCALARS: list[Typed] = [
     ("date", st.dates().map(str)),
     ("Decimal", FLOATS | st.text(max_size=4)),
     ("bytes", st.just("YQ==")),
-    ("Pair", st.fixed_dictionaries({"left": INTEGERS}, optional={"right": st.text(max_size=3) | st.none()})),
+    (
+        "Pair",
+        st.fixed_dictionaries(
+            {"left": INTEGERS}, optional={"right": st.text(max_size=3) | st.none()}
+        ),
+    ),
     ("Annotated[int, Field(ge=0, le=9), 'Text.']", st.integers(0, 9)),
 ]
 PRELUDE = """from dataclasses import dataclass
@@ -154,10 +164,17 @@ def wrapped(inner: st.SearchStrategy[Typed]) -> st.SearchStrategy[Typed]:
         inner.map(lambda one: (f"list[{one[0]}]", st.lists(one[1], max_size=3))),
         inner.map(lambda one: (f"Sequence[{one[0]}]", st.lists(one[1], max_size=3))),
         inner.map(lambda one: (f"set[{one[0]}]", st.lists(one[1], max_size=1))),
-        inner.map(lambda one: (f"dict[str, {one[0]}]", st.dictionaries(st.text(max_size=3), one[1], max_size=3))),
+        inner.map(
+            lambda one: (
+                f"dict[str, {one[0]}]",
+                st.dictionaries(st.text(max_size=3), one[1], max_size=3),
+            )
+        ),
         inner.map(lambda one: (f"Optional[{one[0]}]", st.none() | one[1])),
         inner.map(lambda one: (f"tuple[{one[0]}, ...]", st.lists(one[1], max_size=3))),
-        pairs.map(lambda some: (f"tuple[{names(some)}]", st.tuples(*(one[1] for one in some)).map(list))),
+        pairs.map(
+            lambda some: (f"tuple[{names(some)}]", st.tuples(*(one[1] for one in some)).map(list))
+        ),
         pairs.map(lambda some: (f"Union[{names(some)}]", st.one_of([one[1] for one in some]))),
         inner.map(lambda one: (repr(one[0]), one[1])),
     )
@@ -165,8 +182,15 @@ def wrapped(inner: st.SearchStrategy[Typed]) -> st.SearchStrategy[Typed]:
 
 TYPED = st.recursive(st.sampled_from(SCALARS), wrapped, max_leaves=5)
 JSON = st.recursive(
-    st.none() | st.booleans() | INTEGERS | FLOATS | st.text(max_size=5) | st.sampled_from(["3", "3.0", "true", "[1]"]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | INTEGERS
+    | FLOATS
+    | st.text(max_size=5)
+    | st.sampled_from(["3", "3.0", "true", "[1]"]),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 
@@ -207,7 +231,11 @@ def test_coercing_twice_gives_what_coercing_once_gave(typed: Typed, value: Any) 
         assert all(": expected " in problem.message for problem in once)
 
 
-@given(st.dictionaries(st.text(max_size=5), JSON, max_size=4), st.sampled_from([None, 2]), st.booleans())
+@given(
+    st.dictionaries(st.text(max_size=5), JSON, max_size=4),
+    st.sampled_from([None, 2]),
+    st.booleans(),
+)
 def test_every_object_of_json_is_read_back_fenced_and_with_commas_too(
     value: dict[str, Any], indent: int | None, is_fenced: bool
 ) -> None:
@@ -221,7 +249,9 @@ def test_every_object_of_json_is_read_back_fenced_and_with_commas_too(
 @given(st.text())
 def test_any_text_as_arguments_is_answered(text: str) -> None:
     found = arguments.read(text, parameters_of("int"))
-    assert isinstance(found, dict) or all(problem.code.startswith("arguments-") for problem in found)
+    assert isinstance(found, dict) or all(
+        problem.code.startswith("arguments-") for problem in found
+    )
 
 
 STATEMENTS = st.lists(
@@ -242,7 +272,14 @@ STATEMENTS = st.lists(
 )
 GAPS = st.sampled_from(["\n", "\n\n", "\n\n\n", "\n   \n"])
 TOPS = st.sampled_from(
-    ["", '"""Döc."""\n', "#!/bin/x\n", "# -*- coding: utf-8 -*-\n\n", '__all__ = [\n    "g",\n]\n', "__all__ = ()\n"]
+    [
+        "",
+        '"""Döc."""\n',
+        "#!/bin/x\n",
+        "# -*- coding: utf-8 -*-\n\n",
+        '__all__ = [\n    "g",\n]\n',
+        "__all__ = ()\n",
+    ]
 )
 
 
@@ -254,7 +291,10 @@ def modules(draw: st.DrawFn) -> str:
     return text.replace("\n", "\r\n") if draw(st.booleans()) else text
 
 
-@given(modules(), st.sampled_from(["def f(): pass", "# why\n@d\ndef f(a: 'é'):\n    '''D.'''\n    return 1"]))
+@given(
+    modules(),
+    st.sampled_from(["def f(): pass", "# why\n@d\ndef f(a: 'é'):\n    '''D.'''\n    return 1"]),
+)
 def test_placing_then_removing_gives_back_the_text(module: str, candidate: str) -> None:
     placed = place_function(module, candidate, "f")
     assert isinstance(placed, str)
@@ -276,21 +316,26 @@ def test_replacing_changes_nothing_outside_the_span(before: str, after: str) -> 
     tail = found.removeprefix(kept_before)
     if "__all__" in module:
         return  # changing the list of public names is another edit, with its own tests
-    assert tail == f"def f(): return 2{newline if kept_after.startswith(newline) else ''}" + kept_after.removeprefix(
-        newline
+    assert (
+        tail
+        == f"def f(): return 2{newline if kept_after.startswith(newline) else ''}"
+        + kept_after.removeprefix(newline)
     )
 
 
 EVENTS = st.lists(
     st.tuples(
-        st.sampled_from("abc"), st.none() | st.sets(st.sampled_from(["f", "g", "h", "taken"])) | st.just("broken")
+        st.sampled_from("abc"),
+        st.none() | st.sets(st.sampled_from(["f", "g", "h", "taken"])) | st.just("broken"),
     ),
     max_size=12,
 )
 
 
 @given(EVENTS)
-def test_after_any_order_of_events_each_offered_name_is_held_once(events: list[tuple[str, Any]]) -> None:
+def test_after_any_order_of_events_each_offered_name_is_held_once(
+    events: list[tuple[str, Any]],
+) -> None:
     snapshot = Snapshot.empty(frozenset({"taken"}))
     offered: dict[str, set[str]] = {}
     for module, names in events:

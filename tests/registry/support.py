@@ -20,7 +20,9 @@ def only(text: str) -> Function:
     return function
 
 
-def schema_of(annotation: str, prelude: str = "", *, is_open: bool = False) -> dict[str, Any]:  # Any: JSON Schema
+def schema_of(
+    annotation: str, prelude: str = "", *, is_open: bool = False
+) -> dict[str, Any]:  # Any: JSON Schema
     """Return the schema of a parameter without its description; any definitions are under `$defs`.
 
     If its type `is_open`, it is that of a worker.

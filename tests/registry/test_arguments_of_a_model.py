@@ -175,25 +175,50 @@ def test_what_does_not_fit_is_explained_with_its_path() -> None:
         ("text-nan", "float", '"NaN"', 'v: expected number, got "NaN" (string)'),
         ("text-overflow", "float", '"1e999"', 'v: expected number, got "1e999" (string)'),
         ("enum", 'Literal["a", "b"]', '"c"', 'v: expected one of "a", "b", got "c" (string)'),
-        ("two-choices", 'Literal["a", "A "]', '"A"', 'v: expected one of "a", "A ", got "A" (string)'),
+        (
+            "two-choices",
+            'Literal["a", "A "]',
+            '"A"',
+            'v: expected one of "a", "A ", got "A" (string)',
+        ),
         ("list-or-text", "list[str]", '"a, b"', 'v: expected array of string, got "a, b" (string)'),
         ("by-spaces", "list[int]", '"1 234"', 'v: expected array of integer, got "1 234" (string)'),
         ("unit", "float", '"5 kg"', 'v: expected number, got "5 kg" (string)'),
         ("two-for-one", "str", '["a", "b"]', 'v: expected string, got ["a", "b"] (array)'),
         ("thousands", "list[int]", '"1,234"', 'v: expected array of integer, got "1,234" (string)'),
-        ("decimal-comma", "list[float]", '"1,5"', 'v: expected array of number, got "1,5" (string)'),
+        (
+            "decimal-comma",
+            "list[float]",
+            '"1,5"',
+            'v: expected array of number, got "1,5" (string)',
+        ),
         ("letter", "bool", '"y"', 'v: expected boolean, got "y" (string)'),
         ("word-for-nothing-required", "int", '"null"', 'v: expected integer, got "null" (string)'),
         ("union", "int | None", '"x"', 'v: expected integer or null, got "x" (string)'),
         ("item", "list[int]", '[1, "x"]', 'v[1]: expected integer, got "x" (string)'),
-        ("short", "tuple[int, int]", "[1]", "v: expected array with at least 2 items, got [1] (array)"),
+        (
+            "short",
+            "tuple[int, int]",
+            "[1]",
+            "v: expected array with at least 2 items, got [1] (array)",
+        ),
         ("bound", "Annotated[int, Field(ge=1)]", "0", "v: expected integer ≥ 1, got 0 (integer)"),
         ("format", "date", "3.5", "v: expected string (date), got 3.5 (number)"),
-        ("vague", "int", "9007199254740994.0", "v: expected integer, got 9007199254740994.0 (number)"),
+        (
+            "vague",
+            "int",
+            "9007199254740994.0",
+            "v: expected integer, got 9007199254740994.0 (number)",
+        ),
         ("a-year-is-no-date", "date", "2024", "v: expected string (date), got 2024 (integer)"),
         ("missing-field", "Item", '{"count": 1}', "v.name: expected string, got nothing"),
         ("extra", "Item", '{"name": "a", "cuont": 1}', "v: there is no key `cuont`"),
-        ("closest-branch", "Item | None", '{"name": []}', "v.name: expected string, got [] (array)"),
+        (
+            "closest-branch",
+            "Item | None",
+            '{"name": []}',
+            "v.name: expected string, got [] (array)",
+        ),
         (
             "recursive",
             "Item",
@@ -238,7 +263,9 @@ def test_null_is_kept_where_the_type_admits_it() -> None:
 
 
 def test_a_nest_of_unions_ends_in_time() -> None:
-    schema = described(f"{PRELUDE}\nTree = list['Tree'] | set['Tree'] | int\ndef probe(v: Tree): ...\n").parameters
+    schema = described(
+        f"{PRELUDE}\nTree = list['Tree'] | set['Tree'] | int\ndef probe(v: Tree): ...\n"
+    ).parameters
     raw = json.dumps({"v": json.loads("[" * 50 + '"x"' + "]" * 50)})
     assert "too nested" in complaints_of(arguments.read(raw, schema))[0]
 
@@ -263,21 +290,33 @@ SIGNATURE = "file_name: str, size: Literal['small', 'extra large'] = 'small', ho
 
 def order() -> dict[str, Any]:  # Any: JSON Schema
     prelude = f"from typing import *\n{ORDER}"
-    return described(f"{prelude}\ndef probe({SIGNATURE}, tags: list[str] = [], on: bool = False): ...\n").parameters
+    return described(
+        f"{prelude}\ndef probe({SIGNATURE}, tags: list[str] = [], on: bool = False): ...\n"
+    ).parameters
 
 
 def test_a_models_mistake_with_one_reading_is_repaired_and_noted() -> None:
     rows: list[tuple[str, str, dict[str, Any], str | None]] = [
         ("camel-case", '{"fileName": "a"}', {}, "`fileName` was read as `file_name`"),
         ("kebab-case", '{"FILE-NAME": "a"}', {}, "`FILE-NAME` was read as `file_name`"),
-        ("flattened", '{"file_name": "a", "city": "x"}', {"home": {"city": "x"}}, "read as `home.city`"),
+        (
+            "flattened",
+            '{"file_name": "a", "city": "x"}',
+            {"home": {"city": "x"}},
+            "read as `home.city`",
+        ),
         (
             "dotted",
             '{"file_name": "a", "city": "x", "home.street.streetName": "y"}',
             {"home": {"city": "x", "street": {"street_name": "y"}}},
             "read as `home.street.street_name`",
         ),
-        ("prefixed", '{"file_name": "a", "home_city": "x"}', {"home": {"city": "x"}}, "`home.city`"),
+        (
+            "prefixed",
+            '{"file_name": "a", "home_city": "x"}',
+            {"home": {"city": "x"}},
+            "`home.city`",
+        ),
         (
             "in-part",
             '{"file_name": "a", "city": "x", "home": {"zip": "1"}}',
@@ -287,7 +326,12 @@ def test_a_models_mistake_with_one_reading_is_repaired_and_noted() -> None:
         ("wrapped", '{"arguments": {"file_name": "a"}}', {}, "taken out of `arguments`"),
         ("call", '{"name": "f", "parameters": "{\\"file_name\\": \\"a\\"}"}', {}, "`parameters`"),
         ("prose", 'Sure:\n```json\n{"file_name": "a"}\n```\nDone!', {}, "text around the JSON"),
-        ("choice", '{"file_name": "a", "size": "Extra_Large"}', {"size": "extra large"}, '"extra large"'),
+        (
+            "choice",
+            '{"file_name": "a", "size": "Extra_Large"}',
+            {"size": "extra large"},
+            '"extra large"',
+        ),
         ("word-for-nothing", '{"file_name": "a", "n": "None"}', {}, None),
         ("blank-for-nothing", '{"file_name": "a", "n": "", "tags": " "}', {}, None),
         ("word-for-no-list", '{"file_name": "a", "tags": "null"}', {}, None),
@@ -315,11 +359,14 @@ def test_an_object_that_is_part_of_something_is_not_taken_for_the_arguments() ->
 
 def test_a_key_that_two_properties_can_mean_is_reported() -> None:
     for signature in ["street: Street, home: Address", "streetname: str, street: Street"]:
-        schema = described(f"from typing import *\n{ORDER}\ndef probe({signature}): ...\n").parameters
+        schema = described(
+            f"from typing import *\n{ORDER}\ndef probe({signature}): ...\n"
+        ).parameters
         problems = arguments.read('{"StreetName": "x"}', schema)
-        assert any(message.startswith("there is no argument `StreetName`") for message in complaints_of(problems)), (
-            signature
-        )
+        assert any(
+            message.startswith("there is no argument `StreetName`")
+            for message in complaints_of(problems)
+        ), signature
 
 
 def test_two_spellings_of_one_key_are_both_reported() -> None:
@@ -332,7 +379,10 @@ def test_two_spellings_of_one_key_are_both_reported() -> None:
 def test_the_word_for_nothing_stays_a_text_where_texts_are_taken() -> None:
     notes: list[str] = []
     schema = parameters("a: str, b: str | None = None")
-    assert arguments.read('{"a": "None", "b": "null"}', schema, notes=notes) == {"a": "None", "b": "null"}
+    assert arguments.read('{"a": "None", "b": "null"}', schema, notes=notes) == {
+        "a": "None",
+        "b": "null",
+    }
     assert notes == ['b: was taken as the text "null"; to leave it out, do not send it']
 
 

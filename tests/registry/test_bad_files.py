@@ -29,7 +29,11 @@ def test_a_wrong_encoding_is_told_with_its_line(tmp_path: Path) -> None:
     for case, (content, code, line) in CONTENTS.items():
         (tmp_path / "probe.py").write_bytes(content)
         problem = problem_of(tmp_path)
-        assert (problem.code, problem.where.path, problem.where.line) == (code, "functions/probe.py", line), case
+        assert (problem.code, problem.where.path, problem.where.line) == (
+            code,
+            "functions/probe.py",
+            line,
+        ), case
         assert "UTF-8" in str(problem.fix), case
 
 
@@ -146,7 +150,8 @@ def test_a_name_with_what_nobody_sees_says_what_it_holds() -> None:
         assert problem is not None, name
         hidden = next(char for char in name if not char.isascii())
         assert (
-            f"U+{ord(hidden):04X} {unicodedata.name(hidden)} at column {name.index(hidden) + 1}" in problem.message
+            f"U+{ord(hidden):04X} {unicodedata.name(hidden)} at column {name.index(hidden) + 1}"
+            in problem.message
         ), name
         assert hidden not in problem.message, name
 
@@ -160,11 +165,19 @@ TEXTS = {
     "deep attributes": ("a" + ".b" * 110, "too-deep", 1),
     "deep calls": ("x = 1\nx = " + "f(" * 90 + ")" * 90 + "." + "a." * 20 + "b", "too-deep", 2),
     "long sum": ("x = " + " + ".join(["a"] * 200), "too-deep", 1),
-    "long decision": ("\n".join(f"{'el' if n else ''}if a == {n}:\n    a = {n}" for n in range(200)), "too-deep", 389),
+    "long decision": (
+        "\n".join(f"{'el' if n else ''}if a == {n}:\n    a = {n}" for n in range(200)),
+        "too-deep",
+        389,
+    ),
     "a sum in lists": ("x = " + "[" * 60 + " + ".join(["a"] * 100) + "]" * 60, "too-deep", 1),
     "long chain": ("x = " + "-" * 900 + "1", "too-deep", 1),
     "longer than the parser takes": ("x = " + "-" * 20_000 + "1", "too-deep", 0),
-    "many parameters": (f"x = 1\ndef f({', '.join(f'a{n}' for n in range(256))}): pass\n", "too-large", 2),
+    "many parameters": (
+        f"x = 1\ndef f({', '.join(f'a{n}' for n in range(256))}): pass\n",
+        "too-large",
+        2,
+    ),
     "too long": ("a;" * 200_000, "too-large", 0),
     "two byte characters": ("#" + "é" * 200_000, "too-large", 0),
 }
@@ -182,7 +195,10 @@ def test_a_text_that_cannot_be_parsed_is_rejected_whole() -> None:
     "text",
     [
         pytest.param("x = " + " + ".join(f"'{n}'" for n in range(190)), id="sum"),
-        pytest.param("\n".join(f"{'el' if n else ''}if a == {n}:\n    a = {n}" for n in range(190)), id="decision"),
+        pytest.param(
+            "\n".join(f"{'el' if n else ''}if a == {n}:\n    a = {n}" for n in range(190)),
+            id="decision",
+        ),
         pytest.param("x = " + "a if b else " * 190 + "a", id="conditional expressions"),
     ],
 )

@@ -10,7 +10,9 @@ from agent_core.registry.examples import Example, read
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
 
-DOUBLING = "A0 = dict[str, int]\n" + "".join(f"A{n} = tuple[A{n - 1}, A{n - 1}]\n" for n in range(1, 7))
+DOUBLING = "A0 = dict[str, int]\n" + "".join(
+    f"A{n} = tuple[A{n - 1}, A{n - 1}]\n" for n in range(1, 7)
+)
 
 
 def test_types_of_one_module_share_a_budget() -> None:
@@ -32,13 +34,20 @@ def test_a_literal_of_thousands_of_values_is_read_in_one_pass() -> None:
 def test_a_number_that_cannot_be_shown_rejects_its_module_alone() -> None:
     for prefix in ["0x", "0b", "0o"]:
         reading = read_module(
-            ModuleSource.of("bomb", f"def f(a: int = {prefix}{'1' * 60_000}) -> int:\n    return a\n")
+            ModuleSource.of(
+                "bomb", f"def f(a: int = {prefix}{'1' * 60_000}) -> int:\n    return a\n"
+            )
         )
-        assert [(one.code, one.where.line) for one in reading.problems] == [("huge-number", 1)], prefix
+        assert [(one.code, one.where.line) for one in reading.problems] == [("huge-number", 1)], (
+            prefix
+        )
 
 
 def test_blanks_in_a_result_are_passed_over_once() -> None:
-    for want in [f"x{' ' * 300_000}y", f"Traceback (most recent call last):{' ' * 300_000}y\n    ...\nValueError: x"]:
+    for want in [
+        f"x{' ' * 300_000}y",
+        f"Traceback (most recent call last):{' ' * 300_000}y\n    ...\nValueError: x",
+    ]:
         found = read(f"Look.\n\n>>> f('a')\n{want}\n", [], 1, "bomb.py")
         assert not isinstance(found, Problem), want
         assert [type(one) for one in found] == [Example], want
@@ -48,7 +57,12 @@ def test_statements_on_one_line_are_read_each_by_itself() -> None:
     names = [f"b{number} = {number}" for number in range(2_000)]
     text = "; ".join(names) + "; b = 'é'; last = f\ndef f(): pass\n"
     statements = ApprovedModule.of(text, "lib").statements
-    assert [statement.text for statement in statements] == [*names, "b = 'é'", "last = f", "def f(): pass"]
+    assert [statement.text for statement in statements] == [
+        *names,
+        "b = 'é'",
+        "last = f",
+        "def f(): pass",
+    ]
 
 
 @pytest.mark.parametrize("name", ["os", "urllib.request", "lib", "numpy"])

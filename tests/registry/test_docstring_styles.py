@@ -26,7 +26,9 @@ def test_parameters_are_described_in_every_style() -> None:
     for case, section in STYLES.items():
         reading = read(BODY.format(section.replace("\n", "\n    ")))
         function = reading.functions[0]
-        described = {name: one["description"] for name, one in function.parameters["properties"].items()}
+        described = {
+            name: one["description"] for name, one in function.parameters["properties"].items()
+        }
         assert described == {"url": "Where to look.", "tries": "How often."}, case
         assert function.description == "Fetch a page.\n\nFollows redirects.", case
         assert reading.problems == (), case
@@ -36,16 +38,24 @@ def test_parameters_are_described_in_every_style() -> None:
     "section",
     [
         pytest.param("Args:\n    a - First.\n    b -- Second.", id="dashes"),
-        pytest.param("Args:\na: First.\nb (int): Second.\n\nReturns:\n    int: The sum.", id="not-indented"),
+        pytest.param(
+            "Args:\na: First.\nb (int): Second.\n\nReturns:\n    int: The sum.", id="not-indented"
+        ),
         pytest.param("Args:\n    * a: First.\n    * b: Second.", id="bullets"),
         pytest.param("Args:\n    1. `a`: First.\n    2. **b** (int): Second.", id="marks"),
         pytest.param("Arguments:\n    a {int} -- First.\n    b {int} -- Second.", id="braces"),
-        pytest.param("Args:\n    a: First.\n\nKeyword Args:\n    b: Second.", id="keyword-arguments"),
+        pytest.param(
+            "Args:\n    a: First.\n\nKeyword Args:\n    b: Second.", id="keyword-arguments"
+        ),
         pytest.param("Args:\n    a: First.\n\nArgs:\n    b: Second.", id="same-heading-twice"),
-        pytest.param("@param a First.\n@param {int} b - Second.\n@return the sum", id="fields-without-colon"),
+        pytest.param(
+            "@param a First.\n@param {int} b - Second.\n@return the sum", id="fields-without-colon"
+        ),
         pytest.param(":param a First.\n:param b: Second.", id="one-field-without-colon"),
         pytest.param("Parameters\n---\na: int\n    First.\nb: int\n    Second.", id="three-dashes"),
-        pytest.param("Parameters:\n==========\na : First.\nb : Second.", id="words-in-place-of-types"),
+        pytest.param(
+            "Parameters:\n==========\na : First.\nb : Second.", id="words-in-place-of-types"
+        ),
     ],
 )
 def test_other_spellings_of_entries_describe_their_parameters(section: str) -> None:
@@ -57,13 +67,29 @@ def test_other_spellings_of_entries_describe_their_parameters(section: str) -> N
 @pytest.mark.parametrize(
     ("section", "text"),
     [
-        pytest.param("Args:\n    a: First.\n    and so on\n    b: Second.", "", id="a-line-further"),
-        pytest.param("Args:\n    All are numbers.\n    a: First. and so on\n    b: Second.", "All", id="a-line-before"),
-        pytest.param("Args:\n    a: First. and so on\n    b: Second.\n\n    b: Second.\n\nMore.", "More", id="after"),
-        pytest.param(":param a: First. and so on\n:param b: Second.\n:kwarg c: Third.", "Third", id="unknown-field"),
+        pytest.param(
+            "Args:\n    a: First.\n    and so on\n    b: Second.", "", id="a-line-further"
+        ),
+        pytest.param(
+            "Args:\n    All are numbers.\n    a: First. and so on\n    b: Second.",
+            "All",
+            id="a-line-before",
+        ),
+        pytest.param(
+            "Args:\n    a: First. and so on\n    b: Second.\n\n    b: Second.\n\nMore.",
+            "More",
+            id="after",
+        ),
+        pytest.param(
+            ":param a: First. and so on\n:param b: Second.\n:kwarg c: Third.",
+            "Third",
+            id="unknown-field",
+        ),
     ],
 )
-def test_a_line_that_is_no_entry_costs_neither_its_neighbors_nor_itself(section: str, text: str) -> None:
+def test_a_line_that_is_no_entry_costs_neither_its_neighbors_nor_itself(
+    section: str, text: str
+) -> None:
     described = docstring.read(f"Mix.\n\n{section}\n")
     assert described.parameters == {"a": "First. and so on", "b": "Second."}
     assert text in described.text
@@ -75,8 +101,12 @@ def test_a_line_that_is_no_entry_costs_neither_its_neighbors_nor_itself(section:
         pytest.param("Args:\n    a First.\n    b Second.", id="without-a-sign"),
         pytest.param("Args:\n    a: First.\n\nOptions:\n    b: Second.", id="other-heading"),
         pytest.param("Args:\na: First.\n\nb: Second.", id="apart"),
-        pytest.param("Returns:\n    The sum.\n\nargs:\n    a: First.\n    b: Second.", id="small-letters"),
-        pytest.param("## Parameters\n- a: First.\n- b: Second.\n\nReturns:\n    The sum.", id="markdown"),
+        pytest.param(
+            "Returns:\n    The sum.\n\nargs:\n    a: First.\n    b: Second.", id="small-letters"
+        ),
+        pytest.param(
+            "## Parameters\n- a: First.\n- b: Second.\n\nReturns:\n    The sum.", id="markdown"
+        ),
         pytest.param("Parameters\n----------\na - First.\nb - Second.", id="dashes-below-a-line"),
     ],
 )
@@ -96,7 +126,11 @@ def test_types_and_returns_of_the_docstring_are_kept_as_advice() -> None:
 
 def test_a_heading_of_examples_is_no_part_of_the_last_description() -> None:
     for style in ["rest", "epydoc", "google"]:
-        mark = {"rest": ":param url: Where.", "epydoc": "@param url: Where.", "google": "Args:\n    url: Where."}[style]
+        mark = {
+            "rest": ":param url: Where.",
+            "epydoc": "@param url: Where.",
+            "google": "Args:\n    url: Where.",
+        }[style]
         described = docstring.read(f"Fetch.\n\n{mark}\n\nExamples:\n    >>> fetch('a')\n    'b'\n")
         assert described.parameters == {"url": "Where."}, style
 
@@ -132,7 +166,9 @@ def test_a_malformed_docstring_is_text_and_no_error() -> None:
 
 
 def test_each_undescribed_parameter_is_named_with_its_place() -> None:
-    reading = read('def probe(größe: int, url: str):\n    """Probe.\n\n    Args:\n        größe: It.\n    """\n')
+    reading = read(
+        'def probe(größe: int, url: str):\n    """Probe.\n\n    Args:\n        größe: It.\n    """\n'
+    )
     (problem,) = reading.problems
     assert (problem.code, problem.severity) == ("undescribed-parameter", "warns")
     assert (problem.where.line, problem.where.column) == (1, 23)

@@ -96,14 +96,20 @@ def by_doctest(text: str) -> list[tuple[str, str, int, str]] | None:
         found = doctest.DocTestParser().get_examples(text)
     except ValueError:
         return None
-    return [(one.source.rstrip("\n"), one.want.rstrip(), one.lineno, (one.exc_msg or "").strip()) for one in found]
+    return [
+        (one.source.rstrip("\n"), one.want.rstrip(), one.lineno, (one.exc_msg or "").strip())
+        for one in found
+    ]
 
 
 @given(LINES)
 def test_prompts_are_what_doctest_reads(lines: list[str]) -> None:
     text = "\n".join(lines)
     try:
-        ours = [(one.source.rstrip("\n"), one.want.rstrip(), one.line, one.raises) for one in examples.find(text)]
+        ours = [
+            (one.source.rstrip("\n"), one.want.rstrip(), one.line, one.raises)
+            for one in examples.find(text)
+        ]
     except ValueError:
         ours = None
     assert ours == by_doctest(text)

@@ -24,15 +24,28 @@ MODULES = [
     "tests",
     "web.test_",
 ]
-FUNCTIONS = ["pytest_configure", "load_tests", "setUpModule", "tearDownModule", "setup_module", "teardown_module"]
+FUNCTIONS = [
+    "pytest_configure",
+    "load_tests",
+    "setUpModule",
+    "tearDownModule",
+    "setup_module",
+    "teardown_module",
+]
 
 
 def test_a_module_that_a_tool_would_load_is_rejected_and_another_name_proposed() -> None:
     for name in MODULES:
-        problem, of_file = check_module_name(name), module_of(PurePosixPath(f"{name.replace('.', '/')}.py"))
+        problem, of_file = (
+            check_module_name(name),
+            module_of(PurePosixPath(f"{name.replace('.', '/')}.py")),
+        )
         assert isinstance(problem, Problem), name
         assert isinstance(of_file, Problem), name
-        assert ("outside of the sandbox" in problem.message, problem.message) == (True, of_file.message), name
+        assert ("outside of the sandbox" in problem.message, problem.message) == (
+            True,
+            of_file.message,
+        ), name
         assert problem.fix is not None, name
         assert check_module_name(problem.fix.split("`")[1]) is None, name
 
@@ -45,7 +58,17 @@ def test_a_file_that_runs_a_folder_as_a_program_is_rejected(tmp_path: Path) -> N
 
 
 def test_a_topic_may_be_called_as_a_module_of_the_standard_library() -> None:
-    for name in ["calendar", "email", "statistics", "random", "json", "os", "contest", "latest", "site"]:
+    for name in [
+        "calendar",
+        "email",
+        "statistics",
+        "random",
+        "json",
+        "os",
+        "contest",
+        "latest",
+        "site",
+    ]:
         assert check_module_name(name) is None, name
 
 

@@ -42,7 +42,15 @@ NO_SOURCES = {
 
 # Each way of splitting contains one of these; a text without them is not parsed.
 WORDS = (
-    *("splitlines", "readlines", r'split("\n', r'split(b"\n', r'split("\r', r'split(b"\r', "StringIO"),
+    *(
+        "splitlines",
+        "readlines",
+        r'split("\n',
+        r'split(b"\n',
+        r'split("\r',
+        r'split(b"\r',
+        "StringIO",
+    ),
     *("generate_tokens", "linecache", "open("),
 )
 
@@ -52,15 +60,21 @@ def cuts(text: str) -> Iterator[int]:
     if not any(word in text for word in WORDS):
         return
     tree = ast.parse(text)
-    files = {name for node in ast.walk(tree) if isinstance(node, ast.With) for name in _opened(node)}
+    files = {
+        name for node in ast.walk(tree) if isinstance(node, ast.With) for name in _opened(node)
+    }
     for node in ast.walk(tree):
         match node:
-            case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)) if _cuts(name, node.args):
+            case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)) if _cuts(
+                name, node.args
+            ):
                 yield node.lineno
             case ast.Import(names=[*_, ast.alias(name="linecache")]):
                 yield node.lineno
             case ast.For(iter=source) | ast.comprehension(iter=source):
-                if "open(" in ast.unparse(source) or (isinstance(source, ast.Name) and source.id in files):
+                if "open(" in ast.unparse(source) or (
+                    isinstance(source, ast.Name) and source.id in files
+                ):
                     yield source.lineno
 
 
@@ -88,8 +102,16 @@ def _cuts(name: str, arguments: list[ast.expr]) -> bool:
 def test_lines_of_sources_are_cut_in_one_place() -> None:
     rooms = ("agent_core", "sandbox", "meta_functions", "functions")
     paths = [path for room in rooms for path in (ROOT / room).rglob("*.py")]
-    found = {path.relative_to(ROOT).as_posix(): list(cuts(path.read_text("utf-8"))) for path in paths}
+    found = {
+        path.relative_to(ROOT).as_posix(): list(cuts(path.read_text("utf-8"))) for path in paths
+    }
     cutting = {name: lines for name, lines in found.items() if lines and name != THE_PLACE}
-    others = {name: lines for name, lines in cutting.items() if not name.startswith(tuple(NO_SOURCES))}
-    assert not others, "cut with `lines_of` or `bare_lines` of sandbox.wire.lines, or say here why it is no source"
-    assert [name for name in NO_SOURCES if not any(other.startswith(name) for other in cutting)] == []
+    others = {
+        name: lines for name, lines in cutting.items() if not name.startswith(tuple(NO_SOURCES))
+    }
+    assert not others, (
+        "cut with `lines_of` or `bare_lines` of sandbox.wire.lines, or say here why it is no source"
+    )
+    assert [
+        name for name in NO_SOURCES if not any(other.startswith(name) for other in cutting)
+    ] == []

@@ -25,7 +25,11 @@ def test_a_module_offers_its_public_top_level_functions() -> None:
         ("condition", "if X:\n    def a(): ...\nelse:\n    def a(x): ...", ["a"]),
         ("fallback", "try:\n    import x\nexcept ImportError:\n    def a(): ...", ["a"]),
         ("main", "if __name__ == '__main__':\n    def a(): ...", []),
-        ("overload", "from typing import overload\n@overload\ndef a(x: int): ...\ndef a(x): ...", ["a"]),
+        (
+            "overload",
+            "from typing import overload\n@overload\ndef a(x: int): ...\ndef a(x): ...",
+            ["a"],
+        ),
         ("decorated", "import functools\n@functools.cache\ndef a(x: int): ...", ["a"]),
         ("lambda", "a = lambda: 1", []),
         ("nothing", "", []),
@@ -74,9 +78,18 @@ def test_what_is_not_passed_by_name_is_offered_under_its_name() -> None:
     for case, signature, properties, required in rows:
         (function,) = read(f"def probe({signature}): ...").functions
         offered = function.parameters["properties"]
-        plain = {name: {key: offered[name][key] for key in offered[name] if key != "description"} for name in offered}
-        assert (plain, [*plain], function.parameters["required"]) == (properties, [*properties], required), case
-        assert all("description" in offered[name] for name in offered if "type" in offered[name]), case
+        plain = {
+            name: {key: offered[name][key] for key in offered[name] if key != "description"}
+            for name in offered
+        }
+        assert (plain, [*plain], function.parameters["required"]) == (
+            properties,
+            [*properties],
+            required,
+        ), case
+        assert all("description" in offered[name] for name in offered if "type" in offered[name]), (
+            case
+        )
 
 
 def test_a_name_that_the_wire_cannot_carry_is_left_out() -> None:
@@ -92,7 +105,9 @@ def test_every_reason_against_a_function_is_told_at_once() -> None:
 def test_the_last_definition_wins_and_the_loss_is_told() -> None:
     reading = read("def a(): ...\n\ndef a(): 'Second.'\n")
     assert (reading.functions[0].line, reading.functions[0].description) == (3, "Second.")
-    assert [(one.code, one.severity, one.where.line) for one in reading.problems] == [("redefined", "warns", 3)]
+    assert [(one.code, one.severity, one.where.line) for one in reading.problems] == [
+        ("redefined", "warns", 3)
+    ]
 
 
 def test_the_context_parameter_is_no_part_of_the_schema() -> None:
@@ -157,7 +172,9 @@ def test_a_cached_reading_of_something_else_is_not_used() -> None:
     rows: list[tuple[str, str | None]] = [("format", "0"), ("version", "0"), ("format", None)]
     for key, value in rows:
         reading = read("def probe(): ...")
-        assert ModuleReading.from_json({**reading.to_json(), key: value}, reading.source) is None, key
+        assert ModuleReading.from_json({**reading.to_json(), key: value}, reading.source) is None, (
+            key
+        )
 
 
 def test_a_function_is_published_in_the_documented_shape() -> None:
@@ -165,7 +182,12 @@ def test_a_function_is_published_in_the_documented_shape() -> None:
     assert shape == {
         "name": "probe",
         "description": "Probe.",
-        "parameters": {"type": "object", "properties": {}, "required": [], "additionalProperties": False},
+        "parameters": {
+            "type": "object",
+            "properties": {},
+            "required": [],
+            "additionalProperties": False,
+        },
         "module": "probe",
         "path": "functions/probe.py",
         "line": 1,

@@ -12,7 +12,9 @@ from benchmarks import tool_schemas
 from tests.registry.support import read
 
 DATA = os.environ.get("EVALUATION_DATA")
-pytestmark = pytest.mark.skipif(DATA is None, reason="EVALUATION_DATA does not name a folder with cases")
+pytestmark = pytest.mark.skipif(
+    DATA is None, reason="EVALUATION_DATA does not name a folder with cases"
+)
 
 
 def cases(name: str) -> Iterator[dict[str, Any]]:  # Any: as published
@@ -24,7 +26,12 @@ def cases(name: str) -> Iterator[dict[str, Any]]:  # Any: as published
 def test_every_published_function_and_mutant_is_read() -> None:
     unread = []
     for case in cases("functions_dev.jsonl"):
-        variants = [case["stub"], case["placeholder"], case["hardcoded"], *(one["code"] for one in case["mutants"])]
+        variants = [
+            case["stub"],
+            case["placeholder"],
+            case["hardcoded"],
+            *(one["code"] for one in case["mutants"]),
+        ]
         for text in filter(None, variants):
             read(text)
         reading = read(case["code"])
@@ -34,7 +41,9 @@ def test_every_published_function_and_mutant_is_read() -> None:
     assert unread == []
 
 
-def test_the_gold_calls_of_published_schemas_come_through_unchanged_and_no_mistake_is_misread() -> None:
+def test_the_gold_calls_of_published_schemas_come_through_unchanged_and_no_mistake_is_misread() -> (
+    None
+):
     figures = tool_schemas.measure(Path(DATA or "", "tool_schemas_dev.jsonl"))
     assert figures["gold"] > 1_000
     # Some gold calls contradict their own schema; the standard's own validator decides.

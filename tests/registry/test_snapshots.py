@@ -27,7 +27,11 @@ def test_replacing_a_module_leaves_the_others_untouched() -> None:
     assert set(after.functions) == {"f", "g", "new"}
     assert after.functions["g"] is before.functions["g"]
     assert list(after.functions["f"].parameters["properties"]) == ["x"]
-    assert list(snapshot_of(a="def f(): ...", b="def g(): ...").with_module(read("def f(x): ...", "a")).functions) == [
+    assert list(
+        snapshot_of(a="def f(): ...", b="def g(): ...")
+        .with_module(read("def f(x): ...", "a"))
+        .functions
+    ) == [
         "f",
         "g",
     ]
@@ -70,12 +74,16 @@ def test_the_one_that_waited_takes_the_name_when_it_is_free() -> None:
 
 
 def test_one_that_no_longer_waits_does_not_come_back() -> None:
-    snapshot = snapshot_of(a="def f(): ...", b="def f(x): ...").without_module("b").without_module("a")
+    snapshot = (
+        snapshot_of(a="def f(): ...", b="def f(x): ...").without_module("b").without_module("a")
+    )
     assert (dict(snapshot.functions), snapshot.rejected, dict(snapshot.waiting)) == ({}, (), {})
 
 
 def test_the_holder_of_a_name_keeps_it_when_its_module_changes() -> None:
-    snapshot = snapshot_of(a="def f(): ...", b="def f(x): ...").with_module(read("def f(z): ...", "a"))
+    snapshot = snapshot_of(a="def f(): ...", b="def f(x): ...").with_module(
+        read("def f(z): ...", "a")
+    )
     assert snapshot.functions["f"].module == "a"
     assert codes(snapshot.rejected) == ["name-clash"]
 
@@ -96,10 +104,20 @@ def test_a_difference_names_what_the_model_would_notice() -> None:
     rows: list[tuple[str, dict[str, str], dict[str, str], RegistryChange]] = [
         ("loaded", {}, {"a": "def f(): ..."}, RegistryChange(loaded=("f",))),
         ("removed", {"a": "def f(): ..."}, {}, RegistryChange(removed=("f",))),
-        ("signature", {"a": "def f(): ..."}, {"a": "def f(x): ..."}, RegistryChange(changed=("f",))),
+        (
+            "signature",
+            {"a": "def f(): ..."},
+            {"a": "def f(x): ..."},
+            RegistryChange(changed=("f",)),
+        ),
         ("body", {"a": "def f(): ..."}, {"a": "def f(): pass"}, RegistryChange(changed=("f",))),
         ("moved-down", {"a": "def f(): ..."}, {"a": "\n\ndef f(): ..."}, RegistryChange()),
-        ("moved-to-another-module", {"a": "def f(): ..."}, {"b": "def f(): ..."}, RegistryChange(changed=("f",))),
+        (
+            "moved-to-another-module",
+            {"a": "def f(): ..."},
+            {"b": "def f(): ..."},
+            RegistryChange(changed=("f",)),
+        ),
         (
             "type",
             {"a": "K = int\ndef f(x: K): ..."},

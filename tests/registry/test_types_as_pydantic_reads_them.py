@@ -232,8 +232,12 @@ def even(schema: Any, definitions: dict[str, Any]) -> Any:
         schema = {**definitions[schema["$ref"].rpartition("/")[2]], **schema}
     left_out = {"$ref", "$defs"}
     left_out |= {"title"} if isinstance(schema.get("title"), str) else set()
-    left_out |= {"additionalProperties"} if isinstance(schema.get("additionalProperties"), bool) else set()
-    result = {name: even(part, definitions) for name, part in schema.items() if name not in left_out}
+    left_out |= (
+        {"additionalProperties"} if isinstance(schema.get("additionalProperties"), bool) else set()
+    )
+    result = {
+        name: even(part, definitions) for name, part in schema.items() if name not in left_out
+    }
     if "properties" in result:
         result["required"] = sorted(result.get("required", []))
     return result
@@ -241,8 +245,12 @@ def even(schema: Any, definitions: dict[str, Any]) -> Any:
 
 @given(st.lists(parameters(), min_size=1, max_size=6), st.sampled_from([PRELUDE, IMPORTS]))
 @settings(max_examples=drawn(200), deadline=None)
-def test_a_signature_gives_the_schema_that_pydantic_makes_of_it(written: list[str], prelude: str) -> None:
-    signature = f"\ndef probe(*, {', '.join(f'p{at}: {part}' for at, part in enumerate(written))}): ...\n"
+def test_a_signature_gives_the_schema_that_pydantic_makes_of_it(
+    written: list[str], prelude: str
+) -> None:
+    signature = (
+        f"\ndef probe(*, {', '.join(f'p{at}: {part}' for at, part in enumerate(written))}): ...\n"
+    )
     function = described(prelude + signature, MODULES)
     expected = reference(signature)
     ours = even(function.parameters, function.parameters.get("$defs", {}))
@@ -250,18 +258,35 @@ def test_a_signature_gives_the_schema_that_pydantic_makes_of_it(written: list[st
 
 
 def test_a_model_is_as_open_as_its_settings_say() -> None:
-    parameters = described(f"{PRELUDE}\ndef probe(part: Part, box: Box, open: Open): ...\n").parameters["properties"]
-    assert [parameters[name]["additionalProperties"] for name in ("part", "box", "open")] == [False, False, True]
+    parameters = described(
+        f"{PRELUDE}\ndef probe(part: Part, box: Box, open: Open): ...\n"
+    ).parameters["properties"]
+    assert [parameters[name]["additionalProperties"] for name in ("part", "box", "open")] == [
+        False,
+        False,
+        True,
+    ]
 
 
-BORROWED = ["left.Node", "list[right.Node]", "left.Node | right.Node", "tuple[left.Node, right.Node]", "Json", "int"]
+BORROWED = [
+    "left.Node",
+    "list[right.Node]",
+    "left.Node | right.Node",
+    "tuple[left.Node, right.Node]",
+    "Json",
+    "int",
+]
 
 
 @given(st.lists(st.sampled_from(BORROWED), min_size=1, max_size=5))
 @settings(max_examples=drawn(100), deadline=None)
 def test_recursive_types_of_other_modules_take_what_pydantic_takes(written: list[str]) -> None:
-    signature = f"def probe({', '.join(f'p{at}: {part}' for at, part in enumerate(written))}): ...\n"
-    schema = described(f"from functions import left, right\nfrom functions.right import Json\n{signature}", MODULES)
+    signature = (
+        f"def probe({', '.join(f'p{at}: {part}' for at, part in enumerate(written))}): ...\n"
+    )
+    schema = described(
+        f"from functions import left, right\nfrom functions.right import Json\n{signature}", MODULES
+    )
     checker = jsonschema.Draft202012Validator(schema.parameters)
     left, right = {"left": {"value": 2}}, {"right": {"value": "b"}}
     fitting: dict[str, list[object]] = {

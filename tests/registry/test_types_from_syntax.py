@@ -35,7 +35,11 @@ def test_a_builtin_annotation_becomes_this_schema() -> None:
         (
             "dict-with-integers-for-keys",
             "dict[int, str]",
-            {"type": "object", "propertyNames": {"pattern": "^-?[0-9]+$"}, "additionalProperties": STRING},
+            {
+                "type": "object",
+                "propertyNames": {"pattern": "^-?[0-9]+$"},
+                "additionalProperties": STRING,
+            },
         ),
         ("optional", "int | None", {"anyOf": [INTEGER, NULL]}),
         ("union-said-twice", "int | str | int | None", {"anyOf": [INTEGER, STRING, NULL]}),
@@ -48,22 +52,52 @@ def test_a_builtin_annotation_becomes_this_schema() -> None:
 
 def test_names_are_followed_to_what_they_stand_for() -> None:
     rows: list[tuple[str, str, str, dict[str, Any]]] = [
-        ("typing-name", "from typing import List", "List[int]", {"type": "array", "items": INTEGER}),
+        (
+            "typing-name",
+            "from typing import List",
+            "List[int]",
+            {"type": "array", "items": INTEGER},
+        ),
         ("module-alias", "import typing as t", "t.Optional[int]", {"anyOf": [INTEGER, NULL]}),
         ("star-import", "from typing import *", "Union[int, str]", {"anyOf": [INTEGER, STRING]}),
         ("any", "from typing import Any", "Any", {}),
-        ("dotted", "import collections.abc", "collections.abc.Sequence[int]", {"type": "array", "items": INTEGER}),
+        (
+            "dotted",
+            "import collections.abc",
+            "collections.abc.Sequence[int]",
+            {"type": "array", "items": INTEGER},
+        ),
         (
             "abc-alias",
             "from collections.abc import Mapping as M",
             "M[str, int]",
             {"type": "object", "additionalProperties": INTEGER},
         ),
-        ("iterable", "from collections.abc import Iterable", "Iterable[str]", {"type": "array", "items": STRING}),
+        (
+            "iterable",
+            "from collections.abc import Iterable",
+            "Iterable[str]",
+            {"type": "array", "items": STRING},
+        ),
         ("date", "from datetime import date as D", "D", {"type": "string", "format": "date"}),
-        ("datetime", "import datetime", "datetime.datetime", {"type": "string", "format": "date-time"}),
-        ("timedelta", "import datetime as dt", "dt.timedelta", {"type": "string", "format": "duration"}),
-        ("decimal", "from decimal import Decimal", "Decimal", {"type": ["string", "number"], "format": "decimal"}),
+        (
+            "datetime",
+            "import datetime",
+            "datetime.datetime",
+            {"type": "string", "format": "date-time"},
+        ),
+        (
+            "timedelta",
+            "import datetime as dt",
+            "dt.timedelta",
+            {"type": "string", "format": "duration"},
+        ),
+        (
+            "decimal",
+            "from decimal import Decimal",
+            "Decimal",
+            {"type": ["string", "number"], "format": "decimal"},
+        ),
         ("uuid", "from uuid import UUID", "UUID", {"type": "string", "format": "uuid"}),
         ("path", "import pathlib", "pathlib.Path", {"type": "string", "format": "path"}),
         ("alias", "Ids = list[int]", "Ids", {"type": "array", "items": INTEGER}),
@@ -109,7 +143,11 @@ def test_a_literal_lists_its_values() -> None:
 def test_constraints_that_are_written_out_join_the_schema() -> None:
     rows: list[tuple[str, str, dict[str, Any]]] = [
         ("bounds", "Annotated[int, Field(ge=1, lt=9)]", {"minimum": 1, "exclusiveMaximum": 9}),
-        ("text", 'Annotated[str, Field(min_length=2, pattern="^a")]', {"minLength": 2, "pattern": "^a"}),
+        (
+            "text",
+            'Annotated[str, Field(min_length=2, pattern="^a")]',
+            {"minLength": 2, "pattern": "^a"},
+        ),
         ("list", "Annotated[list[int], Field(max_length=2)]", {"maxItems": 2}),
         ("annotated-types", "Annotated[int, Ge(3)]", {"minimum": 3}),
         ("nonsense", 'Annotated[int, Field(ge="a", description=3)]', {}),
@@ -126,25 +164,42 @@ def test_annotated_text_describes_a_parameter() -> None:
         prelude = "from typing import Annotated\nfrom typing_extensions import Doc\nfrom pydantic import Field\n"
         reading = read(f'{prelude}def probe(count: Annotated[int, {text}]):\n    """Probe."""\n')
         assert reading.problems == (), text
-        assert reading.functions[0].parameters["properties"]["count"]["description"] == "How many.", text
+        assert (
+            reading.functions[0].parameters["properties"]["count"]["description"] == "How many."
+        ), text
 
 
 ENUMS = {
-    "plain": ("class Kind(Enum):\n    A = 'a'\n    B = 'b'\n", {"type": "string", "enum": ["a", "b"]}),
-    "numbers": ("class Kind(IntEnum):\n    A = 1\n    B = auto()\n", {"type": "integer", "enum": [1, 2]}),
+    "plain": (
+        "class Kind(Enum):\n    A = 'a'\n    B = 'b'\n",
+        {"type": "string", "enum": ["a", "b"]},
+    ),
+    "numbers": (
+        "class Kind(IntEnum):\n    A = 1\n    B = auto()\n",
+        {"type": "integer", "enum": [1, 2]},
+    ),
     "named": (
         "class Kind(StrEnum):\n    RED = auto()\n    BLUE = auto()\n",
         {"type": "string", "enum": ["red", "blue"]},
     ),
-    "mixed-in": ("class Kind(str, Enum):\n    A = 'a'\n    def shout(self): ...\n", {"type": "string", "const": "a"}),
-    "alias-member": ("class Kind(Enum):\n    A = 1\n    B = 1\n    _ignore_ = []\n", {"type": "integer", "const": 1}),
+    "mixed-in": (
+        "class Kind(str, Enum):\n    A = 'a'\n    def shout(self): ...\n",
+        {"type": "string", "const": "a"},
+    ),
+    "alias-member": (
+        "class Kind(Enum):\n    A = 1\n    B = 1\n    _ignore_ = []\n",
+        {"type": "integer", "const": 1},
+    ),
 }
 
 
 def test_an_enumeration_lists_its_members_values() -> None:
     for case, (text, schema) in ENUMS.items():
         assert (
-            schema_of("Kind", f"from enum import *\nfrom enum import Enum, IntEnum, StrEnum, auto\n{text}") == schema
+            schema_of(
+                "Kind", f"from enum import *\nfrom enum import Enum, IntEnum, StrEnum, auto\n{text}"
+            )
+            == schema
         ), case
 
 
@@ -169,7 +224,8 @@ UNRESOLVED = {
     "computed members": "from enum import Enum\nclass T(Enum):\n    A = object()\n",
     "functional enumeration": "from enum import Enum\nT = Enum('T', 'A B')\n",
     "metaclass": "from enum import EnumMeta\nclass T(metaclass=EnumMeta):\n    A = 1\n",
-    "bomb of aliases": "".join(f"A{n} = tuple[A{n - 1}, A{n - 1}]\n" for n in range(1, 18)) + "A0 = int\nT = A17\n",
+    "bomb of aliases": "".join(f"A{n} = tuple[A{n - 1}, A{n - 1}]\n" for n in range(1, 18))
+    + "A0 = int\nT = A17\n",
 }
 
 
@@ -189,15 +245,24 @@ def test_a_parameter_whose_type_is_left_to_a_worker_keeps_what_its_text_says_of_
         ("a: T = Field(3, description='A text.', min_length=2)", "A text.", {"default": 3}),
         ("a: Own", "An own one.", {}),
         ("a: Annotated[Own, 'A text.']", "A text.", {}),
-        ("*a: T", "Further values, each of which becomes an argument of its own.", {"type": "array"}),
+        (
+            "*a: T",
+            "Further values, each of which becomes an argument of its own.",
+            {"type": "array"},
+        ),
         ("a: int = MOST", "", {}),
     ]
     for parameter, description, more in rows:
         reading = read(f"{prelude}def probe({parameter}): ...\n")
         (function,) = reading.functions
         said = {"description": description} if description else {}
-        assert (function.unresolved, function.parameters["properties"]["a"]) == (("a",), said | more), parameter
-        assert ("undescribed-parameter" in {problem.code for problem in reading.problems}) == (not said), parameter
+        assert (function.unresolved, function.parameters["properties"]["a"]) == (
+            ("a",),
+            said | more,
+        ), parameter
+        assert ("undescribed-parameter" in {problem.code for problem in reading.problems}) == (
+            not said
+        ), parameter
 
 
 def test_a_module_leans_on_others_only_if_its_open_types_may_come_from_them() -> None:
@@ -212,7 +277,10 @@ def test_a_module_leans_on_others_only_if_its_open_types_may_come_from_them() ->
         ("from functions.shapes import Order\n", "int", False),
     ]
     for prelude, kind, leans in rows:
-        assert bool(read(f"{prelude}def probe(value: {kind}): ...\n").leans) is leans, (prelude, kind)
+        assert bool(read(f"{prelude}def probe(value: {kind}): ...\n").leans) is leans, (
+            prelude,
+            kind,
+        )
 
 
 def test_what_json_cannot_express_keeps_only_its_function_out() -> None:

@@ -146,14 +146,18 @@ async def test_what_is_queued_comes_as_one_batch(root: Path, watcher: Watcher) -
     assert await anext(aiter(watcher)) == frozenset(paths)
 
 
-async def test_caches_hidden_files_and_other_endings_are_not_told(root: Path, watcher: Watcher) -> None:
+async def test_caches_hidden_files_and_other_endings_are_not_told(
+    root: Path, watcher: Watcher
+) -> None:
     (root / "__pycache__").mkdir()
     for name in ("__pycache__/a.py", ".hidden.py", "notes.txt"):
         (root / name).write_text("x")
     assert await seen(watcher, write_in_place(root)) == {root / "a.py"}
 
 
-async def test_a_slow_writer_is_seen_when_it_has_closed_the_file(root: Path, watcher: Watcher) -> None:
+async def test_a_slow_writer_is_seen_when_it_has_closed_the_file(
+    root: Path, watcher: Watcher
+) -> None:
     with (root / "slow.py").open("w") as file:
         file.write("x = ")
         file.flush()
@@ -177,10 +181,14 @@ async def test_leaving_the_block_ends_the_iteration_and_the_threads(root: Path) 
     assert not watching()
 
 
-async def test_a_folder_that_comes_later_goes_and_comes_again_is_seen_each_time(tmp_path: Path) -> None:
+async def test_a_folder_that_comes_later_goes_and_comes_again_is_seen_each_time(
+    tmp_path: Path,
+) -> None:
     root = tmp_path / "later"
     async with Watcher(root, suffix=".toml", rescan_s=3600) as watcher:
-        for text in (f"x = {number}" for number in range(6)):  # the next folder often has the same inode
+        for text in (
+            f"x = {number}" for number in range(6)
+        ):  # the next folder often has the same inode
             root.mkdir()
             (root / "a.toml").write_text(text)
             (root / "a.py").write_text(text)
@@ -188,7 +196,10 @@ async def test_a_folder_that_comes_later_goes_and_comes_again_is_seen_each_time(
             (root / "b.toml").write_text(text)
             assert await seen(watcher, {root / "b.toml"}) == {root / "b.toml"}
             shutil.rmtree(root)
-            assert await seen(watcher, {root / "a.toml", root / "b.toml"}) == {root / "a.toml", root / "b.toml"}
+            assert await seen(watcher, {root / "a.toml", root / "b.toml"}) == {
+                root / "a.toml",
+                root / "b.toml",
+            }
 
 
 async def test_a_folder_that_cannot_be_watched_is_looked_at_instead(tmp_path: Path) -> None:

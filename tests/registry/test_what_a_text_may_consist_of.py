@@ -50,7 +50,9 @@ def test_letters_signs_and_emoji_are_plain_text() -> None:
         "e\u0301",
         "\t",
     ]:
-        assert isinstance(parse(ModuleSource.of("lib", f"x = '{text}'  # {text}\n")), ast.Module), text
+        assert isinstance(parse(ModuleSource.of("lib", f"x = '{text}'  # {text}\n")), ast.Module), (
+            text
+        )
 
 
 @pytest.mark.parametrize(
@@ -65,8 +67,21 @@ def test_letters_signs_and_emoji_are_plain_text() -> None:
             "1\ufe0f\u20e3",
             "👩\u200d❤\u200d👨",
         ),
-        *("می\u200cخواهم", "کتاب\u200cها", "بَ\u200cبِ", "ܒ\u200cܒ", "ᠠ\u200cᠠ", "𞤀\u200c𞤀"),  # letters that would join
-        *("क\u094d\u200dष", "क\u094d\u200cष", "ශ\u0dca\u200dරී", "ന\u0d4d\u200d", "র\u200d\u09cdযাম"),  # viramas
+        *(
+            "می\u200cخواهم",
+            "کتاب\u200cها",
+            "بَ\u200cبِ",
+            "ܒ\u200cܒ",
+            "ᠠ\u200cᠠ",
+            "𞤀\u200c𞤀",
+        ),  # letters that would join
+        *(
+            "क\u094d\u200dष",
+            "क\u094d\u200cष",
+            "ශ\u0dca\u200dරී",
+            "ന\u0d4d\u200d",
+            "র\u200d\u09cdযাম",
+        ),  # viramas
     ],
     ids=ascii,
 )
@@ -77,8 +92,22 @@ def test_a_joiner_that_makes_an_emoji_or_a_word_is_a_letter(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("pass\u200cword", "a\u200db", "1\u200d2", "а\u200dб", "漢\u200d字", "א\u200cב"),  # letters that never join
-        *("👩\u200d", "\u200d👩", "👩\u200d\u200d👩", "👩\u200da", "→\u200d→", "👩\u200c👩"),  # half an emoji, or none
+        *(
+            "pass\u200cword",
+            "a\u200db",
+            "1\u200d2",
+            "а\u200dб",
+            "漢\u200d字",
+            "א\u200cב",
+        ),  # letters that never join
+        *(
+            "👩\u200d",
+            "\u200d👩",
+            "👩\u200d\u200d👩",
+            "👩\u200da",
+            "→\u200d→",
+            "👩\u200c👩",
+        ),  # half an emoji, or none
         *("ی\u200c\u200cخ", "می\u200dخ", "ی\u200ca", "دارو\u200cها", "ی\u200cܒ"),  # nothing changes
         *("©\u200d®", "™\u200d™", "↔\u200d↔", "क\u094d\u200c", "क\u094d\u200ca"),
         *("a\u094d\u200db", "क\u094d\u200d\u200dष", "क\u200dष", "1\ufe0f2", "a\ufe0f\u20e3"),
@@ -123,7 +152,13 @@ def test_a_name_that_python_reads_as_another_is_rejected() -> None:
 
 
 def test_a_spelling_in_a_text_is_no_name() -> None:
-    for text in ["x = 'ｏpen'; open", "open  # ｏpen", "x = f'ｏpen {1}'", "größe = 漢 = 1", "'…'; x.y"]:
+    for text in [
+        "x = 'ｏpen'; open",
+        "open  # ｏpen",
+        "x = f'ｏpen {1}'",
+        "größe = 漢 = 1",
+        "'…'; x.y",
+    ]:
         assert isinstance(parse(ModuleSource.of("lib", text)), ast.Module), text
 
 
@@ -146,16 +181,27 @@ def test_every_encoding_but_utf8_is_rejected_in_texts_and_files(tmp_path: Path) 
         for head in COOKIES:
             text = head.replace("\n", end) + end + "x = 1" + end
             (tmp_path / "lib.py").write_bytes(text.encode())
-            for found in (parse(ModuleSource.of("lib", text)), read_file(tmp_path, tmp_path / "lib.py")):
+            for found in (
+                parse(ModuleSource.of("lib", text)),
+                read_file(tmp_path, tmp_path / "lib.py"),
+            ):
                 assert isinstance(found, Problem), end
-                assert (found.code, found.where.line) == ("encoding", 1 + head.startswith(("\n", "\r", "#!"))), end
+                assert (found.code, found.where.line) == (
+                    "encoding",
+                    1 + head.startswith(("\n", "\r", "#!")),
+                ), end
                 assert found.fix == "save it as UTF-8 and remove that comment", end
 
 
 def test_utf8_by_any_name_and_words_that_are_no_declaration_are_taken() -> None:
     for head in [
         *("# coding: utf-8", "# -*- coding: UTF8 -*-", "# coding: utf_8_unix", "#coding=ascii"),
-        *("x = 1\n# coding: utf-7", "\n\n# coding: utf-7", '"""coding: utf-7"""', "# encoding is latin-1"),
+        *(
+            "x = 1\n# coding: utf-7",
+            "\n\n# coding: utf-7",
+            '"""coding: utf-7"""',
+            "# encoding is latin-1",
+        ),
     ]:
         assert flaw_of(head + "\ny = 1\n") is None, head
 
@@ -167,17 +213,27 @@ def _python_takes(text: str) -> tokenize.TokenInfo | bool:
         return False
 
 
-@given(st.lists(st.sampled_from(["#", " ", "\t", "\n", "x", "coding", ":", "=", "utf-8", "latin-1", "utf-7"])))
+@given(
+    st.lists(
+        st.sampled_from(
+            ["#", " ", "\t", "\n", "x", "coding", ":", "=", "utf-8", "latin-1", "utf-7"]
+        )
+    )
+)
 def test_an_encoding_is_found_wherever_python_finds_it(parts: list[str]) -> None:
     text = "".join(parts) + "\n"
     assert (flaw_of(text) is None) == _python_takes(text)
 
 
-ALPHABET = st.sampled_from([*ODD, *"\r\n \t#'\"()x1=:", "\r\n", "'''", "def f():", "é", "漢", "😀", "pass"])
+ALPHABET = st.sampled_from(
+    [*ODD, *"\r\n \t#'\"()x1=:", "\r\n", "'''", "def f():", "é", "漢", "😀", "pass"]
+)
 
 
 @given(st.lists(ALPHABET, max_size=40))
-def test_a_text_is_rejected_with_its_place_or_its_lines_are_those_of_python(parts: list[str]) -> None:
+def test_a_text_is_rejected_with_its_place_or_its_lines_are_those_of_python(
+    parts: list[str],
+) -> None:
     text = "".join(parts)
     found = parse(ModuleSource.of("lib", text))
     if isinstance(found, Problem):
@@ -190,7 +246,9 @@ def test_a_text_is_rejected_with_its_place_or_its_lines_are_those_of_python(part
         assert bare_lines(text)[node.lineno - 1][node.col_offset :].strip()
 
 
-@given(st.text(st.sampled_from(ODD.replace("\x00", "").replace("\ud800", "") + "\r\n x"), max_size=60))
+@given(
+    st.text(st.sampled_from(ODD.replace("\x00", "").replace("\ud800", "") + "\r\n x"), max_size=60)
+)
 def test_lines_are_counted_as_the_parser_counts_them(inside: str) -> None:
     text = f"'''{inside}'''\nlast"
     tree = ast.parse(text)

@@ -31,7 +31,8 @@ def test_what_uses_a_function_is_listed_from_near_to_far() -> None:
 
 
 HELPED = (
-    "LIMIT = 9\n\n\ndef _cap(n: int) -> int:\n    return min(n, LIMIT)\n\n\ndef f(n: int) -> int:\n    return _cap(n)\n"
+    "LIMIT = 9\n\n\ndef _cap(n: int) -> int:\n    return min(n, LIMIT)\n\n\ndef "
+    "f(n: int) -> int:\n    return _cap(n)\n"
 )
 
 
@@ -45,7 +46,9 @@ def test_the_hash_of_code_follows_what_the_code_uses() -> None:
     ]
     for case, old, new, is_same in rows:
         one, other = snapshot_of(lib=HELPED), snapshot_of(lib=HELPED.replace(old, new))
-        assert (code_hash(one.functions["f"], one) == code_hash(other.functions["f"], other)) is is_same, case
+        assert (
+            code_hash(one.functions["f"], one) == code_hash(other.functions["f"], other)
+        ) is is_same, case
 
 
 def test_the_hash_of_code_reaches_into_other_modules() -> None:
@@ -53,7 +56,10 @@ def test_the_hash_of_code_reaches_into_other_modules() -> None:
     hashes = [code_hash(snapshot.functions["fourfold"], snapshot) for snapshot in (LIBRARY, other)]
     assert hashes[0] != hashes[1]
     called = "def by_name(self, a: int) -> int:\n    return self.call('add', a=a, b=a)\n"
-    one, two = snapshot_of(lib=ADD, by=called), snapshot_of(lib=ADD.replace("a + b", "a - b"), by=called)
+    one, two = (
+        snapshot_of(lib=ADD, by=called),
+        snapshot_of(lib=ADD.replace("a + b", "a - b"), by=called),
+    )
     assert code_hash(one.functions["by_name"], one) != code_hash(two.functions["by_name"], two)
 
 
@@ -82,7 +88,10 @@ def test_the_hash_of_code_follows_names_in_quotes() -> None:
 def test_functions_that_use_each_other_have_a_hash_too() -> None:
     ping = "from functions.pong import pong\n\n\ndef ping(n: int) -> int:\n    return n and pong(n - 1)\n"
     pong = ping.replace("ping", "x").replace("pong", "ping").replace("def x", "def pong")
-    one, other = snapshot_of(ping=ping, pong=pong), snapshot_of(ping=ping, pong=pong.replace("n - 1", "n - 2"))
+    one, other = (
+        snapshot_of(ping=ping, pong=pong),
+        snapshot_of(ping=ping, pong=pong.replace("n - 1", "n - 2")),
+    )
     assert dependents(["ping"], one) == ["pong"]
     assert code_hash(one.functions["ping"], one) != code_hash(other.functions["ping"], other)
 

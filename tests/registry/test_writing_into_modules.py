@@ -55,11 +55,16 @@ def test_a_function_is_replaced_by_its_exact_span() -> None:
 
 def test_a_function_without_blank_lines_around_it_is_replaced_too() -> None:
     start, end = MODULE.index("# attached"), MODULE.index("\n\n\nif __name__")
-    assert placed(MODULE, "def width(): return 1", "width") == MODULE[:start] + "def width(): return 1" + MODULE[end:]
+    assert (
+        placed(MODULE, "def width(): return 1", "width")
+        == MODULE[:start] + "def width(): return 1" + MODULE[end:]
+    )
 
 
 def test_a_function_is_appended_and_nothing_else_changes() -> None:
-    assert placed(MODULE, '"""A candidate."""\n\ndef f(): ...', "f") == f"{MODULE}\n\ndef f(): ...\n"
+    assert (
+        placed(MODULE, '"""A candidate."""\n\ndef f(): ...', "f") == f"{MODULE}\n\ndef f(): ...\n"
+    )
 
 
 def test_a_function_is_removed_with_its_comments_and_decorators() -> None:
@@ -71,7 +76,9 @@ def test_replacing_a_function_by_itself_changes_nothing() -> None:
     for name in ["area", "width"]:
         area = MODULE[MODULE.index("# about") : MODULE.index("\n\n\nclass")]
         bodies = {"area": area, "width": "# attached to width\ndef width(): return os.sep"}
-        assert placed(MODULE, f"from math import pi\nimport os\n{bodies[name]}", name) == MODULE, name
+        assert placed(MODULE, f"from math import pi\nimport os\n{bodies[name]}", name) == MODULE, (
+            name
+        )
 
 
 def test_imports_go_to_the_top_once_and_the_function_to_the_end() -> None:
@@ -79,13 +86,25 @@ def test_imports_go_to_the_top_once_and_the_function_to_the_end() -> None:
         ("nothing", "", "import re\n\ndef f(): ...\n"),
         ("docstring", '"""Doc."""\n', '"""Doc."""\n\nimport re\n\n\ndef f(): ...\n'),
         ("no-final-newline", '"""Doc."""', '"""Doc."""\n\nimport re\n\n\ndef f(): ...\n'),
-        ("docstring-and-code", '"""D."""\nx = 1\n', '"""D."""\n\nimport re\n\n\nx = 1\n\n\ndef f(): ...\n'),
+        (
+            "docstring-and-code",
+            '"""D."""\nx = 1\n',
+            '"""D."""\n\nimport re\n\n\nx = 1\n\n\ndef f(): ...\n',
+        ),
         ("imports", "import os\nx = 1\n", "import os\nimport re\nx = 1\n\n\ndef f(): ...\n"),
         ("there-already", "import re\n", "import re\n\n\ndef f(): ...\n"),
-        ("heading-comment", "# top\n\nx = 1\n", "# top\n\nimport re\n\n\nx = 1\n\n\ndef f(): ...\n"),
+        (
+            "heading-comment",
+            "# top\n\nx = 1\n",
+            "# top\n\nimport re\n\n\nx = 1\n\n\ndef f(): ...\n",
+        ),
         ("interpreter-line", "#!/b\nx = 1\n", "#!/b\n\nimport re\n\n\nx = 1\n\n\ndef f(): ...\n"),
         ("comment-alone", "# only this\n", "# only this\n\nimport re\n\n\ndef f(): ...\n"),
-        ("semicolon", "import os; x = (\n1)\n", "import os; x = (\n1)\nimport re\n\n\ndef f(): ...\n"),
+        (
+            "semicolon",
+            "import os; x = (\n1)\n",
+            "import os; x = (\n1)\nimport re\n\n\ndef f(): ...\n",
+        ),
         ("windows-lines", "import os\r\n", "import os\r\nimport re\r\n\r\n\r\ndef f(): ...\r\n"),
         ("lines-that-a-return-ends", "import os\r", "import os\rimport re\r\r\rdef f(): ...\r"),
         ("blank-end", "x = 1\n\n\n\n", "import re\n\n\nx = 1\n\n\n\ndef f(): ...\n"),
@@ -96,7 +115,11 @@ def test_imports_go_to_the_top_once_and_the_function_to_the_end() -> None:
 
 FUTURE = "from __future__ import annotations"
 MERGED = {
-    "part": ("from a import b\n", "from a import b, c as d", "from a import b\nfrom a import c as d\n"),
+    "part": (
+        "from a import b\n",
+        "from a import b, c as d",
+        "from a import b\nfrom a import c as d\n",
+    ),
     "sub-modules": ("import a.b\n", "import a.c", "import a.b\nimport a.c\n"),
     "future": ("import os\n", FUTURE, f"{FUTURE}\n\nimport os\n"),
     "future after future": (
@@ -104,14 +127,22 @@ MERGED = {
         f"{FUTURE}\nimport os",
         f'"""D."""\nfrom __future__ import division\n{FUTURE}\nimport os\nx = 1\n',
     ),
-    "type checking": ("x = 1\n", "if TYPE_CHECKING:\n    import os", "if TYPE_CHECKING:\n    import os\n\n\nx = 1\n"),
+    "type checking": (
+        "x = 1\n",
+        "if TYPE_CHECKING:\n    import os",
+        "if TYPE_CHECKING:\n    import os\n\n\nx = 1\n",
+    ),
     "type checking again": (
         "if TYPE_CHECKING:\n    import os\n",
         "if TYPE_CHECKING:\n    import os",
         "if TYPE_CHECKING:\n    import os\n",
     ),
     "same alias": ("import a as b\n", "import a as b", "import a as b\n"),
-    "relative": ("from .x import y\n", "from ..x import z", "from .x import y\nfrom ..x import z\n"),
+    "relative": (
+        "from .x import y\n",
+        "from ..x import z",
+        "from .x import y\nfrom ..x import z\n",
+    ),
 }
 
 
@@ -125,7 +156,10 @@ def test_helpers_come_along_unless_the_module_has_them() -> None:
     once = placed("x = 1\n", candidate, "f")
     helpers = "RATE = 3  # per day\n\n\n# halves\ndef _half(x):\n    return x / 2\n"
     assert once == f"x = 1\n\n\n{helpers}\n\ndef f(): return _half(RATE)\n"
-    assert placed(once, candidate.replace("def f()", "def g()"), "g") == f"{once}\n\ndef g(): return _half(RATE)\n"
+    assert (
+        placed(once, candidate.replace("def f()", "def g()"), "g")
+        == f"{once}\n\ndef g(): return _half(RATE)\n"
+    )
     assert placed(once, candidate, "f") == once
 
 
@@ -135,7 +169,12 @@ def test_what_cannot_be_written_safely_is_a_problem() -> None:
         ("constant", "K = 1\n", "K = 2\ndef f(): ...", "helper-clash"),
         ("import-over-value", "os = 1\n", "import os\ndef f(): ...", "import-clash"),
         ("import-over-alias", "import a as os\n", "import os\ndef f(): ...", "import-clash"),
-        ("import-over-import", "from a import x\n", "from b import x\ndef f(): ...", "import-clash"),
+        (
+            "import-over-import",
+            "from a import x\n",
+            "from b import x\ndef f(): ...",
+            "import-clash",
+        ),
         ("name-of-a-value", "f = 1\n", "def f(): ...", "not-a-plain-function"),
         ("conditional", "if x:\n    def f(): ...\n", "def f(): ...", "not-a-plain-function"),
         ("twice", "def f(): ...\ndef f(): ...\n", "def f(): ...", "bound-twice"),
@@ -158,12 +197,18 @@ ALL = {
     "empty": ("__all__ = []\n", '__all__ = ["f"]\n'),
     "empty tuple": ("__all__ = ()\n", '__all__ = ("f",)\n'),
     "bare tuple": ('__all__ = "a", "ä"\n', '__all__ = "a", "ä", "f"\n'),
-    "lines": ('__all__ = [\n    "a",  # first\n]\n', '__all__ = [\n    "a",  # first\n    "f",\n]\n'),
+    "lines": (
+        '__all__ = [\n    "a",  # first\n]\n',
+        '__all__ = [\n    "a",  # first\n    "f",\n]\n',
+    ),
     "no last comma": ('__all__ = [\n  "a"  # x\n]\n', '__all__ = [\n  "a",  # x\n  "f"\n]\n'),
     "annotated": ('__all__: list[str] = ["a"]\n', '__all__: list[str] = ["a", "f"]\n'),
     "computed": ("__all__ = [n for n in ()]\n", "__all__ = [n for n in ()]\n"),
     "there already": ('__all__ = ["f", "a"]\n', '__all__ = ["f", "a"]\n'),
-    "after the code": ('x = 1\n__all__ = ["a"]  # public\n', 'x = 1\n__all__ = ["a", "f"]  # public\n'),
+    "after the code": (
+        'x = 1\n__all__ = ["a"]  # public\n',
+        'x = 1\n__all__ = ["a", "f"]  # public\n',
+    ),
 }
 
 
@@ -185,7 +230,9 @@ def test_a_name_in_the_middle_of_the_list_is_taken_out() -> None:
 
 
 def test_a_private_function_is_not_made_public() -> None:
-    assert placed('__all__ = ["a"]\n', "def _f(): ...", "_f") == '__all__ = ["a"]\n\n\ndef _f(): ...\n'
+    assert (
+        placed('__all__ = ["a"]\n', "def _f(): ...", "_f") == '__all__ = ["a"]\n\n\ndef _f(): ...\n'
+    )
 
 
 def test_removing_an_unknown_function_is_a_problem() -> None:

@@ -106,7 +106,9 @@ def prepared(root: Path, place: str) -> None:
     (root / "functions" / "words.py").write_text(VOWELS, "utf-8")
     (root / "functions" / "reports.py").write_text(REPORT, "utf-8")
     write(root, "reporter", FINDER.replace('["count_vowels"]', '["count_vowels", "report"]'))
-    granted = knapper("functions", "grant", "report", "--network", place, "--write", "out/", "-y", cwd=root)
+    granted = knapper(
+        "functions", "grant", "report", "--network", place, "--write", "out/", "-y", cwd=root
+    )
     assert granted.returncode == 0, granted.stderr
 
 
@@ -151,4 +153,12 @@ def by_helper(place: str) -> dict[str, object]:
 def conversation(place: str) -> Script:
     """Return a script of four turns: one that does nothing, whatever it says, and three that do something."""
     claims = Say("I have emailed your boss.")
-    return [claims, growing(), Say("Two."), reporting(place), Say("Written."), *helping(place), Say("Done.")]
+    return [
+        claims,
+        growing(),
+        Say("Two."),
+        reporting(place),
+        Say("Written."),
+        *helping(place),
+        Say("Done."),
+    ]

@@ -5,7 +5,9 @@ from tests.kit import Ask, Say, Step, Wanted
 from tests.kit.desk import VOWELS, Desk, answers
 
 NAME = {"function_name": "count_vowels"}
-CREATE = Ask(Wanted("create_function", {**NAME, "function_code_with_docstring": VOWELS, "reason": "asked"}))
+CREATE = Ask(
+    Wanted("create_function", {**NAME, "function_code_with_docstring": VOWELS, "reason": "asked"})
+)
 FLAWED = VOWELS.replace("    5\n", "    4\n")
 BROKEN = {**NAME, "changes": [{"old_text": "return sum(", "new_text": "return 1 + sum("}]}
 
@@ -19,7 +21,11 @@ async def test_a_history_tells_who_did_what_why_and_how_to_go_back(at_desk: Open
     edit = Ask(
         Wanted(
             "edit_function",
-            {**NAME, "changes": [{"old_text": "Count the", "new_text": "Number the"}], "reason": "clearer"},
+            {
+                **NAME,
+                "changes": [{"old_text": "Count the", "new_text": "Number the"}],
+                "reason": "clearer",
+            },
         )
     )
     (_, _, told), _ = await ask(at_desk, CREATE, edit, Ask(Wanted("function_history", NAME)))
@@ -32,7 +38,9 @@ async def test_a_history_tells_who_did_what_why_and_how_to_go_back(at_desk: Open
     assert "rollback_function(function_name='count_vowels')" in told
 
 
-async def test_what_is_asked_of_a_functions_past_is_answered_with_what_there_is(at_desk: OpenDesk) -> None:
+async def test_what_is_asked_of_a_functions_past_is_answered_with_what_there_is(
+    at_desk: OpenDesk,
+) -> None:
     example = 'count_vowels("aha")'
     keeps = f"`count_vowels` keeps the example `{example}` now, in functions/grown.py"
     asked: list[tuple[str, dict[str, str], str]] = [
@@ -44,12 +52,18 @@ async def test_what_is_asked_of_a_functions_past_is_answered_with_what_there_is(
     ]
     calls = [Ask(Wanted(name, arguments)) for name, arguments, _ in asked]
     (_, *told), _ = await ask(at_desk, CREATE, *calls)
-    assert [says in answer for (_, _, says), answer in zip(asked, told, strict=True)] == [True] * 5, told
+    assert [says in answer for (_, _, says), answer in zip(asked, told, strict=True)] == [
+        True
+    ] * 5, told
 
 
 async def test_a_change_that_drops_an_example_goes_once_a_person_agrees(at_desk: OpenDesk) -> None:
     confirm = {**NAME, "reason": "it counts from one now"}
-    steps: list[Step] = [CREATE, Ask(Wanted("edit_function", BROKEN)), Ask(Wanted("confirm_function", NAME))]
+    steps: list[Step] = [
+        CREATE,
+        Ask(Wanted("edit_function", BROKEN)),
+        Ask(Wanted("confirm_function", NAME)),
+    ]
     steps += [Ask(Wanted("confirm_function", confirm)), Say("It waits for you.")]
     (_, edited, refused, alone), desk = await ask(at_desk, *steps)
     assert edited.splitlines()[-1].endswith(
@@ -61,7 +75,9 @@ async def test_a_change_that_drops_an_example_goes_once_a_person_agrees(at_desk:
     assert (await desk.workspace.functions.confirm("count_vowels")).admitted
 
 
-async def test_a_result_that_was_confirmed_is_marked_wherever_the_function_is_looked_at(at_desk: OpenDesk) -> None:
+async def test_a_result_that_was_confirmed_is_marked_wherever_the_function_is_looked_at(
+    at_desk: OpenDesk,
+) -> None:
     create = Ask(Wanted("create_function", {**NAME, "function_code_with_docstring": FLAWED}))
     looks = [Ask(Wanted(name, NAME)) for name in ("introspect_function", "function_history")]
     (_, _, *shown), desk = await ask(at_desk, create, Ask(Wanted("confirm_function", NAME)), *looks)

@@ -20,7 +20,9 @@ def creating(**arguments: str) -> Wanted:
     return Wanted("create_function", given)
 
 
-async def test_half_a_surrogate_pair_in_arguments_or_a_reply_is_an_answer(at_desk: OpenDesk) -> None:
+async def test_half_a_surrogate_pair_in_arguments_or_a_reply_is_an_answer(
+    at_desk: OpenDesk,
+) -> None:
     wanted = [
         creating(function_name=f"f{HALF}"),
         creating(module_name=HALF),
@@ -40,7 +42,9 @@ async def test_half_a_surrogate_pair_in_arguments_or_a_reply_is_an_answer(at_des
 
 async def test_a_module_that_would_not_offer_the_function_is_refused(at_desk: OpenDesk) -> None:
     modules = ["_hidden", "web._hidden", "__init__", "web.__init__", "__pycache__.x", "m" * 300]
-    desk = await at_desk([step for module in modules for step in (Ask(creating(module_name=module)), *SEEN)])
+    desk = await at_desk(
+        [step for module in modules for step in (Ask(creating(module_name=module)), *SEEN)]
+    )
     for module in modules:
         (answer,) = answers(await desk.say("Go."))
         assert "[bad-module]" in answer, module
@@ -60,14 +64,20 @@ async def test_no_name_makes_an_answer_too_long_to_be_read(at_desk: OpenDesk) ->
     assert [len(answer) < 2_100 for answer in told] == [True] * 5
 
 
-async def test_a_conversation_with_half_a_character_in_it_is_searched(at_desk: OpenDesk, tmp_path: Path) -> None:
+async def test_a_conversation_with_half_a_character_in_it_is_searched(
+    at_desk: OpenDesk, tmp_path: Path
+) -> None:
     search = Wanted("conversation_search", {"query": "owl"})
-    desk = await at_desk([Say(f"a{HALF}b owl"), Ask(search), Say("I see."), Ask(search), Say("I see.")])
+    desk = await at_desk(
+        [Say(f"a{HALF}b owl"), Ask(search), Say("I see."), Ask(search), Say("I see.")]
+    )
     await desk.say("Which bird?")
     (found,) = answers(await desk.say("Search."))
     assert "a\ufffdb owl" in found
     database = apsw.Connection(str(tmp_path / ".knapper" / "state.db"))
-    list(database.execute("update entry set payload = replace(payload, char(65533), '\\ud800')"))  # as it was stored
+    list(
+        database.execute("update entry set payload = replace(payload, char(65533), '\\ud800')")
+    )  # as it was stored
     database.close()
     (found,) = answers(await desk.say("Search again."))
     assert "owl" in found

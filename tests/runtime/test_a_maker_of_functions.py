@@ -22,7 +22,11 @@ LETTERS = '''def count_letters(text: str) -> int:
     """
     return len(text)
 '''
-ASKED = Ask(Wanted("create_function", {"function_name": "count_vowels", "function_code_with_docstring": ROUGH}))
+ASKED = Ask(
+    Wanted(
+        "create_function", {"function_name": "count_vowels", "function_code_with_docstring": ROUGH}
+    )
+)
 CALLED = Ask(Wanted("count_vowels", {"text": "queueing"}))
 FENCED = f"```python\n{VOWELS}```"
 
@@ -32,7 +36,9 @@ def maker_at(model: ScriptedModel) -> dict[str, Any]:
     return {"models": {"maker": {"name": "strong", "base_url": model.base_url}}}
 
 
-async def test_the_maker_writes_and_the_agent_calls(at_desk: OpenDesk, scripted: Callable[..., ScriptedModel]) -> None:
+async def test_the_maker_writes_and_the_agent_calls(
+    at_desk: OpenDesk, scripted: Callable[..., ScriptedModel]
+) -> None:
     maker = scripted([Say(FENCED)], models=["strong"])
     desk = await at_desk([ASKED, CALLED, Say("5.")], **maker_at(maker))
     await desk.save("letters.py", LETTERS)
@@ -42,8 +48,13 @@ async def test_the_maker_writes_and_the_agent_calls(at_desk: OpenDesk, scripted:
     (seen,) = maker.requests
     assert "How many vowels are in queueing?" in seen.text
     assert "return len(text)" in seen.text
-    assert "count_letters(text) -> int - Count the letters. (from functions.letters import count_letters)" in seen.text
-    assert [row.model for row in await desk.workspace._store.function_history("count_vowels")] == ["strong"]
+    assert (
+        "count_letters(text) -> int - Count the letters. (from functions.letters import count_letters)"
+        in seen.text
+    )
+    assert [row.model for row in await desk.workspace._store.function_history("count_vowels")] == [
+        "strong"
+    ]
     assert len(maker.readings) == 1  # the same model read the description, in a fresh context
 
 
@@ -62,7 +73,12 @@ async def test_a_refused_attempt_is_shown_to_the_maker(
 async def test_a_silent_maker_leaves_the_agents_own_source(
     at_desk: OpenDesk, scripted: Callable[..., ScriptedModel]
 ) -> None:
-    own = Ask(Wanted("create_function", {"function_name": "count_vowels", "function_code_with_docstring": VOWELS}))
+    own = Ask(
+        Wanted(
+            "create_function",
+            {"function_name": "count_vowels", "function_code_with_docstring": VOWELS},
+        )
+    )
     maker = scripted([Fail(400, "no credit")], models=["strong"])
     desk = await at_desk([own, CALLED, Say("5.")], **maker_at(maker))
     made, called = answers(await desk.say("Count."))
@@ -71,7 +87,9 @@ async def test_a_silent_maker_leaves_the_agents_own_source(
     assert called == "5"
 
 
-async def test_the_maker_mends_what_is_to_change(at_desk: OpenDesk, scripted: Callable[..., ScriptedModel]) -> None:
+async def test_the_maker_mends_what_is_to_change(
+    at_desk: OpenDesk, scripted: Callable[..., ScriptedModel]
+) -> None:
     fixed = (
         VOWELS.replace('"aeiou"', '"aeiouy"')
         .replace("a, e, i, o or u", "a, e, i, o, u or y")
@@ -95,13 +113,33 @@ async def test_the_maker_mends_what_is_to_change(at_desk: OpenDesk, scripted: Ca
 
 
 @pytest.mark.slow
-def test_a_maker_for_one_run_is_named_by_a_flag_and_its_cost_is_counted_apart(tmp_path: Path) -> None:
+def test_a_maker_for_one_run_is_named_by_a_flag_and_its_cost_is_counted_apart(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "knapper.toml").touch()
     script: Script = [ASKED, Say(FENCED), CALLED, Say("5.")]
     with scripted(script, models=["scripted", "strong"]) as model:
-        words = ("--model", "scripted", "--maker", "strong", "--base-url", model.base_url, "--message", "Count.")
-        done = knapper("run", *words, "--json", cwd=tmp_path, environment={"OPENAI_API_KEY": "scripted"})
+        words = (
+            "--model",
+            "scripted",
+            "--maker",
+            "strong",
+            "--base-url",
+            model.base_url,
+            "--message",
+            "Count.",
+        )
+        done = knapper(
+            "run", *words, "--json", cwd=tmp_path, environment={"OPENAI_API_KEY": "scripted"}
+        )
         assert done.returncode == 0, done.stderr
-        assert [one.body["model"] for one in model.requests] == ["scripted", "strong", "scripted", "scripted"]
+        assert [one.body["model"] for one in model.requests] == [
+            "scripted",
+            "strong",
+            "scripted",
+            "scripted",
+        ]
     rows = [json.loads(line) for line in done.stdout.splitlines()]
-    assert {row["model"] for row in rows if row["type"] == "usage" and row.get("model")} >= {"strong"}
+    assert {row["model"] for row in rows if row["type"] == "usage" and row.get("model")} >= {
+        "strong"
+    }

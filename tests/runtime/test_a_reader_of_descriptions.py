@@ -15,7 +15,11 @@ from tests.kit.drawing import sampled
 from tests.kit.play import reading
 from tests.kit.steps import Choose, Seen, Step
 
-CREATE = Ask(Wanted("create_function", {"function_name": "count_vowels", "function_code_with_docstring": VOWELS}))
+CREATE = Ask(
+    Wanted(
+        "create_function", {"function_name": "count_vowels", "function_code_with_docstring": VOWELS}
+    )
+)
 RIGHT = {'count_vowels("audio")': "4", 'count_vowels("EEL")': "2"}
 WRONG = {**RIGHT, 'count_vowels("yes")': "2"}
 HONEST = HOLLOW.replace("Send a mail to somebody.", "Word the line that says that a mail was sent.")
@@ -23,7 +27,11 @@ FOREIGN = HOLLOW.replace("Send a mail to somebody.", "Schickt eine Mail an jeman
 
 
 def making(code: str) -> Ask:
-    return Ask(Wanted("create_function", {"function_name": "send_mail", "function_code_with_docstring": code}))
+    return Ask(
+        Wanted(
+            "create_function", {"function_name": "send_mail", "function_code_with_docstring": code}
+        )
+    )
 
 
 def confirming(name: str, **more: object) -> Ask:
@@ -36,7 +44,9 @@ async def verdict_on(desk: Desk, name: str) -> Judgment:
     return details.verdict
 
 
-async def test_a_reader_that_agrees_saw_the_description_alone_and_is_on_record_with_its_cost(at_desk: OpenDesk) -> None:
+async def test_a_reader_that_agrees_saw_the_description_alone_and_is_on_record_with_its_cost(
+    at_desk: OpenDesk,
+) -> None:
     desk = await at_desk([CREATE, Say("Made.")], reader=reading("nothing", RIGHT))
     assert "joined" in answers(await desk.say("Count the letters of Eel."))[0]
     said = (await verdict_on(desk, "count_vowels")).document["reader"]
@@ -48,12 +58,16 @@ async def test_a_reader_that_agrees_saw_the_description_alone_and_is_on_record_w
     (shown,) = desk.model.readings
     assert "def count_vowels(text: str) -> int:" in shown.text
     assert '>>> count_vowels("queueing")' in shown.text
-    assert [part for part in ("sum(letter", "persona", "letters of Eel") if part in shown.text] == []
+    assert [
+        part for part in ("sum(letter", "persona", "letters of Eel") if part in shown.text
+    ] == []
     assert "\n    5\n" not in shown.text
 
 
 @pytest.mark.parametrize("code", [HOLLOW, FOREIGN], ids=["english", "german"])
-async def test_a_promise_beyond_the_code_is_refused_with_two_ways_out(at_desk: OpenDesk, code: str) -> None:
+async def test_a_promise_beyond_the_code_is_refused_with_two_ways_out(
+    at_desk: OpenDesk, code: str
+) -> None:
     script: Script = [making(code), making(code), making(HONEST), Say("Made.")]
     desk = await at_desk(script, reader=by_description)
     said = answers(await desk.say("Send mails."))
@@ -93,7 +107,9 @@ async def test_whatever_uses_no_grant_is_read(at_desk: OpenDesk, lines: str) -> 
     body = "".join(f"    {line}\n" for line in lines.splitlines())
     code = HOLLOW.replace("    return f", f"{body}    return f")
     code = code.replace("(to: str", "(self, to: str") if "self." in lines else code
-    desk = await at_desk([making(code), Say("It was not made."), Say("It was not made.")], reader=reading("network"))
+    desk = await at_desk(
+        [making(code), Say("It was not made."), Say("It was not made.")], reader=reading("network")
+    )
     assert "has to reach the network, and its code" in answers(await desk.say("Send mails."))[0]
 
 
@@ -123,7 +139,9 @@ def sections_of(path: str) -> list[str]:
 
 async def test_what_a_module_may_read_is_not_called_a_computation(at_desk: OpenDesk) -> None:
     code = {"function_name": "sections_of", "function_code_with_docstring": SETTINGS}
-    desk = await at_desk([Ask(Wanted("create_function", code)), Say("Made.")], reader=reading("files"))
+    desk = await at_desk(
+        [Ask(Wanted("create_function", code)), Say("Made.")], reader=reading("files")
+    )
     assert "joined" in answers(await desk.say("Read the settings."))[0]
 
 
@@ -159,8 +177,13 @@ async def test_who_only_looks_at_the_name_of_a_file_is_told_that_it_reads_none(
 ) -> None:
     code = f"{brought}\n\n\n{NAMING.replace('NAME', name)}"
     given = {"function_name": "load_settings", "function_code_with_docstring": code}
-    desk = await at_desk([Ask(Wanted("create_function", given)), Say("No."), Say("No.")], reader=reading("files"))
-    assert "has to reach files, or something that is kept" in answers(await desk.say("Load the settings."))[0]
+    desk = await at_desk(
+        [Ask(Wanted("create_function", given)), Say("No."), Say("No.")], reader=reading("files")
+    )
+    assert (
+        "has to reach files, or something that is kept"
+        in answers(await desk.say("Load the settings."))[0]
+    )
 
 
 async def test_who_asks_a_helper_is_not_told_that_it_only_computes(at_desk: OpenDesk) -> None:
@@ -215,10 +238,14 @@ async def test_calls_are_expressions_and_results_are_compared_as_values(at_desk:
     desk = await at_desk(totalling(), reader=reading("nothing", SAME))
     assert "joined" in answers(await desk.say("Add up."))[0]
     said = (await verdict_on(desk, "month_total")).document["reader"]
-    assert [(row["call"], row["agreed"]) for row in said["calls"]] == [(call, True) for call in SAME]
+    assert [(row["call"], row["agreed"]) for row in said["calls"]] == [
+        (call, True) for call in SAME
+    ]
 
 
-async def test_all_calls_are_asked_for_at_once_and_each_once_and_the_answers_are_kept(at_desk: OpenDesk) -> None:
+async def test_all_calls_are_asked_for_at_once_and_each_once_and_the_answers_are_kept(
+    at_desk: OpenDesk,
+) -> None:
     script = totalling(confirming("month_total", expected=["Decimal('0.00')", "4"]))
     desk = await at_desk(script, reader=reading("nothing", OTHER))
     asked, said = answers(await desk.say("Add up."))
@@ -228,7 +255,9 @@ async def test_all_calls_are_asked_for_at_once_and_each_once_and_the_answers_are
     assert all(f">>> {call}\n" in text for call in OTHER)
     verdict = await verdict_on(desk, "month_total")
     assert verdict.agreed == text.count(">>> ") == 4
-    assert [doubt.partition(" returns")[0] for doubt in verdict.doubts] == [f"`{call}`" for call in OTHER]
+    assert [doubt.partition(" returns")[0] for doubt in verdict.doubts] == [
+        f"`{call}`" for call in OTHER
+    ]
 
 
 async def test_what_a_reader_infers_accuses_nobody(at_desk: OpenDesk) -> None:
@@ -241,7 +270,8 @@ async def test_what_a_reader_infers_accuses_nobody(at_desk: OpenDesk) -> None:
 async def test_a_prediction_is_a_value_and_no_code_of_the_candidate(at_desk: OpenDesk) -> None:
     echo = [*OTHER]
     desk = await at_desk(
-        [*totalling(confirming("month_total", expected=echo)), Say("I could not.")], reader=reading("nothing", OTHER)
+        [*totalling(confirming("month_total", expected=echo)), Say("I could not.")],
+        reader=reading("nothing", OTHER),
     )
     answers_given = answers(await desk.say("Add up."))
     assert "joined" not in answers_given[1]
@@ -272,9 +302,17 @@ async def test_who_insists_gets_a_draft_where_nobody_can_be_asked(at_desk: OpenD
 
 
 @pytest.mark.parametrize(("answer", "standing"), [("yes", "trial"), ("no", "")])
-async def test_a_person_decides_about_who_insists(at_desk: OpenDesk, answer: str, standing: str) -> None:
-    script: Script = [making(HOLLOW), confirming("send_mail", reason="It is right."), Say("So it is.")]
-    desk = await at_desk([*script, *([] if standing else [Say("It was not made.")])], reader=by_description)
+async def test_a_person_decides_about_who_insists(
+    at_desk: OpenDesk, answer: str, standing: str
+) -> None:
+    script: Script = [
+        making(HOLLOW),
+        confirming("send_mail", reason="It is right."),
+        Say("So it is."),
+    ]
+    desk = await at_desk(
+        [*script, *([] if standing else [Say("It was not made.")])], reader=by_description
+    )
     asked = desk.workspace.functions.granting.approver = human(answer)
     said = answers(await desk.say("Send mails."))
     (question,) = asked.asked
@@ -317,8 +355,14 @@ async def test_an_author_who_agrees_with_its_code_alone_has_a_draft(at_desk: Ope
     assert ">>> count_vowels('yes')\n    1\n" in (desk.functions / "grown.py").read_text()
 
 
-async def test_a_reader_that_fails_or_cannot_tell_decides_nothing_and_is_on_record(at_desk: OpenDesk) -> None:
-    odd = {"vowels_3(7)": "0", "__import__('os').getcwd()": "'/'", "vowels_3(open('/etc/passwd').read())": "1"}
+async def test_a_reader_that_fails_or_cannot_tell_decides_nothing_and_is_on_record(
+    at_desk: OpenDesk,
+) -> None:
+    odd = {
+        "vowels_3(7)": "0",
+        "__import__('os').getcwd()": "'/'",
+        "vowels_3(open('/etc/passwd').read())": "1",
+    }
     unreadable = "its answer could not be read"
     said: list[tuple[Step | Choose, str]] = [
         (Say("I would rather not."), unreadable),
@@ -326,7 +370,10 @@ async def test_a_reader_that_fails_or_cannot_tell_decides_nothing_and_is_on_reco
         (Fail(400, "this model is tired"), "this model is tired"),
         (reading("nothing", {**odd, "print('x') or vowels_3": "1"}), ""),
         (Ask(Wanted("describe_body", {"reach": "anything", "calls": "none"})), ""),
-        (Ask(Wanted("describe_body", {"reach": 7, "calls": [{"call": 1}], "results": {"a": 1}})), ""),
+        (
+            Ask(Wanted("describe_body", {"reach": 7, "calls": [{"call": 1}], "results": {"a": 1}})),
+            "",
+        ),
         (Ask(Wanted("describe_body", {})), ""),
     ]
 
@@ -336,26 +383,41 @@ async def test_a_reader_that_fails_or_cannot_tell_decides_nothing_and_is_on_reco
         return step(seen) if callable(step) else step
 
     names = [f"vowels_{number}" for number in range(len(said))]
-    codes = [{"function_name": name, "function_code_with_docstring": another(name)} for name in names]
-    script = [step for code in codes for step in (Ask(Wanted("create_function", code)), Say("Made."))]
+    codes = [
+        {"function_name": name, "function_code_with_docstring": another(name)} for name in names
+    ]
+    script = [
+        step for code in codes for step in (Ask(Wanted("create_function", code)), Say("Made."))
+    ]
     desk = await at_desk(script, reader=answer)
     for name, (_, error) in zip(names, said, strict=True):
         assert "joined" in answers(await desk.say("Count vowels."))[0], name
         found = (await verdict_on(desk, name)).document["reader"]
         assert error in found.get("error", ""), name
-        assert error or (found["reach"], found["calls"]) == ("nothing" if name == names[3] else "unknown", []), name
+        assert error or (found["reach"], found["calls"]) == (
+            "nothing" if name == names[3] else "unknown",
+            [],
+        ), name
 
 
 def constrained_step(name: str, **arguments: object) -> Say:
     return Say(json.dumps({"thought": "So.", "call": {"name": name, "arguments": arguments}}))
 
 
-SMALL_CREATE = constrained_step("create_function", function_name="count_vowels", function_code_with_docstring=VOWELS)
+SMALL_CREATE = constrained_step(
+    "create_function", function_name="count_vowels", function_code_with_docstring=VOWELS
+)
 SMALL_END = Say(json.dumps({"thought": "Done.", "reply": "Made."}))
 
 
-async def test_a_false_alarm_of_a_small_reader_costs_a_small_author_one_step(at_desk: OpenDesk) -> None:
-    script: Script = [SMALL_CREATE, constrained_step("confirm_function", function_name="count_vowels"), SMALL_END]
+async def test_a_false_alarm_of_a_small_reader_costs_a_small_author_one_step(
+    at_desk: OpenDesk,
+) -> None:
+    script: Script = [
+        SMALL_CREATE,
+        constrained_step("confirm_function", function_name="count_vowels"),
+        SMALL_END,
+    ]
     desk = await at_desk(script, reader=reading("files"), model__mode="constrained")
     said = answers(await desk.say("Count vowels."))
     assert "If it only computes, call confirm_function(function_name='count_vowels')." in said[0]

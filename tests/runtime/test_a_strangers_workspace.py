@@ -27,13 +27,19 @@ def opened(one_sandbox: Sandbox) -> Opened:
     async def open_it(root: Path) -> tuple[list[str], list[str]]:
         async with Workspace.open(root, sandbox=one_sandbox) as workspace:
             await workspace.agent()
-            return list(workspace.functions.names()), [each.code for each in workspace.functions.rejected()]
+            return list(workspace.functions.names()), [
+                each.code for each in workspace.functions.rejected()
+            ]
 
     return open_it
 
 
-@pytest.mark.parametrize("name", [".knapper", ".knapper/agents", ".knapper/.gitignore", ".knapper/history"])
-async def test_state_is_not_written_through_a_link(opened: Opened, tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", [".knapper", ".knapper/agents", ".knapper/.gitignore", ".knapper/history"]
+)
+async def test_state_is_not_written_through_a_link(
+    opened: Opened, tmp_path: Path, name: str
+) -> None:
     outside = tmp_path / "outside"
     outside.mkdir(mode=0o755)
     link = tmp_path / "workspace" / name
@@ -45,7 +51,9 @@ async def test_state_is_not_written_through_a_link(opened: Opened, tmp_path: Pat
     assert outside.stat().st_mode & 0o777 == 0o755
 
 
-async def test_a_lock_that_is_a_link_leaves_the_file_behind_it_as_it_was(opened: Opened, tmp_path: Path) -> None:
+async def test_a_lock_that_is_a_link_leaves_the_file_behind_it_as_it_was(
+    opened: Opened, tmp_path: Path
+) -> None:
     precious = tmp_path / "precious"
     precious.write_text("mine")
     (tmp_path / ".knapper/agents").mkdir(parents=True)
@@ -55,7 +63,9 @@ async def test_a_lock_that_is_a_link_leaves_the_file_behind_it_as_it_was(opened:
     assert precious.read_text() == "mine"
 
 
-async def test_a_state_file_that_is_a_link_leaves_the_other_database_alone(opened: Opened, tmp_path: Path) -> None:
+async def test_a_state_file_that_is_a_link_leaves_the_other_database_alone(
+    opened: Opened, tmp_path: Path
+) -> None:
     with sqlite3.connect(tmp_path / "other.db") as other:
         other.execute("create table precious (it)")
     (tmp_path / ".knapper").mkdir()
@@ -66,7 +76,9 @@ async def test_a_state_file_that_is_a_link_leaves_the_other_database_alone(opene
     other.close()
 
 
-async def test_a_folder_of_functions_that_leaves_the_workspace_is_refused(opened: Opened, tmp_path: Path) -> None:
+async def test_a_folder_of_functions_that_leaves_the_workspace_is_refused(
+    opened: Opened, tmp_path: Path
+) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "workspace").mkdir()
     (tmp_path / "workspace/functions").symlink_to(tmp_path / "outside")
@@ -82,7 +94,9 @@ async def test_a_folder_of_functions_that_leaves_the_workspace_is_refused(opened
         pytest.param("[sandbox]\nmemory_mib = 99999999999999999999", id="huge"),
     ],
 )
-async def test_settings_of_a_wrong_shape_are_a_settings_error(opened: Opened, tmp_path: Path, text: str) -> None:
+async def test_settings_of_a_wrong_shape_are_a_settings_error(
+    opened: Opened, tmp_path: Path, text: str
+) -> None:
     (tmp_path / "knapper.toml").write_text(text)
     with pytest.raises(SettingsError):
         await opened(tmp_path)
@@ -103,7 +117,9 @@ async def test_folders_deeper_than_the_stack_open(
         os.rmdir("a")  # noqa: PTH106
 
 
-async def test_a_module_and_a_package_of_one_name_do_not_keep_it_shut(opened: Opened, tmp_path: Path) -> None:
+async def test_a_module_and_a_package_of_one_name_do_not_keep_it_shut(
+    opened: Opened, tmp_path: Path
+) -> None:
     (tmp_path / "functions/web").mkdir(parents=True)
     (tmp_path / "functions/web.py").write_text(FIRST)
     (tmp_path / "functions/web/__init__.py").write_text(SECOND)
@@ -112,7 +128,9 @@ async def test_a_module_and_a_package_of_one_name_do_not_keep_it_shut(opened: Op
 
 
 @pytest.mark.parametrize("names", [("web.py", "web/__init__.py"), ("web/__init__.py", "web.py")])
-async def test_a_module_that_became_a_package_goes_on(opened: Opened, tmp_path: Path, names: tuple[str, str]) -> None:
+async def test_a_module_that_became_a_package_goes_on(
+    opened: Opened, tmp_path: Path, names: tuple[str, str]
+) -> None:
     before, after = (tmp_path / "functions" / name for name in names)
     (tmp_path / "functions/web").mkdir(parents=True)
     before.write_text(FIRST)
@@ -132,7 +150,12 @@ def test_a_pipe_in_the_place_of_a_module_stops_nobody(tmp_path: Path) -> None:
 def test_a_huge_file_in_the_way_is_refused_without_comparing_it(tmp_path: Path) -> None:
     (tmp_path / "grown.py").write_text("".join(f"{number % 199}\n" for number in range(500_000)))
     with pytest.raises(WorkspaceError, match="Too much differs to be compared") as refused:
-        save(tmp_path, "functions/grown.py", "".join(f"{number % 199}\n" for number in range(9_000)), None)
+        save(
+            tmp_path,
+            "functions/grown.py",
+            "".join(f"{number % 199}\n" for number in range(9_000)),
+            None,
+        )
     assert len(str(refused.value)) < 10_000
 
 
@@ -160,7 +183,9 @@ async def test_an_odd_request_of_a_function_is_refused_to_it(at_desk: OpenDesk) 
 
 async def test_a_name_of_a_file_stays_on_its_line(at_desk: OpenDesk) -> None:
     names = ["x\n✓ all is well.py", "x\x1b[2J.py", "x\u202e.py", "x\udcff.py"]
-    desk = await at_desk([step for _ in names for step in (Ask(Wanted("list_functions", {})), Say("I see."))])
+    desk = await at_desk(
+        [step for _ in names for step in (Ask(Wanted("list_functions", {})), Say("I see."))]
+    )
     for name in names:
         file = desk.functions / name
         file.write_text(VOWELS)
@@ -178,7 +203,10 @@ CONDITIONAL = "if True:\n" + "".join(f"    {line}" for line in SECOND.splitlines
 
 
 async def test_a_function_under_a_condition_can_be_looked_into(at_desk: OpenDesk) -> None:
-    asked = [Wanted(verb, {"function_name": "count_others"}) for verb in ("introspect_function", "delete_function")]
+    asked = [
+        Wanted(verb, {"function_name": "count_others"})
+        for verb in ("introspect_function", "delete_function")
+    ]
     desk = await at_desk([Ask(*asked), Repeat(Say("Done."))])
     await desk.save("letters.py", CONDITIONAL)
     looked, deleted = answers(await desk.say("Go."))
@@ -186,7 +214,9 @@ async def test_a_function_under_a_condition_can_be_looked_into(at_desk: OpenDesk
     assert "is not a plain function at the top level" in deleted
 
 
-async def test_the_file_that_held_a_module_holds_it_after_a_restart(opened: Opened, tmp_path: Path) -> None:
+async def test_the_file_that_held_a_module_holds_it_after_a_restart(
+    opened: Opened, tmp_path: Path
+) -> None:
     (tmp_path / "functions/web").mkdir(parents=True)
     (tmp_path / "functions/web/__init__.py").write_text(SECOND)
     await opened(tmp_path)

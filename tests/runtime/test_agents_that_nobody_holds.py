@@ -13,7 +13,9 @@ async def test_the_end_of_its_block_closes_an_agent(tmp_path: Path) -> None:
     async with Workspace.open(tmp_path) as workspace, Workspace.open(tmp_path) as elsewhere:
         for name in ("main", "other"):
             async with await workspace.agent(name):
-                with pytest.raises(AgentBusy, match="in use by this process, which has opened it before") as busy:
+                with pytest.raises(
+                    AgentBusy, match="in use by this process, which has opened it before"
+                ) as busy:
                     await elsewhere.agent(name)
                 assert "close it first" in busy.value.fix
             async with await elsewhere.agent(name) as agent:

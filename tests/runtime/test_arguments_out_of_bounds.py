@@ -13,7 +13,10 @@ from tests.kit.drawing import sampled
 DEEP = "[" * 3000 + "]" * 3000
 BOUNDS = {
     "lists": (f'{{"text": {DEEP}}}', "at most 64 levels"),
-    "both": ('{"text": ' + '[{"a": ' * 100_000 + "1" + "}]" * 100_000 + "}", "at most 50,000 values"),
+    "both": (
+        '{"text": ' + '[{"a": ' * 100_000 + "1" + "}]" * 100_000 + "}",
+        "at most 50,000 values",
+    ),
     "lists-in-a-text": (json.dumps({"text": DEEP}), ""),
     "digits": (f'{{"text": {"9" * 5000}}}', "at most 4300 digits"),
     "an-exponent": (f'{{"text": 1e{"9" * 5000}}}', "expected a finite number"),
@@ -63,9 +66,17 @@ async def test_arguments_out_of_bounds_are_answered_and_the_turn_goes_on(
 
 
 async def test_the_same_holds_for_functions_of_the_host(at_desk: OpenDesk) -> None:
-    names = ["create_function", "send_message", "core_memory_append", "list_functions", "no_such_function"]
+    names = [
+        "create_function",
+        "send_message",
+        "core_memory_append",
+        "list_functions",
+        "no_such_function",
+    ]
     asked = [Ask(Wanted(name, f'{{"message": {DEEP}}}')) for name in names]
-    desk = await opened(at_desk, [*asked, *asked, Say("I see."), Say("Still here.")], "native", stream=True)
+    desk = await opened(
+        at_desk, [*asked, *asked, Say("I see."), Say("Still here.")], "native", stream=True
+    )
     assert len(answers(await desk.say("Go."))) == 10
     assert ended(await desk.say("And now?")).reply == "Still here."
     assert not [*desk.workspace.root.rglob("crash-*")]

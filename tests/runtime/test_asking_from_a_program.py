@@ -32,9 +32,14 @@ async def test_what_to_do_is_apart_from_what_happened(tmp_path: Path) -> None:
     script = [step for steps, _ in failing for step in steps]
     with scripted(script * 2) as model:
         flags = {"turn.max_steps": 3}
-        async with Workspace.open(tmp_path, environment=model.environment, flags=flags) as workspace:
+        async with Workspace.open(
+            tmp_path, environment=model.environment, flags=flags
+        ) as workspace:
             named = "The agent `main`"
-            for who, opened in ((named, workspace.agent()), ("The agent", agent_core.connect(workspace))):
+            for who, opened in (
+                (named, workspace.agent()),
+                ("The agent", agent_core.connect(workspace)),
+            ):
                 async with await opened as asked:
                     for steps, fix in failing:
                         with pytest.raises(TurnError) as failed:
@@ -49,11 +54,15 @@ async def test_what_to_do_is_apart_from_what_happened(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "environment",
     [
-        pytest.param({"KNAPPER_MODEL_BASE_URL": "{url}/nothing"}, id="no-name", marks=pytest.mark.slow),
+        pytest.param(
+            {"KNAPPER_MODEL_BASE_URL": "{url}/nothing"}, id="no-name", marks=pytest.mark.slow
+        ),
         pytest.param({"KNAPPER_MODEL_NAME": "of-nobody"}, id="no-server"),
     ],
 )
-async def test_a_program_is_told_of_settings_and_a_user_of_options(tmp_path: Path, environment: dict[str, str]) -> None:
+async def test_a_program_is_told_of_settings_and_a_user_of_options(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
     with scripted([]) as model:
         around = {key: value.format(url=model.base_url) for key, value in environment.items()}
         async with Workspace.open(tmp_path, environment=around) as workspace:
@@ -76,7 +85,9 @@ def test_a_program_without_await_asks_and_the_conversation_goes_on(tmp_path: Pat
     assert (ended.stdout, ended.stderr) == ("One. Two.\n", "")
 
 
-async def test_a_notebook_whose_loop_runs_asks_without_await(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_notebook_whose_loop_runs_asks_without_await(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with scripted([Say("One.")]) as model:
         for name, value in model.environment.items():
             monkeypatch.setenv(name, value)
@@ -119,13 +130,17 @@ async def test_an_agent_is_saved_loaded_exported_and_imported(tmp_path: Path) ->
             assert await loaded.ask("And?") == "I remember."
 
 
-async def test_an_agent_is_imported_from_a_text_bytes_or_the_object_in_them_and_from_nothing_else() -> None:
+async def test_an_agent_is_imported_from_a_text_bytes_or_the_object_in_them_and_from_nothing_else() -> (
+    None
+):
     async with Workspace.in_memory() as workspace:
         await workspace.agent("first")
         text = await workspace.export_agent("first")
         for name, document in {"a": text, "b": text.encode(), "c": json.loads(text)}.items():
             assert (await workspace.import_agent(document, name)).name == name
-        with pytest.raises(AgentFileError, match="expected its text, bytes, or the object in it, got list") as caught:
+        with pytest.raises(
+            AgentFileError, match="expected its text, bytes, or the object in it, got list"
+        ) as caught:
             await workspace.import_agent([text], "d")  # type: ignore[arg-type]  # as an untyped program does
         assert "load(path)" in caught.value.fix
         with pytest.raises(AgentFileError, match=r"expected an object of JSON: .*set"):
@@ -135,13 +150,27 @@ async def test_an_agent_is_imported_from_a_text_bytes_or_the_object_in_them_and_
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("loop", [pytest.param(False, id="plainly"), pytest.param(True, id="in-a-loop")])
-def test_asking_without_a_model_shows_the_line_that_asked_and_one_of_ours(tmp_path: Path, loop: bool) -> None:
+@pytest.mark.parametrize(
+    "loop", [pytest.param(False, id="plainly"), pytest.param(True, id="in-a-loop")]
+)
+def test_asking_without_a_model_shows_the_line_that_asked_and_one_of_ours(
+    tmp_path: Path, loop: bool
+) -> None:
     ask = f"agent_core.ask('Hello?', {str(tmp_path)!r})"
-    body = f"import asyncio\nasync def main():\n    {ask}\nasyncio.run(main())\n" if loop else f"{ask}\n"
+    body = (
+        f"import asyncio\nasync def main():\n    {ask}\nasyncio.run(main())\n"
+        if loop
+        else f"{ask}\n"
+    )
     (program := tmp_path / "program.py").write_text(f"import agent_core\n{body}")
-    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2])}
-    done = subprocess.run([sys.executable, program], env=environment, cwd=tmp_path, capture_output=True, text=True)
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path),
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+    }
+    done = subprocess.run(
+        [sys.executable, program], env=environment, cwd=tmp_path, capture_output=True, text=True
+    )
     frames = [line for line in done.stderr.splitlines() if line.startswith("  File ")]
     assert [str(program) in line for line in frames].count(True) == (2 if loop else 1)
     assert len([line for line in frames if "/agent_core/" in line]) == 1
@@ -158,13 +187,20 @@ class Lucky(ChatMemory):
 
 
 async def test_an_import_without_the_functions_of_a_program_says_which_are_missing() -> None:
-    script: Script = [Ask(Wanted("lucky", {})), Say("Seven."), Ask(Wanted("lucky", {})), Say("Seven again.")]
+    script: Script = [
+        Ask(Wanted("lucky", {})),
+        Say("Seven."),
+        Ask(Wanted("lucky", {})),
+        Say("Seven again."),
+    ]
     with scripted(script) as model:
         async with Workspace.in_memory(environment=model.environment) as workspace:
             agent = await workspace.agent("first", memory=Lucky())
             await agent.ask("My number?")
             document = await workspace.export_agent("first")
-            with pytest.warns(UserWarning, match=r"second has called functions that are not here: lucky\."):
+            with pytest.warns(
+                UserWarning, match=r"second has called functions that are not here: lucky\."
+            ):
                 await workspace.import_agent(document, "second")
             with warnings.catch_warnings():
                 warnings.simplefilter("error")

@@ -28,7 +28,9 @@ async def test_a_corrupt_state_file_is_put_aside_and_functions_still_load(tmp_pa
     assert list(state.parent.glob("state.db.corrupt-*"))
 
 
-async def test_a_module_whose_import_never_returns_is_rejected_and_the_others_work(at_desk: OpenDesk) -> None:
+async def test_a_module_whose_import_never_returns_is_rejected_and_the_others_work(
+    at_desk: OpenDesk,
+) -> None:
     at = await at_desk([], sandbox__wall_s=1)
     at.put("endless.py", "while True:\n    pass\n")
     at.put("letters.py", VOWELS)
@@ -37,7 +39,9 @@ async def test_a_module_whose_import_never_returns_is_rejected_and_the_others_wo
     assert at.workspace.functions.names() == ["count_vowels"]
 
 
-async def test_a_turn_whose_end_did_not_fit_on_the_disk_is_closed_before_the_next_one(tmp_path: Path) -> None:
+async def test_a_turn_whose_end_did_not_fit_on_the_disk_is_closed_before_the_next_one(
+    tmp_path: Path,
+) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 
     def cramped(seen: Seen) -> Say:
@@ -79,9 +83,10 @@ async def test_a_turn_that_a_full_database_cut_off_goes_on_when_it_has_room(
             if sums_up:
                 assert await agent.summarize()
             assert ended([event async for event in agent.turn(None)]).reply == "Here."
-            assert [entry.payload["text"] for entry in await at.workspace.store.history("a0", kinds=("user",))] == [
-                "one"
-            ]
+            assert [
+                entry.payload["text"]
+                for entry in await at.workspace.store.history("a0", kinds=("user",))
+            ] == ["one"]
 
 
 async def test_a_summary_whose_end_did_not_fit_into_the_database_is_no_turn_to_go_on_with(

@@ -35,8 +35,13 @@ LETTER = function_text(
 
 def edited(name: str, *places: str) -> Wanted:
     """Return a call that changes places, each written as the old text, an arrow and the new one."""
-    changes = [dict(zip(("old_text", "new_text"), place.split(" => "), strict=True)) for place in places]
-    return Wanted("edit_function", {"function_name": name, "changes": changes, "reason": "the law has changed"})
+    changes = [
+        dict(zip(("old_text", "new_text"), place.split(" => "), strict=True)) for place in places
+    ]
+    return Wanted(
+        "edit_function",
+        {"function_name": name, "changes": changes, "reason": "the law has changed"},
+    )
 
 
 def made(name: str, code: str) -> Wanted:
@@ -47,7 +52,9 @@ def deleted(name: str) -> Wanted:
     return Wanted("delete_function", {"function_name": name})
 
 
-MORE_TAX = edited("taxed", "ten percent => twenty percent", "110 // => 120 //", "    110 =>     120", "275 => 300")
+MORE_TAX = edited(
+    "taxed", "ten percent => twenty percent", "110 // => 120 //", "    110 =>     120", "275 => 300"
+)
 MORE_DUE = edited("invoice", "385 => 420", "with their taxes => with their new taxes")
 MORE_ASKED = edited("letter", "385 => 420", "about an invoice => about a new invoice")
 BY_RATE = edited(
@@ -64,9 +71,14 @@ WITHOUT = edited("invoice", "sum(taxed(price) for price in prices) => sum(prices
 MISTAKEN = edited("invoice", "385 => 421")
 
 
-async def opened(at_desk: OpenDesk, *calls: Wanted, answer: str = "yes") -> tuple[Desk, list[Question]]:
+async def opened(
+    at_desk: OpenDesk, *calls: Wanted, answer: str = "yes"
+) -> tuple[Desk, list[Question]]:
     """Open a desk whose model makes these calls in one reply, with the questions that a person answers."""
-    desk, asked = await at_desk([Ask(*calls), Repeat(Say("So."))], model__context_tokens=64_000), list[Question]()
+    desk, asked = (
+        await at_desk([Ask(*calls), Repeat(Say("So."))], model__context_tokens=64_000),
+        list[Question](),
+    )
 
     async def approver(question: Question) -> Decision:
         asked.append(question)
@@ -98,7 +110,11 @@ TOGETHER = {
     "the caller stops using what is deleted": (WITHOUT, deleted("taxed")),
     "what is deleted is used until then": (deleted("taxed"), WITHOUT),
     "the callers are deleted": (BY_RATE, deleted("letter"), deleted("invoice")),
-    "the callers are deleted from the bottom": (deleted("taxed"), deleted("invoice"), deleted("letter")),
+    "the callers are deleted from the bottom": (
+        deleted("taxed"),
+        deleted("invoice"),
+        deleted("letter"),
+    ),
 }
 
 
@@ -144,26 +160,40 @@ async def test_what_follows_in_the_reply_runs_the_last_versions(at_desk: OpenDes
     assert told[-1].startswith("120"), told
 
 
-async def test_a_caller_whose_change_is_refused_is_a_draft_and_the_answer_says_so(at_desk: OpenDesk) -> None:
+async def test_a_caller_whose_change_is_refused_is_a_draft_and_the_answer_says_so(
+    at_desk: OpenDesk,
+) -> None:
     desk, asked = await opened(at_desk, MORE_TAX, MISTAKEN, MORE_ASKED)
     tax, due, letter = await told_by(desk)
     assert "`taxed` was changed" in tax
     assert "Until its own code fits, `invoice` is a draft: `invoice([100, 250])` gave" in tax
-    assert "`invoice` stands as it was, and is a draft now; with the new `taxed`: `invoice([100, 250])` gave" in due
+    assert (
+        "`invoice` stands as it was, and is a draft now; with the new `taxed`: `invoice([100, 250])` gave"
+        in due
+    )
     assert "was changed" in letter
     assert await standings(desk) == {"taxed": "trial", "invoice": "draft", "letter": "trial"}
-    assert [question.function for question in asked] == ["taxed", "letter"]  # nobody is asked about what is refused
+    assert [question.function for question in asked] == [
+        "taxed",
+        "letter",
+    ]  # nobody is asked about what is refused
 
 
-async def test_a_caller_that_only_one_change_breaks_holds_it_back_as_ever(at_desk: OpenDesk) -> None:
-    desk, asked = await opened(at_desk, edited("taxed", "110 // => 120 //", "    110 =>     120", "275 => 300"))
+async def test_a_caller_that_only_one_change_breaks_holds_it_back_as_ever(
+    at_desk: OpenDesk,
+) -> None:
+    desk, asked = await opened(
+        at_desk, edited("taxed", "110 // => 120 //", "    110 =>     120", "275 => 300")
+    )
     (text,) = await told_by(desk)
     assert "[breaks-caller]" in text
     assert asked == []
     assert "draft" not in (await standings(desk)).values()
 
 
-async def test_what_only_uses_a_caller_must_hold_once_the_caller_has_changed(at_desk: OpenDesk) -> None:
+async def test_what_only_uses_a_caller_must_hold_once_the_caller_has_changed(
+    at_desk: OpenDesk,
+) -> None:
     desk, _ = await opened(at_desk, MORE_TAX, MORE_DUE)
     tax, due = await told_by(desk)
     assert "`taxed` was changed" in tax
@@ -181,7 +211,9 @@ async def test_a_no_is_asked_once_and_nothing_is_tried_again(at_desk: OpenDesk) 
     assert "draft" not in (await standings(desk)).values()
 
 
-async def test_a_change_that_is_made_again_in_the_reply_is_judged_by_its_last_text(at_desk: OpenDesk) -> None:
+async def test_a_change_that_is_made_again_in_the_reply_is_judged_by_its_last_text(
+    at_desk: OpenDesk,
+) -> None:
     better = edited("invoice", "421 => 420")
     desk, asked = await opened(at_desk, MISTAKEN, better, MORE_TAX, MORE_ASKED)
     told = await told_by(desk)

@@ -26,7 +26,9 @@ def create(name: str, code: str) -> Wanted:
     return Wanted("create_function", {"function_name": name, "function_code_with_docstring": code})
 
 
-async def test_creations_refusals_and_unknown_names_are_all_answered_again_and_again(at_desk: OpenDesk) -> None:
+async def test_creations_refusals_and_unknown_names_are_all_answered_again_and_again(
+    at_desk: OpenDesk,
+) -> None:
     rounds = 3
     script = []
     for number in range(rounds):
@@ -56,10 +58,16 @@ ENDINGS = {
 }
 
 
-@pytest.mark.parametrize(("bodies", "wall_s"), [({"while True: pass": "Stopped after 1 s"}, 1), (ENDINGS, 10)])
-async def test_a_call_that_ends_badly_says_why(at_desk: OpenDesk, bodies: dict[str, str], wall_s: int) -> None:
+@pytest.mark.parametrize(
+    ("bodies", "wall_s"), [({"while True: pass": "Stopped after 1 s"}, 1), (ENDINGS, 10)]
+)
+async def test_a_call_that_ends_badly_says_why(
+    at_desk: OpenDesk, bodies: dict[str, str], wall_s: int
+) -> None:
     names = [f"probe_{number}" for number in range(len(bodies))]
-    desk = await at_desk([*(Ask(Wanted(name, {"n": 0})) for name in names), Say("So it is.")], sandbox__wall_s=wall_s)
+    desk = await at_desk(
+        [*(Ask(Wanted(name, {"n": 0})) for name in names), Say("So it is.")], sandbox__wall_s=wall_s
+    )
     for name, body in zip(names, bodies, strict=True):
         desk.put(f"{name}.py", PROBE.format(body=body).replace("probe", name))
     await desk.workspace.functions.reload()
@@ -70,7 +78,9 @@ async def test_a_call_that_ends_badly_says_why(at_desk: OpenDesk, bodies: dict[s
 
 async def test_keys_that_are_no_text_read_as_json_writes_them(at_desk: OpenDesk) -> None:
     desk = await at_desk([Ask(Wanted("probe", {"n": 7})), Say("So it is.")])
-    probe = PROBE.replace("-> int", "-> dict[int, str]").format(body='return {n: "seven", -1: "less"}')
+    probe = PROBE.replace("-> int", "-> dict[int, str]").format(
+        body='return {n: "seven", -1: "less"}'
+    )
     await desk.save("probe.py", probe)
     (told,) = answers(await desk.say("Try it."))
     assert '{"7": "seven", "-1": "less"}' in told
@@ -86,7 +96,9 @@ async def test_arguments_are_fixed_where_plain_and_explained_where_not(at_desk: 
         ('{"arguments": {"n": 3}}', "3", "taken out of `arguments`"),
         ('Sure, here it is: {"n": 3}', "3", "text around the JSON"),
     ]
-    desk = await at_desk([*(Ask(Wanted("probe", arguments)) for arguments, _, _ in rows), Say("So it is.")])
+    desk = await at_desk(
+        [*(Ask(Wanted("probe", arguments)) for arguments, _, _ in rows), Say("So it is.")]
+    )
     await desk.save("probe.py", PROBE.format(body="return n"))
     told = answers(await desk.say("Try it."))
     for (arguments, value, says), answer in zip(rows, told, strict=True):
@@ -104,7 +116,9 @@ async def test_forty_calls_at_once_are_all_answered_in_their_order(at_desk: Open
     assert all("one reply may ask for 40 calls" in text for text in read[40:])
 
 
-async def test_the_same_failing_call_three_times_in_a_row_ends_the_turn_with_advice(at_desk: OpenDesk) -> None:
+async def test_the_same_failing_call_three_times_in_a_row_ends_the_turn_with_advice(
+    at_desk: OpenDesk,
+) -> None:
     desk = await at_desk([Repeat(Ask(Wanted("no_such")), times=3)])
     events = await desk.say("Go.")
     assert ended(events).reason == "repeated"
@@ -126,7 +140,9 @@ def outer(self, n: int) -> list[object]:
 
 
 async def test_a_function_may_call_another_and_never_a_meta_function(at_desk: OpenDesk) -> None:
-    desk = await at_desk([Ask(Wanted("outer", {"n": 4})), Expect(Say("Yes."), contains("may call"))])
+    desk = await at_desk(
+        [Ask(Wanted("outer", {"n": 4})), Expect(Say("Yes."), contains("may call"))]
+    )
     desk.put("probe.py", PROBE.format(body="return n"))
     await desk.save("outer.py", OUTER)
     (answer,) = answers(await desk.say("Go."))

@@ -48,7 +48,9 @@ COUNT = r'''def count_lines_of(self, path: str) -> int:
 '''
 
 
-async def test_an_example_that_writes_a_file_proves_a_function_that_has_it_read(at_desk: OpenDesk) -> None:
+async def test_an_example_that_writes_a_file_proves_a_function_that_has_it_read(
+    at_desk: OpenDesk,
+) -> None:
     calls = [made("read_it", READ, "files2"), made("count_lines_of", COUNT, "files3")]
     desk = await at_desk([*map(Ask, calls), Repeat(Say("So."))])
     for told in answers(await desk.say("Go.")):

@@ -26,7 +26,9 @@ def sleeper(seconds: float) -> float:
 '''
 
 
-async def say_until(desk: Desk, message: str, seen: Callable[[Event], bool], then: str = "") -> list[Event]:
+async def say_until(
+    desk: Desk, message: str, seen: Callable[[Event], bool], then: str = ""
+) -> list[Event]:
     """Run one turn; when `seen` holds for an event, interrupt it or send a message."""
     events = []
     async for event in desk.agent.turn(message):
@@ -40,8 +42,13 @@ async def with_sleeper(desk: Desk) -> None:
     await desk.save("sleeper.py", SLEEPER)
 
 
-async def test_an_interruption_ends_a_running_call_and_answers_those_that_wait(at_desk: OpenDesk) -> None:
-    calls = [Wanted("sleeper", {"seconds": 60}), *(Wanted("list_functions", {"page": page}) for page in (1, 2))]
+async def test_an_interruption_ends_a_running_call_and_answers_those_that_wait(
+    at_desk: OpenDesk,
+) -> None:
+    calls = [
+        Wanted("sleeper", {"seconds": 60}),
+        *(Wanted("list_functions", {"page": page}) for page in (1, 2)),
+    ]
     desk = await at_desk([Ask(*calls), Say("Go on.")], sandbox__wall_s=90)
     await with_sleeper(desk)
     async with asyncio.timeout(20):
@@ -62,17 +69,28 @@ async def test_what_was_said_before_an_interruption_is_kept(at_desk: OpenDesk) -
     assert said[0].startswith("Once upon")
 
 
-async def test_a_message_sent_while_a_turn_runs_is_delivered_at_the_next_step(at_desk: OpenDesk) -> None:
+async def test_a_message_sent_while_a_turn_runs_is_delivered_at_the_next_step(
+    at_desk: OpenDesk,
+) -> None:
     call = Ask(Wanted("sleeper", {"seconds": 0.1}))
     desk = await at_desk([call, Expect(Say("Both."), contains("And be quick."))])
     await with_sleeper(desk)
-    events = await say_until(desk, "Go.", lambda event: isinstance(event, CallStarted), then="And be quick.")
+    events = await say_until(
+        desk, "Go.", lambda event: isinstance(event, CallStarted), then="And be quick."
+    )
     assert ended(events).reply == "Both."
-    assert [each.text for each in await desk.agent.history() if isinstance(each, User)] == ["Go.", "And be quick."]
+    assert [each.text for each in await desk.agent.history() if isinstance(each, User)] == [
+        "Go.",
+        "And be quick.",
+    ]
 
 
-async def test_leaving_the_events_early_ends_the_turn_and_frees_the_agent(at_desk: OpenDesk) -> None:
-    desk = await at_desk([Ask(Wanted("sleeper", {"seconds": 60})), Say("Here.")], sandbox__wall_s=90)
+async def test_leaving_the_events_early_ends_the_turn_and_frees_the_agent(
+    at_desk: OpenDesk,
+) -> None:
+    desk = await at_desk(
+        [Ask(Wanted("sleeper", {"seconds": 60})), Say("Here.")], sandbox__wall_s=90
+    )
     await with_sleeper(desk)
     turn = desk.agent.turn("Sleep.")
     async with asyncio.timeout(20):
@@ -83,7 +101,9 @@ async def test_leaving_the_events_early_ends_the_turn_and_frees_the_agent(at_des
         assert ended(await desk.say("Still there?")).reply == "Here."
 
 
-async def test_a_turn_that_another_process_cancelled_ends_at_its_next_entry(at_desk: OpenDesk) -> None:
+async def test_a_turn_that_another_process_cancelled_ends_at_its_next_entry(
+    at_desk: OpenDesk,
+) -> None:
     desk = await at_desk([Ask(Wanted("list_functions")), Say("Back.")])
     other = open_store(desk.workspace.root / ".knapper" / "state.db", clock=Clock())
     events = []

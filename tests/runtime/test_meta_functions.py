@@ -5,7 +5,9 @@ from tests.kit import Ask, Repeat, Say, Wanted
 from tests.kit.desk import SHIPPING, VOWELS, Desk, another, answers
 
 
-async def ask(at_desk: OpenDesk, *calls: Wanted, files: dict[str, str] | None = None) -> tuple[list[str], Desk]:
+async def ask(
+    at_desk: OpenDesk, *calls: Wanted, files: dict[str, str] | None = None
+) -> tuple[list[str], Desk]:
     """Return the results of some calls, each made in a separate step."""
     desk = await at_desk([*(Ask(call) for call in calls), Repeat(Say("Done."))])
     for name, text in (files or {"letters.py": VOWELS}).items():
@@ -17,7 +19,11 @@ async def ask(at_desk: OpenDesk, *calls: Wanted, files: dict[str, str] | None = 
 async def test_each_meta_function_answers_in_a_text_for_a_model(at_desk: OpenDesk) -> None:
     of_vowels: dict[str, object] = {"function_name": "count_vowels"}
     rows: list[tuple[str, dict[str, object], str]] = [
-        ("list_functions", {}, "- count_vowels (letters, trial, computes only; never called): Count the"),
+        (
+            "list_functions",
+            {},
+            "- count_vowels (letters, trial, computes only; never called): Count the",
+        ),
         ("introspect_function", of_vowels, "def count_vowels"),
         ("test_function", of_vowels, "2 of 2 examples hold"),
         ("test_function", {**of_vowels, "arguments": {"text": "aha"}}, "returned in"),
@@ -26,7 +32,11 @@ async def test_each_meta_function_answers_in_a_text_for_a_model(at_desk: OpenDes
         ("reload_functions", {}, "Nothing changed"),
         ("confirm_function", of_vowels, "No candidate named"),
         ("introspect_function", {"function_name": "no_such"}, "There is no function"),
-        ("create_function", {**of_vowels, "function_code_with_docstring": VOWELS}, "exists already"),
+        (
+            "create_function",
+            {**of_vowels, "function_code_with_docstring": VOWELS},
+            "exists already",
+        ),
         ("add_function", of_vowels, "always be shown"),
     ]
     told, desk = await ask(at_desk, *(Wanted(name, arguments) for name, arguments, _ in rows))
@@ -35,7 +45,9 @@ async def test_each_meta_function_answers_in_a_text_for_a_model(at_desk: OpenDes
     assert desk.agent.session.own_set.names == frozenset({"count_vowels"})
 
 
-async def test_a_search_among_the_programs_own_functions_never_answers_with_others(at_desk: OpenDesk) -> None:
+async def test_a_search_among_the_programs_own_functions_never_answers_with_others(
+    at_desk: OpenDesk,
+) -> None:
     wanted = [
         {"module": "meta"},
         {"module": "meta", "pattern": "export"},
@@ -55,12 +67,17 @@ async def test_names_of_modules_and_functions_that_cannot_be_are_refused(at_desk
     refused = [("count_more", module) for module in ("../x", ".hidden", "class")]
     refused += [(name, "letters") for name in ("create_function", "print", "naïve", "x" * 65)]
     calls = [
-        Wanted("create_function", {"function_name": name, "module_name": module, "function_code_with_docstring": code})
+        Wanted(
+            "create_function",
+            {"function_name": name, "module_name": module, "function_code_with_docstring": code},
+        )
         for name, module in refused
         for code in [VOWELS.replace("count_vowels", name)]
     ]
     named = {"function_name": "count_more", "module_name": "x.py"}  # as its file
-    made = Wanted("create_function", {**named, "function_code_with_docstring": another("count_more")})
+    made = Wanted(
+        "create_function", {**named, "function_code_with_docstring": another("count_more")}
+    )
     told, desk = await ask(at_desk, *calls, made)
     for call, answer in zip(refused, told[:-1], strict=True):
         assert "was not made" in answer, call
@@ -82,24 +99,46 @@ def has_vowels(text: str) -> bool:
 '''
 
 
-async def test_a_function_that_others_use_is_not_deleted_and_they_are_named(at_desk: OpenDesk) -> None:
+async def test_a_function_that_others_use_is_not_deleted_and_they_are_named(
+    at_desk: OpenDesk,
+) -> None:
     files = {"letters.py": VOWELS, "more.py": USER_OF_VOWELS}
-    (answer,), desk = await ask(at_desk, Wanted("delete_function", {"function_name": "count_vowels"}), files=files)
+    (answer,), desk = await ask(
+        at_desk, Wanted("delete_function", {"function_name": "count_vowels"}), files=files
+    )
     assert "has_vowels" in answer
     assert "count_vowels" in desk.workspace.functions.names()
 
 
 async def test_several_functions_are_introspected_at_once(at_desk: OpenDesk) -> None:
-    asked = ["count_vowels, shipping", "count_vowels,shipping,", "count_vowels, nothing", "read_on, count_vowels"]
-    asked += ["count_vowels, count_vowels", " shipping ", ",".join(f"f{number}" for number in range(13)), "nothing"]
+    asked = [
+        "count_vowels, shipping",
+        "count_vowels,shipping,",
+        "count_vowels, nothing",
+        "read_on, count_vowels",
+    ]
+    asked += [
+        "count_vowels, count_vowels",
+        " shipping ",
+        ",".join(f"f{number}" for number in range(13)),
+        "nothing",
+    ]
     looks = [Ask(Wanted("introspect_function", {"function_name": names})) for names in asked]
     desk = await at_desk([*looks, Repeat(Say("So."))])
     await desk.save("letters.py", VOWELS)
     await desk.save("parcels.py", SHIPPING)
-    two, also_two, one_unknown, with_own, once, one, many, unknown = answers(await desk.say("Look."))
+    two, also_two, one_unknown, with_own, once, one, many, unknown = answers(
+        await desk.say("Look.")
+    )
     assert two == also_two
-    assert two.index("count_vowels(text) -> int: Count the vowels in a text.") < two.index("return sum(letter")
-    assert two.index("return sum(letter") < two.index("Charge a customer") < two.index("if weight <= 10")
+    assert two.index("count_vowels(text) -> int: Count the vowels in a text.") < two.index(
+        "return sum(letter"
+    )
+    assert (
+        two.index("return sum(letter")
+        < two.index("Charge a customer")
+        < two.index("if weight <= 10")
+    )
     assert "There is no function `nothing`" in one_unknown
     assert "return sum(letter" in one_unknown
     assert "is part of the program" in with_own

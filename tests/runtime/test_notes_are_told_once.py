@@ -23,17 +23,26 @@ def read_fields(head: str, row: str) -> dict[str, str]:
 
 
 def edit(old: str, new: str) -> Wanted:
-    return Wanted("edit_function", {"function_name": "read_fields", "changes": [{"old_text": old, "new_text": new}]})
+    return Wanted(
+        "edit_function",
+        {"function_name": "read_fields", "changes": [{"old_text": old, "new_text": new}]},
+    )
 
 
-async def test_a_note_is_not_told_again_about_a_line_that_an_edit_left_as_it_was(at_desk: OpenDesk) -> None:
-    made = Wanted("create_function", {"function_name": "read_fields", "function_code_with_docstring": FIELDS})
+async def test_a_note_is_not_told_again_about_a_line_that_an_edit_left_as_it_was(
+    at_desk: OpenDesk,
+) -> None:
+    made = Wanted(
+        "create_function", {"function_name": "read_fields", "function_code_with_docstring": FIELDS}
+    )
     edits = [
         edit('names = head.split(";")', 'names = head.strip().split(";")'),
         edit("Read the fields of a row", "Read all fields of a row"),
         edit("zip(names, row.split", "zip(names, row.strip().split"),
     ]
-    desk = await at_desk([Ask(made), *map(Ask, edits), Repeat(Say("Done."))], model__context_tokens=64_000)
+    desk = await at_desk(
+        [Ask(made), *map(Ask, edits), Repeat(Say("Done."))], model__context_tokens=64_000
+    )
     told = answers(await desk.say("Read fields."))
     notes = [[line for line in text.splitlines() if line.startswith("Note:")] for text in told]
     assert all("was changed" in text for text in told[1:])

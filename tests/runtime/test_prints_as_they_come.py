@@ -49,25 +49,40 @@ async def heard(at_desk: OpenDesk, body: str, *secrets: str) -> tuple[list[Print
 
 
 async def test_a_line_is_told_while_the_function_runs(at_desk: OpenDesk) -> None:
-    prints, answer = await heard(at_desk, 'import time\nprint("first")\ntime.sleep(0.5)\nprint("second")\nreturn 1')
-    assert (prints[0].text.strip(), "".join(one.text for one in prints)) == ("first", "first\nsecond\n")
-    assert {(one.call_id, one.name, one.step) for one in prints} == {(answer.call_id, "tell", answer.step)}
+    prints, answer = await heard(
+        at_desk, 'import time\nprint("first")\ntime.sleep(0.5)\nprint("second")\nreturn 1'
+    )
+    assert (prints[0].text.strip(), "".join(one.text for one in prints)) == (
+        "first",
+        "first\nsecond\n",
+    )
+    assert {(one.call_id, one.name, one.step) for one in prints} == {
+        (answer.call_id, "tell", answer.step)
+    }
 
 
 async def test_a_secret_that_is_printed_in_two_pieces_is_masked(at_desk: OpenDesk) -> None:
     prints, answer = await heard(at_desk, HALVES, "KEY")
     assert len(prints) > 1
-    assert "".join(one.text for one in prints) == f"begun\nat {MARK} and\nwent on\n" == answer.detail["output"]
+    assert (
+        "".join(one.text for one in prints)
+        == f"begun\nat {MARK} and\nwent on\n"
+        == answer.detail["output"]
+    )
 
 
 async def test_half_a_secret_at_the_end_of_what_is_printed_is_masked(at_desk: OpenDesk) -> None:
-    prints, answer = await heard(at_desk, 'print("x", self.secret("KEY")[:9], end="")\nreturn 1', "KEY")
+    prints, answer = await heard(
+        at_desk, 'print("x", self.secret("KEY")[:9], end="")\nreturn 1', "KEY"
+    )
     assert KEY[:4] not in "".join(one.text for one in prints)
     assert "".join(one.text for one in prints) == answer.detail["output"]
 
 
 async def test_a_flood_is_told_in_few_pieces_and_up_to_the_limit(at_desk: OpenDesk) -> None:
-    prints, answer = await heard(at_desk, 'for number in range(20_000):\n    print(number)\nreturn "done"')
+    prints, answer = await heard(
+        at_desk, 'for number in range(20_000):\n    print(number)\nreturn "done"'
+    )
     whole = "".join(one.text for one in prints)
     assert len(prints) <= 20 * answer.seconds + 2
     assert len(whole) == 64 << 10

@@ -46,12 +46,19 @@ def end_of(done: Any) -> dict[str, Any]:  # Any: a process that has ended; JSON
 
 def turn(root: Path, model: ScriptedModel, *arguments: str) -> dict[str, Any]:  # Any: JSON
     """Return the end of one turn of `knapper run --json`."""
-    return end_of(knapper("run", "--json", *flags(model), *(arguments or ("--message", "Go.")), cwd=root))
+    return end_of(
+        knapper("run", "--json", *flags(model), *(arguments or ("--message", "Go.")), cwd=root)
+    )
 
 
-def test_the_prompt_has_the_receipt_of_each_turn_in_its_last_line(place: str, tmp_path: Path) -> None:
+def test_the_prompt_has_the_receipt_of_each_turn_in_its_last_line(
+    place: str, tmp_path: Path
+) -> None:
     script = conversation(place)
-    with scripted(script) as model, terminal("run", *flags(model), cwd=tmp_path, columns=200, rows=50) as screen:
+    with (
+        scripted(script) as model,
+        terminal("run", *flags(model), cwd=tmp_path, columns=200, rows=50) as screen,
+    ):
         screen.wait_for("sandbox")
         for number, asks in enumerate((False, False, True, True), 1):
             screen.line("Go.")
@@ -74,21 +81,28 @@ def last_lines(text: str) -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_turn_that_was_killed_keeps_its_receipt_and_the_turn_that_goes_on_has_it(place: str, tmp_path: Path) -> None:
+def test_a_turn_that_was_killed_keeps_its_receipt_and_the_turn_that_goes_on_has_it(
+    place: str, tmp_path: Path
+) -> None:
     killed(tmp_path, [reporting(place), Stall(60)])
     with scripted([growing(), Say("Two.")]) as model:
         done = knapper("run", "--json", "--resume", *flags(model), cwd=tmp_path)
     did = f"wrote out/report.txt; reached {place} ×2; was refused {REFUSED}; asked: {ASKED}; called report"
     assert f"Until then: {did}." in " ".join(done.stderr.split())
     assert end_of(done)["made"] == {**GROWN, **reported(place), "asked": [ASKED]}
-    assert f"reached {place} ×2; was refused {REFUSED}" in knapper("log", "--all", cwd=tmp_path).stdout
+    assert (
+        f"reached {place} ×2; was refused {REFUSED}" in knapper("log", "--all", cwd=tmp_path).stdout
+    )
 
 
 @pytest.mark.slow
 def test_a_call_that_was_killed_is_in_it_with_what_it_was_about_to_reach(tmp_path: Path) -> None:
     with a_site(is_silent=True) as place:
         prepared(tmp_path, place)
-        with scripted([reporting(place)]) as model, terminal("run", *flags(model), cwd=tmp_path) as screen:
+        with (
+            scripted([reporting(place)]) as model,
+            terminal("run", *flags(model), cwd=tmp_path) as screen,
+        ):
             screen.wait_for("sandbox")
             screen.line("Go.")
             screen.wait(lambda: place.heard > 0, "the request of the call")
@@ -101,8 +115,14 @@ def test_a_call_that_was_killed_is_in_it_with_what_it_was_about_to_reach(tmp_pat
 
 
 DOUBLE = 'def double(x: int) -> int:\n    """Double a number."""\n    return 2 * x\n'
-TWO = f"```python\n{DOUBLE}```\nand\n```py\nasync def triple(x: int) -> int:\n    return 3 * x\n```\n"
-LISTED = "1. It is saved:\n\n   ```python\n" + "".join(f"   {row}\n" for row in DOUBLE.splitlines()) + "   ```\n"
+TWO = (
+    f"```python\n{DOUBLE}```\nand\n```py\nasync def triple(x: int) -> int:\n    return 3 * x\n```\n"
+)
+LISTED = (
+    "1. It is saved:\n\n   ```python\n"
+    + "".join(f"   {row}\n" for row in DOUBLE.splitlines())
+    + "   ```\n"
+)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,14 @@ SPELLINGS = [
         "letters.count_vowels",
         "count_vowels<|channel|>commentary",
     ),
-    *("count_vowels</arg_value>", "count_vowels:0", "count_vowels()", "CountVowels", "count-vowels", "count vowels"),
+    *(
+        "count_vowels</arg_value>",
+        "count_vowels:0",
+        "count_vowels()",
+        "CountVowels",
+        "count-vowels",
+        "count vowels",
+    ),
 ]
 
 
@@ -28,9 +35,13 @@ async def test_each_spelling_is_understood_alone_and_in_call_function(at_desk: O
         assert [answer.splitlines()[0] for answer in request.answers] == ["2"] * len(SPELLINGS)
 
 
-@pytest.mark.parametrize("code", ["functions.count_vowels('aha')", "letters.count_vowels('aha')", "CountVowels('aha')"])
+@pytest.mark.parametrize(
+    "code", ["functions.count_vowels('aha')", "letters.count_vowels('aha')", "CountVowels('aha')"]
+)
 async def test_each_spelling_is_understood_in_a_program(at_desk: OpenDesk, code: str) -> None:
-    desk = await at_desk([Ask(Wanted("run_program", {"code": f"n = {code}\nn + 1"})), Say("Three.")])
+    desk = await at_desk(
+        [Ask(Wanted("run_program", {"code": f"n = {code}\nn + 1"})), Say("Three.")]
+    )
     await desk.save("letters.py", VOWELS)
     await desk.say("Count.")
     assert desk.model.requests[1].answers[0].splitlines()[0] == "3"

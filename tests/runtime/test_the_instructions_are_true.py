@@ -85,7 +85,9 @@ async def test_what_only_fetches_needs_no_example(at_desk: OpenDesk) -> None:
     assert "`rate_of` joined" in told
 
 
-@pytest.mark.parametrize("command", [*re.findall(r"`(?:knapper )?((?:functions|secrets) \w+)", INSTRUCTIONS)])
+@pytest.mark.parametrize(
+    "command", [*re.findall(r"`(?:knapper )?((?:functions|secrets) \w+)", INSTRUCTIONS)]
+)
 def test_a_command_that_the_instructions_name_exists(tmp_path: Path, command: str) -> None:
     ran = knapper(*command.split(), "--help", cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr

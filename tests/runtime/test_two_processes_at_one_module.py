@@ -12,13 +12,17 @@ from sandbox import Sandbox
 from tests.kit.desk import VOWELS, another
 
 
-async def test_what_another_process_writes_is_its_to_finish(tmp_path: Path, one_sandbox: Sandbox) -> None:
+async def test_what_another_process_writes_is_its_to_finish(
+    tmp_path: Path, one_sandbox: Sandbox
+) -> None:
     async with Workspace.open(tmp_path, sandbox=one_sandbox) as workspace:
         file = tmp_path / "functions/letters.py"
         async with only_writer(tmp_path / STATE):
             file.write_text(VOWELS)
             saving = asyncio.create_task(workspace.functions.saved([file]))
-            making = asyncio.create_task(workspace.functions.create("count_more", another("count_more"), "more"))
+            making = asyncio.create_task(
+                workspace.functions.create("count_more", another("count_more"), "more")
+            )
             await asyncio.wait({saving, making}, timeout=1)
             assert (saving.done(), list((tmp_path / "functions").glob("*.py"))) == (False, [file])
         await saving
@@ -26,7 +30,9 @@ async def test_what_another_process_writes_is_its_to_finish(tmp_path: Path, one_
         assert sorted(workspace.functions.names()) == ["count_more", "count_vowels"]
 
 
-async def test_state_that_others_wrote_does_not_keep_it_shut(tmp_path: Path, one_sandbox: Sandbox) -> None:
+async def test_state_that_others_wrote_does_not_keep_it_shut(
+    tmp_path: Path, one_sandbox: Sandbox
+) -> None:
     (tmp_path / "functions").mkdir()
     (tmp_path / "functions/letters.py").write_text(VOWELS)
     version = hash_of(VOWELS)

@@ -21,7 +21,11 @@ def test_what_acts_on_a_terminal_is_shown_and_not_sent() -> None:
         ("lone-surrogate", "\ud800", "\\ud800"),
         ("line-separator", "a\u2028b", "a\\u2028b"),
         ("lines-and-tabs-stay", "a\r\nb\tc", "a\nb\tc"),
-        ("letters-and-emoji-stay", "e\u0301 漢 👩\u200d💻 ☀\ufe0f", "e\u0301 漢 👩\u200d💻 ☀\ufe0f"),
+        (
+            "letters-and-emoji-stay",
+            "e\u0301 漢 👩\u200d💻 ☀\ufe0f",
+            "e\u0301 漢 👩\u200d💻 ☀\ufe0f",
+        ),
         ("flood-of-marks", "a" + "\u0301" * 9, "a" + "\u0301" * 5 + "\\u0301" * 4),
         ("marks-of-a-language", "י\u05b0\u05bc\u05c1\u0591؟ת", "י\u05b0\u05bc\u05c1\u0591؟ת"),
         ("what-scripts-are-made-of-stays", "می\u200cخواهم \u06dd", "می\u200cخواهم \u06dd"),
@@ -34,7 +38,10 @@ def test_what_acts_on_a_terminal_is_shown_and_not_sent() -> None:
 def test_no_text_at_all_keeps_a_control_or_format_character(text: str) -> None:
     shown = visible(text)
     assert not ACTING.search(shown)
-    assert all(unicodedata.bidirectional(each) not in ("RLO", "LRO", "RLE", "LRE", "RLI", "LRI") for each in shown)
+    assert all(
+        unicodedata.bidirectional(each) not in ("RLO", "LRO", "RLE", "LRE", "RLI", "LRI")
+        for each in shown
+    )
     shown.encode()
 
 

@@ -32,7 +32,9 @@ def nested(kind: str, depth: int) -> str:
 @pytest.mark.sampled
 async def test_a_value_of_any_depth_is_returned_or_rejected(at_desk: OpenDesk) -> None:
     depths = sampled([100, 99, 150, 101, 202, 300], 3)  # in the suite on both sides of the limit
-    cases = [(f"send_{kind}_{depth}", kind, depth) for kind, depth in sampled(product(KINDS, depths), 3)]
+    cases = [
+        (f"send_{kind}_{depth}", kind, depth) for kind, depth in sampled(product(KINDS, depths), 3)
+    ]
     script = [(Ask(Wanted(name, {})), Say("Done."), Say("Still here.")) for name, _, _ in cases]
     desk = await at_desk([step for steps in script for step in steps])
     for name, kind, depth in cases:

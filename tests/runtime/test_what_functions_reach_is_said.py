@@ -28,8 +28,13 @@ NAMES = ("rate_of", "count_vowels")
 SAYS = "fetches rates.example.org"
 
 
-async def test_a_model_reads_it_at_the_end_of_a_line_and_where_it_looks_functions_up(at_desk: OpenDesk) -> None:
-    looks = [Wanted("list_functions", {}), *(Wanted("introspect_function", {"function_name": name}) for name in NAMES)]
+async def test_a_model_reads_it_at_the_end_of_a_line_and_where_it_looks_functions_up(
+    at_desk: OpenDesk,
+) -> None:
+    looks = [
+        Wanted("list_functions", {}),
+        *(Wanted("introspect_function", {"function_name": name}) for name in NAMES),
+    ]
     desk = await at_desk([Ask(*looks), Say("Done.")])
     desk.put("rates.py", FETCHES)
     await desk.save("letters.py", VOWELS)
@@ -54,5 +59,7 @@ def test_commands_show_it_in_the_list_and_of_one_function(tmp_path: Path) -> Non
     rows = knapper("functions", "list", cwd=tmp_path).stdout.splitlines()
     assert [SAYS in row for row in rows if row.startswith("rate_of")] == [True]
     assert ["computes only" in row for row in rows if row.startswith("count_vowels")] == [True]
-    assert json.loads(knapper("functions", "show", "rate_of", "--json", cwd=tmp_path).stdout)["reach"] == [SAYS]
+    assert json.loads(knapper("functions", "show", "rate_of", "--json", cwd=tmp_path).stdout)[
+        "reach"
+    ] == [SAYS]
     assert f"reach: {SAYS}\n" in knapper("functions", "show", "rate_of", cwd=tmp_path).stdout

@@ -26,13 +26,24 @@ PROGRAM = Wanted("run_program", {"code": "[twice('aha'), count_vowels('aha')]"})
 
 
 def made(code: str) -> Wanted:
-    return Wanted("create_function", {"function_name": "count_vowels", "function_code_with_docstring": code})
+    return Wanted(
+        "create_function", {"function_name": "count_vowels", "function_code_with_docstring": code}
+    )
 
 
-async def test_what_depends_on_a_refused_function_says_so_in_a_line_and_can_be_sent_again(at_desk: OpenDesk) -> None:
-    attempts = [made(WRONG), made(WRONG.replace("Count the", "Tell the")), made(WRONG.replace("Count", "Sum"))]
+async def test_what_depends_on_a_refused_function_says_so_in_a_line_and_can_be_sent_again(
+    at_desk: OpenDesk,
+) -> None:
+    attempts = [
+        made(WRONG),
+        made(WRONG.replace("Count the", "Tell the")),
+        made(WRONG.replace("Count", "Sum")),
+    ]
     steps = [Ask(attempt, USES, PROGRAM) for attempt in attempts]
-    desk = await at_desk([*steps, Ask(made(VOWELS), USES, PROGRAM), Repeat(Say("Done."))], model__context_tokens=64_000)
+    desk = await at_desk(
+        [*steps, Ask(made(VOWELS), USES, PROGRAM), Repeat(Say("Done."))],
+        model__context_tokens=64_000,
+    )
     events = await desk.say("Count.")
     told = answers(events)
     for at in (1, 4, 7):

@@ -70,7 +70,10 @@ def _drop() -> None:
     for capability in set(range(41)) - _KEPT:
         prctl("bounding set", PR_CAPBSET_DROP, capability)
     kept = sum(1 << capability for capability in _KEPT)
-    header, sets = struct.pack("=Ii", 0x20080522, 0), struct.pack("=6I", *[kept & 0xFFFFFFFF] * 3, 0, 0, 0)
+    header, sets = (
+        struct.pack("=Ii", 0x20080522, 0),
+        struct.pack("=6I", *[kept & 0xFFFFFFFF] * 3, 0, 0, 0),
+    )
     syscall("capset", 126, header, sets)
 
 

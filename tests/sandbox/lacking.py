@@ -15,7 +15,10 @@ from sandbox.confine.kernel import PR_SET_NO_NEW_PRIVS, prctl
 from sandbox.confine.seccomp import ALLOW, ANY_BIT, EQUAL, LOAD, RETURN, Filter, Program, refuse
 from tests.sandbox.support import modules
 
-_OF = {"landlock": ["444:38", "445:38", "446:38"], "namespaces": ["272:1", "308:1", "435:38"]}  # clone3 is as in Docker
+_OF = {
+    "landlock": ["444:38", "445:38", "446:38"],
+    "namespaces": ["272:1", "308:1", "435:38"],
+}  # clone3 is as in Docker
 _CLONE, _FLAGS, _NEW = 56, 16, 0x7E020000
 
 
@@ -47,8 +50,14 @@ async def start(*, override: bool) -> dict[str, object]:
     except SandboxUnavailable as error:
         return {"unavailable": str(error), "missing": error.missing}
     async with sandbox:
-        outcome = await sandbox.run(Job(modules(m="def f() -> int:\n    return 1\n"), "m", FunctionCall("f", {})))
-        facts: dict[str, object] = {"level": sandbox.level, "layers": sandbox.layers, "missing": sandbox.missing}
+        outcome = await sandbox.run(
+            Job(modules(m="def f() -> int:\n    return 1\n"), "m", FunctionCall("f", {}))
+        )
+        facts: dict[str, object] = {
+            "level": sandbox.level,
+            "layers": sandbox.layers,
+            "missing": sandbox.missing,
+        }
         return facts | {"works": isinstance(outcome, Returned), "user": sandbox.plan.user}
 
 

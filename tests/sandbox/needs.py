@@ -67,7 +67,10 @@ def temporary_files():
 
 
 def zones():
-    return datetime.datetime(2024, 7, 1, tzinfo=zoneinfo.ZoneInfo("Europe/Berlin")).utcoffset().seconds // 7200
+    return (
+        datetime.datetime(2024, 7, 1, tzinfo=zoneinfo.ZoneInfo("Europe/Berlin")).utcoffset().seconds
+        // 7200
+    )
 
 
 def hashes():
@@ -81,7 +84,9 @@ def archives():
 
 
 def random_numbers():
-    return int(len(os.urandom(4)) == 4 and bool(secrets.token_hex()) and (uuid.uuid4().version == 4))
+    return int(
+        len(os.urandom(4)) == 4 and bool(secrets.token_hex()) and (uuid.uuid4().version == 4)
+    )
 
 
 def markup():

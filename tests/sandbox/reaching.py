@@ -19,7 +19,15 @@ from typing import Any
 
 from sandbox import Access, FunctionCall, Job, Limits, Outcome, Returned, Sandbox
 from sandbox.processes.pool import Pool
-from sandbox.processes.startup import LEVELS, Level, StartedLevel, plan_at, plan_for, try_level, without_root
+from sandbox.processes.startup import (
+    LEVELS,
+    Level,
+    StartedLevel,
+    plan_at,
+    plan_for,
+    try_level,
+    without_root,
+)
 from sandbox.processes.zygote import wipe
 from tests.sandbox.support import code
 
@@ -72,7 +80,9 @@ def watched(root: Path) -> Iterator[list[str]]:
     yield found
     after = _look(root)
     found += [
-        f"changed: {path}" for path in sorted(before.keys() | after.keys()) if before.get(path) != after.get(path)
+        f"changed: {path}"
+        for path in sorted(before.keys() | after.keys())
+        if before.get(path) != after.get(path)
     ]
     for path in root.joinpath("out").rglob("*"):
         facts = path.lstat()
@@ -106,7 +116,11 @@ def breaches(outcome: Outcome) -> list[str]:
 def functions(file: str) -> list[str]:
     """Return the names of the functions in a file of this folder."""
     lines = FOLDER.joinpath(file).read_text().splitlines()
-    return [line[4:].partition("(")[0] for line in lines if line.startswith("def ") and not line.startswith("def _")]
+    return [
+        line[4:].partition("(")[0]
+        for line in lines
+        if line.startswith("def ") and not line.startswith("def _")
+    ]
 
 
 async def tried(sandbox: Sandbox, root: Path, file: str, name: str) -> list[str]:
@@ -123,7 +137,9 @@ async def tried(sandbox: Sandbox, root: Path, file: str, name: str) -> list[str]
                 access=granted,
             )
         )
-    if file == "reaching_needs.py" and not (isinstance(outcome, Returned) and outcome.value is True):
+    if file == "reaching_needs.py" and not (
+        isinstance(outcome, Returned) and outcome.value is True
+    ):
         found.append(repr(outcome))
     return found + breaches(outcome)
 
@@ -145,7 +161,9 @@ async def sandbox_at(level: Level) -> AsyncIterator[Sandbox | str]:
 async def sandbox_without_layers() -> AsyncIterator[Sandbox]:
     """Yield a sandbox without any layer, to check that an escape is noticed."""
     scratch = str(Path(tempfile.gettempdir(), f"reach-scratch-{secrets.token_hex(8)}"))
-    plan = replace(without_root(plan_for({}, slots=6, scratch_folder=scratch)), layers=(), user=None)
+    plan = replace(
+        without_root(plan_for({}, slots=6, scratch_folder=scratch)), layers=(), user=None
+    )
     async with Sandbox(StartedLevel("none", plan, Pool(plan), {}, ()), 1) as sandbox:
         yield sandbox
 
@@ -156,7 +174,11 @@ async def run(level: Level) -> dict[str, list[str]]:
         if isinstance(sandbox, str):
             return {"": [sandbox]}
         with world() as root:
-            return {name: await tried(sandbox, root, file, name) for file in FILES for name in functions(file)}
+            return {
+                name: await tried(sandbox, root, file, name)
+                for file in FILES
+                for name in functions(file)
+            }
 
 
 if __name__ == "__main__":

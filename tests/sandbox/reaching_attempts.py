@@ -44,7 +44,9 @@ def read_beside_a_granted_file(root):
 
 def open_beneath_by_another_call(root):
     how = (ctypes.c_uint64 * 3)(0, 0, 0)
-    number = ctypes.CDLL(None, use_errno=True).syscall(_OPENAT2, -100, f"{root}/closed/secret".encode(), how, 24)
+    number = ctypes.CDLL(None, use_errno=True).syscall(
+        _OPENAT2, -100, f"{root}/closed/secret".encode(), how, 24
+    )
     return os.read(number, 100).decode()
 
 
@@ -86,7 +88,9 @@ def plant_a_link(root):
 
 
 def plant_a_link_by_another_call(root):
-    ctypes.CDLL(None).syscall(_SYMLINKAT, f"{root}/closed/secret".encode(), -100, f"{root}/out/planted".encode())
+    ctypes.CDLL(None).syscall(
+        _SYMLINKAT, f"{root}/closed/secret".encode(), -100, f"{root}/out/planted".encode()
+    )
     return open(f"{root}/out/planted").read()
 
 
@@ -102,7 +106,9 @@ def plant_a_second_name_for_a_secret(root):
 
 def plant_a_second_name_by_another_call(root):
     libc = ctypes.CDLL(None)
-    libc.syscall(_LINKAT, -100, f"{root}/closed/secret".encode(), -100, f"{root}/out/second".encode(), 0)
+    libc.syscall(
+        _LINKAT, -100, f"{root}/closed/secret".encode(), -100, f"{root}/out/second".encode(), 0
+    )
     return open(f"{root}/out/second").read()
 
 

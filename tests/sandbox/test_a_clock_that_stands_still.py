@@ -25,7 +25,9 @@ ASKING = modules(
             return str(error)
     """
 )
-SHORT = Limits(wall_s=2.0 if IS_PORTABLE else 0.5)  # a second child may have to be started, which takes time there
+SHORT = Limits(
+    wall_s=2.0 if IS_PORTABLE else 0.5
+)  # a second child may have to be started, which takes time there
 THOUGHT_S = 3 * SHORT.wall_s
 
 
@@ -40,7 +42,9 @@ class Human:
     async def __call__(self, _name: str, arguments: dict[str, Any], /) -> Any:
         if arguments["function"] == "human":
             return Patient(self._think()) if self._patient else await self._think()
-        outcome = await self._sandbox.run(Job(ASKING, "asking", FunctionCall("ask", {}), limits=SHORT, handler=self))
+        outcome = await self._sandbox.run(
+            Job(ASKING, "asking", FunctionCall("ask", {}), limits=SHORT, handler=self)
+        )
         return outcome.value if isinstance(outcome, Returned) else repr(outcome)
 
     async def _think(self) -> str:
@@ -50,8 +54,12 @@ class Human:
         return self._word
 
 
-async def test_the_time_that_a_human_takes_is_no_calls_also_not_of_one_around_it(sandbox: Sandbox) -> None:
-    outcome = await sandbox.run(Job(ASKING, "asking", FunctionCall("relay", {}), limits=SHORT, handler=Human(sandbox)))
+async def test_the_time_that_a_human_takes_is_no_calls_also_not_of_one_around_it(
+    sandbox: Sandbox,
+) -> None:
+    outcome = await sandbox.run(
+        Job(ASKING, "asking", FunctionCall("relay", {}), limits=SHORT, handler=Human(sandbox))
+    )
     assert isinstance(outcome, Returned), outcome
     assert outcome.value == "yes"
     assert outcome.seconds < THOUGHT_S
@@ -61,10 +69,14 @@ async def test_a_human_who_says_no_is_a_permission_error_and_what_takes_long_wit
     sandbox: Sandbox,
 ) -> None:
     alone = Human(sandbox, patient=False)
-    outcome = await sandbox.run(Job(ASKING, "asking", FunctionCall("ask", {}), limits=SHORT, handler=alone))
+    outcome = await sandbox.run(
+        Job(ASKING, "asking", FunctionCall("ask", {}), limits=SHORT, handler=alone)
+    )
     assert isinstance(outcome, TimedOut), outcome
     handler = Human(sandbox, word="no")
-    outcome = await sandbox.run(Job(ASKING, "asking", FunctionCall("swallow", {}), limits=SHORT, handler=handler))
+    outcome = await sandbox.run(
+        Job(ASKING, "asking", FunctionCall("swallow", {}), limits=SHORT, handler=handler)
+    )
     assert isinstance(outcome, Returned), outcome
     assert outcome.value == "a human said no"
 

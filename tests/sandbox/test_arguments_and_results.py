@@ -93,7 +93,11 @@ BUILT: list[tuple[str, Any, Any]] = [
     ("dict[int, decimal.Decimal]", {"1": "2"}, "{1: Decimal('2')}"),
     ("dict[Level, str]", {"1": "a", "HIGH": "b"}, "{<Level.LOW: 1>: 'a', <Level.HIGH: 5>: 'b'}"),
     ("dict[Literal[1, None], str]", {"1": "a", "None": "b"}, "{1: 'a', None: 'b'}"),
-    ("dict[Access, str]", {"1": "a", "-1": "b"}, "{<Access.READ: 1>: 'a', <Access.READ|WRITE: 3>: 'b'}"),
+    (
+        "dict[Access, str]",
+        {"1": "a", "-1": "b"},
+        "{<Access.READ: 1>: 'a', <Access.READ|WRITE: 3>: 'b'}",
+    ),
     ("collections.Counter[Level]", {"1": 2}, "Counter({<Level.LOW: 1>: 2})"),
     ("Access", 0, "<Access: 0>"),
     ("Literal[Odd.ANY]", "ANY", "<Odd.ANY: b'x'>"),
@@ -116,7 +120,9 @@ BUILT: list[tuple[str, Any, Any]] = [
 
 async def test_an_argument_becomes_what_its_annotation_says(sandbox: Sandbox) -> None:
     for hint, given, shown in BUILT:
-        outcome = await sandbox.run(Job(_taking(hint), "kinds", FunctionCall("show", {"value": given})))
+        outcome = await sandbox.run(
+            Job(_taking(hint), "kinds", FunctionCall("show", {"value": given}))
+        )
         assert isinstance(outcome, Returned), outcome
         assert outcome.value == shown, hint
 
@@ -144,7 +150,9 @@ REFUSED: list[tuple[str, Any, Any]] = [
 
 async def test_an_argument_that_cannot_be_built_is_refused_with_its_path(sandbox: Sandbox) -> None:
     for hint, given, says in REFUSED:
-        outcome = await sandbox.run(Job(_taking(hint), "kinds", FunctionCall("show", {"value": given})))
+        outcome = await sandbox.run(
+            Job(_taking(hint), "kinds", FunctionCall("show", {"value": given}))
+        )
         assert isinstance(outcome, Refused), outcome
         assert says in outcome.reason, hint
 
@@ -162,10 +170,16 @@ WRONG: list[tuple[str, Any, Any]] = [
 
 async def test_a_result_of_another_type_is_an_error_that_names_the_place(sandbox: Sandbox) -> None:
     for hint, expression, says in WRONG:
-        world = modules(kinds=_KINDS.replace("HINT", "int") + f"\ndef give() -> {hint}:\n    return {expression}\n")
+        world = modules(
+            kinds=_KINDS.replace("HINT", "int")
+            + f"\ndef give() -> {hint}:\n    return {expression}\n"
+        )
         outcome = await sandbox.run(Job(world, "kinds", FunctionCall("give", {})))
         assert isinstance(outcome, Raised), outcome
-        assert (outcome.failure.type, says in outcome.failure.message) == ("ReturnTypeError", True), hint
+        assert (outcome.failure.type, says in outcome.failure.message) == (
+            "ReturnTypeError",
+            True,
+        ), hint
 
 
 FITTING: list[tuple[str, Any, Any]] = [
@@ -183,7 +197,10 @@ FITTING: list[tuple[str, Any, Any]] = [
 
 async def test_a_fitting_result_arrives_as_a_plain_value(sandbox: Sandbox) -> None:
     for hint, expression, value in FITTING:
-        world = modules(kinds=_KINDS.replace("HINT", "int") + f"\ndef give() -> {hint}:\n    return {expression}\n")
+        world = modules(
+            kinds=_KINDS.replace("HINT", "int")
+            + f"\ndef give() -> {hint}:\n    return {expression}\n"
+        )
         outcome = await sandbox.run(Job(world, "kinds", FunctionCall("give", {})))
         assert isinstance(outcome, Returned), outcome
         assert outcome.value == value, hint
@@ -208,10 +225,14 @@ _MODELS = modules(
 
 
 async def test_pydantic_models_are_built_and_taken_apart(sandbox: Sandbox) -> None:
-    outcome = await sandbox.run(Job(_MODELS, "models", FunctionCall("total", {"items": [{"name": "a", "price": 2}]})))
+    outcome = await sandbox.run(
+        Job(_MODELS, "models", FunctionCall("total", {"items": [{"name": "a", "price": 2}]}))
+    )
     assert isinstance(outcome, Returned), outcome
     assert outcome.value == {"name": "all", "price": 2.0}
-    refused = await sandbox.run(Job(_MODELS, "models", FunctionCall("total", {"items": [{"name": "a", "price": -1}]})))
+    refused = await sandbox.run(
+        Job(_MODELS, "models", FunctionCall("total", {"items": [{"name": "a", "price": -1}]}))
+    )
     assert isinstance(refused, Refused), refused
     assert "items[0]" in refused.reason
     assert "greater than 0" in refused.reason
@@ -229,7 +250,9 @@ async def test_describe_gives_json_schema_of_what_syntax_cannot_decide(sandbox: 
     assert "name 'Missing'" in next(iter(outcome.value["odd"].values()))
 
 
-async def test_a_module_without_pydantic_takes_a_type_that_only_pydantic_knows(sandbox: Sandbox) -> None:
+async def test_a_module_without_pydantic_takes_a_type_that_only_pydantic_knows(
+    sandbox: Sandbox,
+) -> None:
     world = modules(
         shares="from ipaddress import IPv4Address\ndef share(part: IPv4Address) -> int:\n    return part.packed[0]\n"
     )
@@ -269,7 +292,9 @@ _FIELDS = modules(
 )
 
 
-async def test_defaults_that_a_field_declares_are_filled_in_and_what_it_requires_is_missed(sandbox: Sandbox) -> None:
+async def test_defaults_that_a_field_declares_are_filled_in_and_what_it_requires_is_missed(
+    sandbox: Sandbox,
+) -> None:
     outcome = await sandbox.run(Job(_FIELDS, "fields", FunctionCall("scaled", {"x": 2})))
     assert isinstance(outcome, Returned), outcome
     assert outcome.value == [2, 5.0, [], 7, 3]
@@ -278,7 +303,9 @@ async def test_defaults_that_a_field_declares_are_filled_in_and_what_it_requires
     assert "x: scaled needs this argument" in refused.reason
 
 
-async def test_nested_models_are_instances_with_their_aliases_and_come_back_as_json(sandbox: Sandbox) -> None:
+async def test_nested_models_are_instances_with_their_aliases_and_come_back_as_json(
+    sandbox: Sandbox,
+) -> None:
     arguments = {"box": {"boxName": "a", "parts": [{}, {"size": 3}]}}
     outcome = await sandbox.run(Job(_FIELDS, "fields", FunctionCall("first", arguments)))
     assert isinstance(outcome, Returned), outcome
@@ -403,15 +430,21 @@ DECORATED: list[tuple[str, dict[str, Any], Any]] = [
 ]
 
 
-async def test_a_function_gets_its_arguments_in_the_way_that_its_decorators_take_them(sandbox: Sandbox) -> None:
+async def test_a_function_gets_its_arguments_in_the_way_that_its_decorators_take_them(
+    sandbox: Sandbox,
+) -> None:
     for name, given, value in DECORATED:
         outcome = await sandbox.run(Job(_DECORATED, "decorated", FunctionCall(name, given)))
         assert isinstance(outcome, Returned), (name, outcome)
         assert outcome.value == value, name
 
 
-async def test_what_a_decorator_keeps_is_described_and_called_in_examples_as_it_was_written(sandbox: Sandbox) -> None:
-    described = await sandbox.run(Job(_DECORATED, "decorated", SchemaRequest(["year", "month", "total"])))
+async def test_what_a_decorator_keeps_is_described_and_called_in_examples_as_it_was_written(
+    sandbox: Sandbox,
+) -> None:
+    described = await sandbox.run(
+        Job(_DECORATED, "decorated", SchemaRequest(["year", "month", "total"]))
+    )
     assert isinstance(described, Returned), described
     date = {"type": "string", "format": "date"}
     assert (described.value["year"]["day"], described.value["month"]["day"]) == (date, date)
@@ -466,7 +499,10 @@ _UNPACKED = modules(
 )
 DAY = "2024-05-01"
 UNPACKED: list[tuple[str, dict[str, Any], Any]] = [
-    *((name, {"n": 1, "frame": {"day": DAY, "fill": "*"}}, [1, 2024, "*"]) for name in ("direct", "named", "quoted")),
+    *(
+        (name, {"n": 1, "frame": {"day": DAY, "fill": "*"}}, [1, 2024, "*"])
+        for name in ("direct", "named", "quoted")
+    ),
     ("loose", {"n": 1}, [1, None]),
     ("loose", {"n": 1, "frame": {"width": 3}}, [1, 3]),
     ("fixed", {"parts": [1, "a"]}, [1, "a"]),
@@ -484,7 +520,9 @@ UNFIT_PARTS: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-async def test_further_arguments_have_the_types_that_are_unpacked_for_them(sandbox: Sandbox) -> None:
+async def test_further_arguments_have_the_types_that_are_unpacked_for_them(
+    sandbox: Sandbox,
+) -> None:
     for name, given, value in UNPACKED:
         outcome = await sandbox.run(Job(_UNPACKED, "rests", FunctionCall(name, given)))
         assert isinstance(outcome, Returned), (name, outcome)

@@ -75,7 +75,11 @@ WORLD = modules(
 
 
 async def tries(
-    sandbox: Sandbox, function: str, *attempts: Attempt | dict[str, Any], world: dict[str, Code] = WORLD, **options: Any
+    sandbox: Sandbox,
+    function: str,
+    *attempts: Attempt | dict[str, Any],
+    world: dict[str, Code] = WORLD,
+    **options: Any,
 ) -> tuple[Outcome | None, ...]:
     many = [one if isinstance(one, Attempt) else Attempt(one) for one in attempts]
     (module,) = [name for name in world if name != "near"]
@@ -96,8 +100,12 @@ def kinds(outcomes: tuple[Outcome | None, ...]) -> list[str]:
     return [type(outcome).__name__ for outcome in outcomes]
 
 
-async def test_attempts_come_back_in_order_from_one_worker_for_each_series(sandbox: Sandbox) -> None:
-    outcomes = await tries(sandbox, "double", {"value": 1}, example("double(n)", "n = 2"), {"value": 3})
+async def test_attempts_come_back_in_order_from_one_worker_for_each_series(
+    sandbox: Sandbox,
+) -> None:
+    outcomes = await tries(
+        sandbox, "double", {"value": 1}, example("double(n)", "n = 2"), {"value": 3}
+    )
     assert values(outcomes) == [2, 4, 6]
     first = values(await tries(sandbox, "process", {}, {}, {}))
     assert len(set(first)) == 1
@@ -108,7 +116,9 @@ async def test_attempts_come_back_in_order_from_one_worker_for_each_series(sandb
 
 async def test_each_attempt_has_its_own_copy_of_the_arguments(sandbox: Sandbox) -> None:
     item = [1]
-    assert values(await tries(sandbox, "remember", {"item": item}, {"item": item}, example("SEEN"))) == [
+    assert values(
+        await tries(sandbox, "remember", {"item": item}, {"item": item}, example("SEEN"))
+    ) == [
         1,
         2,
         [[1, 0], [1, 0]],
@@ -122,7 +132,11 @@ async def test_an_attempt_with_its_own_text_has_a_module_of_its_own(sandbox: San
         "    COUNT.append(1)\n    return value * near.BASE + len(COUNT)\n"
     )
     outcomes = await tries(
-        sandbox, "double", Attempt({"value": 1}, text), example("double(2)", text=text), example("double(1)")
+        sandbox,
+        "double",
+        Attempt({"value": 1}, text),
+        example("double(2)", text=text),
+        example("double(1)"),
     )
     assert values(outcomes) == [11, 21, 2]
 
@@ -140,7 +154,9 @@ async def test_a_text_that_cannot_be_compiled_fails_alone(sandbox: Sandbox) -> N
 
 async def test_frames_of_an_attempt_show_the_lines_of_its_own_text(sandbox: Sandbox) -> None:
     text = "def double(value):\n    return value / 0  # own\n"
-    outcome, other = await tries(sandbox, "double", example("double(1)", text=text), example("double(None)"))
+    outcome, other = await tries(
+        sandbox, "double", example("double(1)", text=text), example("double(None)")
+    )
     assert isinstance(outcome, Raised)
     assert isinstance(other, Raised)
     assert outcome.failure.frames[-1].source == "return value / 0  # own"
@@ -148,7 +164,9 @@ async def test_frames_of_an_attempt_show_the_lines_of_its_own_text(sandbox: Sand
     assert other.failure.frames[0].source == "double(None)"
 
 
-async def test_what_comes_back_is_checked_as_in_a_call_and_with_its_own_output(sandbox: Sandbox) -> None:
+async def test_what_comes_back_is_checked_as_in_a_call_and_with_its_own_output(
+    sandbox: Sandbox,
+) -> None:
     wrong, missing, absent, unsendable = (
         await tries(sandbox, "wrong", {})
         + await tries(sandbox, "double", {})
@@ -163,14 +181,20 @@ async def test_what_comes_back_is_checked_as_in_a_call_and_with_its_own_output(s
     assert [getattr(one, "output", None) for one in printed] == ["hello\n", "ä", "hello\n"]
 
 
-async def test_one_that_hangs_costs_only_itself_and_its_own_time_which_may_be_less(sandbox: Sandbox) -> None:
+async def test_one_that_hangs_costs_only_itself_and_its_own_time_which_may_be_less(
+    sandbox: Sandbox,
+) -> None:
     hang = {"seconds": 60.0}
-    outcomes = await tries(sandbox, "sleep", {"seconds": 0.0}, hang, {"seconds": 0.0}, hang, {"seconds": 0.0})
+    outcomes = await tries(
+        sandbox, "sleep", {"seconds": 0.0}, hang, {"seconds": 0.0}, hang, {"seconds": 0.0}
+    )
     assert kinds(outcomes) == ["Returned", "TimedOut", "Returned", "TimedOut", "Returned"]
     assert isinstance(outcomes[1], TimedOut)
     assert outcomes[1].limit_s == EACH_S
     short = Attempt({"seconds": 0.4}, most_s=0.05)
-    quick, late, again = await tries(sandbox, "sleep", {"seconds": 0.0}, short, {"seconds": 0.0}, each_s=5)
+    quick, late, again = await tries(
+        sandbox, "sleep", {"seconds": 0.0}, short, {"seconds": 0.0}, each_s=5
+    )
     assert kinds((quick, late, again)) == ["Returned", "TimedOut", "Returned"]
     assert isinstance(late, TimedOut)
     assert late.limit_s == 0.05
@@ -181,16 +205,22 @@ def busy_machine() -> Iterator[None]:
     """Run programs that leave at most a sixth of each CPU."""
     with ExitStack() as stack:
         for _ in range(5 * (os.cpu_count() or 1)):
-            busy = stack.enter_context(subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"]))
+            busy = stack.enter_context(
+                subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"])
+            )
             stack.callback(busy.kill)
         yield
 
 
 @pytest.mark.slow  # on an even busier machine, it gets too little CPU time to finish
 @pytest.mark.usefixtures("busy_machine")
-async def test_what_waits_for_a_processor_gets_that_time_back_if_it_is_patient(sandbox: Sandbox) -> None:
+async def test_what_waits_for_a_processor_gets_that_time_back_if_it_is_patient(
+    sandbox: Sandbox,
+) -> None:
     work = {"seconds": 0.2}  # of CPU time
-    (outcome,) = await tries(sandbox, "reckon", work, each_s=0.25, limits=Limits(wall_s=4), is_patient=True)
+    (outcome,) = await tries(
+        sandbox, "reckon", work, each_s=0.25, limits=Limits(wall_s=4), is_patient=True
+    )
     assert isinstance(outcome, Returned)
 
 
@@ -211,8 +241,14 @@ async def test_a_large_value_is_told_and_not_sent_and_the_room_ends(sandbox: San
     assert 3 <= sum(outcome is not None for outcome in many) < 16
 
 
-async def test_a_module_that_cannot_be_imported_ends_every_attempt_at_once(sandbox: Sandbox) -> None:
-    for text, kind in (("import os\nos._exit(3)\n", Killed), ("1 / 0\n", Raised), ("def f(:\n", Raised)):
+async def test_a_module_that_cannot_be_imported_ends_every_attempt_at_once(
+    sandbox: Sandbox,
+) -> None:
+    for text, kind in (
+        ("import os\nos._exit(3)\n", Killed),
+        ("1 / 0\n", Raised),
+        ("def f(:\n", Raised),
+    ):
         outcomes = await tries(sandbox, "f", {}, {}, {}, world=modules(broken=text))
         assert [type(outcome) for outcome in outcomes] == [kind] * 3
     assert await tries(sandbox, "f", world=modules(empty="")) == ()
@@ -221,7 +257,9 @@ async def test_a_module_that_cannot_be_imported_ends_every_attempt_at_once(sandb
 async def test_values_cross_as_they_do_in_a_call(sandbox: Sandbox) -> None:
     crossing = [math.nan, (1, 2), {1: {2}}, None, "ü" * 100]
     attempts = [example(repr(value).replace("nan", "float('nan')")) for value in crossing]
-    assert list(map(repr, values(await tries(sandbox, "double", *attempts)))) == list(map(repr, crossing))
+    assert list(map(repr, values(await tries(sandbox, "double", *attempts)))) == list(
+        map(repr, crossing)
+    )
 
 
 async def test_what_is_to_be_tried_next_may_hang_on_what_came_back(sandbox: Sandbox) -> None:
@@ -239,7 +277,11 @@ async def test_what_is_to_be_tried_next_may_hang_on_what_came_back(sandbox: Sand
     assert kinds((outcomes[3], outcomes[6])) == ["Refused", "Refused"]
 
 
-async def test_a_worker_that_ends_in_a_later_round_costs_that_attempt_alone(sandbox: Sandbox) -> None:
+async def test_a_worker_that_ends_in_a_later_round_costs_that_attempt_alone(
+    sandbox: Sandbox,
+) -> None:
     rounds = [[example("os._exit(3)"), Attempt({"value": 2})], [Attempt({"value": 3})]]
-    outcomes = await tries(sandbox, "double", {"value": 1}, then=lambda _known: rounds.pop(0) if rounds else [])
+    outcomes = await tries(
+        sandbox, "double", {"value": 1}, then=lambda _known: rounds.pop(0) if rounds else []
+    )
     assert kinds(outcomes) == ["Returned", "Killed", "Returned", "Returned"]

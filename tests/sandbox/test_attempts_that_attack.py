@@ -8,7 +8,19 @@ from typing import Any
 
 import pytest
 
-from sandbox import Attempt, Attempts, Evaluation, Job, Killed, Limits, Outcome, Raised, Returned, Sandbox, TimedOut
+from sandbox import (
+    Attempt,
+    Attempts,
+    Evaluation,
+    Job,
+    Killed,
+    Limits,
+    Outcome,
+    Raised,
+    Returned,
+    Sandbox,
+    TimedOut,
+)
 from tests.sandbox.support import modules
 
 HOSTILE = modules(
@@ -110,9 +122,15 @@ HOSTILE = modules(
 LIMITS = Limits(wall_s=20, requests=300, output=20_000)
 
 
-async def tries(sandbox: Sandbox, *names: str, each_s: float = 0.4, limits: Limits = LIMITS) -> list[Outcome | None]:
+async def tries(
+    sandbox: Sandbox, *names: str, each_s: float = 0.4, limits: Limits = LIMITS
+) -> list[Outcome | None]:
     attempts = [Attempt(Evaluation((), f"{name}()")) for name in names]
-    return list(await sandbox.attempt(Job(HOSTILE, "hostile", Attempts("calm", attempts, each_s), limits=limits)))
+    return list(
+        await sandbox.attempt(
+            Job(HOSTILE, "hostile", Attempts("calm", attempts, each_s), limits=limits)
+        )
+    )
 
 
 ENDS: dict[type, str] = {
@@ -123,9 +141,15 @@ ENDS: dict[type, str] = {
 }
 
 
-@pytest.mark.parametrize(("name", "kind"), [(name, kind) for kind, names in ENDS.items() for name in names.split()])
-async def test_what_one_attempt_does_ends_it_and_not_those_around_it(sandbox: Sandbox, name: str, kind: type) -> None:
-    before, attacked, after = await tries(sandbox, "calm", name, "calm", each_s=0.4 if kind is TimedOut else 10)
+@pytest.mark.parametrize(
+    ("name", "kind"), [(name, kind) for kind, names in ENDS.items() for name in names.split()]
+)
+async def test_what_one_attempt_does_ends_it_and_not_those_around_it(
+    sandbox: Sandbox, name: str, kind: type
+) -> None:
+    before, attacked, after = await tries(
+        sandbox, "calm", name, "calm", each_s=0.4 if kind is TimedOut else 10
+    )
     assert isinstance(before, Returned), before
     assert isinstance(attacked, kind), attacked
     assert isinstance(after, Returned), after
@@ -135,14 +159,26 @@ async def test_what_one_attempt_does_ends_it_and_not_those_around_it(sandbox: Sa
 async def test_what_spoils_its_worker_costs_the_host_nothing(sandbox: Sandbox) -> None:
     for name in ("flood_replies", "spoil", "threads"):
         outcomes = await tries(sandbox, name, *["calm"] * 5)
-        assert all(isinstance(outcome, Returned | Raised | Killed | TimedOut) for outcome in outcomes), outcomes
+        assert all(
+            isinstance(outcome, Returned | Raised | Killed | TimedOut) for outcome in outcomes
+        ), outcomes
         honest = await tries(sandbox, "calm")
         assert [getattr(outcome, "value", outcome) for outcome in honest] == ["calm"]
 
 
 async def test_a_forged_reply_is_a_claim_and_a_malformed_one_kills(sandbox: Sandbox) -> None:
-    forged = {"kind": "tried", "reply": {"kind": "returned", "value": 42, "shown": "42"}, "output": ""}
-    wrong: list[Any] = [forged | {"output": 1}, forged | {"reply": {"kind": "no"}}, {"kind": "loaded"}, [], "x"]
+    forged = {
+        "kind": "tried",
+        "reply": {"kind": "returned", "value": 42, "shown": "42"},
+        "output": "",
+    }
+    wrong: list[Any] = [
+        forged | {"output": 1},
+        forged | {"reply": {"kind": "no"}},
+        {"kind": "loaded"},
+        [],
+        "x",
+    ]
     for frame in [*wrong, forged]:
         body = json.dumps(frame).encode()
         data = len(body).to_bytes(4, "big") + body
@@ -155,13 +191,22 @@ async def test_a_forged_reply_is_a_claim_and_a_malformed_one_kills(sandbox: Sand
 
 
 async def test_replies_without_end_do_not_fill_the_memory_of_the_host(sandbox: Sandbox) -> None:
-    body = {"kind": "tried", "reply": {"kind": "returned", "value": [[]] * 20_000, "shown": ""}, "output": ""}
+    body = {
+        "kind": "tried",
+        "reply": {"kind": "returned", "value": [[]] * 20_000, "shown": ""},
+        "output": "",
+    }
     data = b64encode(json.dumps(body).encode()).decode()
     forge = f"exec('while True: _say(data)', {{**globals(), 'data': __import__('base64').b64decode({data!r})}})"
     attempts = [Attempt(Evaluation((), forge))] + [Attempt(Evaluation((), "calm()"))] * 3000
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     outcomes = await sandbox.attempt(
-        Job(HOSTILE, "hostile", Attempts("calm", attempts, 1), limits=replace(LIMITS, result=1 << 18))
+        Job(
+            HOSTILE,
+            "hostile",
+            Attempts("calm", attempts, 1),
+            limits=replace(LIMITS, result=1 << 18),
+        )
     )
     assert outcomes[-1] is None
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 * 1024

@@ -101,11 +101,17 @@ async def test_a_call_returns_its_value_and_what_it_printed(sandbox: Sandbox) ->
     outcome = await sandbox.run(Job(WORK, "work", FunctionCall("add", {"a": 1})))
     assert isinstance(outcome, Returned)
     assert (outcome.value, outcome.shown, outcome.output) == (3, "3", "adding\n")
-    assert await value(sandbox, "wait", seconds=0) == "waited", "what is asynchronous is awaited in the worker"
-    assert await value(sandbox, "only", a=1, b=2) == [1, 2, 3], "parameters of every kind are given by name"
+    assert await value(sandbox, "wait", seconds=0) == "waited", (
+        "what is asynchronous is awaited in the worker"
+    )
+    assert await value(sandbox, "only", a=1, b=2) == [1, 2, 3], (
+        "parameters of every kind are given by name"
+    )
 
 
-async def test_an_exception_is_told_with_the_functions_own_frames_and_no_secret(sandbox: Sandbox) -> None:
+async def test_an_exception_is_told_with_the_functions_own_frames_and_no_secret(
+    sandbox: Sandbox,
+) -> None:
     outcome = await sandbox.run(Job(WORK, "work", FunctionCall("fail", {"x": 4})))
     assert isinstance(outcome, Raised)
     assert outcome.failure.type == "ZeroDivisionError"
@@ -130,7 +136,9 @@ async def test_what_cannot_work_is_said_clearly(sandbox: Sandbox) -> None:
         ("broken", "ValueError", "half way"),  # a generator that fails
         ("quit", "SystemExit", "3"),
     ):
-        outcome = await sandbox.run(Job(WORK, "work", FunctionCall(function, {"n": 3} if function == "broken" else {})))
+        outcome = await sandbox.run(
+            Job(WORK, "work", FunctionCall(function, {"n": 3} if function == "broken" else {}))
+        )
         assert isinstance(outcome, Raised)
         assert (outcome.failure.type, says in outcome.failure.message) == (kind, True), outcome
 
@@ -143,10 +151,15 @@ async def test_what_iterates_comes_back_as_a_list(sandbox: Sandbox) -> None:
         assert (outcome.value, outcome.output) == (expected, "")
 
 
-async def test_of_an_endless_iterator_the_first_items_come_back_and_that_is_said(sandbox: Sandbox) -> None:
+async def test_of_an_endless_iterator_the_first_items_come_back_and_that_is_said(
+    sandbox: Sandbox,
+) -> None:
     outcome = await sandbox.run(Job(WORK, "work", FunctionCall("endless", {"n": 7})))
     assert isinstance(outcome, Returned)
-    assert (outcome.value, outcome.output) == ([7] * 1000, "[only the first 1,000 items are returned]\n")
+    assert (outcome.value, outcome.output) == (
+        [7] * 1000,
+        "[only the first 1,000 items are returned]\n",
+    )
 
 
 async def test_stars_are_given_as_a_list_and_an_object(sandbox: Sandbox) -> None:
@@ -162,14 +175,22 @@ async def test_stars_are_given_as_a_list_and_an_object(sandbox: Sandbox) -> None
 
 async def test_a_breakpoint_is_passed_over_and_said_in_the_output(sandbox: Sandbox) -> None:
     outcome = await sandbox.run(Job(WORK, "work", FunctionCall("stop", {"x": 1})))
-    assert "breakpoint() at functions/work.py:27: no debugger is attached" in getattr(outcome, "output", "")
+    assert "breakpoint() at functions/work.py:27: no debugger is attached" in getattr(
+        outcome, "output", ""
+    )
 
 
-async def test_a_call_that_never_ends_is_stopped_by_the_hosts_clock_or_the_kernels(sandbox: Sandbox) -> None:
-    outcome = await sandbox.run(Job(WORK, "work", FunctionCall("spin", {}), limits=Limits(wall_s=0.2)))
+async def test_a_call_that_never_ends_is_stopped_by_the_hosts_clock_or_the_kernels(
+    sandbox: Sandbox,
+) -> None:
+    outcome = await sandbox.run(
+        Job(WORK, "work", FunctionCall("spin", {}), limits=Limits(wall_s=0.2))
+    )
     assert isinstance(outcome, TimedOut)
     assert outcome.limit_s == 0.2
-    killed = await sandbox.run(Job(WORK, "work", FunctionCall("spin", {}), limits=Limits(wall_s=30, cpu_s=1)))
+    killed = await sandbox.run(
+        Job(WORK, "work", FunctionCall("spin", {}), limits=Limits(wall_s=30, cpu_s=1))
+    )
     assert isinstance(killed, Killed)
     assert "more than 1 s of processor time" in killed.reason
 
@@ -197,7 +218,10 @@ async def test_calls_run_beside_one_another_in_processes_of_their_own(sandbox: S
     async def eight() -> float:
         began = time.monotonic()
         outcomes = await asyncio.gather(
-            *(sandbox.run(Job(WORK, "work", FunctionCall("wait", {"seconds": 0.3}))) for _ in range(8))
+            *(
+                sandbox.run(Job(WORK, "work", FunctionCall("wait", {"seconds": 0.3})))
+                for _ in range(8)
+            )
         )
         assert [getattr(outcome, "value", outcome) for outcome in outcomes] == ["waited"] * 8
         return time.monotonic() - began
@@ -213,12 +237,36 @@ async def test_calls_run_beside_one_another_in_processes_of_their_own(sandbox: S
         pytest.param("nowhere", "f", {}, "there is no module functions.nowhere", id="module"),
         pytest.param("work", "nothing", {}, "has no function 'nothing'", id="function"),
         pytest.param("work", "add", {}, "a: add needs this argument", id="missing"),
-        pytest.param("work", "add", {"a": 1, "c": 2}, "c: add has no such parameter; it has a, b", id="unknown"),
-        pytest.param("work", "add", {"a": object()}, "object cannot be sent as JSON", id="unsendable"),
-        pytest.param("work", "gather", {"a": 1, "rest": [8, "x"]}, "rest[1]: expected a whole number", id="a-star"),
-        pytest.param("work", "gather", {"a": 1, "more": {"d": 1}, "d": 2}, "more: d is given twice", id="twice"),
         pytest.param(
-            "work", "gather", {"a": 1, "more": {"c": 1}}, "more: c is a parameter of its own", id="a-name-of-another"
+            "work",
+            "add",
+            {"a": 1, "c": 2},
+            "c: add has no such parameter; it has a, b",
+            id="unknown",
+        ),
+        pytest.param(
+            "work", "add", {"a": object()}, "object cannot be sent as JSON", id="unsendable"
+        ),
+        pytest.param(
+            "work",
+            "gather",
+            {"a": 1, "rest": [8, "x"]},
+            "rest[1]: expected a whole number",
+            id="a-star",
+        ),
+        pytest.param(
+            "work",
+            "gather",
+            {"a": 1, "more": {"d": 1}, "d": 2},
+            "more: d is given twice",
+            id="twice",
+        ),
+        pytest.param(
+            "work",
+            "gather",
+            {"a": 1, "more": {"c": 1}},
+            "more: c is a parameter of its own",
+            id="a-name-of-another",
         ),
     ],
 )
@@ -235,13 +283,19 @@ async def test_a_module_that_cannot_be_compiled_or_imported_is_an_answer(sandbox
     assert isinstance(outcome, Raised)
     assert outcome.failure.type == "SyntaxError"
     assert (outcome.failure.frames[0].line, outcome.failure.frames[0].source) == (2, "def f(:")
-    endless = Job(modules(endless="while True: pass"), "endless", ModuleImport(), limits=Limits(wall_s=0.2))
+    endless = Job(
+        modules(endless="while True: pass"), "endless", ModuleImport(), limits=Limits(wall_s=0.2)
+    )
     assert isinstance(await sandbox.run(endless), TimedOut)
     bomb = modules(bomb="x = " + "-" * 200_000 + "1")  # for the compiler
-    assert isinstance(await sandbox.run(Job(bomb, "bomb", ModuleImport())), Raised | Killed | TimedOut)
+    assert isinstance(
+        await sandbox.run(Job(bomb, "bomb", ModuleImport())), Raised | Killed | TimedOut
+    )
 
 
-async def test_an_example_is_evaluated_after_its_setup_and_its_own_line_comes_first(sandbox: Sandbox) -> None:
+async def test_an_example_is_evaluated_after_its_setup_and_its_own_line_comes_first(
+    sandbox: Sandbox,
+) -> None:
     outcome = await sandbox.run(Job(WORK, "work", Evaluation(("n = 3", "m = n + 1"), "add(n, m)")))
     assert isinstance(outcome, Returned)
     assert outcome.value == 7

@@ -38,7 +38,14 @@ def on_arm(name: str, *arguments: int, architecture: int = ARM.architecture) -> 
 
 def named(table: SyscallTable) -> dict[str, int]:
     """Return every call of a table."""
-    return {**table.checked, **table.free, **table.ahead, **table.checked_ahead, **table.setup, **table.canaries}
+    return {
+        **table.checked,
+        **table.free,
+        **table.ahead,
+        **table.checked_ahead,
+        **table.setup,
+        **table.canaries,
+    }
 
 
 def test_every_number_is_the_one_that_the_kernel_publishes() -> None:
@@ -48,7 +55,9 @@ def test_every_number_is_the_one_that_the_kernel_publishes() -> None:
 def test_the_published_numbers_are_those_of_the_installed_header() -> None:
     if not HEADER.exists():
         pytest.skip("no kernel headers here")
-    found = dict(re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)$", HEADER.read_text(), re.MULTILINE))
+    found = dict(
+        re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)$", HEADER.read_text(), re.MULTILINE)
+    )
     found["newfstatat"] = found["fstatat"]
     assert {name: int(found[name]) for name in PUBLISHED} == PUBLISHED
 
@@ -96,7 +105,10 @@ def test_the_checked_calls_are_checked_under_the_numbers_of_that_machine() -> No
 
 def test_calls_of_another_architecture_end_the_process_and_there_is_no_x32() -> None:
     assert ARM.architecture == 0xC00000B7
-    for foreign in (INTEL.architecture, 0x40000028):  # the other machine, and 32-bit programs on this one
+    for foreign in (
+        INTEL.architecture,
+        0x40000028,
+    ):  # the other machine, and 32-bit programs on this one
         assert on_arm("getpid", architecture=foreign) == KILL
     assert verdict(FILTER, 0x40000000 | 172, architecture=ARM.architecture) == EPERM
     assert ARM.first_x32 is None
@@ -118,11 +130,16 @@ def machine(monkeypatch: pytest.MonkeyPatch, name: str, system: str = "linux") -
     monkeypatch.setattr(sys, "platform", system)
 
 
-async def test_that_machine_may_try_and_the_self_test_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_that_machine_may_try_and_the_self_test_decides(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(calls.TABLES, "aarch64", INTEL)  # so that the result applies here
     machine(monkeypatch, "aarch64")
     async with await Sandbox.start(packages=()) as sandbox:
-        assert "aarch64 was never run before this, so the self-test alone decides" in sandbox.missing[0]
+        assert (
+            "aarch64 was never run before this, so the self-test alone decides"
+            in sandbox.missing[0]
+        )
 
 
 @pytest.mark.parametrize(
@@ -151,5 +168,7 @@ def test_the_message_is_reached_without_the_modules_that_windows_lacks() -> None
         "try: asyncio.run(sandbox.Sandbox.start())\n"
         "except sandbox.SandboxUnavailable as error: print(error)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=REPOSITORY, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=REPOSITORY, check=False
+    )
     assert "no sandbox for win32" in done.stdout, done.stderr

@@ -43,7 +43,9 @@ def caused(**claims: object) -> dict[str, Any]:
     return raised(cause={"type": "C", "message": "m", "frames": [FRAME], **claims})
 
 
-def framed(path: str = "functions/forged.py", line: int = 1, name: str = "f", *pairs: list[str]) -> dict[str, Any]:
+def framed(
+    path: str = "functions/forged.py", line: int = 1, name: str = "f", *pairs: list[str]
+) -> dict[str, Any]:
     return raised(frames=[[path, line, name, [*pairs], 0]])
 
 
@@ -66,7 +68,9 @@ CLAIMS: list[dict[str, Any]] = [
 
 async def test_a_claim_beyond_a_cap_of_the_worker_is_not_taken(sandbox: Sandbox) -> None:
     for number, claim in enumerate(CLAIMS):
-        outcome = await sandbox.run(Job(modules(forged=FORGED), "forged", FunctionCall("forge", {"reply": claim})))
+        outcome = await sandbox.run(
+            Job(modules(forged=FORGED), "forged", FunctionCall("forge", {"reply": claim}))
+        )
         assert isinstance(outcome, Killed), number
         assert "the most is" in outcome.reason, number
 
@@ -74,12 +78,16 @@ async def test_a_claim_beyond_a_cap_of_the_worker_is_not_taken(sandbox: Sandbox)
 async def test_frames_by_the_thousand_hold_nobody_up(sandbox: Sandbox) -> None:
     text = FORGED + "#\n" * 30_000
     began = time.perf_counter()
-    outcome = await sandbox.run(Job(modules(forged=text), "forged", FunctionCall("many", {"count": 12_000})))
+    outcome = await sandbox.run(
+        Job(modules(forged=text), "forged", FunctionCall("many", {"count": 12_000}))
+    )
     assert isinstance(outcome, Killed)
     assert time.perf_counter() - began < 5
 
 
-async def test_as_many_frames_as_the_worker_tells_are_taken_with_their_lines(sandbox: Sandbox) -> None:
+async def test_as_many_frames_as_the_worker_tells_are_taken_with_their_lines(
+    sandbox: Sandbox,
+) -> None:
     outcome = await sandbox.run(
         Job(modules(forged=FORGED), "forged", FunctionCall("many", {"count": caps.MOST_FRAMES}))
     )
@@ -87,10 +95,17 @@ async def test_as_many_frames_as_the_worker_tells_are_taken_with_their_lines(san
     assert {frame.source for frame in outcome.failure.frames} == {"import gc"}
 
 
-async def test_an_honest_failure_is_cut_by_the_worker_to_what_the_host_takes(sandbox: Sandbox) -> None:
-    outcome = await sandbox.run(Job(modules(forged=FORGED), "forged", FunctionCall("deep", {"depth": 90})))
+async def test_an_honest_failure_is_cut_by_the_worker_to_what_the_host_takes(
+    sandbox: Sandbox,
+) -> None:
+    outcome = await sandbox.run(
+        Job(modules(forged=FORGED), "forged", FunctionCall("deep", {"depth": 90}))
+    )
     assert isinstance(outcome, Raised)
-    assert (len(outcome.failure.frames), len(outcome.failure.message)) == (caps.MOST_FRAMES, caps.MOST_MESSAGE)
+    assert (len(outcome.failure.frames), len(outcome.failure.message)) == (
+        caps.MOST_FRAMES,
+        caps.MOST_MESSAGE,
+    )
     assert outcome.failure.cause is not None
     assert len(outcome.failure.cause.message) == caps.MOST_CAUSE_MESSAGE
 
@@ -109,7 +124,9 @@ async def test_what_an_honest_function_does_stays_within_the_caps(sandbox: Sandb
 
 
 @pytest.mark.parametrize("total", ["None", "1"], ids=["on-its-way", "as-the-last"])
-async def test_progress_is_told_no_more_often_than_the_worker_tells_it(sandbox: Sandbox, total: str) -> None:
+async def test_progress_is_told_no_more_often_than_the_worker_tells_it(
+    sandbox: Sandbox, total: str
+) -> None:
     text = f"""
         def often(self) -> int:
             for _ in range(2000):
@@ -121,7 +138,9 @@ async def test_progress_is_told_no_more_often_than_the_worker_tells_it(sandbox: 
     async def hear(_name: str, _arguments: dict[str, Any]) -> None:
         told.append(time.monotonic())
 
-    outcome = await sandbox.run(Job(modules(often=text), "often", FunctionCall("often", {}), handler=hear))
+    outcome = await sandbox.run(
+        Job(modules(often=text), "often", FunctionCall("often", {}), handler=hear)
+    )
     assert isinstance(outcome, Returned)
     assert 1 <= len(told) <= 2 + outcome.seconds / (caps.PROGRESS_EVERY_S / 2)
 
@@ -142,5 +161,7 @@ COLLIDING = modules(
 
 async def test_values_that_all_collide_are_not_taken(sandbox: Sandbox) -> None:
     for function, kind in (("members", Killed), ("keys", Killed), ("honest", Returned)):
-        outcome = await sandbox.run(Job(COLLIDING, "crowd", FunctionCall(function, {}), limits=Limits(wall_s=30)))
+        outcome = await sandbox.run(
+            Job(COLLIDING, "crowd", FunctionCall(function, {}), limits=Limits(wall_s=30))
+        )
         assert isinstance(outcome, kind), outcome

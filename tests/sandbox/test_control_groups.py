@@ -58,7 +58,9 @@ def settings(made: Group) -> dict[str, str]:
     return {file.name: file.read_text() for folder in made.folders for file in folder.iterdir()}
 
 
-def test_version_1_at_the_root_of_each_hierarchy_has_every_limit_and_no_swap(tmp_path: Path) -> None:
+def test_version_1_at_the_root_of_each_hierarchy_has_every_limit_and_no_swap(
+    tmp_path: Path,
+) -> None:
     here = system(tmp_path, "4:memory:/\n8:pids:/\n", V1)
     group(tmp_path / "cg/memory")
     group(tmp_path / "cg/pids here")
@@ -71,12 +73,25 @@ def test_version_1_at_the_root_of_each_hierarchy_has_every_limit_and_no_swap(tmp
 def test_version_2_below_what_was_delegated_has_every_limit(tmp_path: Path) -> None:
     here = system(tmp_path, "0::/user/app/mine\n", V2)
     all_three = "cpu memory pids\n"
-    delegated(group(tmp_path / "cg/user", cgroup__controllers=all_three, cgroup__subtree_control=all_three))
+    delegated(
+        group(
+            tmp_path / "cg/user", cgroup__controllers=all_three, cgroup__subtree_control=all_three
+        )
+    )
     for below in ("app", "app/mine"):
-        group(tmp_path / "cg/user" / below, cgroup__controllers=all_three, memory__max="max\n", cpu__max="max 100000\n")
+        group(
+            tmp_path / "cg/user" / below,
+            cgroup__controllers=all_three,
+            memory__max="max\n",
+            cpu__max="max 100000\n",
+        )
     made = cgroup.make(SHARE, here)
     assert [folder.parent for folder in made.folders] == [tmp_path / "cg/user"]
-    assert settings(made) == {"memory.max": str(1 << 30), "pids.max": "50", "cpu.max": "150000 100000"}
+    assert settings(made) == {
+        "memory.max": str(1 << 30),
+        "pids.max": "50",
+        "cpu.max": "150000 100000",
+    }
     assert cgroup.described(made) == dict.fromkeys(("memory", "pids", "cpu"), "cgroup v2")
 
 
@@ -121,7 +136,9 @@ def test_where_no_group_can_be_made_the_reason_is_said_and_nothing_stays(tmp_pat
     assert (refused.folders, refused.active_controllers) == ((), ())
     said = cgroup.described(refused)
     assert said["cpu"] == "limits of each worker: so"
-    assert said["pids"].startswith("limits of each worker: a process could not be put in: No such file")
+    assert said["pids"].startswith(
+        "limits of each worker: a process could not be put in: No such file"
+    )
 
 
 def test_what_dead_hosts_left_is_removed_and_what_living_ones_have_stays(tmp_path: Path) -> None:
@@ -174,7 +191,9 @@ async def test_a_sandbox_says_what_holds_its_resources_and_leaves_no_group() -> 
     assert set(left(places, os.getpid())) == before
 
 
-async def test_a_worker_starts_no_more_threads_than_its_group_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_worker_starts_no_more_threads_than_its_group_may_have(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     if not any("pids" in place.controllers for place in here()):
         pytest.skip("no control group for processes")
     monkeypatch.setattr(cgroup, "share_of", lambda *_given: Share(1 << 30, 40, 1.0))
@@ -196,7 +215,9 @@ def test_a_host_that_is_killed_leaves_groups_that_the_next_one_removes() -> None
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
         "asyncio.run(main())\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=False
+    )
     made = [Path(path) for path in done.stdout.split()]
     assert {path.parent for path in made} == {place.folder for place in places}
     patience = time.monotonic() + 20

@@ -26,7 +26,11 @@ _NOBODY = 65534
 _ROOTS = ("make_a_device", "give_a_file_away")  # only root may do this, with or without layers
 _RENAMEAT2, _EXCHANGE = 316, 2
 REPOSITORY = Path(__file__).resolve().parents[2]
-IMPORTED = [*(Path(str(one.__file__)).resolve().parent for one in (os, pytest)), REPOSITORY / "sandbox", REPOSITORY]
+IMPORTED = [
+    *(Path(str(one.__file__)).resolve().parent for one in (os, pytest)),
+    REPOSITORY / "sandbox",
+    REPOSITORY,
+]
 FILES = modules(
     files="""
     import os
@@ -47,18 +51,34 @@ def _python_for_everybody() -> str:
     code = "import sys; sys.path.insert(0, sys.argv[1]); import sandbox, subprocess"
     code += "; subprocess.run([sys.executable, '-c', ''], check=True); assert sys.version_info >= (3, 11)"
     for python in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
-        probe = ["setpriv", f"--reuid={_NOBODY}", f"--regid={_NOBODY}", "--clear-groups", python, "-B", "-c", code]
-        if Path(python).exists() and not subprocess.run([*probe, REPOSITORY], capture_output=True).returncode:
+        probe = [
+            "setpriv",
+            f"--reuid={_NOBODY}",
+            f"--regid={_NOBODY}",
+            "--clear-groups",
+            python,
+            "-B",
+            "-c",
+            code,
+        ]
+        if (
+            Path(python).exists()
+            and not subprocess.run([*probe, REPOSITORY], capture_output=True).returncode
+        ):
             return python
     pytest.skip("no Python ≥ 3.11 and copy of this repository that an ordinary user can read")
 
 
 @pytest.mark.parametrize(
     ("level", "user"),
-    crossed(LEVELS, [pytest.param(None, id="whoever-tests"), pytest.param(_NOBODY, id="ordinary-user")]),
+    crossed(
+        LEVELS, [pytest.param(None, id="whoever-tests"), pytest.param(_NOBODY, id="ordinary-user")]
+    ),
 )
 def test_what_was_granted_is_reached_and_nothing_else(level: str, user: int | None) -> None:
-    as_user = [] if user is None else ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
+    as_user = (
+        [] if user is None else ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
+    )
     python = sys.executable if user is None else _python_for_everybody()
     command = [*as_user, python, "-B", "-m", "tests.sandbox.reaching", level]
     done = subprocess.run(command, capture_output=True, text=True, cwd=REPOSITORY, check=False)
@@ -74,7 +94,9 @@ async def test_where_no_layer_holds_every_attempt_is_noticed() -> None:
     unnoticed = []
     async with reaching.sandbox_without_layers() as sandbox:
         for name in reaching.functions("reaching_attempts.py"):
-            if "mount" not in name and (os.getuid() == 0 or name not in _ROOTS):  # root would mount on this machine
+            if "mount" not in name and (
+                os.getuid() == 0 or name not in _ROOTS
+            ):  # root would mount on this machine
                 with reaching.world() as root:
                     found = await reaching.tried(sandbox, root, "reaching_attempts.py", name)
                 unnoticed += [] if found else [name]
@@ -90,18 +112,24 @@ async def there(request: pytest.FixtureRequest) -> AsyncIterator[Sandbox]:
 
 
 async def read(sandbox: Sandbox, path: Path, access: Access) -> Outcome:
-    return await sandbox.run(Job(FILES, "files", FunctionCall("read", {"path": str(path)}), access=access))
+    return await sandbox.run(
+        Job(FILES, "files", FunctionCall("read", {"path": str(path)}), access=access)
+    )
 
 
 async def write(sandbox: Sandbox, path: Path, access: Access) -> Outcome:
-    return await sandbox.run(Job(FILES, "files", FunctionCall("write", {"path": str(path)}), access=access))
+    return await sandbox.run(
+        Job(FILES, "files", FunctionCall("write", {"path": str(path)}), access=access)
+    )
 
 
 def text_of(outcome: Outcome) -> object:
     return outcome.value if isinstance(outcome, Returned) else outcome
 
 
-async def test_a_link_in_the_place_of_a_granted_folder_or_on_the_way_is_refused(there: Sandbox, tmp_path: Path) -> None:
+async def test_a_link_in_the_place_of_a_granted_folder_or_on_the_way_is_refused(
+    there: Sandbox, tmp_path: Path
+) -> None:
     folder, secret = tmp_path / "data", tmp_path / "secret"
     folder.mkdir()
     secret.mkdir()
@@ -119,7 +147,9 @@ async def test_a_link_in_the_place_of_a_granted_folder_or_on_the_way_is_refused(
     assert "'data' is a symbolic link" in outcome.reason, "a link on the way, too"
 
 
-def test_a_folder_that_changes_places_with_a_link_all_the_time_is_itself_or_refused(tmp_path: Path) -> None:
+def test_a_folder_that_changes_places_with_a_link_all_the_time_is_itself_or_refused(
+    tmp_path: Path,
+) -> None:
     for name in ("data", "secret"):
         tmp_path.joinpath(name).mkdir()
     tmp_path.joinpath("link").symlink_to("secret")
@@ -166,7 +196,9 @@ async def test_what_the_host_replaced_is_seen_as_it_is_now_by_none_but_whom_it_w
         assert isinstance(await read(there, file, access), Raised)
 
 
-async def test_a_folder_for_writing_within_one_for_reading_is_both(there: Sandbox, tmp_path: Path) -> None:
+async def test_a_folder_for_writing_within_one_for_reading_is_both(
+    there: Sandbox, tmp_path: Path
+) -> None:
     (tmp_path / "all/out").mkdir(parents=True)
     access = Access(readable=(f"{tmp_path}/all",), writable=(f"{tmp_path}/all/out",))
     for place, kind in (("all/out/x", Returned), ("all/x", Raised)):
@@ -195,13 +227,17 @@ async def test_what_cannot_be_shown_is_refused_and_said(sandbox: Sandbox, tmp_pa
         assert says in outcome.reason, path
 
 
-async def test_a_file_with_two_names_is_not_granted_for_writing(sandbox: Sandbox, tmp_path: Path) -> None:
+async def test_a_file_with_two_names_is_not_granted_for_writing(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
     (tmp_path / "one").write_text("x")
     (tmp_path / "two").hardlink_to(tmp_path / "one")
     outcome = await read(sandbox, tmp_path / "two", Access(writable=(f"{tmp_path}/two",)))
     assert isinstance(outcome, Refused)
     assert "another name" in outcome.reason
-    assert text_of(await read(sandbox, tmp_path / "two", Access(readable=(f"{tmp_path}/two",)))) == "x"
+    assert (
+        text_of(await read(sandbox, tmp_path / "two", Access(readable=(f"{tmp_path}/two",)))) == "x"
+    )
 
 
 async def test_what_is_guarded_is_never_written_through_a_granted_parent(tmp_path: Path) -> None:
@@ -210,14 +246,30 @@ async def test_what_is_guarded_is_never_written_through_a_granted_parent(tmp_pat
     for file in ("functions/web/page.py", "knapper.toml"):
         tmp_path.joinpath(file).write_text("")
     guarded = [str(tmp_path / name) for name in ("functions", ".knapper", "knapper.toml", ".git")]
-    grants = ["", "functions", "functions/web", "functions/web/page.py", ".knapper", "knapper.toml", "data"]
+    grants = [
+        "",
+        "functions",
+        "functions/web",
+        "functions/web/page.py",
+        ".knapper",
+        "knapper.toml",
+        "data",
+    ]
     async with await Sandbox.start(packages=(), guarded=guarded) as sandbox:
         for grant in grants:
-            outcome = await write(sandbox, tmp_path / "data/x", Access(writable=(str(tmp_path / grant),)))
+            outcome = await write(
+                sandbox, tmp_path / "data/x", Access(writable=(str(tmp_path / grant),))
+            )
             assert isinstance(outcome, Returned if grant == "data" else Refused), (grant, outcome)
-            assert "no function may change" in getattr(outcome, "reason", "no function may change"), grant
-        async with sandbox.share(guarded=[f"{tmp_path}/data/.git"]) as sharing:  # which is not there yet
-            unborn = await write(sharing, tmp_path / "data/.git", Access(writable=(f"{tmp_path}/data",)))
+            assert "no function may change" in getattr(
+                outcome, "reason", "no function may change"
+            ), grant
+        async with sandbox.share(
+            guarded=[f"{tmp_path}/data/.git"]
+        ) as sharing:  # which is not there yet
+            unborn = await write(
+                sharing, tmp_path / "data/.git", Access(writable=(f"{tmp_path}/data",))
+            )
             assert isinstance(unborn, Refused), unborn
 
 
@@ -231,7 +283,9 @@ async def test_those_that_share_each_guard_their_own(tmp_path: Path) -> None:
             async with lender.share(guarded=[str(tmp_path / "own")]) as sharing:
                 outcomes.append(await write(sharing, folder / "x", access))
             outcomes.append(await write(lender, folder / "x", access))
-    assert [type(outcome) for outcome in outcomes] == [Refused, Returned, Returned, Returned], outcomes
+    assert [type(outcome) for outcome in outcomes] == [Refused, Returned, Returned, Returned], (
+        outcomes
+    )
 
 
 async def test_what_the_host_imports_is_never_granted_for_writing(sandbox: Sandbox) -> None:
@@ -241,7 +295,9 @@ async def test_what_the_host_imports_is_never_granted_for_writing(sandbox: Sandb
         assert "no function may change" in outcome.reason
 
 
-async def test_what_the_workers_user_may_not_read_is_refused_with_whose_it_is(tmp_path: Path) -> None:
+async def test_what_the_workers_user_may_not_read_is_refused_with_whose_it_is(
+    tmp_path: Path,
+) -> None:
     if os.geteuid() != 0:
         pytest.skip("needs root to have files of two users")
     for name, user in (("mine", 0), ("theirs", 12345)):
@@ -262,7 +318,9 @@ async def test_what_is_written_belongs_to_whom_the_folder_belongs(tmp_path: Path
     os.chown(folder, 12345, 23456)
     async with await Sandbox.start(packages=()) as sandbox:
         if not sandbox.layers["namespaces"]:
-            pytest.skip("without a root of their own workers cannot go through this folder's parents")
+            pytest.skip(
+                "without a root of their own workers cannot go through this folder's parents"
+            )
         access = Access(writable=(str(folder),))
         outcome = await write(sandbox, folder / "new", access)
     assert isinstance(outcome, Returned), outcome

@@ -28,7 +28,9 @@ def test_both_ways_to_ask_for_a_processs_number_agree_until_it_is_reaped(
     try:
         assert number_of(descriptor) == pid_of(descriptor) == child.pid
         with monkeypatch.context() as patch:
-            patch.setattr(ends, "_ASK", 0xC040FFFE)  # a kernel that is too old to be asked: its text is read
+            patch.setattr(
+                ends, "_ASK", 0xC040FFFE
+            )  # a kernel that is too old to be asked: its text is read
             assert number_of(descriptor) == child.pid
         child.kill()
         child.wait()
@@ -37,9 +39,13 @@ def test_both_ways_to_ask_for_a_processs_number_agree_until_it_is_reaped(
         os.close(descriptor)
 
 
-def test_a_sight_tells_the_peak_of_the_process_that_it_was_opened_for(child: "subprocess.Popen[bytes]") -> None:
+def test_a_sight_tells_the_peak_of_the_process_that_it_was_opened_for(
+    child: "subprocess.Popen[bytes]",
+) -> None:
     while not Path(f"/proc/{child.pid}/cmdline").read_bytes().startswith(b"sleep\0"):
-        time.sleep(0.001)  # until the program is loaded, the kernel counts only what the fork inherited
+        time.sleep(
+            0.001
+        )  # until the program is loaded, the kernel counts only what the fork inherited
     sight = WorkerUsage.of(child.pid)
     assert (sight.used().memory or 0) > 1 << 16
     child.kill()

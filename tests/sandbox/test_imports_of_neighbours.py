@@ -69,7 +69,9 @@ async def test_modules_of_the_workspace_import_one_another(sandbox: Sandbox) -> 
 @pytest.mark.parametrize(
     ("module", "function", "kind", "says"),
     [
-        pytest.param("lazy", "wrong", "ImportError", "cannot import name 'nothing'", id="no-such-module"),
+        pytest.param(
+            "lazy", "wrong", "ImportError", "cannot import name 'nothing'", id="no-such-module"
+        ),
         pytest.param("outside", "f", "ModuleNotFoundError", "agent_core", id="the-host-program"),
         pytest.param("leaning", "f", "SyntaxError", "invalid syntax", id="a-broken-neighbour"),
     ],
@@ -86,7 +88,10 @@ async def test_what_cannot_be_imported_is_said_with_the_place(
 async def test_tracebacks_inside_show_the_source(sandbox: Sandbox) -> None:
     outcome = await sandbox.run(Job(WORLD, "traced", FunctionCall("trace", {})))
     assert isinstance(outcome, Returned)
-    assert 'File "functions/traced.py", line 5, in trace\n    raise ValueError("here")' in outcome.value
+    assert (
+        'File "functions/traced.py", line 5, in trace\n    raise ValueError("here")'
+        in outcome.value
+    )
 
 
 class Untouchable(Mapping[str, Code]):

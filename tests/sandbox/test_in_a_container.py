@@ -29,12 +29,29 @@ FUNCTION = "\n\n".join(
 
 def inside(*command: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
     """Run our command as in a container, under the user of these tests."""
-    around = [sys.executable, "-m", "tests.sandbox.container", sys.executable, "-m", "agent_core", *command]
-    environment = {"PYTHONPATH": str(REPOSITORY), "PATH": os.environ["PATH"], "HOME": str(cwd), "NO_COLOR": "1"}
-    return subprocess.run(around, cwd=cwd, capture_output=True, text=True, env=environment, timeout=100, check=False)
+    around = [
+        sys.executable,
+        "-m",
+        "tests.sandbox.container",
+        sys.executable,
+        "-m",
+        "agent_core",
+        *command,
+    ]
+    environment = {
+        "PYTHONPATH": str(REPOSITORY),
+        "PATH": os.environ["PATH"],
+        "HOME": str(cwd),
+        "NO_COLOR": "1",
+    }
+    return subprocess.run(
+        around, cwd=cwd, capture_output=True, text=True, env=environment, timeout=100, check=False
+    )
 
 
-def test_doctor_names_the_level_what_is_missing_and_what_holds_the_resources(tmp_path: Path) -> None:
+def test_doctor_names_the_level_what_is_missing_and_what_holds_the_resources(
+    tmp_path: Path,
+) -> None:
     require_landlock("it is what holds in a container")
     require_namespaces("the stand-in for a container closes the control groups in one")
     done = inside("doctor", "--json", cwd=tmp_path)

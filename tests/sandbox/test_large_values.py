@@ -74,7 +74,9 @@ async def call(
 ) -> Outcome:
     """Call one of the functions."""
     limits = limits or Limits(wall_s=60)
-    return await sandbox.run(Job(WORLD, "values", FunctionCall(name, arguments), limits, large=files))
+    return await sandbox.run(
+        Job(WORLD, "values", FunctionCall(name, arguments), limits, large=files)
+    )
 
 
 @pytest.mark.parametrize(
@@ -103,10 +105,22 @@ async def test_a_large_value_of_any_form_passes(
     ("name", "arguments", "says"),
     [
         pytest.param("deep", {"levels": 5_000}, "nested deeper than 100", id="too-deep"),
-        pytest.param("digits", {"count": 1_000_000}, "more than 4300 digits", id="a-number-of-a-million-digits"),
+        pytest.param(
+            "digits",
+            {"count": 1_000_000},
+            "more than 4300 digits",
+            id="a-number-of-a-million-digits",
+        ),
         pytest.param("lone", {}, "lone surrogate", id="half-a-character"),
-        pytest.param("letters", {"count": 67_200_000}, "may take 67108864: return less", id="too-large"),
-        pytest.param("controls", {"count": 16_000_000}, "no memory is left to write the result", id="no-memory"),
+        pytest.param(
+            "letters", {"count": 67_200_000}, "may take 67108864: return less", id="too-large"
+        ),
+        pytest.param(
+            "controls",
+            {"count": 16_000_000},
+            "no memory is left to write the result",
+            id="no-memory",
+        ),
     ],
 )
 async def test_a_value_that_cannot_pass_ends_its_call_with_the_reason(
@@ -128,11 +142,23 @@ RETURNS: dict[str, Any] = {"kind": "returned", "shown": ""}
     [
         pytest.param([END], "where none may be", id="an-end-without-a-beginning"),
         pytest.param([PIECE, RETURNS | {"value": 1}], "in the middle", id="a-reply-in-the-middle"),
-        pytest.param([PIECE, {"kind": "request", "name": "secret", "arguments": {}}], "in the middle", id="a-request"),
-        pytest.param([PIECE, {"kind": "large", "type": 5, "count": 1}], "where none may be", id="a-type-that-is-none"),
-        pytest.param([{"kind": "piece", "text": "x" * 900_000}] * 3, "bytes of a large value", id="too-much"),
+        pytest.param(
+            [PIECE, {"kind": "request", "name": "secret", "arguments": {}}],
+            "in the middle",
+            id="a-request",
+        ),
+        pytest.param(
+            [PIECE, {"kind": "large", "type": 5, "count": 1}],
+            "where none may be",
+            id="a-type-that-is-none",
+        ),
+        pytest.param(
+            [{"kind": "piece", "text": "x" * 900_000}] * 3, "bytes of a large value", id="too-much"
+        ),
         pytest.param([PIECE, END] * 5_001, "large values, and the most is", id="too-many"),
-        pytest.param([{"kind": "piece", "text": "x" * 900_000}, END] * 36, "32,000,000", id="too-much-in-all"),
+        pytest.param(
+            [{"kind": "piece", "text": "x" * 900_000}, END] * 36, "32,000,000", id="too-much-in-all"
+        ),
     ],
 )
 async def test_a_worker_that_breaks_the_rules_of_large_values_is_stopped(
@@ -160,16 +186,22 @@ async def test_a_worker_can_refer_only_to_what_it_has_sent(
     assert "a value tagged 'large' cannot be read" in ended.reason
 
 
-async def test_only_calls_of_functions_take_large_values(sandbox: Sandbox, files: ValueFiles) -> None:
+async def test_only_calls_of_functions_take_large_values(
+    sandbox: Sandbox, files: ValueFiles
+) -> None:
     request = {"kind": "request", "name": "progress", "arguments": {"done": {"$": LARGE, "v": [1]}}}
     ended = await call(sandbox, files, "say", frames=[PIECE, END, request])
     assert isinstance(ended, Killed)
     assert "no value is tagged 'large'" in ended.reason
 
 
-async def test_a_value_that_is_no_json_fails_only_the_call_that_gets_it(sandbox: Sandbox, files: ValueFiles) -> None:
+async def test_a_value_that_is_no_json_fails_only_the_call_that_gets_it(
+    sandbox: Sandbox, files: ValueFiles
+) -> None:
     forged = {"kind": "piece", "text": "[" * 100_000}
-    made = await call(sandbox, files, "say", frames=[forged, END, RETURNS | {"value": {"$": LARGE, "v": [1]}}])
+    made = await call(
+        sandbox, files, "say", frames=[forged, END, RETURNS | {"value": {"$": LARGE, "v": [1]}}]
+    )
     assert isinstance(made, Returned)
     got = await call(sandbox, files, "size", value=made.value)
     assert isinstance(got, Raised)
@@ -183,7 +215,9 @@ async def made_by(sandbox: Sandbox, files: ValueFiles) -> tuple[Large, Path]:
     return made.value, files.folder / made.value.digest
 
 
-async def test_a_file_that_was_changed_is_not_taken_for_the_value(sandbox: Sandbox, files: ValueFiles) -> None:
+async def test_a_file_that_was_changed_is_not_taken_for_the_value(
+    sandbox: Sandbox, files: ValueFiles
+) -> None:
     value, file = await made_by(sandbox, files)
     data = file.read_bytes()
     file.write_bytes(data.replace(b"77", b"78", 1))
@@ -193,7 +227,9 @@ async def test_a_file_that_was_changed_is_not_taken_for_the_value(sandbox: Sandb
     assert not file.exists()
 
 
-async def test_no_link_is_followed_to_a_value_or_from_its_folder(sandbox: Sandbox, files: ValueFiles) -> None:
+async def test_no_link_is_followed_to_a_value_or_from_its_folder(
+    sandbox: Sandbox, files: ValueFiles
+) -> None:
     value, file = await made_by(sandbox, files)
     file.rename(files.folder.parent / "elsewhere")
     file.symlink_to(files.folder.parent / "elsewhere")
@@ -244,7 +280,11 @@ asyncio.run(main())
 
 def test_the_host_holds_only_pieces_of_a_value_of_the_largest_size(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", THROUGH, tmp_path], capture_output=True, text=True, check=True, timeout=170
+        [sys.executable, "-c", THROUGH, tmp_path],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=170,
     )
     size, count, more = map(int, done.stdout.split())
     assert (size, count) == (56, 11_800_000)

@@ -23,7 +23,9 @@ NO_LANDLOCK, NO_NAMESPACES, NO_SECCOMP, NO_MOUNTS = "444:38", "272:1", "157:22",
 def started(*words: str) -> Any:
     """Return the result of a start for which the kernel refuses these calls."""
     command = [sys.executable, "-m", "tests.sandbox.lacking", *words]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=REPOSITORY, timeout=60, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=REPOSITORY, timeout=60, check=False
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -42,7 +44,9 @@ async def test_the_level_of_this_machine_is_told_with_every_layer(sandbox: Sandb
         (NO_LANDLOCK, "apart", "landlock"),
     ],
 )
-def test_without_a_layer_the_level_that_holds_runs_and_says_so(lacking: str, level: str, layer: str) -> None:
+def test_without_a_layer_the_level_that_holds_runs_and_says_so(
+    lacking: str, level: str, layer: str
+) -> None:
     (require_landlock if level == "core" else require_namespaces)("it is what holds then")
     found = started(lacking)
     assert (found["level"], found["works"]) == (level, True)
@@ -51,14 +55,18 @@ def test_without_a_layer_the_level_that_holds_runs_and_says_so(lacking: str, lev
 
 
 @pytest.mark.parametrize(
-    ("lacking", "names"), [((NO_LANDLOCK, NO_NAMESPACES), "landlock"), ((NO_SECCOMP,), "no_new_privs")]
+    ("lacking", "names"),
+    [((NO_LANDLOCK, NO_NAMESPACES), "landlock"), ((NO_SECCOMP,), "no_new_privs")],
 )
 def test_without_a_layer_that_carries_nothing_runs_and_the_choices_are_named(
     lacking: Sequence[str], names: str
 ) -> None:
     found = started(*lacking)
     assert names in found["unavailable"]
-    assert all(choice in found["unavailable"] for choice in ("WSL2", "container", "KNAPPER_SANDBOX_UNSAFE=true"))
+    assert all(
+        choice in found["unavailable"]
+        for choice in ("WSL2", "container", "KNAPPER_SANDBOX_UNSAFE=true")
+    )
     assert found["missing"]
 
 
@@ -90,12 +98,16 @@ def _is_filtered() -> bool:
 
 
 @pytest.mark.slow
-def test_as_root_without_namespaces_the_workers_are_another_user_where_that_can_read_python() -> None:
+def test_as_root_without_namespaces_the_workers_are_another_user_where_that_can_read_python() -> (
+    None
+):
     require_landlock("it is what holds then")
     if os.geteuid() != 0 or not Path("/usr/bin/python3").exists():
         pytest.skip("needs root, and a Python that everybody can read")
     command = ["/usr/bin/python3", "-B", "-m", "tests.sandbox.lacking", NO_NAMESPACES]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=REPOSITORY, timeout=60, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=REPOSITORY, timeout=60, check=False
+    )
     if "SyntaxError" in done.stderr or "ImportError" in done.stderr:
         pytest.skip("that Python is too old")
     found = json.loads(done.stdout)

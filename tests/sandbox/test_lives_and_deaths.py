@@ -44,11 +44,15 @@ LIFE = modules(
 )
 
 
-@pytest.mark.parametrize("which", [pytest.param(0, id="the-waiting-parent"), pytest.param(1, id="the-zygote")])
+@pytest.mark.parametrize(
+    "which", [pytest.param(0, id="the-waiting-parent"), pytest.param(1, id="the-zygote")]
+)
 async def test_a_zygote_that_dies_takes_its_calls_along_and_the_next_call_works(which: int) -> None:
     before = zygotes_of(os.getpid())
     async with await start(packages=()) as sandbox:
-        call = asyncio.ensure_future(sandbox.run(Job(LIFE, "life", FunctionCall("rest", {"seconds": 20}))))
+        call = asyncio.ensure_future(
+            sandbox.run(Job(LIFE, "life", FunctionCall("rest", {"seconds": 20})))
+        )
         await asyncio.sleep(0.3)
         os.kill(sorted(zygotes_of(os.getpid()) - before)[which], signal.SIGKILL)
         outcome = await call
@@ -64,16 +68,22 @@ async def test_one_that_shares_needs_no_zygote_of_its_own_and_closing_leaves_non
     async with await start(packages=()) as lender:
         for _time in range(2):
             async with lender.share() as sharing:
-                assert isinstance(await sharing.run(Job(LIFE, "life", FunctionCall("total", {}))), Returned)
+                assert isinstance(
+                    await sharing.run(Job(LIFE, "life", FunctionCall("total", {}))), Returned
+                )
                 assert sharing.zygotes == 1
         assert isinstance(await lender.run(Job(LIFE, "life", FunctionCall("total", {}))), Returned)
         assert lender.zygotes == 1
     assert zygotes_of(os.getpid()) == before
 
 
-async def test_a_zygote_with_access_that_nobody_calls_ends(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_a_zygote_with_access_that_nobody_calls_ends(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(pool, "REST_S", 0.1)
-    reaching = Job(LIFE, "life", FunctionCall("total", {}), access=Access(readable=(str(tmp_path),)))
+    reaching = Job(
+        LIFE, "life", FunctionCall("total", {}), access=Access(readable=(str(tmp_path),))
+    )
     async with await start(packages=()) as sandbox:
         for _time in range(2):
             assert isinstance(await sandbox.run(reaching), Returned)
@@ -89,14 +99,20 @@ async def test_a_granted_file_that_was_replaced_is_read_as_it_is_now(tmp_path: P
             new.write_text(text)
             new.replace(file)
             read = FunctionCall("read", {"path": str(file)})
-            outcome = await sandbox.run(Job(LIFE, "life", read, access=Access(readable=(str(file),))))
+            outcome = await sandbox.run(
+                Job(LIFE, "life", read, access=Access(readable=(str(file),)))
+            )
             assert isinstance(outcome, Returned), outcome
             assert outcome.value == text
 
 
 async def test_those_that_share_take_their_calls_places_from_one_number_together() -> None:
     rest = Job(LIFE, "life", FunctionCall("rest", {"seconds": 0.5}))
-    async with await start(packages=(), parallel=1) as lender, lender.share() as one, lender.share() as other:
+    async with (
+        await start(packages=(), parallel=1) as lender,
+        lender.share() as one,
+        lender.share() as other,
+    ):
         began = time.monotonic()
         outcomes = await asyncio.gather(one.run(rest), other.run(rest), lender.run(rest))
         assert time.monotonic() - began >= 1.5
@@ -132,11 +148,15 @@ async def test_what_one_call_breaks_the_next_never_sees(sandbox: Sandbox) -> Non
     after = await sandbox.run(Job(LIFE, "life", FunctionCall("total", {})))
     assert [getattr(outcome, "value", outcome) for outcome in (poisoned, after)] == [666, 3]
     drawn = [await sandbox.run(Job(LIFE, "life", FunctionCall("draw", {}))) for _time in range(4)]
-    assert len({getattr(outcome, "value", None) for outcome in drawn}) == 4, "each has random numbers of its own"
+    assert len({getattr(outcome, "value", None) for outcome in drawn}) == 4, (
+        "each has random numbers of its own"
+    )
 
 
 async def test_other_limits_get_a_worker_of_their_own(sandbox: Sandbox) -> None:
-    world = modules(big="def fill(size: int) -> int:\n    return open('f', 'wb').write(bytes(size))\n")
+    world = modules(
+        big="def fill(size: int) -> int:\n    return open('f', 'wb').write(bytes(size))\n"
+    )
     limits = Limits(file_size=2 << 20, scratch=1 << 20)
     outcomes = [
         await sandbox.run(Job(world, "big", FunctionCall("fill", {"size": size}), limits=each))
@@ -154,7 +174,13 @@ async def test_zygotes_for_other_needs_end_when_there_are_too_many(tmp_path: Pat
         for access, most in ((Access(), 6), (reach, 12)):
             for size in range(1, 8):
                 outcome = await sandbox.run(
-                    Job(world, "m", FunctionCall("f", {}), limits=Limits(scratch=size << 20), access=access)
+                    Job(
+                        world,
+                        "m",
+                        FunctionCall("f", {}),
+                        limits=Limits(scratch=size << 20),
+                        access=access,
+                    )
                 )
                 assert isinstance(outcome, Returned), outcome
             assert sandbox.zygotes <= most

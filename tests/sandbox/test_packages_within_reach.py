@@ -35,12 +35,16 @@ def folder(tmp_path: Path) -> Path:
         tmp_path.joinpath(name, "__init__.py").write_text(SLOW if name == "slow" else "")
         tmp_path.joinpath(name, "data.txt").write_text(f"data of {name}")
         info.joinpath("METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.2\n")
-        info.joinpath("RECORD").write_text(f"{name}/__init__.py,,\n{name}-1.2.dist-info/METADATA,,\n")
+        info.joinpath("RECORD").write_text(
+            f"{name}/__init__.py,,\n{name}-1.2.dist-info/METADATA,,\n"
+        )
     return tmp_path
 
 
 def access(folder: Path, *names: str, ahead: bool = True) -> Access:
-    return Access(packages=tuple((name, str(folder)) for name in names), preload=names if ahead else ())
+    return Access(
+        packages=tuple((name, str(folder)) for name in names), preload=names if ahead else ()
+    )
 
 
 async def run(sandbox: Sandbox, access: Access, text: str, **arguments: Any) -> Outcome:
@@ -61,12 +65,16 @@ async def test_a_granted_package_is_imported_ahead_and_once(there: Sandbox, fold
     assert found[0] == found[1]
 
 
-async def test_a_package_that_is_not_imported_ahead_is_imported_by_the_function(there: Sandbox, folder: Path) -> None:
+async def test_a_package_that_is_not_imported_ahead_is_imported_by_the_function(
+    there: Sandbox, folder: Path
+) -> None:
     text = "import os, slow\nreturn slow.PID == os.getpid()"
     assert value(await run(there, access(folder, "slow", ahead=False), text)) is True
 
 
-async def test_no_more_than_the_package_is_read_and_that_only_with_the_grant(there: Sandbox, folder: Path) -> None:
+async def test_no_more_than_the_package_is_read_and_that_only_with_the_grant(
+    there: Sandbox, folder: Path
+) -> None:
     for text in (
         "import other",
         "import sys\nsys.path.append(folder)\nimport other\nother.__file__.x",
@@ -81,12 +89,20 @@ async def test_no_more_than_the_package_is_read_and_that_only_with_the_grant(the
     assert outcome.failure.type == "ModuleNotFoundError"
 
 
-async def test_a_package_that_cannot_be_imported_ahead_is_said(there: Sandbox, tmp_path: Path) -> None:
+async def test_a_package_that_cannot_be_imported_ahead_is_said(
+    there: Sandbox, tmp_path: Path
+) -> None:
     require_imports_ahead(there)
     for number, (text, says) in enumerate(
         (
-            ("raise ValueError('too old')", "packages: broken0 cannot be imported: ValueError: too old"),
-            ("import missing", "packages: broken1 cannot be imported: ModuleNotFoundError: No module named 'missing'"),
+            (
+                "raise ValueError('too old')",
+                "packages: broken0 cannot be imported: ValueError: too old",
+            ),
+            (
+                "import missing",
+                "packages: broken1 cannot be imported: ModuleNotFoundError: No module named 'missing'",
+            ),
             ("raise SystemExit(0)", "packages: broken2 cannot be imported: SystemExit"),
             ("import os\nos._exit(1)\n", "ended"),  # and its zygote with it
         )
@@ -153,28 +169,40 @@ async def test_what_a_package_does_when_it_is_imported_stays_inside(
     env = tmp_path / "env"
     env.mkdir()
     told = "".join(f"{name} = {what!r}\n" for name, what in outside.items())
-    tries = (f"try:\n    FOUND.append(({one!r}, {one}))\nexcept OSError:\n    pass\n" for one in STRIKES)
+    tries = (
+        f"try:\n    FOUND.append(({one!r}, {one}))\nexcept OSError:\n    pass\n" for one in STRIKES
+    )
     env.joinpath("evil.py").write_text(
         f"import os, socket, subprocess\n{told}FOUND = []\n{''.join(tries)}TRIED = True\n"
     )
-    outcome = await run(there, access(env, "evil"), "import evil\nreturn [evil.TRIED, str(evil.FOUND)]")
+    outcome = await run(
+        there, access(env, "evil"), "import evil\nreturn [evil.TRIED, str(evil.FOUND)]"
+    )
     assert value(outcome) == [True, "[]"]
     assert not (tmp_path / "outside/new").exists()
 
 
 NULL = "null = os.open('/dev/null', 0)\n"
 SPOKEN = [
-    pytest.param("real = os.pidfd_open\nos.pidfd_open = lambda pid: real(VICTIM)", id="another-process-as-a-worker"),
+    pytest.param(
+        "real = os.pidfd_open\nos.pidfd_open = lambda pid: real(VICTIM)",
+        id="another-process-as-a-worker",
+    ),
     pytest.param(f"{NULL}os.pidfd_open = lambda pid: os.dup(null)", id="no-process-at-all"),
     pytest.param(f"{NULL}os.pipe = lambda: (os.dup(null), os.dup(null))", id="no-pipe"),
     pytest.param("import json\njson.dumps = lambda message: 'odd'", id="an-answer-of-no-shape"),
-    pytest.param('import json\njson.dumps = lambda message: \'{"kind": "forked"}\'', id="an-answer-without-a-number"),
+    pytest.param(
+        'import json\njson.dumps = lambda message: \'{"kind": "forked"}\'',
+        id="an-answer-without-a-number",
+    ),
     pytest.param("import json\njson.dumps = lambda message: '[]'", id="an-answer-of-another-kind"),
 ]
 
 
 @pytest.mark.parametrize(
-    ("text", "there"), sampled(crossed(SPOKEN, [at for at in LEVELS if at != "apart"]), 2), indirect=["there"]
+    ("text", "there"),
+    sampled(crossed(SPOKEN, [at for at in LEVELS if at != "apart"]), 2),
+    indirect=["there"],
 )
 async def test_a_package_that_speaks_for_the_process_that_imported_it_ahead_harms_nobody(
     there: Sandbox, tmp_path: Path, text: str

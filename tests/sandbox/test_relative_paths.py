@@ -54,7 +54,11 @@ async def test_what_was_granted_is_found_by_its_relative_path(tmp_path: Path, le
     async with reaching.sandbox_at(level) as sandbox:
         if isinstance(sandbox, str):
             pytest.skip(f"no level {level} here: {sandbox}")
-        calls = [("read", "1", reading), ("tables", ["data/a.csv"], reading), ("replace", "new", writing)]
+        calls = [
+            ("read", "1", reading),
+            ("tables", ["data/a.csv"], reading),
+            ("replace", "new", writing),
+        ]
         if level == "full":  # a listing of the workspace shows only what was granted
             calls.append(("around", ["data"], reading))
         for name, value, access in calls:
@@ -64,7 +68,9 @@ async def test_what_was_granted_is_found_by_its_relative_path(tmp_path: Path, le
     assert sorted(os.listdir(data)) == ["a.csv"]  # noqa: PTH208
 
 
-async def test_without_a_home_a_worker_stands_in_its_scratch_folder(sandbox: Sandbox, tmp_path: Path) -> None:
+async def test_without_a_home_a_worker_stands_in_its_scratch_folder(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
     outcome = await sandbox.run(
         Job(FILES, "files", FunctionCall("stands", {}), access=Access(readable=(world(tmp_path),)))
     )

@@ -119,7 +119,9 @@ LEAVES = {
 REFUSED = {"EACCES", "EXDEV", "EBADF", "EINVAL", "EISDIR", "EPERM", "EROFS"}
 
 
-async def test_what_fails_on_linux_fails_and_takes_nothing_and_the_rest_works(sandbox: Sandbox) -> None:
+async def test_what_fails_on_linux_fails_and_takes_nothing_and_the_rest_works(
+    sandbox: Sandbox,
+) -> None:
     outcome = await sandbox.run(Job(FILES, "files", FunctionCall("do", {})))
     assert isinstance(outcome, Returned), outcome
     found = outcome.value
@@ -127,6 +129,12 @@ async def test_what_fails_on_linux_fails_and_takes_nothing_and_the_rest_works(sa
         assert found.pop(how) == [ended, *ALL], how
     for how, left in LEAVES.items():
         assert found.pop(how) == ["None", *left], how
-    assert found.keys() == {"a zone over a file", "a zone cut", "cut without writing", "too short", "a folder cut"}
+    assert found.keys() == {
+        "a zone over a file",
+        "a zone cut",
+        "cut without writing",
+        "too short",
+        "a folder cut",
+    }
     for how, (ended, *left) in found.items():
         assert (ended in REFUSED, left) == (True, ALL), how

@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox.wire.strict_json import DEEPEST, LOOSE, MESSAGE, Malformed, read_json, read_next, read_toml
+from sandbox.wire.strict_json import (
+    DEEPEST,
+    LOOSE,
+    MESSAGE,
+    Malformed,
+    read_json,
+    read_next,
+    read_toml,
+)
 from tests.kit.pace import least_s, time_of
 
 ROOT = Path(__file__).parents[2]
@@ -60,30 +68,48 @@ def may_parse(text: str) -> bool:
 
 
 def test_no_other_place_parses_json_or_toml() -> None:
-    files = [file for room in ("agent_core", "meta_functions", "sandbox") for file in (ROOT / room).rglob("*.py")]
+    files = [
+        file
+        for room in ("agent_core", "meta_functions", "sandbox")
+        for file in (ROOT / room).rglob("*.py")
+    ]
     texts = {str(file.relative_to(ROOT)): file.read_text() for file in files}
-    named = {name: [*parsers_in(ast.parse(text))] for name, text in texts.items() if may_parse(text)}
+    named = {
+        name: [*parsers_in(ast.parse(text))] for name, text in texts.items() if may_parse(text)
+    }
     others = {name: lines for name, lines in named.items() if lines and name != READER}
-    assert others.keys() == OWN.keys(), "read what others wrote with `sandbox.wire.strict_json`, or say here why not"
+    assert others.keys() == OWN.keys(), (
+        "read what others wrote with `sandbox.wire.strict_json`, or say here why not"
+    )
 
 
 MALFORMED = [
-    pytest.param("[" * 65 + "]" * 65, "depth", "at most 64 levels, got more at line 1 column 65", id="lists"),
+    pytest.param(
+        "[" * 65 + "]" * 65, "depth", "at most 64 levels, got more at line 1 column 65", id="lists"
+    ),
     pytest.param('{"a":\n' * 3000 + "1" + "}" * 3000, "depth", "at line 65 column 1", id="objects"),
     pytest.param('["[[", ' + "[" * 10**6, "depth", "at line 1 column 71", id="bomb"),
-    pytest.param('["]",' * 99 + "1" + ',"["]' * 99, "depth", "at most 64 levels", id="brackets-in-strings"),
-    pytest.param('["\\\\","\\"]",' * 99 + "1" + ',"["]' * 99, "depth", "at most 64 levels", id="escapes"),
+    pytest.param(
+        '["]",' * 99 + "1" + ',"["]' * 99, "depth", "at most 64 levels", id="brackets-in-strings"
+    ),
+    pytest.param(
+        '["\\\\","\\"]",' * 99 + "1" + ',"["]' * 99, "depth", "at most 64 levels", id="escapes"
+    ),
     pytest.param("9" * 4301, "digits", "at most 4300 digits", id="digits"),
     pytest.param("[1e400]", "number", "expected a finite number, got 1e400", id="exponent"),
     pytest.param("[-Infinity]", "number", "expected a finite number, got -Infinity", id="infinity"),
     pytest.param('{"a": {"b": 1, "b": 2}}', "key", "each key once, got `b` twice", id="twice"),
     pytest.param('["\\ud83d"]', "character", "half of a surrogate pair", id="half"),
     pytest.param('["\ud83d"]', "character", "half of a surrogate pair", id="bare-half"),
-    pytest.param(b'["\xff"]', "character", "expected UTF-8, got something else at byte 2", id="bytes"),
+    pytest.param(
+        b'["\xff"]', "character", "expected UTF-8, got something else at byte 2", id="bytes"
+    ),
     pytest.param("[1,\n]", "syntax", "at line 2 column 1", id="syntax"),
     pytest.param("", "syntax", "line 1 column 1", id="nothing"),
     pytest.param("[1] 2", "syntax", "Extra data at line 1 column 5", id="more"),
-    pytest.param("[" + "1," * 10**6 + "1]", "size", "at most 1000000 characters, got 2000003", id="size"),
+    pytest.param(
+        "[" + "1," * 10**6 + "1]", "size", "at most 1000000 characters, got 2000003", id="size"
+    ),
 ]
 
 
@@ -120,7 +146,9 @@ TABLES = [
     pytest.param("a = " + "{a = " * 3000 + "1" + "}" * 3000, "depth", id="tables"),
     pytest.param("a = " + "[" * 100 + "]" * 100, "depth", id="lists-that-the-parser-takes"),
     pytest.param(".".join("a" * 10_000) + " = 1", "depth", id="a-key-of-very-many-parts"),
-    pytest.param(".".join("a" * 100_000) + " = 1", "size", id="a-key-of-more-parts-than-are-counted"),
+    pytest.param(
+        ".".join("a" * 100_000) + " = 1", "size", id="a-key-of-more-parts-than-are-counted"
+    ),
     pytest.param("[" + ".".join("a" * 70) + "]", "depth", id="a-header-of-many-parts"),
     pytest.param("a = " + "9" * 5000, "digits", id="digits"),
     pytest.param("a = 1\na = 2", "syntax", id="twice"),
@@ -140,4 +168,7 @@ def test_a_table_out_of_bounds_is_malformed_at_once(text: str | bytes, code: str
 
 
 def test_an_ordinary_table_is_read_with_its_byte_order_mark() -> None:
-    assert read_toml("\ufeffa.b = ['x.y.z']\n[c]\nd = 1\n".encode()) == {"a": {"b": ["x.y.z"]}, "c": {"d": 1}}
+    assert read_toml("\ufeffa.b = ['x.y.z']\n[c]\nd = 1\n".encode()) == {
+        "a": {"b": ["x.y.z"]},
+        "c": {"d": 1},
+    }

@@ -137,21 +137,29 @@ async def portable() -> AsyncIterator[Sandbox]:
         yield started
 
 
-async def called(sandbox: Sandbox, function: str, limits: Limits = DEFAULT, /, **arguments: Any) -> Outcome:
+async def called(
+    sandbox: Sandbox, function: str, limits: Limits = DEFAULT, /, **arguments: Any
+) -> Outcome:
     async def answer(name: str, given: dict[str, Any], /) -> object:
         if name.startswith("file_"):
             return {"real": True}
         return given["arguments"]["k"] * 2
 
     texts: dict[str, Code] = modules(work=TEXT)
-    return await sandbox.run(Job(texts, "work", FunctionCall(function, arguments), limits, handler=answer))
+    return await sandbox.run(
+        Job(texts, "work", FunctionCall(function, arguments), limits, handler=answer)
+    )
 
 
 runners = partial(children, b"sandbox.portable.runner")
 
 
-async def test_what_never_returns_is_ended_with_its_process_and_the_next_call_works(portable: Sandbox) -> None:
-    running = [asyncio.ensure_future(called(portable, function, SHORT)) for function in ("spin", "nap")]
+async def test_what_never_returns_is_ended_with_its_process_and_the_next_call_works(
+    portable: Sandbox,
+) -> None:
+    running = [
+        asyncio.ensure_future(called(portable, function, SHORT)) for function in ("spin", "nap")
+    ]
     there = set[int]()
     while not all(call.done() for call in running):
         there |= runners()
@@ -180,11 +188,15 @@ async def test_what_never_returns_is_ended_with_its_process_and_the_next_call_wo
 async def test_what_there_is_not_is_told(portable: Sandbox, function: str, expected: str) -> None:
     outcome = await called(portable, function, Limits(wall_s=60, output=1000))
     said = outcome.reason if isinstance(outcome, Killed) else ""
-    said += f"{outcome.failure.type}: {outcome.failure.message}" if isinstance(outcome, Raised) else ""
+    said += (
+        f"{outcome.failure.type}: {outcome.failure.message}" if isinstance(outcome, Raised) else ""
+    )
     assert expected in said
 
 
-async def test_the_time_of_a_call_that_used_it_up_is_unknown_and_not_none_at_all(portable: Sandbox) -> None:
+async def test_the_time_of_a_call_that_used_it_up_is_unknown_and_not_none_at_all(
+    portable: Sandbox,
+) -> None:
     outcome = await called(portable, "spin", Limits(wall_s=60, cpu_s=1))
     assert isinstance(outcome, Killed), outcome
     assert outcome.cpu_s is None or outcome.cpu_s > 0.5
@@ -203,7 +215,11 @@ async def test_what_needs_native_code_names_the_levels_that_have_it(portable: Sa
 async def test_a_granted_package_is_imported_from_a_folder_that_stays_as_it_is(
     portable: Sandbox, tmp_path: Path
 ) -> None:
-    code = ("site/fast/__init__.py", "site/fast/core.abi3.so", "site/fast/other.cpython-314-x86_64-linux-gnu.so")
+    code = (
+        "site/fast/__init__.py",
+        "site/fast/core.abi3.so",
+        "site/fast/other.cpython-314-x86_64-linux-gnu.so",
+    )
     for name in (*code, "site/pure/__init__.py", "site/neighbor.py", "secret"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("")
@@ -224,13 +240,19 @@ async def test_a_granted_package_is_imported_from_a_folder_that_stays_as_it_is(
         arguments = {"name": given} if function == "native" else {"path": str(tmp_path / given)}
         job = Job(modules(work=TEXT), "work", FunctionCall(function, arguments), access=access)
         outcome = await portable.run(job)
-        said = f"{outcome.failure.type}: {outcome.failure.message}" if isinstance(outcome, Raised) else "returned"
+        said = (
+            f"{outcome.failure.type}: {outcome.failure.message}"
+            if isinstance(outcome, Raised)
+            else "returned"
+        )
         assert expected in said, (given, outcome)
     assert (tmp_path / "site" / "pure" / "__init__.py").read_text() == ""
     assert not (tmp_path / "site" / "pure" / "new").exists()
 
 
-async def test_nothing_of_the_machine_and_nothing_of_another_call_is_there(portable: Sandbox, tmp_path: Path) -> None:
+async def test_nothing_of_the_machine_and_nothing_of_another_call_is_there(
+    portable: Sandbox, tmp_path: Path
+) -> None:
     outcome = await called(portable, "look")
     assert isinstance(outcome, Returned)
     assert outcome.value == (
@@ -252,7 +274,11 @@ async def test_calls_of_the_host_can_be_gathered(portable: Sandbox) -> None:
 
 
 async def test_a_malformed_frame_ends_the_call(portable: Sandbox) -> None:
-    named = ['{"kind": 1}', '{"kind": "module"}', '{"kind": "request", "name": "x", "arguments": 1}']
+    named = [
+        '{"kind": 1}',
+        '{"kind": "module"}',
+        '{"kind": "request", "name": "x", "arguments": 1}',
+    ]
     for frame in ("", "[]", "{}", *named, "{" * 1000):
         assert isinstance(await called(portable, "forge", frame=frame), Killed), frame
 
@@ -317,7 +343,9 @@ async def test_a_forged_reply_is_a_claim_and_no_second_one_is_taken(portable: Sa
     outcome = await called(portable, "forge", frame=frame)
     assert isinstance(outcome, Killed)
     assert "after its reply" in outcome.reason
-    assert isinstance(await called(portable, "forge_until_the_end", SHORT, frame=frame), Killed | TimedOut)
+    assert isinstance(
+        await called(portable, "forge_until_the_end", SHORT, frame=frame), Killed | TimedOut
+    )
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is looked at")
@@ -412,7 +440,9 @@ async def _kill(pids: set[int]) -> None:
 
 
 def test_the_pinned_engine_is_named_with_what_is_known_against_it() -> None:
-    pins = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    pins = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
     assert f"wasmtime=={TESTED}" in pins["portable"]
     assert f"\nwasmtime=={TESTED}\n" in (REPOSITORY / "constraints.txt").read_text()
     known = r"; known against it on \d{4}-\d\d-\d\d: GHSA(-[2-9a-z]{4}){3} "
@@ -427,16 +457,25 @@ _START += "asyncio.run(Sandbox.start(level='portable', store=Path(sys.argv[1])))
 def _require_a_limit_on_memory() -> None:
     """Skip the test if a limit on address space has no effect, as below qemu."""
     takes_more = "import resource; resource.setrlimit(resource.RLIMIT_AS, (1 << 29, 1 << 29)); bytearray(1 << 30)"
-    if subprocess.run([sys.executable, "-c", takes_more], capture_output=True, check=False).returncode == 0:
+    if (
+        subprocess.run(
+            [sys.executable, "-c", takes_more], capture_output=True, check=False
+        ).returncode
+        == 0
+    ):
         skip_here("the kernel enforces no limit on address space")
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="macOS has no limit on address space, Windows no such limits")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="macOS has no limit on address space, Windows no such limits"
+)
 def test_too_little_memory_for_an_instance_is_named(portable: Sandbox) -> None:
     _require_a_limit_on_memory()
     start = [sys.executable, "-c", _START, str(STORE)]
-    done = subprocess.run(start, cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=100)
+    done = subprocess.run(
+        start, cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=100
+    )
     assert "SandboxUnavailable: " in done.stderr
     assert "Cannot allocate memory" in done.stderr
     assert "escaped" not in done.stderr
@@ -474,7 +513,9 @@ def test_who_is_killed_at_any_instant_leaves_nothing_and_makes_no_call_twice(
     while killed < 100:  # the host dies with each kill; only some of its children do
         notes = tmp_path / str(killed)
         start = [sys.executable, "-c", HOST, str(notes)]
-        with subprocess.Popen(start, cwd=REPOSITORY, env=environment, stdout=subprocess.PIPE) as host:
+        with subprocess.Popen(
+            start, cwd=REPOSITORY, env=environment, stdout=subprocess.PIPE
+        ) as host:
             assert host.stdout is not None
             assert host.stdout.readline() == b"ready\n"
             for _time in range(25 if who == "child" else 0):
@@ -498,11 +539,16 @@ def test_who_is_killed_at_any_instant_leaves_nothing_and_makes_no_call_twice(
 
 
 @pytest.mark.slow
-async def test_a_call_that_is_cancelled_while_its_child_starts_leaves_no_error(portable: Sandbox) -> None:
+async def test_a_call_that_is_cancelled_while_its_child_starts_leaves_no_error(
+    portable: Sandbox,
+) -> None:
     told: list[dict[str, Any]] = []  # Any: as asyncio has it
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda _loop, context: told.append(context))
-    for busy_s in (0, 3):  # the host is busy: a child has sent its greeting, and the host has not read it
+    for busy_s in (
+        0,
+        3,
+    ):  # the host is busy: a child has sent its greeting, and the host has not read it
         calls = [asyncio.ensure_future(called(portable, "nap")) for _ in range(4)]
         await asyncio.sleep(0.1)
         time.sleep(busy_s)  # noqa: ASYNC251 - as said
@@ -519,7 +565,9 @@ def _copied(tmp_path: Path) -> Path:
     store = tmp_path / "store"
     store.mkdir(mode=0o700)
     code = find_or_build(STORE, print)
-    assert code.path.lstat().st_mtime_ns in code.identity  # so a child's start need not read all of it
+    assert (
+        code.path.lstat().st_mtime_ns in code.identity
+    )  # so a child's start need not read all of it
     for path in (code.path, code.path.with_suffix(".note")):
         shutil.copy(path, store)
         (store / path.name).chmod(0o600)
@@ -545,8 +593,12 @@ async def test_code_that_others_could_write_or_a_link_in_its_place_is_not_loaded
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="no folder is opened there, and an open file is not replaced")
-async def test_code_that_is_changed_while_it_is_in_use_is_not_loaded(tmp_path: Path, portable: Sandbox) -> None:
+@pytest.mark.skipif(
+    sys.platform == "win32", reason="no folder is opened there, and an open file is not replaced"
+)
+async def test_code_that_is_changed_while_it_is_in_use_is_not_loaded(
+    tmp_path: Path, portable: Sandbox
+) -> None:
     async with await Sandbox.start(level="portable", store=_copied(tmp_path)) as sandbox:
 
         async def with_a_new_child(name: str) -> Outcome:
@@ -571,20 +623,31 @@ async def test_code_that_is_changed_while_it_is_in_use_is_not_loaded(tmp_path: P
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="another processor needs a mount of root's")
-def test_code_that_was_compiled_for_another_processor_is_not_taken(tmp_path: Path, portable: Sandbox) -> None:
+@pytest.mark.skipif(
+    sys.platform != "linux" or os.geteuid() != 0, reason="another processor needs a mount of root's"
+)
+def test_code_that_was_compiled_for_another_processor_is_not_taken(
+    tmp_path: Path, portable: Sandbox
+) -> None:
     require_namespaces("another processor is a mount")
     facts = Path("/proc/cpuinfo").read_text()
     program = (
         "import sys; from pathlib import Path; from sandbox.portable.component import find_or_build; "
         "find_or_build(Path(sys.argv[1]), sys.exit); sys.exit('taken')"
     )
-    command = ["sh", "-c", 'mount --bind "$0" /proc/cpuinfo && exec "$@"', str(tmp_path / "cpuinfo")]
+    command = [
+        "sh",
+        "-c",
+        'mount --bind "$0" /proc/cpuinfo && exec "$@"',
+        str(tmp_path / "cpuinfo"),
+    ]
     start = ["unshare", "--mount", *command, sys.executable, "-c", program, str(_copied(tmp_path))]
     lacking = re.sub(r"(?m)^(flags.*|Features.*) \S+$", r"\1", facts)
     for found, expected in ((lacking, "building"), (facts, "taken")):
         (tmp_path / "cpuinfo").write_text(found)
-        done = subprocess.run(start, cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=60)
+        done = subprocess.run(
+            start, cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=60
+        )
         assert done.stderr.startswith(expected)
 
 
@@ -603,7 +666,9 @@ class _Building(Exception):
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "no note"])
-def test_code_that_is_not_what_was_stored_is_not_taken(tmp_path: Path, portable: Sandbox, damage: str) -> None:
+def test_code_that_is_not_what_was_stored_is_not_taken(
+    tmp_path: Path, portable: Sandbox, damage: str
+) -> None:
     def begin(_told: str) -> None:
         raise _Building
 
@@ -616,7 +681,9 @@ def test_code_that_is_not_what_was_stored_is_not_taken(tmp_path: Path, portable:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-async def test_code_that_is_not_what_was_stored_is_built_again(tmp_path: Path, portable: Sandbox) -> None:
+async def test_code_that_is_not_what_was_stored_is_built_again(
+    tmp_path: Path, portable: Sandbox
+) -> None:
     _damage(store := _copied(tmp_path), "changed")
     told: list[str] = []
     async with await Sandbox.start(level="portable", store=store, tell=told.append) as sandbox:
@@ -630,19 +697,28 @@ async def test_foreign_code_under_the_right_name_is_not_run_and_says_what_to_do(
 ) -> None:
     store = _copied(tmp_path)
     major = int(TESTED.partition(".")[0])
-    for foreign, reason in ((None, "was compiled with incompatible version"), (b"foreign", "(Invalid ELF header")):
+    for foreign, reason in (
+        (None, "was compiled with incompatible version"),
+        (b"foreign", "(Invalid ELF header"),
+    ):
         for path in store.glob("*.compiled"):
             data = path.read_bytes()
-            data = foreign or data.replace(b"\x02%d" % major, b"\x02%d" % (major - 1), 1)  # in its header
+            data = foreign or data.replace(
+                b"\x02%d" % major, b"\x02%d" % (major - 1), 1
+            )  # in its header
             path.write_bytes(data)
             path.with_suffix(".note").write_text(f"{len(data)} {hashlib.sha256(data).hexdigest()}")
-        with pytest.raises(SandboxUnavailable, match=r"wasmtime cannot load .*\.compiled .*remove it") as told:
+        with pytest.raises(
+            SandboxUnavailable, match=r"wasmtime cannot load .*\.compiled .*remove it"
+        ) as told:
             await Sandbox.start(level="portable", store=store)
         assert reason in str(told.value)
         assert "Traceback" not in str(told.value)
 
 
-@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() != 0, reason="only root can give a file away")
+@pytest.mark.skipif(
+    sys.platform == "win32" or os.geteuid() != 0, reason="only root can give a file away"
+)
 def test_code_of_another_owner_is_not_taken(tmp_path: Path, portable: Sandbox) -> None:
     store = _copied(tmp_path)
     for paths in ([store], [*store.glob("*.compiled")], [*store.glob("*.note")]):
@@ -654,14 +730,18 @@ def test_code_of_another_owner_is_not_taken(tmp_path: Path, portable: Sandbox) -
             os.chown(path, 0, -1)
 
 
-_FIND = "import sys; from pathlib import Path; from sandbox.portable.component import find_or_build; "
+_FIND = (
+    "import sys; from pathlib import Path; from sandbox.portable.component import find_or_build; "
+)
 _FIND += "find_or_build(Path(sys.argv[1]), lambda _told: None)"
 
 
 def _not_built(store: Path, *around: str, program: str = _FIND) -> str:
     """Return the last line of a program that cannot build the component."""
     start = [*around, sys.executable, "-B", "-c", program, str(store)]
-    done = subprocess.run(start, cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=100)
+    done = subprocess.run(
+        start, cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=100
+    )
     assert "NoComponent: " in done.stderr
     assert not [path for path in store.glob("*") if path.is_dir() or path.suffix == ".compiled"]
     return done.stderr.rpartition("NoComponent: ")[2]
@@ -672,17 +752,24 @@ def _builds(store: Path) -> tuple[set[Path], set[int]]:
     found = set()
     for place in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            if b"componentize" in (command := (place / "cmdline").read_bytes()) and str(store).encode() in command:
+            if (
+                b"componentize" in (command := (place / "cmdline").read_bytes())
+                and str(store).encode() in command
+            ):
                 found.add(int(place.name))
     return {*store.glob(".building-*")}, found
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="/proc is looked at, and only Linux ends a process with another")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="/proc is looked at, and only Linux ends a process with another"
+)
 def test_a_build_ends_with_its_program_and_the_next_one_clears_it_away(tmp_path: Path) -> None:
     folders: list[set[Path]] = []
     for _program in range(2):
-        with subprocess.Popen([sys.executable, "-B", "-c", _FIND, str(tmp_path / "store")], cwd=REPOSITORY) as program:
+        with subprocess.Popen(
+            [sys.executable, "-B", "-c", _FIND, str(tmp_path / "store")], cwd=REPOSITORY
+        ) as program:
             while not _builds(tmp_path / "store")[1] and program.poll() is None:
                 time.sleep(0.02)
             folders.append(_builds(tmp_path / "store")[0])
@@ -723,7 +810,10 @@ async def test_programs_that_build_at_once_get_the_same_code_and_what_is_in_use_
             shutil.copy2(path, store / f"unused{path.suffix}")
         assert isinstance(await called(sandbox, "add", a=1, b=1), Returned)
         start = [sys.executable, "-B", "-c", _BUILD_TWICE, str(store), "another machine"]
-        building = [await asyncio.create_subprocess_exec(*start, cwd=REPOSITORY, stdout=subprocess.PIPE) for _ in "ab"]
+        building = [
+            await asyncio.create_subprocess_exec(*start, cwd=REPOSITORY, stdout=subprocess.PIPE)
+            for _ in "ab"
+        ]
         digests = {(await program.communicate())[0] for program in building}
         assert [program.returncode for program in building] == [0, 0]
         assert len(digests) == 1
@@ -734,14 +824,23 @@ async def test_programs_that_build_at_once_get_the_same_code_and_what_is_in_use_
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux" or IS_PORTABLE, reason="a filter of Linux takes the other levels away")
+@pytest.mark.skipif(
+    sys.platform != "linux" or IS_PORTABLE, reason="a filter of Linux takes the other levels away"
+)
 def test_where_only_the_extra_is_missing_the_message_names_it(tmp_path: Path) -> None:
-    program = f"import sys; sys.path = [p for p in sys.path if not p.endswith('site-packages')]; {_AUTO}"
+    program = (
+        f"import sys; sys.path = [p for p in sys.path if not p.endswith('site-packages')]; {_AUTO}"
+    )
     around = [sys.executable, "-m", "tests.sandbox.lacking", "landlock", "namespaces", "--"]
     start = [*around, sys.executable, "-c", program, str(tmp_path)]
-    done = subprocess.run(start, cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=100)
+    done = subprocess.run(
+        start, cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=100
+    )
     assert "SandboxUnavailable: The sandbox cannot be enforced here: " in done.stderr
-    assert "is not installed: add the extra `portable`" in done.stderr.rpartition("SandboxUnavailable: ")[2]
+    assert (
+        "is not installed: add the extra `portable`"
+        in done.stderr.rpartition("SandboxUnavailable: ")[2]
+    )
 
 
 _AUTO = "import asyncio; from pathlib import Path; from sandbox import Sandbox; "
@@ -749,12 +848,18 @@ _AUTO += "asyncio.run(Sandbox.start(packages=(), store=Path(sys.argv[1])))"
 
 
 def test_without_its_compiler_that_is_said(tmp_path: Path) -> None:
-    program = f"import sys; sys.path = [p for p in sys.path if not p.endswith('site-packages')]; {_FIND}"
-    assert "componentize-py, wasmtime, tzdata is not installed" in _not_built(tmp_path / "store", program=program)
+    program = (
+        f"import sys; sys.path = [p for p in sys.path if not p.endswith('site-packages')]; {_FIND}"
+    )
+    assert "componentize-py, wasmtime, tzdata is not installed" in _not_built(
+        tmp_path / "store", program=program
+    )
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="a full disk needs a mount of root's")
+@pytest.mark.skipif(
+    sys.platform != "linux" or os.geteuid() != 0, reason="a full disk needs a mount of root's"
+)
 @pytest.mark.parametrize("size", ["300k", "1m"])
 def test_a_disk_that_is_full_is_named(tmp_path: Path, size: str) -> None:
     require_namespaces("a full disk is a mount")
@@ -767,10 +872,14 @@ def test_a_disk_that_is_full_is_named(tmp_path: Path, size: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="macOS has no limit on address space, Windows no such limits")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="macOS has no limit on address space, Windows no such limits"
+)
 def test_too_little_memory_for_the_build_is_named(tmp_path: Path) -> None:
     _require_a_limit_on_memory()
-    program = f"import resource; resource.setrlimit(resource.RLIMIT_AS, (1 << 29, 1 << 29)); {_FIND}"
+    program = (
+        f"import resource; resource.setrlimit(resource.RLIMIT_AS, (1 << 29, 1 << 29)); {_FIND}"
+    )
     assert "the component could not be built: " in _not_built(tmp_path / "store", program=program)
 
 
@@ -783,19 +892,30 @@ async def test_where_it_cannot_be_stored_that_is_said(tmp_path: Path) -> None:
 def _behind_one_wall(data: Path, *command: str) -> dict[str, Any]:  # Any: what starts a program
     """Return how to start our command where neither Landlock nor namespaces are available."""
     around = [sys.executable, "-m", "tests.sandbox.lacking", "landlock", "namespaces", "--"]
-    environment = {"PYTHONPATH": str(REPOSITORY), "PATH": os.environ["PATH"], "XDG_DATA_HOME": str(data)}
-    return {"command": [*around, sys.executable, "-m", "agent_core", *command], "environment": environment}
+    environment = {
+        "PYTHONPATH": str(REPOSITORY),
+        "PATH": os.environ["PATH"],
+        "XDG_DATA_HOME": str(data),
+    }
+    return {
+        "command": [*around, sys.executable, "-m", "agent_core", *command],
+        "environment": environment,
+    }
 
 
 def _doctor(data: Path, cwd: Path) -> dict[str, Any]:  # Any: JSON
     start = _behind_one_wall(data, "doctor", "--json")
-    done = subprocess.run(start["command"], env=start["environment"], cwd=cwd, capture_output=True, check=False)
+    done = subprocess.run(
+        start["command"], env=start["environment"], cwd=cwd, capture_output=True, check=False
+    )
     report: dict[str, Any] = json.loads(done.stdout)["sandbox"]
     return report
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux" or IS_PORTABLE, reason="a filter of Linux takes the other wall away")
+@pytest.mark.skipif(
+    sys.platform != "linux" or IS_PORTABLE, reason="a filter of Linux takes the other wall away"
+)
 @pytest.mark.parametrize(
     ("answer", "level", "told"),
     [
@@ -803,12 +923,16 @@ def _doctor(data: Path, cwd: Path) -> dict[str, Any]:  # Any: JSON
         pytest.param("n", "none", "said no", id="no"),
     ],
 )
-def test_where_there_is_one_wall_the_user_is_asked_once(tmp_path: Path, answer: str, level: str, told: str) -> None:
+def test_where_there_is_one_wall_the_user_is_asked_once(
+    tmp_path: Path, answer: str, level: str, told: str
+) -> None:
     data = tmp_path / "data"
     lend(data, always=True)
     (tmp_path / "knapper.toml").touch()
     if answer == "n":
-        (data / "knapper" / "portable" / "one-wall").write_bytes(b"\xff\n")  # a damaged answer is none
+        (data / "knapper" / "portable" / "one-wall").write_bytes(
+            b"\xff\n"
+        )  # a damaged answer is none
     before = _doctor(data, tmp_path)
     assert before["level"] == "none"
     assert "`knapper run` asks you once" in before["missing"][-1]
@@ -858,13 +982,17 @@ print(usage.used().cpu_s, usage.waited(), ProcessorWait(usage).seconds())
 
 def _elsewhere(program: str, *arguments: str) -> str:
     start = [sys.executable, "-c", program, *arguments]
-    done = subprocess.run(start, cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        start, cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=60
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="parts of Linux are taken away")
-def test_without_a_list_of_mounts_granted_files_are_opened_and_pipes_block_nothing(tmp_path: Path) -> None:
+def test_without_a_list_of_mounts_granted_files_are_opened_and_pipes_block_nothing(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "file").write_text("granted")
     os.mkfifo(tmp_path / "pipe")
     told = _elsewhere(_ON_MACOS, str(tmp_path / "file"), str(tmp_path / "pipe"))

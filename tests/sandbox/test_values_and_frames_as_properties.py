@@ -21,29 +21,44 @@ from tests.kit.drawing import drawn
 quick = settings(max_examples=drawn(200), suppress_health_check=[HealthCheck.too_slow])
 
 _text = st.text(st.characters(exclude_categories=["Cs"]))
-_plain = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), _text, st.binary())
+_plain = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), _text, st.binary()
+)
 _times = st.one_of(st.dates(), st.datetimes(), st.times(), st.timedeltas())
 _others = st.one_of(st.decimals(allow_nan=False), st.uuids(), st.complex_numbers(allow_nan=False))
 _paths = _text.filter(lambda text: "\0" not in text).map(pathlib.PurePosixPath)
 _leaves = st.one_of(_plain, _times, _others, _paths)
-_keys = st.one_of(st.none(), st.booleans(), st.integers(), _text, st.dates(), st.tuples(st.integers(), _text))
+_keys = st.one_of(
+    st.none(), st.booleans(), st.integers(), _text, st.dates(), st.tuples(st.integers(), _text)
+)
 
 
 def _nested(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     lists = st.one_of(st.lists(inner, max_size=4), st.lists(inner, max_size=4).map(tuple))
     sets = st.one_of(st.sets(_keys, max_size=4), st.frozensets(_keys, max_size=4))
     return st.one_of(
-        lists, sets, st.dictionaries(_text | st.just("$"), inner, max_size=4), st.dictionaries(_keys, inner, max_size=4)
+        lists,
+        sets,
+        st.dictionaries(_text | st.just("$"), inner, max_size=4),
+        st.dictionaries(_keys, inner, max_size=4),
     )
 
 
 values = st.recursive(_leaves, _nested, max_leaves=12)
 json_values = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.text()),
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(),
+        st.floats(allow_nan=False, allow_infinity=False),
+        st.text(),
+    ),
     lambda inner: st.one_of(
         st.lists(inner, max_size=4),
         st.dictionaries(
-            st.one_of(st.text(max_size=5), st.sampled_from(["$", "v", "kind", "value"])), inner, max_size=4
+            st.one_of(st.text(max_size=5), st.sampled_from(["$", "v", "kind", "value"])),
+            inner,
+            max_size=4,
         ),
     ),
     max_leaves=12,
@@ -51,7 +66,11 @@ json_values = st.recursive(
 
 
 def _alike(one: Any, other: Any) -> bool:
-    return type(one) is type(other) and repr(one) == repr(other) if isinstance(one, float | complex) else one == other
+    return (
+        type(one) is type(other) and repr(one) == repr(other)
+        if isinstance(one, float | complex)
+        else one == other
+    )
 
 
 @quick
@@ -107,7 +126,19 @@ _FIELDS = ["kind", "value", "shown", "type", "message", "frames", "reason", "cau
 _tagged = st.fixed_dictionaries(
     {
         "$": st.sampled_from(
-            ["tuple", "set", "dict", "bytes", "Decimal", "date", "timedelta", "UUID", "float", "Path", "?"]
+            [
+                "tuple",
+                "set",
+                "dict",
+                "bytes",
+                "Decimal",
+                "date",
+                "timedelta",
+                "UUID",
+                "float",
+                "Path",
+                "?",
+            ]
         )
     },
     optional={"v": json_values, "w": json_values},
@@ -127,9 +158,13 @@ def test_whatever_json_arrives_is_a_plain_value_or_a_protocol_error(encoded: Any
 @quick
 @given(st.dictionaries(st.sampled_from(_FIELDS), json_values))
 @example({"kind": "raised", "type": "E", "message": "m", "frames": [["p", 1, "f", [["a", 1]]]]})
-@example({"kind": "raised", "type": "E", "message": "m", "frames": [["p", 1, "f", [["a", "b", "c"]]]]})
+@example(
+    {"kind": "raised", "type": "E", "message": "m", "frames": [["p", 1, "f", [["a", "b", "c"]]]]}
+)
 @example({"kind": "raised", "type": "E", "message": "m", "frames": [], "cause": {"type": "E"}})
-@example({"kind": "raised", "type": "E", "message": "m", "frames": [], "cause": [], "was_handling": 3})
+@example(
+    {"kind": "raised", "type": "E", "message": "m", "frames": [], "cause": [], "was_handling": 3}
+)
 @example({"kind": "returned", "value": 1})
 def test_whatever_reply_arrives_is_judged_or_a_protocol_error(reply: dict[str, Any]) -> None:
     try:
@@ -140,10 +175,15 @@ def test_whatever_reply_arrives_is_judged_or_a_protocol_error(reply: dict[str, A
 
 @quick
 @given(
-    st.lists(st.dictionaries(_text, st.integers(), max_size=3).map(lambda body: body | {"kind": "k"}), max_size=5),
+    st.lists(
+        st.dictionaries(_text, st.integers(), max_size=3).map(lambda body: body | {"kind": "k"}),
+        max_size=5,
+    ),
     st.data(),
 )
-def test_frames_survive_being_cut_anywhere(frames: list[dict[str, Any]], data: st.DataObject) -> None:
+def test_frames_survive_being_cut_anywhere(
+    frames: list[dict[str, Any]], data: st.DataObject
+) -> None:
     stream = b"".join(pack(frame) for frame in frames)
     buffer, arrived = FrameBuffer(cap=10_000), []
     while stream:

@@ -43,10 +43,14 @@ if os.fork() == 0:
         beat_on()
     os._exit(0)
 """
-IN_A_TIMER = "signal.signal(signal.SIGALRM, beat)\nsignal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)\n"
+IN_A_TIMER = (
+    "signal.signal(signal.SIGALRM, beat)\nsignal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)\n"
+)
 IN_SPARES = f"os.register_at_fork(after_in_child=lambda: exec({IN_A_TIMER!r}, globals()))\n"
 IN_A_THREAD = "threading.Thread(target=beat_on, daemon=True).start()\n"
-IN_A_LATE_THREAD = f"os.register_at_fork(after_in_parent=lambda: exec({IN_A_THREAD!r}, globals()))\n"
+IN_A_LATE_THREAD = (
+    f"os.register_at_fork(after_in_parent=lambda: exec({IN_A_THREAD!r}, globals()))\n"
+)
 TAKES_LEAVE_FOR_ITSELF = """
 fork = os.fork
 def full(message, dumps=sys.modules['json'].dumps):
@@ -88,7 +92,9 @@ def package(folder: Path, text: str) -> Access:
 
 
 async def called(sandbox: Sandbox, access: Access) -> Outcome:
-    return await sandbox.run(Job(CODE, "m", FunctionCall("f", {}), access=access, limits=Limits(wall_s=5)))
+    return await sandbox.run(
+        Job(CODE, "m", FunctionCall("f", {}), access=access, limits=Limits(wall_s=5))
+    )
 
 
 async def is_quiet(folder: Path) -> bool:
@@ -101,7 +107,10 @@ async def is_quiet(folder: Path) -> bool:
 
 FORKED_AHEAD = [level for level in LEVELS if level != "apart"]
 LEAVES = [
-    pytest.param(f"try:\n    {FORGOTTEN.strip().replace(chr(10), chr(10) + '    ')}\nexcept OSError: pass", id="fork"),
+    pytest.param(
+        f"try:\n    {FORGOTTEN.strip().replace(chr(10), chr(10) + '    ')}\nexcept OSError: pass",
+        id="fork",
+    ),
     pytest.param(IN_A_TIMER, id="a-timer"),
     pytest.param(IN_SPARES, id="a-timer-in-workers-that-wait"),
     pytest.param(IN_A_THREAD, id="a-thread"),
@@ -126,7 +135,9 @@ async def test_nothing_of_a_package_runs_between_calls(
     assert await is_quiet(tmp_path)
 
 
-async def test_a_package_with_threads_is_imported_by_each_call_and_not_ahead(there: Sandbox, tmp_path: Path) -> None:
+async def test_a_package_with_threads_is_imported_by_each_call_and_not_ahead(
+    there: Sandbox, tmp_path: Path
+) -> None:
     access = package(tmp_path, f"{IN_A_THREAD}SAID = os.getpid()\n")
     code = modules(m="import noisy, os\n\ndef f() -> bool:\n    return os.getpid() == noisy.SAID\n")
     for _time in range(2):
@@ -136,26 +147,38 @@ async def test_a_package_with_threads_is_imported_by_each_call_and_not_ahead(the
     assert await is_quiet(tmp_path)
 
 
-async def test_a_package_that_forks_finds_what_a_function_finds(there: Sandbox, tmp_path: Path) -> None:
-    outcome = await called(there, package(tmp_path, "try:\n    os.fork()\nexcept OSError as error:\n    SAID = error"))
+async def test_a_package_that_forks_finds_what_a_function_finds(
+    there: Sandbox, tmp_path: Path
+) -> None:
+    outcome = await called(
+        there, package(tmp_path, "try:\n    os.fork()\nexcept OSError as error:\n    SAID = error")
+    )
     assert isinstance(outcome, Returned), outcome
     assert outcome.value == "[Errno 1] Operation not permitted"
 
 
-async def test_a_package_that_tries_to_fork_again_and_again_is_ended(there: Sandbox, tmp_path: Path) -> None:
+async def test_a_package_that_tries_to_fork_again_and_again_is_ended(
+    there: Sandbox, tmp_path: Path
+) -> None:
     require_imports_ahead(there)
     text = (
-        "for _time in range(3000):\n    try:\n        os.fork() or os._exit(0)\n    except OSError:\n        continue\n"
+        "for _time in range(3000):\n    try:\n        os.fork() or os._exit(0)\n    "
+        "except OSError:\n        continue\n"
     )
     outcome = await called(there, package(tmp_path, text))
     assert isinstance(outcome, Refused), outcome
     assert outcome.reason == "the zygote has ended"
 
 
-async def test_what_a_package_leaves_in_scratch_is_gone_before_its_first_call(there: Sandbox, tmp_path: Path) -> None:
+async def test_what_a_package_leaves_in_scratch_is_gone_before_its_first_call(
+    there: Sandbox, tmp_path: Path
+) -> None:
     if there.layers["namespaces"]:
         pytest.skip("scratch is not seen from outside")
-    access = package(tmp_path, "os.makedirs(os.environ['HOME'] + '/a/b')\nSAID = os.listdir(os.environ['HOME'])\n")
+    access = package(
+        tmp_path,
+        "os.makedirs(os.environ['HOME'] + '/a/b')\nSAID = os.listdir(os.environ['HOME'])\n",
+    )
     outcome = await called(there, access)
     assert isinstance(outcome, Returned), outcome
     assert outcome.value == "['a']"
@@ -165,7 +188,9 @@ async def test_what_a_package_leaves_in_scratch_is_gone_before_its_first_call(th
     assert not any(list(slot.iterdir()) for slot in first_slots)
 
 
-async def test_a_package_has_the_memory_of_a_call_and_no_more(there: Sandbox, tmp_path: Path) -> None:
+async def test_a_package_has_the_memory_of_a_call_and_no_more(
+    there: Sandbox, tmp_path: Path
+) -> None:
     require_imports_ahead(there)
     outcome = await called(there, package(tmp_path, "SAID = len(bytearray(1 << 30))"))
     assert isinstance(outcome, Refused), outcome
@@ -201,10 +226,19 @@ except OSError:
 ENDS = ["is killed", "ends"]
 
 
-@pytest.mark.parametrize(("end", "level"), sampled([*crossed(ENDS, ["full"]), *crossed(ENDS, ["core", "apart"])], 3))
+@pytest.mark.parametrize(
+    ("end", "level"), sampled([*crossed(ENDS, ["full"]), *crossed(ENDS, ["core", "apart"])], 3)
+)
 def test_what_a_package_left_ends_with_the_program(tmp_path: Path, end: str, level: str) -> None:
-    command = [sys.executable, "-B", "-c", PROGRAM.format(level=level, folder=str(tmp_path), text=STAYS)]
-    with subprocess.Popen(command, cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+    command = [
+        sys.executable,
+        "-B",
+        "-c",
+        PROGRAM.format(level=level, folder=str(tmp_path), text=STAYS),
+    ]
+    with subprocess.Popen(
+        command, cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as program:
         assert program.stdout is not None
         if program.stdout.readline() != b"called\n":
             pytest.skip(f"no level {level} here")

@@ -2,7 +2,18 @@
 
 import pytest
 
-from sandbox import FunctionCall, Job, Killed, Limits, Outcome, Raised, Refused, Returned, Sandbox, TimedOut
+from sandbox import (
+    FunctionCall,
+    Job,
+    Killed,
+    Limits,
+    Outcome,
+    Raised,
+    Refused,
+    Returned,
+    Sandbox,
+    TimedOut,
+)
 from tests.sandbox.support import modules
 
 MIB = 1 << 20
@@ -50,9 +61,13 @@ WORLD = modules(
 )
 
 
-async def used(sandbox: Sandbox, function: str, *, wall_s: float = 20, **arguments: float) -> Outcome:
+async def used(
+    sandbox: Sandbox, function: str, *, wall_s: float = 20, **arguments: float
+) -> Outcome:
     """Run a call; return its outcome, which must have been measured."""
-    outcome = await sandbox.run(Job(WORLD, "use", FunctionCall(function, arguments), limits=Limits(wall_s=wall_s)))
+    outcome = await sandbox.run(
+        Job(WORLD, "use", FunctionCall(function, arguments), limits=Limits(wall_s=wall_s))
+    )
     assert not isinstance(outcome, Refused)
     assert outcome.cpu_s is not None, outcome
     return outcome
@@ -70,9 +85,12 @@ async def test_the_processor_time_of_a_call_is_that_of_all_its_threads(sandbox: 
 
 
 @pytest.mark.parametrize(
-    ("function", "kind"), [("hold", Returned), ("fail", Raised), ("stay", TimedOut), ("die", Killed)]
+    ("function", "kind"),
+    [("hold", Returned), ("fail", Raised), ("stay", TimedOut), ("die", Killed)],
 )
-async def test_the_peak_of_memory_is_told_however_a_call_ends(sandbox: Sandbox, function: str, kind: type) -> None:
+async def test_the_peak_of_memory_is_told_however_a_call_ends(
+    sandbox: Sandbox, function: str, kind: type
+) -> None:
     outcome = await used(sandbox, function, mib=200, wall_s=1.5 if kind is TimedOut else 20)
     assert isinstance(outcome, kind), outcome
     assert 200 * MIB <= (getattr(outcome, "memory", 0) or 0) < 300 * MIB

@@ -29,5 +29,9 @@ def files_with(text: str, *folders: Path) -> Iterator[Path]:
     """Yield the files below the folders that contain a text, including the database and the log."""
     for folder in folders:
         for file in folder.rglob("*"):
-            if file.is_file() and file.parent.name != "portable" and text.encode() in file.read_bytes():
+            if (
+                file.is_file()
+                and file.parent.name != "portable"
+                and text.encode() in file.read_bytes()
+            ):
                 yield file

@@ -52,7 +52,12 @@ BY_VERB = {
     "file_size": "file-of-an-open-one",
     "file_truncate": "file-of-an-open-one",
 }
-BY_ACT = {"read": "memory-label", "append": "memory-append", "replace": "memory-replace", "write": "memory-write"}
+BY_ACT = {
+    "read": "memory-label",
+    "append": "memory-append",
+    "replace": "memory-replace",
+    "write": "memory-write",
+}
 BY_EVENT = {
     "record": "debug-record",
     "traced": "debug-traced",
@@ -73,11 +78,18 @@ def _words(node: ast.AST) -> Iterator[str]:
         case ast.MatchValue(value=ast.Constant(value=str(word))):
             yield word
         case ast.Compare(comparators=others):
-            yield from (one.value for one in others if isinstance(one, ast.Constant) and isinstance(one.value, str))
+            yield from (
+                one.value
+                for one in others
+                if isinstance(one, ast.Constant) and isinstance(one.value, str)
+            )
 
 
 def test_each_verb_is_told_a_secret_by() -> None:
-    assert words_of(WorkerApi.__call__) | words_of(MaskedChannel._answer) | FETCHES | FILES == BY_VERB.keys()
+    assert (
+        words_of(WorkerApi.__call__) | words_of(MaskedChannel._answer) | FETCHES | FILES
+        == BY_VERB.keys()
+    )
     assert (
         words_of(FunctionMemoryApi.answer) & BY_ACT.keys()
         == words_of(FunctionMemoryApi.answer) - {"refused"}
@@ -97,7 +109,13 @@ def poisoned(kind: Any) -> Any:  # Any: a type, as hints give it
     if options := [one for one in get_args(kind) if one not in (NoneType, ...)]:
         is_many = getattr(kind, "__origin__", None) is tuple
         return tuple(poisoned(one) for one in options) if is_many else poisoned(options[0])
-    return {str: KEY, int: int(NUMBER), float: float(NUMBER), bool: True, Any: [{KEY: int(NUMBER)}]}[kind]
+    return {
+        str: KEY,
+        int: int(NUMBER),
+        float: float(NUMBER),
+        bool: True,
+        Any: [{KEY: int(NUMBER)}],
+    }[kind]
 
 
 @pytest.mark.parametrize("kind", get_args(Outcome))
@@ -109,20 +127,30 @@ def test_each_field_of_each_outcome_is_masked(kind: Callable[..., Outcome]) -> N
     assert masked(outcome, Masks(())) is outcome
     cleaned = masked(outcome, Masks({("KEY", KEY), ("NUMBER", NUMBER)}))
     assert type(cleaned) is type(outcome)
-    claimed = {name: value for name, value in dataclasses.asdict(cleaned).items() if name not in MEASURED}
+    claimed = {
+        name: value for name, value in dataclasses.asdict(cleaned).items() if name not in MEASURED
+    }
     assert KEY not in repr(claimed)
     assert NUMBER not in repr(claimed)
 
 
 def test_all_that_runs_code_is_run_and_masked_by_the_cage_alone() -> None:
-    runs = {name for name, one in inspect.getmembers(Sandbox, inspect.iscoroutinefunction) if _runs_code(name, one)}
+    runs = {
+        name
+        for name, one in inspect.getmembers(Sandbox, inspect.iscoroutinefunction)
+        if _runs_code(name, one)
+    }
     own = {
-        name for name, one in inspect.getmembers(SandboxClient, inspect.iscoroutinefunction) if _runs_code(name, one)
+        name
+        for name, one in inspect.getmembers(SandboxClient, inspect.iscoroutinefunction)
+        if _runs_code(name, one)
     }
     assert runs == own
     masking = ("channel.over(", "channel.over, ", "over(", "self._mask(")
     assert not [
-        name for name in own if not any(one in inspect.getsource(getattr(SandboxClient, name)) for one in masking)
+        name
+        for name in own
+        if not any(one in inspect.getsource(getattr(SandboxClient, name)) for one in masking)
     ]
     room = Path(agent_core.__file__).parent
     others = [
@@ -137,9 +165,17 @@ def test_what_gets_a_workers_words_unmasked_speaks_through_the_exit_alone() -> N
     about_the_call = {"named", "opens", "is_typed", "is_shown"}  # set from outside
     exit = CallExit(Masks({("KEY", KEY)}).clean_said)
     files = FileRequests(
-        AccessResolver(Path("/nowhere"), lambda _: ((), ()), Secrets()), "f", Permit({}, Limits()), exit
+        AccessResolver(Path("/nowhere"), lambda _: ((), ()), Secrets()),
+        "f",
+        Permit({}, Limits()),
+        exit,
     )
-    assert {name for name in dir(files) if name[0] != "_"} == {"answer", "close", "places", *about_the_call}
+    assert {name for name in dir(files) if name[0] != "_"} == {
+        "answer",
+        "close",
+        "places",
+        *about_the_call,
+    }
     assert {name for name in dir(Fetches) if name[0] != "_"} == {"answer", "aclose", "open"}
 
 

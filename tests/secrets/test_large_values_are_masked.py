@@ -26,7 +26,9 @@ for number in range(500):
     rows.append(["x" * chance.randrange(6_000), key, {key: data}, base64.b64encode(b"ab" + data).decode()])
 """
 
-SAME = function_text("same(rows: list) -> list", "Give rows back.\n\nArgs:\n    rows: Rows.", "return rows")
+SAME = function_text(
+    "same(rows: list) -> list", "Give rows back.\n\nArgs:\n    rows: Rows.", "return rows"
+)
 
 
 @pytest.mark.parametrize(
@@ -37,7 +39,9 @@ SAME = function_text("same(rows: list) -> list", "Give rows back.\n\nArgs:\n    
         pytest.param("rows = tell()\n1 / 0", id="kept-by-a-program-that-fails"),
     ],
 )
-async def test_no_file_has_a_secret_of_a_large_value(at_desk: OpenDesk, key: str, config: Path, code: str) -> None:
+async def test_no_file_has_a_secret_of_a_large_value(
+    at_desk: OpenDesk, key: str, config: Path, code: str
+) -> None:
     script: Script = [Ask(Wanted("run_program", {"code": code})), Say("Done.")]
     desk = await at_desk(script)
     await put(desk.workspace, "tell", f"{LARGE}return rows", "KEY")
@@ -53,8 +57,12 @@ async def test_no_file_has_a_secret_of_a_large_value(at_desk: OpenDesk, key: str
         assert [*files_with(text, desk.workspace.root, config.parent.parent)] == [], text
 
 
-@pytest.mark.parametrize("secret", [KEY, NUMBER, "sk-0123456789abcdef", "0123456789abcdef0123456789abcdef"])
-def test_a_form_across_the_border_of_two_pieces_is_masked_and_the_text_stays_json(secret: str) -> None:
+@pytest.mark.parametrize(
+    "secret", [KEY, NUMBER, "sk-0123456789abcdef", "0123456789abcdef0123456789abcdef"]
+)
+def test_a_form_across_the_border_of_two_pieces_is_masked_and_the_text_stays_json(
+    secret: str,
+) -> None:
     masks = Masks([("KEY", secret)])
     values: list[Any] = [
         secret,

@@ -23,9 +23,13 @@ from tests.secrets.support import KEY, files_with, put
 FOLDERS = ("XDG_CONFIG_HOME", "XDG_DATA_HOME")
 
 
-def run(*arguments: str, cwd: Path, given: str = "", **variables: str) -> "subprocess.CompletedProcess[str]":
+def run(
+    *arguments: str, cwd: Path, given: str = "", **variables: str
+) -> "subprocess.CompletedProcess[str]":
     folders = {name: os.environ[name] for name in FOLDERS}
-    return knapper("secrets", *arguments, cwd=cwd, given=given, environment={**folders, **variables})
+    return knapper(
+        "secrets", *arguments, cwd=cwd, given=given, environment={**folders, **variables}
+    )
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -71,7 +75,9 @@ def is_somebody_elses(file: Path) -> None:
 
 SPOILED = [
     pytest.param(lambda file: file.chmod(0o640), "chmod 600 ", id="others-read-it"),
-    pytest.param(lambda file: file.parent.chmod(0o777), "chmod 700 ", id="others-change-its-folder"),
+    pytest.param(
+        lambda file: file.parent.chmod(0o777), "chmod 700 ", id="others-change-its-folder"
+    ),
     pytest.param(is_a_link, "a link, which is not followed", id="a-link"),
     pytest.param(folder_is_a_link, "a link, which is not followed", id="its-folder-is-a-link"),
     pytest.param(is_a_pipe, "is not a file of secrets", id="a-pipe"),
@@ -81,7 +87,9 @@ SPOILED = [
 
 
 @pytest.mark.parametrize(("spoil", "says"), SPOILED)
-def test_a_file_that_cannot_be_trusted_gives_nothing(config: Path, spoil: Callable[[Path], None], says: str) -> None:
+def test_a_file_that_cannot_be_trusted_gives_nothing(
+    config: Path, spoil: Callable[[Path], None], says: str
+) -> None:
     held = Secrets(environment={"KNAPPER_SECRET_OTHER": "from-the-environment"})
     held.put("KEY", KEY)
     spoil(config / "secrets.toml")
@@ -103,7 +111,10 @@ def test_a_folder_within_the_workspace_keeps_no_secrets(config: Path) -> None:
 def test_what_cannot_be_a_secret_is_not_set(config: Path) -> None:
     short = ("short77", "e\u0301" * 7, "ababababab")  # the second in another form
     values = (*short, "abcdefgh\0i", "abcdefgh\udc80", "abcdefgh" * 4096)
-    for name, value in [*(("KEY", value) for value in values), *((name, KEY) for name in ("A-KEY", "", "1KEY"))]:
+    for name, value in [
+        *(("KEY", value) for value in values),
+        *((name, KEY) for name in ("A-KEY", "", "1KEY")),
+    ]:
         with pytest.raises(UsageError) as refused:
             Secrets().put(name, value)
         assert value not in str(refused.value)
@@ -124,8 +135,12 @@ def test_a_variable_goes_before_the_file_and_is_no_setting(
         load(tmp_path)
 
 
-def test_a_secret_is_set_by_standard_input_listed_by_name_and_removed(tmp_path: Path, config: Path) -> None:
-    assert run("set", "KEY", KEY, cwd=tmp_path).returncode == 2, "a value as an argument is not taken"
+def test_a_secret_is_set_by_standard_input_listed_by_name_and_removed(
+    tmp_path: Path, config: Path
+) -> None:
+    assert run("set", "KEY", KEY, cwd=tmp_path).returncode == 2, (
+        "a value as an argument is not taken"
+    )
     assert not config.exists()
     done = run("set", "KEY", cwd=tmp_path, given=f"{KEY}\n")
     assert (done.returncode, "✓ KEY is set" in done.stdout) == (0, True)
@@ -136,13 +151,18 @@ def test_a_secret_is_set_by_standard_input_listed_by_name_and_removed(tmp_path: 
     (config / "secrets.toml").chmod(0o644)
     open_to_others = run("list", "--json", cwd=tmp_path, KNAPPER_SECRET_OTHER="of the environment")
     found = json.loads(open_to_others.stdout)
-    assert (open_to_others.returncode, found["problem"]["fix"]) == (1, f"Type: chmod 600 {config}/secrets.toml")
+    assert (open_to_others.returncode, found["problem"]["fix"]) == (
+        1,
+        f"Type: chmod 600 {config}/secrets.toml",
+    )
     assert [one["name"] for one in found["secrets"]] == ["OTHER"]
     (config / "secrets.toml").chmod(0o600)
     assert run("remove", "KEY", cwd=tmp_path).returncode == 0
     assert run("remove", "KEY", cwd=tmp_path).returncode == 2
     assert "No secret is set" in (last := run("list", cwd=tmp_path)).stderr
-    assert not [one for one in (done, listed, open_to_others, last) if KEY in one.stdout + one.stderr]
+    assert not [
+        one for one in (done, listed, open_to_others, last) if KEY in one.stdout + one.stderr
+    ]
 
 
 def test_nothing_is_seen_of_a_value_that_is_typed(tmp_path: Path) -> None:
@@ -157,7 +177,13 @@ def test_nothing_is_seen_of_a_value_that_is_typed(tmp_path: Path) -> None:
 
 async def test_the_list_says_who_may_read_and_what_is_not_set(tmp_path: Path, key: str) -> None:
     async with Workspace.open(tmp_path) as workspace:
-        await put(workspace, "reader", 'return len(self.secret("KEY")) + len(self.secret("GONE"))', "KEY", "GONE")
+        await put(
+            workspace,
+            "reader",
+            'return len(self.secret("KEY")) + len(self.secret("GONE"))',
+            "KEY",
+            "GONE",
+        )
     done = run("list", "--json", cwd=tmp_path, KNAPPER_SECRET_KEY=key)
     assert json.loads(done.stdout)["secrets"] == [
         {"name": "GONE", "from": None, "functions": ["reader"]},

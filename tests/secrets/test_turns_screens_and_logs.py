@@ -21,7 +21,8 @@ from tests.kit.program import knapper
 from tests.secrets.support import KEY, MARK, files_with, put
 
 TELLS = (
-    'print("printed", self.secret("KEY"))\nself.progress(1, 2, "at " + self.secret("KEY"))\nreturn [self.secret("KEY")]'
+    'print("printed", self.secret("KEY"))\nself.progress(1, 2, "at " + '
+    'self.secret("KEY"))\nreturn [self.secret("KEY")]'
 )
 PROGRAM = "told = tell()\nprint(told, [*each(tell, [{}, {}])])\nletters = [*told[0]]\ntold + [''.join(letters)]"
 TURN: Script = [Ask(Wanted("tell", {})), Expect(Say("Done."), contains(MARK))]
@@ -32,7 +33,9 @@ def leaks(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("wanted", [Wanted("tell", {}), Wanted("run_program", {"code": PROGRAM})])
-async def test_a_turn_leaves_nothing_of_it_anywhere(at_desk: OpenDesk, key: str, config: Path, wanted: Wanted) -> None:
+async def test_a_turn_leaves_nothing_of_it_anywhere(
+    at_desk: OpenDesk, key: str, config: Path, wanted: Wanted
+) -> None:
     desk = await at_desk([Ask(wanted), *TURN[1:]])
     await put(desk.workspace, "tell", TELLS, "KEY")
     events = await desk.say("tell me")
@@ -43,9 +46,16 @@ async def test_a_turn_leaves_nothing_of_it_anywhere(at_desk: OpenDesk, key: str,
     assert [*files_with("7Qz", desk.workspace.root, config.parent.parent)] == []
 
 
-async def test_a_secret_at_the_cut_of_a_long_note_is_masked_before_it_is_cut(at_desk: OpenDesk, key: str) -> None:
+async def test_a_secret_at_the_cut_of_a_long_note_is_masked_before_it_is_cut(
+    at_desk: OpenDesk, key: str
+) -> None:
     desk = await at_desk([Ask(Wanted("tell", {})), Say("Done.")])
-    await put(desk.workspace, "tell", 'self.progress(1, 2, "x" * 391 + self.secret("KEY") + "y" * 10**6)', "KEY")
+    await put(
+        desk.workspace,
+        "tell",
+        'self.progress(1, 2, "x" * 391 + self.secret("KEY") + "y" * 10**6)',
+        "KEY",
+    )
     (progress,) = [one for one in await desk.say("tell me") if isinstance(one, Progress)]
     assert progress.note == "x" * 391 + MARK[:9] + "…"
 
@@ -55,7 +65,12 @@ async def folder(tmp_path: Path, key: str) -> Path:
     """A workspace in which a function may print a secret and fails with one."""
     async with Workspace.open(tmp_path) as workspace:
         await put(workspace, "tell", TELLS, "KEY")
-        await put(workspace, "fail", 'held = {"a": self.secret("KEY")}\nraise ValueError(f"no {held}")', "KEY")
+        await put(
+            workspace,
+            "fail",
+            'held = {"a": self.secret("KEY")}\nraise ValueError(f"no {held}")',
+            "KEY",
+        )
     return tmp_path
 
 
@@ -64,13 +79,17 @@ def environment() -> dict[str, str]:
     return {name: os.environ[name] for name in kept}
 
 
-async def test_the_command_line_the_events_of_a_run_and_the_prompt_show_a_mask(folder: Path) -> None:
+async def test_the_command_line_the_events_of_a_run_and_the_prompt_show_a_mask(
+    folder: Path,
+) -> None:
     for name, *form in (("tell",), ("tell", "--json"), ("fail",), ("fail", "--json")):
         done = knapper("functions", "call", name, *form, cwd=folder, environment=environment())
         assert MARK in done.stdout + done.stderr, (name, form)
         assert not leaks(done.stdout + done.stderr), (name, form)
     with scripted(TURN) as model:
-        done = knapper("run", *flags(model), "--json", "--message", "go", cwd=folder, environment=environment())
+        done = knapper(
+            "run", *flags(model), "--json", "--message", "go", cwd=folder, environment=environment()
+        )
     assert "secret KEY" in done.stdout
     assert not leaks(done.stdout + done.stderr)
     script: Script = [Ask(Wanted("tell", {})), Ask(Wanted("fail", {})), Say("Both are done.")]
@@ -103,7 +122,9 @@ async def test_the_brokers_log_has_no_secret_query_or_header(
     assert not leaks(written)
 
 
-async def test_every_record_of_our_loggers_is_masked(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_every_record_of_our_loggers_is_masked(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     REVEALED.note({("KEY", KEY)})
     async with Workspace.open(tmp_path):
         pass

@@ -27,7 +27,9 @@ async def call(here: Workspace, name: str) -> dict[str, Any]:
 
 
 async def test_a_function_is_given_the_very_value_until_it_is_revoked(here: Workspace) -> None:
-    await put(here, "size", 'return [len(self.secret("KEY")), sum(map(ord, self.secret("KEY")))]', "KEY")
+    await put(
+        here, "size", 'return [len(self.secret("KEY")), sum(map(ord, self.secret("KEY")))]', "KEY"
+    )
     assert (await call(here, "size"))["value"] == [len(KEY), sum(map(ord, KEY))]
     await here.functions.grants.revoke("size", Grants(secrets=("KEY",)))
     assert (await call(here, "size"))["outcome"] != "returned"
@@ -42,7 +44,9 @@ async def test_its_own_requests_carry_it_unmasked_to_a_granted_host(here: Worksp
         assert KEY.encode().hex() in repr(server.asked)
 
 
-async def test_without_the_grant_nobody_learns_whether_it_is_set_and_a_human_may_be_asked(here: Workspace) -> None:
+async def test_without_the_grant_nobody_learns_whether_it_is_set_and_a_human_may_be_asked(
+    here: Workspace,
+) -> None:
     for name, says in (
         ("KEY", "knapper functions grant ask --secret KEY"),
         ("GONE", "knapper functions grant ask --secret GONE"),
@@ -75,16 +79,35 @@ async def test_a_missing_secret_is_named_with_how_to_set_it_and_a_short_one_is_n
     assert "no agent's memory is at hand here" in (await call(here, "remember"))["error"]["message"]
 
 
-async def test_another_function_gets_a_mark_as_the_result_and_as_the_argument(here: Workspace) -> None:
+async def test_another_function_gets_a_mark_as_the_result_and_as_the_argument(
+    here: Workspace,
+) -> None:
     told: list[str] = []
-    await put(here, "inner", 'self.progress(1, 2, self.secret("KEY"))\nreturn "it is " + self.secret("KEY")', "KEY")
-    await put(here, "outer", 'found = self.call("inner")\nreturn [found[::-1], list(found)]', functions=("inner",))
+    await put(
+        here,
+        "inner",
+        'self.progress(1, 2, self.secret("KEY"))\nreturn "it is " + self.secret("KEY")',
+        "KEY",
+    )
+    await put(
+        here,
+        "outer",
+        'found = self.call("inner")\nreturn [found[::-1], list(found)]',
+        functions=("inner",),
+    )
     found = await here.functions.call("outer", {}, lambda done, total, note: told.append(note))
     assert (found.value, told) == ([f"it is {MARK}"[::-1], list(f"it is {MARK}")], [MARK])
     shout = 'def shout(self, text: str) -> str:\n    """Shout."""\n'
-    (here.root / "functions" / "s.py").write_text(f"{shout}    self.progress(1, 2, text)\n    return text + '!'\n")
+    (here.root / "functions" / "s.py").write_text(
+        f"{shout}    self.progress(1, 2, text)\n    return text + '!'\n"
+    )
     await here.functions.reload()
-    await put(here, "ask", 'loud = self.call("shout", text=self.secret("KEY"))\nreturn [len(loud), loud]', "KEY")
+    await put(
+        here,
+        "ask",
+        'loud = self.call("shout", text=self.secret("KEY"))\nreturn [len(loud), loud]',
+        "KEY",
+    )
     told.clear()
     found = await here.functions.call("ask", {}, lambda done, total, note: told.append(note))
     assert (found.value, told) == ([len(MARK) + 1, f"{MARK}!"], [MARK])

@@ -56,7 +56,9 @@ NORMAL = ("NFC", "NFD", "NFKC", "NFKD")
 @settings(max_examples=drawn(50))
 @pytest.mark.parametrize("encode", WHOLE.values(), ids=WHOLE)
 @given(secret=SECRETS, before=TEXTS, after=TEXTS)
-def test_a_secret_within_an_encoded_text_is_gone(encode: Encode, secret: str, before: str, after: str) -> None:
+def test_a_secret_within_an_encoded_text_is_gone(
+    encode: Encode, secret: str, before: str, after: str
+) -> None:
     inside = encode(f"{before} {secret} {after}")
     alone = encode(secret).strip("b'\"") if encode not in (html.escape, str) else encode(secret)
     cleaned = Masks([("KEY", secret)]).clean(inside)
@@ -68,12 +70,18 @@ def test_a_secret_within_an_encoded_text_is_gone(encode: Encode, secret: str, be
 @settings(max_examples=drawn(50))
 @pytest.mark.parametrize("encode", BASE64.values(), ids=BASE64)
 @given(secret=SECRETS, before=TEXTS, after=TEXTS)
-def test_a_secret_is_gone_from_base64_at_any_position(encode: Encode, secret: str, before: str, after: str) -> None:
+def test_a_secret_is_gone_from_base64_at_any_position(
+    encode: Encode, secret: str, before: str, after: str
+) -> None:
     cleaned = Masks([("KEY", secret)]).clean(encode(f"{before}{secret}{after}"))
     left = cleaned.partition("secret")
     assert left[1] == "secret"
     inside = secret.encode()[1:-1]
-    assert all(b64encode(bytes(at) + inside)[4:-4].decode() not in cleaned for at in range(3) if len(inside) > 9)
+    assert all(
+        b64encode(bytes(at) + inside)[4:-4].decode() not in cleaned
+        for at in range(3)
+        if len(inside) > 9
+    )
 
 
 @settings(max_examples=drawn(50))
@@ -85,9 +93,16 @@ def test_a_secret_in_another_normal_form_is_gone(form: str, secret: str) -> None
 
 
 @settings(max_examples=drawn(60))
-@given(secrets=st.lists(SECRETS, min_size=1, max_size=3), parts=st.lists(st.integers(0, 2) | TEXTS, max_size=6))
-def test_no_mask_makes_a_secret_of_what_stands_around_it(secrets: list[str], parts: list[int | str]) -> None:
-    text = "".join(part if isinstance(part, str) else secrets[part % len(secrets)] for part in parts)
+@given(
+    secrets=st.lists(SECRETS, min_size=1, max_size=3),
+    parts=st.lists(st.integers(0, 2) | TEXTS, max_size=6),
+)
+def test_no_mask_makes_a_secret_of_what_stands_around_it(
+    secrets: list[str], parts: list[int | str]
+) -> None:
+    text = "".join(
+        part if isinstance(part, str) else secrets[part % len(secrets)] for part in parts
+    )
     cleaned = Masks((f"KEY{at}", secret) for at, secret in enumerate(secrets)).clean(text)
     assert not [secret for secret in secrets if secret in cleaned]
 
@@ -102,12 +117,17 @@ def test_a_text_without_the_secret_stays_as_it_is(text: str) -> None:
 PLAIN_VALUES = (st.none(), st.booleans(), st.integers(), st.floats(), st.text("abc "), st.binary())
 VALUES = st.recursive(
     st.one_of(*PLAIN_VALUES, st.just(PurePosixPath("a"))),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text("abc "), inner) | st.tuples(inner, inner),
+    lambda inner: (
+        st.lists(inner) | st.dictionaries(st.text("abc "), inner) | st.tuples(inner, inner)
+    ),
 )
 
 
 @settings(max_examples=drawn(60))
-@given(value=VALUES, at=st.sampled_from(["list", "key", "bytes", "path", "tuple", "set", "text-of-bytes"]))
+@given(
+    value=VALUES,
+    at=st.sampled_from(["list", "key", "bytes", "path", "tuple", "set", "text-of-bytes"]),
+)
 def test_a_secret_anywhere_in_a_nested_value_is_gone(value: object, at: str) -> None:
     held: dict[str, object] = {
         "list": [value, {"a": [f"x{KEY}"]}],
@@ -138,7 +158,9 @@ def test_a_secret_that_is_a_number_is_gone_as_a_number() -> None:
         pytest.param(f"{KEY[-6:]}'", "[…]'", id="cut-at-the-beginning"),
         pytest.param(f"'{KEY[:7]}...{KEY[-5:]}'", "'[…]...[…]'", id="cut-in-the-middle"),
         pytest.param(f"it is {KEY[3:17]} inside", "it is […] inside", id="a-long-piece-anywhere"),
-        pytest.param("wk is all right, and so is 7Qz", "wk is all right, and so is 7Qz", id="no-piece"),
+        pytest.param(
+            "wk is all right, and so is 7Qz", "wk is all right, and so is 7Qz", id="no-piece"
+        ),
     ],
 )
 def test_what_a_cut_leaves_of_a_secret_is_gone_from_words(said: str, left: str) -> None:

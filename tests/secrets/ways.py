@@ -11,7 +11,10 @@ OTHER = "other-SECRET/of=inner"
 
 def _tried(*calls: str, before: str = "if True:") -> str:
     """Return a body that makes each call with each secret, in several forms, as the `name`."""
-    tries = [f"        try:\n            {call}\n        except Exception:\n            pass" for call in calls]
+    tries = [
+        f"        try:\n            {call}\n        except Exception:\n            pass"
+        for call in calls
+    ]
     return "\n".join(
         [
             "import os, pathlib",
@@ -69,9 +72,15 @@ REQUESTS = {
     "a-module": "import importlib\nimportlib.import_module('functions.' + word)",
     "a-name-of-a-file": "import pathlib\nplace = pathlib.Path('out', word)\nplace.mkdir(exist_ok=True)\n"
     "for name in ('objects', 'refs'):\n    (place / name).mkdir(exist_ok=True)\n(place / 'HEAD').touch()",
-    "file-open": _tried("open(name)", "open(name, 'w')", "open(name, 'a+')", "os.open(name, os.O_RDWR | os.O_CREAT)"),
+    "file-open": _tried(
+        "open(name)", "open(name, 'w')", "open(name, 'a+')", "os.open(name, os.O_RDWR | os.O_CREAT)"
+    ),
     "file-look": _tried(
-        "os.stat(name)", "os.lstat(name)", "os.listdir(name)", "[*os.walk(name)]", "pathlib.Path(name).exists()"
+        "os.stat(name)",
+        "os.lstat(name)",
+        "os.listdir(name)",
+        "[*os.walk(name)]",
+        "pathlib.Path(name).exists()",
     ),
     "file-change": _tried(
         "os.chdir(name)",
@@ -91,7 +100,9 @@ REQUESTS = {
         "os.utime(name)",
         "os.chown(name, 0, 0)",
     ),
-    "file-link": _tried("(os.symlink(os.path.abspath(name), 'out/' + str(at)), open('out/' + str(at)).read())"),
+    "file-link": _tried(
+        "(os.symlink(os.path.abspath(name), 'out/' + str(at)), open('out/' + str(at)).read())"
+    ),
     "file-places": 'ask("file_places", {"path": key, word: key})',
     "file-of-an-open-one": "for name in ('read', 'write', 'size', 'truncate'):\n    try:\n"
     '        ask("file_" + name, {"stream": int(number), "data": key.encode(), "size": word, "at": key})\n'

@@ -41,19 +41,27 @@ class Served:
         (self.workspace.root / "functions" / path).write_text(text)
         await self.workspace.functions.reload()
 
-    async def token(self, name: str, *scopes: Scope, agents: tuple[str, ...] = (), expires: str = "") -> str:
+    async def token(
+        self, name: str, *scopes: Scope, agents: tuple[str, ...] = (), expires: str = ""
+    ) -> str:
         """Return a new token."""
-        return (await TokenBook(self.workspace.store, time.time).add(name, scopes, agents, expires)).token
+        return (
+            await TokenBook(self.workspace.store, time.time).add(name, scopes, agents, expires)
+        ).token
 
     @property
     def key(self) -> str:
         """Return the token with all scopes."""
         return self.client.headers["Authorization"].removeprefix("Bearer ")
 
-    async def as_(self, name: str, *scopes: Scope, agents: tuple[str, ...] = ()) -> httpx2.AsyncClient:
+    async def as_(
+        self, name: str, *scopes: Scope, agents: tuple[str, ...] = ()
+    ) -> httpx2.AsyncClient:
         """Return a client with a new token."""
         token = await self.token(name, *scopes, agents=agents)
-        client = httpx2.AsyncClient(base_url=self.url, headers={"Authorization": f"Bearer {token}"}, timeout=60)
+        client = httpx2.AsyncClient(
+            base_url=self.url, headers={"Authorization": f"Bearer {token}"}, timeout=60
+        )
         self.clients.append(client)
         return client
 
@@ -67,7 +75,11 @@ class Served:
         return browser
 
     async def frames(
-        self, until: Callable[[Frames], bool], after: int = 0, agent: str = "main", last: int | None = None
+        self,
+        until: Callable[[Frames], bool],
+        after: int = 0,
+        agent: str = "main",
+        last: int | None = None,
     ) -> Frames:
         """Return an event stream's frames until `until` holds; a frame without data only advances the number."""
         frames: Frames = []
@@ -113,18 +125,24 @@ def end_of(frames: Frames) -> dict[str, Any]:  # Any: JSON
 
 def ends(turns: int) -> Callable[[Frames], bool]:
     """Return a condition that holds once this many turns have ended."""
-    return lambda frames: sum(data is not None and data["type"] == "turn_ended" for _, data in frames) >= turns
+    return lambda frames: (
+        sum(data is not None and data["type"] == "turn_ended" for _, data in frames) >= turns
+    )
 
 
 Serve: TypeAlias = Callable[..., Awaitable[Served]]
 
 
 @pytest.fixture
-async def served(tmp_path: Path, scripted: Callable[..., ScriptedModel], one_sandbox: Sandbox) -> AsyncIterator[Serve]:
+async def served(
+    tmp_path: Path, scripted: Callable[..., ScriptedModel], one_sandbox: Sandbox
+) -> AsyncIterator[Serve]:
     """Start a server with the scripted model; `turn__max_steps=3` sets `turn.max_steps`."""
     async with AsyncExitStack() as stack:
 
-        async def start(script: Script, options: ServeOptions | None = None, **flags: Any) -> Served:  # Any: settings
+        async def start(
+            script: Script, options: ServeOptions | None = None, **flags: Any
+        ) -> Served:  # Any: settings
             opened = server(tmp_path, scripted(script), one_sandbox, options, **flags)
             return await stack.enter_async_context(opened)
 
@@ -132,7 +150,9 @@ async def served(tmp_path: Path, scripted: Callable[..., ScriptedModel], one_san
 
 
 @pytest.fixture(scope="module")
-async def unchanged(tmp_path_factory: pytest.TempPathFactory, one_sandbox: Sandbox) -> AsyncIterator[Served]:
+async def unchanged(
+    tmp_path_factory: pytest.TempPathFactory, one_sandbox: Sandbox
+) -> AsyncIterator[Served]:
     """One server for those tests of a file that change nothing and ask no model."""
     with running([]) as model:
         async with server(tmp_path_factory.mktemp("unchanged"), model, one_sandbox) as started:
@@ -152,22 +172,39 @@ def port_of(url: str) -> str:
 
 @asynccontextmanager
 async def server(
-    root: Path, model: ScriptedModel, sandbox: Sandbox, options: ServeOptions | None = None, /, **flags: Any
+    root: Path,
+    model: ScriptedModel,
+    sandbox: Sandbox,
+    options: ServeOptions | None = None,
+    /,
+    **flags: Any,
 ) -> AsyncIterator[Served]:
     """Run a server on a free port of this machine."""
     given = {name.replace("__", "."): value for name, value in flags.items()}
-    settings = {"model.base_url": model.base_url, "model.name": "scripted", "model.context_tokens": 8_192, **given}
+    settings = {
+        "model.base_url": model.base_url,
+        "model.name": "scripted",
+        "model.context_tokens": 8_192,
+        **given,
+    }
     patch, document = pytest.MonkeyPatch(), _document()
     patch.setattr(app, "openapi", lambda _: document)
     async with Workspace.open(root, flags=settings, sandbox=sandbox) as workspace:
         started: asyncio.Future[tuple[str, str]] = asyncio.get_running_loop().create_future()
         stopping = asyncio.Event()
         work = asyncio.create_task(
-            serve(workspace, options or ServeOptions(port=0), lambda d: started.set_result((d.url, d.login)), stopping)
+            serve(
+                workspace,
+                options or ServeOptions(port=0),
+                lambda d: started.set_result((d.url, d.login)),
+                stopping,
+            )
         )
         url, login = await started
         running = Served(workspace, url, login, httpx2.AsyncClient(), model)
-        running.client = await running.as_(f"all-{secrets.token_hex(4)}", *SCOPES)  # a new name after a restart
+        running.client = await running.as_(
+            f"all-{secrets.token_hex(4)}", *SCOPES
+        )  # a new name after a restart
         try:
             yield running
         finally:

@@ -56,8 +56,18 @@ def errors_by_the_hundred_thousand() -> Iterator[Heavy]:
         ("chat: content", CHAT, '{"model":"main","messages":[{"role":"user","content":[', "]}]}"),
         ("chat: messages", CHAT, '{"model":"main","messages":[', "]}"),
         ("chat: tools", CHAT, f'{said}"tools":[', "]}"),
-        ("chat: tools of the choice", CHAT, f'{said}"tool_choice":{{"type":"allowed_tools","tools":[', "]}}"),
-        ("chat: calls", CHAT, '{"model":"main","messages":[{"role":"assistant","tool_calls":[', "]}]}"),
+        (
+            "chat: tools of the choice",
+            CHAT,
+            f'{said}"tool_choice":{{"type":"allowed_tools","tools":[',
+            "]}}",
+        ),
+        (
+            "chat: calls",
+            CHAT,
+            '{"model":"main","messages":[{"role":"assistant","tool_calls":[',
+            "]}]}",
+        ),
         ("responses: input", RESPONSES, '{"model":"main","input":[', "]}"),
         ("responses: output", RESPONSES, f'{{"model":"main","input":{output}', "]}]}"),
         ("command: words", COMMANDS, '{"words":[', "]}"),
@@ -66,7 +76,9 @@ def errors_by_the_hundred_thousand() -> Iterator[Heavy]:
     )
     for (name, path, before, after), part in product(rows, ("{},", "0,")):
         yield Heavy(f"{name} of {part}", path, cut(before, part, after))
-    yield Heavy("command: texts of numbers", COMMANDS, keys('{"words":["functions","list"],"texts":{', "}}"))
+    yield Heavy(
+        "command: texts of numbers", COMMANDS, keys('{"words":["functions","list"],"texts":{', "}}")
+    )
 
 
 def unknown_keys() -> Iterator[Heavy]:
@@ -76,7 +88,11 @@ def unknown_keys() -> Iterator[Heavy]:
     for where in ("metadata", "response_format", "logit_bias"):
         begin = f'{{"model":"main","messages":[{{"role":"user","content":"a"}}],"{where}":{{'
         yield Heavy(f"chat: {where} of unknown keys", CHAT, keys(begin, "}}"))
-    yield Heavy("chat: a message of unknown keys", CHAT, keys('{"model":"main","messages":[{"role":"user",', "}]}"))
+    yield Heavy(
+        "chat: a message of unknown keys",
+        CHAT,
+        keys('{"model":"main","messages":[{"role":"user",', "}]}"),
+    )
     yield Heavy("arguments of unknown keys", CALL, keys('{"arguments":{', "}}"))
     begin = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slugify","arguments":{'
     yield Heavy("mcp: arguments of unknown keys", MCP, keys(begin, "}}}"))
@@ -87,7 +103,11 @@ def documents() -> Iterator[Heavy]:
     for list_name, part in product(("turns", "passages"), ("{},", "0,")):
         inner = f'{{"format":"knapper-agent-1","agent":{{"name":"a"}},"{list_name}":['
         text = inner + (part * ((_MOST - 2_000) // len(part))).rstrip(",") + "]}"
-        yield Heavy(f"a document with {list_name} of {part}", IMPORT, json.dumps({"document": text}).encode())
+        yield Heavy(
+            f"a document with {list_name} of {part}",
+            IMPORT,
+            json.dumps({"document": text}).encode(),
+        )
 
 
 def others() -> Iterator[Heavy]:
@@ -96,11 +116,17 @@ def others() -> Iterator[Heavy]:
     yield Heavy("lists in lists", MESSAGES, b"[" * _MOST)
     yield Heavy("objects in objects", CHAT, b'{"a":' * (_MOST // 5))
     yield Heavy("one number of digits", MESSAGES, b'{"text":' + b"9" * (_MOST - 20) + b"}")
-    yield Heavy("numbers of 4,300 digits", CALL, cut('{"arguments":{"a":[', "9" * 4_299 + ",", "]}}"))
+    yield Heavy(
+        "numbers of 4,300 digits", CALL, cut('{"arguments":{"a":[', "9" * 4_299 + ",", "]}}")
+    )
     yield Heavy("the same key", CHAT, cut("{", '"a":0,', "}"))
     yield Heavy("halves of surrogates", CHAT, cut(say, "\\ud83d", '"}]}'))
     yield Heavy("quotes in a text", CHAT, cut(say, '\\"\\\\', '"}],"n":2}'))
-    yield Heavy("a ligature that becomes eighteen letters", MESSAGES, cut('{"key":"', "\ufdfa", '","text":"a"}'))
+    yield Heavy(
+        "a ligature that becomes eighteen letters",
+        MESSAGES,
+        cut('{"key":"', "\ufdfa", '","text":"a"}'),
+    )
     yield Heavy("a key of 2 MiB", MESSAGES, cut('{"', "k", '":1}'))
     yield Heavy("not JSON, at its end", CHAT, cut('{"model":"main","messages":[', "{},", ""))
     yield Heavy("line breaks, then an error", CHAT, b"\n" * (_MOST - 1) + b"!")
@@ -113,21 +139,33 @@ def heads() -> Iterator[Heavy]:
     query = "&".join(f"k{n}=" for n in range(4_000))
     yield Heavy("parameters in an address", f"/api/v1/agents?{query}", b"", "GET")
     yield Heavy("headers", "/api/v1/agents", b"", "GET", tuple(f"x{n}: a" for n in range(3_000)))
-    yield Heavy("a quoted cookie", "/api/v1/agents", b"", "GET", ('Cookie: a="' + "\\\\" * 15_000 + '"',))
+    yield Heavy(
+        "a quoted cookie", "/api/v1/agents", b"", "GET", ('Cookie: a="' + "\\\\" * 15_000 + '"',)
+    )
     form = b'--x\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n'
     many = form * (_MOST // len(form))
-    yield Heavy("a form of many parts", MESSAGES, many, headers=("Content-Type: multipart/form-data; boundary=x",))
+    yield Heavy(
+        "a form of many parts",
+        MESSAGES,
+        many,
+        headers=("Content-Type: multipart/form-data; boundary=x",),
+    )
 
 
 def tools() -> Iterator[Heavy]:
     """Yield client functions with schemas of any size."""
     begin = '{"model":"main","messages":[{"role":"user","content":"a"}],"tools":[{"type":"function","function":'
     properties = '{"name":"f","parameters":{"type":"object","properties":{'
-    yield Heavy("tools: a schema of 100,000 properties", CHAT, keys(begin + properties, "}}}}]}", "{}"))
-    yield Heavy("tools: a pattern", CHAT, cut(begin + properties + '"a":{"pattern":"', "(a*)*", '"}}}}}]}'))
+    yield Heavy(
+        "tools: a schema of 100,000 properties", CHAT, keys(begin + properties, "}}}}]}", "{}")
+    )
+    yield Heavy(
+        "tools: a pattern", CHAT, cut(begin + properties + '"a":{"pattern":"', "(a*)*", '"}}}}}]}')
+    )
     yield Heavy("tools: an enum", CHAT, cut(begin + properties + '"a":{"enum":[', "1,", "]}}}}}]}"))
     doubled = ",".join(
-        f'"a{n}":{{"anyOf":[{{"$ref":"#/$defs/a{n + 1}"}},{{"$ref":"#/$defs/a{n + 1}"}}]}}' for n in range(30)
+        f'"a{n}":{{"anyOf":[{{"$ref":"#/$defs/a{n + 1}"}},{{"$ref":"#/$defs/a{n + 1}"}}]}}'
+        for n in range(30)
     )
     doubled = f'"type":"object","properties":{{"a":{{"$ref":"#/$defs/a0"}}}},"$defs":{{{doubled},"a30":{{}}}}'
     chained = ",".join(f'"a{n}":{{"$ref":"#/$defs/a{n + 1}"}}' for n in range(1_200))
@@ -136,14 +174,20 @@ def tools() -> Iterator[Heavy]:
         described = f'{{"name":"f","strict":true,"parameters":{{{schema}}}}}'
         yield Heavy(f"tools: references {name}", CHAT, f"{begin}{described}}}]}}".encode())
     deep = '{"anyOf":[' * 25 + "{}" + "]}" * 25
-    yield Heavy("tools: deep schemas", CHAT, cut(begin + properties + '"a":{"anyOf":[', deep + ",", "]}}}}}]}"))
+    yield Heavy(
+        "tools: deep schemas",
+        CHAT,
+        cut(begin + properties + '"a":{"anyOf":[', deep + ",", "]}}}}}]}"),
+    )
 
 
 def conversations() -> Iterator[Heavy]:
     """Yield client histories of the maximum length."""
     pairs = '{"role":"user","content":"a"},{"role":"assistant","content":"b"},'
     yield Heavy("a long conversation", CHAT, _conversation([pairs] * 4_999))
-    call = '{"role":"assistant","tool_calls":[{"id":"c%d","function":{"name":"f","arguments":"{}"}}]},'
+    call = (
+        '{"role":"assistant","tool_calls":[{"id":"c%d","function":{"name":"f","arguments":"{}"}}]},'
+    )
     yield Heavy("open calls", CHAT, _conversation([call % n for n in range(9_900)]))
 
 
@@ -154,7 +198,9 @@ def _conversation(rows: list[str]) -> bytes:
         if size > _MOST - 200:
             break
         text.append(row)
-    return ('{"model":"main","messages":[' + "".join(text) + '{"role":"user","content":"a"}]}').encode()
+    return (
+        '{"model":"main","messages":[' + "".join(text) + '{"role":"user","content":"a"}]}'
+    ).encode()
 
 
 @dataclass(frozen=True)
@@ -168,8 +214,15 @@ class Crowd:
 
 def crowds() -> Iterator[Crowd]:
     """Yield requests that are harmless one at a time."""
-    ready = {heavy.name: heavy for heavy in (*others(), *conversations(), *unknown_keys(), *tools())}
-    for name in ("open calls", "numbers of 4,300 digits", "mcp: arguments of unknown keys", "a pattern"):
+    ready = {
+        heavy.name: heavy for heavy in (*others(), *conversations(), *unknown_keys(), *tools())
+    }
+    for name in (
+        "open calls",
+        "numbers of 4,300 digits",
+        "mcp: arguments of unknown keys",
+        "a pattern",
+    ):
         heavy = ready.get(name) or ready[f"tools: {name}"]
         yield Crowd(f"12 × {name}", heavy, 12)
     for path in ("/api/v1/doctor", "/api/v1/tree", "/api/v1/functions/search?need=a"):
@@ -191,7 +244,9 @@ def many(n: int) -> list[int]:
     """
     return list(range(n))
 '''
-PUT_MANY: Final = Heavy("put", "/api/v1/functions/many", json.dumps({"source": MANY, "module": "big"}).encode(), "PUT")
+PUT_MANY: Final = Heavy(
+    "put", "/api/v1/functions/many", json.dumps({"source": MANY, "module": "big"}).encode(), "PUT"
+)
 
 
 def large_answers() -> Iterator[Heavy]:
@@ -199,7 +254,9 @@ def large_answers() -> Iterator[Heavy]:
     arguments = {"n": 100_000}
     for verb in ("call", "test", "trace"):
         path = f"/api/v1/functions/many/{verb}"
-        yield Heavy(f"{verb}: a hundred thousand", path, json.dumps({"arguments": arguments}).encode())
+        yield Heavy(
+            f"{verb}: a hundred thousand", path, json.dumps({"arguments": arguments}).encode()
+        )
     words = ["functions", "call", "many", "--args", json.dumps(arguments)]
     yield Heavy("command: a hundred thousand", COMMANDS, json.dumps({"words": words}).encode())
     meta = {
@@ -224,7 +281,9 @@ def sources() -> Iterator[Heavy]:
         "ligatures": "x = '" + "\ufdfa" * (most // 3) + "'",
     }
     for name, text in texts.items():
-        yield Heavy(f"put: {name}", "/api/v1/functions/f", json.dumps({"source": text}).encode(), "PUT")
+        yield Heavy(
+            f"put: {name}", "/api/v1/functions/f", json.dumps({"source": text}).encode(), "PUT"
+        )
         check = {"source": text, "name": "f"}
         yield Heavy(f"check: {name}", "/api/v1/functions/check", json.dumps(check).encode())
         words = {"words": ["functions", "create", "f", "-"], "texts": {"-": text}}

@@ -15,7 +15,9 @@ from .conftest import Served
 async def client(server: Served, token: str = "") -> AsyncIterator[openai.AsyncOpenAI]:
     """Yield the official client, with a token that may chat."""
     key = token or await server.token("openai", "chat")
-    async with openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key=key, max_retries=0) as opened:
+    async with openai.AsyncOpenAI(
+        base_url=f"{server.url}/v1", api_key=key, max_retries=0
+    ) as opened:
         yield opened
 
 
@@ -31,7 +33,9 @@ def reply(text: str) -> Any:  # Any: the same
 
 def has_once(text: str) -> Callable[[Seen], str | None]:
     """Expect the request to contain a text exactly once."""
-    return lambda seen: None if seen.text.count(text) == 1 else f"{seen.text.count(text)} times {text!r}"
+    return lambda seen: (
+        None if seen.text.count(text) == 1 else f"{seen.text.count(text)} times {text!r}"
+    )
 
 
 def has_no(text: str) -> Callable[[Seen], str | None]:

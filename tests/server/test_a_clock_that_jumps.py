@@ -73,12 +73,16 @@ def machine(tmp_path: Path, scripted: Callable[..., ScriptedModel]) -> Machine:
 
 def status(process: Process, token: str) -> int:
     """Return the status of a client's request with a token."""
-    return httpx2.get(f"{process.told['url']}{AGENTS}", headers={"Authorization": f"Bearer {token}"}).status_code
+    return httpx2.get(
+        f"{process.told['url']}{AGENTS}", headers={"Authorization": f"Bearer {token}"}
+    ).status_code
 
 
 def replies(frames: Frames) -> list[str]:
     """Return the replies of the turns."""
-    return [data["reply"] for _, data in frames if data is not None and data["type"] == "turn_ended"]
+    return [
+        data["reply"] for _, data in frames if data is not None and data["type"] == "turn_ended"
+    ]
 
 
 @pytest.mark.slow
@@ -101,7 +105,9 @@ def test_tokens_follow_the_date_and_turns_links_cookies_and_brakes_do_not(machin
         machine.is_ahead_by(30 * HOUR)
         assert (status(process, brief), status(process, machine.token)) == (401, 200)
         with httpx2.Client(base_url=process.told["url"]) as browser:
-            link = {"code": process.told["login"].partition("code=")[2]}  # valid for ten minutes, which have not passed
+            link = {
+                "code": process.told["login"].partition("code=")[2]
+            }  # valid for ten minutes, which have not passed
             browser.headers["Knapper-Key"] = browser.post("/login", json=link).json()["key"]
             machine.is_ahead_by(-30 * HOUR)
             assert browser.get(AGENTS).status_code == 200
@@ -120,7 +126,9 @@ def test_tokens_follow_the_date_and_turns_links_cookies_and_brakes_do_not(machin
 
 
 @pytest.mark.slow
-def test_the_newest_conversations_of_programs_are_kept_and_not_those_with_the_latest_dates(machine: Machine) -> None:
+def test_the_newest_conversations_of_programs_are_kept_and_not_those_with_the_latest_dates(
+    machine: Machine,
+) -> None:
     with machine.serving() as process:
         machine.is_ahead_by(30 * HOUR)
         for number in range(100):
@@ -136,8 +144,13 @@ def test_the_newest_conversations_of_programs_are_kept_and_not_those_with_the_la
 def chat(process: Process, text: str, *before: dict[str, str]) -> list[dict[str, str]]:
     """Say something as a program that sends its whole history; return that history."""
     messages = [*before, {"role": "user", "content": text}]
-    answer = process.client.post("/v1/chat/completions", json={"model": "main", "messages": messages})
-    return [*messages, {"role": "assistant", "content": answer.json()["choices"][0]["message"]["content"]}]
+    answer = process.client.post(
+        "/v1/chat/completions", json={"model": "main", "messages": messages}
+    )
+    return [
+        *messages,
+        {"role": "assistant", "content": answer.json()["choices"][0]["message"]["content"]},
+    ]
 
 
 def names(process: Process) -> set[str]:

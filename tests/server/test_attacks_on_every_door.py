@@ -65,13 +65,19 @@ FOREIGN = (
     b"GET /api/v1/agents\tHTTP/1.1",
     b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 HTTP/1.1",
 )
-WEBSOCKET = ("Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==")
+WEBSOCKET = (
+    "Upgrade: websocket",
+    "Sec-WebSocket-Version: 13",
+    "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
+)
 
 
 async def test_a_head_that_two_readers_could_read_differently_is_refused(unchanged: Served) -> None:
     for lines in AMBIGUOUS:
         answer = await raw(unchanged, head(unchanged, *lines, method="POST"))
-        assert answer.split(b" ")[1:2] in ([b"400"], [b"401"]), answer  # 401: a folded line became part of the token
+        assert answer.split(b" ")[1:2] in ([b"400"], [b"401"]), (
+            answer
+        )  # 401: a folded line became part of the token
     rest = head(unchanged).partition(b"\r\n")[2]
     for first in FOREIGN:
         answer = await raw(unchanged, first + b"\r\n" + rest)
@@ -86,9 +92,17 @@ async def test_a_head_that_two_readers_could_read_differently_is_refused(unchang
 async def test_what_headers_and_addresses_claim_does_not_count(served: Serve) -> None:
     server = await served([])
     client = server.client
-    forged = {"X-Forwarded-Host": "evil.example", "Forwarded": "host=evil.example", "X-Forwarded-Proto": "https"}
-    assert "evil" not in (await client.get(f"{AGENTS}/", headers=forged)).headers.get("location", "")
-    refused = await client.get(AGENTS, headers={"Host": "evil.example", "X-Forwarded-Host": "localhost"})
+    forged = {
+        "X-Forwarded-Host": "evil.example",
+        "Forwarded": "host=evil.example",
+        "X-Forwarded-Proto": "https",
+    }
+    assert "evil" not in (await client.get(f"{AGENTS}/", headers=forged)).headers.get(
+        "location", ""
+    )
+    refused = await client.get(
+        AGENTS, headers={"Host": "evil.example", "X-Forwarded-Host": "localhost"}
+    )
     assert refused.status_code == 421
     await client.post(AGENTS, json={"name": "other"})
     for header in ("X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"):
@@ -99,16 +113,22 @@ async def test_what_headers_and_addresses_claim_does_not_count(served: Serve) ->
     assert preflight.status_code >= 400
     assert not [name for name in preflight.headers if name.startswith("access-control")]
     async with httpx2.AsyncClient() as browser:
-        answer = await browser.get(f"{server.login}&next=https://evil.example&redirect=//evil.example")
+        answer = await browser.get(
+            f"{server.login}&next=https://evil.example&redirect=//evil.example"
+        )
     assert (answer.status_code, "location" in answer.headers) == (200, False)
     ranges = ",".join(f"{n}-" for n in range(3_000))
     answer = await client.get("/page/app.js", headers={"Range": f"bytes={ranges}"})
     assert answer.status_code in {200, 206, 400, 416, 431}
     assert len(answer.content) < 1 << 20
-    assert (await client.head(f"{AGENTS}/main/events")).status_code == 405, "the head of a stream is not waited for"
+    assert (await client.head(f"{AGENTS}/main/events")).status_code == 405, (
+        "the head of a stream is not waited for"
+    )
 
 
-async def test_what_does_not_come_or_breaks_off_says_nothing(served: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_does_not_come_or_breaks_off_says_nothing(
+    served: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("agent_core.interfaces.server.app._HEAD_S", 0.2)
     monkeypatch.setattr(guard, "_BODY_S", 0.2)
     server = await served([])
@@ -125,7 +145,9 @@ async def test_what_does_not_come_or_breaks_off_says_nothing(served: Serve, monk
     assert (await server.client.get(path)).json()["messages"] == []
 
 
-async def test_a_listener_who_vanishes_holds_up_nothing(served: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_listener_who_vanishes_holds_up_nothing(
+    served: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(guard, "MOST_STREAMS", 2)
     server = await served([Repeat(Say("word " * 2_000))])
     listens = head(server, path=f"{AGENTS}/main/events")
@@ -147,26 +169,49 @@ async def vanishing(server: Served, text: bytes, until: bytes = b"") -> None:
     await writer.drain()
     if until:
         assert await reader.readexactly(len(until)) == until
-    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.get_extra_info("socket").setsockopt(
+        socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+    )
     writer.transport.abort()
 
 
 NUMBERS = ("9999999999999999999", "-5", "1e9", "٣", "abc", "0x10", "9" * 400)
-BYTES = (b"\xff\xfe{\x00}\x00", b"\xef\xbb\xbf{}", b'"\\ud800"', b"[" * 500, b'{"text": 1e999}', b"\x00")
-NAMES = ("%00", "%ff%fe", "..%2f..%2fetc", "a%0d%0aSet-Cookie:%20x", "%F0%9F%92%A9", "x" * 5_000, "%e2%80%ae")
+BYTES = (
+    b"\xff\xfe{\x00}\x00",
+    b"\xef\xbb\xbf{}",
+    b'"\\ud800"',
+    b"[" * 500,
+    b'{"text": 1e999}',
+    b"\x00",
+)
+NAMES = (
+    "%00",
+    "%ff%fe",
+    "..%2f..%2fetc",
+    "a%0d%0aSet-Cookie:%20x",
+    "%F0%9F%92%A9",
+    "x" * 5_000,
+    "%e2%80%ae",
+)
 
 
-async def test_numbers_bytes_and_names_that_cannot_be_are_told_and_no_failure(unchanged: Served) -> None:
+async def test_numbers_bytes_and_names_that_cannot_be_are_told_and_no_failure(
+    unchanged: Served,
+) -> None:
     for last in NUMBERS:
         headers = [(b"Last-Event-ID", last.encode())]
-        async with unchanged.client.stream("GET", f"{AGENTS}/main/events?after=0", headers=headers) as stream:
+        async with unchanged.client.stream(
+            "GET", f"{AGENTS}/main/events?after=0", headers=headers
+        ) as stream:
             assert stream.status_code == 200, last
     assert (await unchanged.client.get(f"{AGENTS}/main/events?after={10**30}")).status_code == 422
     for path, body in product((f"{AGENTS}/main/messages", CHAT, "/v1/responses"), BYTES):
         answer = await unchanged.client.post(path, content=body)
         assert answer.status_code in {400, 422}, (path, body)
         assert answer.json()["error"]["message"]
-    for place, name in product((AGENTS, "/api/v1/functions", f"{AGENTS}/main/memory", "/api/v1/helpers"), NAMES):
+    for place, name in product(
+        (AGENTS, "/api/v1/functions", f"{AGENTS}/main/memory", "/api/v1/helpers"), NAMES
+    ):
         answer = await unchanged.client.get(f"{place}/{name}")
         assert answer.status_code in range(400, 500), (place, name)
         assert "set-cookie" not in answer.headers
@@ -179,7 +224,9 @@ async def test_a_conversation_cannot_be_a_door_to_another_agent(served: Serve) -
     for name in ("main--board", "main--a"):
         refused_agent = await server.client.post(AGENTS, json={"name": name})
         assert "is the name of a conversation" in refused_agent.text
-        (server.workspace.root / "agents" / f"{name}.toml").write_text("")  # as a folder may bring it
+        (server.workspace.root / "agents" / f"{name}.toml").write_text(
+            ""
+        )  # as a folder may bring it
     async with client(server) as owner:
         await owner.chat.completions.create(model="main--a@b", messages=[user("nothing yet")])
     token = await server.token("guest", "chat", agents=("main",))
@@ -203,7 +250,9 @@ async def test_a_history_or_response_that_another_token_has_is_not_joined(served
         history = [user("Hi"), reply("Hello!")]
         await two.chat.completions.create(model="main", messages=[*history, user("left")])
         await one.chat.completions.create(model="main", messages=[*history, user("right")])
-        assert len([name for name in await server.workspace.agent_names() if "--chat-" in name]) == 2
+        assert (
+            len([name for name in await server.workspace.agent_names() if "--chat-" in name]) == 2
+        )
         first = await one.responses.create(model="other", input="Tell me.")
         with pytest.raises(openai.BadRequestError):
             await two.responses.create(model="main", input="And?", previous_response_id=first.id)
@@ -218,7 +267,12 @@ async def test_what_a_model_calls_cannot_begin_a_frame_of_its_own(served: Serve)
         lines = [line async for line in answer.aiter_lines() if line]
     assert lines.count("data: [DONE]") == 1
     assert all(json.loads(line[6:]) for line in lines[:-1])
-    asked = {"model": "main", "input": "a", "tools": [tool["function"] | {"type": "function"}], "stream": True}
+    asked = {
+        "model": "main",
+        "input": "a",
+        "tools": [tool["function"] | {"type": "function"}],
+        "stream": True,
+    }
     async with server.client.stream("POST", "/v1/responses", json=asked) as answer:
         events = [line async for line in answer.aiter_lines() if line.startswith("event: ")]
     assert events.count("event: response.completed") == 1
@@ -236,24 +290,51 @@ CUT_OFF = [
     {
         "at": 1.0,
         "kind": "result",
-        "payload": {"call_id": "c", "name": "run_program", "text": "Cut off.", "outcome": "unknown"},
+        "payload": {
+            "call_id": "c",
+            "name": "run_program",
+            "text": "Cut off.",
+            "outcome": "unknown",
+        },
     },
 ]
 
 
-async def test_no_program_of_an_agents_file_runs_again_and_its_message_is_not_sent_again(served: Serve) -> None:
+async def test_no_program_of_an_agents_file_runs_again_and_its_message_is_not_sent_again(
+    served: Serve,
+) -> None:
     """A turn of the file looks cut off in the middle of a program, and events in its inbox say to go on with it."""
     kinds = ("again", "message", "answer", "handoff")
     server = await served([Repeat(Say("Hello."))])
     event = {"kind": "message", "payload": {"text": "Hello."}, "at": 1.0}
-    turn = {"id": "t", "state": "interrupted", "started": 1.0, "ended": 1.0, "events": [event], "entries": CUT_OFF}
+    turn = {
+        "id": "t",
+        "state": "interrupted",
+        "started": 1.0,
+        "ended": 1.0,
+        "events": [event],
+        "entries": CUT_OFF,
+    }
     for kind in kinds:
-        inbox = [{"kind": kind, "payload": {"after": "t", "text": "Go on."}, "at": 1.0, "key": "again:t"}]
-        document = {"format": "knapper-agent", "version": 1, "agent": {"name": kind}, "turns": [turn], "inbox": inbox}
-        taken = await server.client.post("/api/v1/agents/import", json={"document": json.dumps(document)})
+        inbox = [
+            {"kind": kind, "payload": {"after": "t", "text": "Go on."}, "at": 1.0, "key": "again:t"}
+        ]
+        document = {
+            "format": "knapper-agent",
+            "version": 1,
+            "agent": {"name": kind},
+            "turns": [turn],
+            "inbox": inbox,
+        }
+        taken = await server.client.post(
+            "/api/v1/agents/import", json={"document": json.dumps(document)}
+        )
         assert taken.status_code == 201, taken.text
         sent_again = await server.client.post(f"/api/v1/agents/{kind}/retry")
-        assert (sent_again.status_code, "imported with an agent's file" in sent_again.text) == (400, True), kind
+        assert (sent_again.status_code, "imported with an agent's file" in sent_again.text) == (
+            400,
+            True,
+        ), kind
         await server.said("Hi.", kind)
         rows = (await server.client.get(f"/api/v1/agents/{kind}/messages")).json()["messages"]
         assert [row["text"] for row in rows if row["kind"] == "result"] == ["Cut off."], kind

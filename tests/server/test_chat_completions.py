@@ -19,7 +19,9 @@ from .programs import client, has_no, has_once, reply, user
 from .test_the_api import READS
 
 
-async def says(program: openai.AsyncOpenAI, *messages: Any, model: str = "main") -> Any:  # Any: the client's
+async def says(
+    program: openai.AsyncOpenAI, *messages: Any, model: str = "main"
+) -> Any:  # Any: the client's
     """Return the choice of a completion, without its usage."""
     answer = await program.chat.completions.create(model=model, messages=[*messages])
     assert answer.usage
@@ -27,7 +29,9 @@ async def says(program: openai.AsyncOpenAI, *messages: Any, model: str = "main")
     return answer.choices[0].message.content
 
 
-async def test_a_known_history_goes_on_and_another_begins_a_conversation_of_its_own(served: Serve) -> None:
+async def test_a_known_history_goes_on_and_another_begins_a_conversation_of_its_own(
+    served: Serve,
+) -> None:
     told = ("Answer in German.", "My name is Bob", "Nice to meet you")
     script = [
         *(Say("Hello."), Expect(Say("Twice."), has_once("first question"))),
@@ -39,7 +43,11 @@ async def test_a_known_history_goes_on_and_another_begins_a_conversation_of_its_
     async with client(server) as program:
         assert [model.id async for model in program.models.list()] == ["main"]
         begin = [user("first question"), reply(await says(program, user("first question")))]
-        whole = [*begin, user("second question"), reply(await says(program, *begin, user("second question")))]
+        whole = [
+            *begin,
+            user("second question"),
+            reply(await says(program, *begin, user("second question"))),
+        ]
         with pytest.raises(openai.InternalServerError):
             await says(program, *whole, user("third question"))
         assert await says(program, *whole, user("third question")) == "Now.", "it is said once"
@@ -50,9 +58,13 @@ async def test_a_known_history_goes_on_and_another_begins_a_conversation_of_its_
         assert await says(program, *messages, user("What is my name?")) == "Bob."
 
 
-async def test_a_named_conversation_goes_on_by_its_name_and_a_repeated_request_is_answered_once(served: Serve) -> None:
+async def test_a_named_conversation_goes_on_by_its_name_and_a_repeated_request_is_answered_once(
+    served: Serve,
+) -> None:
     again = [Expect(Say("Hello."), has_no("apples")), Say("One two three four.", pause_s=0.2)]
-    server = await served([Say("One."), Expect(Say("Two."), contains("apples")), Say("Three."), *again])
+    server = await served(
+        [Say("One."), Expect(Say("Two."), contains("apples")), Say("Three."), *again]
+    )
     async with client(server) as program:
         for reply_to in (("One.", "I like apples"), ("Two.", "Go on"), ("Three.", "Go on")):
             assert await says(program, user(reply_to[1]), model="main@fruit") == reply_to[0]
@@ -69,7 +81,14 @@ REFUSED: tuple[tuple[dict[str, Any], int], ...] = (
     ({"model": "nobody"}, 404),
     ({"messages": []}, 400),
     ({"messages": [{"role": "assistant", "content": "I end it"}]}, 400),
-    ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]}, 400),
+    (
+        {
+            "messages": [
+                {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}
+            ]
+        },
+        400,
+    ),
 )
 
 
@@ -77,7 +96,9 @@ async def test_what_cannot_be_done_is_told_in_the_clients_form(unchanged: Served
     async with client(unchanged, unchanged.key) as program:
         for options, status in REFUSED:
             with pytest.raises(openai.APIStatusError) as refused:
-                await program.chat.completions.create(**{"model": "main", "messages": [user("hello")], **options})
+                await program.chat.completions.create(
+                    **{"model": "main", "messages": [user("hello")], **options}
+                )
             assert refused.value.status_code == status, options
             assert isinstance(refused.value.body, dict)
             assert refused.value.body["message"]
@@ -87,14 +108,22 @@ async def test_what_cannot_be_done_is_told_in_the_clients_form(unchanged: Served
 
 
 async def test_a_stream_has_pieces_what_happened_and_the_usage(served: Serve) -> None:
-    server = await served([Ask(Wanted("count_vowels", {"text": "queueing"})), Say("There are five.")])
+    server = await served(
+        [Ask(Wanted("count_vowels", {"text": "queueing"})), Say("There are five.")]
+    )
     await server.save("letters.py", VOWELS)
     async with client(server) as program:
         stream = await program.chat.completions.create(
-            model="main", messages=[user("How many?")], stream=True, stream_options={"include_usage": True}
+            model="main",
+            messages=[user("How many?")],
+            stream=True,
+            stream_options={"include_usage": True},
         )
         chunks = [chunk async for chunk in stream]
-    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices) == "There are five."
+    assert (
+        "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
+        == "There are five."
+    )
     own = [(chunk.model_extra or {}).get("knapper", {"events": []}) for chunk in chunks]
     happened = [event["type"] for field in own for event in field["events"]]
     assert happened == ["call", "answer", "turn_ended"]
@@ -107,7 +136,9 @@ async def answers(asked: Iterable[asyncio.Task[str]]) -> set[str]:
     return set(await asyncio.gather(*asked))
 
 
-async def test_a_request_that_is_repeated_while_it_is_answered_is_answered_once(served: Serve) -> None:
+async def test_a_request_that_is_repeated_while_it_is_answered_is_answered_once(
+    served: Serve,
+) -> None:
     slow = [Say(f"{name} is answered here.", pause_s=0.2) for name in ("One", "Two", "Three")]
     server = await served([*slow, Say("Later.")])
     async with (
@@ -116,7 +147,9 @@ async def test_a_request_that_is_repeated_while_it_is_answered_is_answered_once(
         TaskGroup() as at,
     ):
 
-        def ask(text: str, of: openai.AsyncOpenAI = program, model: str = "main") -> asyncio.Task[str]:
+        def ask(
+            text: str, of: openai.AsyncOpenAI = program, model: str = "main"
+        ) -> asyncio.Task[str]:
             return at.create_task(says(of, user(text), model=model))
 
         async def seen(count: int) -> None:
@@ -133,10 +166,14 @@ async def test_a_request_that_is_repeated_while_it_is_answered_is_answered_once(
         await asyncio.sleep(0.1)
         assert await answers([first, ask("Hi", model="main@desk")]) == {"Two is answered here."}
         assert await between == "Three is answered here."
-        assert await says(program, user("Hello")) == "Later.", "it was answered, so this is a greeting of its own"
+        assert await says(program, user("Hello")) == "Later.", (
+            "it was answered, so this is a greeting of its own"
+        )
 
 
-async def test_a_conversation_with_a_waiting_message_is_kept(served: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_conversation_with_a_waiting_message_is_kept(
+    served: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(chat_threads, "_KEPT", 2)
     server = await served([Say("Echo.", pause_s=0.05)] * 6, runner__slots=1)
     async with client(server) as program:
@@ -159,10 +196,14 @@ async def test_an_agent_has_a_limited_number_of_named_conversations(
     assert "main has 1 named conversations, which is the most." in refused.text
 
 
-async def test_who_waits_in_a_deleted_conversation_is_told(served: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_waits_in_a_deleted_conversation_is_told(
+    served: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(chat_threads, "_WAIT_S", 0.2)
     server = await served([])
-    desk = (await server.client.post("/api/v1/agents/main/conversations", json={"name": "desk"})).json()["agent"]
+    desk = (
+        await server.client.post("/api/v1/agents/main/conversations", json={"name": "desk"})
+    ).json()["agent"]
     await server.client.post(f"/api/v1/agents/{desk}/pause")
     body: dict[str, Any] = {"model": "main@desk", "messages": [user("Hello")]}
     asking = asyncio.create_task(server.client.post("/v1/chat/completions", json=body))
@@ -172,7 +213,9 @@ async def test_who_waits_in_a_deleted_conversation_is_told(served: Serve, monkey
     assert "the conversation was deleted" in (await asyncio.wait_for(asking, 10)).text
 
 
-async def test_of_idle_agents_the_oldest_are_closed_first(served: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_of_idle_agents_the_oldest_are_closed_first(
+    served: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(agent_host, "_MOST_IDLE", 2)
     server = await served([*[Say("Yes.")] * 3, Expect(Say("Apples."), contains("I like apples"))])
     async with client(server) as program:
@@ -188,18 +231,26 @@ async def test_of_idle_agents_the_oldest_are_closed_first(served: Serve, monkeyp
 async def test_a_response_goes_on_from_the_one_before(served: Serve) -> None:
     server = await served([Say("Hello."), Expect(Say("Apples."), has_once("I like apples"))])
     async with client(server) as program:
-        first = await program.responses.create(model="main", input="I like apples", instructions="Be brief.")
+        first = await program.responses.create(
+            model="main", input="I like apples", instructions="Be brief."
+        )
         assert (first.status, first.output_text) == ("completed", "Hello.")
         async with client(server, await server.token("other", "chat")) as other:
             someone: dict[str, Any] = {"user": "ada"}
             for who, more in ((other, {}), (program, someone)):
                 with pytest.raises(openai.BadRequestError, match="no response"):
-                    await who.responses.create(model="main", input="?", previous_response_id=first.id, **more)
-        second = await program.responses.create(model="main", input="What?", previous_response_id=first.id)
+                    await who.responses.create(
+                        model="main", input="?", previous_response_id=first.id, **more
+                    )
+        second = await program.responses.create(
+            model="main", input="What?", previous_response_id=first.id
+        )
         assert second.output_text == "Apples."
         assert second.usage
         with pytest.raises(openai.BadRequestError):
-            await program.responses.create(model="main", input="What?", previous_response_id=first.id)
+            await program.responses.create(
+                model="main", input="What?", previous_response_id=first.id
+            )
 
 
 async def conversations(server: Served) -> int:
@@ -216,13 +267,19 @@ SENT_BACK: tuple[Any, ...] = (  # Any: content
 
 async def test_an_answer_is_known_in_whatever_form_it_is_sent_back(served: Serve) -> None:
     looks = Ask(Wanted("count_vowels", {"text": "queueing"}), text="I look.")
-    server = await served([looks, Say("There are five."), Expect(Say("Yes."), has_once("How many?"))] * len(SENT_BACK))
+    server = await served(
+        [looks, Say("There are five."), Expect(Say("Yes."), has_once("How many?"))] * len(SENT_BACK)
+    )
     await server.save("letters.py", VOWELS)
     async with client(server) as program:
         for number, sent in enumerate(SENT_BACK, 1):
             messages = [user(f"How many? {number}")]
-            stream = await program.chat.completions.create(model="main", messages=messages, stream=True)
-            text = "".join([chunk.choices[0].delta.content or "" async for chunk in stream if chunk.choices])
+            stream = await program.chat.completions.create(
+                model="main", messages=messages, stream=True
+            )
+            text = "".join(
+                [chunk.choices[0].delta.content or "" async for chunk in stream if chunk.choices]
+            )
             assert text == "I look.\n\nThere are five."
             assert await says(program, *messages, reply(sent), user("Sure?")) == "Yes."
             assert await conversations(server) == number
@@ -238,28 +295,39 @@ async def test_a_group_is_a_model_with_one_conversation(served: Serve) -> None:
         assert said == "Says coder. DONE"
         messages = [user("@coder go"), reply(said), user("@critic and you?")]
         stream = await program.chat.completions.create(model="team", messages=messages, stream=True)
-        text = "".join([chunk.choices[0].delta.content or "" async for chunk in stream if chunk.choices])
+        text = "".join(
+            [chunk.choices[0].delta.content or "" async for chunk in stream if chunk.choices]
+        )
     assert text == "Again critic. DONE"
     assert cast.spoken == ["coder", "critic"]
 
 
-async def test_a_turn_that_waits_for_a_yes_says_so_in_the_stream_and_goes_on_with_it(served: Serve) -> None:
+async def test_a_turn_that_waits_for_a_yes_says_so_in_the_stream_and_goes_on_with_it(
+    served: Serve,
+) -> None:
     server = await served([Ask(Wanted("first_line", {"path": "notes.txt"})), Say("Hello.")] * 2)
     (server.workspace.root / "notes.txt").write_text("hello\nworld\n")
     await server.save("files.py", READS)
     program = await server.as_("program", "chat", agents=("main",))
     owner = await server.as_("owner", "approve", agents=("main",))
     asks = "What does notes.txt say first?"
-    for path, asked in (("chat/completions", {"messages": [user(asks)]}), ("responses", {"input": asks})):
+    for path, asked in (
+        ("chat/completions", {"messages": [user(asks)]}),
+        ("responses", {"input": asks}),
+    ):
         body, heard = {"model": "main", **asked, "stream": True}, list[str]()
         async with asyncio.timeout(60), program.stream("POST", f"/v1/{path}", json=body) as got:
             async for line in got.aiter_lines():
                 heard.append(line)
                 if '"grant_asked"' in line:
                     (question,) = (await owner.get("/api/v1/approvals")).json()["approvals"]
-                    answer = await owner.post(f"/api/v1/approvals/{question['id']}", json={"answer": "once"})
+                    answer = await owner.post(
+                        f"/api/v1/approvals/{question['id']}", json={"answer": "once"}
+                    )
                     assert answer.status_code == 200
-        assert [sum(f'"{kind}"' in line for line in heard) for kind in ("grant_asked", "grant_answered")] == [1, 1]
+        assert [
+            sum(f'"{kind}"' in line for line in heard) for kind in ("grant_asked", "grant_answered")
+        ] == [1, 1]
         assert "Hello." in " ".join(heard), path
 
 

@@ -58,20 +58,31 @@ async def elsewhere(served: Serve, tmp_path_factory: pytest.TempPathFactory) -> 
     return start
 
 
-async def test_commands_do_their_work_where_the_workspace_is_or_say_why_they_cannot(elsewhere: OpenElsewhere) -> None:
+async def test_commands_do_their_work_where_the_workspace_is_or_say_why_they_cannot(
+    elsewhere: OpenElsewhere,
+) -> None:
     shell = await elsewhere([Say("Hello.")])
     await shell.runs("run", "--message", "Hi")
     (shell.folder / "mine.txt").write_text(VOWELS)
-    assert "count_vowels" in await shell.runs("functions", "create", "count_vowels", "--file=mine.txt")
+    assert "count_vowels" in await shell.runs(
+        "functions", "create", "count_vowels", "--file=mine.txt"
+    )
     assert (shell.server.workspace.root / "functions" / "grown.py").exists()
     listed = json.loads(await shell.runs("functions", "list", "vowel", "--json"))
     assert [row["name"] for row in listed["functions"]] == ["count_vowels"]
-    assert await shell.runs("functions", "call", "count_vowels", "--args", '{"text": "queueing"}') == "5\n"
+    assert (
+        await shell.runs("functions", "call", "count_vowels", "--args", '{"text": "queueing"}')
+        == "5\n"
+    )
     assert "reads now" in await shell.runs("memory", "edit", "human", "--value", "Likes blue.")
     assert "does not work over a server" in await shell.runs("functions", "packages", code=2)
     assert "the editor is where" in await shell.runs("memory", "edit", "human", code=2)
-    assert "--model does not work" in await shell.runs("run", "--model", "x", "--message", "hi", code=2)
-    assert "cannot be read" in await shell.runs("functions", "create", "f", "--file=missing.py", code=2)
+    assert "--model does not work" in await shell.runs(
+        "run", "--model", "x", "--message", "hi", code=2
+    )
+    assert "cannot be read" in await shell.runs(
+        "functions", "create", "f", "--file=missing.py", code=2
+    )
     reader = await shell.server.token("reader", "read")
     assert "scope `edit`" in await shell.runs("functions", "delete", "f", token=reader, code=1)
     refused = json.loads(await shell.runs("functions", "list", "--json", token="tw_wrong", code=1))
@@ -86,15 +97,21 @@ async def test_a_yes_to_a_command_is_for_what_was_shown(elsewhere: OpenElsewhere
         delete = partial(client.command, ["functions", "delete", "count_vowels"], at_prompt=True)
         with pytest.raises(ApiRefusal, match="Delete count_vowels, version 1") as asked:
             await delete()
-        await functions.replace("count_vowels", VOWELS.replace("look at.", "look through."), reason="words")
-        with pytest.raises(ApiRefusal, match=r"changed meanwhile.*\nDelete count_vowels, version 2") as asked_again:
+        await functions.replace(
+            "count_vowels", VOWELS.replace("look at.", "look through."), reason="words"
+        )
+        with pytest.raises(
+            ApiRefusal, match=r"changed meanwhile.*\nDelete count_vowels, version 2"
+        ) as asked_again:
             await delete(yes=asked.value.problems[0]["digest"])
         assert "count_vowels" in functions.names()
         await delete(yes=asked_again.value.problems[0]["digest"])
     assert "count_vowels" not in functions.names()
 
 
-async def test_an_error_has_the_code_and_the_exit_code_that_it_has_in_the_shell(elsewhere: OpenElsewhere) -> None:
+async def test_an_error_has_the_code_and_the_exit_code_that_it_has_in_the_shell(
+    elsewhere: OpenElsewhere,
+) -> None:
     shell = await elsewhere([])
     assert (await shell.server.client.post("/api/v1/agents", json={"name": "ada"})).is_success
     many = "9" * 23
@@ -110,19 +127,29 @@ async def test_an_error_has_the_code_and_the_exit_code_that_it_has_in_the_shell(
         here = await asyncio.to_thread(knapper, *words, "--json", cwd=shell.server.workspace.root)
         assert (there["code"], here.returncode) == (says, code), (words, there, here)
         assert json.loads(here.stdout)["error"] == there, words
-    assert not await shell.server.workspace.store.has_agent("main")  # a command that only reads creates none
+    assert not await shell.server.workspace.store.has_agent(
+        "main"
+    )  # a command that only reads creates none
     for line in (["calls", "show", many], ["functions", "list", "-C", "/etc"]):
         answer = await shell.server.client.post("/api/v1/commands", json={"words": line})
         assert (answer.status_code, answer.json()["error"]["code"]) == (400, "usage"), answer.text
     unknown = await shell.server.client.get("/api/v1/agents", headers={"Authorization": ""})
     assert "export KNAPPER_TOKEN=" in unknown.json()["error"]["fix"]
     for url in ("ftp://x", "http://[::1"):
-        wrong = await asyncio.to_thread(knapper, "--server", url, "agents", "list", cwd=shell.folder)
-        assert (wrong.returncode, "http://" in wrong.stderr, "running?" in wrong.stderr) == (2, True, False), wrong
+        wrong = await asyncio.to_thread(
+            knapper, "--server", url, "agents", "list", cwd=shell.folder
+        )
+        assert (wrong.returncode, "http://" in wrong.stderr, "running?" in wrong.stderr) == (
+            2,
+            True,
+            False,
+        ), wrong
 
 
 @pytest.mark.slow
-async def test_agents_are_paused_and_deleted_where_they_are_at_work(elsewhere: OpenElsewhere) -> None:
+async def test_agents_are_paused_and_deleted_where_they_are_at_work(
+    elsewhere: OpenElsewhere,
+) -> None:
     shell = await elsewhere([Say("Hello.")])
     assert (await shell.server.client.post("/api/v1/agents", json={"name": "ada"})).is_success
     await shell.runs("run", "--agent", "ada", "--message", "Hi")  # the server keeps it open
@@ -131,7 +158,9 @@ async def test_agents_are_paused_and_deleted_where_they_are_at_work(elsewhere: O
     assert "not at work in any thread" in await shell.runs("agents", "stop", "ada", code=2)
     chatter = await shell.server.token("chatter", "chat")
     for words in (["pause", "ada"], ["delete", "ada", "-y"]):
-        assert "needs a token with the scope" in await shell.runs("agents", *words, token=chatter, code=1)
+        assert "needs a token with the scope" in await shell.runs(
+            "agents", *words, token=chatter, code=1
+        )
     assert "Give -y" in await shell.runs("agents", "delete", "ada", code=2)
     assert "deleted ada" in await shell.runs("agents", "delete", "ada", "-y")
     assert "ada" not in await shell.runs("agents", "list")
@@ -158,7 +187,14 @@ async def test_a_conversation_has_turns_commands_and_questions(elsewhere: OpenEl
     typed = "What does it say?\n/retry\n/functions first\n/memory\n/debug first_line\n/nothing\n"
     printed = await shell.runs("run", "-y", typed=typed, code=1)
     await heard
-    for text in ("I may not.", "Again.", "first_line", "human", "/debug does not work over", "no command /nothing"):
+    for text in (
+        "I may not.",
+        "Again.",
+        "first_line",
+        "human",
+        "/debug does not work over",
+        "no command /nothing",
+    ):
         assert text in printed
 
 
@@ -180,7 +216,9 @@ async def test_short_forms_typed_at_the_prompt_are_not_sent_to_the_model(
 
 async def _answered(server: Served) -> None:
     """Answer the first question with no, from another client."""
-    await server.frames(lambda frames: any(data is not None and data["type"] == "grant_asked" for _, data in frames))
+    await server.frames(
+        lambda frames: any(data is not None and data["type"] == "grant_asked" for _, data in frames)
+    )
     (question,) = (await server.client.get("/api/v1/approvals")).json()["approvals"]
     await server.client.post(f"/api/v1/approvals/{question['id']}", json={"answer": "no"})
 
@@ -188,7 +226,9 @@ async def _answered(server: Served) -> None:
 async def test_a_name_longer_than_any_is_refused_before_it_is_shown(served: Serve) -> None:
     server = await served([])
     for word in ("\n" * 390_000, "a" * 201):
-        answer = await server.client.post("/api/v1/commands", json={"words": ["functions", "confirm", word]})
+        answer = await server.client.post(
+            "/api/v1/commands", json={"words": ["functions", "confirm", word]}
+        )
         assert answer.status_code == 400
         assert len(answer.content) < 2_000
         assert "A name has at most 200 characters" in answer.text
@@ -196,7 +236,9 @@ async def test_a_name_longer_than_any_is_refused_before_it_is_shown(served: Serv
 
 async def test_a_command_that_went_is_told_over_a_server(served: Serve) -> None:
     server = await served([])
-    answer = await server.client.post("/api/v1/commands", json={"words": ["functions", "blame", "slugify"]})
+    answer = await server.client.post(
+        "/api/v1/commands", json={"words": ["functions", "blame", "slugify"]}
+    )
     shown = answer.json()
     assert (answer.status_code, shown["code"], shown["document"]) == (200, 0, None)
     assert GONE["functions blame"] in str(shown["aside"])

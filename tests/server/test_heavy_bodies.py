@@ -39,7 +39,9 @@ SOURCES = [*sources()]
 
 
 @pytest.fixture(scope="module")
-async def willing(tmp_path_factory: pytest.TempPathFactory, one_sandbox: Sandbox) -> AsyncIterator[Served]:
+async def willing(
+    tmp_path_factory: pytest.TempPathFactory, one_sandbox: Sandbox
+) -> AsyncIterator[Served]:
     """A server whose model answers every request."""
     with scripted([Repeat(Say("done"))]) as model:
         async with server(tmp_path_factory.mktemp("willing"), model, one_sandbox) as started:
@@ -83,18 +85,23 @@ async def asked(served: Served, heavy: Heavy, times: int = 1) -> tuple[float, li
 
 @pytest.mark.sampled
 @pytest.mark.parametrize(
-    "heavy", [pytest.param(heavy, id=heavy.name) for heavy in sampled([*all_of_them(), *SOURCES], 23)]
+    "heavy",
+    [pytest.param(heavy, id=heavy.name) for heavy in sampled([*all_of_them(), *SOURCES], 23)],
 )
 async def test_a_heavy_request_holds_up_nobody(willing: Served, heavy: Heavy) -> None:
     cpu_ms, (answer,) = await asked(willing, heavy)
     assert cpu_ms < MOST_MS
-    assert answer[:12] in {b"HTTP/1.1 %d" % status for status in (200, 400, 404, 413, 422, 502)}, answer[:300]
+    assert answer[:12] in {b"HTTP/1.1 %d" % status for status in (200, 400, 404, 413, 422, 502)}, (
+        answer[:300]
+    )
     assert len(answer) < MOST_ANSWER or heavy in SOURCES, "a verdict repeats the source"
 
 
 @pytest.mark.slow
 @pytest.mark.sampled
-async def test_neither_a_large_answer_nor_many_requests_at_once_hold_up_anybody(willing: Served) -> None:
+async def test_neither_a_large_answer_nor_many_requests_at_once_hold_up_anybody(
+    willing: Served,
+) -> None:
     assert b" 200 " in (await sent(willing, request(willing, PUT_MANY)))[:20]
     rows = [Crowd(heavy.name, heavy, 1) for heavy in sampled(large_answers(), 4)]
     for crowd in [*rows, *sampled(crowds(), 4)]:
@@ -107,12 +114,16 @@ async def test_neither_a_large_answer_nor_many_requests_at_once_hold_up_anybody(
 async def test_of_one_token_sixteen_large_requests_are_open_and_one_more_is_told_when_to_come_again(
     willing: Served,
 ) -> None:
-    talk = '{"role":"user","content":"%s"},{"role":"assistant","content":"said"},' % ("word " * 60_000)
+    talk = '{"role":"user","content":"%s"},{"role":"assistant","content":"said"},' % (
+        "word " * 60_000
+    )
     body = f'{{"model":"main","messages":[{talk}{{"role":"user","content":"a"}}]}}'.encode()
     cpu_ms, answers = await asked(willing, Heavy("a history", CHAT, body), MOST_LARGE + 8)
     told = [answer for answer in answers if answer.startswith(b"HTTP/1.1 429")]
     assert len(told) == 8
-    assert all(b"retry-after: 1" in answer and b"A token may have 16 requests" in answer for answer in told)
+    assert all(
+        b"retry-after: 1" in answer and b"A token may have 16 requests" in answer for answer in told
+    )
     assert sum(answer.startswith(b"HTTP/1.1 200") for answer in answers) == MOST_LARGE
     assert cpu_ms < MOST_MS
 
@@ -135,17 +146,23 @@ async def test_at_most_twenty_problems_of_a_request_are_told_and_in_short(willin
             assert len(problems) == 1
             assert f"{MOST_KEYS} entries" in problems[0]["message"]
     for path in (CHAT, RESPONSES):
-        answer = await willing.client.post(path, json={"messages" * 30_000: 0, "model": {"k" * 30_000: {}}})
+        answer = await willing.client.post(
+            path, json={"messages" * 30_000: 0, "model": {"k" * 30_000: {}}}
+        )
         assert len(answer.content) < 2_000, path
         json.loads(answer.content)
 
 
 @pytest.mark.sampled
-async def test_a_list_of_wrong_elements_is_refused_by_its_first_in_every_operation(willing: Served) -> None:
+async def test_a_list_of_wrong_elements_is_refused_by_its_first_in_every_operation(
+    willing: Served,
+) -> None:
     fields = [(operation, name) for operation in OPERATIONS for name in operation.body.model_fields]
     wrong: tuple[Any, ...] = (0, {}, None)
     for (operation, name), element in sampled(product(fields, wrong), 4):
         path = re.sub(r"\{\w+\}", "main", operation.path)
-        answer = await willing.client.request(operation.method, path, json={name: [element] * 20_000})
+        answer = await willing.client.request(
+            operation.method, path, json={name: [element] * 20_000}
+        )
         assert answer.status_code in range(400, 500), (path, name)
         assert len(answer.json()["error"]["problems"]) <= MOST_PROBLEMS, (path, name)

@@ -66,15 +66,25 @@ def stall(server: Served, path: str, stack: ExitStack) -> None:
     assert url.port is not None
     client = stack.enter_context(socket.create_connection((url.hostname, url.port)))
     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    lines = (f"GET {path} HTTP/1.1", f"Host: {url.netloc}", f"Authorization: Bearer {server.key}", "", "")
+    lines = (
+        f"GET {path} HTTP/1.1",
+        f"Host: {url.netloc}",
+        f"Authorization: Bearer {server.key}",
+        "",
+        "",
+    )
     client.sendall("\r\n".join(lines).encode())
 
 
-@pytest.mark.parametrize("path", [f"{MAIN}/events", MESSAGES, f"{MESSAGES}?last=50", f"{MAIN}/steps", "/api/v1/growth"])
+@pytest.mark.parametrize(
+    "path", [f"{MAIN}/events", MESSAGES, f"{MESSAGES}?last=50", f"{MAIN}/steps", "/api/v1/growth"]
+)
 async def test_many_clients_that_read_nothing_hold_a_few_pages_in_all(
     filled: Fill, stack: ExitStack, path: str
 ) -> None:
-    server = await filled([[Entry("assistant", {"text": "b" * LARGE}), *large(number)] for number in range(20)])
+    server = await filled(
+        [[Entry("assistant", {"text": "b" * LARGE}), *large(number)] for number in range(20)]
+    )
     tracemalloc.start()
     try:
         for _ in range(30):
@@ -96,7 +106,9 @@ async def test_a_stream_of_many_pages_has_every_event_once_and_in_order(filled: 
     told = [data for _, data in frames if data is not None]
     begun = [data["message"].partition(" ")[0] for data in told if data["type"] == "turn_started"]
     assert begun == [str(number) for number in range(9)]
-    assert [data["reply"] for data in told if data["type"] == "turn_ended"] == [f"answer {n}" for n in range(9)]
+    assert [data["reply"] for data in told if data["type"] == "turn_ended"] == [
+        f"answer {n}" for n in range(9)
+    ]
     numbers = [number for number, _ in frames if number is not None]
     assert numbers == sorted(numbers)
     for last in numbers[3::7]:  # wherever a client goes on
@@ -104,7 +116,9 @@ async def test_a_stream_of_many_pages_has_every_event_once_and_in_order(filled: 
         assert again[0][0] == next(number for number in numbers if number > last)
 
 
-async def pages(server: Served, name: str, place: Callable[[dict[str, Any]], int], query: str) -> list[Any]:
+async def pages(
+    server: Served, name: str, place: Callable[[dict[str, Any]], int], query: str
+) -> list[Any]:
     """Return the pages of a conversation."""
     found, more = list[Any](), f"?{query}"
     while more:
@@ -118,18 +132,28 @@ async def pages(server: Served, name: str, place: Callable[[dict[str, Any]], int
 async def test_a_conversation_is_read_page_by_page_in_both_directions(filled: Fill) -> None:
     server = await filled([large(number) for number in range(7)])
     forward = await pages(server, "after", lambda page: int(page["after"]), "count=100")
-    backward = await pages(server, "before", lambda page: int(page["messages"][0]["seq"]), "last=100")
+    backward = await pages(
+        server, "before", lambda page: int(page["messages"][0]["seq"]), "last=100"
+    )
     rows = [row for page in forward for row in page["messages"]]
     assert rows == [row for page in backward[::-1] for row in page["messages"]]
-    assert [row["text"][:8] for row in rows if row["kind"] == "assistant"] == [f"answer {n}" for n in range(7)]
+    assert [row["text"][:8] for row in rows if row["kind"] == "assistant"] == [
+        f"answer {n}" for n in range(7)
+    ]
     assert len(forward) > 2
     assert len(backward) > 2
 
 
-async def test_an_entry_that_is_larger_than_a_page_is_cut_and_can_be_had_whole(filled: Fill) -> None:
+async def test_an_entry_that_is_larger_than_a_page_is_cut_and_can_be_had_whole(
+    filled: Fill,
+) -> None:
     text = "word " * 1_500_000
     calls = [{"id": "c", "name": "f", "arguments": json.dumps({"text": text})}]
-    turn = [user("hello"), Entry("assistant", {"text": text, "calls": calls}), Entry("result", {"call_id": "c"})]
+    turn = [
+        user("hello"),
+        Entry("assistant", {"text": text, "calls": calls}),
+        Entry("result", {"call_id": "c"}),
+    ]
     server = await filled([turn, large(1)])
     found = await pages(server, "after", lambda page: int(page["after"]), "count=9")
     _, cut, *_ = [row for page in found for row in page["messages"]]
@@ -143,7 +167,10 @@ async def test_an_entry_that_is_larger_than_a_page_is_cut_and_can_be_had_whole(f
     told = [data for _, data in await server.frames(ends(2)) if data is not None]
     assert [data["text"] for data in told if data["type"] == "text"] == [cut["text"], "answer 1"]
     steps = (await server.client.get(f"{MAIN}/steps")).json()["steps"]
-    assert [(step["calls"], step["text"][:9]) for step in steps] == [(["f"], "word word"), ([], "answer 1")]
+    assert [(step["calls"], step["text"][:9]) for step in steps] == [
+        (["f"], "word word"),
+        ([], "answer 1"),
+    ]
 
 
 async def test_a_reader_waits_until_another_of_its_token_has_read() -> None:
@@ -179,8 +206,13 @@ async def test_a_listener_that_reads_nothing_holds_a_bounded_part_of_what_happen
         )
     assert (live.is_behind, saved.is_behind) == (True, False), "what is on disk is read there"
     held = [[event async for event in all_of(listening)] for listening in (live, saved)]
-    assert [sum(len(str(event.to_json())) for event in row) < 2 << 20 for row in held] == [True, True]
-    assert [getattr(event, "call_id", "") for event in held[1]] == [str(number) for number in range(40)]
+    assert [sum(len(str(event.to_json())) for event in row) < 2 << 20 for row in held] == [
+        True,
+        True,
+    ]
+    assert [getattr(event, "call_id", "") for event in held[1]] == [
+        str(number) for number in range(40)
+    ]
 
 
 async def all_of(listening: Listening) -> AsyncIterator[events.Event]:
@@ -195,15 +227,23 @@ async def test_an_agent_that_cannot_be_read_is_listed_and_deleted_and_costs_nobo
     async with Workspace.open(tmp_path, sandbox=one_sandbox) as workspace:
         await say(workspace.store, [user("mine")])
         turn = await begin(workspace.store, "guest")
-        await workspace.store.append(turn.id, turn.attempt, 0, [Entry("assistant", {"reasoning": {}})])
+        await workspace.store.append(
+            turn.id, turn.attempt, 0, [Entry("assistant", {"reasoning": {}})]
+        )
         await workspace.store.finish(turn.id, turn.attempt)
     server = await served([])
     refused = await server.client.get("/api/v1/agents/guest/messages")
     assert (refused.status_code, refused.json()["error"]["code"]) == (503, "misfit")
     assert "agents delete guest" in refused.json()["error"]["fix"]
-    assert [row["text"] for row in (await server.client.get(MESSAGES)).json()["messages"]] == ["mine"]
-    assert {row["name"] for row in (await server.client.get("/api/v1/agents")).json()["agents"]} >= {"main", "guest"}
-    deleted = await server.client.post("/api/v1/commands", json={"words": ["agents", "delete", "guest", "-y"]})
+    assert [row["text"] for row in (await server.client.get(MESSAGES)).json()["messages"]] == [
+        "mine"
+    ]
+    assert {
+        row["name"] for row in (await server.client.get("/api/v1/agents")).json()["agents"]
+    } >= {"main", "guest"}
+    deleted = await server.client.post(
+        "/api/v1/commands", json={"words": ["agents", "delete", "guest", "-y"]}
+    )
     assert deleted.status_code == 200, deleted.text
     assert "guest" not in await server.workspace.store.agent_names(), deleted.text
     assert not [*(tmp_path / ".knapper").glob("*.corrupt-*")]

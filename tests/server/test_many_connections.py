@@ -64,9 +64,14 @@ def head_of(server: Served, size: int, path: str = "/api/v1/status", fill: bytes
 
 @pytest.mark.sampled
 @pytest.mark.parametrize(
-    "begun", sampled([b"POST /login HTTP/1.1\r\nContent-Length: 9\r\n", b"", b"GET / HTTP/1.1\r\nHost: "], 3)
+    "begun",
+    sampled(
+        [b"POST /login HTTP/1.1\r\nContent-Length: 9\r\n", b"", b"GET / HTTP/1.1\r\nHost: "], 3
+    ),
 )
-async def test_a_thousand_connections_without_a_token_keep_nobody_out(served: Serve, begun: bytes) -> None:
+async def test_a_thousand_connections_without_a_token_keep_nobody_out(
+    served: Serve, begun: bytes
+) -> None:
     server = await served([])
     crowd = [await asyncio.open_connection(*place(server)) for _ in range(300)]
     for _, writer in crowd:
@@ -84,7 +89,9 @@ async def test_a_thousand_connections_without_a_token_keep_nobody_out(served: Se
         writer.close()
 
 
-async def test_a_connection_that_showed_a_good_token_stays_however_many_come_without_one(served: Serve) -> None:
+async def test_a_connection_that_showed_a_good_token_stays_however_many_come_without_one(
+    served: Serve,
+) -> None:
     server = await served([])
     assert (await server.client.get("/api/v1/status")).status_code == 200
     reader, writer = await asyncio.open_connection(*place(server))
@@ -101,13 +108,21 @@ async def test_a_connection_that_showed_a_good_token_stays_however_many_come_wit
 async def test_a_head_may_have_32_kib_and_no_byte_more(unchanged: Served) -> None:
     for fill in (b"a", b" ", b"\r\nX: a"):
         for size, status in ((32 << 10, 200), ((32 << 10) + 1, 400), (40_000, 400), (70_000, 400)):
-            assert await status_of(unchanged, head_of(unchanged, size, fill=fill)) == status, (fill, size)
-    assert await status_of(unchanged, head_of(unchanged, 40_000, "/api/v1/status?" + "a" * 39_000)) == 400
+            assert await status_of(unchanged, head_of(unchanged, size, fill=fill)) == status, (
+                fill,
+                size,
+            )
+    assert (
+        await status_of(unchanged, head_of(unchanged, 40_000, "/api/v1/status?" + "a" * 39_000))
+        == 400
+    )
     reader, writer = await asyncio.open_connection(*place(unchanged))
     writer.write(head_of(unchanged, 300) + head_of(unchanged, 40_000))
     async with asyncio.timeout(30):
         answers = await reader.read()
-    assert [answers.count(b"HTTP/1.1 %d " % status) for status in (200, 400)] == [1, 1], "also behind another"
+    assert [answers.count(b"HTTP/1.1 %d " % status) for status in (200, 400)] == [1, 1], (
+        "also behind another"
+    )
     writer.close()
 
 
@@ -115,7 +130,11 @@ async def test_wrong_tokens_brake_only_wrong_tokens(served: Serve) -> None:
     server = await served([])
     async with httpx2.AsyncClient(base_url=server.url) as stranger:
         wrong = [
-            {"Authorization": f"Bearer tw_{n:08x}_x", "X-Forwarded-For": f"10.0.0.{n}", "X-Real-IP": "1.1.1.1"}
+            {
+                "Authorization": f"Bearer tw_{n:08x}_x",
+                "X-Forwarded-For": f"10.0.0.{n}",
+                "X-Real-IP": "1.1.1.1",
+            }
             for n in range(40)
         ]
         answers = [await stranger.get(AGENTS, headers=headers) for headers in wrong]
@@ -123,10 +142,14 @@ async def test_wrong_tokens_brake_only_wrong_tokens(served: Serve) -> None:
         assert answers[-1].status_code == 429
         right = {"Authorization": f"Bearer {server.key}"}
         assert (await stranger.get(AGENTS, headers=right)).status_code == 200
-        assert (await stranger.get(AGENTS, headers={"Authorization": "Bearer tw_0_x"})).status_code == 429
+        assert (
+            await stranger.get(AGENTS, headers={"Authorization": "Bearer tw_0_x"})
+        ).status_code == 429
 
 
-async def test_a_token_has_no_more_streams_than_it_may_at_once(served: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_token_has_no_more_streams_than_it_may_at_once(
+    served: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(guard, "MOST_STREAMS", 4)
     server = await served([Repeat(Say("One two three four five six seven.", pause_s=0.3))])
     said = {"role": "user", "content": "a"}
@@ -139,7 +162,10 @@ async def test_a_token_has_no_more_streams_than_it_may_at_once(served: Serve, mo
         client = await server.as_(kind, *SCOPES)
         async with AsyncExitStack() as stack:
             streams = await asyncio.gather(
-                *(stack.enter_async_context(client.stream(method, path, json=body)) for _ in range(9))
+                *(
+                    stack.enter_async_context(client.stream(method, path, json=body))
+                    for _ in range(9)
+                )
             )
             statuses = sorted(answer.status_code for answer in streams)
         assert statuses == [200] * 4 + [429] * 5, kind
@@ -147,13 +173,21 @@ async def test_a_token_has_no_more_streams_than_it_may_at_once(served: Serve, mo
             assert again.status_code == 200, kind
 
 
-def large_head(server: Served, key: str, size: int, path: str = "/api/v1/functions/slugify/call") -> bytes:
+def large_head(
+    server: Served, key: str, size: int, path: str = "/api/v1/functions/slugify/call"
+) -> bytes:
     """Return the head of a request with a large body."""
-    rows = (f"POST {path} HTTP/1.1", f"Host: {urlsplit(server.url).netloc}", f"Authorization: Bearer {key}")
+    rows = (
+        f"POST {path} HTTP/1.1",
+        f"Host: {urlsplit(server.url).netloc}",
+        f"Authorization: Bearer {key}",
+    )
     return "\r\n".join([*rows, f"Content-Length: {size}", "Connection: close", "", ""]).encode()
 
 
-async def test_large_bodies_of_a_token_wait_for_each_other_and_for_no_other_token(served: Serve) -> None:
+async def test_large_bodies_of_a_token_wait_for_each_other_and_for_no_other_token(
+    served: Serve,
+) -> None:
     server = await served([])
     other, size = await server.token("other", "chat"), guard._LARGE + 1
     body = b" " * size
@@ -175,17 +209,28 @@ async def test_large_bodies_of_a_token_wait_for_each_other_and_for_no_other_toke
         opened.close()
 
 
-async def test_who_has_no_token_sends_no_large_body_and_waits_for_no_other_stranger(unchanged: Served) -> None:
-    async with httpx2.AsyncClient(base_url=unchanged.url, headers={"Origin": unchanged.url}) as stranger:
+async def test_who_has_no_token_sends_no_large_body_and_waits_for_no_other_stranger(
+    unchanged: Served,
+) -> None:
+    async with httpx2.AsyncClient(
+        base_url=unchanged.url, headers={"Origin": unchanged.url}
+    ) as stranger:
         for size in (17_000, 1 << 20):
             refused = await stranger.post("/login", json={"code": "a" * size})
             assert (refused.status_code, refused.json()["error"]["code"]) == (413, "too-large")
         wrong = await stranger.post("/login", json={"code": "a" * 1_000})
         assert wrong.status_code not in (200, 413)
-    rows = ("POST /login HTTP/1.1", f"Host: {urlsplit(unchanged.url).netloc}", f"Origin: {unchanged.url}")
+    rows = (
+        "POST /login HTTP/1.1",
+        f"Host: {urlsplit(unchanged.url).netloc}",
+        f"Origin: {unchanged.url}",
+    )
     head = "\r\n".join([*rows, "Transfer-Encoding: chunked", "Connection: close", "", ""]).encode()
     async with asyncio.timeout(10):
-        begun = [await asyncio.open_connection(*place(unchanged)) for _ in range(guard._LARGE_AT_ONCE + 1)]
+        begun = [
+            await asyncio.open_connection(*place(unchanged))
+            for _ in range(guard._LARGE_AT_ONCE + 1)
+        ]
         for _, writer in begun:
             writer.write(head)
         reader, writer = begun[-1]
@@ -199,7 +244,9 @@ async def test_a_large_body_keeps_its_place_only_until_its_turn_has_begun(served
     server = await served([Repeat(Say("One two three four five six.", pause_s=0.4))])
     text = "word " * (guard._LARGE // 5 + 1)
     chats = [
-        server.client.post(CHAT, json={"model": f"main@c{n}", "messages": [{"role": "user", "content": text}]})
+        server.client.post(
+            CHAT, json={"model": f"main@c{n}", "messages": [{"role": "user", "content": text}]}
+        )
         for n in range(2 * guard._LARGE_AT_ONCE)
     ]
     running = [asyncio.create_task(chat) for chat in chats]
@@ -211,15 +258,24 @@ async def test_a_large_body_keeps_its_place_only_until_its_turn_has_begun(served
 
 def chunked(server: Served, key: str, pieces: bytes, path: str = CHAT) -> bytes:
     """Return a request whose body is sent in these pieces."""
-    lines = [f"POST {path} HTTP/1.1", f"Host: {urlsplit(server.url).netloc}", "Transfer-Encoding: chunked"]
-    return "\r\n".join([*lines, *([f"Authorization: Bearer {key}"] if key else []), "", ""]).encode() + pieces
+    lines = [
+        f"POST {path} HTTP/1.1",
+        f"Host: {urlsplit(server.url).netloc}",
+        "Transfer-Encoding: chunked",
+    ]
+    return (
+        "\r\n".join([*lines, *([f"Authorization: Bearer {key}"] if key else []), "", ""]).encode()
+        + pieces
+    )
 
 
 async def test_a_body_in_some_hundred_pieces_is_read_and_no_longer(
     served: Serve, caplog: pytest.LogCaptureFixture
 ) -> None:
     server = await served([Say("Hello.")])
-    body = json.dumps({"model": "main", "messages": [{"role": "user", "content": "a" * 300}]}).encode()
+    body = json.dumps(
+        {"model": "main", "messages": [{"role": "user", "content": "a" * 300}]}
+    ).encode()
     pieces = b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n"
     assert await status_of(server, chunked(server, server.key, pieces)) == 200
     for path, key in (("/login", ""), (CHAT, server.key)):
@@ -250,7 +306,9 @@ async def test_connections_of_a_token_end_only_each_other(served: Serve) -> None
         writer.write(head_of(server, 400))
         await reader.readuntil(b"}")
         crowd.append((reader, writer))
-    async with httpx2.AsyncClient(base_url=server.url, headers={"Authorization": f"Bearer {other}"}) as client:
+    async with httpx2.AsyncClient(
+        base_url=server.url, headers={"Authorization": f"Bearer {other}"}
+    ) as client:
         assert (await client.get("/api/v1/status")).status_code == 200
         assert (await client.get("/", headers={"Authorization": ""})).status_code == 200
     is_open = [reader.exception() is None and not reader._eof for reader, _ in crowd]  # type: ignore[attr-defined]
@@ -260,7 +318,9 @@ async def test_connections_of_a_token_end_only_each_other(served: Serve) -> None
         writer.close()
 
 
-async def test_requests_whose_clients_have_left_are_over(served: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_requests_whose_clients_have_left_are_over(
+    served: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(guard, "MOST_REQUESTS", 2)
     server = await served([Say("Yes.")] * 2)
     await server.client.post(f"{AGENTS}/main/conversations", json={"name": "desk"})
@@ -273,22 +333,34 @@ async def test_requests_whose_clients_have_left_are_over(served: Serve, monkeypa
             await asyncio.sleep(0.01)
         asking.cancel()
     async with asyncio.timeout(10):
-        while (resumed := await server.client.post(f"{AGENTS}/main--desk/resume")).status_code == 429:  # noqa: ASYNC110 - as a client would
+        while (  # noqa: ASYNC110 - as a client would
+            resumed := await server.client.post(f"{AGENTS}/main--desk/resume")
+        ).status_code == 429:
             await asyncio.sleep(0.05)
     assert resumed.status_code == 200
     await server.frames(ends(2), agent="main--desk")
 
 
-async def test_wrong_tokens_from_all_addresses_of_one_network_are_those_of_one_sender(served: Serve) -> None:
+async def test_wrong_tokens_from_all_addresses_of_one_network_are_those_of_one_sender(
+    served: Serve,
+) -> None:
     server = await served([], ServeOptions(port=0, is_behind_proxy=True))
     wrong = {"Authorization": "Bearer tw_0_x"}
 
     async def status_from(address: str, token: dict[str, str]) -> int:
-        return (await server.client.get(AGENTS, headers={**token, "X-Forwarded-For": address})).status_code
+        return (
+            await server.client.get(AGENTS, headers={**token, "X-Forwarded-For": address})
+        ).status_code
 
     assert [await status_from(f"2001:db8:0:1::{n:x}", wrong) for n in range(30)][-1] == 429
     assert await status_from("2001:db8:0:2::1", wrong) == 401
     assert await status_from("2001:db8:0:1::1", {"Authorization": f"Bearer {server.key}"}) == 200
-    for one, other in (("192.0.2.1", "::ffff:192.0.2.1"), ("2001:db8:0:1::1", "2001:db8:0:1:ffff::7")):
+    for one, other in (
+        ("192.0.2.1", "::ffff:192.0.2.1"),
+        ("2001:db8:0:1::1", "2001:db8:0:1:ffff::7"),
+    ):
         assert guard.network(one) == guard.network(other)
-        assert guard.network(one) not in (guard.network("192.0.2.2"), guard.network("2001:db8:0:2::1"))
+        assert guard.network(one) not in (
+            guard.network("192.0.2.2"),
+            guard.network("2001:db8:0:2::1"),
+        )

@@ -15,7 +15,9 @@ async def asked(server: Served, **headers: str) -> dict[str, float]:
 
 
 async def test_numbers_move_as_turns_run(served: Serve) -> None:
-    create = Wanted("create_function", {"function_name": "count_vowels", "function_code_with_docstring": VOWELS})
+    create = Wanted(
+        "create_function", {"function_name": "count_vowels", "function_code_with_docstring": VOWELS}
+    )
     call = Wanted("count_vowels", {"text": "queueing"})
     server = await served([Ask(create), Ask(call), Say("five", usage=(1_000, 20))])
     before = await asked(server)
@@ -33,12 +35,16 @@ async def test_numbers_move_as_turns_run(served: Serve) -> None:
     assert after["knapper_events_waiting"] == after["knapper_oldest_event_seconds"] == 0
     assert after["knapper_take_overs_total"] == after["knapper_lost_leases_total"] == 0
     assert after["process_resident_memory_bytes"] > 1 << 20
-    assert not {"knapper_agents_held", "knapper_processes_alive"} & after.keys()  # a state file does not have these
+    assert (
+        not {"knapper_agents_held", "knapper_processes_alive"} & after.keys()
+    )  # a state file does not have these
     for kind in ("application/openmetrics-text", "text/plain"):  # a version that is none
         assert (await asked(server, accept=f"{kind}; version=abc"))["knapper_store_up"] == 1
 
 
-async def test_they_name_nobody_and_no_text_and_are_for_tokens_that_may_read_of_all_agents(served: Serve) -> None:
+async def test_they_name_nobody_and_no_text_and_are_for_tokens_that_may_read_of_all_agents(
+    served: Serve,
+) -> None:
     server = await served([Say("the secret plan")])
     await server.client.post("/api/v1/agents", json={"name": "confidant"})
     await server.said("hello", agent="confidant")

@@ -66,7 +66,9 @@ def page_title(self, path: str) -> str:
 
 def in_browser(test: Any) -> Any:  # Any: a test
     """Mark a test that needs a browser; without one it is skipped."""
-    return pytest.mark.page(pytest.mark.skipif(not HAS_BROWSER, reason="needs Chromium and playwright")(test))
+    return pytest.mark.page(
+        pytest.mark.skipif(not HAS_BROWSER, reason="needs Chromium and playwright")(test)
+    )
 
 
 async def test_the_page_is_small_and_loads_nothing_from_elsewhere(served: Serve) -> None:
@@ -110,13 +112,18 @@ async def test_a_conversation_is_streamed_and_is_there_again_after_a_reload(serv
 @in_browser
 async def test_what_a_reply_stresses_and_its_code_look_so_and_are_texts(served: Serve) -> None:
     fence = f"```python\nprint('{HOSTILE}')\n```"
-    server = await served([Say(f"**Yes {HOSTILE}**: `f({HOSTILE})` does 2 ** 3.\n\n{fence}\nDone.")])
+    server = await served(
+        [Say(f"**Yes {HOSTILE}**: `f({HOSTILE})` does 2 ** 3.\n\n{fence}\nDone.")]
+    )
     async with page(server) as (view, seen):
         await send(view, "hello")
         said = view.locator(".said", has_text="Done.")
         await said.wait_for()
         assert await said.locator("strong").inner_text() == f"Yes {HOSTILE}"
-        assert await said.locator("code").all_inner_texts() == [f"f({HOSTILE})", f"print('{HOSTILE}')"]
+        assert await said.locator("code").all_inner_texts() == [
+            f"f({HOSTILE})",
+            f"print('{HOSTILE}')",
+        ]
         assert await said.locator("img, script").count() == 0
         assert "does 2 ** 3." in await said.inner_text()
         assert seen == []
@@ -124,12 +131,16 @@ async def test_what_a_reply_stresses_and_its_code_look_so_and_are_texts(served: 
 
 @in_browser
 async def test_what_an_agent_grows_is_shown_in_each_room_as_it_is_written(served: Serve) -> None:
-    server = await served([create(WRONG), create(DOUBLE), Ask(Wanted("double", {"n": 21})), Say("42")])
+    server = await served(
+        [create(WRONG), create(DOUBLE), Ask(Wanted("double", {"n": 21})), Say("42")]
+    )
     async with page(server) as (view, seen):
         await send(view, "Double 21.")
         await view.locator(".said", has_text="42").wait_for()
         await shows_both_attempts(view)
-        assert (await view.locator("details.call > summary").inner_text()).startswith("✓ double(n=21) → 42")
+        assert (await view.locator("details.call > summary").inner_text()).startswith(
+            "✓ double(n=21) → 42"
+        )
 
         await go(view, "Growth")
         await view.locator("ol.stages li").nth(5).wait_for()
@@ -149,7 +160,10 @@ async def shows_both_attempts(view: Any) -> None:  # Any: playwright's page
     """Check that the rejected attempt gives the reason, and the created one its description and folded source."""
     rejected, made = view.locator("section.made").nth(0), view.locator("section.made").nth(1)
     assert await rejected.get_attribute("aria-label") == "rejected double"
-    assert "0 of 2 examples" in await rejected.inner_text() or "1 of 2 examples" in await rejected.inner_text()
+    assert (
+        "0 of 2 examples" in await rejected.inner_text()
+        or "1 of 2 examples" in await rejected.inner_text()
+    )
     assert "its example says 10" in (await rejected.inner_text()).replace("`", "")
     assert (await made.inner_text()).splitlines()[0] == "✓ made double(n: int) -> int"
     assert "Return twice a number." in await made.inner_text()
@@ -175,9 +189,12 @@ async def test_a_function_is_shown_while_the_model_writes_it(served: Serve) -> N
 async def test_a_call_that_raises_shows_its_error_and_the_page_goes_on(served: Serve) -> None:
     server = await served([])
     raising = DOUBLE.replace(
-        "    return n * 2", "    if n < 0:\n        raise ValueError('below zero')\n    return n * 2"
+        "    return n * 2",
+        "    if n < 0:\n        raise ValueError('below zero')\n    return n * 2",
     )
-    assert (await server.client.put("/api/v1/functions/double", json={"source": raising})).status_code == 200
+    assert (
+        await server.client.put("/api/v1/functions/double", json={"source": raising})
+    ).status_code == 200
     async with page(server) as (view, seen):
         await go(view, "Functions")
         await view.get_by_role("button", name="double", exact=True).click()
@@ -195,7 +212,9 @@ async def test_a_call_that_raises_shows_its_error_and_the_page_goes_on(served: S
 async def test_a_function_is_searched_called_compared_and_rolled_back(served: Serve) -> None:
     server = await served([])
     for source in (DOUBLE, DOUBLE.replace("n * 2", "n + n")):
-        assert (await server.client.put("/api/v1/functions/double", json={"source": source})).status_code == 200
+        assert (
+            await server.client.put("/api/v1/functions/double", json={"source": source})
+        ).status_code == 200
     async with page(server) as (view, seen):
         await go(view, "Functions")
         await view.keyboard.press("/")
@@ -253,16 +272,27 @@ async def test_an_edit_shows_what_it_changed(served: Serve) -> None:
 
 
 @in_browser
-async def test_an_edit_of_a_refused_candidate_shows_its_lines_as_they_are_indented(served: Serve) -> None:
+async def test_an_edit_of_a_refused_candidate_shows_its_lines_as_they_are_indented(
+    served: Serve,
+) -> None:
     mended = DOUBLE.replace("n * 2", "2 * n")
-    old, new = (next(row for row in text.splitlines() if "return" in row) for text in (WRONG, mended))
-    change = {"function_name": "double", "changes": [{"old_text": f"\n{old}", "new_text": f"\n{new}"}]}
-    server = await served([create(WRONG), Ask(Wanted("edit_function", change)), Say("**Done**, `double` is mended.")])
+    old, new = (
+        next(row for row in text.splitlines() if "return" in row) for text in (WRONG, mended)
+    )
+    change = {
+        "function_name": "double",
+        "changes": [{"old_text": f"\n{old}", "new_text": f"\n{new}"}],
+    }
+    server = await served(
+        [create(WRONG), Ask(Wanted("edit_function", change)), Say("**Done**, `double` is mended.")]
+    )
     async with page(server) as (view, seen):
         await send(view, "Make it.")
         await view.locator(".said", has_text="Done").wait_for()
         mended_card = view.locator("section.made").nth(1)
-        assert await mended_card.get_attribute("aria-label") == "made double"  # it did not exist before
+        assert (
+            await mended_card.get_attribute("aria-label") == "made double"
+        )  # it did not exist before
         text = await mended_card.get_by_label("What is different").inner_text()
         assert [row for row in text.splitlines() if row] == [f"-{old}", f"+{new}"]
         await go(view, "Steps")
@@ -309,7 +339,9 @@ async def test_markdown_is_read_whole_as_it_streams(served: Serve) -> None:
             "noopener noreferrer",
             "_blank",
         )
-        heard = "Sales Both regions, see the docs: region sales North 1,204 one nested two said Last."
+        heard = (
+            "Sales Both regions, see the docs: region sales North 1,204 one nested two said Last."
+        )
         assert (await view.locator("p[role=status]").text_content()).split() == heard.split()
         assert seen == []
 
@@ -339,22 +371,35 @@ End."""
 
 
 @in_browser
-async def test_no_html_no_picture_and_no_address_of_another_kind_of_a_model_passes(served: Serve) -> None:
+async def test_no_html_no_picture_and_no_address_of_another_kind_of_a_model_passes(
+    served: Serve,
+) -> None:
     server = await served([Say(LURES)])
     async with page(server) as (view, seen):
         await send(view, "hello")
         said = view.locator(".said.text", has_text="End.")
         await said.wait_for()
         assert (
-            await said.locator("img, script, iframe, svg, b, i, form, input, object, embed, style, link").count() == 0
+            await said.locator(
+                "img, script, iframe, svg, b, i, form, input, object, embed, style, link"
+            ).count()
+            == 0
         )
-        addresses = await said.locator("a").evaluate_all("(links) => links.map((link) => link.href)")
-        assert [text for text in addresses if not text.startswith(("https://evil.example", "https://user@evil"))] == []
+        addresses = await said.locator("a").evaluate_all(
+            "(links) => links.map((link) => link.href)"
+        )
+        assert [
+            text
+            for text in addresses
+            if not text.startswith(("https://evil.example", "https://user@evil"))
+        ] == []
         assert len(addresses) == 2  # the picture, and the web address
         named = await said.evaluate(
             "(part) => [...part.querySelectorAll('*')].flatMap((one) => one.getAttributeNames())"
         )
-        assert not [name for name in named if name.startswith("on") or name in {"src", "style", "srcdoc"}]
+        assert not [
+            name for name in named if name.startswith("on") or name in {"src", "style", "srcdoc"}
+        ]
         text = await said.inner_text()
         assert "<img src=x onerror=alert(1)>" in text
         assert "\\u202etfel" in text
@@ -363,9 +408,17 @@ async def test_no_html_no_picture_and_no_address_of_another_kind_of_a_model_pass
 
 @in_browser
 @pytest.mark.parametrize(
-    "lure", [">" * 40_000, "_a_" * 15_000, "|a" * 2_000 + "\n" + "|-" * 2_000 + "\n" + "|\n" * 9_000, "- " * 20_000]
+    "lure",
+    [
+        ">" * 40_000,
+        "_a_" * 15_000,
+        "|a" * 2_000 + "\n" + "|-" * 2_000 + "\n" + "|\n" * 9_000,
+        "- " * 20_000,
+    ],
 )
-async def test_a_text_that_is_made_to_take_long_leaves_the_page_usable(served: Serve, lure: str) -> None:
+async def test_a_text_that_is_made_to_take_long_leaves_the_page_usable(
+    served: Serve, lure: str
+) -> None:
     server = await served([Say(lure), Say("Still here.")], model__context_tokens=200_000)
     async with page(server) as (view, seen):
         await send(view, "hello")
@@ -394,8 +447,13 @@ async def test_a_question_is_answered_where_it_is_asked_and_once(served: Serve) 
         await view.keyboard.press("Enter")
         await view.locator(".said.text", has_text="Made.").wait_for()
         assert await card.count() == 0
-        assert "page_title asked to fetch from example.org: allowed always" in await view.inner_text(".log")
-        grants = (await server.client.get("/api/v1/grants", params={"function": "page_title"})).json()
+        assert (
+            "page_title asked to fetch from example.org: allowed always"
+            in await view.inner_text(".log")
+        )
+        grants = (
+            await server.client.get("/api/v1/grants", params={"function": "page_title"})
+        ).json()
         assert "example.org" in str(grants)
         await go(view, "Approvals")
         await view.get_by_text("No question waits").wait_for()
@@ -406,14 +464,22 @@ async def test_a_question_is_answered_where_it_is_asked_and_once(served: Serve) 
 async def test_a_message_that_is_sent_while_a_question_waits_is_seen_at_once_in_each_tab_and_later_in_its_place(
     served: Serve,
 ) -> None:
-    server = await served([create(FETCHES, "page_title"), Expect(Say("Made."), contains("And be quick."))])
+    server = await served(
+        [create(FETCHES, "page_title"), Expect(Say("Made."), contains("And be quick."))]
+    )
     async with page(server) as (view, seen):
         other = await opened_beside(view, server)
         await send(view, "Read titles.")
-        await view.locator(".log .asking").get_by_role("button", name="Once", disabled=False).wait_for()
+        await (
+            view.locator(".log .asking")
+            .get_by_role("button", name="Once", disabled=False)
+            .wait_for()
+        )
         await send(view, "And be quick.")
         for tab in (view, other):
-            await tab.locator(".said.user", has_text="And be quick. (waits: added to this turn)").wait_for()
+            await tab.locator(
+                ".said.user", has_text="And be quick. (waits: added to this turn)"
+            ).wait_for()
         late = await opened_beside(view, server)
         await late.locator(".said.user", has_text="And be quick. (waits").wait_for()
         await view.locator(".log .asking").get_by_role("button", name="Once").click()
@@ -444,7 +510,9 @@ async def test_a_host_that_no_text_names_is_asked_for_once_when_it_is_known(serv
 
 
 @in_browser
-async def test_a_new_conversation_begins_empty_stays_so_and_the_old_one_is_found(served: Serve) -> None:
+async def test_a_new_conversation_begins_empty_stays_so_and_the_old_one_is_found(
+    served: Serve,
+) -> None:
     server = await served([Say("Lighthouses are tall."), Say("Hello anew.")])
     async with page(server) as (view, seen):
         await send(view, "Tell me of lighthouses.")
@@ -467,7 +535,12 @@ async def test_a_new_conversation_begins_empty_stays_so_and_the_old_one_is_found
         await view.get_by_role("button", name="Earlier ones").click()
         await view.locator(".said.text", has_text="tall").wait_for()
         await view.locator(".said.text", has_text="anew").wait_for()
-        assert await said_in(view) == ["Tell me of lighthouses.", "Lighthouses are tall.", "hello", "Hello anew."]
+        assert await said_in(view) == [
+            "Tell me of lighthouses.",
+            "Lighthouses are tall.",
+            "hello",
+            "Hello anew.",
+        ]
         await view.get_by_role("button", name="Earlier ones").click()
         await view.locator(".said.text", has_text="tall").wait_for(state="detached")
         assert await said_in(view) == ["hello", "Hello anew."]
@@ -479,7 +552,9 @@ async def test_a_new_conversation_begins_empty_stays_so_and_the_old_one_is_found
 
 
 @in_browser
-async def test_a_new_conversation_begins_in_each_tab_and_a_draft_outlives_rooms_and_reloads(served: Serve) -> None:
+async def test_a_new_conversation_begins_in_each_tab_and_a_draft_outlives_rooms_and_reloads(
+    served: Serve,
+) -> None:
     server = await served([Say("Lighthouses are tall.")])
     async with page(server) as (view, seen):
         other = await opened_beside(view, server)
@@ -501,7 +576,9 @@ async def test_a_new_conversation_begins_in_each_tab_and_a_draft_outlives_rooms_
 
 
 @in_browser
-async def test_why_a_turn_failed_is_told_after_a_reload_and_it_is_tried_again(served: Serve) -> None:
+async def test_why_a_turn_failed_is_told_after_a_reload_and_it_is_tried_again(
+    served: Serve,
+) -> None:
     server = await served([Say(""), Say(""), Say("Here I am.")])
     async with page(server) as (view, seen):
         await send(view, "hello")
@@ -519,7 +596,9 @@ async def test_why_a_turn_failed_is_told_after_a_reload_and_it_is_tried_again(se
 
 
 @in_browser
-async def test_what_came_of_a_reply_that_broke_off_stays_after_a_reload_and_the_model_reads_it(served: Serve) -> None:
+async def test_what_came_of_a_reply_that_broke_off_stays_after_a_reload_and_the_model_reads_it(
+    served: Serve,
+) -> None:
     server = await served(
         [Cut("Once upon a time"), Expect(Say("There was a fox."), contains("Once upon a time"))],
         model__stream=True,
@@ -528,10 +607,14 @@ async def test_what_came_of_a_reply_that_broke_off_stays_after_a_reload_and_the_
     async with page(server) as (view, seen):
         await send(view, "Tell me.")
         await view.get_by_role("button", name="Try again").wait_for()
-        await view.locator(".said.text", has_text="Once upon a time").wait_for()  # drawing is throttled
+        await view.locator(
+            ".said.text", has_text="Once upon a time"
+        ).wait_for()  # drawing is throttled
         await view.reload()
         await view.get_by_role("button", name="Try again").wait_for()
-        await view.locator(".said.text", has_text="Once upon a time").wait_for()  # drawing is throttled
+        await view.locator(
+            ".said.text", has_text="Once upon a time"
+        ).wait_for()  # drawing is throttled
         await send(view, "Go on.")
         await view.locator(".said.text", has_text="There was a fox.").wait_for()
         assert (await said_in(view))[2:] == ["Go on.", "There was a fox."]
@@ -539,7 +622,9 @@ async def test_what_came_of_a_reply_that_broke_off_stays_after_a_reload_and_the_
 
 
 @in_browser
-async def test_a_command_of_the_prompt_is_not_sent_and_the_page_says_where_it_has_the_same(served: Serve) -> None:
+async def test_a_command_of_the_prompt_is_not_sent_and_the_page_says_where_it_has_the_same(
+    served: Serve,
+) -> None:
     server = await served([Say("A folder.")])
     async with page(server) as (view, seen):
         for typed, told in (
@@ -553,7 +638,9 @@ async def test_a_command_of_the_prompt_is_not_sent_and_the_page_says_where_it_ha
         await send(view, "/etc is what?")
         await view.locator(".said.text", has_text="A folder.").wait_for()
         assert await said_in(view) == ["/etc is what?", "A folder."]
-        assert [text for text in seen if "400" not in text] == []  # the browser reports the rejections
+        assert [
+            text for text in seen if "400" not in text
+        ] == []  # the browser reports the rejections
 
 
 @in_browser
@@ -566,7 +653,9 @@ async def test_after_a_restart_each_tab_says_so_and_keeps_what_was_typed(
         view, _ = await browser.enter_async_context(page(served))
         await view.fill("form textarea", "not sent yet")
         await first.aclose()
-        async with running(tmp_path, model, one_sandbox, ServeOptions(port=int(port_of(served.url)))) as again:
+        async with running(
+            tmp_path, model, one_sandbox, ServeOptions(port=int(port_of(served.url)))
+        ) as again:
             await view.get_by_text("The server was started again").wait_for()
             assert "used already" not in await view.inner_text("main")
             await view.get_by_label("Or paste the link here").fill(again.login)
@@ -576,7 +665,9 @@ async def test_after_a_restart_each_tab_says_so_and_keeps_what_was_typed(
 
 
 @in_browser
-async def test_another_tab_is_logged_in_by_the_first_and_a_used_link_is_told_in_words(served: Serve) -> None:
+async def test_another_tab_is_logged_in_by_the_first_and_a_used_link_is_told_in_words(
+    served: Serve,
+) -> None:
     server = await served([])
     async with page(server) as (view, seen):
         other = await view.context.new_page()
@@ -605,9 +696,15 @@ async def elsewhere(target: str) -> AsyncIterator[tuple[str, list[str]]]:
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
-        taken.extend(line.partition(":")[2].strip() for line in head.splitlines() if line.lower().startswith("cookie:"))
+        taken.extend(
+            line.partition(":")[2].strip()
+            for line in head.splitlines()
+            if line.lower().startswith("cookie:")
+        )
         body = ATTACK.replace("TARGET", target).encode()
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n" + body)
+        writer.write(
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n" + body
+        )
         await writer.drain()
         writer.close()
 
@@ -624,13 +721,19 @@ async def test_a_page_and_a_server_at_another_port_of_the_host_get_nothing(serve
         await evil.goto(address)
         await until(evil, "got.over === true")
         got = await evil.evaluate("got")
-        told = [name for name in ("events", "socket", "script", "frame", "channel", "opened") if got.get(name)]
+        told = [
+            name
+            for name in ("events", "socket", "script", "frame", "channel", "opened")
+            if got.get(name)
+        ]
         assert told == [], got
         assert got["header"] == "blocked"
         assert {value for name, value in got.items() if "/" in name} <= {"blocked", "opaque"}, got
         assert got["own"] == "0,0"
         assert "knapper_session" in taken[0]  # the browser sends it to every port
-        async with httpx2.AsyncClient(base_url=server.url, headers={"Cookie": taken[0], "Origin": server.url}) as thief:
+        async with httpx2.AsyncClient(
+            base_url=server.url, headers={"Cookie": taken[0], "Origin": server.url}
+        ) as thief:
             assert (await thief.get("/api/v1/agents")).status_code == 401
             assert (await thief.post("/login", json={"code": ""})).status_code == 403
         assert (await server.client.get("/api/v1/agents/main/messages")).json()["messages"] == []
@@ -639,7 +742,9 @@ async def test_a_page_and_a_server_at_another_port_of_the_host_get_nothing(serve
 
 
 @in_browser
-async def test_a_question_shows_what_the_prompt_shows_and_a_no_with_a_word_reaches_the_model(served: Serve) -> None:
+async def test_a_question_shows_what_the_prompt_shows_and_a_no_with_a_word_reaches_the_model(
+    served: Serve,
+) -> None:
     heard = Expect(Say("I leave it."), contains("only the weather"))
     server = await served([create(FETCHES, "page_title"), heard, Say("It was not done.")])
     async with page(server) as (view, seen):
@@ -664,7 +769,9 @@ async def test_a_question_shows_what_the_prompt_shows_and_a_no_with_a_word_reach
 
 
 @in_browser
-async def test_memory_is_edited_undone_and_given_sources_and_an_agent_is_paused(served: Serve, tmp_path: Path) -> None:
+async def test_memory_is_edited_undone_and_given_sources_and_an_agent_is_paused(
+    served: Serve, tmp_path: Path
+) -> None:
     server = await served([])
     document = tmp_path / "lighthouse.txt"
     document.write_text("The lighthouse of Brindle was built in 1871. " * 20_000)
@@ -693,7 +800,9 @@ async def test_memory_is_edited_undone_and_given_sources_and_an_agent_is_paused(
 
 
 @in_browser
-async def test_what_was_typed_into_a_block_stays_with_a_change_from_elsewhere_beside_it(served: Serve) -> None:
+async def test_what_was_typed_into_a_block_stays_with_a_change_from_elsewhere_beside_it(
+    served: Serve,
+) -> None:
     server = await served([])
     blocks = (await server.client.get("/api/v1/agents/main/memory")).json()["blocks"]
     version = next(row["version"] for row in blocks if row["label"] == "human")
@@ -709,9 +818,13 @@ async def test_what_was_typed_into_a_block_stays_with_a_change_from_elsewhere_be
         assert await box.input_value() == "What I typed."
 
         body = {"version": version, "value": "From elsewhere."}
-        assert (await server.client.patch("/api/v1/agents/main/memory/human", json=body)).status_code == 200
+        assert (
+            await server.client.patch("/api/v1/agents/main/memory/human", json=body)
+        ).status_code == 200
         card = view.locator("section.card", has=box)
-        if await card.get_by_role("button", name="Save", exact=True).count():  # otherwise it was already reported
+        if await card.get_by_role(
+            "button", name="Save", exact=True
+        ).count():  # otherwise it was already reported
             await card.get_by_role("button", name="Save", exact=True).click()
         await card.get_by_label("human as it is now").wait_for()
         assert await card.get_by_label("human as it is now").inner_text() == "From elsewhere."
@@ -739,34 +852,52 @@ async def test_memory_follows_each_change_and_no_change_is_taken_back_unseen(ser
         card = view.locator("section.card", has=box)
         await box.wait_for()
         await server.said("I like trains.")
-        await until(view, "document.querySelectorAll('textarea')[1].value.includes('Likes trains.')")
+        await until(
+            view, "document.querySelectorAll('textarea')[1].value.includes('Likes trains.')"
+        )
 
-        await view.route(f"**{path}", lambda route: route.abort() if route.request.method == "GET" else None)
-        await view.route("**/agents/main/memory", lambda route: route.abort())  # this tab receives nothing for a while
+        await view.route(
+            f"**{path}", lambda route: route.abort() if route.request.method == "GET" else None
+        )
+        await view.route(
+            "**/agents/main/memory", lambda route: route.abort()
+        )  # this tab receives nothing for a while
         version = (await server.client.get(path)).json()["version"]
-        assert (await server.client.patch(path, json={"version": version, "value": "Unseen."})).is_success
+        assert (
+            await server.client.patch(path, json={"version": version, "value": "Unseen."})
+        ).is_success
         await card.get_by_role("button", name="Undo the last change").click()
         await card.get_by_text("by now, not").wait_for()
         await view.unroute_all()
         assert (await server.client.get(path)).json()["value"] == "Unseen."
         await until(view, "document.querySelectorAll('textarea')[1].value === 'Unseen.'")
         await card.get_by_role("button", name="Undo the last change").click()
-        await until(view, "document.querySelectorAll('textarea')[1].value.includes('Likes trains.')")
+        await until(
+            view, "document.querySelectorAll('textarea')[1].value.includes('Likes trains.')"
+        )
         assert [text for text in seen if "409" not in text and "ERR_FAILED" not in text] == []
 
 
 @in_browser
-async def test_a_search_of_memory_shows_the_best_of_all_kinds_first_and_says_what_is_missing(served: Serve) -> None:
+async def test_a_search_of_memory_shows_the_best_of_all_kinds_first_and_says_what_is_missing(
+    served: Serve,
+) -> None:
     told = "Lighthouses were built of stone. " * 400
     server = await served([Say(told), Say(told)])
     for text in ("Tell me of lighthouses.", "More of lighthouses."):
         await server.said(text)
-    source = {"name": "vienna.txt", "data": base64.b64encode(b"The lighthouses of Vienna are small.").decode()}
+    source = {
+        "name": "vienna.txt",
+        "data": base64.b64encode(b"The lighthouses of Vienna are small.").decode(),
+    }
     assert (await server.client.post("/api/v1/agents/main/sources", json=source)).is_success
     async with page(server) as (view, seen):
         await go(view, "Memory")
         found = view.locator("section.card", has=view.get_by_role("search")).locator("li")
-        for query, first in (("small lighthouses Vienna", "Vienna"), ("lighthouses zebra", "ighthouses")):
+        for query, first in (
+            ("small lighthouses Vienna", "Vienna"),
+            ("lighthouses zebra", "ighthouses"),
+        ):
             await view.get_by_label("In what was said").fill(query)
             await view.get_by_role("button", name="Search").click()
             await found.first.get_by_text(first).wait_for()
@@ -787,22 +918,37 @@ async def test_each_grant_is_revoked_alone(served: Serve) -> None:
         for name in ("notes.txt", "other.txt"):
             await view.locator(".field textarea").fill(name)
             await view.get_by_role("button", name="Call", exact=True).click()
-            await view.locator(".asking").get_by_role("button", name="Always", disabled=False).first.click()
+            await (
+                view.locator(".asking")
+                .get_by_role("button", name="Always", disabled=False)
+                .first.click()
+            )
             await view.get_by_role("button", name=f"Revoke read {name}").wait_for()
         await view.get_by_role("button", name="Revoke read notes.txt").click()
         await view.get_by_text("read notes.txt was revoked.").wait_for()
         await view.get_by_role("button", name="Revoke read notes.txt").wait_for(state="detached")
-        assert (await server.client.get("/api/v1/grants")).json()["grants"][0]["grants"] == {"read": ["other.txt"]}
+        assert (await server.client.get("/api/v1/grants")).json()["grants"][0]["grants"] == {
+            "read": ["other.txt"]
+        }
         assert seen == []
 
 
 @in_browser
-async def test_what_a_function_reaches_is_shown_anew_after_a_revoke_here_or_in_the_shell(served: Serve) -> None:
+async def test_what_a_function_reaches_is_shown_anew_after_a_revoke_here_or_in_the_shell(
+    served: Serve,
+) -> None:
     server = await served([])
     (server.workspace.root / "notes.txt").write_text("hello\n")
     (server.workspace.root / "functions" / "files.py").write_text(READS)
     await server.workspace.functions.reload()
-    shell = [sys.executable, "-m", "agent_core", "--workspace", str(server.workspace.root), "functions"]
+    shell = [
+        sys.executable,
+        "-m",
+        "agent_core",
+        "--workspace",
+        str(server.workspace.root),
+        "functions",
+    ]
 
     async def typed(*words: str) -> None:
         run = await asyncio.create_subprocess_exec(*shell, *words)
@@ -810,7 +956,10 @@ async def test_what_a_function_reaches_is_shown_anew_after_a_revoke_here_or_in_t
 
     async with page(server) as (view, seen):
         await go(view, "Functions/first_line")
-        reads, revoke = view.get_by_text("reads notes.txt"), view.get_by_role("button", name="Revoke read notes.txt")
+        reads, revoke = (
+            view.get_by_text("reads notes.txt"),
+            view.get_by_role("button", name="Revoke read notes.txt"),
+        )
         await typed("grant", "-y", "first_line", "--read", "notes.txt")
         await revoke.click()
         await reads.wait_for(state="detached")
@@ -829,20 +978,28 @@ async def test_what_a_function_reaches_is_shown_anew_after_a_revoke_here_or_in_t
 
 
 @in_browser
-async def test_what_is_missing_for_a_model_is_told_at_once_and_one_that_is_configured_counts(served: Serve) -> None:
+async def test_what_is_missing_for_a_model_is_told_at_once_and_one_that_is_configured_counts(
+    served: Serve,
+) -> None:
     unset = {f"model__{name}": None for name in ("base_url", "name", "context_tokens")}
     server = await served([Say("Here I am.")], **unset)
     async with page(server) as (view, seen):
         told = view.locator(".log .fault")
         await told.wait_for()
         text = await told.inner_text()
-        assert all(way in text for way in ("No model is set", "OPENAI_API_KEY", "knapper configure", "tour"))
+        assert all(
+            way in text
+            for way in ("No model is set", "OPENAI_API_KEY", "knapper configure", "tour")
+        )
         await send(view, "hello")
         await view.get_by_role("button", name="Try again").click()
         await view.get_by_text("Tried again 1 time: it failed as before.").wait_for()
         await view.get_by_role("button", name="Try again").click()
         await view.get_by_text("Tried again 2 times: it failed as before.").wait_for()
-        keep_address(server.workspace.root, {"model.base_url": server.model.base_url, "model.name": "scripted"})
+        keep_address(
+            server.workspace.root,
+            {"model.base_url": server.model.base_url, "model.name": "scripted"},
+        )
         await view.get_by_role("button", name="Try again").click()
         await view.locator(".said.text", has_text="Here I am.").wait_for()
         assert await said_in(view) == ["hello", "Here I am."]
@@ -850,7 +1007,9 @@ async def test_what_is_missing_for_a_model_is_told_at_once_and_one_that_is_confi
 
 
 @in_browser
-async def test_a_file_that_is_saved_broken_or_wrong_is_told_in_each_room_until_it_is_mended(served: Serve) -> None:
+async def test_a_file_that_is_saved_broken_or_wrong_is_told_in_each_room_until_it_is_mended(
+    served: Serve,
+) -> None:
     server = await served([])
     file = server.workspace.root / "functions" / "double.py"
     async with page(server) as (view, seen):
@@ -894,7 +1053,9 @@ async def test_what_a_save_broke_is_told_after_a_reload_and_in_a_new_tab_and_of_
 
 @in_browser
 async def test_what_was_typed_in_a_form_outlives_rooms_and_reloads(served: Serve) -> None:
-    server = await served([create(FETCHES, "page_title"), Say("I leave it."), Say("It was not done.")])
+    server = await served(
+        [create(FETCHES, "page_title"), Say("I leave it."), Say("It was not done.")]
+    )
     assert (await server.client.put("/api/v1/functions/double", json={"source": DOUBLE})).is_success
     async with page(server) as (view, seen):
         await send(view, "Read titles.")
@@ -923,7 +1084,11 @@ async def test_a_reload_keeps_the_agent_that_was_chosen(served: Serve) -> None:
     server = await served([])
     assert (await server.client.post("/api/v1/agents", json={"name": "second"})).is_success
     async with page(server) as (view, seen):
-        await view.get_by_label("Agent").locator("option", has_text="second").wait_for(state="attached")
+        await (
+            view.get_by_label("Agent")
+            .locator("option", has_text="second")
+            .wait_for(state="attached")
+        )
         await view.get_by_label("Agent").select_option("second")
         await view.get_by_label("Message to second").fill("not sent yet")
         await view.reload()
@@ -934,7 +1099,9 @@ async def test_a_reload_keeps_the_agent_that_was_chosen(served: Serve) -> None:
 
 
 @in_browser
-async def test_a_card_counts_the_examples_as_the_verdict_does_also_after_a_confirm(served: Serve) -> None:
+async def test_a_card_counts_the_examples_as_the_verdict_does_also_after_a_confirm(
+    served: Serve,
+) -> None:
     confirm = Ask(Wanted("confirm_function", {"function_name": "count_vowels"}))
     server = await served([Ask(create_vowels(FLAWED)), confirm, Say("Made.")])
     async with page(server) as (view, seen):
@@ -947,7 +1114,9 @@ async def test_a_card_counts_the_examples_as_the_verdict_does_also_after_a_confi
 
 
 @in_browser
-async def test_escape_in_the_field_of_a_question_closes_the_field_and_no_turn(served: Serve) -> None:
+async def test_escape_in_the_field_of_a_question_closes_the_field_and_no_turn(
+    served: Serve,
+) -> None:
     server = await served([create(FETCHES, "page_title"), Say("Made.")])
     async with page(server) as (view, seen):
         await send(view, "Read titles.")
@@ -979,18 +1148,28 @@ async def test_the_chat_says_that_its_agent_is_paused_and_lets_it_go_on(served: 
 async def test_the_key_for_a_question_leads_to_it_from_the_chat_of_another_agent_and_from_each_room(
     served: Serve,
 ) -> None:
-    server = await served([create(FETCHES, "page_title"), Say("I leave it."), Say("It was not done.")])
+    server = await served(
+        [create(FETCHES, "page_title"), Say("I leave it."), Say("It was not done.")]
+    )
     async with page(server) as (view, seen):
         await send(view, "Fetch a title.")
         await view.locator(".asking").wait_for()
-        assert (await server.client.post("/api/v1/agents", json={"name": "other"})).status_code == 201
-        await view.get_by_label("Agent").locator("option", has_text="other").wait_for(state="attached")
+        assert (
+            await server.client.post("/api/v1/agents", json={"name": "other"})
+        ).status_code == 201
+        await (
+            view.get_by_label("Agent")
+            .locator("option", has_text="other")
+            .wait_for(state="attached")
+        )
         await view.get_by_label("Agent").select_option("other")
         for room in ("Chat", "Memory"):
             await go(view, room)
             await view.locator(".asking").wait_for(state="detached")
             await view.keyboard.press("Alt+q")
-            no = view.locator("main[aria-label='Approvals'] .asking").get_by_role("button", name="No", exact=True)
+            no = view.locator("main[aria-label='Approvals'] .asking").get_by_role(
+                "button", name="No", exact=True
+            )
             await no.wait_for()
             await until(view, "document.activeElement.tagName === 'MAIN'")
         await no.click()
@@ -1002,7 +1181,9 @@ async def test_the_key_for_a_question_leads_to_it_from_the_chat_of_another_agent
 
 
 @in_browser
-async def test_a_call_by_hand_asks_on_the_functions_page_and_what_was_granted_is_revoked_there(served: Serve) -> None:
+async def test_a_call_by_hand_asks_on_the_functions_page_and_what_was_granted_is_revoked_there(
+    served: Serve,
+) -> None:
     server = await served([])
     (server.workspace.root / "notes.txt").write_text("hello\nworld\n")
     (server.workspace.root / "functions" / "files.py").write_text(READS)
@@ -1011,7 +1192,11 @@ async def test_a_call_by_hand_asks_on_the_functions_page_and_what_was_granted_is
         await go(view, "Functions/first_line")
         await view.locator(".field textarea").fill("notes.txt")
         await view.get_by_role("button", name="Call", exact=True).click()
-        await view.locator(".asking").get_by_role("button", name="Always", exact=False, disabled=False).first.click()
+        await (
+            view.locator(".asking")
+            .get_by_role("button", name="Always", exact=False, disabled=False)
+            .first.click()
+        )
         await view.get_by_label("What it returned").wait_for()
         assert await view.get_by_label("What it returned").inner_text() == "hello\n"
         await view.get_by_role("button", name="Revoke read").click()
@@ -1022,23 +1207,36 @@ async def test_a_call_by_hand_asks_on_the_functions_page_and_what_was_granted_is
 
 
 @in_browser
-async def test_of_a_thousand_functions_and_ten_thousand_messages_a_window_is_drawn(served: Serve) -> None:
+async def test_of_a_thousand_functions_and_ten_thousand_messages_a_window_is_drawn(
+    served: Serve,
+) -> None:
     server = await served([])
     names = [f"function_{number:04}" for number in range(1_000)]
     plain = {"module": "many", "description": "One of many.", "standing": "trial", "calls": 0}
     listed = {"functions": [{"name": name, **plain} for name in names], "rejected": [], "unused": 0}
-    said = [{"seq": n, "turn": f"t{n}", "kind": "user", "at": 0, "text": f"message {n}."} for n in range(1, 10_001)]
+    said = [
+        {"seq": n, "turn": f"t{n}", "kind": "user", "at": 0, "text": f"message {n}."}
+        for n in range(1, 10_001)
+    ]
 
     async def messages(route: Any) -> None:  # Any: playwright's
         before = int(re.search(r"before=(\d+)", route.request.url + "before=10001")[1])  # type: ignore[index]
         rows = [row for row in said if int(str(row["seq"])) < before][-300:]
-        await route.fulfill(json={"agent": "main", "messages": rows, "after": 0, "more": before > 301})
+        await route.fulfill(
+            json={"agent": "main", "messages": rows, "after": 0, "more": before > 301}
+        )
 
-    async with page(server, before={"**/api/v1/functions": listed, "**/messages?*": messages}) as (view, seen):
+    async with page(server, before={"**/api/v1/functions": listed, "**/messages?*": messages}) as (
+        view,
+        seen,
+    ):
         await view.get_by_text("message 10000.").wait_for()
         for number in (9_700, 9_400, 9_000):
             scrolled = "const log = document.querySelector('.log'); log.scrollTop = 0;"
-            await until(view, f"(() => {{ {scrolled} return log.innerText.includes('message {number}.'); }})()")
+            await until(
+                view,
+                f"(() => {{ {scrolled} return log.innerText.includes('message {number}.'); }})()",
+            )
             assert await view.locator(".log > *").count() < 200
         await view.get_by_role("button", name="To the newest").click()
         await view.get_by_text("message 10000.").wait_for()
@@ -1069,13 +1267,26 @@ async def test_hostile_texts_are_shown_as_texts(served: Serve) -> None:
         for room in (*ROOMS, "Functions/greeting", "Functions/double", f"Functions/{HOSTILE}"):
             await go(view, room)
             await settled(view, seen)
-            await view.evaluate("document.querySelectorAll('main details').forEach((part) => { part.open = true; })")
+            await view.evaluate(
+                "document.querySelectorAll('main details').forEach((part) => { part.open = true; })"
+            )
             assert await view.locator("img, main script").count() == 0
         assert [text for text in seen if "404" not in text] == []
 
 
 MARKS = "\u202e\u2066\u200e\u200f\u061c"
-NAMED = {"name", "function", "agent", "workspace", "description", "model", "sandbox", "module", "message", "label"}
+NAMED = {
+    "name",
+    "function",
+    "agent",
+    "workspace",
+    "description",
+    "model",
+    "sandbox",
+    "module",
+    "message",
+    "label",
+}
 DRAWN = """() => [document.body.innerText, ...[...document.querySelectorAll('body *')].flatMap((one) =>
   [one.textContent, ...['title', 'aria-label', 'placeholder'].map((name) => one.getAttribute(name))])].join(' ')"""
 
@@ -1100,7 +1311,9 @@ async def pass_marked(route: Any) -> None:  # Any: playwright's request
 
 
 @in_browser
-async def test_marks_that_turn_what_is_read_are_seen_wherever_a_text_is_drawn(served: Serve) -> None:
+async def test_marks_that_turn_what_is_read_are_seen_wherever_a_text_is_drawn(
+    served: Serve,
+) -> None:
     server = await served([create(DOUBLE), Say(f"Done.{MARKS}")])
     async with page(server, before={"**/api/v1/**": pass_marked}) as (view, seen):
         await send(view, f"tsil eht dne{MARKS}")
@@ -1120,7 +1333,9 @@ async def test_every_room_fits_the_screen_and_is_usable_by_a_screen_reader(
     served: Serve, width: int, scheme: str
 ) -> None:
     grown = [create(WRONG), create(DOUBLE), Say("word " * 200)]
-    server = await served([*grown, create(FETCHES, "page_title"), Say("No."), Say("It was not done.")])
+    server = await served(
+        [*grown, create(FETCHES, "page_title"), Say("No."), Say("It was not done.")]
+    )
     async with page(server, width, scheme) as (view, seen):
         await send(view, "long" * 100)
         await view.get_by_text("word word").first.wait_for()
@@ -1169,7 +1384,10 @@ async def opened_beside(view: Any, server: Served) -> Any:  # Any: playwright's 
 
 async def go(view: Any, room: str) -> None:  # Any: playwright's page
     """Open a room by its address."""
-    await view.evaluate("(room) => { location.hash = '#/' + room.split('/').map(encodeURIComponent).join('/'); }", room)
+    await view.evaluate(
+        "(room) => { location.hash = '#/' + room.split('/').map(encodeURIComponent).join('/'); }",
+        room,
+    )
     await view.locator(f"main[aria-label='{room.split('/')[0]}']").wait_for()
 
 
@@ -1219,7 +1437,9 @@ async def page(
     async with api.async_playwright() as programs:
         browser = await programs.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         try:
-            context = await browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
+            context = await browser.new_context(
+                viewport={"width": width, "height": 800}, color_scheme=scheme
+            )
             view = await context.new_page()
             view.set_default_timeout(WAIT_MS)
             seen = Seen(server.url)

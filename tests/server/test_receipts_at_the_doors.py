@@ -46,7 +46,9 @@ async def receipts(server: Served) -> list[dict[str, Any]]:  # Any: JSON
     return found
 
 
-async def test_each_turn_over_http_ends_with_its_receipt_which_is_kept(place: str, served: Serve) -> None:
+async def test_each_turn_over_http_ends_with_its_receipt_which_is_kept(
+    place: str, served: Serve
+) -> None:
     server = await served(conversation(place), grants__ask="never")
     ends = [end_of(await server.said("Go.")) for _ in range(4)]
     assert [end["made"] for end in ends] == [{}, GROWN, reported(place), by_helper(place)]
@@ -56,14 +58,18 @@ async def test_each_turn_over_http_ends_with_its_receipt_which_is_kept(place: st
     ]
 
 
-async def test_other_doors_have_it_and_a_retry_has_that_of_its_new_turn(place: str, served: Serve) -> None:
+async def test_other_doors_have_it_and_a_retry_has_that_of_its_new_turn(
+    place: str, served: Serve
+) -> None:
     once = [reporting(place), Say("Written.")]
     server = await served([*once, growing(), Say("Two."), *once], grants__ask="never")
     first, again = end_of(await server.said("Go.")), end_of(await server.said(""))
     assert [end["made"] for end in (first, again)] == [reported(place), GROWN]
     assert [row["receipt"] for row in await receipts(server)] == ["created vowels_of, vowels_in"]
     asked: dict[str, Any] = {"model": "main", "messages": [{"role": "user", "content": "Go."}]}
-    end = (await server.client.post("/v1/chat/completions", json=asked)).json()["knapper"]["events"][-1]
+    end = (await server.client.post("/v1/chat/completions", json=asked)).json()["knapper"][
+        "events"
+    ][-1]
     made = {"made": reported(place), "receipt": texts_of(place)[2]}
     assert (end["type"], {name: end[name] for name in made}) == ("turn_ended", made)
 

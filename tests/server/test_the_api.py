@@ -37,16 +37,26 @@ async def test_what_the_gate_rejects_and_what_does_not_fit_is_told(served: Serve
     for name in ("f", "count_vowels"):  # a check admits nothing
         assert (await client.get(f"{FUNCTIONS}/{name}")).status_code == 404
     await server.save("shop.py", SHIPPING)
-    answer = await client.post(f"{FUNCTIONS}/shipping/call", json={"arguments": {"weight": "heavy"}})
+    answer = await client.post(
+        f"{FUNCTIONS}/shipping/call", json={"arguments": {"weight": "heavy"}}
+    )
     assert (answer.status_code, "weight" in answer.json()["error"]["message"]) == (400, True)
     block = (await client.get(f"{MEMORY}/human")).json()
-    changed = await client.patch(f"{MEMORY}/human", json={"version": block["version"], "value": "Ann"})
+    changed = await client.patch(
+        f"{MEMORY}/human", json={"version": block["version"], "value": "Ann"}
+    )
     late = await client.patch(f"{MEMORY}/human", json={"version": block["version"], "value": "Bo"})
     assert late.status_code == 409
     (problem,) = late.json()["error"]["problems"]
     assert (problem["value"], problem["version"]) == ("Ann", changed.json()["version"])
-    for edit in ({"limit": 2}, {"limit": 2, "value": "Bob"}, {"limit": 9_000, "value": "x" * 9_001}):
-        refused = await client.patch(f"{MEMORY}/human", json={"version": problem["version"], **edit})
+    for edit in (
+        {"limit": 2},
+        {"limit": 2, "value": "Bob"},
+        {"limit": 9_000, "value": "x" * 9_001},
+    ):
+        refused = await client.patch(
+            f"{MEMORY}/human", json={"version": problem["version"], **edit}
+        )
         assert (refused.status_code, (await client.get(f"{MEMORY}/human")).json()["version"]) == (
             400,
             problem["version"],
@@ -65,29 +75,45 @@ NOT_THERE = (
 )
 
 
-async def test_what_is_not_there_is_told_in_the_one_shape_and_the_description_has_the_rest(unchanged: Served) -> None:
+async def test_what_is_not_there_is_told_in_the_one_shape_and_the_description_has_the_rest(
+    unchanged: Served,
+) -> None:
     for path in ("/api/v1/nothing", "/api/v2/agents", "/v1/embeddings"):
         answer = await unchanged.client.get(path)
         assert (answer.status_code, answer.json()["error"]["code"]) == (404, "no-route")
     for method, path in (row.split() for row in NOT_THERE):
         answer = await unchanged.client.request(method, f"/api/v1/{path}")
-        assert (path, answer.status_code, answer.json()["error"]["code"]) == (path, 404, "not-found")
+        assert (path, answer.status_code, answer.json()["error"]["code"]) == (
+            path,
+            404,
+            "not-found",
+        )
     document = (await unchanged.client.get("/openapi.json")).json()
     for operation in OPERATIONS:
         described = document["paths"][operation.path][operation.method.lower()]
         assert described["summary"]
-        assert {row["name"] for row in described["parameters"] if row["in"] == "path"} == set(operation.names)
-    references = [text.split('"')[0] for text in json.dumps(document).split('"#/components/schemas/')[1:]]
+        assert {row["name"] for row in described["parameters"] if row["in"] == "path"} == set(
+            operation.names
+        )
+    references = [
+        text.split('"')[0] for text in json.dumps(document).split('"#/components/schemas/')[1:]
+    ]
     assert set(references) <= document["components"]["schemas"].keys()
 
 
-async def test_agents_and_groups_on_file_are_there_before_they_have_said_anything(served: Serve) -> None:
+async def test_agents_and_groups_on_file_are_there_before_they_have_said_anything(
+    served: Serve,
+) -> None:
     server = await served([Say("I suggest: hello."), Say("AGREED")])
     root = server.workspace.root
     for folder, name, text in (
         ("agents", "editor", 'purpose = "Edits."\n'),
         ("agents", "critic", 'purpose = "Criticizes."\n'),
-        ("groups", "review", 'members = ["editor", "critic"]\nchoose = "round_robin"\nstop = { text = "AGREED" }\n'),
+        (
+            "groups",
+            "review",
+            'members = ["editor", "critic"]\nchoose = "round_robin"\nstop = { text = "AGREED" }\n',
+        ),
     ):
         (root / folder).mkdir(exist_ok=True)
         (root / folder / f"{name}.toml").write_text(text)
@@ -96,11 +122,15 @@ async def test_agents_and_groups_on_file_are_there_before_they_have_said_anythin
     frames = await server.said("Write a greeting", "review")
     assert end_of(frames)["reply"] == "AGREED"
     for name, statuses in (("second", {201}), ("a/b", {400, 422})):
-        assert (await server.client.post("/api/v1/agents", json={"name": name})).status_code in statuses
+        assert (
+            await server.client.post("/api/v1/agents", json={"name": name})
+        ).status_code in statuses
     for name in ("user", "ed1tor", "helper--x"):
         document = json.dumps({"format": "knapper-agent", "version": 1, "agent": {"name": name}})
         for path, body in (("agents", {"name": name}), ("agents/import", {"document": document})):
-            assert (await server.client.post(f"/api/v1/{path}", json=body)).json()["error"]["code"] == "config", name
+            assert (await server.client.post(f"/api/v1/{path}", json=body)).json()["error"][
+                "code"
+            ] == "config", name
 
 
 async def test_a_question_about_a_grant_is_answered_once(served: Serve) -> None:
@@ -108,12 +138,17 @@ async def test_a_question_about_a_grant_is_answered_once(served: Serve) -> None:
     (server.workspace.root / "notes.txt").write_text("hello\nworld\n")
     await server.save("files.py", READS)
     heard = asyncio.create_task(server.frames(ends(1)))
-    await server.client.post("/api/v1/agents/main/messages", json={"text": "What does notes.txt say first?"})
-    await server.frames(lambda frames: any(data is not None and data["type"] == "grant_asked" for _, data in frames))
+    await server.client.post(
+        "/api/v1/agents/main/messages", json={"text": "What does notes.txt say first?"}
+    )
+    await server.frames(
+        lambda frames: any(data is not None and data["type"] == "grant_asked" for _, data in frames)
+    )
     (question,) = (await server.client.get("/api/v1/approvals")).json()["approvals"]
     assert question["function"] == "first_line"
     answers = [
-        server.client.post(f"/api/v1/approvals/{question['id']}", json={"answer": answer}) for answer in ("yes", "no")
+        server.client.post(f"/api/v1/approvals/{question['id']}", json={"answer": answer})
+        for answer in ("yes", "no")
     ]
     first, second = await asyncio.gather(*answers)
     assert sorted([first.status_code, second.status_code])[0] == 200
@@ -121,7 +156,9 @@ async def test_a_question_about_a_grant_is_answered_once(served: Serve) -> None:
     assert end_of(await heard)["reply"] == "It says hello."
 
 
-async def test_a_call_by_hand_asks_whoever_is_logged_in_to_the_page_and_refuses_a_token(served: Serve) -> None:
+async def test_a_call_by_hand_asks_whoever_is_logged_in_to_the_page_and_refuses_a_token(
+    served: Serve,
+) -> None:
     server = await served([])
     (server.workspace.root / "notes.txt").write_text("hello\nworld\n")
     await server.save("files.py", READS)
@@ -135,7 +172,9 @@ async def test_a_call_by_hand_asks_whoever_is_logged_in_to_the_page_and_refuses_
             while not (asked := (await browser.get("/api/v1/approvals")).json()["approvals"]):
                 pass
         assert [(row["function"], row["agent"]) for row in asked] == [("first_line", "")]
-        assert (await browser.post(f"/api/v1/approvals/{asked[0]['id']}", json={"answer": answer})).status_code == 200
+        assert (
+            await browser.post(f"/api/v1/approvals/{asked[0]['id']}", json={"answer": answer})
+        ).status_code == 200
         assert (await calling).json()["outcome"] == outcome
     assert (await browser.get("/api/v1/approvals")).json() == {"approvals": []}
 
@@ -153,20 +192,32 @@ async def test_helpers_and_groups_are_files_that_are_made_shown_and_deleted(serv
     server = await served([])
     client = server.client
     wrong = await client.put("/api/v1/helpers/summarize", json={"text": "purpose = 1"})
-    assert (wrong.status_code, wrong.json()["error"]["code"]) in {(422, "rejected"), (400, "config")}
+    assert (wrong.status_code, wrong.json()["error"]["code"]) in {
+        (422, "rejected"),
+        (400, "config"),
+    }
     helper = 'purpose = "Say in one sentence what a text says."\nresult = "str"\ninputs = { text = "str" }\n'
     made = await client.put("/api/v1/helpers/summarize", json={"text": helper})
     assert made.status_code == 200, made.text
     assert (await client.get("/api/v1/helpers/summarize")).json()["text"] == helper
-    assert [row["name"] for row in (await client.get("/api/v1/helpers")).json()["helpers"]] == ["summarize"]
+    assert [row["name"] for row in (await client.get("/api/v1/helpers")).json()["helpers"]] == [
+        "summarize"
+    ]
     assert len((await client.get("/api/v1/helpers/summarize/history")).json()["versions"]) == 1
     assert (await client.delete("/api/v1/helpers/summarize")).status_code == 200
     assert (await client.post("/api/v1/helpers/summarize/rollback", json={})).status_code == 200
     group = 'members = ["main", "critic"]\n'
-    assert (await client.put("/api/v1/groups/review", json={"text": group})).json()["problems"] == []
+    assert (await client.put("/api/v1/groups/review", json={"text": group})).json()[
+        "problems"
+    ] == []
     assert (await client.get("/api/v1/groups/review")).json()["members"] == ["main", "critic"]
-    assert (await client.put("/api/v1/groups/..%2Freview", json={"text": group})).status_code in {400, 404}
+    assert (await client.put("/api/v1/groups/..%2Freview", json={"text": group})).status_code in {
+        400,
+        404,
+    }
     assert (await client.put("/api/v1/groups/bad", json={"text": "members = 3"})).status_code == 400
-    assert [row["name"] for row in (await client.get("/api/v1/groups")).json()["groups"]] == ["review"]
+    assert [row["name"] for row in (await client.get("/api/v1/groups")).json()["groups"]] == [
+        "review"
+    ]
     assert (await client.delete("/api/v1/groups/review")).json() == {"deleted": "review"}
     assert (await client.get("/api/v1/groups/review")).status_code == 404

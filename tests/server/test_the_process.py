@@ -30,7 +30,13 @@ class Process:
     """A running `knapper serve`: forked from a process that has imported it, or started from scratch."""
 
     def __init__(
-        self, root: Path, model: ScriptedModel, token: str, more: tuple[str, ...] = (), *, from_nothing: bool = False
+        self,
+        root: Path,
+        model: ScriptedModel,
+        token: str,
+        more: tuple[str, ...] = (),
+        *,
+        from_nothing: bool = False,
     ) -> None:
         named = ("--base-url", model.base_url, "--model", "scripted", *more)
         arguments = ["-C", str(root), "serve", "--json", "--port", "0", *named]
@@ -65,7 +71,9 @@ class Process:
 
     def say(self, text: str) -> None:
         """Send a message."""
-        assert self.client.post("/api/v1/agents/main/messages", json={"text": text}).status_code == 202
+        assert (
+            self.client.post("/api/v1/agents/main/messages", json={"text": text}).status_code == 202
+        )
 
     def frames(self, until: Callable[[Frames], bool], after: int = 0) -> Frames:
         """Return the stream's frames until `until` holds."""
@@ -88,14 +96,18 @@ class Process:
 
 def writes(text: str) -> Callable[[Frames], bool]:
     """Return a condition: the model has begun this answer, so no later turn gets that step of the script."""
-    return lambda frames: any(data is not None and str(data.get("text", "")).startswith(text) for _, data in frames)
+    return lambda frames: any(
+        data is not None and str(data.get("text", "")).startswith(text) for _, data in frames
+    )
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> tuple[Path, str]:
     """A workspace and a token for it."""
     Workspace.create(tmp_path)
-    made = knapper("tokens", "add", "me", "--json", "--scope", "chat", "--scope", "read", cwd=tmp_path)
+    made = knapper(
+        "tokens", "add", "me", "--json", "--scope", "chat", "--scope", "read", cwd=tmp_path
+    )
     return tmp_path, json.loads(made.stdout)["token"]
 
 
@@ -123,14 +135,23 @@ def test_login_prints_links_of_the_running_servers(
         assert min(_answer_s(client, address.netloc, token) for _ in range(20)) < 0.03
     second = knapper("serve", "--port", str(address.port), "--json", cwd=root)
     assert (second.returncode, "another program uses it" in second.stdout) == (2, True)
-    refused = knapper("serve", "--port", "0", "--tls-cert", "knapper.toml", "--tls-key", "no.pem", cwd=root)
-    assert (refused.returncode, refused.stdout, "cannot be used" in refused.stderr) == (2, "", True), refused
+    refused = knapper(
+        "serve", "--port", "0", "--tls-cert", "knapper.toml", "--tls-key", "no.pem", cwd=root
+    )
+    assert (refused.returncode, refused.stdout, "cannot be used" in refused.stderr) == (
+        2,
+        "",
+        True,
+    ), refused
     links = [json.loads(knapper("login", "--json", cwd=root).stdout)["login"]]
     links.append(knapper("login", cwd=root).stdout.strip())
     assert len({process.told["login"], *links}) == 3
     for link in links:
         assert link.startswith(url)
-        assert httpx2.post(f"{url}/login", json={"code": link.partition("code=")[2]}).status_code == 200
+        assert (
+            httpx2.post(f"{url}/login", json={"code": link.partition("code=")[2]}).status_code
+            == 200
+        )
     far = knapper("--server", url, "--token", token, "login", cwd=root)
     assert (far.returncode, "all scopes" in far.stderr) == (1, True)
     other = Process(root, scripted([]), token)
@@ -143,14 +164,18 @@ def test_login_prints_links_of_the_running_servers(
     assert knapper("login", cwd=root).returncode == 2
 
 
-@pytest.mark.parametrize("way", ["unsealed", "sealed elsewhere", "readable by others", "a link", "not locked"])
+@pytest.mark.parametrize(
+    "way", ["unsealed", "sealed elsewhere", "readable by others", "a link", "not locked"]
+)
 def test_login_asks_no_server_that_a_folder_from_elsewhere_names(
     place: tuple[Path, str], tmp_path_factory: pytest.TempPathFactory, way: str
 ) -> None:
     root, _ = place
     file = root / ".knapper" / "serving.json"
     told = ["http://127.0.0.1:9/", "a token", ""]
-    seal = Sealer(tmp_path_factory.mktemp("other") if way == "sealed elsewhere" else root).seal("serving", *told)
+    seal = Sealer(tmp_path_factory.mktemp("other") if way == "sealed elsewhere" else root).seal(
+        "serving", *told
+    )
     names = ("url", "token", "certificate", "seal")[: 3 if way == "unsealed" else 4]
     real = root / "real.json" if way == "a link" else file
     real.write_text(json.dumps(dict(zip(names, [*told, seal], strict=False))))
@@ -189,7 +214,9 @@ def test_knapper_login_trusts_the_servers_own_certificate_and_no_other(
 def _answer_s(client: socket.socket, host: str, token: str) -> float:
     """Return the response time for a client that delays its acknowledgments by 40 ms or more."""
     began = time.monotonic()
-    client.sendall(f"GET /api/v1/agents HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {token}\r\n\r\n".encode())
+    client.sendall(
+        f"GET /api/v1/agents HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {token}\r\n\r\n".encode()
+    )
     got = b""
     while not got.endswith(b"}"):
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 0)
@@ -197,7 +224,9 @@ def _answer_s(client: socket.socket, host: str, token: str) -> float:
     return time.monotonic() - began
 
 
-def test_a_stream_ends_with_the_server(place: tuple[Path, str], scripted: Callable[..., ScriptedModel]) -> None:
+def test_a_stream_ends_with_the_server(
+    place: tuple[Path, str], scripted: Callable[..., ScriptedModel]
+) -> None:
     root, token = place
     process = Process(root, scripted([Say("Hello.")]), token)
     process.say("hello")
@@ -236,7 +265,9 @@ def test_after_a_kill_in_mid_turn_no_event_is_missing_and_none_comes_twice(
 
 
 @pytest.mark.slow
-def test_a_server_without_a_model_says_so_and_how_to_set_one_and_which_files_are_rejected(tmp_path: Path) -> None:
+def test_a_server_without_a_model_says_so_and_how_to_set_one_and_which_files_are_rejected(
+    tmp_path: Path,
+) -> None:
     root = tmp_path / "work"
     assert knapper("init", str(root), cwd=tmp_path).returncode == 0
     Workspace.create(tmp_path / "other")

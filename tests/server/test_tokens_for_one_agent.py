@@ -142,13 +142,18 @@ class Neighbors:
     async def state(self) -> Json:
         """Return all that the other agent has."""
         paths = [
-            f"agents/{OTHER}{rest}" for rest in ("/export", "/messages?count=1000", "/memory", "/sources", "/steps")
+            f"agents/{OTHER}{rest}"
+            for rest in ("/export", "/messages?count=1000", "/memory", "/sources", "/steps")
         ]
         paths += [f"agents/{TALK}/export", f"groups/{GROUP}"]
         answers = [(await self.all.get(f"{API}/{path}")).text for path in paths]
         rows = (await self.all.get(f"{API}/tree")).json()["agents"]
         pending = (await self.all.get(f"{API}/approvals")).json()["approvals"]
-        return {"answers": answers, "tree": [row for row in rows if row["name"] in (OTHER, TALK)], "pending": pending}
+        return {
+            "answers": answers,
+            "tree": [row for row in rows if row["name"] in (OTHER, TALK)],
+            "pending": pending,
+        }
 
     async def asks(
         self, method: str, path: str, query: Json | None = None, body: Json | None = None
@@ -158,12 +163,16 @@ class Neighbors:
         A rate-limited request is repeated.
         """
         answer = await self._asks(method, path, query, body)
-        while answer.status_code == 429 and answer.json()["error"]["message"].startswith("Too many requests at once"):
+        while answer.status_code == 429 and answer.json()["error"]["message"].startswith(
+            "Too many requests at once"
+        ):
             await asyncio.sleep(0.1)
             answer = await self._asks(method, path, query, body)
         return answer
 
-    async def _asks(self, method: str, path: str, query: Json | None, body: Json | None) -> httpx2.Response:
+    async def _asks(
+        self, method: str, path: str, query: Json | None, body: Json | None
+    ) -> httpx2.Response:
         self.asked.add(path)
         async with self.mine.stream(method, path, params=query or {}, json=body) as answer:
             content = b""
@@ -184,10 +193,20 @@ async def neighbors(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, one_sandbox: Sandbox
 ) -> AsyncIterator[Neighbors]:
     """Two agents, with their state in a file or in a database; a database also records which process has an agent."""
-    shared = {"storage__url": request.getfixturevalue("lasting_database")} if request.param == "database" else {}
+    shared = (
+        {"storage__url": request.getfixturevalue("lasting_database")}
+        if request.param == "database"
+        else {}
+    )
     root = tmp_path_factory.mktemp("neighbors")
-    files = {"functions/kept.py": FUNCTIONS, f"groups/{GROUP}.toml": CREW, "helpers/twice.toml": HELPER}
-    files |= {f"agents/{name}.toml": 'purpose = "Helps."\n' for name in (MINE, OTHER, THIRD, NO_TALK)}
+    files = {
+        "functions/kept.py": FUNCTIONS,
+        f"groups/{GROUP}.toml": CREW,
+        "helpers/twice.toml": HELPER,
+    }
+    files |= {
+        f"agents/{name}.toml": 'purpose = "Helps."\n' for name in (MINE, OTHER, THIRD, NO_TALK)
+    }
     files[f"{SECRET}.txt"] = "There it is."  # what is not there is not asked for
     for path, text in files.items():
         (root / path).parent.mkdir(exist_ok=True)
@@ -196,7 +215,13 @@ async def neighbors(
         create(DOUBLE),
         Ask(Wanted("shout", {"text": SECRET})),
         Ask(*(Wanted("pick", {"text": f"{SECRET} {letter}"}) for letter in "abc")),
-        Ask(*(Wanted(name, {"text": f"{SECRET} {x}"}) for name in ("drop", "snip", "clip") for x in "ab")),
+        Ask(
+            *(
+                Wanted(name, {"text": f"{SECRET} {x}"})
+                for name in ("drop", "snip", "clip")
+                for x in "ab"
+            )
+        ),
         Say(f"I keep {SECRET}."),
         Ask(Wanted("ask_agent", {"agent": THIRD, "question": f"What is {SECRET}?"})),
         Ask(Wanted("first_line", {"path": f"{SECRET}.txt"})),
@@ -208,12 +233,18 @@ async def neighbors(
         Repeat(Say("Fine.")),
     ]
     with running(script) as model:
-        async with server(root, model, one_sandbox, standing__quarantine_failures=3, **shared) as started:
+        async with server(
+            root, model, one_sandbox, standing__quarantine_failures=3, **shared
+        ) as started:
             mine = await started.as_("mine", *SCOPES, agents=(MINE, GROUP))
             places = await _planted(started)
-            yield Neighbors(started, mine, places, (SECRET, OTHER, THIRD, NO_TALK, *places.pop("turn")))
+            yield Neighbors(
+                started, mine, places, (SECRET, OTHER, THIRD, NO_TALK, *places.pop("turn"))
+            )
             for question in (await started.client.get(f"{API}/approvals")).json()["approvals"]:
-                await started.client.post(f"{API}/approvals/{question['id']}", json={"answer": "no"})
+                await started.client.post(
+                    f"{API}/approvals/{question['id']}", json={"answer": "no"}
+                )
 
 
 async def _planted(server: Served) -> dict[str, tuple[str, ...]]:
@@ -221,21 +252,40 @@ async def _planted(server: Served) -> dict[str, tuple[str, ...]]:
     await server.client.post(f"{API}/agents/{THIRD}/pause", json={})
     await server.said(f"Remember {SECRET}, and shout it.", agent=OTHER)
     for _ in range(100):  # with a database, an agent may still be held briefly after its use
-        if (await server.client.post(f"{API}/agents/{OTHER}/conversations", json={"name": "private"})).is_success:
+        if (
+            await server.client.post(
+                f"{API}/agents/{OTHER}/conversations", json={"name": "private"}
+            )
+        ).is_success:
             break
         await asyncio.sleep(0.1)
     await server.said(f"Ask the third about {SECRET}.", agent=TALK)
     block = f"{API}/agents/{OTHER}/memory/human"
-    edit = {"version": (await server.client.get(block)).json()["version"], "value": f"The word is {SECRET}."}
+    edit = {
+        "version": (await server.client.get(block)).json()["version"],
+        "value": f"The word is {SECRET}.",
+    }
     assert (await server.client.patch(block, json=edit)).status_code == 200
     await _share(server.workspace)
-    upload = {"name": "notes.txt", "data": base64.b64encode(f"What is kept is {SECRET}.".encode()).decode()}
-    assert (await server.client.post(f"{API}/agents/{OTHER}/sources", json=upload)).status_code == 200
+    upload = {
+        "name": "notes.txt",
+        "data": base64.b64encode(f"What is kept is {SECRET}.".encode()).decode(),
+    }
+    assert (
+        await server.client.post(f"{API}/agents/{OTHER}/sources", json=upload)
+    ).status_code == 200
     (server.workspace.root / f"{SECRET}-folder").mkdir(exist_ok=True)
-    await server.workspace.functions.granting.book.give_folder(OTHER, f"{SECRET}-folder/", "a human")
-    posted = await server.client.post(f"{API}/agents/{OTHER}/messages", json={"text": f"Read {SECRET}.txt"})
+    await server.workspace.functions.granting.book.give_folder(
+        OTHER, f"{SECRET}-folder/", "a human"
+    )
+    posted = await server.client.post(
+        f"{API}/agents/{OTHER}/messages", json={"text": f"Read {SECRET}.txt"}
+    )
     await server.frames(
-        lambda frames: any(data is not None and data["type"] == "grant_asked" for _, data in frames), agent=OTHER
+        lambda frames: any(
+            data is not None and data["type"] == "grant_asked" for _, data in frames
+        ),
+        agent=OTHER,
     )
     questions = (await server.client.get(f"{API}/approvals")).json()["approvals"]
     await server.said("Look around.", agent=MINE)
@@ -290,10 +340,14 @@ def _given(part: type[Part]) -> Iterator[Json]:
 
 
 def _value(name: str, schema: Json) -> Any:  # Any: JSON
-    schema = next((one for one in schema.get("anyOf", [schema]) if one.get("type") != "null"), schema)
+    schema = next(
+        (one for one in schema.get("anyOf", [schema]) if one.get("type") != "null"), schema
+    )
     match schema.get("type"):
         case "integer" | "number":
-            return max(int(schema.get("minimum", 0)), 1 if name in ("count", "last", "limit") else 0)
+            return max(
+                int(schema.get("minimum", 0)), 1 if name in ("count", "last", "limit") else 0
+            )
         case "boolean":
             return False
         case "array":
@@ -312,9 +366,13 @@ async def test_what_others_do_changes_no_answer(neighbors: Neighbors) -> None:
         found = {}
         for operation in OPERATIONS:
             if operation.method == "GET" and not operation.streams:
-                for path, query in product(_paths(operation, neighbors.places), _given(operation.query)):
+                for path, query in product(
+                    _paths(operation, neighbors.places), _given(operation.query)
+                ):
                     answer = await neighbors.asks("GET", path, query)
-                    found[f"{path} {query}"] = json.loads(answer.content, parse_float=lambda _: 0.0)  # no clocks
+                    found[f"{path} {query}"] = json.loads(
+                        answer.content, parse_float=lambda _: 0.0
+                    )  # no clocks
         return found
 
     await answers()  # the first time, its own words are indexed
@@ -322,16 +380,25 @@ async def test_what_others_do_changes_no_answer(neighbors: Neighbors) -> None:
     for name in ("once", "twice"):
         await neighbors.all.post(f"{API}/agents/{OTHER}/conversations", json={"name": name})
         await neighbors.server.said(f"Say {SECRET}.", agent=f"{OTHER}--{name}")
-    await neighbors.all.post(f"{API}/agents/{OTHER}/messages", json={"text": "Go on."})  # waits: its turn is asking
+    await neighbors.all.post(
+        f"{API}/agents/{OTHER}/messages", json={"text": "Go on."}
+    )  # waits: its turn is asking
     now = await answers()
     changed = [path for path in now if now[path] != before[path]]
-    assert not changed, "\n".join(f"{path}: {json.dumps(before[path])} -> {json.dumps(now[path])}" for path in changed)
+    assert not changed, "\n".join(
+        f"{path}: {json.dumps(before[path])} -> {json.dumps(now[path])}" for path in changed
+    )
 
 
-async def test_the_calls_of_its_own_agent_are_listed_shown_and_run_again(neighbors: Neighbors) -> None:
+async def test_the_calls_of_its_own_agent_are_listed_shown_and_run_again(
+    neighbors: Neighbors,
+) -> None:
     everyone = (await neighbors.all.get(f"{API}/calls")).json()["calls"]
     mine = (await neighbors.asks("GET", f"{API}/calls")).json()["calls"]
-    assert (len(everyone), [call["arguments"] for call in mine]) == (12, [{"text": "a"}, {"text": "mine"}])
+    assert (len(everyone), [call["arguments"] for call in mine]) == (
+        12,
+        [{"text": "a"}, {"text": "mine"}],
+    )
     shout = f"{API}/calls/{mine[1]['call']}"
     assert (await neighbors.asks("GET", shout)).json()["arguments"] == {"text": "mine"}
     assert (await neighbors.asks("POST", f"{shout}/replay", body={})).json()["same"]
@@ -339,20 +406,30 @@ async def test_the_calls_of_its_own_agent_are_listed_shown_and_run_again(neighbo
         answer = await neighbors.asks("POST", f"{API}/commands", body={"words": ["calls", *words]})
         assert answer.status_code == 200
         assert answer.json()["lines"]
-    called = await neighbors.asks("POST", f"{API}/functions/shout/call", body={"arguments": {"text": "b"}})
+    called = await neighbors.asks(
+        "POST", f"{API}/functions/shout/call", body={"arguments": {"text": "b"}}
+    )
     assert called.json()["value"] == "bb"
-    assert (await neighbors.asks("GET", f"{API}/calls")).json()["calls"] == mine  # outside of turns: no agent's
-    assert (await neighbors.asks("GET", f"{API}/status")).json()["agent"] == GROUP  # the first of its own
+    assert (await neighbors.asks("GET", f"{API}/calls")).json()[
+        "calls"
+    ] == mine  # outside of turns: no agent's
+    assert (await neighbors.asks("GET", f"{API}/status")).json()[
+        "agent"
+    ] == GROUP  # the first of its own
 
 
-async def test_of_failures_of_others_the_kind_is_told_and_of_its_own_the_message(neighbors: Neighbors) -> None:
+async def test_of_failures_of_others_the_kind_is_told_and_of_its_own_the_message(
+    neighbors: Neighbors,
+) -> None:
     """The other agent let `drop`, `snip` and `clip` fail twice; this agent's call is the third failure."""
     said = (await neighbors.asks("GET", f"{API}/agents/{MINE}/messages")).json()["messages"]
     told = " ".join(str(row.get("text")) for row in said)
     assert "ValueError (3 ×)" in told  # of `pick`, which only the other agent called
     assert "ValueError (2 ×)" in told
     assert "ValueError: there is no colon in a" in told
-    third = await neighbors.asks("POST", f"{API}/functions/snip/call", body={"arguments": {"text": "a"}})
+    third = await neighbors.asks(
+        "POST", f"{API}/functions/snip/call", body={"arguments": {"text": "a"}}
+    )
     assert third.json()["quarantined"]["name"] == "snip"
     words = ["functions", "call", "clip", "--args", TEXTS["args"]]
     assert (
@@ -368,8 +445,12 @@ async def test_no_other_door_shows_anything_of_another(
     said = [{"role": "user", "content": "What do you keep?"}]
     await neighbors.asks("GET", "/v1/models")
     for model in (OTHER, TALK, f"{OTHER}@private", GROUP, MINE):
-        await neighbors.asks("POST", "/v1/chat/completions", body={"model": model, "messages": said})
-        await neighbors.asks("POST", "/v1/responses", body={"model": model, "input": "What do you keep?"})
+        await neighbors.asks(
+            "POST", "/v1/chat/completions", body={"model": model, "messages": said}
+        )
+        await neighbors.asks(
+            "POST", "/v1/responses", body={"model": model, "input": "What do you keep?"}
+        )
     assert (await neighbors.asks("GET", "/metrics")).status_code == 403  # sums of all agents
     for path in ("/openapi.json", f"/v1/models/{OTHER}", f"/v1/models/{MINE}"):
         await neighbors.asks("GET", path)
@@ -385,7 +466,9 @@ async def test_no_other_door_shows_anything_of_another(
     listed = (await _mcp(neighbors, "tools/list", {})).json()["result"]["tools"]
     assert {"call_function", "shout"} <= {tool["name"] for tool in listed}
     for tool in listed:
-        arguments = {name: _value(name, schema) for name, schema in tool["inputSchema"]["properties"].items()}
+        arguments = {
+            name: _value(name, schema) for name, schema in tool["inputSchema"]["properties"].items()
+        }
         called = await _mcp(neighbors, "tools/call", {"name": tool["name"], "arguments": arguments})
         assert called.status_code == 200, called.text
     assert await neighbors.state() == before
@@ -394,13 +477,26 @@ async def test_no_other_door_shows_anything_of_another(
 
 async def _unasked(neighbors: Neighbors, root: Path, sandbox: Sandbox) -> set[str]:
     """Return the server's routes that are no operations and were not requested; pages and login have no agent."""
-    async with Workspace.open(root, sandbox=sandbox) as workspace, opened_rooms(workspace, 1) as rooms:
-        routes = application(rooms, LoginDoor(Sessions(time.monotonic, 1)), HttpDoor(workspace)).routes
+    async with (
+        Workspace.open(root, sandbox=sandbox) as workspace,
+        opened_rooms(workspace, 1) as rooms,
+    ):
+        routes = application(
+            rooms, LoginDoor(Sessions(time.monotonic, 1)), HttpDoor(workspace)
+        ).routes
     apart = {operation.path for operation in OPERATIONS} | {"/"}
-    doors = [route for route in routes if isinstance(route, Route) and not route.path.startswith(("/page/", "/login"))]
+    doors = [
+        route
+        for route in routes
+        if isinstance(route, Route) and not route.path.startswith(("/page/", "/login"))
+    ]
     assert len(doors) > len(OPERATIONS)
     asked = neighbors.asked
-    return {door.path for door in doors if door.path not in apart and not any(map(door.path_regex.match, asked))}
+    return {
+        door.path
+        for door in doors
+        if door.path not in apart and not any(map(door.path_regex.match, asked))
+    }
 
 
 async def _mcp(neighbors: Neighbors, method: str, params: Json) -> httpx2.Response:
@@ -430,7 +526,9 @@ def _words(command: click.Command, call: str, name: str) -> Iterator[list[str]]:
     """Yield a command's words: only the required ones, then all."""
     arguments, options = list[str](), list[str]()
     for param in command.params:
-        text = {"name": name, "call": call}.get(param.name or "", TEXTS.get(param.name or "", OTHER))
+        text = {"name": name, "call": call}.get(
+            param.name or "", TEXTS.get(param.name or "", OTHER)
+        )
         if isinstance(param.type, click.IntRange):
             text = call if param.name == "call" else "1"
         if isinstance(param.type, click.Choice):
@@ -455,7 +553,9 @@ async def test_no_command_shows_or_changes_anything_of_another_agent(neighbors: 
         codes = set[str]()
         names = ("double",) if name in ("delete", "remove", "revoke") else ("drop", "pick")
         names = names if name in ("show", "call") else names[:1]
-        for call, function, talked_to in product(calls[:1] if noun != "calls" else calls, names, sampled(talks, 2)):
+        for call, function, talked_to in product(
+            calls[:1] if noun != "calls" else calls, names, sampled(talks, 2)
+        ):
             for words in _words(command, call, function):
                 texts = {"-": DOUBLE, OTHER: DOUBLE}
                 body = {"words": [noun, name, *words], "texts": texts, "agent": talked_to}
@@ -472,7 +572,9 @@ async def test_no_command_shows_or_changes_anything_of_another_agent(neighbors: 
     assert not unrun, "what these take has no value here that they accept"
 
 
-async def test_no_operation_shows_or_changes_anything_of_another_agent(neighbors: Neighbors) -> None:
+async def test_no_operation_shows_or_changes_anything_of_another_agent(
+    neighbors: Neighbors,
+) -> None:
     before = await neighbors.state()
     assert SECRET in json.dumps(before)
     misasked = set[str]()
@@ -504,12 +606,17 @@ async def test_a_group_is_there_for_a_token_that_is_for_all_its_members(served: 
     ]
     talk, file = f"{API}/agents/team/messages", f"{API}/groups/team"
     assert [(await client.get(file)).status_code for client in (whole, part)] == [200, 404]
-    assert [(await client.post(talk, json={"text": "Hi."})).status_code for client in (part, whole)] == [404, 202]
+    assert [
+        (await client.post(talk, json={"text": "Hi."})).status_code for client in (part, whole)
+    ] == [404, 202]
     for client, members in ((whole, '"a", "c"'), (part, '"a", "b"'), (part, '"a", "a"')):
         refused = await client.put(file, json={"text": f"members = [{members}]"})
         assert (refused.status_code, refused.json()["error"]["code"]) == (403, "not-allowed")
     assert (await part.delete(file)).status_code == 404
-    assert (await whole.put(file, json={"text": 'members = ["b", "a"]'})).json() == {"name": "team", "problems": []}
+    assert (await whole.put(file, json={"text": 'members = ["b", "a"]'})).json() == {
+        "name": "team",
+        "problems": [],
+    }
 
 
 async def test_members_are_checked_when_the_turn_of_a_group_begins(served: Serve) -> None:
@@ -526,10 +633,15 @@ async def test_members_are_checked_when_the_turn_of_a_group_begins(served: Serve
     await server.client.post(f"{API}/agents/team/resume", json={})
     frames = await heard
     assert end_of(frames)["reason"] == "failed"
-    assert any(data and "members that this token is not for" in data.get("message", "") for _, data in frames)
+    assert any(
+        data and "members that this token is not for" in data.get("message", "")
+        for _, data in frames
+    )
     assert not server.model.requests
     heard = asyncio.create_task(server.frames(ends(2), agent="team"))
-    await server.client.post(f"{API}/agents/team/messages", json={"text": "@c what have you heard?"})
+    await server.client.post(
+        f"{API}/agents/team/messages", json={"text": "@c what have you heard?"}
+    )
     assert end_of(await heard)["reason"] == "replied"
     (request,) = server.model.requests
     assert "what have you heard?" in request.text
@@ -544,7 +656,9 @@ async def test_a_stream_of_a_group_ends_when_others_join_it(served: Serve) -> No
     async with asyncio.timeout(30), client.stream("GET", f"{API}/agents/team/events") as answer:
         assert answer.status_code == 200
         group_file(root, members=("a", "b", "c"))
-        await server.client.post(f"{API}/agents/team/messages", json={"text": "@c what do you know?"})
+        await server.client.post(
+            f"{API}/agents/team/messages", json={"text": "@c what do you know?"}
+        )
         heard = ""
         async for piece in answer.aiter_text():
             heard += piece

@@ -25,7 +25,9 @@ from .conftest import Frames, Serve, end_of, ends
 MESSAGES = "/api/v1/agents/main/messages"
 
 
-async def test_a_repeat_of_a_key_is_told_where_its_events_begin_and_another_text_is_refused(served: Serve) -> None:
+async def test_a_repeat_of_a_key_is_told_where_its_events_begin_and_another_text_is_refused(
+    served: Serve,
+) -> None:
     server = await served([Say("One."), Say("Two.")])
     await server.said("first")
     message = {"text": "second", "key": "k-2"}
@@ -61,7 +63,9 @@ async def test_of_two_retries_at_once_one_takes_the_last_turn_back(served: Serve
     assert [row["text"] for row in shown] == ["first", "One.", "second", "Again."]
 
 
-async def test_a_message_that_waited_is_answered_when_the_server_opens_its_agent(served: Serve) -> None:
+async def test_a_message_that_waited_is_answered_when_the_server_opens_its_agent(
+    served: Serve,
+) -> None:
     server = await served([Say("Here I am.")])
     agent = await server.workspace.agent("other")
     await agent.say_during_turn("Are you there?")
@@ -71,19 +75,31 @@ async def test_a_message_that_waited_is_answered_when_the_server_opens_its_agent
     assert end_of(frames)["reply"] == "Here I am."
 
 
-async def test_whoever_comes_while_a_call_is_written_reads_it_from_its_beginning(served: Serve) -> None:
-    server = await served([Ask(Wanted("count_vowels", {"text": "queueing " * 20}), pause_s=0.05), Say("Many.")])
+async def test_whoever_comes_while_a_call_is_written_reads_it_from_its_beginning(
+    served: Serve,
+) -> None:
+    server = await served(
+        [Ask(Wanted("count_vowels", {"text": "queueing " * 20}), pause_s=0.05), Say("Many.")]
+    )
     await server.save("letters.py", VOWELS)
     early = asyncio.create_task(server.frames(lambda frames: written(frames).count("queueing") > 3))
     await server.client.post(MESSAGES, json={"text": "How many?"})
     await early  # it leaves, and the turn goes on
-    late = await server.frames(lambda frames: any(data and data["type"] == "call" for _, data in frames))
-    assert written(late) == next(data["arguments"] for _, data in late if data and data["type"] == "call")
+    late = await server.frames(
+        lambda frames: any(data and data["type"] == "call" for _, data in frames)
+    )
+    assert written(late) == next(
+        data["arguments"] for _, data in late if data and data["type"] == "call"
+    )
     frames = await server.frames(ends(1))
     assert end_of(frames)["reply"] == "Many."
     kept = [data["type"] for number, data in frames if data and number]
     # One who comes after the end reads the reply from the journal, too, and did not get it in pieces.
-    told = ["text"] if not any(data["type"] == "text" for number, data in frames if data and not number) else []
+    told = (
+        ["text"]
+        if not any(data["type"] == "text" for number, data in frames if data and not number)
+        else []
+    )
     assert kept == ["turn_started", "call", "answer", *told, "turn_ended"]
 
 
@@ -136,24 +152,38 @@ async def test_a_group_and_its_members_are_talked_to_in_turn(served: Serve, tmp_
     (tmp_path / "agents" / "bob.toml").write_text('purpose = "Counts."\n')
     rules = 'members = ["main", "bob"]\nrules = []\nchoose = "round_robin"\nstop = { turns = 2 }\n'
     (tmp_path / "groups" / "crew.toml").write_text(f'purpose = "Talk."\n{rules}')
-    server = await served([Say(text) for text in ("Bob.", "First.", "Second.", "Bob again.", "Third.", "Fourth.")])
-    for agent, reply in (("bob", "Bob."), ("crew", "Second."), ("bob", "Bob again."), ("crew", "Fourth.")):
+    server = await served(
+        [Say(text) for text in ("Bob.", "First.", "Second.", "Bob again.", "Third.", "Fourth.")]
+    )
+    for agent, reply in (
+        ("bob", "Bob."),
+        ("crew", "Second."),
+        ("bob", "Bob again."),
+        ("crew", "Fourth."),
+    ):
         assert end_of(await server.said("Hello", agent))["reply"] == reply
 
 
 async def test_many_who_listen_each_hear_all_in_order(served: Serve) -> None:
-    server = await served([Ask(Wanted("count_vowels", {"text": "aha"})), Say("Two."), Say("Again.")])
+    server = await served(
+        [Ask(Wanted("count_vowels", {"text": "aha"})), Say("Two."), Say("Again.")]
+    )
     await server.save("letters.py", VOWELS)
     many = [asyncio.create_task(server.frames(ends(2))) for _ in range(12)]
     await server.said("How many?")
     late = asyncio.create_task(server.frames(ends(2)))
     await server.said("And now?")
-    each = [[number for number, data in frames if number is not None] for frames in [*await asyncio.gather(*many)]]
+    each = [
+        [number for number, data in frames if number is not None]
+        for frames in [*await asyncio.gather(*many)]
+    ]
     assert all(numbers == each[0] == sorted(numbers) for numbers in each)
     assert [number for number, _ in await late if number is not None] == each[0]
 
 
-async def test_a_listener_who_leaves_while_it_reads_takes_no_news_from_the_others(served: Serve) -> None:
+async def test_a_listener_who_leaves_while_it_reads_takes_no_news_from_the_others(
+    served: Serve,
+) -> None:
     server = await served([Say("Hello.")])
     await server.said("Hi.")
     async with opened_state(server.workspace.root) as state:
@@ -190,7 +220,10 @@ async def test_who_hears_late_hears_a_text_before_the_calls_that_follow_it(
     tmp_path: Path, scripted: Callable[..., ScriptedModel], one_sandbox: Sandbox
 ) -> None:
     call = Ask(Wanted("list_functions"), text="I look first.")
-    flags = {"model.base_url": scripted([call, call, Say("Nothing.")]).base_url, "model.name": "scripted"}
+    flags = {
+        "model.base_url": scripted([call, call, Say("Nothing.")]).base_url,
+        "model.name": "scripted",
+    }
     async with (
         Workspace.open(tmp_path, flags=flags, sandbox=one_sandbox) as workspace,
         opened_rooms(workspace, 1) as rooms,
@@ -205,13 +238,22 @@ async def test_who_hears_late_hears_a_text_before_the_calls_that_follow_it(
         while b'"turn_ended"' not in heard[-1]:
             heard.append(await anext(stream))
         await stream.aclose()
-    told = [json.loads(line[6:]) for frame in heard for line in frame.decode().split("\n") if line.startswith("data: ")]
+    told = [
+        json.loads(line[6:])
+        for frame in heard
+        for line in frame.decode().split("\n")
+        if line.startswith("data: ")
+    ]
     kinds = [event["type"] for event in told if event["type"] in ("text", "call", "answer")]
-    kinds = [kind for at, kind in enumerate(kinds) if kinds[at - 1 : at] != [kind]]  # chunks of a text count as one
+    kinds = [
+        kind for at, kind in enumerate(kinds) if kinds[at - 1 : at] != [kind]
+    ]  # chunks of a text count as one
     assert kinds == ["text", "call", "answer", "text", "call", "answer", "text"]
 
 
-async def test_a_conversation_that_is_read_while_turns_end_is_as_of_one_number(served: Serve) -> None:
+async def test_a_conversation_that_is_read_while_turns_end_is_as_of_one_number(
+    served: Serve,
+) -> None:
     server = await served([Say("")] * 6)
     over = asyncio.Event()
 
@@ -225,7 +267,9 @@ async def test_a_conversation_that_is_read_while_turns_end_is_as_of_one_number(s
         while not over.is_set():
             read = (await server.client.get(f"{MESSAGES}?last=300")).json()
             rows = [*read["messages"], *read["ends"]]
-            assert all(row["seq"] <= read["after"] for row in rows), "what is above comes as an event, too"
+            assert all(row["seq"] <= read["after"] for row in rows), (
+                "what is above comes as an event, too"
+            )
 
     async with asyncio.TaskGroup() as tasks:
         for work in (fail_often, *[read_often] * 4):

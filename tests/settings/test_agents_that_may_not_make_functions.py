@@ -11,9 +11,15 @@ _MAKES = {"create_function", "edit_function", "delete_function"}
 async def test_an_agent_is_not_offered_what_makes_functions(tmp_path: Path) -> None:
     (tmp_path / "functions").mkdir()
     with scripted([Say("Hello."), Say("Hello.")]) as model:
-        flags = {"model.base_url": model.base_url, "model.name": "scripted", "memory.embedding": "none"}
+        flags = {
+            "model.base_url": model.base_url,
+            "model.name": "scripted",
+            "memory.embedding": "none",
+        }
         for creates in (True, False):
-            async with Workspace.open(tmp_path, flags={**flags, "growth.create": creates}) as workspace:
+            async with Workspace.open(
+                tmp_path, flags={**flags, "growth.create": creates}
+            ) as workspace:
                 agent = await workspace.agent()
                 _ = [event async for event in agent.turn("Hello")]
         offered, withheld = ({*request.functions} for request in model.requests)

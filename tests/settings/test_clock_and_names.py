@@ -23,7 +23,10 @@ def test_every_name_is_a_well_formed_uuid_of_version_seven(stamp: float, noise: 
 @given(st.integers(0, 73))
 def test_every_bit_of_noise_that_fits_makes_another_name(bit: int) -> None:
     names = {
-        Clock(now=lambda: 1.0, entropy=lambda size, noise=noise: noise.to_bytes(size, "big")).new_id()  # type: ignore[misc]  # the default binds the loop's value
+        Clock(
+            now=lambda: 1.0,
+            entropy=lambda size, noise=noise: noise.to_bytes(size, "big"),  # type: ignore[misc]  # the default binds the loop's value
+        ).new_id()
         for noise in (0, 1 << bit)
     }
     assert len(names) == 2

@@ -40,13 +40,25 @@ limits = { steps = 20, tokens = 50000 }
 }
 FOLDERS: Mapping[str, Mapping[str, str]] = {
     "a helper of unknown keys": {"helpers/a.toml": HELPER + UNKNOWN},
-    "400 helpers of unknown keys": {f"helpers/h{number}.toml": HELPER + UNKNOWN[: 250 * 6] for number in range(400)},
-    "400 agents of unknown keys": {f"agents/a{number}x.toml": UNKNOWN[: 250 * 6] for number in range(400)},
+    "400 helpers of unknown keys": {
+        f"helpers/h{number}.toml": HELPER + UNKNOWN[: 250 * 6] for number in range(400)
+    },
+    "400 agents of unknown keys": {
+        f"agents/a{number}x.toml": UNKNOWN[: 250 * 6] for number in range(400)
+    },
     "10,000 helpers": {f"helpers/h{number}.toml": HELPER for number in range(10_000)},
-    "grants of unknown keys": {"functions/grants.toml": "".join(f"[f{n}]\nk = 1\n" for n in range(8_000))},
+    "grants of unknown keys": {
+        "functions/grants.toml": "".join(f"[f{n}]\nk = 1\n" for n in range(8_000))
+    },
     "servers of unknown keys": {"mcp.toml": f"[a]\n{UNKNOWN}"},
 }
-COMMANDS = (("functions", "list"), ("helpers", "list"), ("agents", "list"), ("agents", "tree"), ("functions", "grants"))
+COMMANDS = (
+    ("functions", "list"),
+    ("helpers", "list"),
+    ("agents", "list"),
+    ("agents", "tree"),
+    ("functions", "grants"),
+)
 
 
 def processor_s(root: Path, home: Path, command: tuple[str, ...]) -> float:
@@ -54,7 +66,9 @@ def processor_s(root: Path, home: Path, command: tuple[str, ...]) -> float:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     environment = {"PATH": os.environ["PATH"], "HOME": str(home)}
     program = [sys.executable, "-m", "agent_core", *command]
-    subprocess.run(program, cwd=root, env=environment, capture_output=True, timeout=300, check=False)
+    subprocess.run(
+        program, cwd=root, env=environment, capture_output=True, timeout=300, check=False
+    )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
@@ -74,7 +88,9 @@ def test_a_command_takes_no_longer_in_a_folder_that_is_full(
     for folder in folders:
         processor_s(tmp_path / folder, tmp_path / "home", command)  # what only the first one does
     usual_s = processor_s(tmp_path / "small", tmp_path / "home", command)
-    took_s = least_s(1.5 * usual_s, lambda: processor_s(tmp_path / "full", tmp_path / "home", command))
+    took_s = least_s(
+        1.5 * usual_s, lambda: processor_s(tmp_path / "full", tmp_path / "home", command)
+    )
     assert took_s <= 1.5 * usual_s
 
 
@@ -88,7 +104,9 @@ def test_of_unknown_keys_the_first_twenty_are_told_each_with_its_line() -> None:
     text = HELPER + "".join(f"key{number} = 1\n" for number in range(300))
     problems = read_helper("a", text)
     assert isinstance(problems, tuple)
-    assert [problem.where.line for problem in problems] == [3 + number for number in range(MOST_PROBLEMS)]
+    assert [problem.where.line for problem in problems] == [
+        3 + number for number in range(MOST_PROBLEMS)
+    ]
     assert least_s(0.2, lambda: time_of(lambda: read_helper("a", text))) < 0.2
 
 
@@ -118,7 +136,9 @@ def test_the_lines_of_all_keys_are_found_at_once() -> None:
 
 
 def test_of_wrong_grants_the_first_twenty_are_told(tmp_path: Path) -> None:
-    (tmp_path / "grants.toml").write_text("".join(f"[f{n}]\nk = 1\n" for n in range(4_000)) + "[good]\nseconds = 5\n")
+    (tmp_path / "grants.toml").write_text(
+        "".join(f"[f{n}]\nk = 1\n" for n in range(4_000)) + "[good]\nseconds = 5\n"
+    )
     listing = GrantsFile(tmp_path).read()
     assert len(listing.problems) == 21
     assert [problem.where.line for problem in listing.problems[:3]] == [1, 3, 5]
@@ -135,7 +155,9 @@ def test_a_folder_has_room_for_400_files_and_not_for_as_many_that_are_full(
 ) -> None:
     good = GOOD[folder]
     prose = f"# {'a = [1, 2], ' * 3_000}\n{good}"
-    assert not problems_of(tmp_path / "good", folder, command, [good] * 200 + [prose] * 5 + [good] * 195)
+    assert not problems_of(
+        tmp_path / "good", folder, command, [good] * 200 + [prose] * 5 + [good] * 195
+    )
     full = re.sub(rf"^{names} = .*$", f"{names} = {['n*'] * 190}", good, flags=re.MULTILINE)
     shown = problems_of(tmp_path / "full", folder, command, [full] * 400)
     sentence = f"The files of {folder}/ have more than 30,000 keys and values in all."
@@ -143,7 +165,9 @@ def test_a_folder_has_room_for_400_files_and_not_for_as_many_that_are_full(
     assert int(shown[-1]["message"].split()[0]) in range(200, 300)
 
 
-def problems_of(root: Path, folder: str, command: tuple[str, str], texts: Sequence[str]) -> list[dict[str, str]]:
+def problems_of(
+    root: Path, folder: str, command: tuple[str, str], texts: Sequence[str]
+) -> list[dict[str, str]]:
     """Return a command's problems with a folder of these files."""
     (root / folder).mkdir(parents=True)
     (root / "knapper.toml").touch()

@@ -36,7 +36,9 @@ Plant = Callable[[Path], None]
 
 
 @pytest.mark.parametrize("plant", PLANTS)
-def test_what_is_not_plain_is_neither_read_nor_waited_for_and_that_is_told(tmp_path: Path, plant: Plant) -> None:
+def test_what_is_not_plain_is_neither_read_nor_waited_for_and_that_is_told(
+    tmp_path: Path, plant: Plant
+) -> None:
     (tmp_path / "functions").mkdir()
     for name in ("history", "prices.toml", "functions/grants.toml", "knapper.toml"):
         plant(tmp_path / name)
@@ -57,7 +59,9 @@ def test_what_is_not_plain_is_neither_read_nor_waited_for_and_that_is_told(tmp_p
     assert (done.returncode != 0, "knapper.toml" in done.stderr) == (True, True)
 
 
-def test_a_history_is_read_as_it_was_kept_and_its_longest_lines_are_left_out(tmp_path: Path) -> None:
+def test_a_history_is_read_as_it_was_kept_and_its_longest_lines_are_left_out(
+    tmp_path: Path,
+) -> None:
     history = KeptHistory(tmp_path / "history")
     for text in ("one", "two\nlines", "x" * 30_000_000, "last"):
         history.store_string(text)

@@ -77,7 +77,9 @@ def test_init_writes_over_nothing_that_is_put_there_meanwhile(
     assert everything(outside) == ["folder"]
 
 
-def test_neither_the_state_folder_nor_the_file_of_a_crash_is_made_through_a_link(root: Path, outside: Path) -> None:
+def test_neither_the_state_folder_nor_the_file_of_a_crash_is_made_through_a_link(
+    root: Path, outside: Path
+) -> None:
     (root / ".knapper").symlink_to(outside / "folder")
     with pytest.raises(WorkspaceError, match="is a link"):
         prepare_state_dir(root)
@@ -92,7 +94,9 @@ def test_settings_are_not_written_through_a_link(root: Path, outside: Path) -> N
     assert everything(outside) == ["folder"]
 
 
-@pytest.mark.parametrize("plant", [link(".knapper", "folder"), link(".knapper/history", "new")], ids=["folder", "file"])
+@pytest.mark.parametrize(
+    "plant", [link(".knapper", "folder"), link(".knapper/history", "new")], ids=["folder", "file"]
+)
 def test_what_is_typed_is_not_kept_through_a_link(root: Path, outside: Path, plant: Plant) -> None:
     plant(root, outside)
     KeptHistory(root / ".knapper/history").store_string("my secret plan")
@@ -112,7 +116,9 @@ def test_a_file_that_is_saved_is_not_put_behind_a_link_of_the_folder(
     assert everything(outside) == ["folder"]
 
 
-def test_neither_functions_nor_an_agent_are_exported_behind_a_link_of_the_folder(root: Path, outside: Path) -> None:
+def test_neither_functions_nor_an_agent_are_exported_behind_a_link_of_the_folder(
+    root: Path, outside: Path
+) -> None:
     starters.create(root)
     knapper("agents", "list", cwd=root)
     (root / "out").symlink_to(outside / "folder")

@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 
 from agent_core import Workspace
 from agent_core.base.errors import SettingsError
-from agent_core.base.settings import FILE_NAME, PREFIX, Settings, Value, known_keys, load, with_values
+from agent_core.base.settings import (
+    FILE_NAME,
+    PREFIX,
+    Settings,
+    Value,
+    known_keys,
+    load,
+    with_values,
+)
 from agent_core.base.workspace_folder import is_workspace
 
 
@@ -47,7 +55,9 @@ def test_without_any_source_the_defaults_hold(root: Path) -> None:
         pytest.param("growth", "maker", id="maker"),
     ],
 )
-def test_a_value_longer_than_its_bound_is_refused_with_its_beginning(root: Path, section: str, key: str) -> None:
+def test_a_value_longer_than_its_bound_is_refused_with_its_beginning(
+    root: Path, section: str, key: str
+) -> None:
     write(root, f'[{section}]\n{key} = "{"a:" * 30_000}"\n')
     with pytest.raises(SettingsError, match="at most 2000 characters") as refused:
         load(root)
@@ -55,19 +65,28 @@ def test_a_value_longer_than_its_bound_is_refused_with_its_beginning(root: Path,
 
 
 def test_a_text_for_a_model_may_be_long(root: Path) -> None:
-    write(root, f'instructions = "{"Be kind, " * 5_000}"\n[memory]\npersona = "{"Kind, " * 5_000}"\n')
+    write(
+        root, f'instructions = "{"Be kind, " * 5_000}"\n[memory]\npersona = "{"Kind, " * 5_000}"\n'
+    )
     assert len(load(root).instructions or "") == 45_000
 
 
 def test_a_folder_in_the_files_place_is_no_file_and_is_told_by_every_command(root: Path) -> None:
     (root / FILE_NAME).mkdir()
     assert is_workspace(root)
-    with pytest.raises(SettingsError, match=r"knapper\.toml cannot be read: Is a directory\. Make it an ordinary"):
+    with pytest.raises(
+        SettingsError, match=r"knapper\.toml cannot be read: Is a directory\. Make it an ordinary"
+    ):
         load(root)
 
 
-def test_each_source_wins_over_the_ones_below_it(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(root, '[turn]\nmax_steps = 1\nanswer_chars = 501\nparallel = 1\n[model]\nname = "from the file"\n')
+def test_each_source_wins_over_the_ones_below_it(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(
+        root,
+        '[turn]\nmax_steps = 1\nanswer_chars = 501\nparallel = 1\n[model]\nname = "from the file"\n',
+    )
     monkeypatch.setenv("KNAPPER_TURN_ANSWER_CHARS", "502")
     monkeypatch.setenv("KNAPPER_TURN_PARALLEL", "2")
     found = load(root, {"turn.parallel": 3, "model.mode": "native"})
@@ -78,7 +97,9 @@ def test_each_source_wins_over_the_ones_below_it(root: Path, monkeypatch: pytest
 _EITHER = ("model.stream", "gate.fixes", "turn.first_thought")  # whose value equals the default
 
 
-def test_every_setting_has_a_variable_that_reaches_it(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_setting_has_a_variable_that_reaches_it(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     values = {
         "agent": "scout",
         "model.mode": "native",
@@ -98,7 +119,9 @@ def test_every_setting_has_a_variable_that_reaches_it(root: Path, monkeypatch: p
             patch.setenv(PREFIX + key.replace(".", "_").upper(), values.get(key, usual))
             found = load(root)
         section, _, name = key.rpartition(".")
-        holder, default = (getattr(each, section) if section else each for each in (found, Settings()))
+        holder, default = (
+            getattr(each, section) if section else each for each in (found, Settings())
+        )
         assert getattr(holder, name or key) != getattr(default, name or key) or key in _EITHER, key
 
 
@@ -124,7 +147,9 @@ def test_a_file_that_does_not_fit_is_told_with_the_key_and_a_way_out(root: Path)
         assert caught.value.fix, text
 
 
-def test_a_variable_or_a_flag_that_does_not_fit_is_told(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variable_or_a_flag_that_does_not_fit_is_told(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(SettingsError, match=r"Did you mean `model\.base_url`"):
         load(root, {"model.base_uri": "http://localhost"})
     for name, value, says in (
@@ -167,17 +192,30 @@ name = "a#b"  # the # is mine
     ("text", "values", "becomes"),
     [
         pytest.param("", {"model.name": "m"}, '[model]\nname = "m"\n', id="empty"),
-        pytest.param("[model]\n\n[turn]\n", {"model.name": "m"}, '[model]\nname = "m"\n\n[turn]\n', id="in-a-section"),
+        pytest.param(
+            "[model]\n\n[turn]\n",
+            {"model.name": "m"},
+            '[model]\nname = "m"\n\n[turn]\n',
+            id="in-a-section",
+        ),
         pytest.param(KEPT, {"turn.max_steps": 9}, KEPT.replace("= 12", "= 9"), id="comment-stays"),
-        pytest.param(KEPT, {"model.name": "n"}, KEPT.replace('"a#b"', '"n"'), id="sharp-in-a-value"),
+        pytest.param(
+            KEPT, {"model.name": "n"}, KEPT.replace('"a#b"', '"n"'), id="sharp-in-a-value"
+        ),
     ],
 )
-def test_only_the_value_that_was_meant_changes(text: str, values: dict[str, Value], becomes: str) -> None:
+def test_only_the_value_that_was_meant_changes(
+    text: str, values: dict[str, Value], becomes: str
+) -> None:
     assert with_values(text, values) == becomes
 
 
 def test_what_cannot_be_changed_safely_is_left_and_told() -> None:
-    inline, dotted, array = 'model = { name = "m" }\n', 'model.name = "m"\n', '[[model]]\nname = "x"\n'
+    inline, dotted, array = (
+        'model = { name = "m" }\n',
+        'model.name = "m"\n',
+        '[[model]]\nname = "x"\n',
+    )
     for text in (inline, dotted, array, "[model\n", 'x = """\n[model]\n"""\n'):
         with pytest.raises(SettingsError, match="Add it manually:\n\\[model\\] name = "):
             with_values(text, {"model.name": "other"})
@@ -185,13 +223,21 @@ def test_what_cannot_be_changed_safely_is_left_and_told() -> None:
 
 @given(st.text(), st.integers(1, 1000))
 def test_any_text_comes_back_as_it_was_given(name: str, steps: int) -> None:
-    changed = with_values(KEPT, {"model.name": name, "turn.max_steps": steps, "sandbox.wall_s": 2.5})
+    changed = with_values(
+        KEPT, {"model.name": name, "turn.max_steps": steps, "sandbox.wall_s": 2.5}
+    )
     read = tomllib.loads(changed)
-    assert (read["model"]["name"], read["turn"]["max_steps"], read["sandbox"]["wall_s"]) == (name, steps, 2.5)
+    assert (read["model"]["name"], read["turn"]["max_steps"], read["sandbox"]["wall_s"]) == (
+        name,
+        steps,
+        2.5,
+    )
 
 
 @pytest.mark.parametrize("label", ["persona", "human"])
-async def test_a_first_memory_that_is_longer_than_its_block_is_told(tmp_path: Path, label: str) -> None:
+async def test_a_first_memory_that_is_longer_than_its_block_is_told(
+    tmp_path: Path, label: str
+) -> None:
     write(tmp_path, f'[memory]\n{label} = "{"word " * 2_000}"\n')
     async with Workspace.open(tmp_path) as workspace:
         with pytest.raises(SettingsError, match=f"`{label}` may hold 2,000 characters"):

@@ -38,9 +38,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_user_without_a_home_is_told_what_to_set(made: Path, tmp_path: Path) -> None:
     workspace = copytree(made, tmp_path / "workspace")
     for words in MISSING:
-        done = knapper(*words, cwd=workspace, given="a value of some length\n", environment={"HOME": "nowhere"})
+        done = knapper(
+            *words, cwd=workspace, given="a value of some length\n", environment={"HOME": "nowhere"}
+        )
         output = done.stdout + done.stderr
-        assert not any(text in output for text in ("Traceback", "went wrong", "RuntimeError")), output
+        assert not any(text in output for text in ("Traceback", "went wrong", "RuntimeError")), (
+            output
+        )
         assert "no home folder" in output or done.returncode == 0, (words, output)
         assert not (workspace / "nowhere").exists(), words
 
@@ -59,15 +63,26 @@ def test_a_user_that_the_system_does_not_know_is_told_which_variable_helps() -> 
     code = "import os, agent_core.base.user_folders as folders; os.setuid(4243)"
     for name in names:
         code += f"\ntry: folders.{name}_folder()\nexcept folders.NoHome as error: print(error)"
-    done = subprocess.run([sys.executable, "-c", code], env={}, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={}, capture_output=True, text=True, check=True
+    )
     for name, told in zip(names, done.stdout.splitlines(), strict=True):
         assert "user 4243 has no home folder. Set HOME" in told
         assert f"XDG_{name.upper()}_HOME" in told
 
 
 def test_the_variables_alone_are_enough(tmp_path: Path) -> None:
-    home = {"HOME": "nowhere", "XDG_DATA_HOME": str(tmp_path / "d"), "XDG_CONFIG_HOME": str(tmp_path / "c")}
+    home = {
+        "HOME": "nowhere",
+        "XDG_DATA_HOME": str(tmp_path / "d"),
+        "XDG_CONFIG_HOME": str(tmp_path / "c"),
+    }
     (tmp_path / "w").mkdir()
-    for words in (["init"], ["run", "--model", "tour", "--message", "hi"], ["secrets", "list"], ["models", "list"]):
+    for words in (
+        ["init"],
+        ["run", "--model", "tour", "--message", "hi"],
+        ["secrets", "list"],
+        ["models", "list"],
+    ):
         done = knapper(*words, cwd=tmp_path / "w", environment=home)
         assert (done.returncode, "no home" in done.stderr) == (0, False), done.stderr

@@ -38,7 +38,9 @@ def test_a_setting_that_went_is_told_once_wherever_it_stands(
 def test_a_key_of_a_grant_that_went_is_told_once_and_the_others_are_granted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "grants.toml").write_text('[weather]\nnetwork = ["a.example.org"]\nstateful = true\nby = "Ada"\n')
+    (tmp_path / "grants.toml").write_text(
+        '[weather]\nnetwork = ["a.example.org"]\nstateful = true\nby = "Ada"\n'
+    )
     file = GrantsFile(tmp_path)
     for _ in range(2):
         listing = file.read()
@@ -141,7 +143,11 @@ def note_of(name: str) -> str:
 async def test_a_workspace_of_3f560781_opens_with_a_warning_for_each_thing_that_went_and_all_its_functions_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    written = {"knapper.toml": OLD_SETTINGS, "functions/old.py": OLD_FUNCTIONS, "functions/grants.toml": OLD_GRANTS}
+    written = {
+        "knapper.toml": OLD_SETTINGS,
+        "functions/old.py": OLD_FUNCTIONS,
+        "functions/grants.toml": OLD_GRANTS,
+    }
     for name, text in (written | {"notes/today": "Rain."}).items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -149,22 +155,37 @@ async def test_a_workspace_of_3f560781_opens_with_a_warning_for_each_thing_that_
         async with Workspace.open(tmp_path, flags={"grants.unattended": "file"}) as workspace:
             assert (workspace.settings.agent, workspace.settings.turn.max_steps) == ("ada", 9)
             assert workspace.functions.rejected() == ()
-            calls: dict[str, dict[str, Any]] = {"doubled": {"number": 4}, "counted": {}, "note_of": {"name": "today"}}
-            found = {name: await workspace.functions.call(name, arguments) for name, arguments in calls.items()}
+            calls: dict[str, dict[str, Any]] = {
+                "doubled": {"number": 4},
+                "counted": {},
+                "note_of": {"name": "today"},
+            }
+            found = {
+                name: await workspace.functions.call(name, arguments)
+                for name, arguments in calls.items()
+            }
             assert [report.error for report in found.values()] == [None] * 3
             values = {name: report.value for name, report in found.items()}
     assert values == {"doubled": 8, "counted": 2, "note_of": "Rain."}
     told = capsys.readouterr().err
-    assert {key: told.count(f"`{key}`") for key in (*SETTINGS, "stateful")} == dict.fromkeys((*SETTINGS, "stateful"), 1)
+    assert {key: told.count(f"`{key}`") for key in (*SETTINGS, "stateful")} == dict.fromkeys(
+        (*SETTINGS, "stateful"), 1
+    )
     assert {name: (tmp_path / name).read_text() for name in written} == written
 
 
 @pytest.mark.parametrize(
     ("words", "name"),
     [
-        pytest.param(("functions", "blame", "doubled", "2", "--json"), "functions blame", id="command"),
+        pytest.param(
+            ("functions", "blame", "doubled", "2", "--json"), "functions blame", id="command"
+        ),
         pytest.param(("memory", "tidy", "human"), "memory tidy", id="command-of-memory"),
-        pytest.param(("functions", "revoke", "doubled", "--read", "notes/", "--stateful"), "--stateful", id="flag"),
+        pytest.param(
+            ("functions", "revoke", "doubled", "--read", "notes/", "--stateful"),
+            "--stateful",
+            id="flag",
+        ),
     ],
 )
 def test_a_command_or_a_flag_that_went_is_told_and_stops_nothing(

@@ -36,7 +36,9 @@ async def desk(folder: Path, *, meaning: bool = False) -> AsyncIterator[Desk]:
 
 def pdf(pages: Sequence[str], *, packed: bytes = b"") -> bytes:
     """Return a PDF with these pages, or with one page that has this compressed content."""
-    streams = [packed or zlib.compress(f"BT /F1 12 Tf 72 720 Td ({text}) Tj ET".encode()) for text in pages]
+    streams = [
+        packed or zlib.compress(f"BT /F1 12 Tf 72 720 Td ({text}) Tj ET".encode()) for text in pages
+    ]
     kids = " ".join(f"{4 + 2 * n} 0 R" for n in range(len(streams)))
     objects = [
         b"<< /Type /Catalog /Pages 2 0 R >>",
@@ -59,5 +61,8 @@ def _with_index(objects: Sequence[bytes]) -> bytes:
     start = len(out)
     out += b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1)
     out += b"".join(b"%010d 00000 n \n" % place for place in places)
-    out += b"trailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (len(objects) + 1, start)
+    out += b"trailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (
+        len(objects) + 1,
+        start,
+    )
     return bytes(out)

@@ -12,13 +12,31 @@ from agent_core.memory.sources.cutting import LONGEST, Cut
 from agent_core.memory.sources.kinds import read
 from tests.kit.drawing import sampled
 
-_WORD = st.text(st.characters(exclude_categories=("Cc", "Cf", "Cs", "Z", "Cn", "Co")), min_size=1, max_size=30).map(
+_WORD = st.text(
+    st.characters(exclude_categories=("Cc", "Cf", "Cs", "Z", "Cn", "Co")), min_size=1, max_size=30
+).map(
     lambda word: re.sub(f"[{UNSEEN}]", "x", word)  # which is not part of a visible word
 )
 _GLUE = st.sampled_from(
-    [" ", " ", " ", "\n", "\n\n", ". ", "\n# ", "\n## ", "\n```\n", "\n---\n", "\n    ", "\ndef ", "\n\n\n"]
+    [
+        " ",
+        " ",
+        " ",
+        "\n",
+        "\n\n",
+        ". ",
+        "\n# ",
+        "\n## ",
+        "\n```\n",
+        "\n---\n",
+        "\n    ",
+        "\ndef ",
+        "\n\n\n",
+    ]
 )
-_TEXT = st.lists(st.tuples(_WORD, _GLUE), min_size=1, max_size=900).map(lambda found: "".join(map("".join, found)))
+_TEXT = st.lists(st.tuples(_WORD, _GLUE), min_size=1, max_size=900).map(
+    lambda found: "".join(map("".join, found))
+)
 KINDS = ("notes.txt", "notes.md", "notes.rs", "notes.py")
 
 
@@ -36,9 +54,15 @@ def test_chunks_together_hold_every_word_of_the_text(name: str, text: str) -> No
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("name", sampled([*KINDS, "notes.html"], 3))
-@given(words=st.lists(st.sampled_from(["heron", "otter.", "pike!", "eel;", "ÄÖ", "(reed)", "鷺。"]), min_size=200))
+@given(
+    words=st.lists(
+        st.sampled_from(["heron", "otter.", "pike!", "eel;", "ÄÖ", "(reed)", "鷺。"]), min_size=200
+    )
+)
 def test_a_text_without_a_line_break_is_cut_between_words(name: str, words: list[str]) -> None:
-    held = Counter(word for chunk in cut(name, " ".join(words)).chunks for word in chunk.text.split())
+    held = Counter(
+        word for chunk in cut(name, " ".join(words)).chunks for word in chunk.text.split()
+    )
     assert not Counter(words) - held
     assert {*held} <= {*words}
 
@@ -66,7 +90,11 @@ def test_chunks_are_never_longer_than_promised_and_come_out_alike(name: str, tex
     assert found == cut(name, text)
 
 
-@given(rows=st.lists(st.lists(_WORD.filter(lambda word: '"' not in word), min_size=3, max_size=3), min_size=2))
+@given(
+    rows=st.lists(
+        st.lists(_WORD.filter(lambda word: '"' not in word), min_size=3, max_size=3), min_size=2
+    )
+)
 def test_every_cell_of_a_table_is_in_a_chunk(rows: list[list[str]]) -> None:
     text = "\n".join(",".join(f'"{cell}"' for cell in row) for row in rows)
     held = Counter(word for chunk in cut("a.csv", text).chunks for word in chunk.text.split())
@@ -74,7 +102,9 @@ def test_every_cell_of_a_table_is_in_a_chunk(rows: list[list[str]]) -> None:
 
 
 def test_most_chunks_of_prose_have_a_good_size() -> None:
-    text = "\n\n".join(f"Note {n}. " + "It rains in the valley today, they say. " * 7 for n in range(200))
+    text = "\n\n".join(
+        f"Note {n}. " + "It rains in the valley today, they say. " * 7 for n in range(200)
+    )
     sizes = [len(chunk.text) for chunk in cut("a.txt", text).chunks]
     assert sum(700 <= size <= LONGEST for size in sizes) > 0.95 * len(sizes)
 

@@ -30,7 +30,9 @@ asyncio.run(main())
 def rows_of(folder: Path, rows: int = 18_000) -> Path:
     """Write a table that makes some thousand passages."""
     path = folder / "people.csv"
-    path.write_text("name,city\n" + "".join(f"Person number {n} of all,City {n % 97}\n" for n in range(rows)))
+    path.write_text(
+        "name,city\n" + "".join(f"Person number {n} of all,City {n % 97}\n" for n in range(rows))
+    )
     return path
 
 
@@ -40,7 +42,12 @@ async def test_a_source_is_kept_with_its_name_and_places(tmp_path: Path) -> None
         (report,) = await at.sources.add(str(tmp_path / "a.md"), name="birds")
         (row,) = await at.passages()
         assert (report.outcome, report.passages, report.kind) == ("added", 1, "markdown")
-        assert (row.source, row.place, row.document, row.n) == ("birds", "Herons, lines 1–3", report.hash, 0)
+        assert (row.source, row.place, row.document, row.n) == (
+            "birds",
+            "Herons, lines 1–3",
+            report.hash,
+            0,
+        )
         assert "birds, Herons, lines 1–3" in str(await at.archival.search("when do herons fish"))
 
 
@@ -48,7 +55,9 @@ async def test_the_same_content_is_kept_once_whatever_its_name(tmp_path: Path) -
     for name in ("a.txt", "b.txt"):
         (tmp_path / name).write_text("Herons fish at dusk.")
     async with desk(tmp_path) as at:
-        first, again = [(await at.sources.add(str(tmp_path / name)))[0] for name in ("a.txt", "b.txt")]
+        first, again = [
+            (await at.sources.add(str(tmp_path / name)))[0] for name in ("a.txt", "b.txt")
+        ]
         assert (first.outcome, again.outcome, again.name) == ("added", "there", first.name)
         assert len(await at.passages()) == 1
 
@@ -66,7 +75,15 @@ async def test_a_file_that_changed_takes_the_place_of_what_it_was(tmp_path: Path
 
 async def test_a_folder_adds_its_files_and_tells_what_it_left_out(tmp_path: Path) -> None:
     docs = tmp_path / "docs"
-    for name in ("a.txt", "deep/b.md", ".hidden", ".git/config", ".knapper/state", "__pycache__/c.txt", "d.bin"):
+    for name in (
+        "a.txt",
+        "deep/b.md",
+        ".hidden",
+        ".git/config",
+        ".knapper/state",
+        "__pycache__/c.txt",
+        "d.bin",
+    ):
         (docs / name).parent.mkdir(parents=True, exist_ok=True)
         (docs / name).write_bytes(b"\x00" * 99 if name == "d.bin" else name.encode())
     (docs / "link.txt").symlink_to("/etc/hostname")
@@ -84,7 +101,10 @@ async def test_a_source_is_removed_with_its_passages(tmp_path: Path) -> None:
         await at.sources.add(str(tmp_path / "docs"), name="docs")
         (c,) = await at.sources.add(str(tmp_path / "c.txt"), name="c")
         await at.sources.add(str(tmp_path / "d.txt"), name="d")
-        assert [row.name for row in await at.sources.remove("docs")] == ["docs/a.txt", "docs/deep/b.txt"]
+        assert [row.name for row in await at.sources.remove("docs")] == [
+            "docs/a.txt",
+            "docs/deep/b.txt",
+        ]
         assert [row.name for row in await at.sources.remove(c.hash[:8])] == ["c"]
         assert [row.source for row in await at.passages()] == ["d"]
         with pytest.raises(UsageError, match="has no source docs"):
@@ -103,7 +123,9 @@ async def test_what_was_cancelled_goes_on_where_it_stopped(tmp_path: Path) -> No
         adding = asyncio.current_task()
         assert adding is not None
         with pytest.raises(asyncio.CancelledError):
-            await at.sources.add(str(path), lambda done, *_: (adding.cancel(), None)[1] if done == BATCH else None)
+            await at.sources.add(
+                str(path), lambda done, *_: (adding.cancel(), None)[1] if done == BATCH else None
+            )
         adding.uncancel()
         (row,) = await at.sources.list()
         assert (row.complete, row.done) == (False, BATCH)
@@ -153,7 +175,9 @@ async def test_two_at_once_keep_no_passage_twice(tmp_path: Path) -> None:
         pytest.param("empty", "holds no file", id="an empty folder"),
     ],
 )
-async def test_a_place_that_cannot_be_read_is_an_error(tmp_path: Path, place: str, says: str) -> None:
+async def test_a_place_that_cannot_be_read_is_an_error(
+    tmp_path: Path, place: str, says: str
+) -> None:
     (tmp_path / "empty").mkdir()
     async with desk(tmp_path) as at:
         with pytest.raises(Unreadable, match=says):

@@ -34,7 +34,9 @@ def leading(**answers: Sequence[str]) -> Broker:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-async def test_a_page_of_this_machine_is_read_where_the_url_names_it(tmp_path: Path, host: str) -> None:
+async def test_a_page_of_this_machine_is_read_where_the_url_names_it(
+    tmp_path: Path, host: str
+) -> None:
     async with serving(page) as server, desk(tmp_path) as at:
         url = f"http://{host}:{server.port}/birds"
         (report,) = await at.sources.add(url)
@@ -53,18 +55,27 @@ async def test_an_address_that_is_not_public_is_not_fetched_from() -> None:
         ("user@example.org", "password before an @"),
     ]
     for host, says in rows:
-        names = leading(intranet=["192.168.1.5"], rebinding=["127.0.0.1"], both=["93.184.216.34", "127.0.0.1"])
+        names = leading(
+            intranet=["192.168.1.5"], rebinding=["127.0.0.1"], both=["93.184.216.34", "127.0.0.1"]
+        )
         with pytest.raises(Unreadable, match=says.replace("[", r"\[")):
             await fetch(f"http://{host}/", MOST_BYTES, names)
 
 
 async def test_a_redirect_never_leads_to_where_no_human_pointed() -> None:
     async with serving(page) as canary:
-        own = [f"http://{host}:{canary.port}/" for host in ("127.0.0.1", "localhost", "[::1]", "inside.example")]
+        own = [
+            f"http://{host}:{canary.port}/"
+            for host in ("127.0.0.1", "localhost", "[::1]", "inside.example")
+        ]
         for there in [*own, "http://10.0.0.1/", "file:///etc/passwd", "gopher://example.org/"]:
             async with serving(answering(redirect(there))) as server:
                 with pytest.raises(Unreadable):
-                    await fetch(f"http://127.0.0.1:{server.port}/", MOST_BYTES, leading(inside=["127.0.0.1"]))
+                    await fetch(
+                        f"http://127.0.0.1:{server.port}/",
+                        MOST_BYTES,
+                        leading(inside=["127.0.0.1"]),
+                    )
         assert canary.connections == 0
 
 

@@ -70,7 +70,9 @@ PAGE = f"""<!doctype html><title>A page</title><style>p {{}}</style><script>aler
 <h1>Herons</h1><p>{LONG}<h2>Where they <em>live</em></h2><ul><li>At lakes<li>At the sea</ul><p>{LONG}
 <table><tr><th>Name<th>Wings</tr><tr><td>Grey heron<td>1.7 m</tr></table><img src=x alt="A heron &amp; a fish"></p>"""
 PEOPLE = "name,city,born\n" + "".join(f"Person {n},City {n},{1900 + n}\n" for n in range(100))
-RECORDS = json.dumps([{"name": f"Person {n}", "home": {"city": "Ulm", "rooms": [1, 2]}} for n in range(40)])
+RECORDS = json.dumps(
+    [{"name": f"Person {n}", "home": {"city": "Ulm", "rooms": [1, 2]}} for n in range(40)]
+)
 
 
 def test_a_source_is_cut_at_its_structure() -> None:
@@ -79,7 +81,11 @@ def test_a_source_is_cut_at_its_structure() -> None:
             "markdown by headings",
             "guide.md",
             GUIDE,
-            ["Guide > Install, lines 1–5", "Guide > Use, lines 7–13", "Guide > Use > Often, lines 15–17"],
+            [
+                "Guide > Install, lines 1–5",
+                "Guide > Use, lines 7–13",
+                "Guide > Use > Often, lines 15–17",
+            ],
         ),
         (
             "python by functions and methods",
@@ -92,7 +98,12 @@ def test_a_source_is_cut_at_its_structure() -> None:
         ("text by paragraphs", "a.txt", "One.\n\nTwo.\nThree.\n", ["lines 1–4"]),
         ("a table by rows", "a.csv", PEOPLE, ["rows 1–38", "rows 39–75", "rows 76–100"]),
         ("a list by records", "a.json", RECORDS, ["records 1–21", "records 22–40"]),
-        ("a list in an object", "a.json", f'{{"items": {RECORDS}}}', ["items, records 1–21", "items, records 22–40"]),
+        (
+            "a list in an object",
+            "a.json",
+            f'{{"items": {RECORDS}}}',
+            ["items, records 1–21", "items, records 22–40"],
+        ),
         ("lines of JSON", "a.jsonl", '{"a": 1.10}\n{"a": 2}\n', ["records 1–2"]),
     ]
     for case, name, text, places in rows:
@@ -107,7 +118,9 @@ def test_a_pdf_is_cut_by_pages() -> None:
 
 
 def test_each_chunk_of_a_table_begins_with_its_header() -> None:
-    assert {chunk.text.split("\n")[0] for chunk in read("a.csv", PEOPLE.encode()).chunks} == {"name | city | born"}
+    assert {chunk.text.split("\n")[0] for chunk in read("a.csv", PEOPLE.encode()).chunks} == {
+        "name | city | born"
+    }
 
 
 def test_a_long_section_names_its_heading_in_each_chunk() -> None:
@@ -119,7 +132,10 @@ def test_a_long_section_names_its_heading_in_each_chunk() -> None:
 def test_a_page_is_read_without_its_scripts_and_with_its_words() -> None:
     text = "\n".join(chunk.text for chunk in read("a.html", PAGE.encode()).chunks)
     assert "no word" not in text
-    assert all(words in text for words in ("A heron & a fish", "Grey heron | 1.7 m", "At lakes\nAt the sea"))
+    assert all(
+        words in text
+        for words in ("A heron & a fish", "Grey heron | 1.7 m", "At lakes\nAt the sea")
+    )
 
 
 def test_numbers_of_records_stay_as_they_are_written() -> None:
@@ -154,7 +170,13 @@ def test_a_page_is_read_in_the_encoding_that_it_says() -> None:
 
 def test_what_a_source_is_read_as() -> None:
     rows: list[tuple[str, str, bytes, str, str]] = [
-        ("by the server", "https://a.org/x", b"<!DOCTYPE html>", "text/html; charset=utf-8", "html"),
+        (
+            "by the server",
+            "https://a.org/x",
+            b"<!DOCTYPE html>",
+            "text/html; charset=utf-8",
+            "html",
+        ),
         ("by its beginning", "report", b"%PDF-1.7 ", "", "pdf"),
         ("a page without a name", "page", b"\n<!-- x --><html>", "", "html"),
         ("nothing known", "README", b"Hello", "", "text"),

@@ -39,7 +39,10 @@ def test_a_source_is_added_while_its_agent_runs_elsewhere_listed_and_removed(fol
 
 
 def test_standard_input_is_a_source_of_its_own_each_time(folder: Path) -> None:
-    first, other = [run(folder, "add", "-", given=text)["sources"][0] for text in ("Herons fish.", "Ducks dive.")]
+    first, other = [
+        run(folder, "add", "-", given=text)["sources"][0]
+        for text in ("Herons fish.", "Ducks dive.")
+    ]
     named = run(folder, "add", "-", "--name", "pond", given="Frogs sing.")["sources"][0]
     assert first["name"].startswith("standard input ")
     assert (len({first["name"], other["name"]}), named["name"]) == (2, "pond")
@@ -49,7 +52,9 @@ def test_a_folder_gives_its_texts_and_one_line(folder: Path) -> None:
     site = folder / "site"
     site.mkdir()
     (site / "page.md").write_text("# Herons\n\nThey fish at dawn.\n")
-    (site / "logo.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'><text>heron</text></svg>")
+    (site / "logo.svg").write_text(
+        "<svg xmlns='http://www.w3.org/2000/svg'><text>heron</text></svg>"
+    )
     (site / "drawn").write_text("<?xml version='1.0'?>\n<svg><text>heron</text></svg>")
     (site / "app.js").write_text("function heron(){return 1};" * 200)
     (site / "lib.min.js").write_text("var heron=1;\n")
@@ -58,8 +63,13 @@ def test_a_folder_gives_its_texts_and_one_line(folder: Path) -> None:
     done = knapper("sources", "add", "site", cwd=folder)
     (told,) = done.stdout.splitlines()
     assert told.startswith("✓ site: 7 files, 2 added; ")
-    assert told.endswith("left out 5 without text to read: app.js, drawn, lib.min.js, logo.svg, photo.png.")
-    assert [row["name"] for row in run(folder, "list")["sources"]] == ["site/main.js", "site/page.md"]
+    assert told.endswith(
+        "left out 5 without text to read: app.js, drawn, lib.min.js, logo.svg, photo.png."
+    )
+    assert [row["name"] for row in run(folder, "list")["sources"]] == [
+        "site/main.js",
+        "site/page.md",
+    ]
     assert run(folder, "add", "site/logo.svg")["sources"][0]["outcome"] == "added"
 
 
@@ -75,7 +85,9 @@ def test_a_source_is_loaded_once_and_attached_to_agents_and_detached(folder: Pat
     assert run(folder, "list")["sources"][0]["complete"]
     assert run(folder, "detach", "birds.md")["detached"][0]["name"] == "birds.md"
     assert run(folder, "list") == {"sources": []}
-    assert "No source gulls is loaded." in run(folder, "attach", "gulls", code=2)["error"]["message"]
+    assert (
+        "No source gulls is loaded." in run(folder, "attach", "gulls", code=2)["error"]["message"]
+    )
     assert run(folder, "remove", "--loaded", "birds.md")["removed"][0]["name"] == "birds.md"
     listed = knapper("agents", "list", "--json", cwd=folder)
     assert json.loads(listed.stdout) == {"agents": []}
@@ -93,10 +105,14 @@ def test_what_cannot_be_done_is_said_with_its_exit_code(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_an_interrupt_ends_it_and_the_same_again_goes_on(folder: Path) -> None:
-    (folder / "big.csv").write_text("name,city\n" + "".join(f"Person {n} of all,City {n}\n" for n in range(200_000)))
+    (folder / "big.csv").write_text(
+        "name,city\n" + "".join(f"Person {n} of all,City {n}\n" for n in range(200_000))
+    )
     with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
         streams = [file.fileno() for file in (given, out, err)]
-        program = Program(["sources", "add", "big.csv"], streams, cwd=folder, environment=surroundings({}))
+        program = Program(
+            ["sources", "add", "big.csv"], streams, cwd=folder, environment=surroundings({})
+        )
         while not (rows := run(folder, "list")["sources"]):
             assert program.poll() is None
         os.kill(program.pid, signal.SIGINT)
@@ -107,7 +123,10 @@ def test_an_interrupt_ends_it_and_the_same_again_goes_on(folder: Path) -> None:
 
 
 def test_a_folder_leaves_out_what_this_program_wrote_and_its_settings(folder: Path) -> None:
-    for words in (("run", "--model", "tour", "--message", "start"), ("agents", "export", "tour", "main-2026.json")):
+    for words in (
+        ("run", "--model", "tour", "--message", "start"),
+        ("agents", "export", "tour", "main-2026.json"),
+    ):
         done = knapper(*words, cwd=folder)
         assert done.returncode == 0, done.stderr
     (folder / "agents").mkdir()
@@ -132,8 +151,12 @@ def test_what_is_loaded_is_named_where_it_can_be_attached(folder: Path) -> None:
     assert len(run(folder, "attach", "notes")["attached"]) == 2
 
 
-@pytest.mark.parametrize("how", [("attach", "owls"), ("add", "owls")], ids=["attached", "added by its name"])
-def test_a_loaded_source_whose_text_the_agent_has_is_there_already(folder: Path, how: tuple[str, str]) -> None:
+@pytest.mark.parametrize(
+    "how", [("attach", "owls"), ("add", "owls")], ids=["attached", "added by its name"]
+)
+def test_a_loaded_source_whose_text_the_agent_has_is_there_already(
+    folder: Path, how: tuple[str, str]
+) -> None:
     run(folder, "load", "birds.md", "--name", "owls")
     (own,) = run(folder, "add", "birds.md")["sources"]
     again = run(folder, *how)

@@ -34,7 +34,11 @@ CALLERS = "from functions.parts import part\n\n\n" + "\n\n".join(
     ]
 )
 FILES = {"parts.py": PART, "users.py": CALLERS}
-FEW = {"standing__quarantine_failures": 3, "standing__trusted_calls": 3, "standing__trusted_days": 0}
+FEW = {
+    "standing__quarantine_failures": 3,
+    "standing__trusted_calls": 3,
+    "standing__trusted_days": 0,
+}
 
 
 def part(whole: int, among: int) -> Wanted:

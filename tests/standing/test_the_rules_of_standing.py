@@ -7,7 +7,9 @@ from agent_core.functions.service.call_records import CallTotals
 from agent_core.functions.service.function_facts import Standing, is_unused, standing
 from agent_core.storage import Stats
 
-RULES = StandingSettings(trial_calls=2, trusted_calls=4, trusted_days=3, quarantine_failures=3, retire_days=10)
+RULES = StandingSettings(
+    trial_calls=2, trusted_calls=4, trusted_days=3, quarantine_failures=3, retire_days=10
+)
 DAY = 86_400.0
 NONE = Stats("f", "v", 0, 0, 0, 0, 0, 0.0, 0.0, 0.0)
 
@@ -15,7 +17,9 @@ NONE = Stats("f", "v", 0, 0, 0, 0, 0, 0.0, 0.0, 0.0)
 def calls(holding: int = 0, days: float = 0, worst: int = 0) -> Stats:
     """Return the statistics of `holding` successes in a row, over `days` days, with `worst` failures in a row."""
     since, worked = (1000.0, 1000.0 + days * DAY) if holding else (None, None)
-    return replace(NONE, calls=holding + worst, holding=holding, worst=worst, since=since, worked=worked)
+    return replace(
+        NONE, calls=holding + worst, holding=holding, worst=worst, since=since, worked=worked
+    )
 
 
 def test_standing_moves_by_recorded_calls_at_every_boundary() -> None:
@@ -39,7 +43,10 @@ def test_standing_moves_by_recorded_calls_at_every_boundary() -> None:
 
 
 def test_a_rule_of_nought_failures_puts_nothing_in_quarantine() -> None:
-    assert standing("trial", calls(worst=99), RULES.model_copy(update={"quarantine_failures": 0})) == "trial"
+    assert (
+        standing("trial", calls(worst=99), RULES.model_copy(update={"quarantine_failures": 0}))
+        == "trial"
+    )
 
 
 def test_a_function_is_unused_so_many_days_after_its_last_call() -> None:
@@ -57,8 +64,12 @@ def test_a_function_is_unused_so_many_days_after_its_last_call() -> None:
 
 
 def test_versions_are_summed_and_runs_are_those_of_the_one_called_last() -> None:
-    old = replace(NONE, calls=5, failing=4, worst=4, holding=1, first_called=1.0, last_called=7.0, worked=2.0)
-    new = replace(NONE, version="w", calls=2, failing=1, worst=1, holding=3, first_called=6.0, last_called=9.0)
+    old = replace(
+        NONE, calls=5, failing=4, worst=4, holding=1, first_called=1.0, last_called=7.0, worked=2.0
+    )
+    new = replace(
+        NONE, version="w", calls=2, failing=1, worst=1, holding=3, first_called=6.0, last_called=9.0
+    )
     both = CallTotals.of([new, old], [])
     assert (both.calls, both.failing, both.holding) == (7, 1, 3)
     assert (both.first_called, both.last_called, both.last_returned) == (1.0, 9.0, 2.0)

@@ -23,11 +23,17 @@ TOLD = f"(the user found a result of it wrong: {WRONG})"
 def guess(seen: Seen) -> Ask:
     """Predict nonsense for all requested results."""
     calls = str(seen.messages[-1]["content"]).count("\n- ")
-    return Ask(Wanted("confirm_function", {"function_name": "shipping", "expected": ["77"] * calls}))
+    return Ask(
+        Wanted("confirm_function", {"function_name": "shipping", "expected": ["77"] * calls})
+    )
 
 
-async def test_what_nobody_predicted_is_said_with_each_result_until_a_human_calls_it_good(at_desk: OpenDesk) -> None:
-    create = Wanted("create_function", {"function_name": "shipping", "function_code_with_docstring": SHIPPING})
+async def test_what_nobody_predicted_is_said_with_each_result_until_a_human_calls_it_good(
+    at_desk: OpenDesk,
+) -> None:
+    create = Wanted(
+        "create_function", {"function_name": "shipping", "function_code_with_docstring": SHIPPING}
+    )
     confirm = Ask(Wanted("confirm_function", {"function_name": "shipping"}))
     desk = await at_desk([Ask(create), guess, confirm, PRICE, Say("9."), PRICE, Say("9.")])
     result = answers(await desk.say("Make it."))[-1]
@@ -37,9 +43,15 @@ async def test_what_nobody_predicted_is_said_with_each_result_until_a_human_call
     assert answers(await desk.say("Again.")) == ["9"]
 
 
-async def test_a_function_called_bad_is_a_draft_of_which_the_model_is_told_until_it_changes(at_desk: OpenDesk) -> None:
+async def test_a_function_called_bad_is_a_draft_of_which_the_model_is_told_until_it_changes(
+    at_desk: OpenDesk,
+) -> None:
     fixed = VOWELS.replace("    0\n", "    1\n").replace('"aeiou"', '"aeiouy"')
-    replaced = {"function_name": "count_vowels", "function_code_with_docstring": fixed, "reason": WRONG}
+    replaced = {
+        "function_name": "count_vowels",
+        "function_code_with_docstring": fixed,
+        "reason": WRONG,
+    }
     desk = await at_desk(
         [
             COUNT,
@@ -74,7 +86,10 @@ def test_a_script_rates_a_function(tmp_path: Path) -> None:
     bad = knapper("functions", "bad", "count_vowels", WRONG, "--json", cwd=tmp_path)
     expected = {"name": "count_vowels", "thumb": "bad", "standing": "draft", "doubts": []}
     assert (bad.returncode, json.loads(bad.stdout)) == (0, expected)
-    assert f"~ rated bad: {WRONG}\n" in knapper("functions", "show", "count_vowels", cwd=tmp_path).stdout
+    assert (
+        f"~ rated bad: {WRONG}\n"
+        in knapper("functions", "show", "count_vowels", cwd=tmp_path).stdout
+    )
     good = knapper("functions", "good", "count_vowels", "--json", cwd=tmp_path)
     assert json.loads(good.stdout)["standing"] == "trial"
     assert knapper("functions", "good", "nothing", cwd=tmp_path).returncode == 2
@@ -83,7 +98,9 @@ def test_a_script_rates_a_function(tmp_path: Path) -> None:
 def test_at_the_prompt_the_last_call_is_rated_be_it_the_agents_or_the_users(tmp_path: Path) -> None:
     (tmp_path / "functions").mkdir()
     (tmp_path / "knapper.toml").touch()
-    (tmp_path / "functions" / "words.py").write_text(COUNT_VOWELS + "\n\n" + COUNT_VOWELS.replace("_vowels", "_them"))
+    (tmp_path / "functions" / "words.py").write_text(
+        COUNT_VOWELS + "\n\n" + COUNT_VOWELS.replace("_vowels", "_them")
+    )
     fine = Expect(Say("Fine."), contains("takes that back: they are right"))
     with prompt([COUNT, Say("Once."), fine], tmp_path) as (screen, _model):
         screen.line("/good")
@@ -111,5 +128,20 @@ def test_open_doubts_double_what_trust_takes() -> None:
         (40, 14, True, True),
     ]
     for calls, days, doubted, trusted in cases:
-        stats = Stats("f", "v", calls, calls, 0, 0, calls, 0.0, days * 86_400.0, 1.0, since=0.0, worked=days * 86_400.0)
-        assert (standing("trial", stats, StandingSettings(), is_doubted=doubted) == "trusted") == trusted, calls
+        stats = Stats(
+            "f",
+            "v",
+            calls,
+            calls,
+            0,
+            0,
+            calls,
+            0.0,
+            days * 86_400.0,
+            1.0,
+            since=0.0,
+            worked=days * 86_400.0,
+        )
+        assert (
+            standing("trial", stats, StandingSettings(), is_doubted=doubted) == "trusted"
+        ) == trusted, calls

@@ -30,12 +30,16 @@ def document(*arguments: str, cwd: Path) -> Any:  # Any: a JSON document
 
 def test_one_shot_tells_of_a_quarantine_once_and_how_to_get_out(place: Path) -> None:
     with scripted([Ask(*failing(3)), Say("Hm."), Say("Again.")]) as model:
-        first, second = (knapper("run", *flags(model), "--message", "go", cwd=place).stderr for _ in range(2))
+        first, second = (
+            knapper("run", *flags(model), "--message", "go", cwd=place).stderr for _ in range(2)
+        )
     assert "✗ part kept failing and is quarantined: the model no longer sees it" in first
     assert "lately: ZeroDivisionError: division by zero (3 ×)" in first
     assert "to show it to the model anyway: knapper functions release part" in first
     assert "quarantined" not in second
-    assert document("list", "--standing", "quarantined", cwd=place)["functions"][0]["name"] == "part"
+    assert (
+        document("list", "--standing", "quarantined", cwd=place)["functions"][0]["name"] == "part"
+    )
 
 
 def test_the_prompt_tells_of_a_quarantine_shows_it_and_releases(tmp_path: Path) -> None:
@@ -78,7 +82,12 @@ async def test_statistics_have_all_by_version_and_by_kind(at_desk: OpenDesk) -> 
     kinds = {(kind.outcome, kind.error): kind.calls for kind in found.kinds}
     assert kinds == {("documented", "UnicodeError"): 1, ("raised", "ZeroDivisionError"): 1}
     assert [(each.present, each.totals.calls) for each in found.versions] == [(True, 1), (False, 3)]
-    assert [call.outcome for call in found.recent] == ["returned", "raised", "documented", "returned"]
+    assert [call.outcome for call in found.recent] == [
+        "returned",
+        "raised",
+        "documented",
+        "returned",
+    ]
     assert len(found.turns) == 2
     assert found.recent[1].message == "division by zero"
     assert found.totals.memory
@@ -92,7 +101,9 @@ async def test_statistics_have_all_by_version_and_by_kind(at_desk: OpenDesk) -> 
 async def test_a_model_reads_of_calls_failures_and_quarantine_in_words(at_desk: OpenDesk) -> None:
     look = Wanted("introspect_function", {"function_name": "part"})
     listed = Wanted("list_functions", {"standing": "quarantined"})
-    desk = await workplace(at_desk, [Ask(look), Ask(part(4, 2)), Ask(*failing(3)), Ask(look), Ask(listed)])
+    desk = await workplace(
+        at_desk, [Ask(look), Ask(part(4, 2)), Ask(*failing(3)), Ask(look), Ask(listed)]
+    )
     before, *_, after, quarantined = answers(await desk.say("Go."))
     assert "No calls of it are on record" in before
     assert "Called 4 times, 4 of them in this version: 1 returned, 3 failed" in after
@@ -114,7 +125,9 @@ def test_what_nobody_calls_is_offered_with_the_command_and_never_removed(tmp_pat
 
 
 @pytest.mark.parametrize("days", [0, 1], ids=["never", "not yet"])
-async def test_nothing_is_offered_for_retirement_before_its_time(at_desk: OpenDesk, days: float) -> None:
+async def test_nothing_is_offered_for_retirement_before_its_time(
+    at_desk: OpenDesk, days: float
+) -> None:
     desk = await workplace(at_desk, [], standing__retire_days=days)
     assert (await desk.workspace.functions.unused()).functions == ()
     assert (await desk.workspace.functions.list()).unused == 0
@@ -130,7 +143,8 @@ async def _call(workspace: Workspace, agent: Agent) -> None:
 
 async def _use(workspace: Workspace, agent: Agent) -> None:
     (workspace.root / "functions" / "parts.py").write_text(
-        PART + '\n\ndef half(whole: int) -> float:\n    """Halve.\n\n    Args:\n        whole: It.\n    """\n'
+        PART
+        + '\n\ndef half(whole: int) -> float:\n    """Halve.\n\n    Args:\n        whole: It.\n    """\n'
         "    return part(whole, 2)\n"
     )
     await workspace.functions.reload()
@@ -144,7 +158,9 @@ async def _use(workspace: Workspace, agent: Agent) -> None:
         pytest.param(_use, ["half"], id="used by another"),
     ],
 )
-async def test_what_is_pinned_or_used_by_others_is_not_offered(at_desk: OpenDesk, do: Any, left: list[str]) -> None:
+async def test_what_is_pinned_or_used_by_others_is_not_offered(
+    at_desk: OpenDesk, do: Any, left: list[str]
+) -> None:
     desk = await workplace(at_desk, [], standing__retire_days=float(SHORT_WHILE))
     (desk.functions / "users.py").unlink()
     await desk.workspace.functions.reload()

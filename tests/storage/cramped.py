@@ -29,7 +29,9 @@ def size_limit(folder: Path) -> Report:
     """Limit the file size, then lift the limit."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, resource.RLIM_INFINITY))
     unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
-    return asyncio.run(_until_it_fails(folder, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)))
+    return asyncio.run(
+        _until_it_fails(folder, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, unlimited))
+    )
 
 
 async def _until_it_fails(folder: Path, make_room: Callable[[], None]) -> Report:
@@ -38,7 +40,9 @@ async def _until_it_fails(folder: Path, make_room: Callable[[], None]) -> Report
         acknowledged, message = await _fill(store, turn)
         readable = len(await store.load(turn.id))
         make_room()
-        acknowledged = (await store.append(turn.id, 1, acknowledged, [user("there is room again")])).n
+        acknowledged = (
+            await store.append(turn.id, 1, acknowledged, [user("there is room again")])
+        ).n
     async with open_store(folder / "state.db", clock=ManualClock(prefix="again")) as store:
         stored, finding = len(await store.load(turn.id)), await store.check()
     return {

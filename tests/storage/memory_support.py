@@ -13,7 +13,9 @@ def passage(id: str, words: str, agent: str = "main", **more: object) -> Passage
 
 
 async def insert(store: Store, *words: str, agent: str = "main", prefix: str = "p") -> None:
-    rows = (passage(f"{prefix}{n}", text, agent, document=prefix, n=n) for n, text in enumerate(words))
+    rows = (
+        passage(f"{prefix}{n}", text, agent, document=prefix, n=n) for n, text in enumerate(words)
+    )
     await store.apply([SavePassages(tuple(rows))])
 
 

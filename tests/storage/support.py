@@ -3,7 +3,16 @@
 from dataclasses import dataclass, field
 from itertools import count
 
-from agent_core.storage import ClaimedTurn, Entry, Post, SaveVersion, SetManifest, Store, Write, content_hash
+from agent_core.storage import (
+    ClaimedTurn,
+    Entry,
+    Post,
+    SaveVersion,
+    SetManifest,
+    Store,
+    Write,
+    content_hash,
+)
 
 
 @dataclass

@@ -11,11 +11,20 @@ from pathlib import Path
 import pytest
 
 from agent_core.base.errors import ForeignState, StorageError, WorkspaceError
-from agent_core.storage import DropApproval, SaveApproval, adopt, open_store, prepare_state_dir, set_aside
+from agent_core.storage import (
+    DropApproval,
+    SaveApproval,
+    adopt,
+    open_store,
+    prepare_state_dir,
+    set_aside,
+)
 from agent_core.storage.sqlite import SqliteStore, connection
 from tests.storage.support import ManualClock, say, texts
 
-lists_locks = pytest.mark.skipif(not Path("/proc/locks").exists(), reason="this kernel does not tell who holds a lock")
+lists_locks = pytest.mark.skipif(
+    not Path("/proc/locks").exists(), reason="this kernel does not tell who holds a lock"
+)
 
 NOBODY = 65534
 PAGE = 4096
@@ -76,7 +85,12 @@ def hot_journal(path: Path, victim: Path) -> bytes:
     name, magic = bytes(victim), bytes.fromhex("d9d505f920a163d7")
     head = magic + struct.pack(">IIIII", 0, 1, path.stat().st_size // PAGE, 512, PAGE)
     lock = (0x40000000 // PAGE) + 1
-    tail = struct.pack(">I", lock) + name + struct.pack(">II", len(name), sum(name) & 0xFFFFFFFF) + magic
+    tail = (
+        struct.pack(">I", lock)
+        + name
+        + struct.pack(">II", len(name), sum(name) & 0xFFFFFFFF)
+        + magic
+    )
     return head.ljust(512, b"\0") + tail
 
 
@@ -95,7 +109,9 @@ async def test_a_file_that_a_process_with_another_key_has_open_stays_where_it_is
     assert await history(path, clock) == ("", ["before", "after"])
 
 
-async def test_a_foreign_journal_is_put_aside_unread(path: Path, clock: ManualClock, tmp_path: Path) -> None:
+async def test_a_foreign_journal_is_put_aside_unread(
+    path: Path, clock: ManualClock, tmp_path: Path
+) -> None:
     await fill(path, clock)
     victim = plant(tmp_path / "years-of-work", b"all of it")
     journal = plant(Path(f"{path}-journal"), hot_journal(path, victim))
@@ -144,7 +160,9 @@ async def test_what_was_put_aside_goes_on_when_its_human_says_so_and_no_process_
     assert len(put_aside(path, "replaced")) == 1
 
 
-async def test_ones_own_folder_may_be_moved_or_copied(path: Path, clock: ManualClock, tmp_path: Path) -> None:
+async def test_ones_own_folder_may_be_moved_or_copied(
+    path: Path, clock: ManualClock, tmp_path: Path
+) -> None:
     await fill(path, clock)
     shutil.copytree(path.parent, tmp_path / "restored")
     shutil.move(path.parent, tmp_path / "moved")
@@ -152,7 +170,9 @@ async def test_ones_own_folder_may_be_moved_or_copied(path: Path, clock: ManualC
         assert await history(folder / "state.db", clock) == ("", ["mine"])
 
 
-async def test_a_strangers_file_has_no_seal_in_ones_own_place(path: Path, clock: ManualClock, tmp_path: Path) -> None:
+async def test_a_strangers_file_has_no_seal_in_ones_own_place(
+    path: Path, clock: ManualClock, tmp_path: Path
+) -> None:
     await fill(path, clock)
     other = tmp_path / "other.db"
     await fill(other, clock, "theirs")
@@ -162,7 +182,9 @@ async def test_a_strangers_file_has_no_seal_in_ones_own_place(path: Path, clock:
     assert "was replaced by another" in told
 
 
-async def test_a_log_that_was_put_next_to_ones_own_file_is_not_read_into_it(path: Path, clock: ManualClock) -> None:
+async def test_a_log_that_was_put_next_to_ones_own_file_is_not_read_into_it(
+    path: Path, clock: ManualClock
+) -> None:
     await fill(path, clock)
     planted = plant(Path(f"{path}-wal"), b"from a checkout")
     with pytest.raises(ForeignState):
@@ -188,7 +210,9 @@ TAMPERED = {
 
 
 @pytest.mark.parametrize("sql", [pytest.param(sql, id=name) for name, sql in TAMPERED.items()])
-async def test_a_schema_that_is_not_this_programs_counts_as_damage(path: Path, clock: ManualClock, sql: str) -> None:
+async def test_a_schema_that_is_not_this_programs_counts_as_damage(
+    path: Path, clock: ManualClock, sql: str
+) -> None:
     await fill(path, clock)
     change(path, sql)
     told, said = await history(path, clock)
@@ -196,7 +220,9 @@ async def test_a_schema_that_is_not_this_programs_counts_as_damage(path: Path, c
     assert said == []
 
 
-async def test_no_trigger_runs_that_comes_while_the_file_is_open(path: Path, clock: ManualClock) -> None:
+async def test_no_trigger_runs_that_comes_while_the_file_is_open(
+    path: Path, clock: ManualClock
+) -> None:
     async with open_store(path, clock=clock) as store:
         await store.apply([SaveApproval("f", "d", "[]", "{}", "me", "s")])
         change(path, IGNORING)
@@ -206,16 +232,22 @@ async def test_no_trigger_runs_that_comes_while_the_file_is_open(path: Path, clo
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
 @pytest.mark.parametrize("name", ["", "state.db"])
-def test_a_state_folder_or_file_of_another_owner_is_refused_by_name(tmp_path: Path, name: str) -> None:
+def test_a_state_folder_or_file_of_another_owner_is_refused_by_name(
+    tmp_path: Path, name: str
+) -> None:
     theirs = prepare_state_dir(tmp_path) / name
     if name:
         theirs.touch()
     os.chown(theirs, NOBODY, NOBODY)
-    with pytest.raises(WorkspaceError, match=rf"{re.escape(theirs.name)}` belongs to nobody \(65534\)"):
+    with pytest.raises(
+        WorkspaceError, match=rf"{re.escape(theirs.name)}` belongs to nobody \(65534\)"
+    ):
         prepare_state_dir(tmp_path)
 
 
-async def test_a_state_file_is_readable_by_its_owner_alone_whatever_the_umask(path: Path, clock: ManualClock) -> None:
+async def test_a_state_file_is_readable_by_its_owner_alone_whatever_the_umask(
+    path: Path, clock: ManualClock
+) -> None:
     before = os.umask(0)
     try:
         async with open_store(path, clock=clock) as store:
@@ -225,7 +257,9 @@ async def test_a_state_file_is_readable_by_its_owner_alone_whatever_the_umask(pa
         os.umask(before)
 
 
-async def test_an_endless_statement_is_ended(path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_endless_statement_is_ended(
+    path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(connection, "PATIENCE_S", 0.2)
     async with SqliteStore.open(path, clock) as store:
         with pytest.raises(StorageError, match="took longer than"):

@@ -20,11 +20,17 @@ async def test_each_form_of_an_address_opens_the_same_file(
         async with open_store(address, clock=clock) as store:
             await say(store, "hello")
         async with open_store(path, clock=clock) as store:
-            assert [(agent.name, agent.turns) for agent in await store.agents()] == [("main", number)]
+            assert [(agent.name, agent.turns) for agent in await store.agents()] == [
+                ("main", number)
+            ]
 
 
-@pytest.mark.parametrize("address", ["mysql://here/agents", "sqlite:///", "sqlite://", "sqlite://state.db"])
-def test_an_address_of_no_store_is_refused_with_what_would_do(clock: ManualClock, address: str) -> None:
+@pytest.mark.parametrize(
+    "address", ["mysql://here/agents", "sqlite:///", "sqlite://", "sqlite://state.db"]
+)
+def test_an_address_of_no_store_is_refused_with_what_would_do(
+    clock: ManualClock, address: str
+) -> None:
     with pytest.raises(StorageError, match=r"sqlite:///PATH, or the path of a file") as refusal:
         open_store(address, clock=clock)
     assert address in str(refusal.value)
@@ -33,11 +39,23 @@ def test_an_address_of_no_store_is_refused_with_what_would_do(clock: ManualClock
 @pytest.mark.parametrize(
     ("url", "shown"),
     [
-        pytest.param("postgresql://me:secret@host:5432/db", "postgresql://me@host:5432/db", id="user-and-password"),
-        pytest.param("postgresql://host:5432/db?x=a:b@other", "postgresql://host:5432/db?x=a:b@other", id="later-sign"),
-        pytest.param("postgresql://me:a:b@c@host/db", "postgresql://me@host/db", id="signs-in-a-password"),
+        pytest.param(
+            "postgresql://me:secret@host:5432/db",
+            "postgresql://me@host:5432/db",
+            id="user-and-password",
+        ),
+        pytest.param(
+            "postgresql://host:5432/db?x=a:b@other",
+            "postgresql://host:5432/db?x=a:b@other",
+            id="later-sign",
+        ),
+        pytest.param(
+            "postgresql://me:a:b@c@host/db", "postgresql://me@host/db", id="signs-in-a-password"
+        ),
         pytest.param("me:secret@host", "me@host", id="no-scheme"),
     ],
 )
-def test_the_address_of_an_unconfirmed_database_is_shown_with_its_host_and_no_password(url: str, shown: str) -> None:
+def test_the_address_of_an_unconfirmed_database_is_shown_with_its_host_and_no_password(
+    url: str, shown: str
+) -> None:
     assert UnconfirmedDatabase(url).message.startswith(f"knapper.toml names the database {shown}")

@@ -21,8 +21,12 @@ time.sleep(60)
 """
 
 
-def test_a_second_process_is_told_which_one_has_the_agent_until_that_is_killed(tmp_path: Path) -> None:
-    with subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True) as holder:
+def test_a_second_process_is_told_which_one_has_the_agent_until_that_is_killed(
+    tmp_path: Path,
+) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    ) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
         with pytest.raises(AgentBusy) as caught:
@@ -30,7 +34,10 @@ def test_a_second_process_is_told_which_one_has_the_agent_until_that_is_killed(t
         holder.kill()
     expected = rf"Agent `main` is in use by process {holder.pid} \(since \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d\)\."
     assert re.fullmatch(expected, caught.value.message)
-    assert caught.value.fix == "Use an agent of another name for a second conversation, or end that process."
+    assert (
+        caught.value.fix
+        == "Use an agent of another name for a second conversation, or end that process."
+    )
     with lock_agent(tmp_path, "main"):
         assert (tmp_path / "agents" / "main.lock").read_text(encoding="utf-8") == f"{os.getpid()}\n"
 
@@ -46,7 +53,9 @@ def test_a_lock_is_not_inherited_by_a_started_program(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["../main", "", "a" * 65, "main\n", "naïve"])
-def test_a_name_that_cannot_be_an_agent_is_refused_before_a_file_is_made(tmp_path: Path, name: str) -> None:
+def test_a_name_that_cannot_be_an_agent_is_refused_before_a_file_is_made(
+    tmp_path: Path, name: str
+) -> None:
     with pytest.raises(UsageError, match="cannot be an agent's name"):
         lock_agent(tmp_path, name)
     assert list(tmp_path.iterdir()) == []

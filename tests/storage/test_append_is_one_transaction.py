@@ -26,14 +26,26 @@ from tests.storage.support import ManualClock, begin, saving, user
 
 async def test_everything_of_an_append_is_there_when_it_returns(store: Store) -> None:
     turn = await begin(store)
-    await store.append(turn.id, 1, 0, [user("x")], posts=[Post("other", "note", {})], writes=saving("text", "x = 1\n"))
+    await store.append(
+        turn.id,
+        1,
+        0,
+        [user("x")],
+        posts=[Post("other", "note", {})],
+        writes=saving("text", "x = 1\n"),
+    )
     assert len(await store.load(turn.id)) == 1
     assert len(await store.waiting("other")) == 1
     assert await store.manifest() == {"text": content_hash("x = 1\n")}
 
 
 async def _nothing_happened(store: Store, turn: str) -> bool:
-    traces = (await store.load(turn), await store.waiting("other"), await store.pending("f"), await store.manifest())
+    traces = (
+        await store.load(turn),
+        await store.waiting("other"),
+        await store.pending("f"),
+        await store.manifest(),
+    )
     return not any(traces)
 
 
@@ -41,13 +53,21 @@ async def test_a_manifest_conflict_takes_the_entries_and_posts_back_with_it(stor
     turn = await begin(store)
     writes = [SavePending("f", {}), *saving("text", "x = 1\n", expected="0" * 64)]
     with pytest.raises(ManifestConflict) as caught:
-        await store.append(turn.id, 1, 0, [user("x")], posts=[Post("other", "note", {})], writes=writes)
-    assert (caught.value.module, caught.value.expected, caught.value.found) == ("text", "0" * 64, None)
+        await store.append(
+            turn.id, 1, 0, [user("x")], posts=[Post("other", "note", {})], writes=writes
+        )
+    assert (caught.value.module, caught.value.expected, caught.value.found) == (
+        "text",
+        "0" * 64,
+        None,
+    )
     assert await _nothing_happened(store, turn.id)
     await store.append(turn.id, 1, 0, [user("the place is still free")])
 
 
-async def test_a_full_inbox_of_another_takes_the_append_back(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_full_inbox_of_another_takes_the_append_back(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     turn = await begin(store)
     monkeypatch.setattr(turn_store, "INBOX_LIMIT", 20)
     many = [Post("crowded", "note", {}) for _ in range(21)]
@@ -94,7 +114,9 @@ class CountingDisk(apsw.VFS):
 
 
 class CountingFile(apsw.VFSFile):
-    def __init__(self, disk: CountingDisk, name: str | apsw.URIFilename | None, flags: list[int]) -> None:
+    def __init__(
+        self, disk: CountingDisk, name: str | apsw.URIFilename | None, flags: list[int]
+    ) -> None:
         self._disk = disk
         super().__init__(disk.system, name, flags)
 
@@ -110,7 +132,9 @@ def disk() -> Iterator[CountingDisk]:
     counting.unregister()
 
 
-async def test_an_append_waits_for_the_disk_and_what_is_streamed_not(tmp_path: Path, disk: CountingDisk) -> None:
+async def test_an_append_waits_for_the_disk_and_what_is_streamed_not(
+    tmp_path: Path, disk: CountingDisk
+) -> None:
     async with open_store(tmp_path / "state.db", clock=ManualClock()) as store:
         turn = await begin(store)
         waited = []

@@ -22,14 +22,21 @@ SMALL_DISK = 'mount -t tmpfs -o size=2m none "$0" && exec "$@"'
 
 @cache
 def _can_mount() -> bool:
-    return subprocess.run([*ROOM, "mount -t tmpfs none /mnt"], check=False, capture_output=True).returncode == 0
+    return (
+        subprocess.run(
+            [*ROOM, "mount -t tmpfs none /mnt"], check=False, capture_output=True
+        ).returncode
+        == 0
+    )
 
 
 def report(what: str, folder: Path) -> dict[str, Any]:  # Any: JSON
     if not _can_mount():
         pytest.skip("no user namespace may be made here")
     program = [sys.executable, "-m", cramped.__name__, what, str(folder)]
-    done = subprocess.run([*ROOM, SMALL_DISK, str(folder), *program], check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        [*ROOM, SMALL_DISK, str(folder), *program], check=True, capture_output=True, text=True
+    )
     found: dict[str, Any] = json.loads(done.stdout)  # Any: JSON
     return found
 
@@ -38,12 +45,16 @@ def report(what: str, folder: Path) -> dict[str, Any]:  # Any: JSON
     ("what", "expected"),
     [
         pytest.param(
-            "full_disk", "is full. The change in progress is not saved; everything before it is. Free", id="disk"
+            "full_disk",
+            "is full. The change in progress is not saved; everything before it is. Free",
+            id="disk",
         ),
         pytest.param("size_limit", "limits on file size", id="limit", marks=pytest.mark.slow),
     ],
 )
-def test_without_room_nothing_acknowledged_is_lost_and_work_goes_on(tmp_path: Path, what: str, expected: str) -> None:
+def test_without_room_nothing_acknowledged_is_lost_and_work_goes_on(
+    tmp_path: Path, what: str, expected: str
+) -> None:
     found = report(what, tmp_path)
     assert expected in found["message"]
     assert str(tmp_path / "state.db") in found["message"]
@@ -52,7 +63,9 @@ def test_without_room_nothing_acknowledged_is_lost_and_work_goes_on(tmp_path: Pa
     assert found["finding"] is None
 
 
-@pytest.mark.parametrize("what", [pytest.param("read_only_from_start", marks=pytest.mark.slow), "read_only_with_file"])
+@pytest.mark.parametrize(
+    "what", [pytest.param("read_only_from_start", marks=pytest.mark.slow), "read_only_with_file"]
+)
 def test_a_folder_that_cannot_be_written_is_told_with_what_to_do(tmp_path: Path, what: str) -> None:
     message = report(what, tmp_path)["message"]
     assert f"The state file `{tmp_path / 'state.db'}` cannot be" in message

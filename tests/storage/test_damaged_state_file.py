@@ -76,7 +76,9 @@ def put_log(path: Path) -> None:
     Path(f"{path}-wal").write_bytes(b"old log")
 
 
-async def test_a_damaged_file_goes_aside_with_its_log_beside_others(path: Path, clock: ManualClock) -> None:
+async def test_a_damaged_file_goes_aside_with_its_log_beside_others(
+    path: Path, clock: ManualClock
+) -> None:
     for number in range(2):  # in one second
         put_garbage(path)
         if not number:
@@ -84,7 +86,11 @@ async def test_a_damaged_file_goes_aside_with_its_log_beside_others(path: Path, 
         async with open_store(path, clock=clock) as store:
             await say(store, "new")
     assert contents(Path(f"{path}.corrupt-19700112T134640Z-wal")) == b"old log"
-    kept = [contents(file) for file in path.parent.glob("*.corrupt-*Z*") if not file.name.endswith("-wal")]
+    kept = [
+        contents(file)
+        for file in path.parent.glob("*.corrupt-*Z*")
+        if not file.name.endswith("-wal")
+    ]
     assert [text[:7] for text in kept] == [b"this is"] * 2
 
 
@@ -93,13 +99,17 @@ def ruin_pages(path: Path) -> None:
     path.write_bytes(whole[: 4096 * 100] + b"\xaa" * (len(whole) - 4096 * 100))
 
 
-async def test_damage_that_is_met_later_is_told_and_the_store_goes_on(path: Path, clock: ManualClock) -> None:
+async def test_damage_that_is_met_later_is_told_and_the_store_goes_on(
+    path: Path, clock: ManualClock
+) -> None:
     await fill(path, clock)
     ruin_pages(path)
     async with open_store(path, clock=clock) as store:
         assert not store.recovered
         assert await store.check() is not None
-        with pytest.raises(StorageError, match=r"is damaged.*set aside as `state\.db\.corrupt-") as caught:
+        with pytest.raises(
+            StorageError, match=r"is damaged.*set aside as `state\.db\.corrupt-"
+        ) as caught:
             await store.history("main")
         assert caught.value.fix
         assert store.recovered is not None
@@ -115,7 +125,9 @@ def change(path: Path, sql: str, *values: str) -> None:
     db.close()
 
 
-@pytest.mark.parametrize("row", ['{"te', "[" * 3000 + "]" * 3000, "9" * 5000], ids=["cut", "deep", "digits"])
+@pytest.mark.parametrize(
+    "row", ['{"te', "[" * 3000 + "]" * 3000, "9" * 5000], ids=["cut", "deep", "digits"]
+)
 async def test_a_row_that_is_no_json_any_more_costs_no_other_agent_anything(
     path: Path, clock: ManualClock, row: str
 ) -> None:
@@ -133,7 +145,9 @@ async def test_a_row_that_is_no_json_any_more_costs_no_other_agent_anything(
     assert [file.name for file in path.parent.glob("*.corrupt-*")] == []
 
 
-async def test_a_source_that_no_longer_fits_its_hash_is_never_served(path: Path, clock: ManualClock) -> None:
+async def test_a_source_that_no_longer_fits_its_hash_is_never_served(
+    path: Path, clock: ManualClock
+) -> None:
     async with open_store(path, clock=clock) as store:
         await store.apply([SaveText("x = 1\n")])
     change(path, "update text set text = 'x = 2'")
@@ -142,7 +156,9 @@ async def test_a_source_that_no_longer_fits_its_hash_is_never_served(path: Path,
             await store.text(content_hash("x = 1\n"))
 
 
-async def test_a_second_process_notices_that_the_file_was_put_aside(path: Path, clock: ManualClock) -> None:
+async def test_a_second_process_notices_that_the_file_was_put_aside(
+    path: Path, clock: ManualClock
+) -> None:
     await fill(path, clock)
     ruin_pages(path)
     async with open_store(path, clock=clock) as first, open_store(path, clock=clock) as second:
@@ -156,7 +172,9 @@ async def test_a_second_process_notices_that_the_file_was_put_aside(path: Path, 
     assert len(list(path.parent.glob("*.corrupt-*Z"))) == 1
 
 
-async def test_a_file_deleted_while_in_use_is_noticed_before_a_write(tmp_path: Path, clock: ManualClock) -> None:
+async def test_a_file_deleted_while_in_use_is_noticed_before_a_write(
+    tmp_path: Path, clock: ManualClock
+) -> None:
     folder = tmp_path / "state"
     folder.mkdir()
     async with open_store(folder / "state.db", clock=clock) as store:
@@ -174,10 +192,14 @@ async def test_a_file_deleted_while_in_use_is_noticed_before_a_write(tmp_path: P
                 await store.manifest()
 
 
-async def test_a_file_of_a_newer_program_is_left_alone_and_names_the_upgrade(path: Path, clock: ManualClock) -> None:
+async def test_a_file_of_a_newer_program_is_left_alone_and_names_the_upgrade(
+    path: Path, clock: ManualClock
+) -> None:
     await fill(path, clock, turns=1)
     change(path, "pragma user_version = 9999")
     before = contents(path)
-    with pytest.raises(StorageError, match=r"schema 9999.*Upgrade the program; this copy came from"):
+    with pytest.raises(
+        StorageError, match=r"schema 9999.*Upgrade the program; this copy came from"
+    ):
         open_store(path, clock=clock)
     assert contents(path) == before

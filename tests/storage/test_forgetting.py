@@ -62,14 +62,23 @@ async def filled(path: Path, passages: int = 600) -> Store:
     await say(store, f"my friend is {NAME}", agent="main")
     turn = await claimed(store, "we met in Bergen")
     text = f"They met in Bergen. {NAME} is a friend; likes tea. Open: nothing."
-    said = [{"by": "user", "text": f"my friend is {NAME}"}, {"by": "user", "text": "we met in Bergen"}]
+    said = [
+        {"by": "user", "text": f"my friend is {NAME}"},
+        {"by": "user", "text": "we met in Bergen"},
+    ]
     upto = (await store.history("main"))[-1].seq
-    await store.append(*turn, [Entry(SUMMARY, {"text": text, "covers": 2, "upto": upto, "said": said})])
-    rows = tuple(PassageRow(f"p-{n}", "main", f"{NAME} {n}", f"quillon {n}", 1.0) for n in range(passages))
+    await store.append(
+        *turn, [Entry(SUMMARY, {"text": text, "covers": 2, "upto": upto, "said": said})]
+    )
+    rows = tuple(
+        PassageRow(f"p-{n}", "main", f"{NAME} {n}", f"quillon {n}", 1.0) for n in range(passages)
+    )
     await store.apply([SavePassages(rows)])
     missing = await store.unembedded("archival", "space", 10_000)
     vector = bytes(4 * 7) + b"\x00\x00\x80\x3f"
-    await store.apply([SaveVectors("archival", "space", tuple((seq, vector) for seq, _ in missing))])
+    await store.apply(
+        [SaveVectors("archival", "space", tuple((seq, vector) for seq, _ in missing))]
+    )
     return store
 
 
@@ -85,7 +94,10 @@ def dumped(path: Path) -> str:
     """Return all rows of all tables, including those of the word and character indexes."""
     db = apsw.Connection(str(path))
     names = [
-        row[0] for row in db.execute("select name from sqlite_schema where type = 'table' and sql not like '%virtual%'")
+        row[0]
+        for row in db.execute(
+            "select name from sqlite_schema where type = 'table' and sql not like '%virtual%'"
+        )
     ]
     return "\n".join(repr(row) for name in names for row in db.execute(f'select * from "{name}"'))
 
@@ -94,7 +106,9 @@ def failing(text: str, at: float | None, tags: Sequence[str]) -> str:
     raise ZeroDivisionError
 
 
-async def test_a_summary_loses_the_sentence_and_no_index_keeps_the_stem_or_nothing_is_changed(tmp_path: Path) -> None:
+async def test_a_summary_loses_the_sentence_and_no_index_keeps_the_stem_or_nothing_is_changed(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "state.db"
     store = await filled(path, 5_200)  # more than are compared one by one
     before = dumped(path)
@@ -114,7 +128,9 @@ async def test_a_summary_loses_the_sentence_and_no_index_keeps_the_stem_or_nothi
     assert b"uillon" not in path.read_bytes()
 
 
-async def test_a_summary_that_covers_a_forgotten_turn_is_made_anew_of_what_is_left(tmp_path: Path) -> None:
+async def test_a_summary_that_covers_a_forgotten_turn_is_made_anew_of_what_is_left(
+    tmp_path: Path,
+) -> None:
     store = await filled(tmp_path / "state.db")
     counts = await store.forget(erasing(TurnsGone("main", [1])))
     (summary,) = await store.history("main", kinds=(SUMMARY,))
@@ -144,7 +160,9 @@ def mark(path: Path) -> Path:
     return path.with_name("state.db.scrub")
 
 
-async def test_what_ends_before_the_file_is_written_anew_is_finished_by_the_next_opening(tmp_path: Path) -> None:
+async def test_what_ends_before_the_file_is_written_anew_is_finished_by_the_next_opening(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "state.db"
     store = await filled(path)
     await store.close()
@@ -161,7 +179,9 @@ async def test_what_ends_before_the_file_is_written_anew_is_finished_by_the_next
     assert not mark(path).exists()
 
 
-async def test_a_reader_of_an_earlier_state_is_waited_for_and_the_log_is_emptied(tmp_path: Path) -> None:
+async def test_a_reader_of_an_earlier_state_is_waited_for_and_the_log_is_emptied(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "state.db"
     async with open_store(path, clock=Clock()) as store:
         await store.apply([SavePassages((PassageRow("p", "main", NAME, "quillon", 1.0),))])
@@ -197,7 +217,9 @@ def reading(path: Path) -> apsw.Connection:
     return db
 
 
-async def test_a_name_is_found_in_every_form_of_writing_within_json_within_json(tmp_path: Path) -> None:
+async def test_a_name_is_found_in_every_form_of_writing_within_json_within_json(
+    tmp_path: Path,
+) -> None:
     path, twice = tmp_path / "state.db", json.dumps(json.dumps("Zoë"))
     forms = ("Zoë", "ZOË", "Zoe\u0308", json.dumps("Zoë"), twice, "Zo%C3%AB", "Zo&euml;", "Zo\\xeb")
     async with open_store(path, clock=Clock()) as store:
@@ -211,7 +233,10 @@ async def test_a_name_is_found_in_every_form_of_writing_within_json_within_json(
                 "text": json.dumps({"who": text}),
                 "detail": {text: [text, 7]},
             }
-            entries = [Entry("assistant", {"text": "", "thought": text, "calls": [call]}), Entry("result", answer)]
+            entries = [
+                Entry("assistant", {"text": "", "thought": text, "calls": [call]}),
+                Entry("result", answer),
+            ]
             await store.append(*turn, entries)
             await store.finish(turn[0], turn[1])
             turns.append(turn[0])
@@ -225,10 +250,14 @@ async def test_a_name_is_found_in_every_form_of_writing_within_json_within_json(
     assert b"ZO" not in path.read_bytes()
 
 
-async def test_a_call_that_read_a_forgotten_text_in_a_state_cannot_write_it_back(store: Store) -> None:
+async def test_a_call_that_read_a_forgotten_text_in_a_state_cannot_write_it_back(
+    store: Store,
+) -> None:
     for turn, friend in (("turn-1", NAME), ("turn-2", f"{NAME} Ada")):
         rows = await store.states("friends")
-        await store.apply([SaveState("friends", {"friend": friend}, rows[-1].n if rows else 0, turn)])
+        await store.apply(
+            [SaveState("friends", {"friend": friend}, rows[-1].n if rows else 0, turn)]
+        )
     await store.apply([SaveState("count", 1, 0)])
     (count,), before = (await store.states("count"))[1:], await store.states("friends")
     await store.forget(erasing(Mention(NAME)))
@@ -236,11 +265,19 @@ async def test_a_call_that_read_a_forgotten_text_in_a_state_cannot_write_it_back
         await store.apply([SaveState("friends", {"friend": NAME, "seen": True}, before[-1].n)])
     after = await store.states("friends")
     assert [(row.turn, row.at) for row in after] == [(row.turn, row.at) for row in before]
-    assert [row.value for row in after] == [{}, {"friend": "[forgotten]"}, {"friend": "[forgotten] Ada"}]
-    await store.apply([SaveState("friends", {"friend": "Ada"}, after[-1].n), SaveState("count", 2, count.n)])
+    assert [row.value for row in after] == [
+        {},
+        {"friend": "[forgotten]"},
+        {"friend": "[forgotten] Ada"},
+    ]
+    await store.apply(
+        [SaveState("friends", {"friend": "Ada"}, after[-1].n), SaveState("count", 2, count.n)]
+    )
 
 
-async def take(store: Store, agent: str, *entries: Entry, writes: Sequence[Write] = ()) -> ClaimedTurn:
+async def take(
+    store: Store, agent: str, *entries: Entry, writes: Sequence[Write] = ()
+) -> ClaimedTurn:
     """Take an agent's next event in a turn with these entries after that of the event."""
     turn = await store.next(agent, "test")
     assert turn is not None
@@ -251,13 +288,18 @@ async def take(store: Store, agent: str, *entries: Entry, writes: Sequence[Write
 
 
 def result(call: str, name: str, **more: Any) -> Entry:
-    return Entry("result", {"call_id": call, "name": name, "outcome": "returned", "text": f"{NAME} {call}", **more})
+    return Entry(
+        "result",
+        {"call_id": call, "name": name, "outcome": "returned", "text": f"{NAME} {call}", **more},
+    )
 
 
 async def worked(store: Store) -> None:
     """Let `main` run a program and a helper and ask `editor`, whose answer it reads in its next turn."""
     names = {"c1": "run_program", "c2": "proofreader", "c3": "ask_agent"}
-    calls = tuple(Call(id, name, json.dumps({"text": f"{NAME} {id}"})) for id, name in names.items())
+    calls = tuple(
+        Call(id, name, json.dumps({"text": f"{NAME} {id}"})) for id, name in names.items()
+    )
     inner = {"program": "key", "ordinal": 1, "name": "slug"}
     entries = [
         assistant(Assistant("", calls)),
@@ -278,7 +320,9 @@ async def worked(store: Store) -> None:
     await take(store, "helper--proofreader-1")
     answer = f"{NAME} is a friend."
     await take(store, "editor", assistant(Assistant(answer)), writes=[AnswerAsk("ask-1", answer)])
-    kept = [Entry("kept", {"values": {"friend": f'"{NAME}"', "count": count}}) for count in ("2", "1")]
+    kept = [
+        Entry("kept", {"values": {"friend": f'"{NAME}"', "count": count}}) for count in ("2", "1")
+    ]
     await take(store, "main", *kept, assistant(Assistant("I see.")))
 
 
@@ -287,11 +331,20 @@ async def stored(store: Store) -> str:
     agents = [await store.read_agent(name) for name in await store.agent_names()]
     turns = [turn for agent in agents if agent for turn in agent.turns]
     letters = [await store.letters(thread.id) for thread in await store.threads()]
-    return repr([agents, *([[*turn.events], [*turn.entries]] for turn in turns), letters, await store.recorded_calls()])
+    return repr(
+        [
+            agents,
+            *([[*turn.events], [*turn.entries]] for turn in turns),
+            letters,
+            await store.recorded_calls(),
+        ]
+    )
 
 
 @pytest.mark.parametrize("unit", ["turns", "messages"])
-async def test_what_is_forgotten_leaves_nothing_with_others_or_in_programs(store: Store, unit: str) -> None:
+async def test_what_is_forgotten_leaves_nothing_with_others_or_in_programs(
+    store: Store, unit: str
+) -> None:
     await worked(store)
     assert "[forgotten]" not in await stored(store)
     first, last = await store.turns_before("main", 1e12)
@@ -300,7 +353,11 @@ async def test_what_is_forgotten_leaves_nothing_with_others_or_in_programs(store
     if unit == "messages":
         kinds = ("user", "assistant", "result")
         of = {agent: await store.history(agent, kinds=kinds) for agent in ("main", "editor")}
-        targets = [MessageGone(agent, entry.seq) for agent, entries in of.items() for entry in reversed(entries)]
+        targets = [
+            MessageGone(agent, entry.seq)
+            for agent, entries in of.items()
+            for entry in reversed(entries)
+        ]
     for target in targets:
         looked = await store.rehearse(erasing(target))
         assert await store.forget(erasing(target)) == looked
@@ -314,7 +371,9 @@ async def test_what_is_forgotten_leaves_nothing_with_others_or_in_programs(store
     assert await store.check() is None
 
 
-async def test_forgetting_a_reply_leaves_the_answers_of_others_that_used_the_same_ids(store: Store) -> None:
+async def test_forgetting_a_reply_leaves_the_answers_of_others_that_used_the_same_ids(
+    store: Store,
+) -> None:
     pairs = [
         entry
         for n in range(3)
@@ -328,12 +387,27 @@ async def test_forgetting_a_reply_leaves_the_answers_of_others_that_used_the_sam
     assert answers == [f"{NAME} c1", "[forgotten]", f"{NAME} c1"]
 
 
-async def test_what_one_agent_forgets_takes_nothing_from_another(store: Store, clock: ManualClock) -> None:
+async def test_what_one_agent_forgets_takes_nothing_from_another(
+    store: Store, clock: ManualClock
+) -> None:
     plan = BlockRow("b", "plan", "Goal: A", 99, shared=True)
-    await store.apply([SaveBlock(plan, "ann", "made"), LimitBlock("b", ("bob",), ("bob",)), AttachBlock("bob", "b")])
+    await store.apply(
+        [
+            SaveBlock(plan, "ann", "made"),
+            LimitBlock("b", ("bob",), ("bob",)),
+            AttachBlock("bob", "b"),
+        ]
+    )
     clock.time += 9
     await store.apply(
-        [SaveBlock(replace(plan, value="Goal: B", version=2), "bob", '"Goal: A" became "Goal: B"', "human")]
+        [
+            SaveBlock(
+                replace(plan, value="Goal: B", version=2),
+                "bob",
+                '"Goal: A" became "Goal: B"',
+                "human",
+            )
+        ]
     )
     for agent, before, history in (
         ("bob", 99, [("Goal: A", "made"), ("Goal: B", '"Goal: A" became "Goal: B"')]),
@@ -349,19 +423,29 @@ async def test_what_one_agent_forgets_takes_nothing_from_another(store: Store, c
 async def test_a_line_of_history_does_not_quote_what_a_forgotten_turn_wrote(store: Store) -> None:
     turn = await begin(store)
     block, line = BlockRow("b", "human", f"Met {NAME}", 99), f'"Met {NAME}" became "Likes tea"'
-    await store.append(turn.id, 1, 0, [user("hi")], writes=[SaveBlock(block, "main", NAME, turn=turn.id)])
+    await store.append(
+        turn.id, 1, 0, [user("hi")], writes=[SaveBlock(block, "main", NAME, turn=turn.id)]
+    )
     await store.finish(turn.id, 1)
-    await store.apply([SaveBlock(replace(block, value="Likes tea", version=2), "main", line, "human")])
+    await store.apply(
+        [SaveBlock(replace(block, value="Likes tea", version=2), "main", line, "human")]
+    )
     await store.forget(erasing(TurnsGone("main", await store.turns_before("main", 2e9))))
     assert NAME not in str(await store.block_history("b"))
     assert (await store.block_access("b")).owner == "main"
 
 
-async def test_a_block_loses_every_sentence_that_a_text_touches_and_stays_within_its_limit(store: Store) -> None:
+async def test_a_block_loses_every_sentence_that_a_text_touches_and_stays_within_its_limit(
+    store: Store,
+) -> None:
     for sought, text, left in (
         ("a. b", "zz zz zz zz zz a. b", ""),  # across the end of a sentence
         ("Dr. Li", "Tea. See Dr. Li, 5 pm. Dr. Li sings!\n\n.. Pie ", "Tea.\n\n.. Pie "),  # twice
-        ("Ann Lee", "Tea. Ann\nLee came. Pie.\nTea.", "Tea.\nPie.\nTea."),  # across the end of a line
+        (
+            "Ann Lee",
+            "Tea. Ann\nLee came. Pie.\nTea.",
+            "Tea.\nPie.\nTea.",
+        ),  # across the end of a line
         ("pie tea", "My pie. Pie tea. Tea.", "My pie. Tea."),  # as a sentence of its own
         ("x. y", "1 x. 2 x. y. y.", "1 …."),  # put together by what goes
     ):
@@ -374,23 +458,38 @@ async def test_a_block_loses_every_sentence_that_a_text_touches_and_stays_within
 @pytest.mark.parametrize(
     ("sought", "forms"),
     [
-        pytest.param("Großmann", ("GROSSMANN", "grossmann", "GROẞMANN", "Gro\\u00dfmann", "GRO&szlig;MANN"), id="ß"),
+        pytest.param(
+            "Großmann",
+            ("GROSSMANN", "grossmann", "GROẞMANN", "Gro\\u00dfmann", "GRO&szlig;MANN"),
+            id="ß",
+        ),
         pytest.param("SCHLOSSSTRASSE", ("Schloßstraße", "Schlossstraße"), id="three in a row"),
         pytest.param("Griffin", ("Gri\ufb03n", "GRI\ufb00IN", "Gri\\ufb03n"), id="ligatures"),
-        pytest.param("ὈΔΥΣΣΕΎΣ", ("Ὀδυσσεύς", "\\u1f48\\u03b4\\u03c5\\u03c3\\u03c3\\u03b5\\u03cd\\u03c2"), id="sigma"),
+        pytest.param(
+            "ὈΔΥΣΣΕΎΣ",
+            ("Ὀδυσσεύς", "\\u1f48\\u03b4\\u03c5\\u03c3\\u03c3\\u03b5\\u03cd\\u03c2"),
+            id="sigma",
+        ),
         pytest.param("Kim", ("\u212aim", "\\u212aim"), id="a sign that is a letter"),
         pytest.param("İpek", ("İPEK", "i\u0307pek"), id="a letter with a dot"),
     ],
 )
-def test_a_text_is_found_in_any_case_also_where_a_letter_becomes_two(sought: str, forms: Sequence[str]) -> None:
+def test_a_text_is_found_in_any_case_also_where_a_letter_becomes_two(
+    sought: str, forms: Sequence[str]
+) -> None:
     for text in forms:
         assert Mention(sought).without(f"<{text}>") == "<[forgotten]>", text
     assert Mention(sought, exact=True).count(forms[0]) == 0
 
 
-async def test_a_turn_goes_without_the_turns_in_which_a_client_answers_its_calls(store: Store) -> None:
+async def test_a_turn_goes_without_the_turns_in_which_a_client_answers_its_calls(
+    store: Store,
+) -> None:
     said = Entry("assistant", {"text": "Ok.", "calls": []})
-    called = [Entry("assistant", {"text": "", "calls": [{"id": id, "name": "look", "arguments": "{}"}]}) for id in "ab"]
+    called = [
+        Entry("assistant", {"text": "", "calls": [{"id": id, "name": "look", "arguments": "{}"}]})
+        for id in "ab"
+    ]
     answers = [Entry("result", {"call_id": id, "name": "look", "text": NAME}) for id in "ab"]
     for gone in ([0], [1], [2], [0, 1], [1, 2], []):
         agent = "".join(map(str, ["a", *gone]))
@@ -410,5 +509,7 @@ async def test_a_turn_goes_without_the_turns_in_which_a_client_answers_its_calls
         whole = await store.read_agent(agent)
         assert whole is not None
         assert len(agent_of(document_of(whole), words.indexed).turns) == 4 - len(gone), gone
-        assert str(whole).count(NAME) == sum({number, number + 1}.isdisjoint(gone) for number in (0, 1)), gone
+        assert str(whole).count(NAME) == sum(
+            {number, number + 1}.isdisjoint(gone) for number in (0, 1)
+        ), gone
     assert await store.check() is None

@@ -44,7 +44,9 @@ async def test_the_history_since_a_place_starts_right_after_it(store: Store) -> 
     assert [await store.history("main", since=(1 << bits) - 1) for bits in (31, 63)] == [[], []]
 
 
-async def test_hidden_turns_leave_the_history_one_by_one_or_all_and_stay_in_the_record(store: Store) -> None:
+async def test_hidden_turns_leave_the_history_one_by_one_or_all_and_stay_in_the_record(
+    store: Store,
+) -> None:
     first = await say(store, "a")
     last = await say(store, "b", "c")
     await say(store, "theirs", agent="other")
@@ -55,7 +57,10 @@ async def test_hidden_turns_leave_the_history_one_by_one_or_all_and_stay_in_the_
     await say(store, "e")
     assert [await store.hide_turns("main") for _ in range(2)] == [2, 0]
     await say(store, "f")
-    assert (texts(await store.history("main")), texts(await store.history("other"))) == (["f"], ["theirs"])
+    assert (texts(await store.history("main")), texts(await store.history("other"))) == (
+        ["f"],
+        ["theirs"],
+    )
     assert texts(await store.load(first.id)) == ["a"]
     turn = await begin(store)
     await store.append(turn.id, 1, 0, [user("running")])
@@ -63,22 +68,34 @@ async def test_hidden_turns_leave_the_history_one_by_one_or_all_and_stay_in_the_
     assert texts(await store.history("main")) == ["running"]
 
 
-async def test_the_agents_are_listed_with_their_turns_and_times(store: Store, clock: ManualClock) -> None:
+async def test_the_agents_are_listed_with_their_turns_and_times(
+    store: Store, clock: ManualClock
+) -> None:
     await say(store, "a", agent="zoe")
     await say(store, "a", agent="adam")
     clock.time += 5
     await say(store, "b", agent="adam")
-    assert await store.agents() == [AgentRow("adam", 2, clock.time, 0), AgentRow("zoe", 1, clock.time - 5, 0)]
+    assert await store.agents() == [
+        AgentRow("adam", 2, clock.time, 0),
+        AgentRow("zoe", 1, clock.time - 5, 0),
+    ]
 
 
-async def test_a_summary_is_no_part_of_the_conversation_and_is_found_by_its_kind(store: Store) -> None:
+async def test_a_summary_is_no_part_of_the_conversation_and_is_found_by_its_kind(
+    store: Store,
+) -> None:
     for number in range(3):
         turn = await begin(store)
-        await store.append(turn.id, 1, 0, [user(f"m{number}"), Entry("summary", {"text": f"s{number}"})])
+        await store.append(
+            turn.id, 1, 0, [user(f"m{number}"), Entry("summary", {"text": f"s{number}"})]
+        )
         await store.finish(turn.id, 1)
     await say(store, "theirs", agent="other")
     summaries = await store.history("main", kinds={"summary"})
-    assert (texts(await store.history("main")), texts(summaries)) == (["m0", "m1", "m2"], ["s0", "s1", "s2"])
+    assert (texts(await store.history("main")), texts(summaries)) == (
+        ["m0", "m1", "m2"],
+        ["s0", "s1", "s2"],
+    )
     assert await store.history("main", kinds=("summary",), since=summaries[0].seq) == summaries[1:]
     both = await store.history("main", kinds=("summary", "user"), since=summaries[1].seq)
     assert texts(both) == ["m2", "s2"]
@@ -96,8 +113,12 @@ MISFITS = [
 ]
 
 
-@pytest.mark.parametrize("misfit", MISFITS, ids=lambda entry: f"{entry.kind} {next(iter(entry.payload))}")
-async def test_an_entry_of_another_shape_is_an_error_of_its_agent_alone(store: Store, misfit: Entry) -> None:
+@pytest.mark.parametrize(
+    "misfit", MISFITS, ids=lambda entry: f"{entry.kind} {next(iter(entry.payload))}"
+)
+async def test_an_entry_of_another_shape_is_an_error_of_its_agent_alone(
+    store: Store, misfit: Entry
+) -> None:
     await say(store, "mine")
     turn = await begin(store, "guest")
     await store.append(turn.id, turn.attempt, 0, [misfit])
@@ -120,7 +141,9 @@ async def test_an_entry_of_another_shape_is_an_error_of_its_agent_alone(store: S
     assert await store.agent_names() == ["main"]
 
 
-async def test_a_page_of_the_history_has_as_many_bytes_as_it_may_and_at_least_one_entry(store: Store) -> None:
+async def test_a_page_of_the_history_has_as_many_bytes_as_it_may_and_at_least_one_entry(
+    store: Store,
+) -> None:
     said = ["a" * 400, "b" * 400, "c" * 5_000, "d", "e"]
     for text in said[:2]:
         await say(store, text)
@@ -133,6 +156,8 @@ async def test_a_page_of_the_history_has_as_many_bytes_as_it_may_and_at_least_on
     assert pages == [["a", "b"], ["c"], ["d", "e"]]
     newest = await store.history_page("main", count=2, most_bytes=1_000, is_newest=True)
     assert (texts(newest.entries), newest.is_last) == (["d", "e"], False)
-    before = await store.history_page("main", before=newest.entries[0].seq, count=10, most_bytes=5_500, is_newest=True)
+    before = await store.history_page(
+        "main", before=newest.entries[0].seq, count=10, most_bytes=5_500, is_newest=True
+    )
     assert [text[0] for text in texts(before.entries)] == ["b", "c"]
     assert (await store.history_page("other", count=1, most_bytes=1)).entries == []

@@ -16,7 +16,9 @@ def event(text: str, key: str | None = None, due: float | None = None) -> Post:
 
 
 @pytest.mark.parametrize("key", ["message 1", ""])
-async def test_a_repeated_post_returns_the_first_id_and_adds_nothing_for_that_agent(store: Store, key: str) -> None:
+async def test_a_repeated_post_returns_the_first_id_and_adds_nothing_for_that_agent(
+    store: Store, key: str
+) -> None:
     first = await store.post(event("one", key=key))
     assert await store.post(event("one", key=key)) == first
     assert len(await store.waiting("main")) == 1
@@ -26,12 +28,18 @@ async def test_a_repeated_post_returns_the_first_id_and_adds_nothing_for_that_ag
     assert await store.post(Post("other", "user", {}, key=key)) != first
 
 
-async def test_events_are_taken_in_order_although_the_clock_goes_back(store: Store, clock: ManualClock) -> None:
+async def test_events_are_taken_in_order_although_the_clock_goes_back(
+    store: Store, clock: ManualClock
+) -> None:
     for text in ("one", "two", "three"):
         await store.post(event(text))
         clock.time -= 3600
     assert await store.due() == [Due("main", is_takeover=False)]
-    assert [event.payload["text"] for event in await store.waiting("main")] == ["one", "two", "three"]
+    assert [event.payload["text"] for event in await store.waiting("main")] == [
+        "one",
+        "two",
+        "three",
+    ]
     seen = []
     while turn := await store.next("main", "here"):
         seen.append(turn.event.payload["text"])
@@ -39,7 +47,9 @@ async def test_events_are_taken_in_order_although_the_clock_goes_back(store: Sto
     assert seen == ["one", "two", "three"]
 
 
-async def test_a_timed_event_blocks_nothing_and_is_due_when_its_time_has_come(store: Store, clock: ManualClock) -> None:
+async def test_a_timed_event_blocks_nothing_and_is_due_when_its_time_has_come(
+    store: Store, clock: ManualClock
+) -> None:
     await store.post(event("later", due=clock.time + 60))
     assert await store.due() == []
     await store.post(event("now"))
@@ -56,7 +66,10 @@ async def test_only_an_event_of_its_own_that_waits_is_taken_in_mid_turn(store: S
     turn = await begin(store)
     await store.post(event("meanwhile"))
     [meanwhile] = await store.waiting("main")
-    for taken in (turn.event.id, await store.post(Post("other", "user", {}))):  # taken twice, and not its own
+    for taken in (
+        turn.event.id,
+        await store.post(Post("other", "user", {})),
+    ):  # taken twice, and not its own
         with pytest.raises(StorageError, match="does not wait"):
             await store.append(turn.id, 1, 0, [user("x")], takes=[taken])
     assert await store.load(turn.id) == []
@@ -73,10 +86,14 @@ async def test_open_turns_are_due_before_events_that_wait(store: Store) -> None:
     assert await store.due(limit=1) == [Due("running", is_takeover=True)]
 
 
-async def test_what_waits_is_counted_with_its_age_but_not_of_paused_agents(store: Store, clock: ManualClock) -> None:
+async def test_what_waits_is_counted_with_its_age_but_not_of_paused_agents(
+    store: Store, clock: ManualClock
+) -> None:
     clock.time = round(await store.now())  # a database uses its own clock
     assert await store.backlog() == Backlog(0, 0.0)
-    early = replace(event("first", due=0.0), agent="early")  # it goes before all others, and waits since its post
+    early = replace(
+        event("first", due=0.0), agent="early"
+    )  # it goes before all others, and waits since its post
     await store.post(early)
     clock.time += 20
     found = await store.backlog(["early"])
@@ -91,18 +108,24 @@ async def test_what_waits_is_counted_with_its_age_but_not_of_paused_agents(store
     await store.apply([PauseAgent("paused", "")])
     found = await store.backlog()
     assert (found.waiting, round(found.oldest_s, -1)) == (2, 90)
-    assert [(await store.backlog(owners)).waiting for owners in (["main"], ["other", "paused"], [])] == [2, 0, 0]
+    assert [
+        (await store.backlog(owners)).waiting for owners in (["main"], ["other", "paused"], [])
+    ] == [2, 0, 0]
     assert await store.next("main", "here")
     found = await store.backlog()
     assert (found.waiting, round(found.oldest_s, -1)) == (1, 30)
 
 
 @pytest.mark.parametrize("address", ["sqlite"], indirect=True)
-async def test_a_post_that_fails_does_not_take_those_with_it_that_came_at_once(store: Store) -> None:
+async def test_a_post_that_fails_does_not_take_those_with_it_that_came_at_once(
+    store: Store,
+) -> None:
     wrong = replace(event("wrong"), due=object())  # type: ignore[arg-type]  # a fault of the program
     unfit = replace(event("broken"), payload={"text": object()})
     posts = [event("one"), unfit, event("two"), wrong, event("k", key="k"), event("l", key="k")]
-    one, broken, two, failed, three, again = await asyncio.gather(*map(store.post, posts), return_exceptions=True)
+    one, broken, two, failed, three, again = await asyncio.gather(
+        *map(store.post, posts), return_exceptions=True
+    )
     assert isinstance(broken, StorageError)
     assert isinstance(failed, TypeError)
     assert three == again
@@ -122,7 +145,9 @@ async def test_posts_at_once_wait_in_order_and_beyond_a_full_inbox_are_refused(
 
 
 @pytest.mark.parametrize("address", ["sqlite"], indirect=True)
-async def test_posts_that_wait_for_the_disk_are_committed_together(store: Store, tmp_path: Path) -> None:
+async def test_posts_that_wait_for_the_disk_are_committed_together(
+    store: Store, tmp_path: Path
+) -> None:
     log = tmp_path / "state.db-wal"
     before = log.stat().st_size
     for number in range(50):

@@ -27,7 +27,11 @@ CASES: list[tuple[list[Entry], str, list[str]]] = [
     ([ASKS, ANSWERS, STARTS, SAYS], "done", [AFTER]),
     ([ASKS, STARTS, ANSWERS, ANSWERS, SAYS], "done", [AGAIN]),
     ([ASKS, STARTS, ANSWERS, OTHER, SAYS], "done", [UNKNOWN]),
-    ([CLIENT, OTHER, ASKS, ANSWERS, SAYS], "done", []),  # a client answers what the turn before asked
+    (
+        [CLIENT, OTHER, ASKS, ANSWERS, SAYS],
+        "done",
+        [],
+    ),  # a client answers what the turn before asked
     ([CLIENT, ASKS, ANSWERS, OTHER, SAYS], "done", [UNKNOWN]),
     ([ASKS, STARTS], "interrupted", [UNANSWERED]),
     ([ASKS], "done", [UNANSWERED]),
@@ -45,7 +49,11 @@ async def test_calls_that_cannot_be_as_they_are_are_told(store: Store) -> None:
         told += [f"turn {turn.id} of a{number}: {fault}" for fault in faults]
     report = await store.check_journal()
     assert sorted(report.faults) == sorted(told)
-    assert (report.turns, report.entries, report.missing) == (15, sum(1 + len(case[0]) for case in CASES), 0)
+    assert (report.turns, report.entries, report.missing) == (
+        15,
+        sum(1 + len(case[0]) for case in CASES),
+        0,
+    )
 
 
 async def test_a_turn_that_was_taken_over_is_whole(store: Store) -> None:

@@ -15,7 +15,9 @@ from tests.storage.support import ManualClock, begin
 
 TEXT = st.text(st.characters())  # lone surrogates too: a model may write \ud800
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXT
-JSON = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(TEXT, inner), max_leaves=20)
+JSON = st.recursive(
+    LEAVES, lambda inner: st.lists(inner) | st.dictionaries(TEXT, inner), max_leaves=20
+)
 
 
 async def _through_the_store(payload: dict[str, Any]) -> list[object]:  # Any: JSON
@@ -24,7 +26,9 @@ async def _through_the_store(payload: dict[str, Any]) -> list[object]:  # Any: J
             await store.post(Post("main", "user", payload))
             turn = await store.next("main", "here")
             assert turn is not None
-            await store.append(turn.id, 1, 0, [Entry("result", payload)], writes=[SavePending("f", payload)])
+            await store.append(
+                turn.id, 1, 0, [Entry("result", payload)], writes=[SavePending("f", payload)]
+            )
             [entry] = await store.load(turn.id)
             return [turn.event.payload, entry.payload, await store.pending("f")]
 

@@ -6,7 +6,9 @@ from agent_core.storage.agent_store import DropAgent
 
 async def test_who_wrote_a_statement_is_known_until_the_agent_is_dropped(store: Store) -> None:
     await store.write_agent(WholeAgent("main", {}))
-    await store.apply([SaveMadeCode("main", frozenset("ab")), SaveMadeCode("other", frozenset("bc"))])
+    await store.apply(
+        [SaveMadeCode("main", frozenset("ab")), SaveMadeCode("other", frozenset("bc"))]
+    )
     await store.apply([SaveMadeCode("main", frozenset("a"))])
     folder = SaveApproval("agent:main", "", "[]", "{}", "me", "a seal")
     await store.apply([folder, SaveApproval("agent:other", "", "[]", "{}", "me", "a seal")])

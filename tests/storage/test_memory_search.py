@@ -28,7 +28,9 @@ async def by_words(store: Store, *words: str, agent: str = "main", limit: int = 
 
 
 async def by_vector(store: Store, *vector: float, space: str = "v", limit: int = 100) -> list[str]:
-    return await found(store, await store.search_vector("archival", "main", space, floats(*vector), limit))
+    return await found(
+        store, await store.search_vector("archival", "main", space, floats(*vector), limit)
+    )
 
 
 async def embed(store: Store, vectors: dict[int, bytes], space: str = "v") -> None:
@@ -77,19 +79,29 @@ async def test_messages_and_passages_are_searched_apart(store: Store) -> None:
 
 
 @pytest.mark.usefixtures("comparing")
-async def test_a_search_knows_what_another_process_changed(store: Store, open_again: Callable[[], Store]) -> None:
+async def test_a_search_knows_what_another_process_changed(
+    store: Store, open_again: Callable[[], Store]
+) -> None:
     other = open_again()
     await insert(store, "pie one", "pie two")
     await embed(store, {1: floats(1, 0), 2: floats(0, 1)})
-    assert (await by_words(store, "pie"), await by_vector(store, 1, 0)) == (["p1", "p0"], ["p0", "p1"])
+    assert (await by_words(store, "pie"), await by_vector(store, 1, 0)) == (
+        ["p1", "p0"],
+        ["p0", "p1"],
+    )
     await insert(other, "pie", prefix="new")
     await embed(other, {2: floats(1, 0.1), 3: floats(0, 1)})
     await other.apply([DropPassages("main", ("p0",))])
-    assert (await by_words(store, "pie"), await by_vector(store, 1, 0)) == (["new0", "p1"], ["p1", "new0"])
+    assert (await by_words(store, "pie"), await by_vector(store, 1, 0)) == (
+        ["new0", "p1"],
+        ["p1", "new0"],
+    )
 
 
 @pytest.mark.usefixtures("comparing")
-async def test_passages_that_come_one_by_one_are_all_found(store: Store, open_again: Callable[[], Store]) -> None:
+async def test_passages_that_come_one_by_one_are_all_found(
+    store: Store, open_again: Callable[[], Store]
+) -> None:
     other, looked = open_again(), {0: 11, 1: 40}
     for number in range(45):
         await insert(store, "pie", prefix=f"{number}-")
@@ -126,11 +138,17 @@ async def test_vectors_find_the_nearest_by_angle_and_tell_the_cosine(store: Stor
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("comparing")
-async def test_among_many_vectors_the_nearest_are_those_of_an_exact_search(store: Store, address: str) -> None:
-    many = EXACT + 1000 if address.endswith(".db") else 600  # PostgreSQL compares all, whatever their number
+async def test_among_many_vectors_the_nearest_are_those_of_an_exact_search(
+    store: Store, address: str
+) -> None:
+    many = (
+        EXACT + 1000 if address.endswith(".db") else 600
+    )  # PostgreSQL compares all, whatever their number
     chance = random.Random(3)
     centres = [[chance.gauss(0, 1) for _ in range(32)] for _ in range(40)]
-    vectors = {n: [x + chance.gauss(0, 0.7) for x in chance.choice(centres)] for n in range(1, many + 1)}
+    vectors = {
+        n: [x + chance.gauss(0, 0.7) for x in chance.choice(centres)] for n in range(1, many + 1)
+    }
     await insert(store, *["x"] * many)
     await embed(store, {n: floats(*vector) for n, vector in vectors.items()})
     for _ in range(5):
@@ -142,14 +160,22 @@ async def test_among_many_vectors_the_nearest_are_those_of_an_exact_search(store
 
 
 @pytest.mark.usefixtures("comparing")
-async def test_a_later_vector_takes_the_place_and_other_spaces_can_be_forgotten(store: Store) -> None:
+async def test_a_later_vector_takes_the_place_and_other_spaces_can_be_forgotten(
+    store: Store,
+) -> None:
     await insert(store, "a", "b")
     await embed(store, {1: floats(1, 0), 2: floats(0, 1)})
     await embed(store, {1: floats(-1, 0)})
     await embed(store, {2: floats(1, 0, 0)}, "w")
-    assert (await by_vector(store, 1, 0), await by_vector(store, 1, 0, 0, space="w")) == (["p1", "p0"], ["p1"])
+    assert (await by_vector(store, 1, 0), await by_vector(store, 1, 0, 0, space="w")) == (
+        ["p1", "p0"],
+        ["p1"],
+    )
     await store.apply([DropVectors("archival", "w")])
-    assert (await by_vector(store, 1, 0), len(await by_vector(store, 1, 0, 0, space="w"))) == ([], 1)
+    assert (await by_vector(store, 1, 0), len(await by_vector(store, 1, 0, 0, space="w"))) == (
+        [],
+        1,
+    )
 
 
 @pytest.mark.usefixtures("comparing")
@@ -170,7 +196,10 @@ async def test_rows_without_a_vector_are_told_until_each_has_one(store: Store) -
     await embed(store, {3: floats(1, 0), 99: floats(1, 0)})
     assert [seq for seq, _ in await store.unembedded("archival", "v", 9)] == [1, 2, 4]
     await embed(store, {seq: floats(1, 0) for seq in (1, 2, 4)})
-    assert (await store.unembedded("archival", "v", 9), len(await store.unembedded("recall", "v", 9))) == ([], 1)
+    assert (
+        await store.unembedded("archival", "v", 9),
+        len(await store.unembedded("recall", "v", 9)),
+    ) == ([], 1)
 
 
 STEP = st.one_of(
@@ -188,7 +217,10 @@ async def test_whatever_two_processes_do_both_find_exactly_what_is_there(
     path, made = tmp_path_factory.mktemp("s") / "state.db", 0
     there: dict[int, tuple[str, str]] = {}
     vectors: set[int] = set()
-    async with open_store(path, clock=ManualClock()) as one, open_store(path, clock=ManualClock()) as two:
+    async with (
+        open_store(path, clock=ManualClock()) as one,
+        open_store(path, clock=ManualClock()) as two,
+    ):
         for place, (what, number, word) in enumerate(steps):
             store = (one, two)[place % 2]
             if what == "add":
@@ -203,7 +235,9 @@ async def test_whatever_two_processes_do_both_find_exactly_what_is_there(
                 vectors.add(number)
             for handle in (one, two):
                 hits = await handle.search_words("archival", "main", ["a", "b"], 999)
-                assert {hit.seq for hit in hits} == {n for n, (_, word) in there.items() if word in "ab"}
+                assert {hit.seq for hit in hits} == {
+                    n for n, (_, word) in there.items() if word in "ab"
+                }
                 near = await handle.search_vector("archival", "main", "v", floats(1, 0), 999)
                 assert {hit.seq for hit in near} == vectors
                 assert (await handle.memory_counts("main")).passages == len(there)

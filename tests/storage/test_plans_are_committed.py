@@ -13,7 +13,9 @@ LATE = (BlockConflict("human", 1, 2), StaleFile("`a.py` was changed."))
 REFUSED = "refused: "
 
 
-async def committed(plan: Plan, error: Callable[[int], KnapperError | None]) -> tuple[Plan, list[str]]:
+async def committed(
+    plan: Plan, error: Callable[[int], KnapperError | None]
+) -> tuple[Plan, list[str]]:
     """Return the committed plan, and the texts that were recorded; try `n` fails with `error(n)`."""
     texts: list[str] = []
 
@@ -22,7 +24,9 @@ async def committed(plan: Plan, error: Callable[[int], KnapperError | None]) -> 
         if not plan.text.startswith(REFUSED) and (raised := error(len(texts))):
             raise raised
 
-    plan = await commit(plan, record, Random(1), lambda _, error: Plan(f"{REFUSED}{error.message}", "refused"))
+    plan = await commit(
+        plan, record, Random(1), lambda _, error: Plan(f"{REFUSED}{error.message}", "refused")
+    )
     return plan, texts
 
 
@@ -40,14 +44,18 @@ async def test_a_plan_that_is_late_is_planned_again_and_done_once(late: KnapperE
     assert (plan.text, texts, done) == ("3", ["1", "2", "3"], [3])
 
 
-async def test_a_plan_that_is_always_late_is_refused_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_plan_that_is_always_late_is_refused_in_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("agent_core.storage.subject._LONGEST_PAUSE_S", 0)
     done: list[int] = []
     plan, texts = await committed(planned(1, done), lambda _: LATE[0])
     assert (plan.outcome, len(texts), done) == ("refused", 101, [])
 
 
-@pytest.mark.parametrize("error", [LATE[0], UsageError("There is no agent `b`.")], ids=["late", "wrong"])
+@pytest.mark.parametrize(
+    "error", [LATE[0], UsageError("There is no agent `b`.")], ids=["late", "wrong"]
+)
 async def test_a_plan_that_cannot_be_planned_again_is_refused(error: KnapperError) -> None:
     plan, texts = await committed(replace(planned(1, []), replan=None), lambda _: error)
     assert (plan.outcome, texts) == ("refused", ["1", f"{REFUSED}{error.message}"])

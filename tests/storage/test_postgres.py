@@ -41,15 +41,23 @@ psycopg = pytest.importorskip("psycopg", reason="needs psycopg: pip install '.[p
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        pytest.param(lambda url: url.replace("/base", "/nowhere_base"), r"is not there \(.*nowhere", id="no database"),
         pytest.param(
-            lambda url: url.replace("tw@", "nobody:hunter2@"), r"role .nobody. does not exist", id="no such user"
+            lambda url: url.replace("/base", "/nowhere_base"),
+            r"is not there \(.*nowhere",
+            id="no database",
+        ),
+        pytest.param(
+            lambda url: url.replace("tw@", "nobody:hunter2@"),
+            r"role .nobody. does not exist",
+            id="no such user",
         ),
         pytest.param(lambda url: f"{url}x", r"no server listens", id="no server"),
         pytest.param(lambda url: f"{url}&sslmode=maybe", r"cannot be read", id="a wrong option"),
     ],
 )
-def test_an_address_to_nowhere_is_refused_with_a_reason(database: str, change: Callable[[str], str], told: str) -> None:
+def test_an_address_to_nowhere_is_refused_with_a_reason(
+    database: str, change: Callable[[str], str], told: str
+) -> None:
     with pytest.raises(StorageError, match=told) as refusal:
         open_store(change(database), clock=Clock())
     assert refusal.value.fix
@@ -74,7 +82,9 @@ def with_tls() -> Iterator[int]:
 @pytest.mark.parametrize(
     "what", ["sslmode=verify-ca&sslrootcert=/nowhere/ca.pem", "sslmode=require&sslcert=/etc/hosts"]
 )
-def test_a_missing_certificate_is_not_taken_for_a_missing_database(with_tls: int, what: str) -> None:
+def test_a_missing_certificate_is_not_taken_for_a_missing_database(
+    with_tls: int, what: str
+) -> None:
     with pytest.raises(StorageError, match="needs a certificate that cannot be read") as refusal:
         open_store(f"postgresql://tw@127.0.0.1:{with_tls}/base?{what}", clock=Clock())
     assert "sslrootcert" in refusal.value.fix
@@ -82,11 +92,15 @@ def test_a_missing_certificate_is_not_taken_for_a_missing_database(with_tls: int
 
 def test_tables_of_a_newer_program_are_left_alone(database: str, postgres: Server) -> None:
     postgres.execute("insert into knapper.migration (number) values (9999)", name_of(database))
-    with pytest.raises(StorageError, match=r"has schema 9999, and this program knows schemas up to \d+\."):
+    with pytest.raises(
+        StorageError, match=r"has schema 9999, and this program knows schemas up to \d+\."
+    ):
         open_store(database, clock=Clock())
 
 
-async def test_a_database_that_takes_no_writes_says_so(database: str, postgres: Server, clock: ManualClock) -> None:
+async def test_a_database_that_takes_no_writes_says_so(
+    database: str, postgres: Server, clock: ManualClock
+) -> None:
     postgres.execute(f"alter database {name_of(database)} set default_transaction_read_only = on")
     async with open_store(database, clock=clock) as store:
         with pytest.raises(StorageError, match="is read-only"):
@@ -103,7 +117,9 @@ def test_a_server_without_a_free_connection_says_so(database: str, postgres: Ser
         postgres.execute("drop role guest")
 
 
-async def test_without_pgvector_texts_are_found_by_words(database: str, postgres: Server, clock: ManualClock) -> None:
+async def test_without_pgvector_texts_are_found_by_words(
+    database: str, postgres: Server, clock: ManualClock
+) -> None:
     postgres.execute("drop extension if exists vector", name_of(database))
     async with open_store(database, clock=clock) as store:
         await insert(store, "pie oven", "rain")
@@ -132,7 +148,9 @@ async def test_an_odd_word_or_a_pasted_file_in_one_word_is_kept_and_found(store:
         assert len(await store.search_words("archival", "main", [f"kiln{n}", word], 5)) == 1
 
 
-async def test_writers_at_the_same_rows_all_get_through(store: Store, open_again: Callable[[], Store]) -> None:
+async def test_writers_at_the_same_rows_all_get_through(
+    store: Store, open_again: Callable[[], Store]
+) -> None:
     stores = (store, open_again())
     call = RecordCall("count", "v", "returned", 0.1)
     await asyncio.gather(*(stores[number % 2].apply([call]) for number in range(20)))
@@ -140,7 +158,9 @@ async def test_writers_at_the_same_rows_all_get_through(store: Store, open_again
     assert (stats.calls, stats.holding, len(await store.recent_calls("count"))) == (20, 20, 20)
 
 
-async def test_a_commit_that_breaks_is_made_once(database: str, postgres: Server, clock: ManualClock) -> None:
+async def test_a_commit_that_breaks_is_made_once(
+    database: str, postgres: Server, clock: ManualClock
+) -> None:
     async with open_store(database, clock=clock) as store:
         once(postgres, database, "call", "pg_terminate_backend(pg_backend_pid())", "after insert")
         await store.apply([RecordCall("count", "v", "returned", 0.1)])
@@ -154,22 +174,30 @@ async def test_a_transaction_that_stood_still_is_done_again(
     stand_still = "set_config('idle_in_transaction_session_timeout', '1', true)"
     async with open_store(database, clock=clock) as store:
         once(postgres, database, "passage", stand_still, "before insert")
-        await insert(store, " ".join(f"word{number}" for number in range(20_000)))  # stemmed in the transaction
+        await insert(
+            store, " ".join(f"word{number}" for number in range(20_000))
+        )  # stemmed in the transaction
         assert len(await store.search_words("archival", "main", ["word7"], 5)) == 1
 
 
-async def test_a_step_that_posts_what_others_post_is_written(store: Store, open_again: Callable[[], Store]) -> None:
+async def test_a_step_that_posts_what_others_post_is_written(
+    store: Store, open_again: Callable[[], Store]
+) -> None:
     """A post is not serializable in PostgreSQL: it may come between a step's lookup of a key and its insert."""
     turn, other = await begin(store), open_again()
     for n in range(12):
         post = Post("other", "user", {}, key=str(n))
         await asyncio.gather(
-            other.post(post), store.append(turn.id, 1, n, [user("hello")], posts=[post]), other.post(post)
+            other.post(post),
+            store.append(turn.id, 1, n, [user("hello")], posts=[post]),
+            other.post(post),
         )
     assert len(await store.waiting("other")) == 12
 
 
-async def test_functions_in_public_are_never_called(database: str, postgres: Server, clock: ManualClock) -> None:
+async def test_functions_in_public_are_never_called(
+    database: str, postgres: Server, clock: ManualClock
+) -> None:
     async with open_store(database, clock=clock) as store:
         trap = "create function public.max(bigint, integer) returns bigint language sql as 'select (1 / 0)::bigint'"
         postgres.execute(trap, name_of(database))
@@ -178,11 +206,15 @@ async def test_functions_in_public_are_never_called(database: str, postgres: Ser
         assert texts(await store.history("main")) == ["hello"]
 
 
-def test_a_database_that_another_workspace_takes_at_this_moment_is_refused(database: str, postgres: Server) -> None:
+def test_a_database_that_another_workspace_takes_at_this_moment_is_refused(
+    database: str, postgres: Server
+) -> None:
     with ThreadPoolExecutor() as threads, psycopg.connect(database) as other:
         other.execute("insert into knapper.home values ('theirs')")
         opening = threads.submit(open_store, database, clock=Clock(), workspace="ours")
-        while not opening.done() and not postgres.execute("select 1 from pg_locks where not granted"):
+        while not opening.done() and not postgres.execute(
+            "select 1 from pg_locks where not granted"
+        ):
             time.sleep(0.01)
         other.commit()
         with pytest.raises(StorageError, match="another folder"):
@@ -220,7 +252,9 @@ async def test_who_comes_back_after_a_restart_keeps_what_is_theirs_and_who_died_
     try:
         async with open_store(server.url(), clock=Clock()) as store:
             await store.agents()
-            children = [held_by_another_process(server.url(), tmp_path, agent) for agent in ("late", "dead")]
+            children = [
+                held_by_another_process(server.url(), tmp_path, agent) for agent in ("late", "dead")
+            ]
             late, dead = children
             late.send_signal(signal.SIGSTOP)
             dead.kill()
@@ -267,7 +301,8 @@ def once(server: Server, url: str, table: str, action: str, moment: str) -> None
     server.execute("create sequence knapper.times", name_of(url))
     body = f"begin if nextval('knapper.times') = 1 then perform {action}; end if; return new; end"
     server.execute(
-        f"create function knapper.act() returns trigger language plpgsql as $act$ {body} $act$", name_of(url)
+        f"create function knapper.act() returns trigger language plpgsql as $act$ {body} $act$",
+        name_of(url),
     )
     trigger = f"constraint trigger act {moment} on knapper.{table} deferrable initially deferred"
     if moment.startswith("before"):
@@ -297,7 +332,9 @@ asyncio.run(hold(*sys.argv[1:]))
 
 def held_by_another_process(url: str, folder: Path, agent: str) -> subprocess.Popen[str]:
     """Return a process that has claimed an agent."""
-    child = subprocess.Popen([sys.executable, "-c", _HOLDER, url, folder, agent], stdout=subprocess.PIPE, text=True)
+    child = subprocess.Popen(
+        [sys.executable, "-c", _HOLDER, url, folder, agent], stdout=subprocess.PIPE, text=True
+    )
     assert child.stdout is not None
     assert child.stdout.readline() == "held\n"
     return child
@@ -306,7 +343,9 @@ def held_by_another_process(url: str, folder: Path, agent: str) -> subprocess.Po
 async def fill(store: Store) -> None:
     """Store some of everything that is easily made."""
     turn = await begin(store)
-    await store.append(turn.id, 1, 0, [user("a\0b"), user("later")], writes=saving("one.py", "x = 1"))
+    await store.append(
+        turn.id, 1, 0, [user("a\0b"), user("later")], writes=saving("one.py", "x = 1")
+    )
     await store.finish(turn.id, 1)
     await store.apply([RecordCall("count", "v", "raised", 0.25, turn.id, "ValueError")])
     await insert(store, "pie oven", "rain")
@@ -338,19 +377,28 @@ async def test_of_four_who_want_an_agent_one_has_it(
 async def test_who_lost_an_agent_begins_no_turn(
     database: str, postgres: Server, clock: ManualClock, tmp_path: Path
 ) -> None:
-    async with open_store(database, clock=clock) as store, open_store(database, clock=clock) as other:
+    async with (
+        open_store(database, clock=clock) as store,
+        open_store(database, clock=clock) as other,
+    ):
         await store.post(Post("main", "message", {"text": "hello"}))
         async with store.hold(tmp_path, "main"), other.hold(tmp_path, "another"):
             postgres.execute(
-                f"update knapper.lease set owner = '{other.owner}' where agent = 'main'", name_of(database)
+                f"update knapper.lease set owner = '{other.owner}' where agent = 'main'",
+                name_of(database),
             )
             with pytest.raises(LostLease):
                 await store.next("main", store.owner)
         assert await store.next("main", store.owner)
 
 
-async def test_agents_that_others_have_are_no_work(database: str, clock: ManualClock, tmp_path: Path) -> None:
-    async with open_store(database, clock=clock) as store, open_store(database, clock=clock) as other:
+async def test_agents_that_others_have_are_no_work(
+    database: str, clock: ManualClock, tmp_path: Path
+) -> None:
+    async with (
+        open_store(database, clock=clock) as store,
+        open_store(database, clock=clock) as other,
+    ):
         await store.post(Post("main", "note", {"text": "hello"}))
         async with other.hold(tmp_path, "main"):
             assert await store.work() == []
@@ -369,7 +417,9 @@ async def test_those_who_listen_are_told_of_a_message_and_not_of_what_concerns_n
     ):
         assert await told.get() == ""  # earlier changes were not announced
         await store.apply([ResumeAgent("main")])  # it was not paused
-        async with store.hold(tmp_path, "main"):  # claiming starts by removing dead processes, and there are none
+        async with store.hold(
+            tmp_path, "main"
+        ):  # claiming starts by removing dead processes, and there are none
             await store.post(Post("main", "message", {"text": "hello"}))
             await store.apply(saving("odd.py", "x = 1"))
             async with asyncio.timeout(10):
@@ -400,9 +450,13 @@ async def heard(is_so: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_of_several_workers_one_with_room_is_told(database: str, clock: ManualClock, tmp_path: Path) -> None:
+async def test_of_several_workers_one_with_room_is_told(
+    database: str, clock: ManualClock, tmp_path: Path
+) -> None:
     async with AsyncExitStack() as stack:
-        stores = [await stack.enter_async_context(open_store(database, clock=clock)) for _ in range(4)]
+        stores = [
+            await stack.enter_async_context(open_store(database, clock=clock)) for _ in range(4)
+        ]
         full, *others = [
             await stack.enter_async_context(Listener(store).at_work(slots))
             for store, slots in zip(stores, (1, 1, 1, 0), strict=True)
@@ -423,7 +477,9 @@ async def test_a_message_to_a_dead_process_reaches_a_worker(
         row = "'dead', 'a dead one', 4, 0, clock_timestamp() - interval '10 s'"
         dead = f"insert into knapper.worker (id, name, slots, backend, beat) values ({row})"
         postgres.execute(dead, name_of(database))
-        postgres.execute("insert into knapper.lease (agent, owner) values ('main', 'dead')", name_of(database))
+        postgres.execute(
+            "insert into knapper.lease (agent, owner) values ('main', 'dead')", name_of(database)
+        )
         await store.post(Post("main", "message", {"text": "hello"}))
         await heard(lambda: listener.told == [WORK])
 
@@ -447,8 +503,13 @@ async def test_who_runs_turns_and_shows_those_of_others_hears_that_another_let_a
         await heard(lambda: listener.told == [WORK])  # it was released, and something waits
 
 
-async def test_a_lent_agent_is_taken_back_as_it_was_or_not(database: str, clock: ManualClock, tmp_path: Path) -> None:
-    async with open_store(database, clock=clock) as store, open_store(database, clock=clock) as other:
+async def test_a_lent_agent_is_taken_back_as_it_was_or_not(
+    database: str, clock: ManualClock, tmp_path: Path
+) -> None:
+    async with (
+        open_store(database, clock=clock) as store,
+        open_store(database, clock=clock) as other,
+    ):
         async with store.hold(tmp_path, "main"):
             await store.lend("main")
             assert await store.take_back("main")
@@ -465,16 +526,24 @@ async def test_a_lent_agent_is_taken_back_as_it_was_or_not(database: str, clock:
             assert not await store.take_back("main")
         async with store.hold(tmp_path, "main"):
             await store.lend("main")
-            await other.apply([PinFunction("main", "count")])  # from a process that does not have it
+            await other.apply(
+                [PinFunction("main", "count")]
+            )  # from a process that does not have it
             assert not await store.take_back("main")
         async with other.hold(tmp_path, "main"):
             pass
 
 
-async def test_who_had_an_agent_last_is_told_of_messages(database: str, clock: ManualClock, tmp_path: Path) -> None:
+async def test_who_had_an_agent_last_is_told_of_messages(
+    database: str, clock: ManualClock, tmp_path: Path
+) -> None:
     async with AsyncExitStack() as stack:
-        stores = [await stack.enter_async_context(open_store(database, clock=clock)) for _ in range(3)]
-        listeners = [await stack.enter_async_context(Listener(store).at_work(2)) for store in stores]
+        stores = [
+            await stack.enter_async_context(open_store(database, clock=clock)) for _ in range(3)
+        ]
+        listeners = [
+            await stack.enter_async_context(Listener(store).at_work(2)) for store in stores
+        ]
         last = listeners[1]
         await stack.enter_async_context(last.store.hold(tmp_path, "main"))
         await last.store.lend("main")

@@ -34,7 +34,9 @@ def vector(number: int) -> bytes:
 
 async def fill(store: Store, count: int = 100) -> None:
     await insert(store, *["pie"] * count)
-    await store.apply([SaveVectors("archival", "v", tuple((seq, vector(seq)) for seq in range(1, count + 1)))])
+    await store.apply(
+        [SaveVectors("archival", "v", tuple((seq, vector(seq)) for seq in range(1, count + 1)))]
+    )
 
 
 async def by_words(store: Store, *words: str) -> list[str]:
@@ -54,7 +56,10 @@ def raw(path: Path) -> Iterator[apsw.Connection]:
 
 def tables(path: Path) -> list[str]:
     with raw(path) as db:
-        return [name for (name,) in db.execute("select name from sqlite_schema where name glob 'bits_*'")]
+        return [
+            name
+            for (name,) in db.execute("select name from sqlite_schema where name glob 'bits_*'")
+        ]
 
 
 @pytest.fixture
@@ -63,7 +68,9 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def many(path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Store]:
+async def many(
+    path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Store]:
     """Yield a store with a limit of a hundred vectors."""
     monkeypatch.setattr(sqlite_index, "EXACT", 50)
     async with open_store(path, clock=clock) as store:
@@ -82,7 +89,9 @@ async def test_many_vectors_are_found_whole_after_each_change(many: Store) -> No
     assert 5 in {hit.seq for hit in hits if hit.score > 0.999}
 
 
-async def test_signs_of_vectors_are_on_disk_for_lanes_with_many_and_go_with_them(many: Store, path: Path) -> None:
+async def test_signs_of_vectors_are_on_disk_for_lanes_with_many_and_go_with_them(
+    many: Store, path: Path
+) -> None:
     await insert(many, "pie", agent="other")
     await many.apply([SaveVectors("archival", "v", ((101, vector(1)),))])
     await many.search_vector("archival", "other", "v", vector(1), 5)
@@ -91,7 +100,9 @@ async def test_signs_of_vectors_are_on_disk_for_lanes_with_many_and_go_with_them
     assert tables(path) == []
 
 
-async def test_signs_that_are_damaged_are_made_anew_and_every_vector_is_found(many: Store, path: Path) -> None:
+async def test_signs_that_are_damaged_are_made_anew_and_every_vector_is_found(
+    many: Store, path: Path
+) -> None:
     with raw(path) as db:
         (chunks,) = [name for name in tables(path) if name.endswith("vector_chunks00")]
         db.execute(f"update {chunks} set vectors = x'00'")
@@ -100,8 +111,12 @@ async def test_signs_that_are_damaged_are_made_anew_and_every_vector_is_found(ma
     assert many.recovered is None
 
 
-@pytest.mark.parametrize("part", ["passage_words_data where id > 10", "passage_words_config", "passage_words_idx"])
-async def test_damaged_words_are_indexed_anew_and_nothing_is_lost(path: Path, clock: ManualClock, part: str) -> None:
+@pytest.mark.parametrize(
+    "part", ["passage_words_data where id > 10", "passage_words_config", "passage_words_idx"]
+)
+async def test_damaged_words_are_indexed_anew_and_nothing_is_lost(
+    path: Path, clock: ManualClock, part: str
+) -> None:
     async with open_store(path, clock=clock) as store:
         await fill(store)
         await say(store, "hello")
@@ -125,7 +140,9 @@ def theirs(path: Path) -> Path:
     return aside
 
 
-async def test_indexes_of_a_file_that_is_taken_over_are_not_read(many: Store, path: Path, clock: ManualClock) -> None:
+async def test_indexes_of_a_file_that_is_taken_over_are_not_read(
+    many: Store, path: Path, clock: ManualClock
+) -> None:
     await many.close()
     adopt(path, theirs(path).name, clock)
     assert tables(path) == []
@@ -140,10 +157,17 @@ async def test_without_the_extension_words_are_found_and_vectors_come_back_with_
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "sqlite_vec", None)
         async with open_store(path, clock=clock) as store:
-            assert "pip install --upgrade --force-reinstall 'sqlite-vec" in await store.vector_trouble()
+            assert (
+                "pip install --upgrade --force-reinstall 'sqlite-vec"
+                in await store.vector_trouble()
+            )
             await store.apply([DropPassages("main", ("p6",))])
             assert (len(await by_words(store, "pie")), await by_vector(store, 5)) == (99, [])
-            told = str(await Archival(store, "main", embedder("wordllama"), Clock(now=clock.now)).search("which pies?"))
+            told = str(
+                await Archival(store, "main", embedder("wordllama"), Clock(now=clock.now)).search(
+                    "which pies?"
+                )
+            )
             assert "text: pie" in told
             assert "pip install --upgrade --force-reinstall 'sqlite-vec" in told
     async with open_store(path, clock=clock) as store:
@@ -172,7 +196,9 @@ async def test_a_file_of_the_eighth_schema_is_searched_whole_in_the_newest(
     with raw(old) as db:
         migrate(db, earlier)
         list(db.execute(EIGHTH, (str(numbers),) * 2))
-        db.executemany("insert into vector values (3, ?, ?)", [(seq, vector(seq)) for seq in numbers])
+        db.executemany(
+            "insert into vector values (3, ?, ?)", [(seq, vector(seq)) for seq in numbers]
+        )
     monkeypatch.setattr("agent_core.storage.search_index.BATCH", 30)
     monkeypatch.setattr(sqlite_index, "EXACT", 50)
     adopt(path, old.name, clock)
@@ -185,7 +211,9 @@ async def test_a_file_of_the_eighth_schema_is_searched_whole_in_the_newest(
         assert await store.check() is None
 
 
-async def test_a_question_is_answered_by_its_rarer_words(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_question_is_answered_by_its_rarer_words(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(search_index, "MOST_POSTINGS", 50)
     await insert(store, *["many often"] * 60, "rare often", "rare")
     assert await by_words(store, "many", "often", "rare") == ["p61", "p60"]
@@ -193,21 +221,31 @@ async def test_a_question_is_answered_by_its_rarer_words(store: Store, monkeypat
 
 
 @pytest.mark.usefixtures("comparing")
-async def test_many_alike_vectors_are_found_as_many_as_asked_for(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_many_alike_vectors_are_found_as_many_as_asked_for(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sqlite_index, "EXACT", 50)
     monkeypatch.setattr(sqlite_index, "LOOKED_AT", 16)
     await insert(store, *["pie"] * 300)
-    await store.apply([SaveVectors("archival", "v", tuple((seq, vector(1)) for seq in range(1, 301)))])
+    await store.apply(
+        [SaveVectors("archival", "v", tuple((seq, vector(1)) for seq in range(1, 301)))]
+    )
     assert [len(await by_vector(store, number, 40)) for number in (1, 2)] == [40, 40]
     assert len(await by_vector(store, 3, 5_000)) == 300
 
 
 @pytest.mark.usefixtures("comparing")
-async def test_vectors_of_zeros_and_of_odd_width_are_found_last(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_vectors_of_zeros_and_of_odd_width_are_found_last(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sqlite_index, "EXACT", 1)
     await insert(store, "a", "b", "c")
     await store.apply(
-        [SaveVectors("archival", "v", ((1, floats(0, 0, 0)), (2, floats(1, 0, 0)), (3, floats(2, 1, 0))))]
+        [
+            SaveVectors(
+                "archival", "v", ((1, floats(0, 0, 0)), (2, floats(1, 0, 0)), (3, floats(2, 1, 0)))
+            )
+        ]
     )
     hits = await store.search_vector("archival", "main", "v", floats(1, 0, 0), 9)
     assert [(hit.seq, round(hit.score, 2)) for hit in hits] == [(2, 1.0), (3, 0.89), (1, 0.0)]

@@ -17,7 +17,9 @@ from tests.style.support import WINDOW, memgpt, send, told, types
 MEMGPT = {"memory__preset": "memgpt", "model__context_tokens": WINDOW}
 
 
-async def test_a_new_agent_has_booted_the_user_has_logged_in_and_messages_are_packed(at_desk: OpenDesk) -> None:
+async def test_a_new_agent_has_booted_the_user_has_logged_in_and_messages_are_packed(
+    at_desk: OpenDesk,
+) -> None:
     desk = await memgpt(at_desk, [send("Hello."), send("Again.")])
     await desk.say("Hi.")
     roles = [each["role"] for each in desk.model.requests[0].messages]
@@ -27,8 +29,14 @@ async def test_a_new_agent_has_booted_the_user_has_logged_in_and_messages_are_pa
     await desk.say('Say "hé"\nto me.')
     assert types(desk.model) == ["login", "user_message", "user_message"]
     packed = told(desk.model)[-1]
-    assert (packed["type"], packed["message"], packed["time"][:2]) == ("user_message", 'Say "hé"\nto me.', "20")
-    assert [each.text for each in await desk.agent.history() if isinstance(each, User)][1:] == ['Say "hé"\nto me.']
+    assert (packed["type"], packed["message"], packed["time"][:2]) == (
+        "user_message",
+        'Say "hé"\nto me.',
+        "20",
+    )
+    assert [each.text for each in await desk.agent.history() if isinstance(each, User)][1:] == [
+        'Say "hé"\nto me.'
+    ]
 
 
 async def test_a_turn_taken_back_boots_the_agent_anew(at_desk: OpenDesk) -> None:
@@ -38,10 +46,16 @@ async def test_a_turn_taken_back_boots_the_agent_anew(at_desk: OpenDesk) -> None
     assert removed is not None
     assert removed.text == "Hi."
     await desk.say("Hi.")
-    assert [each["role"] for each in desk.model.requests[1].messages][2:] == ["assistant", "tool", "user"]
+    assert [each["role"] for each in desk.model.requests[1].messages][2:] == [
+        "assistant",
+        "tool",
+        "user",
+    ]
 
 
-async def test_a_session_that_goes_on_begins_with_a_login_and_the_same_words_as_before(tmp_path: Path) -> None:
+async def test_a_session_that_goes_on_begins_with_a_login_and_the_same_words_as_before(
+    tmp_path: Path,
+) -> None:
     with scripted([Repeat(send("Yes."))]) as model:
         for _ in range(2):
             async with a_desk(tmp_path, model, **MEMGPT) as desk:
@@ -54,7 +68,11 @@ async def test_a_session_that_goes_on_begins_with_a_login_and_the_same_words_as_
 
 
 async def test_a_direct_agent_can_speak_first_too(at_desk: OpenDesk) -> None:
-    replies = [Expect(Say("Welcome."), contains("first time")), Say("Hi."), Expect(Say("Again?"), contains("was: 20"))]
+    replies = [
+        Expect(Say("Welcome."), contains("first time")),
+        Say("Hi."),
+        Expect(Say("Again?"), contains("was: 20")),
+    ]
     desk = await at_desk(replies)
     for message, reply in ((None, "Welcome."), ("Hello.", "Hi."), (None, "Again?")):
         if message is None:
@@ -67,7 +85,11 @@ async def test_a_timed_heartbeat_wakes_an_agent_which_may_stay_silent(at_desk: O
     await desk.agent.session.schedule()
     await asyncio.sleep(0.1)  # longer than the interval
     events = [each async for each in desk.agent.turn(None)]
-    assert (of(TurnStarted, events)[0].event, ended(events).reason, ended(events).reply) == ("heartbeat", "replied", "")
+    assert (of(TurnStarted, events)[0].event, ended(events).reason, ended(events).reply) == (
+        "heartbeat",
+        "replied",
+        "",
+    )
     assert (of(Text, events), of(Warned, events)) == ([], [])
     assert types(desk.model) == ["login", "heartbeat"]
 
@@ -94,7 +116,10 @@ async def test_a_pause_is_taken_up_to_the_longest_that_is_set(at_desk: OpenDesk)
         5000: "No timed heartbeat for 360 minutes, which is the longest",
         -3: "No timed heartbeat for 0 minutes.",
     }
-    calls = [Ask(Wanted("pause_heartbeats", {"minutes": asked, "request_heartbeat": True})) for asked in pauses]
+    calls = [
+        Ask(Wanted("pause_heartbeats", {"minutes": asked, "request_heartbeat": True}))
+        for asked in pauses
+    ]
     script = [step for call in calls for step in (call, send("Done."))]
     desk = await memgpt(at_desk, script)
     for says in pauses.values():
@@ -106,7 +131,11 @@ async def test_a_pause_outlasts_the_session_and_keeps_heartbeats_away(tmp_path: 
     pause = Ask(Wanted("pause_heartbeats", {"minutes": 10}))
     with scripted([pause]) as model:
         async with a_desk(
-            tmp_path, model, model__context_tokens=WINDOW, memory__preset="memgpt", heartbeat__every_minutes=0.0005
+            tmp_path,
+            model,
+            model__context_tokens=WINDOW,
+            memory__preset="memgpt",
+            heartbeat__every_minutes=0.0005,
         ) as desk:
             desk.agent.session.verify = False
             await desk.say("Rest.")
@@ -132,4 +161,7 @@ async def test_what_the_program_tells_is_packed_as_an_alert(at_desk: OpenDesk) -
     await desk.say("Hi.")
     alert = next(each for each in told(desk.model) if each["type"] == "system_alert")
     assert alert["message"] == "The disk is nearly full."
-    assert any(isinstance(each, Notice) and each.text == alert["message"] for each in await desk.agent.history())
+    assert any(
+        isinstance(each, Notice) and each.text == alert["message"]
+        for each in await desk.agent.history()
+    )

@@ -35,11 +35,15 @@ async def test_a_first_reply_that_lacks_something_is_asked_for_again(at_desk: Op
     for at, lacks in enumerate(BAD):
         agent = await desk.workspace.agent(f"agent{at}")
         last = ended([event async for event in agent.turn("Hi.")])
-        assert (last.reply, last.steps, len(desk.model.requests)) == ("Hello.", 1, 2 * at + 2), lacks
+        assert (last.reply, last.steps, len(desk.model.requests)) == ("Hello.", 1, 2 * at + 2), (
+            lacks
+        )
         assert "Begin with a thought" in desk.model.requests[-1].text, lacks
 
 
-async def test_a_first_reply_is_asked_for_four_times_and_then_the_turn_fails_and_says_why(at_desk: OpenDesk) -> None:
+async def test_a_first_reply_is_asked_for_four_times_and_then_the_turn_fails_and_says_why(
+    at_desk: OpenDesk,
+) -> None:
     desk = await memgpt(at_desk, [Repeat(send("Hello."), 4), GOOD], verify=True)
     events = await desk.say("Hi.")
     assert (ended(events).reason, ended(events).reply) == ("failed", "")
@@ -49,7 +53,9 @@ async def test_a_first_reply_is_asked_for_four_times_and_then_the_turn_fails_and
     assert ended(await desk.say("Hi again.")).reply == "Hello."
 
 
-async def test_ordinary_texts_are_taken_at_once_and_only_the_first_reply_is_looked_at(at_desk: OpenDesk) -> None:
+async def test_ordinary_texts_are_taken_at_once_and_only_the_first_reply_is_looked_at(
+    at_desk: OpenDesk,
+) -> None:
     brackets = send("I can make functions (tools) for you.", thought="Friendly {and} brief.")
     code = send("`is_prime(7)` would be True.", thought="They ask for code.")
     desk = await memgpt(at_desk, [brackets, code, send("Again.")], verify=True)
@@ -61,7 +67,9 @@ async def test_ordinary_texts_are_taken_at_once_and_only_the_first_reply_is_look
 
 async def test_an_empty_message_is_rejected_with_advice(at_desk: OpenDesk) -> None:
     empty = ("", "  \n", "\u200b")
-    desk = await memgpt(at_desk, [step for nothing in empty for step in (send(nothing), send("Hello."))])
+    desk = await memgpt(
+        at_desk, [step for nothing in empty for step in (send(nothing), send("Hello."))]
+    )
     for nothing in empty:
         last = ended(await desk.say("Hi."))
         assert (last.reply, last.steps) == ("Hello.", 2), ascii(nothing)
@@ -108,10 +116,18 @@ def test_a_file_that_leads_out_of_the_workspace_is_not_read(tmp_path: Path) -> N
         text_of(root, "persona", "max")
 
 
-async def test_a_preset_of_ones_own_says_what_its_agents_are_told(at_desk: OpenDesk, tmp_path: Path) -> None:
-    put(tmp_path, "presets/mine.toml", 'style = "direct"\ninstructions = "mine.txt"\nfunctions = []\n')
+async def test_a_preset_of_ones_own_says_what_its_agents_are_told(
+    at_desk: OpenDesk, tmp_path: Path
+) -> None:
+    put(
+        tmp_path,
+        "presets/mine.toml",
+        'style = "direct"\ninstructions = "mine.txt"\nfunctions = []\n',
+    )
     put(tmp_path, "presets/mine.txt", "Speak like a pirate.")
-    desk = await at_desk([Expect(Say("Arr."), contains("Speak like a pirate."))], memory__preset="mine")
+    desk = await at_desk(
+        [Expect(Say("Arr."), contains("Speak like a pirate."))], memory__preset="mine"
+    )
     assert ended(await desk.say("Hi.")).reply == "Arr."
 
 
@@ -119,7 +135,10 @@ async def test_a_preset_chooses_how_the_past_of_its_agents_is_summed_up(tmp_path
     put(tmp_path, "presets/dense.toml", 'compaction = "spr"\nattempts = 1000\n')
     said = Say("A reply of some length. " * 90)
     with scripted([said] * 6) as model:
-        for name, told in (("direct", "You keep the memory of an assistant. "), ("dense", "sparse priming")):
+        for name, told in (
+            ("direct", "You keep the memory of an assistant. "),
+            ("dense", "sparse priming"),
+        ):
             async with a_desk(tmp_path, model, agent=name, memory__preset=name) as here:
                 for _ in range(3):
                     await here.say("What do you say of this? " * 90)

@@ -22,13 +22,17 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def knapper(*arguments: str, cwd: Path, **given: Any) -> CompletedProcess[str]:  # Any: what `program` takes
+def knapper(
+    *arguments: str, cwd: Path, **given: Any
+) -> CompletedProcess[str]:  # Any: what `program` takes
     """Run the program for a model with a known window."""
     environment = {"KNAPPER_MODEL_CONTEXT_TOKENS": str(WINDOW), **given.pop("environment", {})}
     return program(*arguments, cwd=cwd, environment=environment, **given)
 
 
-def test_a_preset_is_chosen_at_first_use_and_stays_and_what_does_not_fit_has_exit_code_two(root: Path) -> None:
+def test_a_preset_is_chosen_at_first_use_and_stays_and_what_does_not_fit_has_exit_code_two(
+    root: Path,
+) -> None:
     with scripted([HELLO, send("Again.")]) as model:
 
         def run(*given: str) -> CompletedProcess[str]:

@@ -12,23 +12,44 @@ from tests.kit.sources import function_text
 from tests.style.support import memgpt, send, types
 
 
-async def test_a_message_is_shown_and_is_the_reply_while_the_text_is_inner(at_desk: OpenDesk) -> None:
+async def test_a_message_is_shown_and_is_the_reply_while_the_text_is_inner(
+    at_desk: OpenDesk,
+) -> None:
     desk = await memgpt(at_desk, [send("Hello, Ada.", thought="She is back.")])
     events = await desk.say("Hi.")
     assert [each.text for each in of(Text, events)] == ["Hello, Ada."]
     assert [each.text for each in of(Thought, events)] == ["She is back."]
-    assert (ended(events).reason, ended(events).reply, ended(events).steps) == ("replied", "Hello, Ada.", 1)
+    assert (ended(events).reason, ended(events).reply, ended(events).steps) == (
+        "replied",
+        "Hello, Ada.",
+        1,
+    )
 
 
-async def test_text_without_a_message_is_the_message_after_one_word_to_the_model(at_desk: OpenDesk) -> None:
+async def test_text_without_a_message_is_the_message_after_one_word_to_the_model(
+    at_desk: OpenDesk,
+) -> None:
     nine, question = Say("Nine lives."), "How many lives has a cat?"
-    again = Expect(Say("Cats have nine lives."), contains("inner monologue. Say it to the user with send_message"))
+    again = Expect(
+        Say("Cats have nine lives."),
+        contains("inner monologue. Say it to the user with send_message"),
+    )
     lists = Ask(Wanted("list_functions", {"request_heartbeat": False}))
-    desk = await memgpt(at_desk, [nine, again, nine, send("Nine!"), nine, lists, nine, Say(""), Say("")])
+    desk = await memgpt(
+        at_desk, [nine, again, nine, send("Nine!"), nine, lists, nine, Say(""), Say("")]
+    )
     events = await desk.say(question)
-    assert [each.text for each in of(Text, events)] == ["Cats have nine lives."] == [ended(events).reply]
-    assert [each.text for each in of(Text, await desk.say(question))] == ["Nine!"], "the model fixed its text"
-    assert ended(await desk.say(question)).reply == "Nine lives.", "the model then only called something"
+    assert (
+        [each.text for each in of(Text, events)]
+        == ["Cats have nine lives."]
+        == [ended(events).reply]
+    )
+    assert [each.text for each in of(Text, await desk.say(question))] == ["Nine!"], (
+        "the model fixed its text"
+    )
+    assert ended(await desk.say(question)).reply == "Nine lives.", (
+        "the model then only called something"
+    )
     assert ended(await desk.say(question)).reply == "Nine lives.", "the model then said nothing"
 
 
@@ -56,8 +77,19 @@ async def test_a_turn_that_ends_in_silence_is_said_to_the_human(at_desk: OpenDes
 
 
 async def test_a_call_that_asks_for_a_heartbeat_gives_another_step(at_desk: OpenDesk) -> None:
-    asking: list[tuple[object, int]] = [(True, 2), ("true", 2), ("Yes", 2), (False, 1), ("soon", 1), (None, 1)]
-    script = [step for asked, steps in asking for step in [send("One.", heartbeat=asked), send("Two.")][:steps]]
+    asking: list[tuple[object, int]] = [
+        (True, 2),
+        ("true", 2),
+        ("Yes", 2),
+        (False, 1),
+        ("soon", 1),
+        (None, 1),
+    ]
+    script = [
+        step
+        for asked, steps in asking
+        for step in [send("One.", heartbeat=asked), send("Two.")][:steps]
+    ]
     desk = await memgpt(at_desk, script)
     for asked, steps in asking:
         first = len(desk.model.requests)
@@ -66,13 +98,17 @@ async def test_a_call_that_asks_for_a_heartbeat_gives_another_step(at_desk: Open
         assert after - before == steps - 1, asked
 
 
-async def test_every_function_shown_asks_for_a_heartbeat_and_none_does_in_direct(at_desk: OpenDesk) -> None:
+async def test_every_function_shown_asks_for_a_heartbeat_and_none_does_in_direct(
+    at_desk: OpenDesk,
+) -> None:
     desk = await memgpt(at_desk, [send("Yes.")])
     await desk.say("Are you there?")
     shown = [each["function"] for each in desk.model.requests[0].body["tools"]]
     assert {"send_message", "call_function"} < {each["name"] for each in shown}
     assert {"pause_heartbeats", "message_llm"} < {*desk.model.requests[0].functions}
-    assert all(each["parameters"]["properties"]["request_heartbeat"]["type"] == "boolean" for each in shown)
+    assert all(
+        each["parameters"]["properties"]["request_heartbeat"]["type"] == "boolean" for each in shown
+    )
     assert all("request_heartbeat" in each["parameters"]["required"] for each in shown)
 
 
@@ -80,7 +116,9 @@ async def test_in_the_direct_style_nothing_of_it_is_shown_or_packed(at_desk: Ope
     desk = await at_desk([Say("Yes.")])
     assert ended(await desk.say("Are you there?")).reply == "Yes."
     body = str(desk.model.requests[0].body)
-    assert not any(word in body for word in ("request_heartbeat", "send_message", "user_message", "login"))
+    assert not any(
+        word in body for word in ("request_heartbeat", "send_message", "user_message", "login")
+    )
 
 
 async def test_a_functions_own_parameter_of_that_name_is_passed_on_to_it(at_desk: OpenDesk) -> None:
@@ -107,16 +145,27 @@ BEATS = function_text(
 )
 
 
-async def test_who_speaks_while_a_candidate_stands_refused_gets_one_more_step(at_desk: OpenDesk) -> None:
-    create = {"function_name": "hollow", "function_code_with_docstring": "def hollow(x: int) -> int:\n    pass\n"}
+async def test_who_speaks_while_a_candidate_stands_refused_gets_one_more_step(
+    at_desk: OpenDesk,
+) -> None:
+    create = {
+        "function_name": "hollow",
+        "function_code_with_docstring": "def hollow(x: int) -> int:\n    pass\n",
+    }
     asks = Ask(Wanted("create_function", {**create, "request_heartbeat": False}))
-    script: Script = [asks, send("It is made."), Expect(send("It is not made."), contains("was rejected"))]
+    script: Script = [
+        asks,
+        send("It is made."),
+        Expect(send("It is not made."), contains("was rejected")),
+    ]
     desk = await memgpt(at_desk, script)
     assert ended(await desk.say("Make it.")).reply == "It is made.\n\nIt is not made."
 
 
 async def test_a_message_that_comes_meanwhile_gives_another_step(at_desk: OpenDesk) -> None:
-    desk = await memgpt(at_desk, [send("One.", thought="1"), Expect(send("Two."), contains("And then?"))])
+    desk = await memgpt(
+        at_desk, [send("One.", thought="1"), Expect(send("Two."), contains("And then?"))]
+    )
     events = []
     async for event in desk.agent.turn("Count."):
         events.append(event)
@@ -138,7 +187,9 @@ async def test_its_reply_is_the_message_and_a_call_gives_another_step(at_desk: O
     assert "I look." in [each.text for each in of(Thought, events)]
 
 
-async def test_a_model_that_turns_out_to_be_small_is_heard_in_its_first_turn(at_desk: OpenDesk) -> None:
+async def test_a_model_that_turns_out_to_be_small_is_heard_in_its_first_turn(
+    at_desk: OpenDesk,
+) -> None:
     desk = await memgpt(at_desk, [Say(REPLY)], verify=True, model__context_tokens=2048)
     events = await desk.say("What can you do?")
     assert "written under a schema" in of(Warned, events)[0].message

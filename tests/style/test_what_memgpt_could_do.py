@@ -27,14 +27,22 @@ async def test_a_search_shows_as_many_as_are_asked_for(at_desk: OpenDesk) -> Non
     ]
     asked = [(*search, *counts) for search in searches for counts in ((2, 2), (0, 1), (-3, 1))]
     inserts = Ask(*(Wanted("archival_memory_insert", {"content": pie}) for pie in PIES))
-    calls = [step for name, given, count, _ in asked for step in (call(name, **given, count=count), send("There."))]
+    calls = [
+        step
+        for name, given, count, _ in asked
+        for step in (call(name, **given, count=count), send("There."))
+    ]
     here = await memgpt(at_desk, [Repeat(send("Good."), len(PIES)), inserts, *calls])
     for pie in PIES:
         await here.say(pie)
     await here.say("Keep them.")
     for name, _, count, shown in asked:
         answer = of(CallAnswered, await here.say("Which pies?"))[0].text
-        assert sum(line.startswith("- ") for line in answer.splitlines()) == shown, (name, count, answer)
+        assert sum(line.startswith("- ") for line in answer.splitlines()) == shown, (
+            name,
+            count,
+            answer,
+        )
         assert f"Showing {shown} of" in answer
         assert f"with count={shown} has the next" in answer
 
@@ -57,13 +65,19 @@ async def test_another_model_is_asked(tmp_path: Path) -> None:
         async with desk(tmp_path, model, memory__preset="memgpt", **own) as here:
             here.agent.session.verify = False
             await here.say("What is the capital of Peru?")
-    assert [request.body["model"] for request in model.requests] == ["scripted", "another", "scripted"]
+    assert [request.body["model"] for request in model.requests] == [
+        "scripted",
+        "another",
+        "scripted",
+    ]
     texts = [each["content"] for each in model.requests[1].messages]
     assert (texts[1:], model.requests[1].functions) == (["Capital of Peru?"], [])
     assert model.requests[2].answers == ["Lima."]
 
 
-async def test_every_function_of_the_agent_is_listed_marked_and_shown_with_its_schema(at_desk: OpenDesk) -> None:
+async def test_every_function_of_the_agent_is_listed_marked_and_shown_with_its_schema(
+    at_desk: OpenDesk,
+) -> None:
     says = {
         "create_function": ["meta-function", "cannot be edited", '"function_code_with_docstring"'],
         "core_memory_append": ["about memory", "cannot be edited", '"content"'],
@@ -83,7 +97,10 @@ async def test_every_function_of_the_agent_is_listed_marked_and_shown_with_its_s
         assert f"- {line}" in everything
     assert "- conversation_search (memory)" in of_memory
     assert "create_function" not in of_memory
-    tools = {each["function"]["name"]: each["function"]["parameters"] for each in here.model.requests[1].body["tools"]}
+    tools = {
+        each["function"]["name"]: each["function"]["parameters"]
+        for each in here.model.requests[1].body["tools"]
+    }
     for (name, texts), answer in zip(says.items(), shown, strict=True):
         assert all(text in answer for text in texts), answer
         schema = next(line for line in answer.splitlines() if line.startswith("Schema: "))

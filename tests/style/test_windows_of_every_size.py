@@ -21,7 +21,9 @@ ALWAYS = {
     "create_function",
 }
 WINDOWS = pytest.mark.parametrize("window", [8_192, 128_000])
-SEARCH = Wanted("conversation_search", {"query": "cherry pie", "count": 1, "request_heartbeat": True})
+SEARCH = Wanted(
+    "conversation_search", {"query": "cherry pie", "count": 1, "request_heartbeat": True}
+)
 
 
 def schemas(request: Seen) -> Mapping[str, Any]:  # Any: JSON Schema
@@ -58,10 +60,20 @@ async def test_every_part_of_the_style_works_at_every_window(tmp_path: Path, win
         assert not of(Warned, [*first, *last])
 
 
-async def test_next_to_many_functions_the_tools_stay_and_one_that_was_just_made_is_told_of(at_desk: OpenDesk) -> None:
+async def test_next_to_many_functions_the_tools_stay_and_one_that_was_just_made_is_told_of(
+    at_desk: OpenDesk,
+) -> None:
     code = another("zzz_newest")
-    create = {"function_name": "zzz_newest", "function_code_with_docstring": code, "request_heartbeat": True}
-    here = await memgpt(at_desk, [Ask(Wanted("create_function", create)), send("Done.")], model__context_tokens=8_192)
+    create = {
+        "function_name": "zzz_newest",
+        "function_code_with_docstring": code,
+        "request_heartbeat": True,
+    }
+    here = await memgpt(
+        at_desk,
+        [Ask(Wanted("create_function", create)), send("Done.")],
+        model__context_tokens=8_192,
+    )
     here.put("many.py", "\n\n".join(another(f"count_{number}") for number in range(40)))
     await here.workspace.functions.reload()
     await here.say("Make it.")
@@ -76,8 +88,12 @@ async def test_next_to_many_functions_the_tools_stay_and_one_that_was_just_made_
     assert second.body["tools"] == first.body["tools"]
 
 
-@pytest.mark.parametrize("flags", [{"model__mode": "constrained"}, {"model__context_tokens": 2_048}])
-async def test_a_style_that_cannot_be_kept_is_said_once(at_desk: OpenDesk, flags: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "flags", [{"model__mode": "constrained"}, {"model__context_tokens": 2_048}]
+)
+async def test_a_style_that_cannot_be_kept_is_said_once(
+    at_desk: OpenDesk, flags: dict[str, Any]
+) -> None:
     reply = Say(json.dumps({"thought": "Hm.", "reply": "Hello."}))
     here = await memgpt(at_desk, [reply, reply], **flags)
     first, second = await here.say("Hi."), await here.say("Hi.")

@@ -77,7 +77,9 @@ class Answering(Protocol):
     def open(self) -> int:
         """The number of requests that have not ended."""
 
-    async def answer(self, name: str, arguments: Mapping[str, Any]) -> Any:  # Any: values that cross the sandbox
+    async def answer(
+        self, name: str, arguments: Mapping[str, Any]
+    ) -> Any:  # Any: values that cross the sandbox
         """Return the answer to one request."""
 
     async def aclose(self) -> None:
@@ -96,7 +98,9 @@ class FetchSession:
         """The number of requests that have not ended."""
         return 0 if self._fetches is None else self._fetches.open
 
-    async def answer(self, name: str, arguments: Mapping[str, Any]) -> Any:  # Any: values that cross the sandbox
+    async def answer(
+        self, name: str, arguments: Mapping[str, Any]
+    ) -> Any:  # Any: values that cross the sandbox
         """Return the answer to `fetch`, `fetch_send`, `fetch_read` or `fetch_close`; a failed fetch is a value, too.
 
         Raises:
@@ -110,7 +114,10 @@ class FetchSession:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         if self._fetches is not None:
             await self._fetches.aclose()
@@ -154,4 +161,8 @@ class RequestLog:
             os.close(descriptor)
 
     def _open(self) -> int:
-        return os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | machine.CLOEXEC | machine.NOFOLLOW, 0o600)
+        return os.open(
+            self._path,
+            os.O_WRONLY | os.O_APPEND | os.O_CREAT | machine.CLOEXEC | machine.NOFOLLOW,
+            0o600,
+        )

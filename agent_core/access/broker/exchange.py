@@ -38,7 +38,9 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 _AUTHORITY = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:/?#@\\%\s]+)(?::([0-9]{1,5}))?", re.IGNORECASE)
 _URL = re.compile(r"([a-z][a-z0-9+.-]*)://([^/?#]*)([^#]*)(?:#.*)?", re.IGNORECASE)
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
-_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")  # a last label that some resolvers treat as part of an address
+_NUMBER = re.compile(
+    r"[0-9]+|0x[0-9a-f]*"
+)  # a last label that some resolvers treat as part of an address
 _NAME_LIMIT = 253
 
 
@@ -59,7 +61,9 @@ class Target:
     @property
     def place(self) -> str:
         """Host and port in the form of a Host header and a grant."""
-        return self._bare if self.port == _DEFAULT_PORTS[self.scheme] else f"{self._bare}:{self.port}"
+        return (
+            self._bare if self.port == _DEFAULT_PORTS[self.scheme] else f"{self._bare}:{self.port}"
+        )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -88,11 +92,15 @@ def read(url: object, limit: int) -> Target:
     if len(url) > limit:
         raise RequestRefused(f"a URL may have {limit} characters, and this one has {len(url)}")
     if not url.isprintable():
-        raise RequestRefused(f"{_shown(url)} holds what a URL cannot: encode it with urllib.parse.quote")
+        raise RequestRefused(
+            f"{_shown(url)} holds what a URL cannot: encode it with urllib.parse.quote"
+        )
     match = _URL.fullmatch(url)
     scheme = match[1].lower() if match else ""
     if match is None or scheme not in _DEFAULT_PORTS:
-        raise RequestRefused(f"{_shown(url)} is not a URL that can be fetched: write https://host/path, or http://")
+        raise RequestRefused(
+            f"{_shown(url)} is not a URL that can be fetched: write https://host/path, or http://"
+        )
     host, port = _authority(match[2])
     if port == 0 or (port or 1) > 0xFFFF:
         raise RequestRefused(f"{_shown(url)} names port {port}; ports are 1 to 65535")
@@ -110,7 +118,9 @@ def head_of(url: str) -> str:
 def _authority(text: str) -> tuple[str, int | None]:
     """Return the host of `host` or `host:port` in its canonical spelling, and the port if there is one."""
     if "@" in text:
-        raise RequestRefused("a URL with a user or password before an @ is not fetched: send them in a header")
+        raise RequestRefused(
+            "a URL with a user or password before an @ is not fetched: send them in a header"
+        )
     match = _AUTHORITY.fullmatch(text)
     if match is None:
         raise RequestRefused(
@@ -122,7 +132,11 @@ def _authority(text: str) -> tuple[str, int | None]:
     if (address := as_address(name)) is not None:
         return str(address), port
     labels = name.split(".")
-    if len(name) > _NAME_LIMIT or not all(map(_LABEL.fullmatch, labels)) or _NUMBER.fullmatch(labels[-1]):
+    if (
+        len(name) > _NAME_LIMIT
+        or not all(map(_LABEL.fullmatch, labels))
+        or _NUMBER.fullmatch(labels[-1])
+    ):
         raise RequestRefused(
             f"{_shown(written)} is not a host name, and not an address in its usual form (127.0.0.1, [::1])"
         )
@@ -184,7 +198,9 @@ REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 # The connection is the broker's: a function may not set headers that frame a message or address the next hop.
-_OURS = frozenset({"host", "connection", "keep-alive", "proxy-connection", "proxy-authorization", "te", "trailer"}) | {
+_OURS = frozenset(
+    {"host", "connection", "keep-alive", "proxy-connection", "proxy-authorization", "te", "trailer"}
+) | {
     "transfer-encoding",
     "upgrade",
     "expect",
@@ -218,14 +234,24 @@ class FetchRequest:
         try:
             url = urljoin(self.target.url, location)
         except ValueError as error:
-            raise RequestRefused(f"{self.target.url} redirects to {_shown(location)}, which is not a URL") from error
+            raise RequestRefused(
+                f"{self.target.url} redirects to {_shown(location)}, which is not a URL"
+            ) from error
         target = read(url, limit)
         if (self.target.scheme, target.scheme) == ("https", "http"):
             raise RequestRefused(f"{self.target.url} redirects to {target.url}, out of TLS")
         order = replace(self, target=target)
-        if (status == 303 and self.method != "HEAD") or (status in {301, 302} and self.method == "POST"):
-            order = replace(order, method="GET", body=b"", headers=without(order.headers, prefix="content-"))
-        is_same = (target.scheme, target.host, target.port) == (self.target.scheme, self.target.host, self.target.port)
+        if (status == 303 and self.method != "HEAD") or (
+            status in {301, 302} and self.method == "POST"
+        ):
+            order = replace(
+                order, method="GET", body=b"", headers=without(order.headers, prefix="content-")
+            )
+        is_same = (target.scheme, target.host, target.port) == (
+            self.target.scheme,
+            self.target.host,
+            self.target.port,
+        )
         return order if is_same else replace(order, headers=without(order.headers, _PRIVATE))
 
 
@@ -248,7 +274,9 @@ def take(
     if timeout is not None and not (isinstance(timeout, int | float) and 0 < timeout < math.inf):
         raise RequestRefused("a timeout is seconds, more than 0")
     timeout_s = math.inf if timeout is None else float(min(timeout, 1e9))
-    return FetchRequest(method, target, headers, before + body, arguments.get("follow") is True, timeout_s)
+    return FetchRequest(
+        method, target, headers, before + body, arguments.get("follow") is True, timeout_s
+    )
 
 
 def headers_of(pairs: object, limit: int) -> Headers:
@@ -274,7 +302,11 @@ def headers_of(pairs: object, limit: int) -> Headers:
 
 def without(headers: Headers, names: frozenset[str] = frozenset(), prefix: str = "\n") -> Headers:
     """Return the headers except those with these names, or with names that start with the prefix."""
-    return tuple(pair for pair in headers if pair[0].lower() not in names and not pair[0].lower().startswith(prefix))
+    return tuple(
+        pair
+        for pair in headers
+        if pair[0].lower() not in names and not pair[0].lower().startswith(prefix)
+    )
 
 
 _SPECIAL = {
@@ -426,10 +458,16 @@ class Exchange:
     """A request that is sent, and a response that is read as far as the caller wants."""
 
     def __init__(
-        self, request: FetchRequest, addresses: tuple[str, ...], secure: ssl.SSLContext | None, connect_s: float
+        self,
+        request: FetchRequest,
+        addresses: tuple[str, ...],
+        secure: ssl.SSLContext | None,
+        connect_s: float,
     ) -> None:
         target = request.target
-        url = httpcore2.URL(scheme=target.scheme, host=target.host, port=target.port, target=target.path)
+        url = httpcore2.URL(
+            scheme=target.scheme, host=target.host, port=target.port, target=target.path
+        )
         self._backend = _Checked(addresses, connect_s)
         self._where = target.place
         names = {name.lower() for name, _ in request.headers}
@@ -439,7 +477,9 @@ class Exchange:
             headers.append(("Content-Length", str(len(request.body))))
         sent = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
         self._request = httpcore2.Request(request.method, url, headers=sent, content=request.body)
-        self._connection = httpcore2.AsyncHTTPConnection(url.origin, secure, network_backend=self._backend)
+        self._connection = httpcore2.AsyncHTTPConnection(
+            url.origin, secure, network_backend=self._backend
+        )
         self._pieces: AsyncGenerator[bytes] | None = None
         self._left = b""
 
@@ -453,10 +493,14 @@ class Exchange:
         with _translate_errors(self._where):
             response = await self._connection.handle_async_request(self._request)
         if sum(len(name) + len(value) for name, value in response.headers) > limit:
-            raise FetchFailed("response", f"{self._where} answered with headers of more than {limit} bytes")
+            raise FetchFailed(
+                "response", f"{self._where} answered with headers of more than {limit} bytes"
+            )
         self._pieces = response.aiter_stream()
         reason = response.extensions.get("reason_phrase", b"").decode("latin-1")
-        headers = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in response.headers)
+        headers = tuple(
+            (name.decode("latin-1"), value.decode("latin-1")) for name, value in response.headers
+        )
         return ResponseHead(response.status, reason, headers)
 
     async def read(self, size: int) -> bytes:
@@ -484,6 +528,8 @@ def _translate_errors(where: str) -> Iterator[None]:
         raise FetchFailed("timeout", f"{where} did not answer in time") from error
     except (httpcore2.NetworkError, OSError, ValueError) as error:
         kind: Kind = "tls" if isinstance(error.__cause__, ssl.SSLError) else "connection"
-        raise FetchFailed(kind, f"{where}: {error or error.__cause__ or 'the connection broke'}") from error
+        raise FetchFailed(
+            kind, f"{where}: {error or error.__cause__ or 'the connection broke'}"
+        ) from error
     except httpcore2.ProtocolError as error:
         raise FetchFailed("response", f"{where} broke the rules of HTTP: {error}") from error

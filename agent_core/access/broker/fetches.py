@@ -30,7 +30,9 @@ from .exchange import (
 
 _MOST_ASKED = 3  # hosts that one call may ask a human for
 
-_numbers = itertools.count(1)  # unique in the process: what one call opened is not what another names
+_numbers = itertools.count(
+    1
+)  # unique in the process: what one call opened is not what another names
 _log = logging.getLogger("knapper.broker")
 
 
@@ -86,7 +88,9 @@ class Fetches:
             for number in self._streams:
                 stack.push_async_callback(self._end, number)
 
-    async def answer(self, name: str, arguments: Mapping[str, Any]) -> Any:  # Any: values that cross the sandbox
+    async def answer(
+        self, name: str, arguments: Mapping[str, Any]
+    ) -> Any:  # Any: values that cross the sandbox
         """Return the answer to one request; a failed fetch is a value, too.
 
         Raises:
@@ -98,13 +102,20 @@ class Fetches:
                     return await self._fetch_openly(arguments)
                 case "fetch_send":
                     data = arguments.get("data")
-                    if not isinstance(data, bytes) or len(self._ahead) + len(data) > self._caps.request:
+                    if (
+                        not isinstance(data, bytes)
+                        or len(self._ahead) + len(data) > self._caps.request
+                    ):
                         self._ahead.clear()
-                        raise RequestRefused(f"the body of a request is bytes, {self._caps.request} of them at most")
+                        raise RequestRefused(
+                            f"the body of a request is bytes, {self._caps.request} of them at most"
+                        )
                     self._ahead += data
                     return None
                 case "fetch_read":
-                    return await self._read(self._stream(arguments.get("stream")), arguments.get("size"))
+                    return await self._read(
+                        self._stream(arguments.get("stream")), arguments.get("size")
+                    )
                 case _:
                     return await self._end(self._stream(arguments.get("stream")).number)
         except FetchFailed as failed:
@@ -127,7 +138,9 @@ class Fetches:
         self._ahead.clear()
         order = take(arguments, ahead, self._caps)
         if len(self._streams) >= self._caps.streams:
-            raise RequestRefused(f"{self._caps.streams} responses are open: read them to their end, or close them")
+            raise RequestRefused(
+                f"{self._caps.streams} responses are open: read them to their end, or close them"
+            )
         stream, answer = await self._follow(order, sent)
         is_empty = order.method == "HEAD" or answer.is_empty
         if is_empty:
@@ -141,12 +154,19 @@ class Fetches:
             "decoded": self._caps.decoded,
         }
 
-    async def _follow(self, request: FetchRequest, sent: tuple[str, ...]) -> tuple[_Stream, ResponseHead]:
+    async def _follow(
+        self, request: FetchRequest, sent: tuple[str, ...]
+    ) -> tuple[_Stream, ResponseHead]:
         """Return the final response after redirects; each hop is checked like the first."""
-        until, host = self._now() + min(request.timeout_s, self._caps.request_s), request.target.host
+        until, host = (
+            self._now() + min(request.timeout_s, self._caps.request_s),
+            request.target.host,
+        )
         for _hop in range(self._caps.redirects + 1):
             self._requests += 1
-            stream = _Stream(next(_numbers), request, self._now(), sent if request.target.host == host else ())
+            stream = _Stream(
+                next(_numbers), request, self._now(), sent if request.target.host == host else ()
+            )
             self._streams[stream.number] = stream
             async with self._ended_by_failure(stream):
                 await self._permit(stream)
@@ -157,7 +177,9 @@ class Fetches:
                 return stream, answer
             await self._end(stream.number)
             request = request.redirected(location, answer.status, self._caps.url)
-        raise FetchFailed("response", f"{request.target.host} redirected more than {self._caps.redirects} times")
+        raise FetchFailed(
+            "response", f"{request.target.host} redirected more than {self._caps.redirects} times"
+        )
 
     async def _begin(self, stream: _Stream) -> ResponseHead:
         order = stream.order
@@ -177,7 +199,9 @@ class Fetches:
         if self._requests > self._caps.requests:
             raise RequestRefused(f"one call may make {self._caps.requests} requests")
         place = stream.order.target.place
-        if not self._hosts.cover(stream.order.target) and not await self._ask_for_place(place, stream.sent):
+        if not self._hosts.cover(stream.order.target) and not await self._ask_for_place(
+            place, stream.sent
+        ):
             raise RequestRefused(
                 f"`{self._function}` may not reach {place}. Grant it at a terminal:"
                 f" `knapper functions grant {self._function} --network {place}`"
@@ -206,10 +230,17 @@ class Fetches:
     async def _read(self, stream: _Stream, size: object) -> bytes:
         async with self._ended_by_failure(stream):
             async with self._within(stream.began + self._caps.request_s, stream.order):
-                piece = await stream.exchange.read(size if isinstance(size, int) else PIECE) if stream.exchange else b""
+                piece = (
+                    await stream.exchange.read(size if isinstance(size, int) else PIECE)
+                    if stream.exchange
+                    else b""
+                )
             stream.read += len(piece)
             if stream.read > self._caps.response:
-                raise FetchFailed("response", f"a response may have {self._caps.response} bytes, and this one has more")
+                raise FetchFailed(
+                    "response",
+                    f"a response may have {self._caps.response} bytes, and this one has more",
+                )
         if not piece:
             await self._end(stream.number)
         return piece
@@ -220,11 +251,24 @@ class Fetches:
             return
         target = stream.order.target
         place = self._exit.shown(f"{target.place}{target.path.partition('?')[0]}", *stream.sent)
-        line = (self._function, stream.order.method, place, stream.status, stream.read, self._now() - stream.began)
+        line = (
+            self._function,
+            stream.order.method,
+            place,
+            stream.status,
+            stream.read,
+            self._now() - stream.began,
+        )
         text = "{}: {} {}: {}, {} bytes, {:.3f} s".format(*line)
         _log.info("%s", text)
         self._broker.note(text)
-        fact: Fact = "reached" if stream.is_connected else "refused" if stream.status == "refused" else "unreached"
+        fact: Fact = (
+            "reached"
+            if stream.is_connected
+            else "refused"
+            if stream.status == "refused"
+            else "unreached"
+        )
         self._exit.note(fact, target.place, *stream.sent)
         if stream.exchange is not None:
             with suppress(OSError):
@@ -248,7 +292,9 @@ class Fetches:
             async with asyncio.timeout(min(until - began, self._caps.call_s - self._seconds)):
                 yield
         except TimeoutError as error:
-            raise FetchFailed("timeout", f"{request.target.place} did not answer in time") from error
+            raise FetchFailed(
+                "timeout", f"{request.target.place} did not answer in time"
+            ) from error
         finally:
             self._seconds += self._now() - began
 

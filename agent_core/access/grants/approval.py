@@ -50,11 +50,21 @@ _FLAGS: Mapping[str, str] = MappingProxyType(
 )
 
 _OCCASION_CHARS, _DIGEST_CHARS = 16, 32  # of an id
-_NEW, DIFF_HEAD = "@@ -0,0 ", 3  # in the diff of a new text, this is the last of so many lines before the text
+_NEW, DIFF_HEAD = (
+    "@@ -0,0 ",
+    3,
+)  # in the diff of a new text, this is the last of so many lines before the text
 
 # The placeholders for items that a human must name.
 _NAMED: Mapping[str, str] = MappingProxyType(
-    {"network": "HOST", "read": "FOLDER", "write": "FOLDER", "secrets": "NAME", "memory": "LABEL", "functions": "NAME"}
+    {
+        "network": "HOST",
+        "read": "FOLDER",
+        "write": "FOLDER",
+        "secrets": "NAME",
+        "memory": "LABEL",
+        "functions": "NAME",
+    }
 )
 
 
@@ -104,20 +114,34 @@ class Question:
 
     @classmethod
     def of(
-        cls, function: "Function", snapshot: "Snapshot", missing_grants: Grants = NOTHING, held_grants: Grants = NOTHING
+        cls,
+        function: "Function",
+        snapshot: "Snapshot",
+        missing_grants: Grants = NOTHING,
+        held_grants: Grants = NOTHING,
     ) -> Self:
         """Return the question about a function and all that it uses, as they are in this snapshot."""
-        return cls(function.name, missing_grants, held_grants, version=content_of(function, snapshot).digest)
+        return cls(
+            function.name,
+            missing_grants,
+            held_grants,
+            version=content_of(function, snapshot).digest,
+        )
 
     @classmethod
-    def of_text(cls, name: str, text: str, moment: Moment, missing_grants: Grants = NOTHING) -> Self:
+    def of_text(
+        cls, name: str, text: str, moment: Moment, missing_grants: Grants = NOTHING
+    ) -> Self:
         """Return the question about something that is a text."""
         return cls(name, missing_grants, version=hash_of(text), moment=moment)
 
     @property
     def says(self) -> list[str]:
         """What is missing, as sentences for the user; what is not there yet is created."""
-        made = {sentence: sentence.replace("read and write", "create", 1) for sentence in _writing(self.creates)}
+        made = {
+            sentence: sentence.replace("read and write", "create", 1)
+            for sentence in _writing(self.creates)
+        }
         return [made.get(sentence, sentence) for sentence in self.missing.sentences()]
 
     @property
@@ -152,7 +176,10 @@ class Question:
         items = [
             f"{flag} {shlex.quote(value)}"
             for kind, flag in _FLAGS.items()
-            for value in (_NAMED.get(kind, UNSAID) if item == UNSAID else item for item in self.missing.items(kind))
+            for value in (
+                _NAMED.get(kind, UNSAID) if item == UNSAID else item
+                for item in self.missing.items(kind)
+            )
             if value != UNSAID
         ]
         return " ".join([f"knapper functions grant {self.function}", *items])
@@ -160,11 +187,17 @@ class Question:
     @property
     def wider(self) -> Grants:
         """The grants of an approval for the folder."""
-        return Grants.from_json(dict.fromkeys(self.missing.to_json(), (self.folder,))) if self.folder else self.missing
+        return (
+            Grants.from_json(dict.fromkeys(self.missing.to_json(), (self.folder,)))
+            if self.folder
+            else self.missing
+        )
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
         """Return the question in its stored form while it is pending."""
-        own = {one.name: getattr(self, one.name) for one in fields(self)}  # `asdict` would copy each text
+        own = {
+            one.name: getattr(self, one.name) for one in fields(self)
+        }  # `asdict` would copy each text
         return {**own, "missing": self.missing.to_json(), "granted": self.granted.to_json()}
 
     @classmethod
@@ -172,7 +205,10 @@ class Question:
         """Build the question from JSON."""
         lines = tuple((int(number), str(text)) for number, text in data["lines"])
         grants = {name: Grants.from_json(data[name]) for name in ("missing", "granted")}
-        texts = {name: tuple(data.get(name, ())) for name in ("installs", "doubts", "precedents", "creates", "unset")}
+        texts = {
+            name: tuple(data.get(name, ()))
+            for name in ("installs", "doubts", "precedents", "creates", "unset")
+        }
         return cls(**{**data, **grants, **texts, "lines": lines})
 
 
@@ -278,7 +314,9 @@ def denial(question: Question, decision: Decision, *, by_hand: bool = False) -> 
     new = " in this new version" if question.is_again else ""
     new += f" ({question.changed})" if question.is_again and question.changed else ""
     message = (
-        f"`{question.function}` may not{new}: {missing}." if missing else f"`{question.function}` needs the user's yes."
+        f"`{question.function}` may not{new}: {missing}."
+        if missing
+        else f"`{question.function}` needs the user's yes."
     )
     if by_hand and decision.by == "human":
         again = (
@@ -290,7 +328,11 @@ def denial(question: Question, decision: Decision, *, by_hand: bool = False) -> 
     word = one_line(decision.word, LONGEST_WORD)
     match decision.by:
         case "policy":
-            advice = [f"Grant it at a terminal: {question.command}"] if question.missing and question.command else []
+            advice = (
+                [f"Grant it at a terminal: {question.command}"]
+                if question.missing and question.command
+                else []
+            )
         case "never" | "unavailable":
             advice = [word]
         case _:
@@ -335,14 +377,19 @@ class ApprovalQueue:
     """A queue of questions to one approver; without one, every answer is no."""
 
     def __init__(
-        self, approver: Approver | None = None, store: ApprovalStore | None = None, wait_s: float | None = None
+        self,
+        approver: Approver | None = None,
+        store: ApprovalStore | None = None,
+        wait_s: float | None = None,
     ) -> None:
         """Create the queue; `wait_s` is how long to wait for an answer in a turn that another agent began."""
         self.approver = approver
         self.rows = store
         self.wait_s = wait_s
         self.one_at_a_time = asyncio.Lock()
-        self.waiting: list[list[Answered]] = []  # for each waiting question, the answers since it began to wait
+        self.waiting: list[
+            list[Answered]
+        ] = []  # for each waiting question, the answers since it began to wait
 
     def asking(self, approver: Approver | None) -> "ApprovalQueue":
         """Return a queue of questions to another approver."""
@@ -407,11 +454,22 @@ class Approvals:
         if self.occasion:
             given = await rows.decision(question.id)
         else:
-            about = (question.function, question.missing)  # a call and what it opens may ask for the same
+            about = (
+                question.function,
+                question.missing,
+            )  # a call and what it opens may ask for the same
             if any((prior.function, prior.missing) == about for prior, _ in self.refusals):
                 return Decision("no", by="policy")
-            what = [turn.agent, question.moment, question.missing.to_json(), question.folder, question.occasion]
-            question = replace(question, occasion=json.dumps(["unattended", question.function, *what]))
+            what = [
+                turn.agent,
+                question.moment,
+                question.missing.to_json(),
+                question.folder,
+                question.occasion,
+            ]
+            question = replace(
+                question, occasion=json.dumps(["unattended", question.function, *what])
+            )
             if len(json.dumps(row := question.to_json())) <= _MOST_KEPT:
                 await rows.ask_user(QuestionRow(question.id, turn.agent, NOBODY, row))
             given = await rows.take_answer(question.id)
@@ -456,12 +514,18 @@ class Approvals:
         try:
             if rows is not None:
                 await rows.ask_user(QuestionRow(question.id, agent, asker, question.to_json()))
-                if (before := await rows.decision(question.id)) is not None:  # given to a process that has ended
+                if (
+                    before := await rows.decision(question.id)
+                ) is not None:  # given to a process that has ended
                     return Decision.from_json(before)
             if turn is not None:
                 turn.emit(asking(question, turn.id, turn.step))
             async with limit:
-                return await (_first_answer(question, approver, rows) if rows is not None else approver(question))
+                return await (
+                    _first_answer(question, approver, rows)
+                    if rows is not None
+                    else approver(question)
+                )
         except TimeoutError:
             if turn is None or not limit.expired():
                 raise
@@ -482,12 +546,16 @@ class Approvals:
             if is_same:
                 return replace(decision, by="earlier")
         own = [_kinds(prior) for prior, _ in self.refusals if prior.function == question.function]
-        is_often = any(sum(kind in kinds for kinds in own) >= MOST_NOES for kind in _kinds(question))
+        is_often = any(
+            sum(kind in kinds for kinds in own) >= MOST_NOES for kind in _kinds(question)
+        )
         if is_often or len(self.refusals) >= MOST_NOES_IN_A_TURN:
             return Decision("no", by="often")
         same = _without_asker(question)
         answers = (
-            decision for prior, decision in meanwhile if decision.answer == "yes" and _without_asker(prior) == same
+            decision
+            for prior, decision in meanwhile
+            if decision.answer == "yes" and _without_asker(prior) == same
         )
         return next(answers, None)  # an approval for one call is not shared
 
@@ -531,4 +599,6 @@ def asking(question: Question, turn: str, step: int = 0) -> events.GrantAsked:
     names = {field.name for field in fields(events.GrantAsked)}
     same = {name: value for name, value in question.to_json().items() if name in names}
     says, command = tuple(question.says), question.command
-    return events.GrantAsked(turn=turn, step=step, question=question.id, says=says, command=command, **same)
+    return events.GrantAsked(
+        turn=turn, step=step, question=question.id, says=says, command=command, **same
+    )

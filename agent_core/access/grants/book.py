@@ -51,7 +51,9 @@ _HEAD = """\
 # `knapper functions grant` and `revoke` change it. An entry grants nothing by itself: each user is asked
 # once, for exactly the code that is there. Comments above an entry are kept, all else is written anew.
 """
-_KEPT_ANSWERS: Final = "kept:"  # before the name of what they are about, in the record of what was revoked
+_KEPT_ANSWERS: Final = (
+    "kept:"  # before the name of what they are about, in the record of what was revoked
+)
 OF_AGENT: Final = "agent:"
 """Before the name of an agent: the owner of what the user granted to all functions that it makes here."""
 _HEADER = re.compile(r"\s*\[\s*\"?((?:agent:)?[A-Za-z0-9_-]+)\"?\s*\]")
@@ -129,10 +131,13 @@ class GrantsFile:
         """
         if listing.problems:
             raise WorkspaceError(
-                f"{listing.problems[0].message}, so nothing is written there.", fix=f"{_FIX}.".capitalize()
+                f"{listing.problems[0].message}, so nothing is written there.",
+                fix=f"{_FIX}.".capitalize(),
             )
         if self.stamp() != listing.stamp:
-            raise WorkspaceError(f"`{PATH}` was changed meanwhile, so it was not written.", fix="Do it again.")
+            raise WorkspaceError(
+                f"`{PATH}` was changed meanwhile, so it was not written.", fix="Do it again."
+            )
         text = text_of(entries, listing.text)
         if text != listing.text:
             try:
@@ -145,15 +150,33 @@ class GrantsFile:
 def text_of(entries: Mapping[str, GrantEntry], before: str = "") -> str:
     """Return the whole text of the file, sorted, with the user's comments above entries."""
     head, comments = _comments(before)
-    blocks = [[*comments.get(function, ()), *_lines(function, entries[function])] for function in sorted(entries)]
-    shown = "\n".join([_HEAD, *head, *(f"{line}" for block in blocks for line in [*block, ""])]).rstrip("\n") + "\n"
+    blocks = [
+        [*comments.get(function, ()), *_lines(function, entries[function])]
+        for function in sorted(entries)
+    ]
+    shown = (
+        "\n".join([_HEAD, *head, *(f"{line}" for block in blocks for line in [*block, ""])]).rstrip(
+            "\n"
+        )
+        + "\n"
+    )
     meant = {function: entry.grants for function, entry in entries.items()}
     with suppress(Malformed):
         listing = _listing(read_toml(shown, most=_LIMIT), shown, None)
-        if not listing.problems and {function: entry.grants for function, entry in listing.entries.items()} == meant:
+        if (
+            not listing.problems
+            and {function: entry.grants for function, entry in listing.entries.items()} == meant
+        ):
             return shown
     return "\n".join(
-        [_HEAD, *(line for function in sorted(entries) for line in [*_lines(function, entries[function]), ""])]
+        [
+            _HEAD,
+            *(
+                line
+                for function in sorted(entries)
+                for line in [*_lines(function, entries[function]), ""]
+            ),
+        ]
     )
 
 
@@ -194,7 +217,9 @@ def _listing(data: Mapping[str, Any], text: str, stamp: Stamp) -> Listing:  # An
             message = f"{result} in the entry {fence(function, 60)}, which therefore grants nothing"
             problems.append(_problem(message, lines.get(function, 1)))
             if len(problems) == _MOST_PROBLEMS:
-                problems.append(_problem("may have more problems: the entries that follow grant nothing either"))
+                problems.append(
+                    _problem("may have more problems: the entries that follow grant nothing either")
+                )
                 break
     return Listing(entries, tuple(problems), text, stamp)
 
@@ -243,8 +268,12 @@ def checked(grants: Mapping[str, object]) -> Grants:
     values = {key: _value(key, value) for key, value in grants.items()}
     for key, value in values.items():
         if value is None:
-            message = f"{_show_entry(key, grants[key])} cannot be granted{_holding(key, grants[key])}."
-            raise WorkspaceError(message, fix=_HOW.get(key, "Write it in letters, digits and underscores."))
+            message = (
+                f"{_show_entry(key, grants[key])} cannot be granted{_holding(key, grants[key])}."
+            )
+            raise WorkspaceError(
+                message, fix=_HOW.get(key, "Write it in letters, digits and underscores.")
+            )
     return Grants.from_json(values)
 
 
@@ -254,7 +283,11 @@ def _show_entry(key: str, value: object) -> str:
 
 def _holding(key: str, value: object) -> str:
     """Return the character that makes an item invalid, and its position in the item."""
-    odd = next((odd for item in value if (odd := oddity(key, item))), "") if isinstance(value, list | tuple) else ""
+    odd = (
+        next((odd for item in value if (odd := oddity(key, item))), "")
+        if isinstance(value, list | tuple)
+        else ""
+    )
     return f": it holds {odd}" if odd else ""
 
 
@@ -318,7 +351,8 @@ class Held:
 
 
 ELSEWHERE: Final = (
-    "A yes to it is stored, but does not count here: it was given in another folder or by another user, or was revoked"
+    "A yes to it is stored, but does not count here: it was given in another folder "
+    "or by another user, or was revoked"
 )
 
 
@@ -326,7 +360,11 @@ class GrantStore:
     """The grants of one workspace."""
 
     def __init__(
-        self, root: Path, store: ApprovalStore, exclusive_lock: ExclusiveLock, sealer: Sealer | None = None
+        self,
+        root: Path,
+        store: ApprovalStore,
+        exclusive_lock: ExclusiveLock,
+        sealer: Sealer | None = None,
     ) -> None:
         self._root = root
         self._file = GrantsFile(root / "functions")
@@ -335,8 +373,12 @@ class GrantStore:
         self._exclusive_lock = exclusive_lock
         self.sealer = sealer or Sealer(root)
         self._known: tuple[Listing, Mapping[str, tuple[Approval, ...]]] | None = None  # by function
-        self._elsewhere: frozenset[str] = frozenset()  # functions with a stored yes, but none that counts here
-        self._once: dict[tuple[str, str, str], Grants] = {}  # by function, digest of its content, and turn
+        self._elsewhere: frozenset[str] = (
+            frozenset()
+        )  # functions with a stored yes, but none that counts here
+        self._once: dict[
+            tuple[str, str, str], Grants
+        ] = {}  # by function, digest of its content, and turn
 
     async def allowed(self, function: "Function", snapshot: "Snapshot") -> Grants:
         """Return the current grants of a function, in the version in this snapshot."""
@@ -352,7 +394,10 @@ class GrantStore:
         digest = content_of(function, snapshot).digest
         is_ours = not misleading(function, snapshot)
         last = approvals[-1] if approvals else Approval("", (), NOTHING)
-        now = next((approval.grants for approval in approvals if is_ours and approval.digest == digest), None)
+        now = next(
+            (approval.grants for approval in approvals if is_ours and approval.digest == digest),
+            None,
+        )
         if now is None:
             is_same = is_ours and await self._is_only_laid_out_anew(function, snapshot, last)
             now = last.grants if is_same else NOTHING
@@ -390,24 +435,36 @@ class GrantStore:
         """Check whether the approval that is in force was given for the function with these examples."""
         approvals = (await self._look())[1].get(function.name, ())
         digest = content_of(function, snapshot).digest
-        versions = next((dict(each.versions) for each in reversed(approvals) if each.digest == digest), {})
+        versions = next(
+            (dict(each.versions) for each in reversed(approvals) if each.digest == digest), {}
+        )
         text = await self._store.text(versions.get(function.module, ""))
-        return text is not None and await asyncio.to_thread(examples_covered, function, snapshot, text)
+        return text is not None and await asyncio.to_thread(
+            examples_covered, function, snapshot, text
+        )
 
     async def lapsed(self, function: "Function", snapshot: "Snapshot") -> str:
         """Return the change in a function since its newest approval, as a sentence."""
         return (await self._since(function, snapshot, await self.held(function, snapshot)))[0]
 
-    async def _is_only_laid_out_anew(self, function: "Function", snapshot: "Snapshot", last_approval: Approval) -> bool:
+    async def _is_only_laid_out_anew(
+        self, function: "Function", snapshot: "Snapshot", last_approval: Approval
+    ) -> bool:
         """Check whether only layout and comments changed since an approval, and the approved texts are intact."""
-        texts = {module: await self._store.text(version) for module, version in last_approval.versions}
+        texts = {
+            module: await self._store.text(version) for module, version in last_approval.versions
+        }
         agreed = {module: text for module, text in texts.items() if text is not None}
-        versions = tuple((module, ModuleSource.of(module, text).version) for module, text in agreed.items())
+        versions = tuple(
+            (module, ModuleSource.of(module, text).version) for module, text in agreed.items()
+        )
         if function.module not in agreed or versions != last_approval.versions:
             return False
         return not (await asyncio.to_thread(since, function, snapshot, agreed))[0]
 
-    async def _since(self, function: "Function", snapshot: "Snapshot", held: Held) -> tuple[str, str]:
+    async def _since(
+        self, function: "Function", snapshot: "Snapshot", held: Held
+    ) -> tuple[str, str]:
         texts = {module: await self._store.text(version) or "" for module, version in held.before}
         return await asyncio.to_thread(since, function, snapshot, texts) if texts else ("", "")
 
@@ -429,7 +486,11 @@ class GrantStore:
     async def folders_of_agents(self) -> Mapping[str, Grants]:
         """Return the folders that all functions of an agent may read, by agent."""
         agreed = (await self.agreed()).items()
-        return {name.removeprefix(OF_AGENT): each for name, each in agreed if name.startswith(OF_AGENT) and each.read}
+        return {
+            name.removeprefix(OF_AGENT): each
+            for name, each in agreed
+            if name.startswith(OF_AGENT) and each.read
+        }
 
     async def give_folder(self, agent: str, folder: str, by: str) -> None:
         """Let all functions that an agent makes here read a folder, as the user approved.
@@ -466,7 +527,10 @@ class GrantStore:
         """Return the grants in each function's newest approval, for any content, limited to its entry."""
         listing, approvals = await self._look()
         entries = listing.entries
-        return {name: approvals[name][-1].grants & entries[name].grants for name in approvals.keys() & entries}
+        return {
+            name: approvals[name][-1].grants & entries[name].grants
+            for name in approvals.keys() & entries
+        }
 
     async def entries(self) -> Mapping[str, GrantEntry]:
         """Return the entries that the file proposes."""
@@ -476,7 +540,9 @@ class GrantStore:
         """Return the problems in the file: invalid entries, which grant nothing."""
         return (await self._look())[0].problems
 
-    async def give(self, function: "Function", snapshot: "Snapshot", grants: Grants, by: str) -> None:
+    async def give(
+        self, function: "Function", snapshot: "Snapshot", grants: Grants, by: str
+    ) -> None:
         """Give a function more grants, in the version in this snapshot, as the user approved.
 
         Raises:
@@ -497,11 +563,21 @@ class GrantStore:
         old_entry = before.entries.get(new_grant.function, GrantEntry())
         text = _text(new_grant.grants | (new_grant.previous_grants & old_entry.grants))
         content = new_grant.content
-        approval = self._sealed(new_grant.function, content.digest, content.to_text(), text, new_grant.by)
-        self._record.look_through(*looked_through(self._root, new_grant.grants.read, new_grant.grants.write))
-        moment = datetime.fromtimestamp(await self._store.now(), UTC).isoformat(timespec="milliseconds")
-        entry = GrantEntry(old_entry.grants | new_grant.grants, new_grant.by, moment.replace("+00:00", "Z"))
-        await asyncio.to_thread(self._file.write, {**before.entries, new_grant.function: entry}, before)
+        approval = self._sealed(
+            new_grant.function, content.digest, content.to_text(), text, new_grant.by
+        )
+        self._record.look_through(
+            *looked_through(self._root, new_grant.grants.read, new_grant.grants.write)
+        )
+        moment = datetime.fromtimestamp(await self._store.now(), UTC).isoformat(
+            timespec="milliseconds"
+        )
+        entry = GrantEntry(
+            old_entry.grants | new_grant.grants, new_grant.by, moment.replace("+00:00", "Z")
+        )
+        await asyncio.to_thread(
+            self._file.write, {**before.entries, new_grant.function: entry}, before
+        )
         return (approval,)
 
     async def revoke(self, name: str, grants: Grants | None = None) -> Grants:
@@ -522,10 +598,19 @@ class GrantStore:
                     await self._store.apply([DropApproval(name)])
                 if any(row.function == name for row in await self._store.approvals()):
                     message = f"The yes to `{name}` is still in the state file, which did not let it be removed."
-                    raise StorageError(message, fix="Move .knapper/state.db away: a new one is begun, without any yes.")
+                    raise StorageError(
+                        message,
+                        fix="Move .knapper/state.db away: a new one is begun, without any yes.",
+                    )
             self.forget()
-            entries = {function_name: entry for function_name, entry in before.entries.items() if function_name != name}
-            entries |= {name: GrantEntry(remaining, old_entry.by, old_entry.at)} if remaining else {}
+            entries = {
+                function_name: entry
+                for function_name, entry in before.entries.items()
+                if function_name != name
+            }
+            entries |= (
+                {name: GrantEntry(remaining, old_entry.by, old_entry.at)} if remaining else {}
+            )
             await asyncio.to_thread(self._file.write, entries, before)
         await self._look()
         return remaining
@@ -543,7 +628,12 @@ class GrantStore:
     def revocations(self, function: str, maker: str) -> tuple[str, ...]:
         """Return what differs after each revocation from a function, or from the agent that made it."""
         statements = self._record.read()
-        of_one = (function, f"{OF_AGENT}{maker}", f"{_KEPT_ANSWERS}{function}", f"{_KEPT_ANSWERS}{OF_AGENT}{maker}")
+        of_one = (
+            function,
+            f"{OF_AGENT}{maker}",
+            f"{_KEPT_ANSWERS}{function}",
+            f"{_KEPT_ANSWERS}{OF_AGENT}{maker}",
+        )
         return tuple(part for name in of_one for part in statements.since(name))
 
     def changed_at(self) -> float:
@@ -571,7 +661,9 @@ class GrantStore:
                         rows = await self._store.approvals()
             approvals: dict[str, tuple[Approval, ...]] = {}
             ours = self._ours(rows)
-            self._elsewhere = frozenset(row.function for row in rows) - {row.function for row in ours}
+            self._elsewhere = frozenset(row.function for row in rows) - {
+                row.function for row in ours
+            }
             for row in ours:
                 versions = tuple((module, version) for module, version in read_json(row.content))
                 approval = Approval(row.digest, versions, Grants.from_json(read_json(row.grants)))
@@ -587,12 +679,22 @@ class GrantStore:
             for row in rows
             if statements.is_trusted
             and self.sealer.holds(
-                row.seal, row.function, row.digest, row.content, row.grants, row.by, *statements.since(row.function)
+                row.seal,
+                row.function,
+                row.digest,
+                row.content,
+                row.grants,
+                row.by,
+                *statements.since(row.function),
             )
         ]
 
-    def _sealed(self, function: str, digest: str, content: str, grants: str, by: str) -> SaveApproval:
-        seal = self.sealer.seal(function, digest, content, grants, by, *self._record.read().since(function))
+    def _sealed(
+        self, function: str, digest: str, content: str, grants: str, by: str
+    ) -> SaveApproval:
+        seal = self.sealer.seal(
+            function, digest, content, grants, by, *self._record.read().since(function)
+        )
         return SaveApproval(function, digest, content, grants, by, seal)
 
     def _limit_approvals(self, rows: Iterable[ApprovalRow], listing: Listing) -> Iterable[Write]:

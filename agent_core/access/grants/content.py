@@ -41,7 +41,9 @@ if TYPE_CHECKING:
 
 _LONGEST_DIFF: Final = 300_000
 _IMPORTS: Final = ("Import ", "ImportFrom ")
-_NOT_THERE: Final = frozenset({"KeyError", "LookupError", "IndexError", "AttributeError", "NameError"})
+_NOT_THERE: Final = frozenset(
+    {"KeyError", "LookupError", "IndexError", "AttributeError", "NameError"}
+)
 _QUOTED: Final = re.compile(r"'(\w{1,100})'")
 _Covered: TypeAlias = Mapping[str, ApprovedParts]
 """What an approval covers: the function, and those that it calls by name."""
@@ -84,7 +86,9 @@ class CoveredCode:
 def covered_code(function: "Function", snapshot: "Snapshot") -> CoveredCode:
     """Return what an approval of this function, in the version in this snapshot, covers."""
     covered = _covered_in(function, snapshot)
-    statements = (each for parts in covered.values() for found in parts.parts.values() for each in found)
+    statements = (
+        each for parts in covered.values() for found in parts.parts.values() for each in found
+    )
     return CoveredCode(frozenset(covered), frozenset(code_hash(each.whole) for each in statements))
 
 
@@ -103,14 +107,19 @@ def functions_within(function: "Function", snapshot: "Snapshot") -> list[str]:
     """Return the other functions whose code runs in a function's process, because it calls them by their names."""
     functions = (snapshot.whole or snapshot).functions
     parts = _parts_in(function, snapshot).parts
-    names = (name for module, name in parts if name in functions and functions[name].module == module)
+    names = (
+        name for module, name in parts if name in functions and functions[name].module == module
+    )
     return sorted(name for name in names if name != function.name)
 
 
 def served(function: "Function", snapshot: "Snapshot") -> Mapping[str, ApprovedCode]:
     """Return the modules of a function's worker: only the statements that an approval of it covers."""
     statements = _parts_in(function, snapshot).statements
-    return {module: _approved_code(snapshot.modules[module], positions) for module, positions in statements.items()}
+    return {
+        module: _approved_code(snapshot.modules[module], positions)
+        for module, positions in statements.items()
+    }
 
 
 def runnable(function: "Function", modules: "Modules", *others: "Function") -> "Modules":
@@ -123,7 +132,9 @@ def runnable(function: "Function", modules: "Modules", *others: "Function") -> "
     if not any(_module_of(source).is_reducible for source in sources.values()):
         return modules
     imported = _imported_for((function, *others), sources)
-    changed = {module: source for module, source in imported.items() if source is not modules[module]}
+    changed = {
+        module: source for module, source in imported.items() if source is not modules[module]
+    }
     return {**modules, **changed} if changed else modules
 
 
@@ -135,7 +146,9 @@ def imported_with(function: "Function", modules: "Modules") -> "Modules":
 def runs_among(function: "Function", there: "Modules", modules: "Modules") -> bool:
     """Check whether a worker that has the modules that are `there` has all imports that a function uses."""
     imported = imported_with(function, modules)
-    return all(there.get(module) in (source, modules[module]) for module, source in imported.items())
+    return all(
+        there.get(module) in (source, modules[module]) for module, source in imported.items()
+    )
 
 
 def _imported_for(functions: "Sequence[Function]", sources: "Modules") -> "Modules":
@@ -168,7 +181,9 @@ def _sources_around(module: str, modules: "Modules") -> dict[str, "SourceText"]:
 
 
 def _module_of(source: "SourceText") -> ApprovedModule:
-    return ApprovedModule.of(source.text, source.module, is_package=source.path.endswith("/__init__.py"))
+    return ApprovedModule.of(
+        source.text, source.module, is_package=source.path.endswith("/__init__.py")
+    )
 
 
 def withheld(modules: "Modules", whole: "Modules", failure: "Failure") -> str:
@@ -186,7 +201,11 @@ def withheld(modules: "Modules", whole: "Modules", failure: "Failure") -> str:
                     f"`{name}` is in {source.path}, and does not exist for this call, which has only the code that its"
                     f" text names. Name it there: `from functions.{source.module} import {name}`, or in a table."
                 )
-    reduced = [source for name, source in modules.items() if source is not whole.get(name) and name in whole]
+    reduced = [
+        source
+        for name, source in modules.items()
+        if source is not whole.get(name) and name in whole
+    ]
     notes = (_left_out(source, whole) for source in reduced if failure.type in _NOT_THERE)
     return next(filter(None, notes), "")
 
@@ -195,10 +214,18 @@ def _left_out(source: "SourceText", whole: "Modules") -> str:
     """Return which import of a module was left out of a worker although it runs code, or an empty text."""
     there = _module_of(source).binding
     for each in _module_of(whole[source.module]).statements:
-        is_there = each.at in source.statements if isinstance(source, ApprovedCode) else each.binds <= there.keys()
+        is_there = (
+            each.at in source.statements
+            if isinstance(source, ApprovedCode)
+            else each.binds <= there.keys()
+        )
         for base, imported in () if is_there or not each.is_loose else each.imports:
-            target = next((name for name in (f"{base}.{imported}".strip("."), base) if name in whole), "")
-            if target and any(not one.code.startswith(_IMPORTS) for one in _module_of(whole[target]).running):
+            target = next(
+                (name for name in (f"{base}.{imported}".strip("."), base) if name in whole), ""
+            )
+            if target and any(
+                not one.code.startswith(_IMPORTS) for one in _module_of(whole[target]).running
+            ):
                 name = min(each.binds)
                 return (
                     f"{whole[target].path} runs code when it is imported. {source.path} imports `{name}` from it, but"
@@ -234,7 +261,9 @@ def _covered_then(part: Part, texts: Mapping[str, str]) -> _Covered:
     owners = {part[1]: part[0]}
     for module, text in pairs:
         parts = ModuleParts.of(text, module=module)
-        owners = dict.fromkeys(parts.public if isinstance(parts, ModuleParts) else (), module) | owners
+        owners = (
+            dict.fromkeys(parts.public if isinstance(parts, ModuleParts) else (), module) | owners
+        )
 
     def parts_of(name: str) -> ApprovedParts | None:
         return approved_parts((owners[name], name), pairs) if name in owners else None
@@ -260,20 +289,32 @@ def examples_covered(function: "Function", snapshot: "Snapshot", text: str) -> b
     A docstring is no part of an approval, so what it shows may only run with the function's grants if this is true.
     """
     now, then = (
-        ModuleParts.of(source, module=function.module) for source in (snapshot.modules[function.module].text, text)
+        ModuleParts.of(source, module=function.module)
+        for source in (snapshot.modules[function.module].text, text)
     )
-    if not isinstance(now, ModuleParts) or not isinstance(then, ModuleParts) or function.name not in then.public:
+    if (
+        not isinstance(now, ModuleParts)
+        or not isinstance(then, ModuleParts)
+        or function.name not in then.public
+    ):
         return False
     if _examples_in(now.definition(function.name)) != _examples_in(then.definition(function.name)):
         return False
     bound = frozenset().union(*now.binds)
-    shown = frozenset().union(*(each.shows for each in now.statements if function.name in each.binds)) & bound
+    shown = (
+        frozenset().union(*(each.shows for each in now.statements if function.name in each.binds))
+        & bound
+    )
     parts = _parts_in(function, snapshot).parts
-    return shown <= frozenset().union(*(each.binds for part in parts.values() for each in part)) | {function.name}
+    return shown <= frozenset().union(*(each.binds for part in parts.values() for each in part)) | {
+        function.name
+    }
 
 
 def _examples_in(definition: Definition) -> list[tuple[str, str]]:
-    return [(entry.source, entry.want) for entry in examples.find(ast.get_docstring(definition) or "")]
+    return [
+        (entry.source, entry.want) for entry in examples.find(ast.get_docstring(definition) or "")
+    ]
 
 
 def since(function: "Function", snapshot: "Snapshot", texts: Mapping[str, str]) -> tuple[str, str]:
@@ -281,37 +322,68 @@ def since(function: "Function", snapshot: "Snapshot", texts: Mapping[str, str]) 
 
     The sentence is empty if only docstrings, comments or the layout changed, or nothing.
     """
-    own, former = (function.module, function.name), function.module  # another one, if its own is not among these texts
+    own, former = (
+        (function.module, function.name),
+        function.module,
+    )  # another one, if its own is not among these texts
     if former not in texts:
         modules = {module: ApprovedModule.of(text, module) for module, text in texts.items()}
-        former = next((module for module, read in modules.items() if function.name in read.binding), former)
+        former = next(
+            (module for module, read in modules.items() if function.name in read.binding), former
+        )
     before = {
         (function.module if module == former else module, name): statements
-        for (module, name), statements in _merged(_covered_then((former, function.name), texts)).items()
+        for (module, name), statements in _merged(
+            _covered_then((former, function.name), texts)
+        ).items()
     }
     now = _merged(_covered_in(function, snapshot))
     codes, new_codes = (
-        {part: [each.code for each in found] for part, found in parts.items()} for parts in (before, now)
+        {part: [each.code for each in found] for part, found in parts.items()}
+        for parts in (before, now)
     )
-    differing = {part[0] for part in codes.keys() | new_codes.keys() if codes.get(part) != new_codes.get(part)}
+    differing = {
+        part[0]
+        for part in codes.keys() | new_codes.keys()
+        if codes.get(part) != new_codes.get(part)
+    }
     old, new = _by_module(before), _by_module(now)
-    reordered = {module for module in old.keys() & new.keys() if _in_order(old[module]) != _in_order(new[module])}
-    shown, agreed = differing | reordered, {each.code: each.text for found in old.values() for each in found}
+    reordered = {
+        module
+        for module in old.keys() & new.keys()
+        if _in_order(old[module]) != _in_order(new[module])
+    }
+    shown, agreed = (
+        differing | reordered,
+        {each.code: each.text for found in old.values() for each in found},
+    )
     facts = [f"it moved from {former} to {function.module}"] if former != function.module else []
-    facts += [f"the order of what runs in {module} changed" for module in sorted(reordered - differing)]
+    facts += [
+        f"the order of what runs in {module} changed" for module in sorted(reordered - differing)
+    ]
     return changes(own, codes, new_codes, "; ".join(facts)), differences(
         {module: _joined(old[module], agreed) for module in shown & old.keys()},
-        [replace(snapshot.modules[module], text=_joined(new[module], agreed)) for module in sorted(shown & new.keys())],
+        [
+            replace(snapshot.modules[module], text=_joined(new[module], agreed))
+            for module in sorted(shown & new.keys())
+        ],
     )
 
 
 def covered_source(function: "Function", snapshot: "Snapshot") -> str:
     """Return all that an approval of a function covers, as the diff of a new text."""
     parts = _merged(_covered_in(function, snapshot))
-    own_first = sorted({module for module, _ in parts}, key=lambda module: (module != function.module, module))
+    own_first = sorted(
+        {module for module, _ in parts}, key=lambda module: (module != function.module, module)
+    )
     shown = list[str]()
     for module in own_first:
-        statements = {each.at: each.text for part, found in parts.items() if part[0] == module for each in found}
+        statements = {
+            each.at: each.text
+            for part, found in parts.items()
+            if part[0] == module
+            for each in found
+        }
         text = "\n\n".join(dict.fromkeys(statements[at] for at in sorted(statements)))
         shown.append(differences({}, [replace(snapshot.modules[module], text=text)]))
     return "\n".join(shown)
@@ -385,20 +457,39 @@ def unshowable(diff: str) -> str:
     if len(diff) <= _LONGEST_DIFF:
         return ""
     message = (
-        f"What is different since the last yes is {len(diff):,} characters long, and at most {_LONGEST_DIFF:,} are"
+        f"What is different since the last yes is {len(diff):,} characters long, and at "
+        f"most {_LONGEST_DIFF:,} are"
     )
     return f"{message} shown in a question, so nothing is granted. Split the module, or change it in smaller steps."
 
 
 def changes(
-    function_part: Part, before: Mapping[Part, list[str]], now: Mapping[Part, list[str]], moved: str = ""
+    function_part: Part,
+    before: Mapping[Part, list[str]],
+    now: Mapping[Part, list[str]],
+    moved: str = "",
 ) -> str:
     """Return the changes since the parts were approved, as a sentence without its final period."""
-    differing = sorted(part for part in before.keys() | now.keys() if before.get(part) != now.get(part))
-    whole = [f"`{function_part[1]}` itself is {'changed' if function_part in differing else 'unchanged'}", moved]
+    differing = sorted(
+        part for part in before.keys() | now.keys() if before.get(part) != now.get(part)
+    )
+    whole = [
+        f"`{function_part[1]}` itself is {'changed' if function_part in differing else 'unchanged'}",
+        moved,
+    ]
     for part in differing:
         if part != function_part:
             module, name = part
-            how = "changed" if part in before and part in now else "is new" if part in now else "is gone"
-            whole.append(f"`{name}` of {module} {how}" if name else f"what {module} does when it is imported {how}")
+            how = (
+                "changed"
+                if part in before and part in now
+                else "is new"
+                if part in now
+                else "is gone"
+            )
+            whole.append(
+                f"`{name}` of {module} {how}"
+                if name
+                else f"what {module} does when it is imported {how}"
+            )
     return "; ".join(filter(None, whole)) if differing or moved else ""

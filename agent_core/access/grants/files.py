@@ -49,10 +49,25 @@ _KINDS: Final = ("read", "write")
 _LOOKS: Final = frozenset({"file_stat", "file_list"})
 _MODES: Final = frozenset({"r", "+r", "w", "+w", "a", "+a", "x", "+x"})
 # Programs look there for their own settings: a question about each would train a human to approve everything.
-_SYSTEM: Final = ("/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/opt", "/proc", "/run", "/sbin", "/sys")
+_SYSTEM: Final = (
+    "/bin",
+    "/boot",
+    "/dev",
+    "/etc",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/opt",
+    "/proc",
+    "/run",
+    "/sbin",
+    "/sys",
+)
 _SHARED: Final = ("/usr", "/var", sys.prefix, sys.base_prefix)
 
-_numbers = itertools.count(1)  # unique in the process: what one call opened is not what another names
+_numbers = itertools.count(
+    1
+)  # unique in the process: what one call opened is not what another names
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +111,9 @@ class FileRequests:
 
     _kind = "call"
 
-    def __init__(self, resolver: AccessResolver, function: str, permit: Permit, exit: CallExit) -> None:
+    def __init__(
+        self, resolver: AccessResolver, function: str, permit: Permit, exit: CallExit
+    ) -> None:
         self._resolver = resolver
         self._function = function
         self._permit = permit
@@ -105,10 +122,18 @@ class FileRequests:
         self.places = WrittenPlaces()
         """Where the call may write; what is given for writing is added."""
         self._noes: dict[Grants, str] = {}
-        self.named: Callable[[], Iterable[str]] = tuple  # texts that may name a path: its arguments and its source
-        self.opens: Callable[[], Iterable[tuple[str, bool]]] = tuple  # paths that it will open, True to be written
-        self.is_typed: Callable[[], bool] = lambda: False  # whether a user types the current code at a debugger
-        self.is_shown = True  # whether a worker can directly access what was granted before the call
+        self.named: Callable[[], Iterable[str]] = (
+            tuple  # texts that may name a path: its arguments and its source
+        )
+        self.opens: Callable[[], Iterable[tuple[str, bool]]] = (
+            tuple  # paths that it will open, True to be written
+        )
+        self.is_typed: Callable[[], bool] = lambda: (
+            False
+        )  # whether a user types the current code at a debugger
+        self.is_shown = (
+            True  # whether a worker can directly access what was granted before the call
+        )
         self._questions = 0
         self._misses = 0
         self._one_at_a_time = asyncio.Lock()
@@ -124,7 +149,9 @@ class FileRequests:
         for number in list(self._streams):
             self._drop(number)
 
-    async def answer(self, name: str, arguments: Mapping[str, Any]) -> Any:  # Any: values that cross the sandbox
+    async def answer(
+        self, name: str, arguments: Mapping[str, Any]
+    ) -> Any:  # Any: values that cross the sandbox
         """Return the answer to one request; an error of the file system is a value, too.
 
         Raises:
@@ -140,7 +167,9 @@ class FileRequests:
                 return {"real": True}
             reads = name in _LOOKS or arguments.get("mode") == "r"
             # That a library made it is the worker's claim, and affects only the reporting.
-            is_try = reads and (isinstance(refusal, _OfTheSystem) or arguments.get("is_try") is True)
+            is_try = reads and (
+                isinstance(refusal, _OfTheSystem) or arguments.get("is_try") is True
+            )
             text = self._exit.refusal(str(refusal), *_names(arguments))
             if not self.is_typed():
                 self._exit.keep(text, is_try=is_try)
@@ -149,7 +178,9 @@ class FileRequests:
             # By its name: the worker's system may have other numbers.
             return {"errno": errno.errorcode.get(error.errno or errno.EIO, "EIO")}
 
-    async def _answer(self, name: str, arguments: Mapping[str, Any]) -> Any:  # Any: values that cross the sandbox
+    async def _answer(
+        self, name: str, arguments: Mapping[str, Any]
+    ) -> Any:  # Any: values that cross the sandbox
         match name:
             case "file_open":
                 return await self._open(str(arguments.get("path")), str(arguments.get("mode")))
@@ -158,24 +189,32 @@ class FileRequests:
                 if arguments.get("follows") is False and (facts := await self._look_at_name(path)):
                     return facts
                 is_probe = arguments.get("is_probe") is True
-                return await self._look(path, lists=name == "file_list", is_try=is_try, is_probe=is_probe)
+                return await self._look(
+                    path, lists=name == "file_list", is_try=is_try, is_probe=is_probe
+                )
             case "file_places":
                 return {"value": [str(self._root), str(home() or "")]}
             case "file_change":
                 kind, act = str(arguments.get("kind")), arguments.get("act")
-                return await self._change(str(arguments.get("path")), kind, act if isinstance(act, list) else [])
+                return await self._change(
+                    str(arguments.get("path")), kind, act if isinstance(act, list) else []
+                )
             case _:
                 number = arguments.get("stream")
                 stream = self._streams.get(number) if isinstance(number, int) else None
                 if stream is None:
-                    raise RequestRefused("this file is closed: what was opened at a call ends with it")
+                    raise RequestRefused(
+                        "this file is closed: what was opened at a call ends with it"
+                    )
                 return {"value": await asyncio.to_thread(self._use, name, stream, arguments)}
 
     async def _open(self, path: str, mode: str) -> dict[str, Any]:
         if mode not in _MODES:
             raise RequestRefused("this is no mode to open a file in")
         if len(self._streams) >= _MOST_OPEN:
-            raise RequestRefused(f"{_MOST_OPEN} files that were granted at this call are open: close some")
+            raise RequestRefused(
+                f"{_MOST_OPEN} files that were granted at this call are open: close some"
+            )
         writes = mode != "r"
         asked = self._locate(path)
         if self._is_systems(asked):
@@ -191,7 +230,9 @@ class FileRequests:
             self._exit.note("wrote", asked.item, asked.sent)
         return {"value": number}
 
-    async def _look(self, path: str, *, lists: bool, is_try: bool, is_probe: bool) -> dict[str, Any]:
+    async def _look(
+        self, path: str, *, lists: bool, is_try: bool, is_probe: bool
+    ) -> dict[str, Any]:
         """Examine a path.
 
         A library's attempt leads to a question only if the call or the function names the path, and something is
@@ -216,7 +257,9 @@ class FileRequests:
             raise
         if not is_given and asked.item != WORKSPACE:
             return {"real": True}
-        return {"value": await asyncio.to_thread(self._list_folder if lists else self._facts, asked)}
+        return {
+            "value": await asyncio.to_thread(self._list_folder if lists else self._facts, asked)
+        }
 
     def _leaves_to_system(self, asked: _Asked, *, is_probe: bool = False) -> bool:
         """Check whether a path is the system's, so that the worker's kernel answers and nobody is asked."""
@@ -236,7 +279,9 @@ class FileRequests:
             return {"real": True}
         return {"value": await asyncio.to_thread(self._facts_of_name, asked)}
 
-    async def _change(self, path: str, kind: str, act: list[Any]) -> dict[str, Any]:  # Any: values that cross
+    async def _change(
+        self, path: str, kind: str, act: list[Any]
+    ) -> dict[str, Any]:  # Any: values that cross
         """Make a new folder, or remove or rename what is in one. All other changes need an earlier grant.
 
         With that grant, a worker makes the change directly, or the host does as `act` says: the name of the operation
@@ -305,14 +350,29 @@ class FileRequests:
         named = Path(os.path.normpath(self._root / path))
         whole = self._root / path
         is_name = not follows and whole.name != ".." and not path.endswith("/.")
-        real = Path(os.path.realpath(whole.parent), whole.name) if is_name else Path(os.path.realpath(whole))
+        real = (
+            Path(os.path.realpath(whole.parent), whole.name)
+            if is_name
+            else Path(os.path.realpath(whole))
+        )
         is_inside = real == self._root or real.is_relative_to(self._root)
         if not is_inside and (named == self._root or named.is_relative_to(self._root)):
-            raise _NotGranted(f"{fence(path, 200)} can never be granted: it leads out of the workspace")
+            raise _NotGranted(
+                f"{fence(path, 200)} can never be granted: it leads out of the workspace"
+            )
         text = str(real.relative_to(self._root)) if is_inside else str(real)
-        is_folder = text != "/" and not self._resolver.is_kept(real) and real.is_dir() and not real.is_symlink()
+        is_folder = (
+            text != "/"
+            and not self._resolver.is_kept(real)
+            and real.is_dir()
+            and not real.is_symlink()
+        )
         item = written("read", f"{text}/" if is_folder else text)
-        if item is None or item == UNSAID or (item.rstrip("/") != text.rstrip("/") and item != "./"):
+        if (
+            item is None
+            or item == UNSAID
+            or (item.rstrip("/") != text.rstrip("/") and item != "./")
+        ):
             why = oddity("read", text) or (_TILDE if path.startswith("~") else _UNREADABLE)
             raise _NotGranted(f"the path {fence(text, 200)} cannot be granted: {why}")
         return _Asked(path, real, item, is_inside)
@@ -331,7 +391,9 @@ class FileRequests:
     def _is_systems(self, asked: _Asked) -> bool:
         """Check whether a path belongs to the system, to Python or to a package."""
         trees = [tree for tree in (*_SYSTEM, *_SHARED) if not self._root.is_relative_to(tree)]
-        own = [folder for folder in self._permit.access.folders if asked.real.is_relative_to(folder)]
+        own = [
+            folder for folder in self._permit.access.folders if asked.real.is_relative_to(folder)
+        ]
         return bool(own) or any(asked.real.is_relative_to(tree) for tree in trees)
 
     async def _require_something(self, asked: _Asked, path: str) -> None:
@@ -359,7 +421,9 @@ class FileRequests:
         grants = asked.grants(writes=writes)
         async with self._one_at_a_time:
             if self._permit.grants.covers(grants):
-                if why := self._resolver.refusal(grants, self._function) or self._resolver.grown(grants):
+                if why := self._resolver.refusal(grants, self._function) or self._resolver.grown(
+                    grants
+                ):
                     raise RequestRefused(why)
                 return not self.is_shown
             if not self._given.covers(grants):
@@ -375,9 +439,15 @@ class FileRequests:
         self._questions += 1
         together, sent = await asyncio.to_thread(self._with_what_follows, grants)
         doubt = "" if grants.write else self._doubt(asked)
-        given, why = await self._exit.want_path(together, self._around(together), doubt, asked.sent, *sent)
+        given, why = await self._exit.want_path(
+            together, self._around(together), doubt, asked.sent, *sent
+        )
         if why:
-            self._noes |= {Grants.from_json({kind: (item,)}): why for kind in _KINDS for item in together.items(kind)}
+            self._noes |= {
+                Grants.from_json({kind: (item,)}): why
+                for kind in _KINDS
+                for item in together.items(kind)
+            }
             self._noes[grants] = why
             raise RequestRefused(why)
         if given.write:
@@ -398,10 +468,14 @@ class FileRequests:
             own, is_new = asked.grants(writes=writes), not os.path.lexists(asked.real)
             is_file = asked.real.is_file() or (is_new and writes and asked.real.parent.is_dir())
             is_settled = self._leaves_to_system(asked, is_probe=True) or granted.covers(own)
-            if is_file and not (is_settled or self._exit.hides(path) or self._resolver.refusal(own, self._function)):
+            if is_file and not (
+                is_settled or self._exit.hides(path) or self._resolver.refusal(own, self._function)
+            ):
                 grants |= own
                 sent.append(path)
-        return replace(grants, read=tuple(item for item in grants.read if item not in grants.write)), sent
+        return replace(
+            grants, read=tuple(item for item in grants.read if item not in grants.write)
+        ), sent
 
     def _around(self, grants: Grants) -> str:
         """Return the one folder around the files, in the form of a grant, if it can be granted; otherwise ""."""
@@ -466,11 +540,17 @@ class FileRequests:
         with self._naming(asked):
             make_path(str(asked.real), is_folder=is_folder)
 
-    def _make_change(self, asked: _Asked, path: str, act: list[Any]) -> None:  # Any: values that cross
+    def _make_change(
+        self, asked: _Asked, path: str, act: list[Any]
+    ) -> None:  # Any: values that cross
         """Make a change below a granted folder, in the folder that exists now, reached without links."""
         name, says_folder = asked.real.name, any(str(text).endswith("/") for text in (path, *act))
         with self._hold_folder(asked.above, writes=True) as folder:
-            if says_folder and act != ["mkdir"] and not stat.S_ISDIR(os.lstat(name, dir_fd=folder).st_mode):
+            if (
+                says_folder
+                and act != ["mkdir"]
+                and not stat.S_ISDIR(os.lstat(name, dir_fd=folder).st_mode)
+            ):
                 raise NotADirectoryError(errno.ENOTDIR, "")
             match act:
                 case ["mkdir"]:
@@ -482,8 +562,13 @@ class FileRequests:
                     os.rmdir(name, dir_fd=folder)
                 case ["rename" | "replace", str(target)]:
                     # Rename only within the held folder: moving a file elsewhere means to copy and remove it.
-                    to, granted = self._locate(target, follows=False), self._permit.grants | self._given
-                    if to.real.parent != asked.real.parent or not granted.covers(to.grants(writes=True)):
+                    to, granted = (
+                        self._locate(target, follows=False),
+                        self._permit.grants | self._given,
+                    )
+                    if to.real.parent != asked.real.parent or not granted.covers(
+                        to.grants(writes=True)
+                    ):
                         raise OSError(errno.EXDEV, "")
                     with self._naming(to):
                         os.replace(name, to.real.name, src_dir_fd=folder, dst_dir_fd=folder)
@@ -521,7 +606,9 @@ class FileRequests:
         with self._hold(asked, writes=writes) as grant:
             if not grant.is_folder:
                 raise NotADirectoryError(errno.ENOTDIR, "")
-            folder = machine.reopen(grant.descriptor, grant.path, os.O_RDONLY | machine.DIRECTORY | machine.CLOEXEC)
+            folder = machine.reopen(
+                grant.descriptor, grant.path, os.O_RDONLY | machine.DIRECTORY | machine.CLOEXEC
+            )
         try:
             yield folder
         finally:
@@ -540,10 +627,14 @@ class FileRequests:
             with os.scandir(folder) as entries:
                 names = sorted(entry.name for entry in itertools.islice(entries, _MOST_LISTED + 1))
             if len(names) > _MOST_LISTED:
-                raise RequestRefused(f"{fence(asked.item)} holds more than {_MOST_LISTED} names: grant it by name")
+                raise RequestRefused(
+                    f"{fence(asked.item)} holds more than {_MOST_LISTED} names: grant it by name"
+                )
             if asked.item == WORKSPACE:
                 names = [name for name in names if self._resolver.is_listed(name)]
-            rows = ((name, os.lstat(name, dir_fd=folder).st_mode) for name in names if _is_text(name))
+            rows = (
+                (name, os.lstat(name, dir_fd=folder).st_mode) for name in names if _is_text(name)
+            )
             return [[name, mode] for name, mode in rows]
 
     def _drop(self, number: object) -> None:
@@ -569,7 +660,11 @@ class FileRequests:
                 data = arguments.get("data")
                 if not isinstance(data, bytes):
                     raise RequestRefused("only bytes can be written")
-                at = os.fstat(stream.descriptor).st_size if stream.appends else _number(arguments.get("at"))
+                at = (
+                    os.fstat(stream.descriptor).st_size
+                    if stream.appends
+                    else _number(arguments.get("at"))
+                )
                 _within(at + len(data), most)
                 while data:
                     written_size = machine.write_at(stream.descriptor, data, at)
@@ -589,7 +684,9 @@ class ProgramFiles(FileRequests):
 
     _kind = "program"
 
-    def __init__(self, resolver: AccessResolver, permit: Permit, exit: CallExit, instead: str, flow: CallFlow) -> None:
+    def __init__(
+        self, resolver: AccessResolver, permit: Permit, exit: CallExit, instead: str, flow: CallFlow
+    ) -> None:
         super().__init__(resolver, "", permit, exit)
         self.is_shown = False
         self._instead = instead
@@ -600,9 +697,14 @@ class ProgramFiles(FileRequests):
         grants, folders = asked.grants(writes=writes), self._permit.grants
         if self._flow.is_out and self._has_folders:
             self._has_folders = False
-            self._permit, self._given = replace(self._permit, grants=NOTHING), self._given.without(self._flow.read)
+            self._permit, self._given = (
+                replace(self._permit, grants=NOTHING),
+                self._given.without(self._flow.read),
+            )
         elif folders.covers(grants) and not self._flow.read.covers(grants):
-            self._flow.read |= Grants(read=tuple(item for item in folders.read if Grants(read=(item,)).covers(grants)))
+            self._flow.read |= Grants(
+                read=tuple(item for item in folders.read if Grants(read=(item,)).covers(grants))
+            )
         return await super()._require_grant(asked, writes=writes)
 
     def _leaves_to_system(self, asked: _Asked, *, is_probe: bool = False) -> bool:
@@ -617,7 +719,9 @@ class ProgramFiles(FileRequests):
     def _enter(self, path: str) -> dict[str, Any]:  # Any: values that cross the sandbox
         asked = self._locate(path)
         if not self._leaves_to_system(asked):
-            raise _NotGranted(f"a program cannot enter {fence(asked.item)}: name the file by its whole path")
+            raise _NotGranted(
+                f"a program cannot enter {fence(asked.item)}: name the file by its whole path"
+            )
         return {"real": True}
 
     def _advised(self, asked: _Asked, *, writes: bool) -> str:

@@ -48,7 +48,9 @@ if TYPE_CHECKING:
 
 UNWRITTEN = (FUNCTIONS, STATE, SETTINGS, "mcp.toml", ".git", "presets", "personas", "humans")
 _NOT_LISTED: Final = frozenset(map(plain, (STATE, SETTINGS, "mcp.toml")))
-OF_THE_PROGRAM: Final = tuple(Path(__file__).parents[3] / room for room in ("agent_core", "meta_functions", "sandbox"))
+OF_THE_PROGRAM: Final = tuple(
+    Path(__file__).parents[3] / room for room in ("agent_core", "meta_functions", "sandbox")
+)
 _SYSTEM = ("/proc", "/sys", "/dev")
 _KEYS = (".ssh", ".gnupg")  # in the user's home folder
 _SLACK_S = 10
@@ -57,7 +59,9 @@ _DANGER: Final = {
     "read": "should a workspace lie in it, its state can be read",
     "write": "should a repository or a workspace lie in it, git or Knapper runs what its files say as you",
 }
-Packages: TypeAlias = Callable[[tuple[str, ...]], tuple[tuple[tuple[str, str], ...], tuple[str, ...]]]
+Packages: TypeAlias = Callable[
+    [tuple[str, ...]], tuple[tuple[tuple[str, str], ...], tuple[str, ...]]
+]
 """Maps requirements to the location of each import name, and the names that are imported in advance."""
 
 
@@ -65,7 +69,12 @@ def raised(limits: Limits, grants: Grants) -> Limits:
     """Return the limits with the granted time and memory; no limit is ever reduced."""
     wall_s = max(limits.wall_s, grants.seconds or 0)
     cpu_s = max(limits.cpu_s, math.ceil(grants.seconds or 0) + _SLACK_S)
-    return replace(limits, wall_s=wall_s, cpu_s=cpu_s, memory=max(limits.memory, (grants.memory_mib or 0) << 20))
+    return replace(
+        limits,
+        wall_s=wall_s,
+        cpu_s=cpu_s,
+        memory=max(limits.memory, (grants.memory_mib or 0) << 20),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,21 +139,37 @@ class AccessResolver:
         """Return the grants with workspace paths made relative, and folders with a trailing slash."""
         if not (grants.read or grants.write):
             return grants
-        return replace(grants, read=self._relative_paths(grants.read), write=self._relative_paths(grants.write))
+        return replace(
+            grants, read=self._relative_paths(grants.read), write=self._relative_paths(grants.write)
+        )
 
     def spelled(self, grants: Grants) -> Grants:
         """Return the grants with every workspace path in both forms in which code may name it."""
         root = Path(os.path.realpath(self.root))
         whole = Grants(
-            read=tuple(f"{root}/{path}" for path in grants.read if path != UNSAID and not path.startswith("/")),
-            write=tuple(f"{root}/{path}" for path in grants.write if path != UNSAID and not path.startswith("/")),
+            read=tuple(
+                f"{root}/{path}"
+                for path in grants.read
+                if path != UNSAID and not path.startswith("/")
+            ),
+            write=tuple(
+                f"{root}/{path}"
+                for path in grants.write
+                if path != UNSAID and not path.startswith("/")
+            ),
         )
         return grants | whole
 
     def _relative_paths(self, paths: tuple[str, ...]) -> tuple[str, ...]:
         root = f"{os.path.realpath(self.root)}/"
-        named = [WORKSPACE if f"{path.rstrip('/')}/" == root else path.removeprefix(root) for path in paths]
-        return tuple(f"{name}/" if not name.endswith("/") and (self.root / name).is_dir() else name for name in named)
+        named = [
+            WORKSPACE if f"{path.rstrip('/')}/" == root else path.removeprefix(root)
+            for path in paths
+        ]
+        return tuple(
+            f"{name}/" if not name.endswith("/") and (self.root / name).is_dir() else name
+            for name in named
+        )
 
     def access(self, grants: Grants, owner: str = "") -> Access:
         """Return the access of a worker; paths that lead where it may not go are left out.
@@ -163,9 +188,14 @@ class AccessResolver:
 
         It names a path in a folder, which the function may have named after a secret, so secrets are masked.
         """
-        refusals = [*self._refusals(grants.read, writes=False), *self._refusals(grants.write, writes=True)]
+        refusals = [
+            *self._refusals(grants.read, writes=False),
+            *self._refusals(grants.write, writes=True),
+        ]
         return (
-            CallSecrets(self.secrets, function, (grants | grants_before).secrets).words(refusals[0]) if refusals else ""
+            CallSecrets(self.secrets, function, (grants | grants_before).secrets).words(refusals[0])
+            if refusals
+            else ""
         )
 
     def absent(self, grants: Grants) -> tuple[str, ...]:
@@ -183,7 +213,10 @@ class AccessResolver:
 
     def _has_grown(self, item: str, *, writes: bool) -> bool:
         real = os.path.realpath(self.root / item)
-        return not _look(Path(real), writes=writes).is_whole and real in GrantRecord(self.root).read().looked_through
+        return (
+            not _look(Path(real), writes=writes).is_whole
+            and real in GrantRecord(self.root).read().looked_through
+        )
 
     def doubts(self, grants: Grants) -> tuple[str, ...]:
         """Return warnings about grants that cannot be checked, being too large or unreadable, one per line."""
@@ -200,14 +233,20 @@ class AccessResolver:
 
     def _refusals(self, items: tuple[str, ...], *, writes: bool) -> Iterator[str]:
         for item in items:
-            is_list = item == WORKSPACE and not writes  # of names: its files are never shown to a worker
+            is_list = (
+                item == WORKSPACE and not writes
+            )  # of names: its files are never shown to a worker
             if item != UNSAID and not is_list and (why := self.objection(item, writes=writes)):
                 yield f"{fence(item)} can never be granted {'for writing' if writes else 'for reading'}: it {why}."
 
     def _there(self, root: str, items: tuple[str, ...], *, writes: bool) -> Iterator[str]:
         """Yield the paths as named, without following links: the sandbox refuses paths that contain one."""
         for item in items:
-            if item == UNSAID or self.objection(item, writes=writes) or self._has_grown(item, writes=writes):
+            if (
+                item == UNSAID
+                or self.objection(item, writes=writes)
+                or self._has_grown(item, writes=writes)
+            ):
                 continue
             path = os.path.normpath(f"{root}/{item}" if not item.startswith("/") else item)
             if writes:
@@ -286,7 +325,11 @@ def make_path(path: str, *, is_folder: bool) -> None:
     with folder_access.folder(Path("/"), parts, make=True, lists=False) as folder_fd:
         if not is_folder:
             with suppress(FileExistsError):
-                os.close(folders.open_in(last, folder_fd, os.O_CREAT | os.O_EXCL | os.O_WRONLY | machine.CLOEXEC))
+                os.close(
+                    folders.open_in(
+                        last, folder_fd, os.O_CREAT | os.O_EXCL | os.O_WRONLY | machine.CLOEXEC
+                    )
+                )
 
 
 def _meets(real: Path, protected: Path) -> bool:
@@ -296,7 +339,9 @@ def _meets(real: Path, protected: Path) -> bool:
         return True
     within = [_identity(path) for path in (real, *real.parents)]
     around = [_identity(path) for path in (protected, *protected.parents)]
-    return (around[0] is not None and around[0] in within) or (within[0] is not None and within[0] in around)
+    return (around[0] is not None and around[0] in within) or (
+        within[0] is not None and within[0] in around
+    )
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
@@ -319,7 +364,9 @@ class WrittenPlaces:
     """
 
     def __init__(self) -> None:
-        self._were_large: dict[str, bool] = {}  # path → whether it could not be looked through before
+        self._were_large: dict[
+            str, bool
+        ] = {}  # path → whether it could not be looked through before
         self._one_at_a_time = threading.Lock()
         self._is_over = False
 
@@ -350,11 +397,18 @@ class WrittenPlaces:
         with self._one_at_a_time:
             self._is_over = True
         names: list[str] = []
-        grown = sorted(path for path, was_large in self._were_large.items() if not was_large and _is_large(path))
+        grown = sorted(
+            path
+            for path, was_large in self._were_large.items()
+            if not was_large and _is_large(path)
+        )
         for path in map(Path, self._were_large):
             try:
                 if path.is_dir() and not path.is_symlink():
-                    names += [str(path / name) for name in disarm(path, FAR if str(path) in grown else NEAR)]
+                    names += [
+                        str(path / name)
+                        for name in disarm(path, FAR if str(path) in grown else NEAR)
+                    ]
                 elif path.exists() and is_part(path):
                     with folder_access.folder(path.parent, ()) as folder_fd:
                         rename(path.name, folder_fd)
@@ -363,7 +417,9 @@ class WrittenPlaces:
                 where = f"{fence(str(path))}, which cannot be renamed: {error.strerror}"
                 return f"It made a repository or a workspace in {where}. Remove it."
         if names:
-            named = ", ".join(map(fence, names[:_MOST_NAMED])) + (" and more" if len(names) > _MOST_NAMED else "")
+            named = ", ".join(map(fence, names[:_MOST_NAMED])) + (
+                " and more" if len(names) > _MOST_NAMED else ""
+            )
             why = "git, Knapper and programs like them run as you what such a folder says"
             told = f"so its result is withheld, and {named} was renamed"
             return f"It made what is taken for a repository or a workspace, {told}: {why}."
@@ -374,7 +430,9 @@ class WrittenPlaces:
         return f"{message}, so its result is withheld. Look there yourself before you run git or Knapper in it."
 
 
-async def without_repositories(running: Awaitable[Outcome], places: WrittenPlaces, writable: Sequence[str]) -> Outcome:
+async def without_repositories(
+    running: Awaitable[Outcome], places: WrittenPlaces, writable: Sequence[str]
+) -> Outcome:
     """Return the outcome of a call: as killed if a repository or a workspace is left, or too much to check.
 
     It may write what is `writable` from its start, and the `places` that are added while it runs.

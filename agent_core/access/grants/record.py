@@ -54,10 +54,18 @@ class Statements:
     def from_text(cls, text: bytes) -> Self:
         """Parse the statements from text. Raise ValueError if it is anything else."""
         data: Any = read_json(text, most=_LARGEST)  # Any: JSON
-        counts, confirmed, looked = (data[name] for name in ("taken_back", "confirmed", "looked_through"))
-        if not all(isinstance(item, str) for group in (counts, confirmed, looked) for item in group):
+        counts, confirmed, looked = (
+            data[name] for name in ("taken_back", "confirmed", "looked_through")
+        )
+        if not all(
+            isinstance(item, str) for group in (counts, confirmed, looked) for item in group
+        ):
             raise ValueError("no record")
-        return cls({name: int(count) for name, count in counts.items()}, frozenset(confirmed), frozenset(looked))
+        return cls(
+            {name: int(count) for name, count in counts.items()},
+            frozenset(confirmed),
+            frozenset(looked),
+        )
 
 
 class GrantRecord:
@@ -86,18 +94,24 @@ class GrantRecord:
     def take_back(self, function: str) -> None:
         """Revoke every earlier approval of a function, including those that are restored later."""
         self._change(
-            lambda now: replace(now, taken_back={**now.taken_back, function: now.taken_back.get(function, 0) + 1})
+            lambda now: replace(
+                now, taken_back={**now.taken_back, function: now.taken_back.get(function, 0) + 1}
+            )
         )
 
     def confirm(self, seal: str) -> None:
         """Store the seal of an address that the user confirmed."""
-        self._change(lambda statements: replace(statements, confirmed=statements.confirmed | {seal}))
+        self._change(
+            lambda statements: replace(statements, confirmed=statements.confirmed | {seal})
+        )
 
     def look_through(self, whole: frozenset[str], large: frozenset[str]) -> None:
         """Record which folders could be checked when approved, and which the user accepted as too large for that."""
         statements = self.read()
         if (statements.looked_through | whole) - large != statements.looked_through:
-            self._change(lambda now: replace(now, looked_through=(now.looked_through | whole) - large))
+            self._change(
+                lambda now: replace(now, looked_through=(now.looked_through | whole) - large)
+            )
 
     def _file(self) -> Path:
         return (self._folder or data_folder()) / "workspaces" / f"{self._name}.json"
@@ -111,11 +125,14 @@ class GrantRecord:
                 if not statements.is_trusted:
                     message = f"{self._file()} is not only yours, or is incomplete, so no approval counts here."
                     raise WorkspaceError(
-                        message, fix="Remove it; you will be asked again for everything that you confirmed here."
+                        message,
+                        fix="Remove it; you will be asked again for everything that you confirmed here.",
                     )
                 replace_text(self._file(), different(statements).to_text(), 0o600)
         except (OSError, RuntimeError) as error:
-            raise WorkspaceError(f"What you said here cannot be stored: {error}.", fix=_FIX) from error
+            raise WorkspaceError(
+                f"What you said here cannot be stored: {error}.", fix=_FIX
+            ) from error
 
 
 CONFIRM = "knapper configure --confirm-address"
@@ -130,10 +147,14 @@ class UnconfirmedAddress(ModelError):
     def __init__(self, url: str) -> None:
         self.url = url
         message = (
-            f"{FILE_NAME} names {shown(url)}, which you did not confirm here, so no key and no message is sent to it."
+            f"{FILE_NAME} names {shown(url)}, which you did not confirm here, so no key and "
+            f"no message is sent to it."
         )
         why = "If you say yes, the conversation and a key in your environment are sent there."
-        super().__init__(f"{message} {why}", fix=f"If you trust it: {CONFIRM} (or export KNAPPER_MODEL_BASE_URL={url})")
+        super().__init__(
+            f"{message} {why}",
+            fix=f"If you trust it: {CONFIRM} (or export KNAPPER_MODEL_BASE_URL={url})",
+        )
 
 
 def unconfirmed(settings: Settings, around: Mapping[str, str] | None = None) -> str | None:
@@ -144,8 +165,14 @@ def unconfirmed(settings: Settings, around: Mapping[str, str] | None = None) -> 
 
 def is_confirmed(root: Path, url: str, key_variable: str = USUAL_KEY) -> bool:
     """Return whether this user confirmed in this workspace that the key in this variable is sent to the address."""
-    statements, sealer, text = GrantRecord(root).read(), Sealer(root), _confirmed_text(url, key_variable)
-    return statements.is_trusted and any(sealer.holds(seal, _PURPOSE, text) for seal in statements.confirmed)
+    statements, sealer, text = (
+        GrantRecord(root).read(),
+        Sealer(root),
+        _confirmed_text(url, key_variable),
+    )
+    return statements.is_trusted and any(
+        sealer.holds(seal, _PURPOSE, text) for seal in statements.confirmed
+    )
 
 
 def confirm(root: Path, url: str, key_variable: str = USUAL_KEY) -> None:
@@ -161,7 +188,9 @@ def confirm(root: Path, url: str, key_variable: str = USUAL_KEY) -> None:
 def shown(url: str) -> str:
     """Return an address with all but printable ASCII escaped, and with its host if it contains an `@`."""
     text = url.encode("ascii", "backslashreplace").decode()
-    text = "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
+    text = "".join(
+        character if character.isprintable() else repr(character)[1:-1] for character in text
+    )
     if "@" not in url:
         return text
     try:

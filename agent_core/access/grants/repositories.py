@@ -23,10 +23,21 @@ MOST_ENTRIES: Final = 5_000
 DEEPEST: Final = 8
 _COST_OF_A_FOLDER: Final = 5  # looking into a folder takes as long as reading this many names
 # Git, Mercurial, Sapling, Jujutsu, Breezy, Pijul, Darcs and Fossil: each runs commands from its own folder.
-_OWN: Final = frozenset({STATE, ".git", ".hg", ".sl", ".jj", ".bzr", ".pijul", "_darcs", ".fslckout", "_fossil_"})
+_OWN: Final = frozenset(
+    {STATE, ".git", ".hg", ".sl", ".jj", ".bzr", ".pijul", "_darcs", ".fslckout", "_fossil_"}
+)
 # With a HEAD next to one of these, git treats a folder as a repository, perhaps completed from elsewhere.
 _PARTS: Final = frozenset(
-    {"commondir", "config", "config.worktree", "objects", "refs", "packed-refs", "gitdir", "reftable"}
+    {
+        "commondir",
+        "config",
+        "config.worktree",
+        "objects",
+        "refs",
+        "packed-refs",
+        "gitdir",
+        "reftable",
+    }
 )
 _SHORT: Final = re.compile(r"(git|knappe)~\d+")  # as FAT and NTFS abbreviate them
 _OWNING: Final = (STATE, SETTINGS, FUNCTIONS, "HEAD", *_PARTS)
@@ -60,12 +71,18 @@ FAR: Final = WalkLimits(40 * MOST_ENTRIES, 8 * DEEPEST)  # takes up to a second
 
 def repository_in(folder: Path, limits: WalkLimits = NEAR) -> RepositorySearch:
     """Search for a repository or a workspace in a folder and below it, nearest first, without following links."""
-    return _search(folder, limits, lambda place, names: _own(names) or ("." if _bare(place, names) else ""))
+    return _search(
+        folder, limits, lambda place, names: _own(names) or ("." if _bare(place, names) else "")
+    )
 
 
 def state_in(folder: Path) -> RepositorySearch:
     """Search for the state of a workspace in a folder and below it, in the same way."""
-    return _search(folder, NEAR, lambda place, names: next((name for name in names if plain(name) == STATE), ""))
+    return _search(
+        folder,
+        NEAR,
+        lambda place, names: next((name for name in names if plain(name) == STATE), ""),
+    )
 
 
 def owner_around(path: Path, root: Path) -> Path | None:
@@ -87,7 +104,9 @@ def _owning_names(folder: Path) -> set[str]:
     return {name for name in _OWNING if os.path.lexists(folder / name)}
 
 
-def _search(folder: Path, limits: WalkLimits, target: Callable[[str, set[str]], str]) -> RepositorySearch:
+def _search(
+    folder: Path, limits: WalkLimits, target: Callable[[str, set[str]], str]
+) -> RepositorySearch:
     """Search, level by level, for the first name that `target` selects from those of one folder."""
     level, left, unread = [str(folder)], limits.entries, ""
     for _ in range(limits.depth):
@@ -122,10 +141,20 @@ def is_part(path: Path) -> bool:
     return bool(_bare(str(path.parent), _owning_names(path.parent) | {path.name}))
 
 
-def looked_through(root: Path, read: Iterable[str], write: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
+def looked_through(
+    root: Path, read: Iterable[str], write: Iterable[str]
+) -> tuple[frozenset[str], frozenset[str]]:
     """Return the real paths of the items that can be checked completely, and of those that cannot."""
-    places = {os.path.realpath(root / item): state_in(root / item).is_whole for item in read if item != "?"}
-    places |= {os.path.realpath(root / item): repository_in(root / item).is_whole for item in write if item != "?"}
+    places = {
+        os.path.realpath(root / item): state_in(root / item).is_whole
+        for item in read
+        if item != "?"
+    }
+    places |= {
+        os.path.realpath(root / item): repository_in(root / item).is_whole
+        for item in write
+        if item != "?"
+    }
     return (
         frozenset(place for place, is_whole in places.items() if is_whole),
         frozenset(place for place, is_whole in places.items() if not is_whole),
@@ -162,7 +191,9 @@ def plain(name: str) -> str:
 
 def _own(names: set[str]) -> str:
     """Return the name of a repository's or a workspace's private folder among these, or "" if there is none."""
-    return min(names & _OWN, default="") or next((name for name in names if plain(name) in _OWN), "")
+    return min(names & _OWN, default="") or next(
+        (name for name in names if plain(name) in _OWN), ""
+    )
 
 
 def _bare(place: str, names: set[str]) -> str:
@@ -176,7 +207,9 @@ def _bare(place: str, names: set[str]) -> str:
         return by_plain_name[SETTINGS]
     return (
         by_plain_name["head"]
-        if "head" in by_plain_name and _PARTS & by_plain_name.keys() and _is_there(place, "HEAD", names)
+        if "head" in by_plain_name
+        and _PARTS & by_plain_name.keys()
+        and _is_there(place, "HEAD", names)
         else ""
     )
 

@@ -48,7 +48,11 @@ def _host(text: str) -> str | None:
     last = bare.rpartition(".")[2]
     looks_like_number = last.isdecimal() or re.fullmatch(r"0x[0-9a-f]*", last) is not None
     is_wide = bare.startswith("*.") and bare.count(".") < 2
-    return text if len(bare) <= 253 and _HOST.fullmatch(bare) and not looks_like_number and not is_wide else None
+    return (
+        text
+        if len(bare) <= 253 and _HOST.fullmatch(bare) and not looks_like_number and not is_wide
+        else None
+    )
 
 
 def _is_address(bare: str) -> bool:
@@ -64,7 +68,12 @@ def _path(text: str) -> str | None:
     """Return a path without `..`, a home directory or a doubled slash; a folder keeps its trailing slash."""
     if text == UNSAID:
         return text
-    if not text or "\\" in text or text.startswith("~") or unicodedata.normalize("NFC", text) != text:
+    if (
+        not text
+        or "\\" in text
+        or text.startswith("~")
+        or unicodedata.normalize("NFC", text) != text
+    ):
         return None
     parts = [part for part in text.split("/") if part not in ("", ".")]
     if ".." in parts:
@@ -116,7 +125,11 @@ def oddity(kind: str, text: object) -> str:
         return ""
     if odd := odd_in_name(text):
         return odd
-    at = next((at for at, char in enumerate(text) if char > "\x7f"), None) if kind not in ("read", "write") else None
+    at = (
+        next((at for at, char in enumerate(text) if char > "\x7f"), None)
+        if kind not in ("read", "write")
+        else None
+    )
     return "" if at is None else f"{named(text[at])} at column {at + 1}"
 
 
@@ -130,13 +143,19 @@ def spelled(item: str) -> str:
 def covered(kind: str, item: str, granted: Iterable[str]) -> bool:
     """Check whether one of the granted items covers this item. Any item of its kind covers an unnamed item."""
     granted_items = tuple(granted)
-    return bool(granted_items) if item == UNSAID else any(_covers(kind, grant, item) for grant in granted_items)
+    return (
+        bool(granted_items)
+        if item == UNSAID
+        else any(_covers(kind, grant, item) for grant in granted_items)
+    )
 
 
 def _covers(kind: str, grant: str, item: str) -> bool:
     match kind:
         case "network":
-            return grant == item or (grant.startswith("*.") and item.removeprefix("*").endswith(grant[1:]))
+            return grant == item or (
+                grant.startswith("*.") and item.removeprefix("*").endswith(grant[1:])
+            )
         case "read" | "write":
             return item.rstrip("/") == grant.rstrip("/") or item.startswith(f"{grant.rstrip('/')}/")
         case "packages":
@@ -228,9 +247,17 @@ class Grants:
                 by_sign[sign_of(kind, item)].append(item)
             for item in items:
                 # An item that another covers is dropped; of two spellings of a folder, the one with a slash stays.
-                candidates = {candidate for sign in signs_over(kind, item) for candidate in by_sign.get(sign, ())}
-                others = [other for other in candidates if other != item and covered(kind, item, (other,))]
-                if item == UNSAID or all(covered(kind, other, (item,)) and item > other for other in others):
+                candidates = {
+                    candidate
+                    for sign in signs_over(kind, item)
+                    for candidate in by_sign.get(sign, ())
+                }
+                others = [
+                    other for other in candidates if other != item and covered(kind, item, (other,))
+                ]
+                if item == UNSAID or all(
+                    covered(kind, other, (item,)) and item > other for other in others
+                ):
                     widest.append(item)
             object.__setattr__(self, kind, tuple(sorted(widest)))
 
@@ -257,7 +284,9 @@ class Grants:
     @property
     def is_outward(self) -> bool:
         """True if some of it is outside the worker, which examples never reach."""
-        return bool(self.network or self.read or self.write or self.secrets or self.memory or self.functions)
+        return bool(
+            self.network or self.read or self.write or self.secrets or self.memory or self.functions
+        )
 
     def items(self, kind: str) -> tuple[str, ...]:
         """Return the items of one kind."""
@@ -275,10 +304,15 @@ class Grants:
 
     def without(self, grants: "Grants") -> "Grants":
         """Return the grants in this that the other does not cover: what is missing there."""
-        remaining = {kind: tuple(item for item in self.items(kind) if not grants.gives(kind, item)) for kind in KINDS}
+        remaining = {
+            kind: tuple(item for item in self.items(kind) if not grants.gives(kind, item))
+            for kind in KINDS
+        }
         limits = {
             "seconds": self.seconds if (self.seconds or 0) > (grants.seconds or 0) else None,
-            "memory_mib": self.memory_mib if (self.memory_mib or 0) > (grants.memory_mib or 0) else None,
+            "memory_mib": self.memory_mib
+            if (self.memory_mib or 0) > (grants.memory_mib or 0)
+            else None,
         }
         return Grants.from_json({**remaining, **limits})
 
@@ -291,12 +325,16 @@ class Grants:
         """Return the part that these needs, as read from a text, can use. Grants that no text shows are kept."""
         used_items = {}
         for kind in KINDS:
-            needs = grants.items(kind) + (grants.read if kind == "write" else grants.write if kind == "read" else ())
+            needs = grants.items(kind) + (
+                grants.read if kind == "write" else grants.write if kind == "read" else ()
+            )
             used_items[kind] = [
                 item
                 for item in self.items(kind)
                 if UNSAID in needs
-                or any(covered(kind, need, (item,)) or covered(kind, item, (need,)) for need in needs)
+                or any(
+                    covered(kind, need, (item,)) or covered(kind, item, (need,)) for need in needs
+                )
             ]
         return Grants.from_json(self.to_json() | used_items)
 
@@ -305,8 +343,15 @@ class Grants:
         lines = []
         for kind in KINDS:
             for item in self.items(kind):
-                outside = " (outside the workspace)" if kind in ("read", "write") and item.startswith("/") else ""
-                said = _SAID[kind].format(_UNSAID_AS[kind] if item == UNSAID else spelled(item)) + outside
+                outside = (
+                    " (outside the workspace)"
+                    if kind in ("read", "write") and item.startswith("/")
+                    else ""
+                )
+                said = (
+                    _SAID[kind].format(_UNSAID_AS[kind] if item == UNSAID else spelled(item))
+                    + outside
+                )
                 lines.append(_LISTS if (kind, item) == ("read", WORKSPACE) else said)
         lines += [f"run for up to {self.seconds:g} s"] if self.seconds else []
         lines += [f"use up to {self.memory_mib} MiB of memory"] if self.memory_mib else []
@@ -315,13 +360,19 @@ class Grants:
     def to_json(self) -> dict[str, Any]:  # Any: JSON
         """Return only the fields that are set, in the order of the fields."""
         values = ((field.name, getattr(self, field.name)) for field in fields(self))
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in values if value}
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in values
+            if value
+        }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Grants":  # Any: the result of `to_json`
         """Build the value from JSON."""
         names = [field.name for field in fields(cls) if field.name in data]
-        values: dict[str, Any] = {name: tuple(data[name]) if name in KINDS else data[name] for name in names}
+        values: dict[str, Any] = {
+            name: tuple(data[name]) if name in KINDS else data[name] for name in names
+        }
         return cls(**values)
 
 
@@ -343,7 +394,9 @@ def joined(grants: Iterable[Grants]) -> Grants:
     return Grants.from_json({**items, **limits})
 
 
-def modules_of_workspace(modules: Mapping[str, "ModuleSource"], grants: Grants = NOTHING) -> frozenset[str]:
+def modules_of_workspace(
+    modules: Mapping[str, "ModuleSource"], grants: Grants = NOTHING
+) -> frozenset[str]:
     """Return the names by which an import without `functions.` means a module of the workspace instead of a package."""
     packages = {name for name, source in modules.items() if imports_own_name(source)}
     names = frozenset(module.partition(".")[0] for module in modules)

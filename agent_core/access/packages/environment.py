@@ -33,7 +33,17 @@ from sandbox.confine import mounts
 from sandbox.wire.strict_json import read_json
 
 from ..grants.value import project
-from .resolution import LOCK_PATH, Lock, PackagesError, Pin, Resolution, digest_of, meaning, read_report, required
+from .resolution import (
+    LOCK_PATH,
+    Lock,
+    PackagesError,
+    Pin,
+    Resolution,
+    digest_of,
+    meaning,
+    read_report,
+    required,
+)
 
 # The installation of pins into a folder: downloaded by hash, checked before unpacking, unpacked by pip, tidied, tried.
 # This interpreter's pip runs as a process: without keys in its environment, in its own process group, with a time limit
@@ -41,7 +51,13 @@ from .resolution import LOCK_PATH, Lock, PackagesError, Pin, Resolution, digest_
 # The contents of a wheel are checked by its list of files before anything is unpacked.
 
 Tell: TypeAlias = Callable[[str], None]
-ALWAYS: Final = ("--only-binary=:all:", "--no-input", "--no-color", "--progress-bar=off", "--retries=2")
+ALWAYS: Final = (
+    "--only-binary=:all:",
+    "--no-input",
+    "--no-color",
+    "--progress-bar=off",
+    "--retries=2",
+)
 _LOOK_S: Final = 0.25
 _LINES: Final = 200
 _TOLD: Final = ("Collecting ", "Downloading ", "Installing ", "Processing ")
@@ -119,7 +135,9 @@ class Pip:
 def too_large(most_bytes: int) -> PackagesError:
     """Return the error for exceeding the maximum size of an installation."""
     message = f"What would be installed is larger than {most_bytes >> 20} MiB, so nothing was."
-    return PackagesError(message, fix="The setting `grants.packages_mib` of the workspace sets the limit.")
+    return PackagesError(
+        message, fix="The setting `grants.packages_mib` of the workspace sets the limit."
+    )
 
 
 def size_of(folder: Path) -> int:
@@ -134,7 +152,16 @@ def size_of(folder: Path) -> int:
 
 # Names with a special meaning in a worker: a package with such a name would replace it.
 _RESERVED = frozenset(
-    {"functions", "sandbox", "agent_core", "meta_functions", "__main__", "site", "sitecustomize", "usercustomize"}
+    {
+        "functions",
+        "sandbox",
+        "agent_core",
+        "meta_functions",
+        "__main__",
+        "site",
+        "sitecustomize",
+        "usercustomize",
+    }
 )
 _UNPACKED = frozenset({"purelib", "platlib"})
 _SUFFIXES = frozenset({"", ".py", ".so"})
@@ -154,8 +181,12 @@ def names_in(wheel: Path, listed: Mapping[str, str]) -> dict[str, str]:
         if PurePosixPath(top).suffix not in _SUFFIXES or not name.isidentifier():
             continue
         if name in _RESERVED or name in sys.stdlib_module_names or listed.get(name, owner) != owner:
-            message = f"{fence(wheel.name, 120)} brings {fence(name, 60)}, which would replace another."
-            raise PackagesError(message, fix="It is not installed; check that it is the intended package.")
+            message = (
+                f"{fence(wheel.name, 120)} brings {fence(name, 60)}, which would replace another."
+            )
+            raise PackagesError(
+                message, fix="It is not installed; check that it is the intended package."
+            )
         owners[name] = owner
     return {name: owner for name in owners if name not in listed}
 
@@ -231,14 +262,22 @@ async def install(
     names, tops = await asyncio.to_thread(_looked_at, wheels, resolution.pins, listed)
     if sum(map(unpacked_size, wheels)) > most_bytes:
         raise too_large(most_bytes)
-    place = ("--target=root", "--no-index", "--find-links=wheels", "--no-user", "--no-warn-script-location")
+    place = (
+        "--target=root",
+        "--no-index",
+        "--find-links=wheels",
+        "--no-user",
+        "--no-warn-script-location",
+    )
     await pip.run("install", *place, *_SET, within_s=_UNPACK_S)
     root = folder / "root"
     await asyncio.to_thread(_tidy, root, tops)
     return Installed(root, names, (), await asyncio.to_thread(size_of, root))
 
 
-async def importable(installed: Installed, requirements: Iterable[str], tries: Tries) -> tuple[str, ...]:
+async def importable(
+    installed: Installed, requirements: Iterable[str], tries: Tries
+) -> tuple[str, ...]:
     """Return the names that the requested projects provide and that can be imported in advance.
 
     Raises:
@@ -246,7 +285,11 @@ async def importable(installed: Installed, requirements: Iterable[str], tries: T
     """
     projects = {project(requirement) for requirement in requirements}
     places = tuple((name, str(installed.folder)) for name in installed.names)
-    candidates = [name for name, owner in installed.names.items() if owner in projects and not name.startswith("_")]
+    candidates = [
+        name
+        for name, owner in installed.names.items()
+        if owner in projects and not name.startswith("_")
+    ]
     until = asyncio.get_running_loop().time() + _IMPORT_S
     ahead = list[str]()
     for name in candidates:
@@ -262,14 +305,20 @@ async def importable(installed: Installed, requirements: Iterable[str], tries: T
 
 def _endless(name: str, owner: str) -> PackagesError:
     module = "" if name == owner else f" (its module {fence(name, 60)})"
-    message = f"The import of the package {fence(owner, 80)}{module} did not end within {_IMPORT_S:g} s,"
+    message = (
+        f"The import of the package {fence(owner, 80)}{module} did not end within {_IMPORT_S:g} s,"
+    )
     fix = "Check that it is the package that you mean. If it is only slow here, try again when less is running."
     return PackagesError(f"{message} so it was stopped and nothing was installed.", fix=fix)
 
 
-def _looked_at(wheels: list[Path], pins: tuple["Pin", ...], listed: tuple[str, ...]) -> tuple[dict[str, str], set[str]]:
+def _looked_at(
+    wheels: list[Path], pins: tuple["Pin", ...], listed: tuple[str, ...]
+) -> tuple[dict[str, str], set[str]]:
     if {project(wheel.name.partition("-")[0]) for wheel in wheels} != {pin.project for pin in pins}:
-        raise PackagesError("The downloaded files are not the requested ones, so nothing was installed.")
+        raise PackagesError(
+            "The downloaded files are not the requested ones, so nothing was installed."
+        )
     # The import names of the packages that every function sees, with their projects.
     givers = importlib.metadata.packages_distributions()
     owners = {name: project(givers[name][0]) for name in mounts.packages(listed) if name in givers}
@@ -342,7 +391,11 @@ class PackageCache:
         place, facts = self._folder / digest, self._folder / f"{digest}{_FACTS}"
         try:
             files, content = _content(installed.folder)
-            details = {"names": dict(installed.names), "ahead": installed.ahead, "size": installed.size}
+            details = {
+                "names": dict(installed.names),
+                "ahead": installed.ahead,
+                "size": installed.size,
+            }
             text = json.dumps({**details, "files": files, "content": content})
             document = {"facts": text, "seal": self._sealer.seal(_PURPOSE, digest, text)}
             facts.unlink(missing_ok=True)
@@ -425,7 +478,9 @@ def _content(folder: Path, most: int | None = None) -> tuple[int, str]:
         rows.append(repr((str(path.relative_to(folder)), status.st_mode, size, when)))
         if most is not None and len(rows) > most:
             break
-    return len(rows), hashlib.sha256("\n".join(sorted(rows)).encode("utf-8", "surrogatepass")).hexdigest()
+    return len(rows), hashlib.sha256(
+        "\n".join(sorted(rows)).encode("utf-8", "surrogatepass")
+    ).hexdigest()
 
 
 def _below(folder: Path) -> Iterator[Path]:
@@ -487,8 +542,15 @@ class Environment:
 
     def projects(self, requirements: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
         """Return the installed import names of the required projects."""
-        installed, projects = self.find(requirements), {project(requirement) for requirement in requirements}
-        return tuple((name, owner) for name, owner in installed.names.items() if owner in projects) if installed else ()
+        installed, projects = (
+            self.find(requirements),
+            {project(requirement) for requirement in requirements},
+        )
+        return (
+            tuple((name, owner) for name, owner in installed.names.items() if owner in projects)
+            if installed
+            else ()
+        )
 
     async def resolve(self, requirements: Iterable[str]) -> Resolution:
         """Resolve these requirements: from the lock, or else from the package index. Nothing is installed.
@@ -502,9 +564,17 @@ class Environment:
             return Resolution(section, pins, is_installed=True)
         async with self._one_at_a_time:
             with self._telling(f"Looking up {', '.join(section)}"), self._cache.staging() as folder:
-                (folder / "held.txt").write_text("".join(f"{pin.project}=={pin.version}\n" for pin in pins), "utf-8")
+                (folder / "held.txt").write_text(
+                    "".join(f"{pin.project}=={pin.version}\n" for pin in pins), "utf-8"
+                )
                 pip, report = Pip(folder, self._tell, self._most_bytes), folder / "report.json"
-                kind = ("--dry-run", "--ignore-installed", "--no-user", "--constraint=held.txt", f"--report={report}")
+                kind = (
+                    "--dry-run",
+                    "--ignore-installed",
+                    "--no-user",
+                    "--constraint=held.txt",
+                    f"--report={report}",
+                )
                 output = await pip.run("install", *kind, *ALWAYS, *section, within_s=_RESOLVE_S)
                 resolution = await asyncio.to_thread(read_report, section, report, output)
         hashes = {(pin.project, pin.version): pin.sha256 for pin in pins}
@@ -512,7 +582,9 @@ class Environment:
             if hashes.get((pin.project, pin.version), pin.sha256) != pin.sha256:
                 which = "a changed one, or another platform's"
                 message = f"{pin.project} {pin.version} is not the file that `{LOCK_PATH}` names: {which}."
-                raise PackagesError(message, fix="To pin the current one, remove its section from that file.")
+                raise PackagesError(
+                    message, fix="To pin the current one, remove its section from that file."
+                )
         return resolution
 
     async def install(self, resolution: Resolution) -> None:
@@ -526,10 +598,14 @@ class Environment:
                 task = f"Fetching {', '.join(f'{pin.project} {pin.version}' for pin in resolution.pins)}"
                 with self._telling(task), self._cache.staging() as folder:
                     pip = Pip(folder, self._tell, self._most_bytes)
-                    installed = await install(resolution, pip, folder, self._listed, self._most_bytes)
+                    installed = await install(
+                        resolution, pip, folder, self._listed, self._most_bytes
+                    )
                     self._tell("Trying to import them")
                     ahead = await importable(installed, resolution.requirements, self._tries)
-                    await asyncio.to_thread(self._cache.put, resolution.digest, replace(installed, ahead=ahead))
+                    await asyncio.to_thread(
+                        self._cache.put, resolution.digest, replace(installed, ahead=ahead)
+                    )
         if self._lock.understood().get(resolution.requirements) != resolution.pins:
             async with self._exclusive_lock():
                 self._lock.put(resolution.requirements, resolution.pins)

@@ -77,7 +77,9 @@ def meaning(output: Iterable[str]) -> PackagesError:
     if not errors or errors[0].endswith(
         ":"
     ):  # a heading, such as that of a traceback: its last line says what happened
-        errors = [line for line in lines if not line.startswith(_REMARKS) and not line.endswith(":")][-1:]
+        errors = [
+            line for line in lines if not line.startswith(_REMARKS) and not line.endswith(":")
+        ][-1:]
     shown = fence(_CREDENTIALS.sub("", errors[0]), 300) if errors else "nothing"
     for pattern, template, fix in _MEANINGS:
         if match := re.search(pattern, text):
@@ -106,7 +108,11 @@ class Pin:
     @classmethod
     def of(cls, name: str, version: str, sha256: str) -> "Pin | None":
         """Return a pin if each of the three values is valid, else None."""
-        is_one = written("packages", name) == name and _VERSION.fullmatch(version) and _SHA256.fullmatch(sha256)
+        is_one = (
+            written("packages", name) == name
+            and _VERSION.fullmatch(version)
+            and _SHA256.fullmatch(sha256)
+        )
         return cls(project(name), version, sha256) if is_one else None
 
     @classmethod
@@ -140,11 +146,17 @@ class Resolution:
         """Return the lines that the user reads before the installation."""
         projects = {project(requirement) for requirement in self.requirements}
         others = [pin for pin in self.pins if pin.project not in projects]
-        lines = [f"would be installed: {self._describe_pin(pin)}" for pin in self.pins if pin.project in projects]
+        lines = [
+            f"would be installed: {self._describe_pin(pin)}"
+            for pin in self.pins
+            if pin.project in projects
+        ]
         if others:
             listed = ", ".join(self._describe_pin(pin) for pin in others[:_SHOWN])
             more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
-            lines.append(f"with {len(others)} that {'it needs' if len(projects) == 1 else 'they need'}: {listed}{more}")
+            lines.append(
+                f"with {len(others)} that {'it needs' if len(projects) == 1 else 'they need'}: {listed}{more}"
+            )
         return ("is installed already",) if self.is_installed else tuple(lines)
 
     def _describe_pin(self, pin: Pin) -> str:
@@ -173,7 +185,9 @@ def required(requirements: Iterable[str]) -> tuple[str, ...]:
         good = written("packages", requirement)
         if good is None:
             message = f"{fence(requirement, 80)} names no package that can be installed."
-            raise PackagesError(message, fix="Write a name, perhaps with versions: requests or requests>=2.31")
+            raise PackagesError(
+                message, fix="Write a name, perhaps with versions: requests or requests>=2.31"
+            )
         normalized.append(good)
     return tuple(sorted(set(normalized)))
 
@@ -189,7 +203,10 @@ def read_report(requirements: tuple[str, ...], report: Path, output: Sequence[st
     except Malformed as error:
         raise PackagesError(f"What pip would install cannot be read: {error}.") from error
     downloads = filter(None, map(_DOWNLOADED.search, output))
-    sizes = {match[1].rpartition("/")[2]: round(float(match[2]) * _UNITS[match[3]]) for match in downloads}
+    sizes = {
+        match[1].rpartition("/")[2]: round(float(match[2]) * _UNITS[match[3]])
+        for match in downloads
+    }
     pins, known_sizes = list[Pin](), dict[str, int]()
     for item in data["install"]:
         name, version = item["metadata"]["name"], item["metadata"]["version"]
@@ -208,7 +225,9 @@ def read_report(requirements: tuple[str, ...], report: Path, output: Sequence[st
         size = file.stat().st_size if is_here else sizes.get(file.name)
         known_sizes |= {} if size is None else {pin.project: size}
     if len(pins) > _MOST_PINS:
-        raise PackagesError(f"{len(pins)} packages would be installed; that is more than {_MOST_PINS}.")
+        raise PackagesError(
+            f"{len(pins)} packages would be installed; that is more than {_MOST_PINS}."
+        )
     return Resolution(requirements, tuple(sorted(pins)), known_sizes)
 
 
@@ -279,7 +298,8 @@ class Lock:
         locked = self.read()
         if locked.problem:
             raise PackagesError(
-                locked.problem, fix="Fix it manually, or remove it: it is regenerated when it is needed."
+                locked.problem,
+                fix="Fix it manually, or remove it: it is regenerated when it is needed.",
             )
         return locked.sections
 
@@ -295,7 +315,9 @@ class Lock:
         text = text_of(sections)
         if len(text) > _MOST_BYTES:
             message = f"`{LOCK_PATH}` would have more than {_MOST_BYTES >> 10} KiB."
-            raise PackagesError(message, fix="Revoke packages that no function needs: knapper functions packages")
+            raise PackagesError(
+                message, fix="Revoke packages that no function needs: knapper functions packages"
+            )
         try:
             if sections:
                 replace_text(self._file, text, 0o644)
@@ -310,7 +332,11 @@ def text_of(sections: Sections) -> str:
     """Return the whole text of the file."""
     lines = [_HEAD]
     for requirements in sorted(sections):
-        lines += [f"# for: {', '.join(requirements)}", *map(str, sorted(sections[requirements])), ""]
+        lines += [
+            f"# for: {', '.join(requirements)}",
+            *map(str, sorted(sections[requirements])),
+            "",
+        ]
     return "\n".join(lines)
 
 

@@ -34,7 +34,13 @@ _DIGIT = re.compile(r"[0-9]")
 _DIGITS = re.compile(r"[0-9.eE+-]+")
 _HEX_OF_UUID = re.compile(r"[0-9a-fA-F]{32}")
 _UNCHANGED = re.compile(r"[A-Za-z0-9_.~-]*")
-_KEPT = ("", "/", "!'()*~", "/!'()*~", ":/?#[]@!$&'()*+,;=")  # what different URL quoters leave unchanged
+_KEPT = (
+    "",
+    "/",
+    "!'()*~",
+    "/!'()*~",
+    ":/?#[]@!$&'()*+,;=",
+)  # what different URL quoters leave unchanged
 
 
 def unfit(value: str) -> str:
@@ -46,7 +52,9 @@ def unfit(value: str) -> str:
     if not is_text:
         return "it is no text, or holds a zero character"
     if min(len(form) for form in normal(value)) < SHORTEST:
-        return f"it has fewer than {SHORTEST} characters, and masking it would hide what is no secret"
+        return (
+            f"it has fewer than {SHORTEST} characters, and masking it would hide what is no secret"
+        )
     if len(set(value)) < _FEWEST:
         return f"it has fewer than {_FEWEST} different characters, and masking it would hide what is no secret"
     return ""
@@ -61,26 +69,39 @@ def normal(value: str) -> set[str]:
 def forms(value: str) -> tuple[str, ...]:
     """Return every form of a value as text, the longest first."""
     results = {form for normal_form in normal(value) for form in _encodings(normal_form)}
-    for form in [form for form in results if not _UNCHANGED.fullmatch(form)]:  # in JSON, in a URL and in a `repr`
+    for form in [
+        form for form in results if not _UNCHANGED.fullmatch(form)
+    ]:  # in JSON, in a URL and in a `repr`
         results.update(json.dumps(form, ensure_ascii=wide)[1:-1] for wide in (True, False))
         for quoted in (quote(form, safe=safe) for safe in ("", "/")):
             results.update((quoted, _lower_escapes(quoted)))
         results.add(_inside(repr(form)))
-    results |= {line for line in value.splitlines() if len(line) >= _LINE and not line.startswith("-----")}
+    results |= {
+        line for line in value.splitlines() if len(line) >= _LINE and not line.startswith("-----")
+    }
     return tuple(sorted(results, key=lambda form: (-len(form), form)))
 
 
 @lru_cache(maxsize=64)
 def byte_forms(value: str) -> tuple[bytes, ...]:
     """Return every form of a value as bytes, the longest first."""
-    wide = {normal_form.encode(coding) for normal_form in normal(value) for coding in ("utf-16-le", "utf-16-be")}
-    return tuple(sorted({form.encode() for form in forms(value)} | wide, key=lambda form: (-len(form), form)))
+    wide = {
+        normal_form.encode(coding)
+        for normal_form in normal(value)
+        for coding in ("utf-16-le", "utf-16-be")
+    }
+    return tuple(
+        sorted({form.encode() for form in forms(value)} | wide, key=lambda form: (-len(form), form))
+    )
 
 
 def _encodings(value: str) -> Iterator[str]:
     data = value.encode()
     # In one case, as in names of hosts and variables, unless it is then unfit.
-    yield from (value, *(variant for variant in (value.lower(), value.upper()) if not unfit(variant)))
+    yield from (
+        value,
+        *(variant for variant in (value.lower(), value.upper()) if not unfit(variant)),
+    )
     for wide in (True, False):
         inside = json.dumps(value, ensure_ascii=wide)[1:-1]
         yield from (inside, inside.replace("/", "\\/"))
@@ -100,7 +121,9 @@ def _encodings(value: str) -> Iterator[str]:
 def _cores(data: bytes) -> list[str]:
     """Return the characters of base64 that depend on the data alone, at each of the positions in a longer text."""
     return [
-        b64encode(bytes(before) + data).decode().rstrip("=")[(before * 8 + 5) // 6 : (before + len(data)) * 8 // 6]
+        b64encode(bytes(before) + data)
+        .decode()
+        .rstrip("=")[(before * 8 + 5) // 6 : (before + len(data)) * 8 // 6]
         for before in range(3)
     ]
 
@@ -160,10 +183,17 @@ class Pieces:
 
     def __init__(self, forms: Iterable[str], plain: Collection[str], mark: str) -> None:
         self._forms = [*forms]
-        self._heads, self._tails = Beginnings(self._forms), Beginnings(form[::-1] for form in self._forms)
+        self._heads, self._tails = (
+            Beginnings(self._forms),
+            Beginnings(form[::-1] for form in self._forms),
+        )
         self._plain = plain
-        self._probes = {text[at : at + _PROBE] for text in plain for at in range(len(text) - _PROBE + 1)}
-        self._runs = {text[at : at + _ANYWHERE] for text in plain for at in range(len(text) - _ANYWHERE + 1)}
+        self._probes = {
+            text[at : at + _PROBE] for text in plain for at in range(len(text) - _PROBE + 1)
+        }
+        self._runs = {
+            text[at : at + _ANYWHERE] for text in plain for at in range(len(text) - _ANYWHERE + 1)
+        }
         self._mark = mark
 
     def clean(self, text: str) -> str:
@@ -178,7 +208,11 @@ class Pieces:
     def settled(self, text: str) -> int:
         """Return how much of a growing text can be cleaned already: whole lines, with no secret across their end."""
         begun = max((_beginning_at_end(form, text) for form in self._forms), default=0)
-        sizes = (size for size in range(1, _ANYWHERE) if any(text[-size:] in plain for plain in self._plain))
+        sizes = (
+            size
+            for size in range(1, _ANYWHERE)
+            if any(text[-size:] in plain for plain in self._plain)
+        )
         inside = max(sizes, default=0)
         place = _line_end(text, len(text) - max(begun, inside))
         for _ in range(_BACKWARDS):
@@ -190,15 +224,24 @@ class Pieces:
 
     def _first_over(self, place: int, text: str) -> int:
         """Return the start of the first form or piece that spans a position; the position itself if there is none."""
-        whole = (text.find(form, max(0, place - len(form) + 1), place + len(form) - 1) for form in self._forms)
-        pieces = (at for at in range(max(0, place - _ANYWHERE + 1), place) if text[at : at + _ANYWHERE] in self._runs)
+        whole = (
+            text.find(form, max(0, place - len(form) + 1), place + len(form) - 1)
+            for form in self._forms
+        )
+        pieces = (
+            at
+            for at in range(max(0, place - _ANYWHERE + 1), place)
+            if text[at : at + _ANYWHERE] in self._runs
+        )
         return min((at for at in (*whole, *pieces) if at >= 0), default=place)
 
     def _without_runs(self, text: str) -> str:
         """Remove every stretch of the text that consists of pieces."""
         if self._probes.isdisjoint(text[at : at + _PROBE] for at in range(0, len(text), _STEP)):
             return text
-        hits = [at for at in range(len(text) - _ANYWHERE + 1) if text[at : at + _ANYWHERE] in self._runs]
+        hits = [
+            at for at in range(len(text) - _ANYWHERE + 1) if text[at : at + _ANYWHERE] in self._runs
+        ]
         parts: list[str] = []
         end = 0  # of the last stretch; overlapping pieces are one
         for at in hits:
@@ -255,7 +298,9 @@ _MANY: Final = frozenset({list, tuple, set, frozenset})
 _CLAIMED: Final = frozenset({Members, Pairs})
 
 
-def texts_of(value: Any, plain: frozenset[type]) -> tuple[list[str], bool]:  # Any: what `sandbox.wire.values` carries
+def texts_of(
+    value: Any, plain: frozenset[type]
+) -> tuple[list[str], bool]:  # Any: what `sandbox.wire.values` carries
     """Return the texts, and whether everything else in the value has one of the plain types."""
     texts: list[str] = []
     waiting: list[Any] = [[value]]
@@ -270,7 +315,9 @@ def texts_of(value: Any, plain: frozenset[type]) -> tuple[list[str], bool]:  # A
                 if type(item) is dict:
                     waiting += [list(item), list(item.values())]
         waiting += [item for item in many if type(item) in _MANY] if kinds & _MANY else []
-        waiting += [item.items for item in many if type(item) in _CLAIMED] if kinds & _CLAIMED else []
+        waiting += (
+            [item.items for item in many if type(item) in _CLAIMED] if kinds & _CLAIMED else []
+        )
         is_plain = is_plain and kinds <= {str, dict} | _MANY | _CLAIMED | plain
     return texts, is_plain
 
@@ -292,12 +339,15 @@ class Masks:
         others: Iterator[str] = (chr(code) * 2 for code in _PRIVATE)
         self._around = next(pair for pair in chain(_AROUND, others) if not used.intersection(pair))
         self._marks = {
-            form: self._mark(names[form], names) for form in sorted(names, key=lambda form: (-len(form), form))
+            form: self._mark(names[form], names)
+            for form in sorted(names, key=lambda form: (-len(form), form))
         }
         self._needed = grouped(needed(self._marks))
         self._plain = {form for value in values for form in normal(value)}
         self._pieces = Pieces(self._marks, self._plain, f"{self._around[0]}…{self._around[1]}")
-        self._numbers: dict[object, str] = {number: name for name, value in self._pairs for number in _numbers(value)}
+        self._numbers: dict[object, str] = {
+            number: name for name, value in self._pairs for number in _numbers(value)
+        }
 
     def __bool__(self) -> bool:
         return bool(self._pairs)
@@ -338,20 +388,29 @@ class Masks:
         marks = self._found_in("\0".join(texts))
         if is_plain and not marks and not any(map(self._pieces.may_hold, texts)):
             return value
-        return self._walk(value, lambda text: self._pieces.clean(_replace_forms(text, marks)), self._clean_said_bytes)
+        return self._walk(
+            value,
+            lambda text: self._pieces.clean(_replace_forms(text, marks)),
+            self._clean_said_bytes,
+        )
 
     def hides(self, number: object) -> bool:
         """Check whether a number is a secret, or its digits contain one."""
         return self._as_text(number) is not number
 
-    def _walk(self, value: Any, text: Callable[[str], str], data: Callable[[bytes], bytes]) -> Any:  # Any: as above
+    def _walk(
+        self, value: Any, text: Callable[[str], str], data: Callable[[bytes], bytes]
+    ) -> Any:  # Any: as above
         match value:
             case str():
                 return text(value)
             case bytes():
                 return self._as_text(data(value))
             case dict():
-                return {self._walk(key, text, data): self._walk(item, text, data) for key, item in value.items()}
+                return {
+                    self._walk(key, text, data): self._walk(item, text, data)
+                    for key, item in value.items()
+                }
             case list() | tuple() | set() | frozenset():
                 return type(value)(self._walk(item, text, data) for item in value)
             case Members() | Pairs():
@@ -361,11 +420,15 @@ class Masks:
 
     def _as_text(self, value: object) -> object:
         """Return a value that is not text, or its masked text if that contains a secret."""
-        if value is None or isinstance(value, bool | Large):  # a large one was masked when it arrived
+        if value is None or isinstance(
+            value, bool | Large
+        ):  # a large one was masked when it arrived
             return value
         if isinstance(value, int | float) and not self._numbers:
             return value
-        is_number = isinstance(value, int | float) or (isinstance(value, Decimal) and value.is_finite())
+        is_number = isinstance(value, int | float) or (
+            isinstance(value, Decimal) and value.is_finite()
+        )
         if is_number and (name := self._numbers.get(value)):
             return self._mark(name, self._marks)
         for text in _texts(value):
@@ -385,7 +448,11 @@ class Masks:
         for number, name in self._numbers.items():
             written = repr(number) if isinstance(number, float) else str(number)
             if len(written) >= SHORTEST:
-                marks[written] = _as_number(written) if _DIGITS.fullmatch(written) else self._mark(name, self._marks)
+                marks[written] = (
+                    _as_number(written)
+                    if _DIGITS.fullmatch(written)
+                    else self._mark(name, self._marks)
+                )
         return JsonForms.of(marks)
 
     @cached_property
@@ -396,8 +463,14 @@ class Masks:
 
     @cached_property
     def _bytes(self) -> dict[bytes, bytes]:
-        marked = ((form, self._mark(name, self._marks)) for name, value in self._pairs for form in byte_forms(value))
-        return {form: mark.encode() for form, mark in sorted(marked, key=lambda pair: -len(pair[0]))}
+        marked = (
+            (form, self._mark(name, self._marks))
+            for name, value in self._pairs
+            for form in byte_forms(value)
+        )
+        return {
+            form: mark.encode() for form, mark in sorted(marked, key=lambda pair: -len(pair[0]))
+        }
 
     @cached_property
     def _byte_pieces(self) -> Pieces:
@@ -442,7 +515,8 @@ class JsonForms:
         place = max(0, len(text) - self.longest + 1)
         for _ in range(_BACKWARDS):
             around = [
-                (text.find(form, max(0, place - len(form) + 1), place + len(form) - 1)) for form, _ in self.marked
+                (text.find(form, max(0, place - len(form) + 1), place + len(form) - 1))
+                for form, _ in self.marked
             ]
             starts = [at for at in around if at >= 0]
             if not starts:

@@ -56,7 +56,9 @@ class CallSecrets:
         self._asked: set[str] = set()
         self._known: frozenset[Pair] = frozenset()
         self.lacks_value = False  # whether a secret was asked for that is granted, but not set
-        if pairs := (secrets.pairs(granted) | REVEALED.of(granted) if granted else frozenset()) | REVEALED.to(function):
+        if pairs := (
+            secrets.pairs(granted) | REVEALED.of(granted) if granted else frozenset()
+        ) | REVEALED.to(function):
             self._know(pairs)
 
     async def answer(self, name: object) -> str:
@@ -66,10 +68,14 @@ class CallSecrets:
             RequestRefused: it is not granted, or granted but not set.
         """
         if not isinstance(name, str) or not is_name(name):
-            raise RequestRefused("a secret's name is made of letters, digits and _, and begins with no digit")
+            raise RequestRefused(
+                "a secret's name is made of letters, digits and _, and begins with no digit"
+            )
         if name not in self._granted and not await self._ask_for_secret(name):
             how = f"knapper functions grant {self._function} --secret {name}"
-            raise RequestRefused(f"`{self._function}` may not use the secret `{name}`. Grant it at a terminal: {how}")
+            raise RequestRefused(
+                f"`{self._function}` may not use the secret `{name}`. Grant it at a terminal: {how}"
+            )
         try:
             value = self._secrets.value(name)
         except KnapperError as error:
@@ -140,10 +146,14 @@ def masked(outcome: Outcome, masks: Masks) -> Outcome:
 
 def _masked_part(part: T, masks: Masks) -> T:
     names = [field.name for field in fields(part) if field.name not in MEASURED]  # type: ignore[arg-type]  # a dataclass
-    return replace(part, **{name: _masked_field(name, getattr(part, name), masks) for name in names})  # type: ignore[type-var]
+    return replace(
+        part, **{name: _masked_field(name, getattr(part, name), masks) for name in names}
+    )  # type: ignore[type-var]
 
 
-def _masked_field(name: str, value: Any, masks: Masks) -> Any:  # Any: what a field of an outcome holds
+def _masked_field(
+    name: str, value: Any, masks: Masks
+) -> Any:  # Any: what a field of an outcome holds
     if name == VALUE:
         return masks.clean_value(value)
     if isinstance(value, Large):  # masked when it arrived
@@ -206,7 +216,9 @@ class MaskedValues:
     def receive(self) -> LargeWriter:
         """Return a writer for one value. What the call knows now is masked: it learns nothing while it sends."""
         writer = self._values.receive()
-        return MaskedWriter(writer, self._secrets.json_stream()) if self._secrets.has_any else writer
+        return (
+            MaskedWriter(writer, self._secrets.json_stream()) if self._secrets.has_any else writer
+        )
 
     def pieces(self, digest: str) -> AsyncGenerator[str, None]:
         """Return the pieces of a kept value."""
@@ -239,14 +251,18 @@ FILES: Final = frozenset(
     {"file_open", "file_stat", "file_list", "file_change", "file_places"}
     | {"file_read", "file_write", "file_size", "file_truncate"}
 )
-_OF_VALUES: Final = frozenset({"call"})  # its arguments go to another function, which gets them complete
+_OF_VALUES: Final = frozenset(
+    {"call"}
+)  # its arguments go to another function, which gets them complete
 Tell: TypeAlias = Callable[[str], None]
 
 
 class RequestSender(Protocol):
     """The handlers that receive a worker's words unmasked, because these leave the sandbox or go to a file."""
 
-    async def answer(self, name: str, arguments: dict[str, Any], /) -> Any:  # Any: values that cross the sandbox
+    async def answer(
+        self, name: str, arguments: dict[str, Any], /
+    ) -> Any:  # Any: values that cross the sandbox
         """Return the answer to one request."""
 
 
@@ -288,24 +304,37 @@ class MaskedChannel:
         self._keep = keep
         self._tell = tell
 
-    async def __call__(self, name: str, arguments: dict[str, Any]) -> Any:  # Any: values that cross the sandbox
+    async def __call__(
+        self, name: str, arguments: dict[str, Any]
+    ) -> Any:  # Any: values that cross the sandbox
         """Answer one request of the worker.
 
         Raises:
             RequestRefused: it is not possible; the message is for the function's author.
         """
-        call_name, masked = self._secrets.words(name), await aside(bulk(arguments), self._mask, name, arguments)
+        call_name, masked = (
+            self._secrets.words(name),
+            await aside(bulk(arguments), self._mask, name, arguments),
+        )
         try:
             value = await self._answer(name, call_name, masked, arguments)
         except RequestRefused as refusal:
-            raised = self._secrets.words(refusal.to_json()) if isinstance(refusal, CalleeFailed) else None
-            await self._note(call_name, masked, lambda: None, self._secrets.words(str(refusal)), raised)
+            raised = (
+                self._secrets.words(refusal.to_json())
+                if isinstance(refusal, CalleeFailed)
+                else None
+            )
+            await self._note(
+                call_name, masked, lambda: None, self._secrets.words(str(refusal)), raised
+            )
             raise
         if not isinstance(value, Patient):
             await self._note(call_name, masked, lambda: self._mask(name, value), size=bulk(value))
         return value
 
-    async def _answer(self, name: str, call_name: str, masked: dict[str, Any], arguments: dict[str, Any]) -> Any:
+    async def _answer(
+        self, name: str, call_name: str, masked: dict[str, Any], arguments: dict[str, Any]
+    ) -> Any:
         if self._broker is not None and name in FETCHES:
             return await self._broker.answer(name, arguments)
         if self._files is not None and name in FILES:

@@ -66,7 +66,8 @@ def _read(folder: int, path: Path) -> Mapping[str, str]:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST:
             raise Unsafe(
-                f"{shown(path)} is not a file of secrets.", fix="Move it elsewhere, and set the secrets again."
+                f"{shown(path)} is not a file of secrets.",
+                fix="Move it elsewhere, and set the secrets again.",
             )
         _check_owner(status, path)
         if machine.grants_others(status, 0o077):
@@ -79,15 +80,21 @@ def _read(folder: int, path: Path) -> Mapping[str, str]:
             return values
     except Malformed:  # its message may contain a secret, so it is not passed on
         pass
-    raise Unsafe(f'{shown(path)} is not understood: it has lines such as NAME = "value", and nothing else.')
+    raise Unsafe(
+        f'{shown(path)} is not understood: it has lines such as NAME = "value", and nothing else.'
+    )
 
 
 def _write(folder: int, values: Mapping[str, str]) -> None:
     quoted = ((name, json.dumps(values[name], ensure_ascii=False)) for name in sorted(values))
-    text = _HEAD + "".join(f"{name} = {value}\n" for name, value in quoted).replace("\x7f", "\\u007f")
+    text = _HEAD + "".join(f"{name} = {value}\n" for name, value in quoted).replace(
+        "\x7f", "\\u007f"
+    )
     with suppress(FileNotFoundError):
         folders.remove(_BESIDE, folder)
-    with os.fdopen(folders.open_in(_BESIDE, folder, machine.MAKING, 0o600), "w", encoding="utf-8") as file:
+    with os.fdopen(
+        folders.open_in(_BESIDE, folder, machine.MAKING, 0o600), "w", encoding="utf-8"
+    ) as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
@@ -97,12 +104,18 @@ def _write(folder: int, values: Mapping[str, str]) -> None:
 
 def _check_owner(status: os.stat_result, path: Path) -> None:
     if status.st_uid != machine.user_id():
-        raise Unsafe(f"{shown(path)} is not yours, so no secret is taken from there.", fix="Move it away.")
+        raise Unsafe(
+            f"{shown(path)} is not yours, so no secret is taken from there.", fix="Move it away."
+        )
 
 
 def _unusable(path: Path, error: OSError) -> Unsafe:
     is_link = path.is_symlink() or path.parent.is_symlink()
-    why = "is reached through a link, which is not followed" if is_link else f"cannot be used: {error.strerror}"
+    why = (
+        "is reached through a link, which is not followed"
+        if is_link
+        else f"cannot be used: {error.strerror}"
+    )
     return Unsafe(f"{shown(path)} {why}.", fix="Put the file itself there." if is_link else "")
 
 
@@ -133,8 +146,13 @@ class Secrets:
         except NoHome as error:
             raise Unsafe(error.message, fix=error.fix) from error
         if self.workspace is not None and folder.resolve().is_relative_to(self.workspace.resolve()):
-            message = f"Secrets are never kept in a workspace, but {shown(folder)} is inside this one."
-            raise Unsafe(message, fix="Set XDG_CONFIG_HOME to a folder outside, or use KNAPPER_SECRET_… variables.")
+            message = (
+                f"Secrets are never kept in a workspace, but {shown(folder)} is inside this one."
+            )
+            raise Unsafe(
+                message,
+                fix="Set XDG_CONFIG_HOME to a folder outside, or use KNAPPER_SECRET_… variables.",
+            )
         return folder / FILE
 
     def stored(self) -> Mapping[str, str]:
@@ -179,9 +197,13 @@ class Secrets:
         how = f"knapper secrets set {name}"
         if not value:
             message = f"The secret `{name}` is not set."
-            raise NoSecret(message, fix=f"Set it at a terminal: {how} (or with the variable {VARIABLE}{name}).")
+            raise NoSecret(
+                message, fix=f"Set it at a terminal: {how} (or with the variable {VARIABLE}{name})."
+            )
         if why := refusal(value):
-            raise NoSecret(f"The secret `{name}` is not given: {why}.", fix=f"Set another at a terminal: {how}")
+            raise NoSecret(
+                f"The secret `{name}` is not given: {why}.", fix=f"Set another at a terminal: {how}"
+            )
         return value
 
     def is_set(self, name: str) -> bool:
@@ -195,7 +217,12 @@ class Secrets:
         variables, stored = self._variables(), dict[str, str]()
         with suppress(Unsafe):
             stored = {**self.stored()}
-        pairs = ((name, values[name]) for name in names for values in (variables, stored) if name in values)
+        pairs = (
+            (name, values[name])
+            for name in names
+            for values in (variables, stored)
+            if name in values
+        )
         return frozenset((name, value) for name, value in pairs if not refusal(value))
 
     def places(self) -> dict[str, str]:
@@ -222,7 +249,8 @@ class Secrets:
         check_name(name)
         if why := refusal(value):
             raise UsageError(
-                f"`{name}` is not set: {why}.", fix="Give a longer one, or keep it where it need not be secret."
+                f"`{name}` is not set: {why}.",
+                fix="Give a longer one, or keep it where it need not be secret.",
             )
         self._change(lambda values: {**values, name: value})
 
@@ -244,7 +272,9 @@ class Secrets:
     def _variables(self) -> dict[str, str]:
         environment = own_environment() if self.environment is None else self.environment
         secrets = {
-            name.removeprefix(VARIABLE): value for name, value in environment.items() if name.startswith(VARIABLE)
+            name.removeprefix(VARIABLE): value
+            for name, value in environment.items()
+            if name.startswith(VARIABLE)
         }
         return {name: value for name, value in secrets.items() if value and _NAME.fullmatch(name)}
 
@@ -261,7 +291,9 @@ def check_name(text: str) -> None:
         UsageError: it is not.
     """
     if not is_name(text):
-        raise UsageError("A secret's name is made of letters, digits and _, and begins with no digit.")
+        raise UsageError(
+            "A secret's name is made of letters, digits and _, and begins with no digit."
+        )
 
 
 def refusal(value: str) -> str:

@@ -51,7 +51,17 @@ if TYPE_CHECKING:
 MOST_DIGITS: Final = 9
 _MOST_TYPED: Final = 200
 WHY: Final = frozenset(
-    {"breakpoint", "breakpoint()", "step", "return", "waits", "yields", "exception", "raised", "break now"}
+    {
+        "breakpoint",
+        "breakpoint()",
+        "step",
+        "return",
+        "waits",
+        "yields",
+        "exception",
+        "raised",
+        "break now",
+    }
 )
 FAILED: Final = ", whose condition failed"
 QUIT: Final = "its debugger was told to end it"
@@ -66,7 +76,9 @@ class Halt:
     breakpoints: Breakpoints
     snapshot: "Snapshot"
     displayed: list[str]
-    waiting: Command = field(default_factory=lambda: Command(""))  # the command that the worker must answer
+    waiting: Command = field(
+        default_factory=lambda: Command("")
+    )  # the command that the worker must answer
     is_setting: bool = False  # whether that command assigns a value
     reins: DebugControl | None = None  # controls the stopped worker
     is_asked: bool = False  # whether the human, not the worker, is asked
@@ -107,7 +119,9 @@ class Halt:
         has_changed = (self.is_setting and not text) or claim.get("changed") is True
         if "locals" in claim:
             names = reader.many(
-                claim.get("names"), lambda name: reader.text(name, caps.MOST_SEEN_NAME), caps.MOST_NAMES
+                claim.get("names"),
+                lambda name: reader.text(name, caps.MOST_SEEN_NAME),
+                caps.MOST_NAMES,
             )
             self.stop = replace(
                 self.stop,
@@ -119,7 +133,10 @@ class Halt:
                 text = _place(self.stop)
             else:
                 count = self.stop.arguments if self.waiting.do == "args" else len(self.stop.locals)
-                text = "\n".join(f"{name} = {value}" for name, value in self.stop.locals[:count]) or "none"
+                text = (
+                    "\n".join(f"{name} = {value}" for name, value in self.stop.locals[:count])
+                    or "none"
+                )
         self.stop = replace(self.stop, message=self.done or text or "done")
         return has_changed
 
@@ -135,7 +152,9 @@ class Halt:
     def _resume_order(self, command: Command) -> Order:
         line = command.argument.strip()
         if line and (command.do != "until" or not line.isdecimal()):
-            raise UsageError(f"`{command.do}` takes {'a line' if command.do == 'until' else 'nothing'}.")
+            raise UsageError(
+                f"`{command.do}` takes {'a line' if command.do == 'until' else 'nothing'}."
+            )
         return {"do": command.do, "line": int(line or 0), "shown": self.displayed}
 
     def _look(self, step: int) -> Order | str:
@@ -143,7 +162,9 @@ class Halt:
         if not 0 <= frame < len(self.stop.frames):
             return "This is the outermost frame." if step < 0 else "This is the innermost frame."
         path, self.listed = self.stop.frames[frame].path, 0
-        self.stop = replace(self.stop, current=frame, **_source(path, self.snapshot, self.breakpoints))
+        self.stop = replace(
+            self.stop, current=frame, **_source(path, self.snapshot, self.breakpoints)
+        )
         return {"do": "locals", "frame": frame}
 
     def _evaluate(self, text: str, *, pretty: bool = False) -> Order:
@@ -154,7 +175,12 @@ class Halt:
         expression = expression.strip().removeprefix("=").strip()
         if not expression:
             raise UsageError("`set` needs a name and a value.", fix="For example: set total 0")
-        return {"do": "set", "name": name, "expression": expression_of(expression), "frame": self.stop.current}
+        return {
+            "do": "set",
+            "name": name,
+            "expression": expression_of(expression),
+            "frame": self.stop.current,
+        }
 
     def _where(self, _argument: str) -> str:
         rows: list[str] = []
@@ -171,15 +197,25 @@ class Halt:
         if argument == "." or not (argument or self.listed):
             begin, end = self.stop.at.line - 5, self.stop.at.line + 5
         elif argument:
-            if not first.isdecimal() or (comma and not last.isdecimal()) or len(argument) > 2 * MOST_DIGITS:
-                raise UsageError("`list` takes nothing, a dot, a line, or two.", fix="For example: l 10,14")
+            if (
+                not first.isdecimal()
+                or (comma and not last.isdecimal())
+                or len(argument) > 2 * MOST_DIGITS
+            ):
+                raise UsageError(
+                    "`list` takes nothing, a dot, a line, or two.", fix="For example: l 10,14"
+                )
             begin, end = int(first), int(last or 0)
             if not comma:
                 begin, end = begin - 5, begin + 5
             elif end < begin:
                 end += begin
         lines, self.listed = self.stop.lines(begin, end), end
-        return _numbered_lines(self.stop, lines) if lines else f"{self.stop.at.path} has no line {begin}."
+        return (
+            _numbered_lines(self.stop, lines)
+            if lines
+            else f"{self.stop.at.path} has no line {begin}."
+        )
 
     def _longlist(self, _argument: str) -> str:
         owner = self._owner()
@@ -190,11 +226,18 @@ class Halt:
 
     def _break(self, argument: str, *, once: bool = False) -> Order | str:
         if not argument:
-            return "\n".join(visible(placement.text) for placement in self.breakpoints.placed(self.snapshot)) or "none"
+            return (
+                "\n".join(
+                    visible(placement.text) for placement in self.breakpoints.placed(self.snapshot)
+                )
+                or "none"
+            )
         spec, line = typed_breakpoint(argument, once=once)
         if not spec.function:
             owner = self._owner(line) or self._owner()
-            spec = replace(spec, function=owner.name if owner else self.stop.at.function.split(".")[0])
+            spec = replace(
+                spec, function=owner.name if owner else self.stop.at.function.split(".")[0]
+            )
         return self._arm_order(self.breakpoints.arm(spec, line, self.snapshot))
 
     def _arm_order(self, placed: Placed, **more: bool) -> Order | str:
@@ -203,33 +246,49 @@ class Halt:
         point = points.get(placed.breakpoint.id)
         if point is None:
             return visible(placed.text)
-        self.stop = replace(self.stop, **_source(self.stop.at.path, self.snapshot, self.breakpoints))
+        self.stop = replace(
+            self.stop, **_source(self.stop.at.path, self.snapshot, self.breakpoints)
+        )
         self.done = visible("\n".join(filter(None, (placed.text, placed.moved))))
         return {"do": "break", "point": point.to_json(), **more}
 
     def _condition(self, argument: str) -> Order | str:
         number, _, condition = argument.partition(" ")
-        placement = self.breakpoints.change(_read_number(number), self.snapshot, condition=condition.strip())
+        placement = self.breakpoints.change(
+            _read_number(number), self.snapshot, condition=condition.strip()
+        )
         return self._arm_order(placement, goes_on=True)
 
     def _ignore(self, argument: str) -> Order | str:
         number, _, times = argument.partition(" ")
         return self._arm_order(
-            self.breakpoints.change(_read_number(number), self.snapshot, after=_read_number(times.strip()))
+            self.breakpoints.change(
+                _read_number(number), self.snapshot, after=_read_number(times.strip())
+            )
         )
 
     def _owner(self, line: int = 0) -> "Function | None":
         """Return the function that contains a line of this file; 0 means the current line."""
         path, line = self.stop.at.path, line or self.stop.at.line
-        of_file = (function for function in self.snapshot.functions.values() if function.path == path)
-        return next((function for function in of_file if function.line <= line <= function.end_line), None)
+        of_file = (
+            function for function in self.snapshot.functions.values() if function.path == path
+        )
+        return next(
+            (function for function in of_file if function.line <= line <= function.end_line), None
+        )
 
     def _clear(self, argument: str) -> Order | str:
-        matches = self.breakpoints.clear(id=int(argument)) if argument.isdecimal() and int(argument) else []
+        matches = (
+            self.breakpoints.clear(id=int(argument))
+            if argument.isdecimal() and int(argument)
+            else []
+        )
         if not matches:
             return f"There is no breakpoint {visible(argument[:20])}."
         self.done = f"Breakpoint {argument} of {matches[0].breakpoint.function} is cleared."
-        self.stop = replace(self.stop, **_source(self.stop.at.path, self.snapshot, self.breakpoints))
+        self.stop = replace(
+            self.stop, **_source(self.stop.at.path, self.snapshot, self.breakpoints)
+        )
         return {"do": "clear", "id": int(argument)}
 
     def _display(self, expression: str) -> Order:
@@ -261,7 +320,9 @@ _ACTS: Final[dict[str, Callable[[Halt, str], Order | str]]] = {
     "clear": Halt._clear,
     "display": Halt._display,
     "undisplay": Halt._undisplay,
-    "retval": lambda halt, _: halt.stop.value if halt.stop.value is not None else "Nothing is being returned here.",
+    "retval": lambda halt, _: (
+        halt.stop.value if halt.stop.value is not None else "Nothing is being returned here."
+    ),
     "whatis": lambda halt, text: halt._evaluate(f"({expression_of(text)}).__class__"),
     "help": lambda _, argument: _help(argument),
 }
@@ -269,18 +330,31 @@ _ACTS: Final[dict[str, Callable[[Halt, str], Order | str]]] = {
 
 def _help(name: str) -> str:
     if not name:
-        rows = [(command, command.short if command.short != command.name else "") for command in COMMANDS]
-        return "\n".join(f"{command.name:10} {short:4} {command.description}" for command, short in rows)
+        rows = [
+            (command, command.short if command.short != command.name else "")
+            for command in COMMANDS
+        ]
+        return "\n".join(
+            f"{command.name:10} {short:4} {command.description}" for command, short in rows
+        )
     command = BY_NAME.get(name)
     if command is None:
         raise UsageError(f"There is no command `{visible(name[:40])}`.", fix="`help` lists them.")
     example = f"\nFor example: {command.example}" if command.example else ""
-    return f"{', '.join(dict.fromkeys((command.name, command.short)))}: {command.description}{example}"
+    return (
+        f"{', '.join(dict.fromkeys((command.name, command.short)))}: {command.description}{example}"
+    )
 
 
-def _source(path: str, snapshot: "Snapshot", breakpoints: Breakpoints) -> Mapping[str, Any]:  # Any: fields of a Stop
-    text = next((visible(module.text) for module in snapshot.modules.values() if module.path == path), "")
-    armed = frozenset(placement.line for placement in breakpoints.placed(snapshot) if placement.path == path)
+def _source(
+    path: str, snapshot: "Snapshot", breakpoints: Breakpoints
+) -> Mapping[str, Any]:  # Any: fields of a Stop
+    text = next(
+        (visible(module.text) for module in snapshot.modules.values() if module.path == path), ""
+    )
+    armed = frozenset(
+        placement.line for placement in breakpoints.placed(snapshot) if placement.path == path
+    )
     return {"source": text, "armed": armed}
 
 
@@ -290,13 +364,16 @@ def _place(stop: DebugStop) -> str:
 
 def _numbered_lines(stop: DebugStop, lines: Any) -> str:  # Any: pairs of number and text
     marks = dict.fromkeys(stop.armed, "B") | {stop.at.line: "→"}
-    return "\n".join(f"{number:4} {marks.get(number, ' ')} {text}".rstrip() for number, text in lines)
+    return "\n".join(
+        f"{number:4} {marks.get(number, ' ')} {text}".rstrip() for number, text in lines
+    )
 
 
 def _read_number(text: str) -> int:
     if not text.isdecimal() or len(text) > MOST_DIGITS:
         raise UsageError(
-            f"`{visible(text[:20])}` is not a number that counts something.", fix="For example: ignore 1 20"
+            f"`{visible(text[:20])}` is not a number that counts something.",
+            fix="For example: ignore 1 20",
         )
     return int(text)
 
@@ -332,7 +409,9 @@ class Debugging:
         return [
             watch.running[-1].function
             for watch in self._running
-            if watch.slot.debugger is not None and watch.running and watch.running[-1].reins.stop_now()
+            if watch.slot.debugger is not None
+            and watch.running
+            and watch.running[-1].reins.stop_now()
         ]
 
     def stop_evaluation(self) -> bool:
@@ -425,7 +504,11 @@ class Watch:
     ) -> Iterator[CallHooks]:
         """Yield the hooks that the worker of a function receives, while the function runs as part of the call."""
         is_first = not self.running
-        points = tuple(self._debugging.breakpoints.points(snapshot)) if self._debugging.breakpoints.held else ()
+        points = (
+            tuple(self._debugging.breakpoints.points(snapshot))
+            if self._debugging.breakpoints.held
+            else ()
+        )
         human = self.slot.debugger is not None
         needs_debug = points or human or self._trace
         looks_back = self._looks_back and is_first
@@ -434,7 +517,9 @@ class Watch:
         seed, zone = self.recording.seed_of(len(self.running)), self.recording.zone_then
         around = CallHooks(seed, zone, debug, may_have_secret)
         reins = debug.reins if debug else DebugControl()
-        self.running.append(Run(function, human, {point.id for point in points}, reins, arguments or {}))
+        self.running.append(
+            Run(function, human, {point.id for point in points}, reins, arguments or {})
+        )
         if is_first:
             self._debugging._running.append(self)
         try:
@@ -444,7 +529,9 @@ class Watch:
                 self._debugging._running.remove(self)
             self.running.pop()
 
-    async def answer(self, claim: Claim, snapshot: "Snapshot") -> Any:  # Any: None, an order, or Patient
+    async def answer(
+        self, claim: Claim, snapshot: "Snapshot"
+    ) -> Any:  # Any: None, an order, or Patient
         """Return the answer to a request from the debugger in the worker.
 
         Raises:
@@ -497,7 +584,11 @@ class Watch:
             len(frames) - 1,
             reader.pairs(claim.get("locals")),
             reader.number(claim.get("arguments")),
-            reader.many(claim.get("names"), lambda name: reader.text(name, caps.MOST_SEEN_NAME), caps.MOST_NAMES),
+            reader.many(
+                claim.get("names"),
+                lambda name: reader.text(name, caps.MOST_SEEN_NAME),
+                caps.MOST_NAMES,
+            ),
             reader.pairs(claim.get("shown")),
             None if value is None else reader.text(value, caps.MOST_SEEN_RESULT),
             None if error is None else reader.text(error, caps.MOST_SEEN_RESULT),
@@ -511,11 +602,17 @@ class Watch:
             why = f"breakpoint {id}{FAILED if why.endswith(FAILED) else ''}"
         elif why not in WHY:
             raise RequestRefused("a stop has one of the reasons that a debugger stops for")
-        of_breakpoints = (text for placed in breakpoints.placed(snapshot) for text in placed.breakpoint.expressions)
+        of_breakpoints = (
+            text
+            for placed in breakpoints.placed(snapshot)
+            for text in placed.breakpoint.expressions
+        )
         displayed = {*self._displayed, *of_breakpoints}
         shown = tuple((text, value) for text, value in stop.shown if text in displayed)
         if len(self._debugging._running) > 1:
-            call_arguments = reader.text(json.dumps(run.call_arguments, default=repr, ensure_ascii=False))
+            call_arguments = reader.text(
+                json.dumps(run.call_arguments, default=repr, ensure_ascii=False)
+            )
         if not frames:
             raise RequestRefused("a stop has a frame")
         return replace(stop, why=why, shown=shown, call_arguments=call_arguments)
@@ -547,7 +644,9 @@ class Watch:
         self._debugging.breakpoints.hit(id)
         if not self._halts:
             await self.slot.one_at_a_time.acquire()
-        self._halts.append(Halt(stop, debugger, self._debugging.breakpoints, snapshot, self._displayed))
+        self._halts.append(
+            Halt(stop, debugger, self._debugging.breakpoints, snapshot, self._displayed)
+        )
         self._halts[-1].reins = self.running[-1].reins
         return await self._go_on()
 
@@ -562,7 +661,9 @@ class Watch:
             self.was_quit = True
             raise
         except TimeoutError as error:
-            waited = f"nobody said anything at its debugger for {self._debugging.wait_s / 60:g} minutes"
+            waited = (
+                f"nobody said anything at its debugger for {self._debugging.wait_s / 60:g} minutes"
+            )
             raise CallEnded(waited) from error
         finally:
             if order.get("do") not in _LOOKS:
@@ -595,12 +696,21 @@ class Watch:
         report: "CallReport",
     ) -> list["SaveRecorded"]:
         """Return the record of the call for a replay, unless the user ended it."""
-        return [] if self.was_quit else kept_call(self.recording, function, snapshot, arguments, report)
+        return (
+            []
+            if self.was_quit
+            else kept_call(self.recording, function, snapshot, arguments, report)
+        )
 
     def stop_evaluation(self) -> bool:
         """Stop the evaluation in the stopped worker; return False if there is none."""
         halt = self._halts[-1] if self._halts else None
-        return halt is not None and not halt.is_asked and halt.reins is not None and halt.reins.stop_now()
+        return (
+            halt is not None
+            and not halt.is_asked
+            and halt.reins is not None
+            and halt.reins.stop_now()
+        )
 
     def close(self) -> None:
         """Close the watch after the call has ended, possibly during a stop."""

@@ -45,7 +45,11 @@ def stopping(text: str) -> dict[int, int]:
         is_text = isinstance(value, ast.Constant) and isinstance(value.value, str)
         if not is_text and not isinstance(statement, ast.Global | ast.Nonlocal):
             inner = [child.lineno for child in _statements(statement)]  # then only its head counts
-            end = max(statement.lineno, min(inner) - 1) if inner else statement.end_lineno or statement.lineno
+            end = (
+                max(statement.lineno, min(inner) - 1)
+                if inner
+                else statement.end_lineno or statement.lineno
+            )
             last_lines.setdefault(statement.lineno, end)
     return dict(sorted(last_lines.items()))
 
@@ -123,7 +127,11 @@ class Placed:
     def text(self) -> str:
         """Its place and conditions, on one line."""
         point = self.breakpoint
-        where = f"{self.path}:{self.line} `{point.anchor}`" if self.line else f"its line `{point.anchor}` is gone"
+        where = (
+            f"{self.path}:{self.line} `{point.anchor}`"
+            if self.line
+            else f"its line `{point.anchor}` is gone"
+        )
         parts = [
             f"if {point.condition}" if point.condition else "",
             f"after {point.after}" if point.after else "",
@@ -152,7 +160,9 @@ class Breakpoints:
         """
         function = snapshot.functions.get(breakpoint_.function)
         if function is None:
-            fix = matching.did_you_mean(breakpoint_.function, snapshot.functions, "Type /functions for the list.")
+            fix = matching.did_you_mean(
+                breakpoint_.function, snapshot.functions, "Type /functions for the list."
+            )
             raise UsageError(f"There is no function `{breakpoint_.function}`.", fix=fix)
         breakpoint_, unread = _checked(breakpoint_)
         text = snapshot.text_of(function)
@@ -164,23 +174,33 @@ class Breakpoints:
                 fix=f"It stops at {(', '.join(lines[:40]) or 'no line that can be found')}.",
             )
         place = breakpoint_.function, stop_line - 1
-        line_points = [point for point in self.held.values() if (point.function, point.offset) == place]
+        line_points = [
+            point for point in self.held.values() if (point.function, point.offset) == place
+        ]
         always = [
-            point for point in line_points if not (point.once or point.condition or point.after) and point.every == 1
+            point
+            for point in line_points
+            if not (point.once or point.condition or point.after) and point.every == 1
         ]
         if breakpoint_.once and always:
             return Placed(always[0], function.path, function.line + stop_line - 1, unread=unread)
         same = [point for point in line_points if point.once == breakpoint_.once]
         if not same and len(self.held) >= _MOST_BREAKPOINTS:
-            raise UsageError(f"{_MOST_BREAKPOINTS} breakpoints are armed already.", fix="Clear some.")
+            raise UsageError(
+                f"{_MOST_BREAKPOINTS} breakpoints are armed already.", fix="Clear some."
+            )
         self._last += not same
         id = same[0].id if same else self._last
-        armed_point = replace(breakpoint_, id=id, anchor=bare_lines(text)[stop_line - 1].strip(), offset=stop_line - 1)
+        armed_point = replace(
+            breakpoint_, id=id, anchor=bare_lines(text)[stop_line - 1].strip(), offset=stop_line - 1
+        )
         self.held[id] = armed_point
         at = function.line + stop_line - 1
         return Placed(armed_point, function.path, at, line if line != at else 0, unread)
 
-    def change(self, id: int, snapshot: "Snapshot", **fields: Any) -> Placed:  # Any: fields of a Breakpoint
+    def change(
+        self, id: int, snapshot: "Snapshot", **fields: Any
+    ) -> Placed:  # Any: fields of a Breakpoint
         """Change the condition or counts of a breakpoint.
 
         Raises:
@@ -192,9 +212,13 @@ class Breakpoints:
         self.held[id] = point
         return self._place(point, snapshot)[0]
 
-    def clear(self, function: str = "", line: int = 0, snapshot: "Snapshot | None" = None, id: int = 0) -> list[Placed]:
+    def clear(
+        self, function: str = "", line: int = 0, snapshot: "Snapshot | None" = None, id: int = 0
+    ) -> list[Placed]:
         """Remove the breakpoints of a function, at a line of it, or with this ID; all if nothing is named."""
-        placed = self.placed(snapshot) if snapshot else [Placed(point) for point in self.held.values()]
+        placed = (
+            self.placed(snapshot) if snapshot else [Placed(point) for point in self.held.values()]
+        )
         matches = [
             placement
             for placement in placed
@@ -256,8 +280,14 @@ def _checked(breakpoint_: Breakpoint) -> tuple[Breakpoint, tuple[str, ...]]:
 
     A person's expressions, a condition and the counts have to be right.
     """
-    if len(breakpoint_.expressions) > _MOST_EXPRESSIONS or breakpoint_.after < 0 or breakpoint_.every < 1:
-        raise UsageError(f"A breakpoint takes up to {_MOST_EXPRESSIONS} expressions, and counts from 1.")
+    if (
+        len(breakpoint_.expressions) > _MOST_EXPRESSIONS
+        or breakpoint_.after < 0
+        or breakpoint_.every < 1
+    ):
+        raise UsageError(
+            f"A breakpoint takes up to {_MOST_EXPRESSIONS} expressions, and counts from 1."
+        )
     is_agent = breakpoint_.by == "agent"
     if breakpoint_.condition:
         _check(breakpoint_.condition, only_reads=is_agent)
@@ -286,12 +316,16 @@ def _check(text: str, *, only_reads: bool) -> None:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise UsageError(f"`{text[:80]}` is no expression: {error}.") from error
     if any(isinstance(node, acting) for node in ast.walk(tree)):
-        raise UsageError(f"`{text[:80]}` is no expression for a breakpoint: it awaits, yields or binds.")
+        raise UsageError(
+            f"`{text[:80]}` is no expression for a breakpoint: it awaits, yields or binds."
+        )
     if only_reads:
         try:
             reading.check(tree)
         except reading.Unreadable as error:
-            raise UsageError(f"`{text[:80]}` is no expression for a breakpoint: {error}.") from error
+            raise UsageError(
+                f"`{text[:80]}` is no expression for a breakpoint: {error}."
+            ) from error
 
 
 _ASSIGNS = re.compile(r"(?:[-+*/%&|^@]|//|\*\*|<<|>>)?=(?!=)")
@@ -316,7 +350,9 @@ class DebugStop:
     """
 
     call: str  # the called function
-    why: str  # breakpoint N, breakpoint(), step, return, waits, yields, exception, raised, break now
+    why: (
+        str  # breakpoint N, breakpoint(), step, return, waits, yields, exception, raised, break now
+    )
     frames: tuple[At, ...]
     current: int
     locals: tuple[tuple[str, str], ...]
@@ -343,7 +379,10 @@ class DebugStop:
     def lines(self, first: int, last: int) -> tuple[tuple[int, str], ...]:
         """Return the numbered lines of the source in this range, as far as they exist."""
         lines = bare_lines(self.source)
-        return tuple((number, lines[number - 1]) for number in range(max(1, first), min(len(lines), last) + 1))
+        return tuple(
+            (number, lines[number - 1])
+            for number in range(max(1, first), min(len(lines), last) + 1)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,7 +404,9 @@ class Command:
         if entry is None or _ASSIGNS.match(remainder.lstrip()):
             return cls("p", line.strip()) if line.strip() else cls("repeat")
         if entry.needs and not remainder.strip():
-            raise UsageError(f"`{entry.name}` needs {entry.needs}.", fix=f"For example: {entry.example}")
+            raise UsageError(
+                f"`{entry.name}` needs {entry.needs}.", fix=f"For example: {entry.example}"
+            )
         return cls(entry.name, remainder.strip())
 
 
@@ -382,34 +423,60 @@ class CommandHelp:
 
 
 COMMANDS: Final = (
-    CommandHelp("next", "n", "run this line, without stopping in the functions that it calls", resumes=True),
-    CommandHelp("step", "s", "run to the next line, also in the functions that this one calls", resumes=True),
+    CommandHelp(
+        "next", "n", "run this line, without stopping in the functions that it calls", resumes=True
+    ),
+    CommandHelp(
+        "step", "s", "run to the next line, also in the functions that this one calls", resumes=True
+    ),
     CommandHelp("return", "r", "run until this function returns", resumes=True),
     CommandHelp("continue", "c", "continue", resumes=True),
     CommandHelp("until", "unt", "run to a later line: until [LINE]", resumes=True),
     CommandHelp("up", "u", "go to the caller's frame"),
     CommandHelp("down", "d", "go to the frame that this one called"),
     CommandHelp("where", "w", "show the stack"),
-    CommandHelp("list", "l", "show the source around this line, then what follows: list [. | LINE | FIRST,LAST]"),
+    CommandHelp(
+        "list",
+        "l",
+        "show the source around this line, then what follows: list [. | LINE | FIRST,LAST]",
+    ),
     CommandHelp("longlist", "ll", "show the source of this whole function"),
     CommandHelp("p", "p", "show the value of an expression", "an expression", "p total + 1"),
     CommandHelp("pp", "pp", "show it pretty-printed", "an expression", "pp rows"),
-    CommandHelp("whatis", "whatis", "show the type of an expression", "an expression", "whatis total"),
+    CommandHelp(
+        "whatis", "whatis", "show the type of an expression", "an expression", "whatis total"
+    ),
     CommandHelp("args", "a", "show the arguments of this function"),
     CommandHelp("locals", "locals", "show all locals"),
-    CommandHelp("set", "set", "change a local: set NAME EXPRESSION", "a name and a value", "set total 0"),
     CommandHelp(
-        "break", "b", "list the breakpoints, or add one: break [FUNCTION:]LINE [if CONDITION] [after N] [every N]"
+        "set", "set", "change a local: set NAME EXPRESSION", "a name and a value", "set total 0"
     ),
     CommandHelp(
-        "tbreak", "tb", "add one that stops once: tbreak [FUNCTION:]LINE [if CONDITION]", "a line", "tbreak 12"
+        "break",
+        "b",
+        "list the breakpoints, or add one: break [FUNCTION:]LINE [if CONDITION] [after N] [every N]",
     ),
     CommandHelp(
-        "condition", "condition", "set when a breakpoint stops: condition NUMBER [CONDITION]", "a number", "condition 1"
+        "tbreak",
+        "tb",
+        "add one that stops once: tbreak [FUNCTION:]LINE [if CONDITION]",
+        "a line",
+        "tbreak 12",
     ),
-    CommandHelp("ignore", "ignore", "skip a breakpoint: ignore NUMBER TIMES", "two numbers", "ignore 1 20"),
+    CommandHelp(
+        "condition",
+        "condition",
+        "set when a breakpoint stops: condition NUMBER [CONDITION]",
+        "a number",
+        "condition 1",
+    ),
+    CommandHelp(
+        "ignore", "ignore", "skip a breakpoint: ignore NUMBER TIMES", "two numbers", "ignore 1 20"
+    ),
     CommandHelp("clear", "cl", "remove a breakpoint by its number", "a number", "clear 1"),
-    CommandHelp("display", "display", "show an expression at each stop", "an expression", "display total"),
+    CommandHelp(
+        "display", "display", "show an expression at each stop", "an expression", "display total"
+    ),
     CommandHelp("undisplay", "undisplay", "stop showing it", "an expression", "undisplay total"),
     CommandHelp("retval", "retval", "show the value that is about to be returned"),
     CommandHelp("quit", "q", "end the call"),
@@ -477,7 +544,9 @@ class Reader:
             raise RequestRefused("the debugger hears a number here")
         return int(value)
 
-    def many(self, value: object, read: Callable[[Any], T], most: int = caps.MOST_SEEN) -> tuple[T, ...]:
+    def many(
+        self, value: object, read: Callable[[Any], T], most: int = caps.MOST_SEEN
+    ) -> tuple[T, ...]:
         """Return a list, up to its limit."""
         if not isinstance(value, list):
             raise RequestRefused("the debugger hears a list here")
@@ -500,7 +569,10 @@ class Reader:
             case [path, line, function, *arguments] if len(arguments) <= 1:
                 given = self.word(arguments[0], caps.MOST_SEEN_NAME) if arguments else ""
                 return At(
-                    self.word(path, caps.MOST_PATH), self.number(line), self.word(function, caps.MOST_NAME), given
+                    self.word(path, caps.MOST_PATH),
+                    self.number(line),
+                    self.word(function, caps.MOST_NAME),
+                    given,
                 )
             case _:
                 raise RequestRefused("the debugger hears a place here")
@@ -509,14 +581,18 @@ class Reader:
         """Return a record."""
         at = self.at([claim.get("path"), claim.get("line"), claim.get("function")])
         id, hits = self.number(claim.get("id")), self.number(claim.get("hits"))
-        return BreakpointRecord(id, hits, at, self.pairs(claim.get("locals")), self.pairs(claim.get("shown")))
+        return BreakpointRecord(
+            id, hits, at, self.pairs(claim.get("locals")), self.pairs(claim.get("shown"))
+        )
 
     def line(self, claim: object) -> TraceLine:
         """Return a line of a trace."""
         match claim:
             case [path, line, function, count, first, last]:
                 at = self.at([path, line, function])
-                first, last = (dict(self.pairs(changes, caps.MOST_CHANGES)) for changes in (first, last))
+                first, last = (
+                    dict(self.pairs(changes, caps.MOST_CHANGES)) for changes in (first, last)
+                )
                 return TraceLine(at.path, at.line, at.function, self.number(count), first, last)
             case _:
                 raise RequestRefused("the debugger hears a line of a trace here")
@@ -537,7 +613,11 @@ def records(entries: Sequence[BreakpointRecord], passed: int, snapshot: "Snapsho
             at = record.at
             lines.append(f"{at.path}:{at.line} in {at.function}: {_source(at, snapshot).strip()}")
         last_values = before.setdefault(place, {})
-        seen = [(name, text) for name, text in (*record.shown, *record.locals) if last_values.get(name) != text]
+        seen = [
+            (name, text)
+            for name, text in (*record.shown, *record.locals)
+            if last_values.get(name) != text
+        ]
         last_values |= dict(seen)
         lines.append(f"  hit {record.hits}: {_pairs(seen) or 'nothing is different'}")
     lines += [f"{passed} more hits are not shown."] if passed else []
@@ -557,7 +637,9 @@ def changes(typed: Sequence[str], seconds: float) -> str:
     )
 
 
-def trace(lines: Sequence[TraceLine], snapshot: "Snapshot", *, is_cut: bool = False, is_whole: bool = True) -> str:
+def trace(
+    lines: Sequence[TraceLine], snapshot: "Snapshot", *, is_cut: bool = False, is_whole: bool = True
+) -> str:
     """Return the lines that ran, in the order of their first run, with the locals that they changed.
 
     `is_whole` is false if the call was ended from outside, so that its last lines are unknown.
@@ -601,15 +683,27 @@ def _source(at: At | TraceLine, snapshot: "Snapshot") -> str:
     if not 0 < at.line <= len(lines):
         return ""
     name = re.escape(at.function.rpartition(".")[2])
-    begins = (re.match(rf"(\s*)(?:async\s+)?def\s+{name}\b", text) for text in reversed(lines[: at.line]))
-    return lines[at.line - 1].removeprefix(next((match[1] for match in begins if match), "")).rstrip()[:160]
+    begins = (
+        re.match(rf"(\s*)(?:async\s+)?def\s+{name}\b", text) for text in reversed(lines[: at.line])
+    )
+    return (
+        lines[at.line - 1]
+        .removeprefix(next((match[1] for match in begins if match), ""))
+        .rstrip()[:160]
+    )
 
 
 Order: TypeAlias = dict[str, Any]  # Any: JSON for the worker
 _ABSENT: Final = {  # commands of `pdb`, each with the replacement
-    **dict.fromkeys(("j", "jump"), "No line can be skipped here; until LINE runs on to a later one."),
-    **dict.fromkeys(("run", "restart", "debug"), "q ends this call; /debug NAME JSON starts one that stops."),
-    **dict.fromkeys(("enable", "disable"), "condition NUMBER False passes one over, clear NUMBER removes it."),
+    **dict.fromkeys(
+        ("j", "jump"), "No line can be skipped here; until LINE runs on to a later one."
+    ),
+    **dict.fromkeys(
+        ("run", "restart", "debug"), "q ends this call; /debug NAME JSON starts one that stops."
+    ),
+    **dict.fromkeys(
+        ("enable", "disable"), "condition NUMBER False passes one over, clear NUMBER removes it."
+    ),
     **dict.fromkeys(("alias", "unalias", "exceptions"), "`help` lists what it has."),
     "commands": "display EXPRESSION shows one at each stop.",
     "interact": "Any expression can be typed as it is.",
@@ -625,7 +719,9 @@ def order_of(text: str, names: Container[str] = ()) -> Order:
         UsageError: it is neither, or it is a missing command of `pdb` that is not among the `names` in scope.
     """
     word = text.split(" ", 1)[0].strip()
-    if word in _ABSENT and (_parse(text, "eval") is None or (text.strip() == word and word not in names)):
+    if word in _ABSENT and (
+        _parse(text, "eval") is None or (text.strip() == word and word not in names)
+    ):
         raise UsageError(f"The debugger has no `{word}`.", fix=_ABSENT[word])
     module = _parse(text, "exec") if _parse(text, "eval") is None else None
     match module:
@@ -648,7 +744,8 @@ def order_of(text: str, names: Container[str] = ()) -> Order:
             return {"do": "act", "statement": text.strip()}
         case ast.Module(body=[ast.Import() | ast.ImportFrom(), *_]):
             raise UsageError(
-                "The debugger runs no `import`.", fix="Within an expression: __import__('math').sqrt(total)"
+                "The debugger runs no `import`.",
+                fix="Within an expression: __import__('math').sqrt(total)",
             )
         case _:
             raise UsageError(
@@ -670,7 +767,9 @@ def expression_of(text: str) -> str:
     except (ValueError, RecursionError, MemoryError) as error:
         raise UsageError(f"*** {type(error).__name__}: {error}") from error
     if any(isinstance(node, ast.Await | ast.Yield | ast.YieldFrom) for node in ast.walk(tree)):
-        raise UsageError("Nothing can be awaited or yielded here: the function's own loop is paused, too.")
+        raise UsageError(
+            "Nothing can be awaited or yielded here: the function's own loop is paused, too."
+        )
     return text
 
 
@@ -704,12 +803,18 @@ def typed_breakpoint(text: str, *, once: bool = False) -> tuple[Breakpoint, int]
     """
     head, *conditions = _IF.split(text.strip(), maxsplit=1)
     # A comma before the condition is as in `pdb`.
-    head, has_if, condition = (head.rstrip(", "), "if", conditions[0]) if conditions else head.partition(",")
+    head, has_if, condition = (
+        (head.rstrip(", "), "if", conditions[0]) if conditions else head.partition(",")
+    )
     place, _, words = head.strip().partition(" ")
     remainder, before = _counts(words.strip())
     condition, behind = _counts(condition.strip(), is_condition=True)
     if remainder or (has_if and not condition):
-        message = f"`{remainder[:40]}` is nothing that a breakpoint knows." if remainder else "`if` needs a condition."
+        message = (
+            f"`{remainder[:40]}` is nothing that a breakpoint knows."
+            if remainder
+            else "`if` needs a condition."
+        )
         raise UsageError(message, fix=f"Type it as FUNCTION:LINE {USAGE}.")
     counts = before | behind
     name, colon, line = place.rpartition(":")

@@ -78,7 +78,9 @@ class View:
         function, own = self.draft.snapshot.functions.get(name), self.draft.candidate
         if function is None or function.module == own.module or name == own.name:
             return ""
-        is_ready = not function.takes_self or (name in given_self(self.tree) and not self.keeps_state(name))
+        is_ready = not function.takes_self or (
+            name in given_self(self.tree) and not self.keeps_state(name)
+        )
         return function.module if is_ready else ""
 
     def keeps_state(self, name: str) -> bool:
@@ -103,11 +105,24 @@ def pass_self(view: View) -> str:
     """Return the text with `self` passed on to the workspace functions that take it, where all uses are calls."""
     text, present = view.text, view.draft.snapshot.functions
     brought = [node for node in nodes_of(view.tree) if isinstance(node, ast.ImportFrom)]
-    imported = {alias.name for node in brought if str(node.module).startswith("functions.") for alias in node.names}
-    named = (missing_names(text, view.tree) | imported) & present.keys() - {view.draft.candidate.name}
+    imported = {
+        alias.name
+        for node in brought
+        if str(node.module).startswith("functions.")
+        for alias in node.names
+    }
+    named = (missing_names(text, view.tree) | imported) & present.keys() - {
+        view.draft.candidate.name
+    }
     names = {name for name in named if present[name].takes_self and not view.keeps_state(name)}
-    reads = [node for node in nodes_of(view.tree) if isinstance(node, ast.Name) and node.id in names] if names else []
-    calls = [node for node in context_nodes(view.node) if isinstance(node, ast.Call)] if reads else []
+    reads = (
+        [node for node in nodes_of(view.tree) if isinstance(node, ast.Name) and node.id in names]
+        if names
+        else []
+    )
+    calls = (
+        [node for node in context_nodes(view.node) if isinstance(node, ast.Call)] if reads else []
+    )
     called = {id(node.func): node for node in calls}
     places = list[tuple[int, str]]()
     for read in reads:
@@ -115,7 +130,9 @@ def pass_self(view: View) -> str:
         if call is None:
             return text  # it is passed on as a value, or called where there is no `self`
         if not is_given_self(call):
-            place = text.index("(", offset(text, read.end_lineno or 0, read.end_col_offset or 0)) + 1
+            place = (
+                text.index("(", offset(text, read.end_lineno or 0, read.end_col_offset or 0)) + 1
+            )
             places.append((place, "self, " if call.args or call.keywords else "self"))
     for place, inserted in sorted(places, reverse=True):
         text = text[:place] + inserted + text[place:]
@@ -182,22 +199,37 @@ def add_imports(view: View) -> str:
     heads: dict[str, list[str]] = {}
     nodes = nodes_of(view.tree)
     for name in sorted(view.missing):
-        owners = [node for node in nodes if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == name]
-        is_alone = sum(isinstance(node, ast.Name) and node.id == name for node in nodes) > len(owners)
+        owners = [
+            node
+            for node in nodes
+            if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == name
+        ]
+        is_alone = sum(isinstance(node, ast.Name) and node.id == name for node in nodes) > len(
+            owners
+        )
         attributes = {node.attr for node in owners} | ({""} if is_alone else set())
-        is_module = name in _MODULES and attributes <= {*dir(import_module(name))}  # each use is `name.attribute`
+        is_module = name in _MODULES and attributes <= {
+            *dir(import_module(name))
+        }  # each use is `name.attribute`
         is_class = name == "datetime" and not is_module and attributes <= {"", *dir(datetime)}
         if module := _NAMES.get(name) or (name if is_class else ""):
             heads.setdefault(f"from {module} import ", []).append(name)
         elif is_module:
             heads[f"import {name}"] = []
-    lines = [head + ", ".join(names) for head, names in sorted(heads.items(), key=lambda row: (bool(row[1]), row[0]))]
+    lines = [
+        head + ", ".join(names)
+        for head, names in sorted(heads.items(), key=lambda row: (bool(row[1]), row[0]))
+    ]
     return _with_imports(view, lines)
 
 
 def _with_imports(view: View, imports: list[str]) -> str:
     text = ParsedText.of(view.text, view.tree)
-    return applied(text.lines, import_edits(text, Brought((), tuple(imports)))) if imports else view.text
+    return (
+        applied(text.lines, import_edits(text, Brought((), tuple(imports))))
+        if imports
+        else view.text
+    )
 
 
 def import_from_workspace(view: View) -> str:
@@ -218,7 +250,9 @@ def import_from_workspace(view: View) -> str:
     if text != view.text:
         return text
     wanted = [(module, name) for name in sorted(view.missing) if (module := view.module_with(name))]
-    return _with_imports(view, [f"from functions.{module} import {name}" for module, name in wanted])
+    return _with_imports(
+        view, [f"from functions.{module} import {name}" for module, name in wanted]
+    )
 
 
 def add_description(view: View) -> str:
@@ -237,7 +271,9 @@ def add_description(view: View) -> str:
     description: list[str] = []
     for line in docstring.escaped(bare_lines(words)):
         strays = {*stray_characters(line)}
-        description.append("".join(escaped(char) if at in strays else char for at, char in enumerate(line)).strip())
+        description.append(
+            "".join(escaped(char) if at in strays else char for at, char in enumerate(line)).strip()
+        )
     return docstring.with_lines(text, [*description, *([""] if examples else []), *examples])
 
 
@@ -278,7 +314,10 @@ def to_google(view: View) -> str:
             part.type_name = None
     composed = _trim(bare_lines(docstring_parser.compose(parsed, style=DocstringStyle.GOOGLE)))
     # The package writes a colon before what is returned even if no type stands before it.
-    composed = [f"{_INDENT}{row.removeprefix(_UNTYPED)}" if row.startswith(_UNTYPED) else row for row in composed]
+    composed = [
+        f"{_INDENT}{row.removeprefix(_UNTYPED)}" if row.startswith(_UNTYPED) else row
+        for row in composed
+    ]
     examples = lines[end:]
     return written.with_lines(view.text, [*composed, *([""] if examples else []), *_trim(examples)])
 
@@ -290,27 +329,39 @@ def _movable(view: View) -> DocstringText | None:
 
 
 def _hinted_parameters(view: View) -> set[str]:
-    return {parameter.arg for parameter in parameters(view.node) if parameter.annotation is not None}
+    return {
+        parameter.arg for parameter in parameters(view.node) if parameter.annotation is not None
+    }
 
 
 def describe_parameters(view: View) -> str:
     """Return the text with parameter descriptions from elsewhere in the docstring (`x: …`) moved under `Args:`."""
     descriptions, written = view.described.parameters, _movable(view)
-    missing = [parameter.arg for parameter in parameters(view.node) if not descriptions.get(parameter.arg)]
+    missing = [
+        parameter.arg for parameter in parameters(view.node) if not descriptions.get(parameter.arg)
+    ]
     if written is None or not missing:
         return view.text
     hinted, stray = _hinted_parameters(view), _description_of(missing)
     kept: list[str] = []
     entries: dict[str, list[str]] = {}
-    at, depth, entry = -1, 0, None  # where the first one was, and the indentation and lines of the current one
+    at, depth, entry = (
+        -1,
+        0,
+        None,
+    )  # where the first one was, and the indentation and lines of the current one
     for line in written.lines:
         match = stray.match(line)
         if match and match["name"] not in entries:
             at = len(kept) if at < 0 else at
-            kind = f" ({match['kind'][1:-1]})" if match["kind"] and match["name"] not in hinted else ""
+            kind = (
+                f" ({match['kind'][1:-1]})" if match["kind"] and match["name"] not in hinted else ""
+            )
             entry = entries[match["name"]] = [f"    {match['name']}{kind}: {match['text'].strip()}"]
             depth = len(match["indent"])
-        elif entry and line.strip() and len(line) - len(line.lstrip()) > depth and ">>>" not in line:
+        elif (
+            entry and line.strip() and len(line) - len(line.lstrip()) > depth and ">>>" not in line
+        ):
             entry.append(f"        {line.strip()}")
         else:
             entry = None
@@ -321,11 +372,15 @@ def describe_parameters(view: View) -> str:
     order = [parameter.arg for parameter in parameters(view.node)]
     described = [line for name in sorted(entries, key=order.index) for line in entries[name]]
     if headers and descriptions:
-        return written.with_lines(view.text, [*kept[: headers[0] + 1], *described, *kept[headers[0] + 1 :]])
+        return written.with_lines(
+            view.text, [*kept[: headers[0] + 1], *described, *kept[headers[0] + 1 :]]
+        )
     at = headers[0] if headers else at
     after = kept[at + 1 :] if headers else kept[at:]
     blocks = [_trim(kept[:at]), ["Args:", *described], _trim(after)]
-    return written.with_lines(view.text, [line for block in blocks if block for line in ["", *block]][1:])
+    return written.with_lines(
+        view.text, [line for block in blocks if block for line in ["", *block]][1:]
+    )
 
 
 def _description_of(parameters: Sequence[str]) -> re.Pattern[str]:
@@ -343,7 +398,22 @@ def _trim(lines: list[str]) -> list[str]:
     return lines[written[0] : written[-1] + 1] if written else []
 
 
-_TYPES = frozenset(["int", "str", "float", "bool", "list", "dict", "set", "tuple", "bytes", "frozenset", "None", "Any"])
+_TYPES = frozenset(
+    [
+        "int",
+        "str",
+        "float",
+        "bool",
+        "list",
+        "dict",
+        "set",
+        "tuple",
+        "bytes",
+        "frozenset",
+        "None",
+        "Any",
+    ]
+)
 _OLD = re.compile(r"\b(?:List|Dict|Set|Tuple|FrozenSet)\b")
 _LONGEST = 200  # characters of a type in a docstring
 
@@ -356,7 +426,9 @@ def hint_from_docstring(view: View) -> str:
         hint = _hint(view.described.types.get(parameter.arg, ""), names)
         if hint and parameter.annotation is None:
             default = defaults(node.args).get(parameter.arg)
-            may_be_none = isinstance(default, ast.Constant) and default.value is None and "None" not in hint
+            may_be_none = (
+                isinstance(default, ast.Constant) and default.value is None and "None" not in hint
+            )
             end = offset(text, parameter.end_lineno or 0, parameter.end_col_offset or 0)
             edits.append((end, f": {hint} | None" if may_be_none else f": {hint}"))
     result = _hint(view.described.return_type, names) if node.returns is None else None
@@ -364,7 +436,11 @@ def hint_from_docstring(view: View) -> str:
     edits += [(span[1], f" -> {result}")] if span else []
     for at, hint in sorted(edits, reverse=True):
         # With a hint, the equals sign of a default is surrounded by spaces.
-        text = text[:at] + hint + (re.sub(r"\A\s*=\s*", " = ", text[at:]) if hint.startswith(":") else text[at:])
+        text = (
+            text[:at]
+            + hint
+            + (re.sub(r"\A\s*=\s*", " = ", text[at:]) if hint.startswith(":") else text[at:])
+        )
     return text
 
 
@@ -372,7 +448,12 @@ def _hint(named: str, names: frozenset[str] | set[str]) -> str | None:
     """Return the hint for a docstring's type if it is unambiguous, that is, in Python syntax."""
     if len(named) > _LONGEST:
         return None
-    words = re.sub(r",\s*(?:optional|required|default\b.*)$", "", named.strip().strip("`{}"), flags=re.IGNORECASE)
+    words = re.sub(
+        r",\s*(?:optional|required|default\b.*)$",
+        "",
+        named.strip().strip("`{}"),
+        flags=re.IGNORECASE,
+    )
     words = re.sub(r"\bOptional\[(.*)\]$", r"\1 | None", re.sub(r"\s+or\s+", " | ", words.strip()))
     words = _OLD.sub(lambda match: match[0].lower(), words)
     node = expression(words)
@@ -400,7 +481,15 @@ def _is_type(node: ast.expr, names: frozenset[str] | set[str]) -> bool:
 _ROUNDS = 4
 # Code that uses these can depend on docstrings, hints or missing names.
 _WATCHING = frozenset(
-    ["__doc__", "__annotations__", "NameError", "globals", "signature", "getfullargspec", "get_annotations"]
+    [
+        "__doc__",
+        "__annotations__",
+        "NameError",
+        "globals",
+        "signature",
+        "getfullargspec",
+        "get_annotations",
+    ]
 ) | {"get_type_hints", "getdoc", "getsource", "validate_call", "typechecked", "beartype"}
 
 
@@ -408,11 +497,23 @@ _WATCHING = frozenset(
 REPAIRS: tuple[tuple[str, str, Callable[[View], str]], ...] = (
     ("passed-self", "passed `self` on to the functions that take it", pass_self),
     ("missing-self", "added the parameter `self`, which the body uses", add_self),
-    ("given-description", "wrote the description that came with it as its docstring", add_description),
+    (
+        "given-description",
+        "wrote the description that came with it as its docstring",
+        add_description,
+    ),
     ("docstring-style", "wrote the docstring's sections in the Google style", to_google),
-    ("docstring-sections", "moved the descriptions of parameters under `Args:`", describe_parameters),
+    (
+        "docstring-sections",
+        "moved the descriptions of parameters under `Args:`",
+        describe_parameters,
+    ),
     ("docstring-types", "wrote the types that the docstring names as hints", hint_from_docstring),
-    ("workspace-import", "added the imports of the workspace's functions that it calls", import_from_workspace),
+    (
+        "workspace-import",
+        "added the imports of the workspace's functions that it calls",
+        import_from_workspace,
+    ),
     ("missing-import", "added the imports of standard names that it uses", add_imports),
 )
 
@@ -448,15 +549,17 @@ def keeps_meaning(before: str, after: str, name: str) -> bool:
         return True
     promised, described = docstring.read(old_words).parameters, docstring.read(new_words).parameters
     examples = iter(_examples(new_words))
-    return all(described.get(parameter) == text for parameter, text in promised.items() if text) and all(
-        example in examples for example in _examples(old_words)
-    )
+    return all(
+        described.get(parameter) == text for parameter, text in promised.items() if text
+    ) and all(example in examples for example in _examples(old_words))
 
 
 @lru_cache(maxsize=8)
 def computation(tree: ast.Module) -> str:
     """Return the tree's dump without what no computation needs: docstrings, hints, imports, `self` passed along."""
-    mentioned = [node for node in nodes_of(tree) if isinstance(node, ast.Name | ast.Attribute | ast.alias)]
+    mentioned = [
+        node for node in nodes_of(tree) if isinstance(node, ast.Name | ast.Attribute | ast.alias)
+    ]
     names = (getattr(node, field, "") for node in mentioned for field in ("id", "attr", "name"))
     if not _WATCHING.isdisjoint(name.rpartition(".")[2] for name in names):
         return ast.dump(tree)
@@ -471,7 +574,9 @@ def computation(tree: ast.Module) -> str:
         for argument in ast.walk(node.args):
             if isinstance(argument, ast.arg):
                 argument.annotation = None
-    for call in (node for node in ast.walk(bare) if isinstance(node, ast.Call) and is_given_self(node)):
+    for call in (
+        node for node in ast.walk(bare) if isinstance(node, ast.Call) and is_given_self(node)
+    ):
         call.args = call.args[1:]
     return ast.dump(bare)
 
@@ -479,6 +584,10 @@ def computation(tree: ast.Module) -> str:
 def _examples(words: str) -> list[tuple[str, str]]:
     """Return the examples of a docstring that have a result; none if it cannot be parsed."""
     try:
-        return [(example.source, example.want.partition("```")[0]) for example in find_examples(words) if example.want]
+        return [
+            (example.source, example.want.partition("```")[0])
+            for example in find_examples(words)
+            if example.want
+        ]
     except ValueError:
         return []

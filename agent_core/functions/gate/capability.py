@@ -51,7 +51,10 @@ def capability(draft: D) -> D:
     if draft.tree is None:
         return draft.skip("the code could not be read")
     own = modules_of_workspace(draft.snapshot.modules, draft.granted)
-    all_uses = [*uses(draft.tree, draft.rules.packages, draft.guarded, own), *_through_names(draft, own)]
+    all_uses = [
+        *uses(draft.tree, draft.rules.packages, draft.guarded, own),
+        *_through_names(draft, own),
+    ]
     missing = _missing(all_uses, draft.granted)
     is_asked = all(use.kind for use in missing)  # otherwise no human can allow it
     lines = [use.finding.line for use in missing] if is_asked else []
@@ -70,11 +73,17 @@ def _through_names(draft: D, own: frozenset[str]) -> Iterator[Use]:
     known = (*draft.rules.packages, *sorted(own))
     found = [*_through_calls(draft, known)]
     # Usually its own module imports none, which saves composing it.
-    if draft.function is not None and draft.around is not None and imported_at_the_top(draft.around.text, known):
+    if (
+        draft.function is not None
+        and draft.around is not None
+        and imported_at_the_top(draft.around.text, known)
+    ):
         text, present = draft.placed, imported_at_the_top(draft.text, draft.rules.packages)
         module = draft.candidate.module
         served, for_all = (
-            () if isinstance(text, Problem) else uses_at_import(text_with((module, name), text), known)
+            ()
+            if isinstance(text, Problem)
+            else uses_at_import(text_with((module, name), text), known)
             for name in (draft.candidate.name, _AT_IMPORT)
         )
         always = {use.item for use in for_all}
@@ -82,8 +91,15 @@ def _through_names(draft: D, own: frozenset[str]) -> Iterator[Use]:
         named = {use.item for use in found if use.kind == "packages"}
         for use in served:
             if use.kind == "packages" and use.item not in present | named:
-                message = f"module `{module}`, which it joins, needs the grant `packages` ({use.item})"
-                yield replace(use, finding=replace(use.finding, message=message, line=draft.function.lineno, column=0))
+                message = (
+                    f"module `{module}`, which it joins, needs the grant `packages` ({use.item})"
+                )
+                yield replace(
+                    use,
+                    finding=replace(
+                        use.finding, message=message, line=draft.function.lineno, column=0
+                    ),
+                )
     yield from found
 
 
@@ -101,9 +117,15 @@ def _through_calls(draft: D, known: tuple[str, ...]) -> Iterator[Use]:
     needs = needs_of_others(function, others, known, draft.guarded, bound_names(draft.tree))
     own_needs = needs_of(uses(draft.tree, known, draft.guarded))
     missing = [(kind, item) for kind in KINDS for item in needs.items(kind)]
-    missing = [(kind, item) for kind, item in missing if item == UNSAID or not own_needs.gives(kind, item)]
-    needing = [each for each in nodes_of(draft.tree) if _is_of_others(each, near)] if missing else []
-    reached = [(each, _needs_by(each, function[0], others, known, draft.guarded)) for each in needing]
+    missing = [
+        (kind, item) for kind, item in missing if item == UNSAID or not own_needs.gives(kind, item)
+    ]
+    needing = (
+        [each for each in nodes_of(draft.tree) if _is_of_others(each, near)] if missing else []
+    )
+    reached = [
+        (each, _needs_by(each, function[0], others, known, draft.guarded)) for each in needing
+    ]
     for kind, item in missing:
         cause = next((each for each, grants in reached if item in grants.items(kind)), node)
         yield use_of(kind, item, one_line(ast.unparse(cause), _LONGEST), cause)
@@ -124,7 +146,9 @@ def _needs_by(
     else:
         base = _inside(imported_module(node.module or "", node.level, f"{FOLDER}.{module}"))
         parts = [
-            part for alias in node.names for part in ((base, alias.name), (f"{base}.{alias.name}".lstrip("."), ""))
+            part
+            for alias in node.names
+            for part in ((base, alias.name), (f"{base}.{alias.name}".lstrip("."), ""))
         ]
     return joined(needs_of_others(part, texts, listed, guarded, frozenset()) for part in parts)
 
@@ -133,7 +157,9 @@ def _inside(module: str) -> str:
     return module.removeprefix(FOLDER).lstrip(".")
 
 
-def _is_of_others(node: ast.AST, near: Collection[str]) -> TypeGuard[ast.Import | ast.ImportFrom | ast.Name]:
+def _is_of_others(
+    node: ast.AST, near: Collection[str]
+) -> TypeGuard[ast.Import | ast.ImportFrom | ast.Name]:
     """Check whether a node uses other code of the workspace: an import of it, or a name of its own module."""
     if isinstance(node, ast.Name):
         return node.id in near
@@ -156,7 +182,9 @@ def needs_of_others(
     examples use counts, too.
     """
     found = dict[str, dict[StatementPart, str]]()
-    for (module, name), statements in approved_parts(function_part, texts, with_examples=True).parts.items():
+    for (module, name), statements in approved_parts(
+        function_part, texts, with_examples=True
+    ).parts.items():
         if module != function_part[0] or (own is not None and name not in own):
             found.setdefault(module, {}).update((each.at, each.text) for each in statements)
     joint = ("\n".join(lines[at] for at in sorted(lines)) for lines in found.values())
@@ -174,14 +202,22 @@ def text_with(function_part: Part, text: str) -> str:
 
 def imported_at_the_top(text: str, listed: tuple[str, ...]) -> frozenset[str]:
     """Return the projects that importing a module with this text needs, whichever function is called."""
-    return frozenset(needs_of(uses_at_import(text, listed)).packages) if "import" in text else frozenset()
+    return (
+        frozenset(needs_of(uses_at_import(text, listed)).packages)
+        if "import" in text
+        else frozenset()
+    )
 
 
 @lru_cache(maxsize=512)
 def uses_at_import(text: str, listed: tuple[str, ...]) -> tuple[Use, ...]:
     """Return the uses in statements that run when a module with this text is imported."""
     tree = parse(text)
-    return tuple(uses(ast.Module([*_running(tree.body)], []), listed)) if isinstance(tree, ast.Module) else ()
+    return (
+        tuple(uses(ast.Module([*_running(tree.body)], []), listed))
+        if isinstance(tree, ast.Module)
+        else ()
+    )
 
 
 def _running(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
@@ -204,12 +240,18 @@ def lacking(uses: Iterable[Use], grants: Grants, approval_mode: "Way" = "absent"
 
 
 def _missing(uses: Iterable[Use], grants: Grants) -> list[Use]:
-    return [use for use in uses if not use.is_asked_later and not (use.kind and grants.gives(use.kind, use.item))]
+    return [
+        use
+        for use in uses
+        if not use.is_asked_later and not (use.kind and grants.gives(use.kind, use.item))
+    ]
 
 
 def uses_context(tree: ast.AST) -> frozenset[str]:
     """Return the attributes of `self` that a function uses: `call`, `progress`, `scratch`, …"""
-    if isinstance(tree, ast.Module):  # each statement is read once, however many functions it runs with
+    if isinstance(
+        tree, ast.Module
+    ):  # each statement is read once, however many functions it runs with
         return frozenset[str]().union(*map(_uses_of_statement, tree.body))
     return _uses_of_statement(tree)
 
@@ -217,7 +259,11 @@ def uses_context(tree: ast.AST) -> frozenset[str]:
 @lru_cache(maxsize=4096)
 def _uses_of_statement(tree: ast.AST) -> frozenset[str]:
     attributes = [node for node in context_nodes(tree) if isinstance(node, ast.Attribute)]
-    return frozenset(node.attr for node in attributes if isinstance(node.value, ast.Name) and node.value.id == "self")
+    return frozenset(
+        node.attr
+        for node in attributes
+        if isinstance(node.value, ast.Name) and node.value.id == "self"
+    )
 
 
 _REACHES = {  # by kind of grant: the phrase for items, and the phrase for items that the text does not name
@@ -247,7 +293,9 @@ COMPUTING: Final = frozenset(_COMPUTING.split())
 """Modules, and names in modules, that open, start and evaluate nothing, except through one of the `OTHER_WAYS`."""
 OTHER_WAYS: Final = frozenset(_OTHER_WAYS.split())
 """Names by which code can access more than its imports show."""
-_PLAIN_DUNDERS = frozenset({"__name__", "__qualname__", "__doc__", "__class__", "__init__", "__post_init__", "__len__"})
+_PLAIN_DUNDERS = frozenset(
+    {"__name__", "__qualname__", "__doc__", "__class__", "__init__", "__post_init__", "__len__"}
+)
 KEEPS_STATE: Final = "keeps a value between its calls"
 _UNCERTAIN = "may ask as it runs"
 
@@ -266,12 +314,16 @@ def reach(text: str, grants: Grants = NOTHING) -> tuple[str, ...]:
     called = called_by_self(tree)
     for node in nodes_of(tree):
         match node:
-            case ast.ImportFrom(module=module, level=level, names=names) if level or _is_own(module or ""):
+            case ast.ImportFrom(module=module, level=level, names=names) if level or _is_own(
+                module or ""
+            ):
                 called |= {alias.name for alias in names}
             case ast.Import(names=names):
                 called |= {alias.name for alias in names if _is_own(alias.name)}
     words = reach_of(grants, missing_names(text, tree), called)
-    words = words or ((_UNCERTAIN,) if any(not use.kind for use in all_uses) or not _is_plain(tree) else ())
+    words = words or (
+        (_UNCERTAIN,) if any(not use.kind for use in all_uses) or not _is_plain(tree) else ()
+    )
     return (*words, KEEPS_STATE) if "state" in uses_context(tree) else words
 
 
@@ -306,7 +358,9 @@ def _text_of_statements(module_text: str, name: str, without: frozenset[str]) ->
     except RecursionError:  # nested too deeply to be parsed
         return None
     # Statements that share a line count once.
-    spans = dict.fromkeys((first_line(statement) - 1, statement.end_lineno) for statement in statements)
+    spans = dict.fromkeys(
+        (first_line(statement) - 1, statement.end_lineno) for statement in statements
+    )
     return "".join("".join(lines[start:end]).rstrip("\n") + "\n" for start, end in spans)
 
 
@@ -323,20 +377,28 @@ def quiet_functions(text: str) -> frozenset[str]:
         return frozenset()
     functions = [node for node in tree.body if isinstance(node, FunctionNode)]
     imports = dict[str, ast.stmt]()
-    others = {name for node in nodes_of(tree) if isinstance(node, ast.Global) for name in node.names}
+    others = {
+        name for node in nodes_of(tree) if isinstance(node, ast.Global) for name in node.names
+    }
     for node in tree.body:
         match node:
             case ast.Import(names=names) | ast.ImportFrom(names=names):
                 bound = {alias.asname or alias.name.partition(".")[0] for alias in names}
                 others |= bound & imports.keys()
                 imports |= dict.fromkeys(bound, node)
-            case ast.Assign(value=value) | ast.AnnAssign(value=ast.expr() as value) if is_literal(value):
+            case ast.Assign(value=value) | ast.AnnAssign(value=ast.expr() as value) if is_literal(
+                value
+            ):
                 pass
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 pass
             case _:
                 others |= bound_names(ast.Module([node], []))
-    others |= {name for name, count in Counter(node.name for node in functions).items() if count > 1 or name in imports}
+    others |= {
+        name
+        for name, count in Counter(node.name for node in functions).items()
+        if count > 1 or name in imports
+    }
     if "*" in imports:
         return frozenset()
     return frozenset(node.name for node in functions if _is_quiet(node, imports, others))
@@ -351,7 +413,9 @@ def _is_quiet(node: FunctionNode, imports: Mapping[str, ast.stmt], others: Set[s
         or any(isinstance(each, ast.Global) for each in nodes_of(node))
     ):
         return False
-    alone = ast.Module([*dict.fromkeys(imports[name] for name in names if name in imports), node], [])
+    alone = ast.Module(
+        [*dict.fromkeys(imports[name] for name in names if name in imports), node], []
+    )
     return _is_plain(alone) and not uses(alone, ())
 
 
@@ -376,7 +440,9 @@ def needs_of_callees(name: str, snapshot: "Snapshot") -> Grants:
             text = _text_reaching(snapshot.modules[module].text, callee)
             needs |= needs_of_text(text) | _calls_elsewhere(text, snapshot) if text else NOTHING
             statements = running_with(snapshot.modules[module].text, callee) if text else ()
-            included |= {(module, node.name) for node in statements if isinstance(node, FunctionNode)}
+            included |= {
+                (module, node.name) for node in statements if isinstance(node, FunctionNode)
+            }
     return needs
 
 
@@ -439,13 +505,17 @@ def _all_needs(draft: Draft) -> tuple[Grants, ast.Module | None]:
     text = _text_reaching(snapshot.modules[snapshot.functions[name].module].text, name)
     if text is None:
         return draft.needs, None
-    needs = draft.needs | needs_of_callees(name, snapshot) | needs_of_text(text, draft.rules.packages)
+    needs = (
+        draft.needs | needs_of_callees(name, snapshot) | needs_of_text(text, draft.rules.packages)
+    )
     needs |= _calls_elsewhere(text, snapshot)
     tree = parse(text)
     return needs, tree if isinstance(tree, ast.Module) else None
 
 
-def reach_of(grants: Grants, missing: Iterable[str] = (), called: Iterable[str] = ()) -> tuple[str, ...]:
+def reach_of(
+    grants: Grants, missing: Iterable[str] = (), called: Iterable[str] = ()
+) -> tuple[str, ...]:
     """Return short descriptions of what grants allow a function to access.
 
     `missing` are names that it uses of its module, and `called` are functions that it calls.
@@ -463,7 +533,9 @@ def reach_of(grants: Grants, missing: Iterable[str] = (), called: Iterable[str] 
 
 
 @lru_cache(maxsize=2048)
-def needs_of_text(text: str, listed: tuple[str, ...] = (), guarded: frozenset[str] = frozenset()) -> Grants:
+def needs_of_text(
+    text: str, listed: tuple[str, ...] = (), guarded: frozenset[str] = frozenset()
+) -> Grants:
     """Return the grants that a text visibly needs; packages in `listed` need none."""
     tree = parse(text)
     return needs_of(uses(tree, listed, guarded)) if isinstance(tree, ast.Module) else NOTHING
@@ -478,7 +550,9 @@ def called_by_self(tree: ast.Module) -> set[str]:
     called = set[str]()
     for node in nodes_of(tree):
         match node:
-            case ast.Call(func=ast.Attribute(attr="call", value=ast.Name(id="self")), args=arguments):
+            case ast.Call(
+                func=ast.Attribute(attr="call", value=ast.Name(id="self")), args=arguments
+            ):
                 name = getattr(arguments[0], "value", None) if arguments else None
                 called.add(name if isinstance(name, str) else UNSAID)
     return called
@@ -493,34 +567,63 @@ def _is_plain(tree: ast.Module) -> bool:
     scope = survey(ast.Module([*imports], []))
     attributes = [node for node in nodes if isinstance(node, ast.Attribute)]
     looked_into = {id(node.value) for node in attributes}
-    origins = {*map(scope.origin, attributes), *(scope.imports[name] for name in scope.imports.keys() - modules)}
-    stars = [node for node in imports if isinstance(node, ast.ImportFrom) and node.names[0].name == "*"]
+    origins = {
+        *map(scope.origin, attributes),
+        *(scope.imports[name] for name in scope.imports.keys() - modules),
+    }
+    stars = [
+        node for node in imports if isinstance(node, ast.ImportFrom) and node.names[0].name == "*"
+    ]
     origins |= {f"{node.module}.*" for node in stars}
-    imports_builtins = any(is_in(origin, frozenset({"builtins"})) for origin in scope.imports.values())
-    own = [origin for origin in origins if origin and (imports_builtins or not origin.startswith("builtins."))]
+    imports_builtins = any(
+        is_in(origin, frozenset({"builtins"})) for origin in scope.imports.values()
+    )
+    own = [
+        origin
+        for origin in origins
+        if origin and (imports_builtins or not origin.startswith("builtins."))
+    ]
     # Modules also expose their own imports, as in `json.codecs.open`.
     parts = {part for origin in own for part in origin.split(".")[1:]}
-    doors = {part for part in parts if part in OTHER_WAYS or part.lstrip("_") in sys.stdlib_module_names - COMPUTING}
+    doors = {
+        part
+        for part in parts
+        if part in OTHER_WAYS or part.lstrip("_") in sys.stdlib_module_names - COMPUTING
+    }
     read = [node for node in nodes if isinstance(node, ast.Name)]
     # `self` gives access to the host: only its known attributes are used, and it is not passed on.
     in_context = context_nodes(tree)
-    known = {id(node.value) for node in in_context if isinstance(node, ast.Attribute) and node.attr in _HARMLESS}
+    known = {
+        id(node.value)
+        for node in in_context
+        if isinstance(node, ast.Attribute) and node.attr in _HARMLESS
+    }
     return (
-        all(id(node) in known for node in in_context if isinstance(node, ast.Name) and node.id == "self")
+        all(
+            id(node) in known
+            for node in in_context
+            if isinstance(node, ast.Name) and node.id == "self"
+        )
         and not doors
         and all(is_in(origin, COMPUTING) for origin in own)
         and not any(
-            node.attr in OTHER_WAYS or (node.attr.startswith("__") and node.attr not in _PLAIN_DUNDERS)
+            node.attr in OTHER_WAYS
+            or (node.attr.startswith("__") and node.attr not in _PLAIN_DUNDERS)
             for node in attributes
         )
-        and not any(node.id in OTHER_WAYS or (node.id in modules and id(node) not in looked_into) for node in read)
+        and not any(
+            node.id in OTHER_WAYS or (node.id in modules and id(node) not in looked_into)
+            for node in read
+        )
     )
 
 
 FOREIGN_REACH: Final = ("calls another program",)
 
 
-def reach_of_function(function: "Function", snapshot: "Snapshot", grants: Grants = NOTHING) -> tuple[str, ...]:
+def reach_of_function(
+    function: "Function", snapshot: "Snapshot", grants: Grants = NOTHING
+) -> tuple[str, ...]:
     """Return descriptions of what a function accesses apart from its arguments, by its module's text and its grants."""
     source = snapshot.modules.get(function.module)
     return reach_in(source.text, function.name, grants) if source else FOREIGN_REACH

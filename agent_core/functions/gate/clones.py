@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from agent_core.registry.registry import Snapshot
 
 _SLICE_S: Final = 0.005  # how long indexing may block the event loop
-_DROPPED: Final = frozenset(["annotation", "returns", "type_comment", "type_params", "ctx", "kind", "simple"])
+_DROPPED: Final = frozenset(
+    ["annotation", "returns", "type_comment", "type_params", "ctx", "kind", "simple"]
+)
 _LOOKS_UP: Final = frozenset(["locals", "vars", "eval", "exec", "globals", "dir"])
 _EFFECTS: Final = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)
 
@@ -86,7 +88,9 @@ class _Names:
     visiting: tuple[str, ...] = ()
     meanings: dict[str, str] = field(default_factory=dict)
     bound: frozenset[str] = frozenset()
-    inner: frozenset[str] = frozenset()  # bound only in an inner scope: elsewhere it has its meaning in the module
+    inner: frozenset[str] = (
+        frozenset()
+    )  # bound only in an inner scope: elsewhere it has its meaning in the module
     imported: dict[str, str] = field(default_factory=dict)
     numbers: dict[str, str] = field(default_factory=dict)
     literals: list[str] | None = None  # collects literals that are left out of the words
@@ -94,16 +98,36 @@ class _Names:
     def form(self, node: FunctionNode, literals: list[str] | None = None) -> Form:
         """Return the form of a function of the module."""
         nodes = nodes_of(node)
-        shared = {name for inner in nodes if isinstance(inner, ast.Global | ast.Nonlocal) for name in inner.names}
+        shared = {
+            name
+            for inner in nodes
+            if isinstance(inner, ast.Global | ast.Nonlocal)
+            for name in inner.names
+        }
         own = {argument.arg for argument in nodes_of(node.args) if isinstance(argument, ast.arg)}
-        targets = {id(target) for inner in nodes if isinstance(inner, ast.comprehension) for target in nodes_of(inner)}
-        own |= {name for inner in own_nodes(node.body) if id(inner) not in targets for name in _bound_names(inner)}
+        targets = {
+            id(target)
+            for inner in nodes
+            if isinstance(inner, ast.comprehension)
+            for target in nodes_of(inner)
+        }
+        own |= {
+            name
+            for inner in own_nodes(node.body)
+            if id(inner) not in targets
+            for name in _bound_names(inner)
+        }
         every = {name for inner in nodes[1:] for name in _bound_names(inner)} | own
         imports = [inner for inner in nodes if isinstance(inner, ast.Import | ast.ImportFrom)]
         is_by_name = any(isinstance(inner, ast.Name) and inner.id in _LOOKS_UP for inner in nodes)
         bound = frozenset() if is_by_name else frozenset(every - shared)
-        origins = {name: f"@{origin}" for name, origin in survey(ast.Module([*imports], [])).imports.items()}
-        names = replace(self._inside(node.name), bound=bound, inner=frozenset(every - own), imported=origins)
+        origins = {
+            name: f"@{origin}"
+            for name, origin in survey(ast.Module([*imports], [])).imports.items()
+        }
+        names = replace(
+            self._inside(node.name), bound=bound, inner=frozenset(every - own), imported=origins
+        )
         names.literals = literals
         return (str(takes_self(node)), *names._parts(node))
 
@@ -157,7 +181,9 @@ class _Names:
                 yield from [f"{inner[0]}.{attr}"] if is_origin else [".", *inner, f"n:{attr}"]
             case ast.ClassDef():  # literally, with the meanings of its names
                 yield _digest([ast.dump(node)])
-                yield from (self._word(inner.id) for inner in nodes_of(node) if isinstance(inner, ast.Name))
+                yield from (
+                    self._word(inner.id) for inner in nodes_of(node) if isinstance(inner, ast.Name)
+                )
             case ast.AST():
                 yield from self._parts(node)
             case list():
@@ -175,11 +201,19 @@ class _Names:
             if name in _DROPPED or (name in ("arg", "name", "rest") and names):
                 continue
             if name == "keywords" and isinstance(value, list):
-                is_free = not any(isinstance(inner, _EFFECTS) for part in value for inner in ast.walk(part))
+                is_free = not any(
+                    isinstance(inner, _EFFECTS) for part in value for inner in ast.walk(part)
+                )
                 value = sorted(value, key=lambda keyword: keyword.arg or "~") if is_free else value
-            yield from self._words(body(node) if name == "body" and isinstance(node, FunctionNode) else value)
+            yield from self._words(
+                body(node) if name == "body" and isinstance(node, FunctionNode) else value
+            )
         # The name of the function itself is not part of its form.
-        yield from (self._word(name) for name in names if name not in self.visiting[-1:] or name in self.bound)
+        yield from (
+            self._word(name)
+            for name in names
+            if name not in self.visiting[-1:] or name in self.bound
+        )
         yield ")"
 
 
@@ -196,7 +230,13 @@ def _bound_names(node: ast.AST) -> list[str]:
     match node:
         case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
             return [name]
-        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ExceptHandler() | ast.MatchAs() | ast.MatchStar():
+        case (
+            ast.FunctionDef()
+            | ast.AsyncFunctionDef()
+            | ast.ExceptHandler()
+            | ast.MatchAs()
+            | ast.MatchStar()
+        ):
             return [node.name] if node.name else []
         case ast.MatchMapping(rest=str(name)):
             return [name]
@@ -226,7 +266,11 @@ class Alike:
             since, until = time.monotonic(), time.monotonic() + most_s
             for gone in self._digests.keys() - snapshot.functions.keys():
                 del self._digests[gone]
-            fresh = [one for one in snapshot.functions.values() if self._digests.get(one.name, (None,))[0] is not one]
+            fresh = [
+                one
+                for one in snapshot.functions.values()
+                if self._digests.get(one.name, (None,))[0] is not one
+            ]
             for at, function in enumerate(fresh):
                 if at and time.monotonic() >= until:
                     return len(fresh) - at
@@ -241,4 +285,6 @@ class Alike:
 
     def copies(self, digest: str) -> list[str]:
         """Return the functions that compute the same."""
-        return sorted(name for name, (_function, other) in self._digests.items() if digest and other == digest)
+        return sorted(
+            name for name, (_function, other) in self._digests.items() if digest and other == digest
+        )

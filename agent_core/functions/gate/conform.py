@@ -27,10 +27,28 @@ UNDEFINED = "undefined-name"
 _MUTABLE = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 _MUTABLE_CALLS = frozenset({"list", "dict", "set", "bytearray", "defaultdict", "deque", "Counter"})
 _PAIRS = ((list, tuple), (dict, MappingProxyType), (set, frozenset), (bytearray, bytes))
-_CHANGING = frozenset(name for one, other in _PAIRS for name in {*dir(one)} - {*dir(other)}) - {"copy", "fromkeys"}
+_CHANGING = frozenset(name for one, other in _PAIRS for name in {*dir(one)} - {*dir(other)}) - {
+    "copy",
+    "fromkeys",
+}
 """The methods by which a value changes itself: those that its unchangeable sibling has not."""
 # Builtins that are rarely needed in a body, so they may name a parameter.
-_RARE = frozenset(["id", "dir", "format", "hash", "license", "credits", "copyright", "help", "next", "all", "any", "_"])
+_RARE = frozenset(
+    [
+        "id",
+        "dir",
+        "format",
+        "hash",
+        "license",
+        "credits",
+        "copyright",
+        "help",
+        "next",
+        "all",
+        "any",
+        "_",
+    ]
+)
 
 
 def conform(draft: Draft) -> Draft:
@@ -39,7 +57,9 @@ def conform(draft: Draft) -> Draft:
         return draft.skip("there is no function to look at")
     source = ModuleSource.of(draft.candidate.module, draft.text, draft.candidate.path)
     reading = read_module(source, tree=draft.tree)
-    problems = [weigh(problem, draft) for problem in reading.problems if problem.code != "redefined"]
+    problems = [
+        weigh(problem, draft) for problem in reading.problems if problem.code != "redefined"
+    ]
     findings = [*check(draft.function), *undefined_names(draft, draft.tree, draft.module_names)]
     return replace(draft, own=reading).with_problems(problems).with_findings(STAGE, findings)
 
@@ -54,26 +74,40 @@ def weigh(problem: "Problem", draft: Draft) -> "Problem":
 
 def _is_unpacked(annotation: ast.expr) -> bool:
     """Check whether an annotation is `Unpack[…]`, which names the keys of `**kwargs`."""
-    return isinstance(annotation, ast.Subscript) and ast.unparse(annotation.value).split(".")[-1] == "Unpack"
+    return (
+        isinstance(annotation, ast.Subscript)
+        and ast.unparse(annotation.value).split(".")[-1] == "Unpack"
+    )
 
 
 def check(node: FunctionNode) -> Iterator[Finding]:
     """Yield problems that the registry does not check: docstring, return type, defaults, names, `self`."""
     for star, argument in (("*", node.args.vararg), ("**", node.args.kwarg)):
         if argument is not None:
-            is_typed = argument.annotation is not None and (star == "*" or _is_unpacked(argument.annotation))
+            is_typed = argument.annotation is not None and (
+                star == "*" or _is_unpacked(argument.annotation)
+            )
             keys = "the keys of its type" if is_typed else "any keys"
             kind = "a list" if star == "*" else f"an object with {keys}"
-            message = f"`{node.name}` takes `{star}{argument.arg}`, which a model can only pass as {kind}"
+            message = (
+                f"`{node.name}` takes `{star}{argument.arg}`, which a model can only pass as {kind}"
+            )
             fix = "name each parameter, or take one list or dictionary"
             code = "rest-parameter" if is_typed else "star-parameter"
             yield Finding(code, message, fix, argument.lineno, argument.col_offset + 1)
     for argument in node.args.posonlyargs:
         if argument.arg != "self":
             message = (
-                f"parameter `{argument.arg}` of `{node.name}` is positional-only, and models pass arguments by name"
+                f"parameter `{argument.arg}` of `{node.name}` is positional-only, and models "
+                f"pass arguments by name"
             )
-            yield Finding("positional-only", message, "remove the `/`", argument.lineno, argument.col_offset + 1)
+            yield Finding(
+                "positional-only",
+                message,
+                "remove the `/`",
+                argument.lineno,
+                argument.col_offset + 1,
+            )
     words = (ast.get_docstring(node, clean=False) or "").lstrip()
     is_sentence = words[:1].isalpha() and not words.startswith(("Example", "Doctest"))
     if not words or not (is_sentence or docstring.read(words).text):
@@ -89,7 +123,9 @@ def check(node: FunctionNode) -> Iterator[Finding]:
         yield Finding("no-return-type", message, fix, node.lineno)
     for name, default in defaults(node.args).items():
         called = default.func if isinstance(default, ast.Call) else None
-        is_mutable = isinstance(default, _MUTABLE) or (isinstance(called, ast.Name) and called.id in _MUTABLE_CALLS)
+        is_mutable = isinstance(default, _MUTABLE) or (
+            isinstance(called, ast.Name) and called.id in _MUTABLE_CALLS
+        )
         if is_mutable and _may_change(name, node):
             shown = ast.unparse(default)
             message = f"the default `{shown}` of `{name}` is shared by all calls"
@@ -102,7 +138,9 @@ def check(node: FunctionNode) -> Iterator[Finding]:
             yield Finding("hides-builtin", message, fix, parameter.lineno, parameter.col_offset + 1)
         if parameter.arg == "self" and not takes_self(node):
             message = "`self`, the call's context, is not the first parameter"
-            yield Finding("self-not-first", message, f"write `def {node.name}(self, …)`", node.lineno)
+            yield Finding(
+                "self-not-first", message, f"write `def {node.name}(self, …)`", node.lineno
+            )
 
 
 def _may_change(name: str, function: FunctionNode) -> bool:
@@ -112,10 +150,16 @@ def _may_change(name: str, function: FunctionNode) -> bool:
         match node:
             case ast.Attribute(value=value, attr=attr) if attr in _CHANGING:
                 held = [value]
-            case ast.Subscript(value=value, ctx=ast.Store() | ast.Del()) | ast.AugAssign(target=value):
+            case (
+                ast.Subscript(value=value, ctx=ast.Store() | ast.Del())
+                | ast.AugAssign(target=value)
+            ):
                 held = [value]
             case (
-                ast.Return(value=value) | ast.Yield(value=value) | ast.Assign(value=value) | ast.NamedExpr(value=value)
+                ast.Return(value=value)
+                | ast.Yield(value=value)
+                | ast.Assign(value=value)
+                | ast.NamedExpr(value=value)
             ):
                 held = [value]
             case ast.List(elts=values) | ast.Tuple(elts=values) | ast.Dict(values=values):
@@ -128,7 +172,9 @@ def _may_change(name: str, function: FunctionNode) -> bool:
     return False
 
 
-def undefined_names(draft: Draft, tree: ast.Module, known_names: frozenset[str] = frozenset()) -> Iterator[Finding]:
+def undefined_names(
+    draft: Draft, tree: ast.Module, known_names: frozenset[str] = frozenset()
+) -> Iterator[Finding]:
     """Yield names that are not defined; they fail when their line is reached."""
     missing = missing_names(draft.text, tree, known_names)
     lines: dict[str, int] = {}
@@ -137,9 +183,14 @@ def undefined_names(draft: Draft, tree: ast.Module, known_names: frozenset[str] 
             lines[node.id] = min(node.lineno, lines.get(node.id, node.lineno))
     for name in sorted(missing):
         line = lines.get(name, 0)
-        fix, existing = f"define `{name}`, import it, or fix the spelling", draft.snapshot.functions.get(name)
+        fix, existing = (
+            f"define `{name}`, import it, or fix the spelling",
+            draft.snapshot.functions.get(name),
+        )
         if existing is not None and existing.takes_self:
-            arguments = ", ".join(f"{parameter}=…" for parameter in existing.parameters["properties"])
+            arguments = ", ".join(
+                f"{parameter}=…" for parameter in existing.parameters["properties"]
+            )
             fix = f'take `self` and call `self.call("{name}", {arguments})`'
             if not shares_state(existing, draft.snapshot):
                 fix = f"take `self` and call `{name}(self, …)`"

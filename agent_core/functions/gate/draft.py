@@ -146,7 +146,9 @@ class Finding:
 
 
 TOO_DEEP = Finding(
-    "too-deep", "the code is nested too deeply, or has too long a chain, to be judged", "split it into smaller parts"
+    "too-deep",
+    "the code is nested too deeply, or has too long a chain, to be judged",
+    "split it into smaller parts",
 )
 
 
@@ -177,7 +179,9 @@ class ExampleTrials:
     is_unproven: bool = False
     values: tuple[tuple[str, object], ...] = ()  # calls that agreed, with their results
     slowest_s: float = 0.0  # processor time of the slowest example
-    offered: Disagreement | None = None  # a call, with its result, that would make too few examples enough
+    offered: Disagreement | None = (
+        None  # a call, with its result, that would make too few examples enough
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,17 +254,27 @@ class Draft:
         """The text of that module with the candidate in it, or why it cannot be placed."""
         before, path = (self.around.text, self.around.path) if self.around else ("", "module")
         is_library = self.policy == "import"
-        text = place_function(before, self.text, self.candidate.name, path=path, with_statements=is_library)
+        text = place_function(
+            before, self.text, self.candidate.name, path=path, with_statements=is_library
+        )
         if isinstance(text, Problem) or not before:
             return text
-        return without_stale_imports(before, text, self.candidate.module, self.snapshot.modules.values())
+        return without_stale_imports(
+            before, text, self.candidate.module, self.snapshot.modules.values()
+        )
 
     @property
     def loaded(self) -> TrialSubject | None:
         """The promised function as read from its module, once that could be imported."""
         function = self.reading.function(self.candidate.name) if self.reading else None
         own, node = self.own_function, self.function
-        if function is None or self.own is None or self.tree is None or node is None or self.trial is None:
+        if (
+            function is None
+            or self.own is None
+            or self.tree is None
+            or node is None
+            or self.trial is None
+        ):
             return None
         # Use the examples' lines in the candidate's text, which its author sees.
         function = replace(function, examples=own.examples) if own else function
@@ -274,7 +288,9 @@ class Draft:
 
     def has(self, *codes: str) -> bool:
         """Check whether one of these problems was found and rejects the candidate."""
-        return any(problem.code in codes and problem.severity == "refuses" for problem in self.problems)
+        return any(
+            problem.code in codes and problem.severity == "refuses" for problem in self.problems
+        )
 
     def shows(self, *codes: str) -> bool:
         """Check whether one of these problems was found, regardless of the policy."""
@@ -285,7 +301,9 @@ class Draft:
         """True if a finding rejects the candidate."""
         return any(problem.severity == "refuses" for problem in self.problems)
 
-    def with_findings(self, stage: str, findings: Iterable[Finding], *, is_mild: bool = False) -> Self:
+    def with_findings(
+        self, stage: str, findings: Iterable[Finding], *, is_mild: bool = False
+    ) -> Self:
         """Return the draft with a stage's findings, weighed by the policy; if `is_mild`, they only warn."""
         problems = tuple(
             Problem(
@@ -321,10 +339,18 @@ class Draft:
 
         For a function of a saved file, lines are those of the file.
         """
-        lines = kept_lines(self.reading.source.text if self.reading and self.own is self.reading else text)
+        lines = kept_lines(
+            self.reading.source.text if self.reading and self.own is self.reading else text
+        )
         number = line or (self.function.lineno if self.function else 1)
         quoted = lines[number - 1].strip()[:_QUOTED] if 0 < number <= len(lines) else ""
-        return (Evidence(f"line {number}: {one_line(quoted, _QUOTED)}" if quoted else "the text is empty there"),)
+        return (
+            Evidence(
+                f"line {number}: {one_line(quoted, _QUOTED)}"
+                if quoted
+                else "the text is empty there"
+            ),
+        )
 
     def skip(self, reason: str) -> Self:
         """Return the draft with a note why the current stage could not run."""
@@ -335,7 +361,10 @@ class Draft:
         tree = parse(text)
         fix = Fix(code, message, unified_diff(self.text, text, self.candidate.path))
         return replace(
-            self, text=text, tree=tree if isinstance(tree, ast.Module) else self.tree, fixes=(*self.fixes, fix)
+            self,
+            text=text,
+            tree=tree if isinstance(tree, ast.Module) else self.tree,
+            fixes=(*self.fixes, fix),
         )
 
 
@@ -351,7 +380,9 @@ def _lines_before(before: str, after: str) -> tuple[int, ...]:
     for kind, start, end, first, last in SequenceMatcher(None, old, new).get_opcodes():
         count = last - first
         rows = (
-            range(start + 1, end + 1) if kind == "equal" else [min(start + 1 + at, max(end, 1)) for at in range(count)]
+            range(start + 1, end + 1)
+            if kind == "equal"
+            else [min(start + 1 + at, max(end, 1)) for at in range(count)]
         )
         lines += rows if kind != "delete" else ()
     return tuple(lines)

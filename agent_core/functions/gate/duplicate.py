@@ -47,10 +47,21 @@ _REQUEST = 120
 _SEARCH_S = 5.0  # the first search of a process indexes all functions
 SMALL = 15  # words of a form; below it, the types are part of the meaning
 _FOUND: Final = 200  # functions that a description finds
-_MOST, _EXAMPLES, _LEAST = 8, 4, 2  # functions compared by running, examples of each, and the minimum of examples
-_OTHERS, _LITERALS, _LONGEST = 40, 24, 200  # generated calls, literals of the code, and characters of a text
+_MOST, _EXAMPLES, _LEAST = (
+    8,
+    4,
+    2,
+)  # functions compared by running, examples of each, and the minimum of examples
+_OTHERS, _LITERALS, _LONGEST = (
+    40,
+    24,
+    200,
+)  # generated calls, literals of the code, and characters of a text
 _BASES, _KEYS = 2, 8  # calls, and entries of an object, that the literals are put into
-_FEW_VARIED, _MANY_VARIED = 50, 1_000  # variants of a call, for a candidate that waits and for a strict comparison
+_FEW_VARIED, _MANY_VARIED = (
+    50,
+    1_000,
+)  # variants of a call, for a candidate that waits and for a strict comparison
 _STRICT_S, _AT_ONCE = 30.0, 32
 _MOST_CHANGED = 100  # literals of which each is changed
 
@@ -85,7 +96,9 @@ async def _check_search(draft: Draft, search: "FunctionSearch") -> Draft:
     if own is None or (draft.candidate.file and name not in draft.snapshot.functions):
         return draft
     functions = draft.snapshot.functions
-    if not draft.candidate.file:  # not in its module yet: index it without one, and again once it is admitted
+    if (
+        not draft.candidate.file
+    ):  # not in its module yet: index it without one, and again once it is admitted
         functions = {**functions, name: replace(own, module="")}
     snapshot = replace(draft.snapshot, functions=functions)
     try:
@@ -100,7 +113,11 @@ async def _check_search(draft: Draft, search: "FunctionSearch") -> Draft:
     asked, other = functions[pair.name], functions[pair.other]
     # Quote only descriptions: a served request belongs to some agent, and everyone reads a verdict.
     is_own = pair.request == first_sentence(asked.description)
-    what = f"“{one_line(pair.request, _REQUEST)}”" if is_own else f"a request that `{asked.name}` has served"
+    what = (
+        f"“{one_line(pair.request, _REQUEST)}”"
+        if is_own
+        else f"a request that `{asked.name}` has served"
+    )
     message = f"{what} finds `{other.name}` before `{asked.name}`: {function_line(other)}"
     facts = (Evidence(function_line(asked)), Evidence(function_line(other)))
     fix = f"of `{asked.name}`, {describe_difference(asked, other)}"
@@ -118,26 +135,41 @@ def _check_copies(draft: Draft, copies: Sequence[str], *, is_small: bool) -> Dra
         return replace(draft, note=f"said to differ from `{told}`")
     if not copies:
         return replace(draft, note="no function computes the same")
-    fitting = copies[0]  # the first that accepts everything that the new one accepts, judged by their schemas
+    fitting = copies[
+        0
+    ]  # the first that accepts everything that the new one accepts, judged by their schemas
     if draft.own_function is not None:
         mine = draft.own_function.parameters.get("properties", {}).values()
-        fitting = next((copy for copy in copies if _fits(functions[copy], mine, is_small=is_small)), "")
+        fitting = next(
+            (copy for copy in copies if _fits(functions[copy], mine, is_small=is_small)), ""
+        )
     existing = functions[fitting or copies[0]]
     code, evidence = "copy" if fitting else "near-copy", (Evidence(function_line(existing)),)
     message = f"`{name}` computes the same as a function that is there: {function_line(existing)}"
     fix = fix_of_copy(draft, existing)
     if not fitting:
-        message = f"`{name}` computes the same as {function_line(existing)}, for arguments of other types"
-        fix = f"one function can serve both: give `{existing.name}` the wider type with edit_function"
+        message = (
+            f"`{name}` computes the same as {function_line(existing)}, for arguments of other types"
+        )
+        fix = (
+            f"one function can serve both: give `{existing.name}` the wider type with edit_function"
+        )
     return draft.with_findings(STAGE, [_finding(code, message, fix, draft, evidence)])
 
 
-def _fits(function: "Function", arguments: Collection[dict[str, Any]], *, is_small: bool) -> bool:  # Any: JSON Schema
+def _fits(
+    function: "Function", arguments: Collection[dict[str, Any]], *, is_small: bool
+) -> bool:  # Any: JSON Schema
     own = function.parameters.get("properties", {}).values()
-    return all(_takes(wide, narrow, is_small=is_small) for wide, narrow in zip(own, arguments, strict=False))
+    return all(
+        _takes(wide, narrow, is_small=is_small)
+        for wide, narrow in zip(own, arguments, strict=False)
+    )
 
 
-def _finding(code: str, message: str, fix: str, draft: Draft, evidence: tuple[Evidence, ...] = ()) -> Finding:
+def _finding(
+    code: str, message: str, fix: str, draft: Draft, evidence: tuple[Evidence, ...] = ()
+) -> Finding:
     return Finding(code, message, fix, draft.line, evidence=evidence)
 
 
@@ -145,7 +177,8 @@ def fix_of_copy(draft: Draft, existing_function: "Function") -> str:
     """Return the fix for a function that already exists."""
     place = "its docstring" if draft.candidate.file else "`reason`"
     return (
-        f"call `{existing_function.name}` instead, or say in {place} how yours differs from `{existing_function.name}`"
+        f"call `{existing_function.name}` instead, or say in {place} how yours differs "
+        f"from `{existing_function.name}`"
     )
 
 
@@ -167,18 +200,26 @@ def is_apart(draft: Draft, name: str) -> bool:
 
 def _words_of_difference(draft: Draft) -> Collection[str]:
     """Return all words in which a candidate may say how it differs from functions."""
-    docstring = ast.get_docstring(draft.function, clean=False) if draft.function and draft.candidate.file else None
+    docstring = (
+        ast.get_docstring(draft.function, clean=False)
+        if draft.function and draft.candidate.file
+        else None
+    )
     return {*_WORD.findall(f"{draft.candidate.reason} {docstring or ''}")}
 
 
-def _takes(wide: dict[str, Any], narrow: dict[str, Any], *, is_small: bool) -> bool:  # Any: JSON Schema
+def _takes(
+    wide: dict[str, Any], narrow: dict[str, Any], *, is_small: bool
+) -> bool:  # Any: JSON Schema
     wide_kind, narrow_kind = _kind(wide), _kind(narrow)
     if wide_kind and not narrow_kind:
         return not is_small
     if wide_kind and wide_kind != narrow_kind:
         return (wide_kind, narrow_kind) == ("number", "integer")
     inside, within = wide.get("items"), narrow.get("items")
-    return not (isinstance(inside, dict) and isinstance(within, dict)) or _takes(inside, within, is_small=is_small)
+    return not (isinstance(inside, dict) and isinstance(within, dict)) or _takes(
+        inside, within, is_small=is_small
+    )
 
 
 def _kind(schema: dict[str, Any]) -> str:  # Any: JSON Schema
@@ -194,26 +235,48 @@ async def check_rewrite(draft: Draft, subject: TrialSubject, trial: "TrialTools"
     mine = _literal_examples(own)
     # A few functions with the same kinds of arguments, among those that the description finds if searched.
     kinds, functions = _kinds(own), draft.snapshot.functions
-    named = (functions[name] for name in draft.likely or functions if name in functions and name != own.name)
+    named = (
+        functions[name]
+        for name in draft.likely or functions
+        if name in functions and name != own.name
+    )
     alike = (function for function in named if not function.takes_self and function.examples)
-    fitting = (function for function in alike if _kinds(function) == kinds and not is_apart(draft, function.name))
+    fitting = (
+        function
+        for function in alike
+        if _kinds(function) == kinds and not is_apart(draft, function.name)
+    )
     few = islice(fitting, _MOST if kinds else 0)
-    others = {function: known for function in few if len(known := _literal_examples(function)) >= _LEAST}
+    others = {
+        function: known for function in few if len(known := _literal_examples(function)) >= _LEAST
+    }
     if len(mine) < _LEAST or not others:
         return draft
     calls = [(function, *known) for function, all_known in others.items() for known in all_known]
     given = await _results(own, [values for _, values, _ in calls], modules, wall_s, trial)
-    wrong = {function for (function, _, result), outcome in zip(calls, given, strict=True) if not _is(outcome, result)}
+    wrong = {
+        function
+        for (function, _, result), outcome in zip(calls, given, strict=True)
+        if not _is(outcome, result)
+    }
     for existing in (function for function in others if function not in wrong):
         trees = [draft.tree, parse(draft.snapshot.modules[existing.module].text)]
         more = [tuple(map(_as_sent, call.values())) for call in _others(own, trees, _FEW_VARIED)]
-        theirs = await _results(existing, [*(values for values, _ in mine), *more], modules, wall_s, trial)
+        theirs = await _results(
+            existing, [*(values for values, _ in mine), *more], modules, wall_s, trial
+        )
         ours = await _results(own, more, modules, wall_s, trial)
-        if all(map(_is, theirs, (result for _, result in mine))) and _same_results(ours, theirs[len(mine) :]) == "same":
+        if (
+            all(map(_is, theirs, (result for _, result in mine)))
+            and _same_results(ours, theirs[len(mine) :]) == "same"
+        ):
             name = draft.candidate.name
             message = f"`{name}` gives the same results as a function that is there, on the examples of both and"
             message = f"{message} on other calls: {function_line(existing)}"
-            shown_results = ((example.call, example.expected.strip()) for example in existing.examples[:_EXAMPLES])
+            shown_results = (
+                (example.call, example.expected.strip())
+                for example in existing.examples[:_EXAMPLES]
+            )
             evidence = tuple(Evidence("", call, result, result) for call, result in shown_results)
             finding = _finding("rewrite", message, fix_of_copy(draft, existing), draft, evidence)
             return draft.with_findings(STAGE, [finding])
@@ -247,7 +310,9 @@ async def compare_functions(  # noqa: PLR0913 - what may differ from the example
     calls: list[tuple[object, ...]] = []
     for function in both:
         names = [*function.parameters["properties"]]
-        for arguments in read_calls([example.call for example in function.examples[:_EXAMPLES]], function):
+        for arguments in read_calls(
+            [example.call for example in function.examples[:_EXAMPLES]], function
+        ):
             is_usable = len(arguments) == len(kinds) or not more
             if is_usable and [*arguments] == names[: len(arguments)]:  # none in between is left out
                 calls.append(tuple(map(_as_sent, arguments.values())))
@@ -257,7 +322,9 @@ async def compare_functions(  # noqa: PLR0913 - what may differ from the example
     trees: list[ast.AST | None] = []
     if is_strict:
         wall_s = _STRICT_S
-        trees += [function_in(sources[function.module].text, function.name) for function, sources in texts]
+        trees += [
+            function_in(sources[function.module].text, function.name) for function, sources in texts
+        ]
         others = [call for function in both for call in _others(function, trees, _MANY_VARIED)]
         calls += [tuple(map(_as_sent, call.values())) for call in others]
     ours = await _results(first_function, calls, modules, wall_s, trial)
@@ -268,10 +335,14 @@ async def compare_functions(  # noqa: PLR0913 - what may differ from the example
     compared = tuple(one if isinstance(one, Returned) or not fixed_in else None for one in ours)
     sameness = _same_results(compared, theirs, is_strict=is_strict)
     if sameness == "same" and is_strict and not fixed_in:
-        mine, yours = ({repr(value) for value in constants(tree)} if tree else set() for tree in trees)
+        mine, yours = (
+            {repr(value) for value in constants(tree)} if tree else set() for tree in trees
+        )
         is_proven = not (
             await _has_unnoticed(mine - yours, first_function, calls, ours, modules, trial)
-            or await _has_unnoticed(yours - mine, second_function, later_calls, theirs, modules, trial)
+            or await _has_unnoticed(
+                yours - mine, second_function, later_calls, theirs, modules, trial
+            )
         )
         return "same" if is_proven else "unknown"
     return sameness
@@ -294,7 +365,9 @@ async def _has_unnoticed(
     named, at, until = _by_name(function, calls), 0, clock.monotonic() + _STRICT_S
     while unnoticed and at < len(calls):
         few, own = named[at : at + _AT_ONCE], outcomes[at : at + _AT_ONCE]
-        work = Attempts(function.name, [Attempt(call, text) for text in unnoticed for call in few], EACH_S)
+        work = Attempts(
+            function.name, [Attempt(call, text) for text in unnoticed for call in few], EACH_S
+        )
         tried = await trial.attempt(function, modules, work, max(0.0, until - clock.monotonic()))
         rows = [tried[start : start + len(few)] for start in range(0, len(tried), len(few))]
         unnoticed = [
@@ -316,9 +389,15 @@ def _same_results(
     """
     returned = 0
     for one, other in zip(first, second, strict=True):
-        if any(outcome is None or isinstance(outcome, Refused | TimedOut) for outcome in (one, other)):
+        if any(
+            outcome is None or isinstance(outcome, Refused | TimedOut) for outcome in (one, other)
+        ):
             continue
-        if isinstance(one, Returned) and isinstance(other, Returned) and same(one.value, other.value, is_float=True):
+        if (
+            isinstance(one, Returned)
+            and isinstance(other, Returned)
+            and same(one.value, other.value, is_float=True)
+        ):
             returned += 1
         elif not (isinstance(one, Raised) and isinstance(other, Raised)) or (
             is_strict and one.failure.type != other.failure.type
@@ -335,8 +414,12 @@ def _kinds(function: "Function") -> list[str]:
 
 def _literal_examples(function: "Function") -> list[tuple[tuple[object, ...], object]]:
     """Return the examples with literal positional arguments and results; empty if all results are equal."""
-    examples = [(example.call, literal_value(example.expected)) for example in function.examples[:_EXAMPLES]]
-    cases = read_cases(((call, result) for call, result in examples if type(result) is not object), function)
+    examples = [
+        (example.call, literal_value(example.expected)) for example in function.examples[:_EXAMPLES]
+    ]
+    cases = read_cases(
+        ((call, result) for call, result in examples if type(result) is not object), function
+    )
     known = [(tuple(map(_as_sent, arguments.values())), result) for arguments, result in cases]
     return known if len({repr(result) for _, result in known}) > 1 else []
 
@@ -355,7 +438,11 @@ def _as_sent(value: object) -> object:
 
 
 async def _results(
-    function: "Function", calls: Sequence[tuple[object, ...]], modules: "Modules", wall_s: float, trial: "TrialTools"
+    function: "Function",
+    calls: Sequence[tuple[object, ...]],
+    modules: "Modules",
+    wall_s: float,
+    trial: "TrialTools",
 ) -> tuple[Outcome | None, ...]:
     return await trial.call_all(function, modules, _by_name(function, calls), wall_s)
 
@@ -378,11 +465,20 @@ def _others(function: "Function", trees: Sequence[object], most_varied: int) -> 
     texts = {value for value in every if isinstance(value, str) and len(value) <= _LONGEST}
     numbers = {value for value in every if type(value) is float}
     numbers |= {
-        sign * (value + step) for value in every if type(value) is int for step in (-1, 0, 1) for sign in (1, -1)
+        sign * (value + step)
+        for value in every
+        if type(value) is int
+        for step in (-1, 0, 1)
+        for sign in (1, -1)
     }
-    literals: list[str | float] = [*sorted(texts)[:_LITERALS], *sorted(numbers, key=abs)[: 2 * _LITERALS]]
+    literals: list[str | float] = [
+        *sorted(texts)[:_LITERALS],
+        *sorted(numbers, key=abs)[: 2 * _LITERALS],
+    ]
     for call in calls[:_BASES]:
-        varied = (call | {name: new} for name, value in call.items() for new in _varied(value, literals))
+        varied = (
+            call | {name: new} for name, value in call.items() for new in _varied(value, literals)
+        )
         more += islice(varied, most_varied)
     return [call for call in more if len(call) == len(_kinds(function))]
 
@@ -401,12 +497,19 @@ def _varied(value: Value, literals: Sequence[str | float]) -> Iterator[Value]:
         case int() | str():
             yield from (new for new in literals if type(new) is type(value))
             if isinstance(value, str):
-                yield from (value.swapcase(), value.capitalize(), f" {value} ", value.replace(" ", "  "))
+                yield from (
+                    value.swapcase(),
+                    value.capitalize(),
+                    f" {value} ",
+                    value.replace(" ", "  "),
+                )
         case float():
             yield from (float(new) for new in literals if not isinstance(new, str))
         case list() if value:
             for at in sorted({0, len(value) // 2, len(value) - 1}):
-                yield from ([*value[:at], new, *value[at + 1 :]] for new in _varied(value[at], literals))
+                yield from (
+                    [*value[:at], new, *value[at + 1 :]] for new in _varied(value[at], literals)
+                )
             yield from ([new] for new in _varied(value[0], literals))
         case dict():
             for key in [*value][:_KEYS]:

@@ -44,7 +44,9 @@ TRACEBACK: Final = "Traceback (most recent call last):"
 _ERROR: Final = re.compile(
     r"(?:raises? )?(?P<error>[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Iteration|Warning)(?::.*)?)"
 )
-_TRUTHS: Final = frozenset({("1\n", "True\n"), ("0\n", "False\n")})  # which doctest takes for the same
+_TRUTHS: Final = frozenset(
+    {("1\n", "True\n"), ("0\n", "False\n")}
+)  # which doctest takes for the same
 _BLANK_MARK: Final = re.compile(r"^[^\S\n]*<BLANKLINE>[^\S\n]*$", re.MULTILINE)
 _BLANK_LINE: Final = re.compile(r"^[^\S\n]+$", re.MULTILINE)
 _NUMBERS: Final = frozenset({int, float, Decimal, Fraction})
@@ -54,12 +56,18 @@ _LAST_DIGITS: Final = 1e-9  # difference between two ways to compute the same fl
 def doctest_form(returned: Returned) -> str:
     """Return a returned value as doctest shows it: the printed output, then the value unless it is None."""
     shown = ""
-    if returned.value is not None:  # of plain values, the host's text counts, otherwise the worker's
+    if (
+        returned.value is not None
+    ):  # of plain values, the host's text counts, otherwise the worker's
         ours = repr(returned.value)
         is_plain = literal_value(ours) is not _MISSING or not returned.shown
         is_ours = is_plain and literal_value(returned.shown) is not _MISSING
         shown = f"{ours if is_ours else returned.shown or ours}\n"
-    printed = returned.output if not returned.output or returned.output.endswith("\n") else returned.output + "\n"
+    printed = (
+        returned.output
+        if not returned.output or returned.output.endswith("\n")
+        else returned.output + "\n"
+    )
     return printed + shown
 
 
@@ -70,10 +78,15 @@ def agrees(example: "Example | GivenExample", outcome: Outcome, *, is_float: boo
     options = {name for name, on in example.options if on}
     if isinstance(outcome, Raised):
         kind, _, message = example.raises.partition(":")
-        is_kind = bool(example.raises) and kind.strip().rpartition(".")[2] == outcome.failure.type.rpartition(".")[2]
+        is_kind = (
+            bool(example.raises)
+            and kind.strip().rpartition(".")[2] == outcome.failure.type.rpartition(".")[2]
+        )
         is_any = "IGNORE_EXCEPTION_DETAIL" in options
         got = outcome.failure.message.lstrip()
-        return is_kind and (is_any or same_text(message.strip(), f"{got}\n" if got else "", options))
+        return is_kind and (
+            is_any or same_text(message.strip(), f"{got}\n" if got else "", options)
+        )
     if not isinstance(outcome, Returned) or example.raises:
         return False
     expected, is_alone = literal_value(expectation(example)), not outcome.output
@@ -86,7 +99,9 @@ def agrees(example: "Example | GivenExample", outcome: Outcome, *, is_float: boo
 
 def expectation(example: "Example | GivenExample") -> str:
     """Return what an example promises; a comparison without a written result must be true."""
-    is_meant = not (example.expected.strip() or example.raises) and isinstance(expression(example.call), ast.Compare)
+    is_meant = not (example.expected.strip() or example.raises) and isinstance(
+        expression(example.call), ast.Compare
+    )
     return "True" if is_meant else example.expected
 
 
@@ -112,7 +127,11 @@ def may_be_value(example: GivenExample) -> bool:
     It must not contain code of the candidate, which would return whatever its function does.
     """
     node = expression(example.expected)
-    if node is None or error_of(example.expected) or literal_value(example.expected) is not _MISSING:
+    if (
+        node is None
+        or error_of(example.expected)
+        or literal_value(example.expected) is not _MISSING
+    ):
         return False
     return all(inner.id in _VALUES for inner in ast.walk(node) if isinstance(inner, ast.Name))
 
@@ -120,14 +139,20 @@ def may_be_value(example: GivenExample) -> bool:
 def value_imports(expressions: Sequence[str], known_names: Collection[str]) -> tuple[str, ...]:
     """Return the imports of values that expressions name and a module does not know, such as `Decimal`."""
     names, modules = set[str](), set[str]()
-    for node in chain.from_iterable(ast.walk(expression(text) or ast.Pass()) for text in expressions):
+    for node in chain.from_iterable(
+        ast.walk(expression(text) or ast.Pass()) for text in expressions
+    ):
         match node:
             case ast.Attribute(value=ast.Name(id=name)):
                 modules.add(name)
             case ast.Name(id=name):
                 names.add(name)
     unknown = (names | modules) - {*known_names}
-    lines = [f"from {module} import {name}" for name, module in _VALUES.items() if name in unknown - modules]
+    lines = [
+        f"from {module} import {name}"
+        for name, module in _VALUES.items()
+        if name in unknown - modules
+    ]
     return (*lines, *(["import datetime"] if "datetime" in modules & unknown else []))
 
 
@@ -135,7 +160,11 @@ def error_of(text: str) -> str:
     """Return the error that a text names as an expected outcome, with its message if any; otherwise an empty text."""
     last = text.strip().rpartition("\n")[2].strip()
     match = _ERROR.fullmatch(last)
-    return match["error"] if match and (last == text.strip() or text.strip().startswith(TRACEBACK)) else ""
+    return (
+        match["error"]
+        if match and (last == text.strip() or text.strip().startswith(TRACEBACK))
+        else ""
+    )
 
 
 def literal_value(text: str) -> Any:  # any literal
@@ -156,7 +185,9 @@ def same(expected: Any, got: Any, *, is_float: bool = False, approx: float | Non
     Floats may differ in their last digits, and NaN equals NaN. With `is_float`, a number may be of another type;
     `approx` is the tolerance for integers and floats.
     """
-    are_numbers = {type(expected), type(got)} <= {int, float} and (is_float or type(expected) is type(got))
+    are_numbers = {type(expected), type(got)} <= {int, float} and (
+        is_float or type(expected) is type(got)
+    )
     if are_numbers and (float in (type(expected), type(got)) or approx):
         return _is_close(expected, got, approx or _LAST_DIGITS, approx or 0.0)
     if is_float and {type(expected), type(got)} <= _NUMBERS:
@@ -190,12 +221,16 @@ def _is_close(expected: float, got: float, relative: float, absolute: float) -> 
 
 def same_text(expected: str, got: str, options: set[str]) -> bool:
     """Check whether texts are equal as in doctest, under its options ELLIPSIS and NORMALIZE_WHITESPACE."""
-    expected, got = (text if text.endswith("\n") or not text else f"{text}\n" for text in (expected, got))
+    expected, got = (
+        text if text.endswith("\n") or not text else f"{text}\n" for text in (expected, got)
+    )
     if expected == got or (expected, got) in _TRUTHS:
         return True
     expected = _BLANK_MARK.sub("", expected)
     got = _BLANK_LINE.sub("", got)
-    if not expected.endswith("\n\n"):  # an example that does not show blank lines at the end leaves them open
+    if not expected.endswith(
+        "\n\n"
+    ):  # an example that does not show blank lines at the end leaves them open
         got = f"{got.rstrip(chr(10))}\n" if got.strip() else got
     if "NORMALIZE_WHITESPACE" in options:
         expected, got = " ".join(expected.split()), " ".join(got.split())
@@ -239,7 +274,9 @@ def is_blank(text: str, returns: str) -> bool:
     return not text.strip() and "str" not in _WORD.findall(returns)
 
 
-def predictions(calls: Sequence[str], texts: Sequence[str], returns: str) -> tuple[GivenExample, ...]:
+def predictions(
+    calls: Sequence[str], texts: Sequence[str], returns: str
+) -> tuple[GivenExample, ...]:
     """Return the calls as examples with the expected results; `returns` is the promised type."""
     examples: list[GivenExample] = []
     for call, text in zip(calls, texts, strict=False):
@@ -260,7 +297,11 @@ def _expected_text(text: str, returns: str) -> str:
     if returns == "str":
         return text if isinstance(value, str) else repr(text)
     if is_literal:
-        return repr(tuple(value)) if isinstance(value, list) and returns.startswith(("tuple", "Tuple")) else text
+        return (
+            repr(tuple(value))
+            if isinstance(value, list) and returns.startswith(("tuple", "Tuple"))
+            else text
+        )
     try:
         return repr(read_json(text, LOOSE))
     except Malformed:
@@ -272,7 +313,18 @@ ALIKE = ("one-sided-examples", "same-results", "contradictory-examples")
 """Findings that one more call with another result would resolve."""
 
 _CHANCE = frozenset(
-    ("uuid4", "uuid1", "now", "today", "utcnow", "urandom", "monotonic", "perf_counter", "time_ns", "getrandbits")
+    (
+        "uuid4",
+        "uuid1",
+        "now",
+        "today",
+        "utcnow",
+        "urandom",
+        "monotonic",
+        "perf_counter",
+        "time_ns",
+        "getrandbits",
+    )
 )
 # With an argument, these only convert a time.
 _CLOCK = frozenset(("time", "localtime", "gmtime", "ctime", "asctime"))
@@ -302,7 +354,9 @@ def _has_effects(subject: TrialSubject) -> bool:
             if name in seen or name not in subject.snapshot.functions:
                 continue
             seen.add(name)
-            node = function_in(subject.snapshot.modules[subject.snapshot.functions[name].module].text, name)
+            node = function_in(
+                subject.snapshot.modules[subject.snapshot.functions[name].module].text, name
+            )
             waiting += [ast.Module([node], [])] if node else []
     return False
 
@@ -318,13 +372,17 @@ def is_by_chance(tree: ast.Module) -> bool:
 def _chance_in(statement: ast.stmt) -> tuple[frozenset[str], frozenset[str], bool]:
     """Return the random generators that a statement imports, the names that it calls, and whether one is by chance."""
     nodes = nodes_of(statement)
-    imports = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module in _GENERATORS]
+    imports = [
+        node for node in nodes if isinstance(node, ast.ImportFrom) and node.module in _GENERATORS
+    ]
     called, is_certain = set[str](), False
     for node in nodes:
         match node:
             case ast.Call(func=ast.Attribute(value=ast.Name(id=name))) if name in _GENERATORS:
                 is_certain = True
-            case ast.Call(func=ast.Attribute(value=ast.Name(id="time"), attr=name), args=[]) if name in _CLOCK:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="time"), attr=name), args=[]) if (
+                name in _CLOCK
+            ):
                 is_certain = True
             case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)):
                 called.add(name)
@@ -339,7 +397,9 @@ def too_few(
     name, line = function.name, function.line
     if unproven:
         if not examples:
-            message = f"`{name}` has no example that could show what it does, so it is added as a draft"
+            message = (
+                f"`{name}` has no example that could show what it does, so it is added as a draft"
+            )
             yield Finding("unproven", message, line=line)
         return
     results = {promise(example) for example in examples}
@@ -350,17 +410,27 @@ def too_few(
         fix = f"take one of the two out; add a line `{call}` with other values and their result"
         yield Finding("contradictory-examples", message, fix, line)
     elif len(calls) < 2:
-        times = f"the same example {len(examples)} times" if len(examples) > 1 else "only one example"
+        times = (
+            f"the same example {len(examples)} times" if len(examples) > 1 else "only one example"
+        )
         message = f"`{name}` has {times if calls else 'no example'}; two with different results are needed"
         fix = f"add under `Examples:` a line `{call}` with real values, and its result on the line below"
         yield Finding("too-few-examples", message, fix, line)
     # Comparisons always show `True`, so equal results say little about them.
-    elif len(results) < 2 and not all(isinstance(expression(example.call), ast.Compare) for example in examples):
+    elif len(results) < 2 and not all(
+        isinstance(expression(example.call), ast.Compare) for example in examples
+    ):
         result = next(iter(results))
         if opposite := {"True": "False", "False": "True"}.get(result):
-            code, message = "one-sided-examples", f"gives {result}; one that gives {opposite} is needed too"
+            code, message = (
+                "one-sided-examples",
+                f"gives {result}; one that gives {opposite} is needed too",
+            )
         else:
-            code, message = "same-results", "gives the same result, as a body that ignores its arguments would"
+            code, message = (
+                "same-results",
+                "gives the same result, as a body that ignores its arguments would",
+            )
         below = f"{opposite}, and `{opposite}`" if opposite else "another, and that result"
         fix = f"add a line `{call}` with values for which the result is {below} on the line below"
         yield Finding(code, f"every example of `{name}` {message}", fix, line)
@@ -382,7 +452,9 @@ def promise(example: "Example | GivenExample") -> str:
     return example.expected.strip() if type(value) is object else repr(value)
 
 
-_LITERAL = re.compile(r"""(?P<prefix>[rRuU]?)(?P<quotes>\"{3}|'{3}|"|')(?P<inner>.*)(?P=quotes)""", re.DOTALL)
+_LITERAL = re.compile(
+    r"""(?P<prefix>[rRuU]?)(?P<quotes>\"{3}|'{3}|"|')(?P<inner>.*)(?P=quotes)""", re.DOTALL
+)
 _BREAK = re.compile(r"(?<!\\)((?:\\\\)*)\\n")  # an escaped line break
 _QUOTES: Final = '"""'
 
@@ -392,15 +464,24 @@ def with_example(code: str, name: str, call: str, expected: str) -> str | Proble
     code = code.replace("\r\n", "\n")
     call = call.strip().removeprefix(">>>").strip()
     call_node = expression(call)
-    if call_node is None or name not in {inner.id for inner in ast.walk(call_node) if isinstance(inner, ast.Name)}:
+    if call_node is None or name not in {
+        inner.id for inner in ast.walk(call_node) if isinstance(inner, ast.Name)
+    }:
         wrong = f"`{call[:120]}` does not call `{name}`"
-        wrong = wrong if call_node else f"the call of an example is an expression, and `{call[:120]}` is none"
+        wrong = (
+            wrong
+            if call_node
+            else f"the call of an example is an expression, and `{call[:120]}` is none"
+        )
         fix = f"give a call such as `{name}(…)`, and its result as Python writes it"
         return Problem("bad-example", wrong, Place(name), fix)
     node = function_in(code, name)
     if node is None:
         return Problem(
-            "no-docstring", f"`{name}` is not at the top level of its text", Place(name), "edit its file manually"
+            "no-docstring",
+            f"`{name}` is not at the top level of its text",
+            Place(name),
+            "edit its file manually",
         )
     call = ast.unparse(call_node) if "\n" in call else call
     if expected.strip() == "None":  # doctest shows nothing for None, and an example needs a result
@@ -413,7 +494,12 @@ def with_example(code: str, name: str, call: str, expected: str) -> str | Proble
     docstring = DocstringText.of(code, function_in(code, name) or node)
     if docstring is None:
         message = "its docstring is not one plain text between quotes"
-        return Problem("no-docstring", message, Place(name, node.body[0].lineno), "write it between three quotes")
+        return Problem(
+            "no-docstring",
+            message,
+            Place(name, node.body[0].lineno),
+            "write it between three quotes",
+        )
     return docstring.with_example(code, shown)
 
 
@@ -427,7 +513,9 @@ def with_words(code: str, name: str, other: str) -> str | None:
     """Return a function's text with its docstring from another text; None if either has no plain docstring."""
     nodes = [(text, function_in(text, name)) for text in (code, other)]
     own, new = (DocstringText.of(text, node) if node else None for text, node in nodes)
-    return f"{code[: own.start]}{other[new.start : new.end]}{code[own.end :]}" if own and new else None
+    return (
+        f"{code[: own.start]}{other[new.start : new.end]}{code[own.end :]}" if own and new else None
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -454,10 +542,14 @@ class DocstringText:
         end = offset(text, literal.end_lineno or 0, literal.end_col_offset or 0)
         match = _LITERAL.fullmatch(text[start:end])
         is_triple = match is not None and len(match["quotes"]) == 3
-        if match is None or not (is_triple or ('"""' not in match["inner"] and not match["inner"].endswith('"'))):
+        if match is None or not (
+            is_triple or ('"""' not in match["inner"] and not match["inner"].endswith('"'))
+        ):
             return None
         quotes = match["quotes"] if is_triple else _QUOTES
-        return cls(start, end, match["prefix"], quotes, match["inner"], text[:start].rpartition("\n")[2])
+        return cls(
+            start, end, match["prefix"], quotes, match["inner"], text[:start].rpartition("\n")[2]
+        )
 
     @property
     def is_raw(self) -> bool:
@@ -467,7 +559,12 @@ class DocstringText:
     @property
     def is_escaped_once(self) -> bool:
         """True if it has escapes, and none of a backslash or a line break: its author may take it for a raw string."""
-        return not self.is_raw and "\\" in self.inner and "\\\\" not in self.inner and "\\\n" not in self.inner
+        return (
+            not self.is_raw
+            and "\\" in self.inner
+            and "\\\\" not in self.inner
+            and "\\\n" not in self.inner
+        )
 
     @property
     def indent(self) -> str:
@@ -478,23 +575,35 @@ class DocstringText:
     def lines(self) -> list[str]:
         """Its lines without their indentation; an escaped line break in a one-line docstring ends a line."""
         is_plain = "\n" not in self.inner and not self.is_raw
-        first, *others = bare_lines(_BREAK.sub("\\1\n", self.inner) if is_plain else self.inner) or [""]
-        return [first.strip(), *(line.rstrip() for line in bare_lines(dedent("\n".join(others).expandtabs())))]
+        first, *others = bare_lines(
+            _BREAK.sub("\\1\n", self.inner) if is_plain else self.inner
+        ) or [""]
+        return [
+            first.strip(),
+            *(line.rstrip() for line in bare_lines(dedent("\n".join(others).expandtabs()))),
+        ]
 
     def escaped(self, lines: Iterable[str]) -> list[str]:
         """Return lines escaped for this docstring."""
         marks = "".join(f"\\{quote}" for quote in self.quotes)
-        return [line if self.is_raw else line.replace("\\", "\\\\").replace(self.quotes, marks) for line in lines]
+        return [
+            line if self.is_raw else line.replace("\\", "\\\\").replace(self.quotes, marks)
+            for line in lines
+        ]
 
     def replaced(self, text: str, inner: str) -> str:
         """Return the text with another content between the quotes."""
-        return f"{text[: self.start]}{self.prefix}{self.quotes}{inner}{self.quotes}{text[self.end :]}"
+        return (
+            f"{text[: self.start]}{self.prefix}{self.quotes}{inner}{self.quotes}{text[self.end :]}"
+        )
 
     def with_lines(self, text: str, lines: Sequence[str]) -> str:
         """Return the text with other lines between the quotes."""
         first, *others = "\n".join(lines).rstrip().split("\n")
         inner = "\n".join([first, *(f"{self.margin}{line}" if line else "" for line in others)])
-        return self.replaced(text, f"{inner}\n{self.margin}" if others or inner.endswith('"') else inner)
+        return self.replaced(
+            text, f"{inner}\n{self.margin}" if others or inner.endswith('"') else inner
+        )
 
     def with_example(self, text: str, shown: Sequence[str]) -> str:
         """Return the text with an example added below the last one, or at the end of the docstring."""
@@ -502,7 +611,9 @@ class DocstringText:
         prompts = [at for at, line in enumerate(lines) if line.lstrip().startswith(">>>")]
         if not prompts:
             before = f"{self.inner.rstrip()}\n" if self.inner.strip() else ""
-            return self.replaced(text, "\n".join([before, *(self.indent + line for line in shown), self.indent]))
+            return self.replaced(
+                text, "\n".join([before, *(self.indent + line for line in shown), self.indent])
+            )
         last = prompts[-1]
         pad = lines[last][: len(lines[last]) - len(lines[last].lstrip())] if last else self.indent
         after = next((at for at in range(last, len(lines)) if not lines[at].strip()), len(lines))
@@ -535,17 +646,28 @@ def with_returned_values(candidate: Candidate, verdict: Verdict) -> Candidate:
         if docstring is None or not 0 <= at < len(lines):
             continue
         indent = lines[at][: len(lines[at]) - len(lines[at].lstrip())] if at else docstring.indent
-        start = next((n for n in range(at + 1, len(lines)) if not lines[n].strip().startswith("...")), len(lines))
-        is_end = (n for n in range(start, len(lines)) if not lines[n].strip() or lines[n].lstrip().startswith(">>>"))
+        start = next(
+            (n for n in range(at + 1, len(lines)) if not lines[n].strip().startswith("...")),
+            len(lines),
+        )
+        is_end = (
+            n
+            for n in range(start, len(lines))
+            if not lines[n].strip() or lines[n].lstrip().startswith(">>>")
+        )
         end = next(is_end, len(lines))
         shown = [] if mismatch.returned == "None" else shown_lines(mismatch.returned)
         new = [f"{indent}{line}" for line in docstring.escaped(shown)]
-        text = docstring.replaced(text, "\n".join([*lines[:start], *new, *(lines[end:] or [indent])]))
+        text = docstring.replaced(
+            text, "\n".join([*lines[:start], *new, *(lines[end:] or [indent])])
+        )
     for missing in verdict.to_confirm[len(verdict.disagreements) :]:
         added = with_example(text, candidate.name, missing.call, missing.returned)
         text = text if isinstance(added, Problem) else added
     returned = {
-        disagreement.call: disagreement.returned for disagreement in verdict.disagreements if not disagreement.line
+        disagreement.call: disagreement.returned
+        for disagreement in verdict.disagreements
+        if not disagreement.line
     }
     examples = tuple(
         GivenExample(example.call, returned.get(example.call, example.expected), example.approx)

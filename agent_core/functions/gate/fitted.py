@@ -44,19 +44,31 @@ async def check_fitted(draft: Draft, trial: "TrialTools") -> Draft:
         return draft.skip(NOTHING_YET)
     draft = await check_rewrite(draft, own, trial)
     # Exclude the calls that the gate asked for.
-    agreed = [(call, value) for call, value in draft.trials.values if call not in draft.candidate.asked]
+    agreed = [
+        (call, value) for call, value in draft.trials.values if call not in draft.candidate.asked
+    ]
     cases, constants = read_cases(agreed, own.function), selectors(own.tree)
-    if len(cases) < _MORE or draft.trials.disagreements or not any(links(given, constants) for given, _value in cases):
+    if (
+        len(cases) < _MORE
+        or draft.trials.disagreements
+        or not any(links(given, constants) for given, _value in cases)
+    ):
         return replace(draft, note="its examples hang on no constant of its code")
     examples = [arguments for arguments, _value in cases]
     made = recombine(examples, own.function.parameters)
     apart, linked = [
-        [call for call in made if bool(links(call, constants)) is is_linked] for is_linked in (False, True)
+        [call for call in made if bool(links(call, constants)) is is_linked]
+        for is_linked in (False, True)
     ]
     calls = [*apart[:_MOST], *linked[:_MOST]]
-    outcomes = await trial.call_all(own.function, own.modules, calls, draft.rules.fitted_s, is_patient=True)
+    outcomes = await trial.call_all(
+        own.function, own.modules, calls, draft.rules.fitted_s, is_patient=True
+    )
     finding = _judge(draft, own.function, cases, constants, [*zip(calls, outcomes, strict=True)])
-    return replace(draft.with_findings(STAGE, [finding] if finding else []), note=f"{len(calls)} other calls compared")
+    return replace(
+        draft.with_findings(STAGE, [finding] if finding else []),
+        note=f"{len(calls)} other calls compared",
+    )
 
 
 def _judge(
@@ -67,19 +79,33 @@ def _judge(
     calls: Sequence[tuple[Arguments, Outcome | None]],
 ) -> Finding | None:
     """Return a finding if calls without the examples' constants all get one answer, and others an example's."""
-    ended = [(call, _answer(call, outcome.value)) for call, outcome in calls if isinstance(outcome, Returned)]
+    ended = [
+        (call, _answer(call, outcome.value))
+        for call, outcome in calls
+        if isinstance(outcome, Returned)
+    ]
     ended += [(call, "an error") for call, outcome in calls if isinstance(outcome, Raised)]
     answers = [answer for call, answer in ended if not links(call, constants)]
     known = {*answers, *(_answer(*case) for case in cases)}
-    if len(answers) < _LEAST or len(set(answers)) > 1 or any(answer not in known for _call, answer in ended):
+    if (
+        len(answers) < _LEAST
+        or len(set(answers)) > 1
+        or any(answer not in known for _call, answer in ended)
+    ):
         return None
     special = [case for case in cases if _answer(*case) != answers[0]]
     tied = [case for case in special if links(case[0], constants)]
     # The arguments of the examples, their items, and their rows.
-    values = [value for arguments, _value in cases for value in (*arguments.values(), tuple(arguments.values()))]
+    values = [
+        value
+        for arguments, _value in cases
+        for value in (*arguments.values(), tuple(arguments.values()))
+    ]
     items = [item for value in values if isinstance(value, list | tuple) for item in value]
     seen = {*map(form, [*values, *items])}
-    more = [key for key in constants - seen - _PLAIN if not (isinstance(key, tuple) and seen & {*key})]
+    more = [
+        key for key in constants - seen - _PLAIN if not (isinstance(key, tuple) and seen & {*key})
+    ]
     named = {link for arguments, _value in cases for link in links(arguments, constants)}
     is_table = named <= {*_enumerated_values(function.parameters)} or len(more) >= _MORE
     if not special or len(tied) < len(special) or is_table:
@@ -89,11 +115,21 @@ def _judge(
     first = write_call(function, calls[0][0])
     message = f"gives every other call one answer (`{first}`: {answers[0]}), and its code names the examples'"
     others = [(call, answer) for call, answer in ended if not links(call, constants)]
-    evidence = tuple(Evidence(call=write_call(function, call), returned=answer) for call, answer in others[:_SHOWN])
+    evidence = tuple(
+        Evidence(call=write_call(function, call), returned=answer)
+        for call, answer in others[:_SHOWN]
+    )
     if len(results) > 1:
-        arguments = {value for given, _value in tied for value in given.values() if isinstance(value, str | int)}
+        arguments = {
+            value
+            for given, _value in tied
+            for value in given.values()
+            if isinstance(value, str | int)
+        }
         keys = sorted(repr(value) for value in arguments if form(value) in constants - _PLAIN)
-        fix = _FIX + (f", or let the type list its keys: `Literal[{', '.join(keys)}]`" if keys else "")
+        fix = _FIX + (
+            f", or let the type list its keys: `Literal[{', '.join(keys)}]`" if keys else ""
+        )
         return Finding("hard-coded", f"`{name}` {message} arguments", fix, line, evidence=evidence)
     fix = "add an example with arguments that the code does not name"
     return Finding("doubt-examples", f"`{name}` {message}", fix, line, evidence=evidence)
@@ -155,27 +191,41 @@ def _selecting_values(node: ast.AST) -> Iterator[Any]:  # Any: literals
                 if isinstance(operator, ast.Eq | ast.NotEq | ast.Is | ast.IsNot):
                     yield from (*_value(subject), *_value(operand))
                 elif isinstance(operator, ast.In | ast.NotIn):
-                    rows = [row for row in _value(operand) if isinstance(row, Iterable) and not isinstance(row, str)]
+                    rows = [
+                        row
+                        for row in _value(operand)
+                        if isinstance(row, Iterable) and not isinstance(row, str)
+                    ]
                     yield from (member for row in rows for member in row)
         case ast.MatchValue(value=value):
             yield from _value(value)
         case ast.MatchSequence(patterns=patterns):
-            yield [value for part in patterns if isinstance(part, ast.MatchValue) for value in _value(part.value)]
+            yield [
+                value
+                for part in patterns
+                if isinstance(part, ast.MatchValue)
+                for value in _value(part.value)
+            ]
         case ast.Dict(keys=keys, values=values) if all(
             literal(value)[0] or isinstance(value, ast.Lambda) for value in values
         ):
             yield from (value for key in keys if key is not None for value in _value(key))
-        case ast.Assign(targets=[ast.Subscript(slice=key)], value=value) if literal(value)[0] or isinstance(
-            value, ast.Lambda
-        ):
+        case ast.Assign(targets=[ast.Subscript(slice=key)], value=value) if literal(value)[
+            0
+        ] or isinstance(value, ast.Lambda):
             yield from _value(key)
         case ast.Call(func=ast.Name(id="dict"), keywords=keywords):
-            yield from (keyword.arg for keyword in keywords if keyword.arg and literal(keyword.value)[0])
+            yield from (
+                keyword.arg for keyword in keywords if keyword.arg and literal(keyword.value)[0]
+            )
         case ast.List(elts=rows) | ast.Tuple(elts=rows) if rows and all(
             isinstance(row, ast.Tuple | ast.List) for row in rows
         ):
             for row in rows:
-                yield from (*_value(row), *(value for cell in row.elts[:1] for value in _value(cell)))  # type: ignore[attr-defined]
+                yield from (
+                    *_value(row),
+                    *(value for cell in row.elts[:1] for value in _value(cell)),  # type: ignore[attr-defined]
+                )
 
 
 def _value(node: ast.expr) -> list[Any]:

@@ -17,7 +17,13 @@ from agent_core.access.grants.value import modules_of_workspace
 from agent_core.base.offload import aside
 from agent_core.base.problem import Evidence, Place, Problem, ProblemsByLine, first_problems
 from agent_core.base.records import dataclass, replace
-from agent_core.registry.depends import changed_functions, code_hash, running_with, uses, using_modules
+from agent_core.registry.depends import (
+    changed_functions,
+    code_hash,
+    running_with,
+    uses,
+    using_modules,
+)
 from agent_core.registry.function import Function, ModuleReading, attempt_mark
 from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
@@ -45,7 +51,16 @@ from .robust import robust
 from .substance import check as check_substance
 from .substance import substance
 from .tree import find, parse
-from .trial import UNGRANTED, Granted, TrialTools, Workers, load, missing_package, try_module, with_types
+from .trial import (
+    UNGRANTED,
+    Granted,
+    TrialTools,
+    Workers,
+    load,
+    missing_package,
+    try_module,
+    with_types,
+)
 from .uses import needs_of
 from .uses import uses as reached
 from .verdict import (
@@ -91,8 +106,12 @@ class SavedFile(Draft):
     def verdict(self, reports: tuple[StageReport, ...]) -> ModuleVerdict:
         """Return the verdict: an importable file is admitted, unless the agent's policy applies and refuses it."""
         admitted = self.trial is not None and not (self.refuses and self.policy == "agent")
-        verdict = ModuleVerdict(self.module, admitted, self.problems, reports, self.standings, self.disagreements)
-        return replace(verdict, breakages=self.breakages, policy=self.policy, previous=self.previous)
+        verdict = ModuleVerdict(
+            self.module, admitted, self.problems, reports, self.standings, self.disagreements
+        )
+        return replace(
+            verdict, breakages=self.breakages, policy=self.policy, previous=self.previous
+        )
 
 
 def read_file(file: SavedFile) -> SavedFile:
@@ -123,16 +142,26 @@ async def try_import(file: SavedFile, trial_tools: TrialTools) -> SavedFile:
     if not file.is_parsed:
         return file.skip("the file is not Python")
     reading, problems = await try_module(file.module, file.snapshot, trial_tools)
-    if await aside(file.size, missing_package, file.module, problems, file.snapshot, file.rules.packages):
+    if await aside(
+        file.size, missing_package, file.module, problems, file.snapshot, file.rules.packages
+    ):
         waiting = await aside(file.size, _waiting_functions, file)
         ready = [function for function in reading.functions if function.name not in waiting]
         reading = await with_types(reading, ready, file.snapshot, trial_tools)
-        if any(function.unresolved for function in reading.functions):  # the package may bring types, too
+        if any(
+            function.unresolved for function in reading.functions
+        ):  # the package may bring types, too
             mark = attempt_mark(reading.source.module, trial_tools.access.folders)
             reading = replace(reading, leans=(mark, *reading.leans))
-        after = replace(file, reading=reading, trial=file.snapshot.with_module(reading), waiting=waiting)
-        return after.with_problems(weigh(problem, file) for problem in reading.problems[len(file.module.problems) :])
-    unfit = reading.problems[len(file.module.problems) :]  # functions that are left out, without their neighbors
+        after = replace(
+            file, reading=reading, trial=file.snapshot.with_module(reading), waiting=waiting
+        )
+        return after.with_problems(
+            weigh(problem, file) for problem in reading.problems[len(file.module.problems) :]
+        )
+    unfit = reading.problems[
+        len(file.module.problems) :
+    ]  # functions that are left out, without their neighbors
     trial = None if problems else file.snapshot.with_module(reading)
     after = replace(file, reading=reading, trial=trial)
     return after.with_problems((*problems, *(weigh(problem, file) for problem in unfit)))
@@ -167,12 +196,17 @@ async def prove_changed(file: SavedFile, trial: TrialTools) -> SavedFile:
     for draft in (run.result() for run in runs):
         failing = [problem for problem in draft.problems if problem.code.startswith("example-")]
         rows = [(problem.evidence[0], problem.where.line) for problem in failing]
-        differing = [Disagreement(fact.call, fact.expected, fact.returned, line) for fact, line in rows]
+        differing = [
+            Disagreement(fact.call, fact.expected, fact.returned, line) for fact, line in rows
+        ]
         standing: Standing = "trial" if draft.trials.agreed and not differing else _DRAFT
         file = replace(
             file.with_problems(draft.problems),
             standings=(*file.standings, (draft.candidate.name, standing)),
-            disagreements=(*file.disagreements, *((draft.candidate.name, row) for row in differing)),
+            disagreements=(
+                *file.disagreements,
+                *((draft.candidate.name, row) for row in differing),
+            ),
         )
     return file
 
@@ -181,12 +215,20 @@ def _to_try_again(file: SavedFile, snapshot: Snapshot) -> set[str]:
     """Return the functions of the file that may return other results now."""
     own, before = _different(file), _before(file)
     offered = [function.name for function in file.module.functions]
-    return {*offered} if before is None else own.intersection(offered) | changed_functions(offered, before, snapshot)
+    return (
+        {*offered}
+        if before is None
+        else own.intersection(offered) | changed_functions(offered, before, snapshot)
+    )
 
 
 def _different(file: SavedFile) -> set[str]:
     """Return the functions that are new, deleted, or changed."""
-    old = {function.name: function.body_hash for function in file.previous.functions} if file.previous else {}
+    old = (
+        {function.name: function.body_hash for function in file.previous.functions}
+        if file.previous
+        else {}
+    )
     new = {function.name: function.body_hash for function in file.module.functions}
     return {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
 
@@ -204,7 +246,11 @@ async def try_users(file: SavedFile, trial: TrialTools) -> SavedFile:
     if before is None or now is None:
         return file.skip("nothing uses the file yet")
     modules = {*using_modules(file.source.module, before)}
-    others = [name for name, function in before.functions.items() if function.module in modules] if modules else []
+    others = (
+        [name for name, function in before.functions.items() if function.module in modules]
+        if modules
+        else []
+    )
     changed_names = changed_functions(others, before, now)
     users = [name for name in others if name in changed_names]
     if not users:
@@ -218,13 +264,17 @@ async def try_users(file: SavedFile, trial: TrialTools) -> SavedFile:
         name = next((name for name in changed if name in used_names), changed[0] if changed else "")
         finding = caller_finding(broken, name or file.source.module)
         function = file.module.function(name)
-        file = file.with_findings("neighbours", [replace(finding, line=function.line if function else 0)])
+        file = file.with_findings(
+            "neighbours", [replace(finding, line=function.line if function else 0)]
+        )
         breakage = Breakage(name, broken.caller, code_hash(broken.caller, now), differs(broken))
         file = replace(file, breakages=(*file.breakages, breakage))
     return file
 
 
-def _drafts_of(names: Sequence[str], verdict: ModuleVerdict, snapshot: Snapshot, rules: Rules) -> list[Draft]:
+def _drafts_of(
+    names: Sequence[str], verdict: ModuleVerdict, snapshot: Snapshot, rules: Rules
+) -> list[Draft]:
     judged = JudgedFile(verdict, snapshot, rules)
     return [draft for draft in map(judged.draft_of, names) if draft is not None]
 
@@ -242,10 +292,16 @@ class JudgedFile:
         self._snapshot = snapshot
         self._rules = replace(rules, off=frozenset("*"))
         self._standings = dict(verdict.standings)
-        judged = [function for function in verdict.reading.functions if function.name in self._standings]
+        judged = [
+            function for function in verdict.reading.functions if function.name in self._standings
+        ]
         judged.sort(key=lambda function: function.line)
         self._names, self._lines = [each.name for each in judged], [each.line for each in judged]
-        self._replaced = {function.name for function in verdict.previous.functions} if verdict.previous else set[str]()
+        self._replaced = (
+            {function.name for function in verdict.previous.functions}
+            if verdict.previous
+            else set[str]()
+        )
         self._problems = ProblemsByLine(verdict.problems)
         self._own = modules_of_workspace(snapshot.modules)
 
@@ -260,9 +316,18 @@ class JudgedFile:
             return None
         text = "".join(kept_lines(reading.source.text)[function.line - 1 : function.end_line])
         alone = ast.Module(running_with(reading.source.text, name), [])
-        reaching = ast.Module(running_with(reading.source.text, name, quiet_functions(reading.source.text)), [])
+        reaching = ast.Module(
+            running_with(reading.source.text, name, quiet_functions(reading.source.text)), []
+        )
         return Draft(
-            Candidate(name, text, function.module, replaces=name in self._replaced, file=function.path, exact=True),
+            Candidate(
+                name,
+                text,
+                function.module,
+                replaces=name in self._replaced,
+                file=function.path,
+                exact=True,
+            ),
             self._verdict.policy,
             self._rules,
             snapshot,
@@ -272,7 +337,9 @@ class JudgedFile:
             own=reading,
             reading=reading,
             trial=snapshot,
-            trials=ExampleTrials(len(function.examples) if self._standings.get(name) == "trial" else 0),
+            trials=ExampleTrials(
+                len(function.examples) if self._standings.get(name) == "trial" else 0
+            ),
             apart=frozenset(self._names[bisect_right(self._lines, function.line) :]),
             needs=needs_of(reached(reaching, self._rules.packages, own=self._own)),
         )
@@ -337,7 +404,9 @@ def _is_clean(file: SavedFile) -> bool:
 
 FILE_STAGES: tuple[Stage[SavedFile], ...] = (
     Stage("read", on_text(read_file), passed=lambda file: file.is_parsed),
-    Stage("text", on_text(look, "substance"), passed=_is_clean),  # conform, substance and capability
+    Stage(
+        "text", on_text(look, "substance"), passed=_is_clean
+    ),  # conform, substance and capability
     Stage("import", try_import),
     Stage("examples", prove_changed, passed=_is_clean),
     Stage("neighbours", try_users, passed=_is_clean),
@@ -392,9 +461,14 @@ class Gate:
         """
         text = candidate.code.replace("\r\n", "\n").replace("\r", "\n")
         rules = replace(self.rules, off=frozenset("*")) if candidate.exact else self.rules
-        apart, names = candidate.apart, [*snapshot.functions] if candidate.replaces and policy == "import" else []
+        apart, names = (
+            candidate.apart,
+            [*snapshot.functions] if candidate.replaces and policy == "import" else [],
+        )
         if candidate.name in names:
-            apart = tuple(names[names.index(candidate.name) + 1 :])  # of imported copies, keep the first
+            apart = tuple(
+                names[names.index(candidate.name) + 1 :]
+            )  # of imported copies, keep the first
         draft = Draft(
             *(candidate, rules.policy(policy), rules, snapshot, text),
             is_challenging=challenging,
@@ -437,15 +511,24 @@ class Gate:
         return JudgedFile(verdict, snapshot, self.rules)
 
     async def look_closer(
-        self, name: str, judged_file: "JudgedFile", granted: Granted = UNGRANTED, *, reading: bool = False
+        self,
+        name: str,
+        judged_file: "JudgedFile",
+        granted: Granted = UNGRANTED,
+        *,
+        reading: bool = False,
     ) -> Look:
         """Return the findings of the deferred stages on a function of a file. With `reading`, the reader is asked."""
         draft = await aside(judged_file.size, judged_file.draft_of, name)
         if draft is None:
             return Look(name)
         known = len(draft.problems)
-        stages = [replace(stage, parallel=False) for stage in self._stages if stage.deferred] + [READER] * reading
-        draft, results = await _run(stages, replace(draft, is_read=reading), self._trial.granted(granted))
+        stages = [replace(stage, parallel=False) for stage in self._stages if stage.deferred] + [
+            READER
+        ] * reading
+        draft, results = await _run(
+            stages, replace(draft, is_read=reading), self._trial.granted(granted)
+        )
         reports = tuple(report for _, report in results)
         return Look(name, first_problems(draft.problems[known:]), reports, draft.answer)
 
@@ -491,18 +574,28 @@ class Gate:
         if not verdict.can_be_confirmed:
             message = "there is nothing to confirm: more than a written result stands against this candidate"
             fix = "fix the problems that are listed, with edit_function"
-            evidence = (Evidence(", ".join(refusal.code for refusal in verdict.refusals) or "it was not refused"),)
-            problem = Problem("cannot-confirm", message, Place(candidate.path), fix, evidence=evidence)
+            evidence = (
+                Evidence(
+                    ", ".join(refusal.code for refusal in verdict.refusals) or "it was not refused"
+                ),
+            )
+            problem = Problem(
+                "cannot-confirm", message, Place(candidate.path), fix, evidence=evidence
+            )
             return replace(verdict, problems=(*verdict.problems, problem))
         settled = verdict.to_confirm
         confirmed = tuple(disagreement.call for disagreement in settled)
-        after = await self.judge(with_returned_values(candidate, verdict), snapshot, reading=reading)
+        after = await self.judge(
+            with_returned_values(candidate, verdict), snapshot, reading=reading
+        )
         after = replace(after, disagreements=settled) if after.admitted else after
         after = replace(after, fixes=(*verdict.fixes, *after.fixes), confirmed=confirmed)
         if verdict.agreed or not after.admitted:
             return after
         message = f"no example of `{after.name}` agreed before its results were confirmed, so it is added as a draft"
-        calls = tuple(Evidence(call=row.call, returned=row.returned, expected=row.expected) for row in settled)
+        calls = tuple(
+            Evidence(call=row.call, returned=row.returned, expected=row.expected) for row in settled
+        )
         problem = Problem("unproven", message, Place(candidate.path), None, "warns", calls)
         return replace(after, standing="draft", problems=(*after.problems, problem))
 
@@ -528,14 +621,20 @@ class Gate:
         If it `is_strict`, other calls are compared as well. The second function gets `more` arguments at the end; or it
         is the first one in the snapshot `fixed_in`, and may then return where the first did not.
         """
-        texts, fixed, wall_s = snapshot.modules, fixed_in.modules if fixed_in else None, self.rules.fitted_s
+        texts, fixed, wall_s = (
+            snapshot.modules,
+            fixed_in.modules if fixed_in else None,
+            self.rules.fitted_s,
+        )
         functions = first_function, second_function
         return await compare_functions(
             *functions, texts, wall_s, self._trial, is_strict=is_strict, more=more, fixed_in=fixed
         )
 
 
-async def _run(stages: Sequence[Stage[D]], draft: D, trial: TrialTools) -> tuple[D, list[tuple[D, StageReport]]]:
+async def _run(
+    stages: Sequence[Stage[D]], draft: D, trial: TrialTools
+) -> tuple[D, list[tuple[D, StageReport]]]:
     """Return the draft after all stages, and each stage's own draft and report."""
     rounds: list[list[Stage[D]]] = []
     for stage in stages:
@@ -552,9 +651,18 @@ async def _run(stages: Sequence[Stage[D]], draft: D, trial: TrialTools) -> tuple
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(_ask(stage, draft, trial)) for stage in others]
             after, report = await _ask(first, draft, trial)
-        siblings = [task.result() for task in tasks]  # of these, only the findings and the reports count
-        more = [problem for sibling, _ in siblings for problem in sibling.problems[len(draft.problems) :]]
-        results += [(after, report), *((sibling, replace(other, beside=True)) for sibling, other in siblings)]
+        siblings = [
+            task.result() for task in tasks
+        ]  # of these, only the findings and the reports count
+        more = [
+            problem
+            for sibling, _ in siblings
+            for problem in sibling.problems[len(draft.problems) :]
+        ]
+        results += [
+            (after, report),
+            *((sibling, replace(other, beside=True)) for sibling, other in siblings),
+        ]
         draft = after.with_problems(more)
     return draft, results
 
@@ -565,15 +673,22 @@ async def _ask(stage: Stage[D], draft: D, trial: TrialTools) -> tuple[D, StageRe
     problems = after.problems[len(draft.problems) :]
     passed = not after.skipped and not any(problem.severity == "refuses" for problem in problems)
     passed = (stage.passed(after) if stage.passed else passed) and not after.late
-    return after, StageReport(stage.name, passed, time.perf_counter() - started, after.note, late=after.late)
+    return after, StageReport(
+        stage.name, passed, time.perf_counter() - started, after.note, late=after.late
+    )
 
 
 def _verdict(draft: Draft, reports: tuple[StageReport, ...]) -> Verdict:
     admitted = not draft.refuses
-    is_bare = draft.policy == "human" and not draft.trials.agreed and draft.shows(*TOO_FEW)  # same as for a saved file
+    is_bare = (
+        draft.policy == "human" and not draft.trials.agreed and draft.shows(*TOO_FEW)
+    )  # same as for a saved file
     is_unsettled = draft.policy != "human" and draft.shows(DISPUTED, REACHES_NOTHING)
     is_draft = (
-        is_bare or is_unsettled or draft.trials.is_unproven or (draft.policy == "import" and draft.shows(*UNPROVEN))
+        is_bare
+        or is_unsettled
+        or draft.trials.is_unproven
+        or (draft.policy == "import" and draft.shows(*UNPROVEN))
     )
     standing: Standing = "" if not admitted else "draft" if is_draft else "trial"
     source = draft.reading.source if draft.reading else None
@@ -598,6 +713,8 @@ def _verdict(draft: Draft, reports: tuple[StageReport, ...]) -> Verdict:
         answer=draft.answer or draft.candidate.answer,
         needs=draft.needs,
         reach=reach_in(source.text if source else draft.text, draft.candidate.name, draft.needs),
-        asking=tuple((line, written[line - 1].strip()) for line in draft.asking if 0 < line <= len(written)),
+        asking=tuple(
+            (line, written[line - 1].strip()) for line in draft.asking if 0 < line <= len(written)
+        ),
         breakages=draft.breakages,
     )

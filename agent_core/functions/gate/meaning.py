@@ -43,7 +43,10 @@ STAGE: Final = "reader"
 CHALLENGE: Final = "challenged"
 WRONG_BODY: Final = "wrong-body"
 _MEANS: Final = {
-    "network": ("the network", "take `self` and use `self.fetch(url)`; the user is asked for the host"),
+    "network": (
+        "the network",
+        "take `self` and use `self.fetch(url)`; the user is asked for the host",
+    ),
     "files": (
         "files, or something that is kept after the call",
         "take `self` and read or write with a grant (files, memory, state); the user is asked",
@@ -75,7 +78,11 @@ async def judge_meaning(draft: Draft, trial: "TrialTools") -> Draft:
     if own is None:
         return draft.skip(NOT_IMPORTED)
     if wrong := dict(_wrong(draft)):
-        others = [problem for problem in draft.problems if not any(f"`{call}`" in problem.message for call in wrong)]
+        others = [
+            problem
+            for problem in draft.problems
+            if not any(f"`{call}`" in problem.message for call in wrong)
+        ]
         return replace(draft, problems=tuple(others)).with_findings(STAGE, wrong.values())
     if draft.refuses:
         return draft.skip("it is refused already")
@@ -90,12 +97,20 @@ async def judge_meaning(draft: Draft, trial: "TrialTools") -> Draft:
     if answer is not None:
         answer = await _try_calls(answer, own, trial) if is_open else answer
         draft = replace(draft, answer=answer, late=bool(answer.error))
-    disputed = [call for call in draft.answer.calls if not (call.agreed or call.is_inferred)] if draft.answer else []
-    is_beyond = draft.answer is not None and await aside(draft.size, _is_beyond, draft, draft.answer)
+    disputed = (
+        [call for call in draft.answer.calls if not (call.agreed or call.is_inferred)]
+        if draft.answer
+        else []
+    )
+    is_beyond = draft.answer is not None and await aside(
+        draft.size, _is_beyond, draft, draft.answer
+    )
     if draft.answer is not None and is_beyond:  # its code cannot do what it promises
         what, means = _MEANS[draft.answer.reach]
         does = "only computes" if reached == "nothing" else "names nothing that it would reach"
-        message = f"by its description `{draft.candidate.name}` has to reach {what}, and its code {does}"
+        message = (
+            f"by its description `{draft.candidate.name}` has to reach {what}, and its code {does}"
+        )
         fix = f'do it: {means}; or say in the docstring what it really does, as in "Word the confirmation of an order"'
         thought = f" ({draft.answer.thought})" if draft.answer.thought else ""
         facts = (
@@ -103,7 +118,9 @@ async def judge_meaning(draft: Draft, trial: "TrialTools") -> Draft:
             Evidence(f"its code: {does}"),
         )
         insists = draft.candidate.insists
-        beyond = Finding(REACHES_NOTHING, message, None if insists else fix, draft.line, evidence=facts)
+        beyond = Finding(
+            REACHES_NOTHING, message, None if insists else fix, draft.line, evidence=facts
+        )
         draft = draft.with_findings(STAGE, [beyond], is_mild=insists)
     doubts = [  # a person must decide them
         Finding(
@@ -117,7 +134,11 @@ async def judge_meaning(draft: Draft, trial: "TrialTools") -> Draft:
         if call.call in answered or not draft.is_challenging
     ]
     draft = draft.with_findings(STAGE, doubts, is_mild=True)
-    known = [call for call in draft.answer.calls if call.agreed or not call.is_inferred] if draft.answer else []
+    known = (
+        [call for call in draft.answer.calls if call.agreed or not call.is_inferred]
+        if draft.answer
+        else []
+    )
     settled = {call.call for call in known}
     asked = [call.call for call in disputed] + [call for call in chosen if call not in settled]
     calls = tuple(dict.fromkeys(call for call in asked if call not in answered))
@@ -128,7 +149,9 @@ async def judge_meaning(draft: Draft, trial: "TrialTools") -> Draft:
     fix = f"say what {' and '.join(f'`{call}`' for call in calls)} must return"
     draft = replace(draft, challenges=calls, note=f"{count} to predict")
     evidence = tuple(Evidence(call=call) for call in calls)
-    return draft.with_findings(STAGE, [Finding(CHALLENGE, message, fix, draft.line, evidence=evidence)])
+    return draft.with_findings(
+        STAGE, [Finding(CHALLENGE, message, fix, draft.line, evidence=evidence)]
+    )
 
 
 def _is_beyond(draft: Draft, answer: ReaderAnswer) -> bool:
@@ -143,12 +166,18 @@ def _note(draft: Draft, trial: "TrialTools") -> str:
         if reached_by(draft) == "this":
             return "it reaches outside: its grants show what"
         return (
-            f"{NOT_READ}: no model reads descriptions" if trial.reader is None else "only what an agent makes is read"
+            f"{NOT_READ}: no model reads descriptions"
+            if trial.reader is None
+            else "only what an agent makes is read"
         )
     if answer.error:
         return f"{NOT_READ}: {answer.error}"
     agreed = sum(call.agreed for call in answer.calls)
-    calls = f"; it expects what came back of {agreed} of {len(answer.calls)} calls" if answer.calls else ""
+    calls = (
+        f"; it expects what came back of {agreed} of {len(answer.calls)} calls"
+        if answer.calls
+        else ""
+    )
     return f"has to reach {answer.reach}{calls}"
 
 
@@ -160,13 +189,20 @@ def _wrong(draft: Draft) -> Iterator[tuple[str, Finding]]:
         read = answer.expects(example.call)  # type: ignore[union-attr]
         values = literal_value(example.expected), literal_value(read)
         are_literal = not any(type(value) is object for value in values)
-        is_same = same(*values, is_float=True) if are_literal else example.expected.strip() == read.strip()
+        is_same = (
+            same(*values, is_float=True)
+            if are_literal
+            else example.expected.strip() == read.strip()
+        )
         if example.call in returned and read and is_same:
             back = returned[example.call].returned
             message = f"`{example.call}` must return {fence(example.expected)}, as its author and a reader of its"
             message = f"{message} description say, and the body returns {fence(back)}"
             shown_call = Evidence(call=example.call, returned=back, expected=example.expected)
-            yield example.call, Finding(WRONG_BODY, message, "fix the body", line, evidence=(shown_call,))
+            yield (
+                example.call,
+                Finding(WRONG_BODY, message, "fix the body", line, evidence=(shown_call,)),
+            )
 
 
 def description_of(draft: Draft, *, with_calls: bool = True) -> str:
@@ -200,7 +236,9 @@ async def _answer(draft: Draft, trial: "TrialTools", chosen: Sequence[str]) -> R
     return replace(await trial.reader.read(description_of(draft), chosen, bare), described=of)
 
 
-async def _try_calls(answer: ReaderAnswer, subject: TrialSubject, trial: "TrialTools") -> ReaderAnswer:
+async def _try_calls(
+    answer: ReaderAnswer, subject: TrialSubject, trial: "TrialTools"
+) -> ReaderAnswer:
     """Return the answer with the results of its calls, as far as they can be told.
 
     A call is any expression with a call of the function in it. It runs as an example does: in a worker, without a
@@ -214,7 +252,9 @@ async def _try_calls(answer: ReaderAnswer, subject: TrialSubject, trial: "TrialT
         expected += predictions([text], [call.expected], returns)
     results = await run(expected, function, subject.snapshot, trial)
     tried = [
-        replace(calls[result.call], call=result.call, returned=result.returned, agreed=result.agreed)
+        replace(
+            calls[result.call], call=result.call, returned=result.returned, agreed=result.agreed
+        )
         for result in results
         if result.agreed or not (result.unrun or _is_misused(result.outcome))
     ]
@@ -224,10 +264,16 @@ async def _try_calls(answer: ReaderAnswer, subject: TrialSubject, trial: "TrialT
 def _usable_call(text: str, function: "Function") -> str:
     """Return an expression as Python writes it; empty if it calls the function nowhere, or not as it is called."""
     node = expression(text)
-    calls = [inner for inner in ast.walk(node) if is_call_of(inner, function.name)] if node is not None else []
+    calls = (
+        [inner for inner in ast.walk(node) if is_call_of(inner, function.name)]
+        if node is not None
+        else []
+    )
     for call in calls:
         given = [*call.args, *(keyword.value for keyword in call.keywords)]
-        if all(literal(argument)[0] for argument in given) and not read_calls([ast.unparse(call)], function):
+        if all(literal(argument)[0] for argument in given) and not read_calls(
+            [ast.unparse(call)], function
+        ):
             return ""
     return ast.unparse(node) if node is not None and calls else ""
 
@@ -256,21 +302,37 @@ async def _chosen(draft: Draft, subject: TrialSubject, trial: "TrialTools") -> l
     is_weak = len(unnoticed) >= max(rules.weak_least, rules.weak_share * draft.mutants_tried)
     # Changes of constants and boundaries, which few examples detect, do not count by themselves.
     is_weak = is_weak and any(mutant.operator not in _NEXT_TO_IT for mutant in unnoticed)
-    doubts = [problem for problem in draft.problems if problem.code in CHALLENGED and not draft.candidate.asked]
+    doubts = [
+        problem
+        for problem in draft.problems
+        if problem.code in CHALLENGED and not draft.candidate.asked
+    ]
     if not (is_weak or doubts):
         return []
     given = read_calls([example.call for example in draft.examples], subject.function)
     values = constants(subject.tree)
-    numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
-    tried = await _results(draft, subject, recombine(given, subject.function.parameters, numbers)[:_TRIED], trial)
-    doubted = [row.call for doubt in doubts for row in doubt.evidence if row.call and _is_clear(row.call)][:_FEW]
+    numbers = [
+        value for value in values if isinstance(value, int | float) and not isinstance(value, bool)
+    ]
+    tried = await _results(
+        draft, subject, recombine(given, subject.function.parameters, numbers)[:_TRIED], trial
+    )
+    doubted = [
+        row.call for doubt in doubts for row in doubt.evidence if row.call and _is_clear(row.call)
+    ][:_FEW]
     # The calls that together detect the most changes; if none detects any, calls with new results.
     results, noticed = {example.expected.strip() for example in draft.examples}, set[int]()
     telling = list[str]()
     can_notice = any(call.notices for call in tried)
     for _ in range(rules.challenges if can_notice else min(rules.challenges, _FEW)):
-        best = max(tried, key=lambda call: (len(call.notices - noticed), call.result not in results), default=None)
-        if best is None or not (best.notices - noticed if can_notice else best.result not in results):
+        best = max(
+            tried,
+            key=lambda call: (len(call.notices - noticed), call.result not in results),
+            default=None,
+        )
+        if best is None or not (
+            best.notices - noticed if can_notice else best.result not in results
+        ):
             break
         noticed |= best.notices
         results.add(best.result)
@@ -292,9 +354,14 @@ async def _results(
     allowed = known_errors(subject)
     rows = [outcomes[at : at + len(texts)] for at in range(0, len(outcomes), len(texts))]
     return [
-        TriedCall(text, result, frozenset(at for at, other in enumerate(others) if _differ(outcome, other)))
+        TriedCall(
+            text,
+            result,
+            frozenset(at for at, other in enumerate(others) if _differ(outcome, other)),
+        )
         for arguments, (outcome, *others) in zip(calls, rows, strict=True)
-        if _is_clear(text := write_call(function, arguments)) and (result := _result(outcome, allowed))
+        if _is_clear(text := write_call(function, arguments))
+        and (result := _result(outcome, allowed))
     ]
 
 

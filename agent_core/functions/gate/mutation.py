@@ -25,7 +25,16 @@ from agent_core.registry.source import first_line
 from sandbox import Attempt, Attempts, Evaluation, Outcome, Refused
 
 from .call_arguments import read_cases
-from .draft import NOT_IMPORTED, NOTHING_YET, OUTSIDE, Draft, Finding, GivenExample, Mutant, TrialSubject
+from .draft import (
+    NOT_IMPORTED,
+    NOTHING_YET,
+    OUTSIDE,
+    Draft,
+    Finding,
+    GivenExample,
+    Mutant,
+    TrialSubject,
+)
 from .examples import agrees, expectation, literal_value, promises_floats, same, unprovable
 from .proof import MOST
 from .substance import HOLLOW
@@ -36,7 +45,15 @@ from .verdict import TOO_FEW
 _WORD: Final = re.compile(rb"\w")
 _MOST_IN_A_TABLE: Final = 4
 _QUOTED: Final = 300  # bytes of a node that are looked at to show it
-_UNSEEN = (ast.Raise, ast.Assert, ast.JoinedStr, ast.arguments, ast.expr_context, ast.operator, ast.pattern)
+_UNSEEN = (
+    ast.Raise,
+    ast.Assert,
+    ast.JoinedStr,
+    ast.arguments,
+    ast.expr_context,
+    ast.operator,
+    ast.pattern,
+)
 Condition: TypeAlias = tuple[ast.expr, bool]
 
 
@@ -73,7 +90,11 @@ class SplicedText:
     def of(self, node: ast.expr | ast.stmt) -> str:
         """Return the source of a node, in one line."""
         start = self.start(node)
-        shown = " ".join(self._bytes[start : min(self.end(node), start + _QUOTED)].decode("utf-8", "ignore").split())
+        shown = " ".join(
+            self._bytes[start : min(self.end(node), start + _QUOTED)]
+            .decode("utf-8", "ignore")
+            .split()
+        )
         return shown if len(shown) <= 60 else f"{shown[:59]}…"
 
     def line_start(self, place: int) -> int:
@@ -88,7 +109,9 @@ class SplicedText:
     def mutant(self, operator: str, change: TextChange, node: FunctionNode) -> Mutant:
         """Return the mutant with this change."""
         ahead, behind = self._bytes[: change.start], self._bytes[change.end :]
-        glue = b" " if _WORD.match(ahead[-1:]) and _WORD.match(change.new.encode()) else b""  # `return[1]`, `if(a)`
+        glue = (
+            b" " if _WORD.match(ahead[-1:]) and _WORD.match(change.new.encode()) else b""
+        )  # `return[1]`, `if(a)`
         new = ahead + glue + change.new.encode() + behind
         first, last = self.line_start(change.start), self.line_end(change.end)
         before = self.piece(first, last)
@@ -117,7 +140,9 @@ class Site:
     def is_table(self) -> bool:
         """True for a large collection or a `match` with many simple cases, which count as tables."""
         match self.parent, self.node:
-            case _, ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items) | ast.Dict(values=items):
+            case _, ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items) | ast.Dict(
+                values=items
+            ):
                 return len(items) > _MOST_IN_A_TABLE
             case ast.Match(cases=cases), ast.match_case(body=[ast.Assign() | ast.Return()]):
                 return len(cases) > _MOST_IN_A_TABLE
@@ -140,7 +165,9 @@ class Site:
 def sites(function: FunctionNode) -> Iterator[Site]:
     """Yield every place in a function's body, in text order."""
     statements = body(function)
-    returns = sum(isinstance(node, ast.Return) for statement in statements for node in ast.walk(statement))
+    returns = sum(
+        isinstance(node, ast.Return) for statement in statements for node in ast.walk(statement)
+    )
     waiting = [Site(node, function, node, returns=returns) for node in reversed(statements)]
     while waiting:
         site = waiting.pop()
@@ -152,7 +179,10 @@ def sites(function: FunctionNode) -> Iterator[Site]:
             continue
         yield site
         node, inner = site.node, list[Site]()
-        in_while, in_table = site.in_while or isinstance(node, ast.While), site.in_table or site.is_table
+        in_while, in_table = (
+            site.in_while or isinstance(node, ast.While),
+            site.in_table or site.is_table,
+        )
         for field, value in ast.iter_fields(node):
             if field in ("annotation", "returns", "decorator_list"):
                 continue
@@ -162,13 +192,17 @@ def sites(function: FunctionNode) -> Iterator[Site]:
             for child in value if isinstance(value, list) else [value]:
                 if isinstance(child, ast.AST):
                     statement = child if isinstance(child, ast.stmt) else site.statement
-                    inner.append(Site(child, node, statement, condition, in_while, in_table, site.returns))
+                    inner.append(
+                        Site(child, node, statement, condition, in_while, in_table, site.returns)
+                    )
         waiting += reversed(inner)
 
 
 def _is_progress(node: ast.AST) -> bool:
     match node:
-        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr="progress"))):
+        case ast.Expr(
+            value=ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr="progress"))
+        ):
             return True
         case _:
             return False
@@ -227,7 +261,9 @@ def _in_turn(places: Sequence[Site], text: SplicedText) -> Iterator[tuple[str, T
         yield from (entry for entry in row if entry is not None)
 
 
-def _changes(operator: str, places: Sequence[Site], text: SplicedText) -> Iterator[tuple[str, TextChange]]:
+def _changes(
+    operator: str, places: Sequence[Site], text: SplicedText
+) -> Iterator[tuple[str, TextChange]]:
     for site in places:
         for change in OPERATORS[operator](site, text):
             yield operator, change
@@ -283,7 +319,10 @@ def _stop_early(site: Site, text: SplicedText) -> Iterator[TextChange]:
     place = text.end(last) if lead.strip() else text.line_end(text.end(last))
     new = "; break" if lead.strip() else f"\n{lead}break"
     yield TextChange(
-        place, place, new, f"an example in which a second round of `for … in {text.of(site.node.iter)}` matters"
+        place,
+        place,
+        new,
+        f"an example in which a second round of `for … in {text.of(site.node.iter)}` matters",
     )
 
 
@@ -293,7 +332,9 @@ def _swap(swaps: Mapping[type[ast.AST], tuple[str, str]], notices: str) -> Opera
     def act(site: Site, text: SplicedText) -> Iterator[TextChange]:
         operators: Iterable[tuple[ast.expr, ast.AST, ast.expr]]
         match site.node:
-            case ast.BinOp(left=left_operand, op=op, right=right) if not (_is_text(left_operand) or _is_text(right)):
+            case ast.BinOp(left=left_operand, op=op, right=right) if not (
+                _is_text(left_operand) or _is_text(right)
+            ):
                 operators = [(left_operand, op, right)]
             case ast.AugAssign(target=left_operand, op=op, value=right) if not _is_text(right):
                 operators = [(left_operand, op, right)]
@@ -319,7 +360,9 @@ def _constant(site: Site, text: SplicedText) -> Iterator[TextChange]:
     if not isinstance(site.node, ast.Constant) or site.in_table:
         return
     match value := site.node.value:
-        case bool() if not (site.returns > 1 and isinstance(site.parent, ast.Return)):  # which `_give_else` changes
+        case bool() if not (
+            site.returns > 1 and isinstance(site.parent, ast.Return)
+        ):  # which `_give_else` changes
             new = repr(not value)
         case int() | float() if not isinstance(value, bool) and value + 1 != value:
             new = repr(value + 1)
@@ -333,7 +376,9 @@ def _constant(site: Site, text: SplicedText) -> Iterator[TextChange]:
 
 
 def _is_text(node: ast.expr) -> bool:
-    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+    return isinstance(node, ast.JoinedStr) or (
+        isinstance(node, ast.Constant) and isinstance(node.value, str)
+    )
 
 
 _ARITHMETIC: Final[Mapping[type[ast.AST], tuple[str, str]]] = {
@@ -356,13 +401,18 @@ _EDGES: Final[Mapping[type[ast.AST], tuple[str, str]]] = {
     ast.Gt: (">", ">="),
     ast.GtE: (">=", ">"),
 }
-_CONNECTIVES: Final[Mapping[type[ast.AST], tuple[str, str]]] = {ast.And: ("and", "or"), ast.Or: ("or", "and")}
+_CONNECTIVES: Final[Mapping[type[ast.AST], tuple[str, str]]] = {
+    ast.And: ("and", "or"),
+    ast.Or: ("or", "and"),
+}
 # Most revealing first, as measured on 565 published functions by how many survivors another call detects (80 % of the
 # negated conditions, 73 % of the returns, about half of the sums and constants).
 OPERATORS: Final[dict[str, Operator]] = {
     "negated-condition": _negate,
     "other-return": _give_else,
-    "arithmetic": _swap(_ARITHMETIC, "an example in which `{0} {1} {2}` is not the same with `{3}`"),
+    "arithmetic": _swap(
+        _ARITHMETIC, "an example in which `{0} {1} {2}` is not the same with `{3}`"
+    ),
     "constant": _constant,
     "early-return": _stop_early,
     "and-or": _swap(_CONNECTIVES, "an example in which only one of `{0}` and `{2}` holds"),
@@ -379,7 +429,14 @@ MOST_SHOWN: Final = 2
 # Of an attempt: the bounds of its time limit in seconds, and its factor on the function's own time.
 _AT_LEAST_S, _AT_MOST_S, _TIMES = 0.05, 0.25, 20
 _EMPTY: Final = ("None", "0", "0.0", '""', "[]", "{}")
-_NOTHINGS: Final = {bool: ("True", "False"), int: ("0",), float: ("0.0",), str: ('""',), list: ("[]",), dict: ("{}",)}
+_NOTHINGS: Final = {
+    bool: ("True", "False"),
+    int: ("0",),
+    float: ("0.0",),
+    str: ('""',),
+    list: ("[]",),
+    dict: ("{}",),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,12 +464,19 @@ class MutationResult:
     def note(self) -> str:
         """A note on what was tried and what was not reached."""
         if not self.usable:
-            return "nothing tried: time was up" if self.late else "nothing tried: its examples take too long"
+            return (
+                "nothing tried: time was up"
+                if self.late
+                else "nothing tried: its examples take too long"
+            )
         if not self.mutant_count:
             return "there is nothing in it to change"
         late = f"{self.tried} of {self.mutant_count} wrong bodies tried: time was up; "
         late = "" if self.tried == self.mutant_count else late
-        bodies, noticed = "wrong body" if self.tried == 1 else "wrong bodies", self.tried - len(self.survivors)
+        bodies, noticed = (
+            "wrong body" if self.tried == 1 else "wrong bodies",
+            self.tried - len(self.survivors),
+        )
         return f"{late}{noticed} of {self.tried} {bodies} noticed"
 
 
@@ -435,7 +499,9 @@ def _echoed_parameters(draft: Draft) -> tuple[str, ...]:
     function, examples = draft.own_function, draft.examples
     if function is None or not examples or not draft.has("needs-packages") or draft.shows(*TOO_FEW):
         return ()
-    cases = read_cases(((example.call, literal_value(example.expected)) for example in examples), function)
+    cases = read_cases(
+        ((example.call, literal_value(example.expected)) for example in examples), function
+    )
     names, is_float = function.parameters["properties"], promises_floats(function.returns)
     if len(cases) < len(examples):
         return ()
@@ -493,7 +559,9 @@ async def run_mutants(draft: Draft, subject: TrialSubject, trial: TrialTools) ->
     return found[0]
 
 
-def _other_bodies(draft: Draft, function: Function, text: str) -> tuple[dict[str, Mutant], tuple[Mutant, ...]]:
+def _other_bodies(
+    draft: Draft, function: Function, text: str
+) -> tuple[dict[str, Mutant], tuple[Mutant, ...]]:
     """Return the stubs by what they return, and the mutants.
 
     Stubs return None, the first expected result, and empty values of the expected types.
@@ -521,7 +589,10 @@ def _try_bodies(
         """Return one row per text: whether each example agrees; None if it was not reached."""
         nonlocal each_s
         pairs, width = list(product(texts, examples)), len(examples)
-        asked = [Attempt(Evaluation(one.setup, one.call), text.text if text else None, each_s) for text, one in pairs]
+        asked = [
+            Attempt(Evaluation(one.setup, one.call), text.text if text else None, each_s)
+            for text, one in pairs
+        ]
         outcomes = (yield asked) if asked else ()
         first = outcomes[0] if outcomes else None
         spent_s = 0.0 if first is None or isinstance(first, Refused) else first.seconds
@@ -538,9 +609,15 @@ def _try_bodies(
         return MutationResult(late=None in own)
     passed = dict(zip(hollow, others, strict=True))
     passing = tuple(value for value, row in passed.items() if all(row))
-    weak_stubs = tuple(value for value, row in passed.items() if value not in passing and _spoils(value, row, examples))
+    weak_stubs = tuple(
+        value
+        for value, row in passed.items()
+        if value not in passing and _spoils(value, row, examples)
+    )
     if len(usable) < len(examples):  # it is unknown which changes the slow examples would detect
-        return MutationResult(passing, weak_stubs, mutant_count=len(all_mutants), usable=len(usable))
+        return MutationResult(
+            passing, weak_stubs, mutant_count=len(all_mutants), usable=len(usable)
+        )
     verdicts = [row[0] for row in (yield from agreement(all_mutants, examples[:1]))]
     alive = [mutant for mutant, agreed in zip(all_mutants, verdicts, strict=True) if agreed]
     rows = yield from agreement(alive, examples[1:])
@@ -548,11 +625,18 @@ def _try_bodies(
     missed = verdicts.count(None) + sum(None in row and False not in row for row in rows)
     survivors.sort(key=lambda mutant: (list(OPERATORS).index(mutant.operator), mutant.line))
     return MutationResult(
-        passing, weak_stubs, tuple(survivors), len(all_mutants) - missed, len(all_mutants), len(usable)
+        passing,
+        weak_stubs,
+        tuple(survivors),
+        len(all_mutants) - missed,
+        len(all_mutants),
+        len(usable),
     )
 
 
-def _spoils(value: str, passed: Sequence[bool | None], examples: Sequence[Example | GivenExample]) -> bool:
+def _spoils(
+    value: str, passed: Sequence[bool | None], examples: Sequence[Example | GivenExample]
+) -> bool:
     """Check whether the examples that this stub fails have fewer than two results; boolean stubs do not count."""
     failed = [example for example, agreed in zip(examples, passed, strict=True) if not agreed]
     promises = {one.raises or one.expected.strip() for one in failed}
@@ -572,10 +656,16 @@ def findings(result: MutationResult, name: str, line: int) -> Iterator[Finding]:
         message = f"all examples of `{name}` but those of one result would also pass if its body were only"
         fix = f"add an example with another result, which is not {fence(value, 80)}"
         stub = Evidence(f"return {value}")
-        yield Finding(WEAK, f"{message} {fence(f'return {value}', 120)}", fix, line, evidence=(stub,))
+        yield Finding(
+            WEAK, f"{message} {fence(f'return {value}', 120)}", fix, line, evidence=(stub,)
+        )
     for survivor in result.survivors[:MOST_SHOWN]:
         before, after = survivor.before.strip(), survivor.after.strip()
-        was = f" in place of {fence(from_difference(before, after, 120), 120)}" if before else " added"
+        was = (
+            f" in place of {fence(from_difference(before, after, 120), 120)}"
+            if before
+            else " added"
+        )
         shown = fence(from_difference(after, before, 120), 120)
         message = f"with {shown}{was}, every example of `{name}` still agrees"
         fix, change = f"add {survivor.notices}", Evidence(survivor.diff)

@@ -14,7 +14,13 @@ from collections.abc import Iterator, Sequence
 from agent_core.base.problem import Evidence
 from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import fence
-from agent_core.registry.depends import callers, changed_functions, code_hash, dependents, using_modules
+from agent_core.registry.depends import (
+    callers,
+    changed_functions,
+    code_hash,
+    dependents,
+    using_modules,
+)
 from agent_core.registry.function import Function
 from agent_core.registry.registry import Snapshot
 from agent_core.registry.tree import survey
@@ -49,9 +55,17 @@ async def neighbours(draft: Draft, trial: TrialTools) -> Draft:
         return draft
     # Those that call it, and those that depend on it through a class, a value or a helper.
     modules = {module, *using_modules(module, snapshot)}
-    around = [other for other, function in snapshot.functions.items() if function.module in modules and other != name]
+    around = [
+        other
+        for other, function in snapshot.functions.items()
+        if function.module in modules and other != name
+    ]
     changed = changed_functions(around, snapshot, draft.trial)
-    users = [*dict.fromkeys([*dependents([name], snapshot), *(other for other in around if other in changed)])]
+    users = [
+        *dict.fromkeys(
+            [*dependents([name], snapshot), *(other for other in around if other in changed)]
+        )
+    ]
     if not users:
         return replace(draft, note="no function calls it")
     let_go = _let_go(name, users, draft.candidate.together.coming, snapshot)
@@ -60,7 +74,9 @@ async def neighbours(draft: Draft, trial: TrialTools) -> Draft:
     old = function_in(snapshot.modules[function.module].text, name)
     for user in (snapshot.functions[caller] for caller in callers(name, snapshot)):
         calls = _calls(user, function, snapshot)
-        call = next((call for call in calls if old and not misfit(call, old) and misfit(call, node)), None)
+        call = next(
+            (call for call in calls if old and not misfit(call, old) and misfit(call, node)), None
+        )
         if call is not None:  # it fits the old signature but not the new one
             shown_call, place = ast.unparse(call)[:120], f"{user.path}:{call.lineno}"
             message = f"`{user.name}` ({place}) calls `{shown_call}`, but {misfit(call, node)}"
@@ -79,16 +95,22 @@ async def neighbours(draft: Draft, trial: TrialTools) -> Draft:
             breakages[each.caller.name] = Breakage(name, each.caller, code, differs(each))
     draft = replace(draft, breakages=(*draft.breakages, *breakages.values()))
     held = [each for each in broken if each.caller.name not in let_go | misfits.keys()]
-    return draft.with_findings(STAGE, [*misfits.values(), *(caller_finding(each, name) for each in held)])
+    return draft.with_findings(
+        STAGE, [*misfits.values(), *(caller_finding(each, name) for each in held)]
+    )
 
 
-def _let_go(name: str, users: Sequence[str], coming: frozenset[str], snapshot: Snapshot) -> frozenset[str]:
+def _let_go(
+    name: str, users: Sequence[str], coming: frozenset[str], snapshot: Snapshot
+) -> frozenset[str]:
     """Return the users that are changed next, or that only use the function through one that is."""
     if not coming:
         return frozenset()
     held, waiting = {name}, [name]
     while waiting:
-        near = [caller for caller in callers(waiting.pop(), snapshot) if caller not in held | coming]
+        near = [
+            caller for caller in callers(waiting.pop(), snapshot) if caller not in held | coming
+        ]
         held.update(near)
         waiting += near
     through = {*dependents([name], snapshot)} - held
@@ -105,7 +127,10 @@ async def try_callers(
     together = draft.candidate.together
     there = [new_snapshot.functions[name] for name in names if name in new_snapshot.functions]
     users = [function for function in there if function.examples]
-    turn, until = asyncio.Semaphore(_AT_ONCE), asyncio.get_running_loop().time() + draft.rules.neighbours_s
+    turn, until = (
+        asyncio.Semaphore(_AT_ONCE),
+        asyncio.get_running_loop().time() + draft.rules.neighbours_s,
+    )
 
     def before(user_function: Function) -> tuple[Function, Snapshot]:
         name, ground = user_function.name, together.before
@@ -116,9 +141,13 @@ async def try_callers(
     async def try_one(user_function: Function) -> list[BrokenCaller] | None:
         try:
             async with asyncio.timeout_at(until), turn:
-                results = await run(user_function.examples[:MOST], user_function, new_snapshot, trial)
+                results = await run(
+                    user_function.examples[:MOST], user_function, new_snapshot, trial
+                )
                 failing = [result for result in results if not result.agreed]
-                old = await run([result.example for result in failing], *before(user_function), trial)
+                old = await run(
+                    [result.example for result in failing], *before(user_function), trial
+                )
         except TimeoutError:
             return None
         pairs = zip(old, failing, strict=True)
@@ -127,7 +156,9 @@ async def try_callers(
     reached = [found for found in await asyncio.gather(*map(try_one, users)) if found is not None]
     is_late = len(reached) < len(users)
     note = f"{len(reached)} of {len(users)} callers with examples tried{': time was up' if is_late else ''}"
-    return replace(draft, note=note, late=is_late), [broken for found in reached for broken in found]
+    return replace(draft, note=note, late=is_late), [
+        broken for found in reached for broken in found
+    ]
 
 
 def caller_finding(broken: BrokenCaller, name: str) -> Finding:
@@ -135,7 +166,11 @@ def caller_finding(broken: BrokenCaller, name: str) -> Finding:
     user = broken.caller
     message = f"`{user.name}` ({user.path}:{user.line}) uses `{name}`: {differs(broken)}"
     fix = f"keep what `{user.name}` relies on, or give the new behavior a function of its own"
-    evidence = (Evidence(call=broken.now.call, returned=broken.now.returned, expected=broken.before.returned),)
+    evidence = (
+        Evidence(
+            call=broken.now.call, returned=broken.now.returned, expected=broken.before.returned
+        ),
+    )
     return Finding("breaks-caller", message, fix, evidence=evidence)
 
 
@@ -160,11 +195,15 @@ def _calls(user_function: Function, function: Function, snapshot: Snapshot) -> I
                 pass
             case ast.Call(func=ast.Name(id=function.name)) if is_near:
                 yield node
-            case ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr="call"), args=[first, *_]):
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id="self"), attr="call"), args=[first, *_]
+            ):
                 if isinstance(first, ast.Constant) and first.value == function.name:
                     yield node
             case ast.Call(func=func):
-                if f"functions.{function.module}.{function.name}" in {scope.origin(func) for scope in scopes}:
+                if f"functions.{function.module}.{function.name}" in {
+                    scope.origin(func) for scope in scopes
+                }:
                     yield node
 
 
@@ -176,7 +215,9 @@ def misfit(call: ast.Call, node: FunctionNode) -> str:
         return ""
     by_name = isinstance(call.func, ast.Attribute) and call.func.attr == "call"
     arguments = [] if by_name else call.args[takes_self(node) and is_given_self(call) :]
-    placed = [parameter.arg for parameter in [*node.args.posonlyargs, *node.args.args]][takes_self(node) :]
+    placed = [parameter.arg for parameter in [*node.args.posonlyargs, *node.args.args]][
+        takes_self(node) :
+    ]
     only = [parameter.arg for parameter in node.args.kwonlyargs]
     named = {keyword.arg for keyword in call.keywords if keyword.arg}
     if len(arguments) > len(placed) and not node.args.vararg:

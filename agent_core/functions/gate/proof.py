@@ -27,7 +27,17 @@ from agent_core.registry.function import Function
 from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
-from sandbox import Evaluation, FunctionCall, Job, Killed, Outcome, Raised, Refused, Returned, TimedOut
+from sandbox import (
+    Evaluation,
+    FunctionCall,
+    Job,
+    Killed,
+    Outcome,
+    Raised,
+    Refused,
+    Returned,
+    TimedOut,
+)
 from sandbox.access import NOTHING as NO_ACCESS
 from sandbox.code import Modules
 from sandbox.wire.lines import lines_of
@@ -36,7 +46,16 @@ from sandbox.wire.requests import CalledHere, RequestRefused, without_handler
 from ..answers import callee_error
 from .call_arguments import edge_calls, read_calls, recombine, write_call
 from .capability import EFFECTS, called_by_self, may_open, uses_context
-from .draft import NOT_IMPORTED, NOTHING_YET, OUTSIDE, Draft, ExampleTrials, Finding, GivenExample, TrialSubject
+from .draft import (
+    NOT_IMPORTED,
+    NOTHING_YET,
+    OUTSIDE,
+    Draft,
+    ExampleTrials,
+    Finding,
+    GivenExample,
+    TrialSubject,
+)
 from .examples import (
     ALIKE,
     Unproven,
@@ -58,7 +77,9 @@ from .verdict import TOO_FEW, Disagreement
 
 SKIP = "SKIP"
 _ELSEWHERE = frozenset({"NameError", "ImportError", "ModuleNotFoundError"})
-_ADDRESS = re.compile(r"\b0x(?:[0-9a-fA-F]{4,}\b|\.{3})")  # also matches an address with an ellipsis
+_ADDRESS = re.compile(
+    r"\b0x(?:[0-9a-fA-F]{4,}\b|\.{3})"
+)  # also matches an address with an ellipsis
 _TEXT_OPTIONS = (("NORMALIZE_WHITESPACE",), ("ELLIPSIS",), ("ELLIPSIS", "NORMALIZE_WHITESPACE"))
 _OPEN = re.compile(r"""\"\"\"|\'\'\'""")
 
@@ -69,7 +90,9 @@ def option_for(example: Example, outcome: Outcome, *, is_float: bool) -> str:
     Another Python version may word an error differently; in a literal, each character counts.
     """
     node = expression(example.expected)
-    is_plain = node is not None and not any(getattr(inner, "value", None) is ... for inner in ast.walk(node))
+    is_plain = node is not None and not any(
+        getattr(inner, "value", None) is ... for inner in ast.walk(node)
+    )
     options = _TEXT_OPTIONS if isinstance(outcome, Returned) and not is_plain else ()
     for names in (("IGNORE_EXCEPTION_DETAIL",),) if isinstance(outcome, Raised) else options:
         loose = replace(example, options=(*example.options, *((name, True) for name in names)))
@@ -88,10 +111,17 @@ def excuse(example: Example, outcome: Outcome, again: Outcome, code: ast.Module)
             if failure.type == "Unsendable":
                 return "its result is nothing that can be sent"
             frames, kind = failure.frames, failure.type.rpartition(".")[2]
-            is_package = kind in ("ImportError", "ModuleNotFoundError")  # also when the function itself raises it
-            is_own = is_package or (bool(frames) and frames[-1].path.startswith(("<example", "<setup")))
+            is_package = kind in (
+                "ImportError",
+                "ModuleNotFoundError",
+            )  # also when the function itself raises it
+            is_own = is_package or (
+                bool(frames) and frames[-1].path.startswith(("<example", "<setup"))
+            )
             is_module = kind == "AttributeError" and failure.message.startswith("module ")
-            return "it uses what is not here" if is_own and (kind in _ELSEWHERE or is_module) else ""
+            return (
+                "it uses what is not here" if is_own and (kind in _ELSEWHERE or is_module) else ""
+            )
         case TimedOut():
             return "it takes too long"
         case Returned() if not example.raises:
@@ -122,7 +152,9 @@ def with_directives(text: str, directives: Mapping[int, str]) -> str:
         while at + 1 < len(lines) and re.match(r"\s*\.\.\.(?: |$)", lines[at + 1]):
             at += 1
         bare = lines[at].rstrip("\r\n")
-        is_open = _OPEN.search("".join(lines[number - 1 : at + 1])) or lines[at].rstrip().endswith("\\")
+        is_open = _OPEN.search("".join(lines[number - 1 : at + 1])) or lines[at].rstrip().endswith(
+            "\\"
+        )
         if not is_open:  # otherwise no comment can be added there
             lines[at] = f"{bare}  # doctest: {options}{lines[at][len(bare) :]}"
     return "".join(lines)
@@ -140,7 +172,11 @@ def with_docstring(draft: Draft, text: str) -> Draft | None:
     if {function.name for function in reading.functions} - before.keys():
         return None
     functions = tuple(  # keep what a worker reported of its types
-        replace(function, parameters=before[function.name].parameters, unresolved=before[function.name].unresolved)
+        replace(
+            function,
+            parameters=before[function.name].parameters,
+            unresolved=before[function.name].unresolved,
+        )
         for function in reading.functions
     )
     reading = replace(reading, functions=functions)
@@ -176,7 +212,10 @@ def can_be_called(tree: ast.Module, snapshot: Snapshot, guarded: frozenset[str])
             return False
         inner = ast.Module([node], [])
         is_caller = uses_context(inner) & EFFECTS == {"call"}
-        if unprovable(TrialSubject(callee, node, inner, snapshot)) not in ("", "no-parameters") and not is_caller:
+        if (
+            unprovable(TrialSubject(callee, node, inner, snapshot)) not in ("", "no-parameters")
+            and not is_caller
+        ):
             return False
         waiting += called_by_self(inner)
     return True
@@ -197,7 +236,9 @@ class Callees:
     depth: int = 1
     refused: list[str] = field(default_factory=list)
 
-    async def __call__(self, name: str, arguments: dict[str, Any]) -> Any:  # Any: values that cross the sandbox
+    async def __call__(
+        self, name: str, arguments: dict[str, Any]
+    ) -> Any:  # Any: values that cross the sandbox
         """Return the result of the called function.
 
         Raises:
@@ -211,7 +252,9 @@ class Callees:
             return await without_handler(name, arguments)
         function = self.snapshot.functions.get(str(arguments.get("function")))
         if function is None or self.depth > _DEEPEST:
-            raise RequestRefused(f"there is no function `{arguments.get('function')}` that an example may call here")
+            raise RequestRefused(
+                f"there is no function `{arguments.get('function')}` that an example may call here"
+            )
         text = json.dumps(arguments.get("arguments") or {}, default=str)
         checked = read_arguments(text, function.parameters)
         if not isinstance(checked, dict):
@@ -219,12 +262,22 @@ class Callees:
         if self.shared and runs_among(function, self.shared, self.snapshot.modules):
             return CalledHere(function.module, function.name, checked)
         modules = runnable(function, self.snapshot.modules)
-        job = Job(modules, function.module, FunctionCall(function.name, checked), self.trial.limits, NO_ACCESS)
-        outcome = await self.trial.sandbox.run(replace(job, handler=replace(self, files=None, depth=self.depth + 1)))
+        job = Job(
+            modules,
+            function.module,
+            FunctionCall(function.name, checked),
+            self.trial.limits,
+            NO_ACCESS,
+        )
+        outcome = await self.trial.sandbox.run(
+            replace(job, handler=replace(self, files=None, depth=self.depth + 1))
+        )
         if isinstance(outcome, Returned):
             return outcome.value
         if path := _shut_path(outcome):
-            self.refused.append(f"`{function.name}` opens {fence(path)}, and what an example calls has no grants")
+            self.refused.append(
+                f"`{function.name}` opens {fence(path)}, and what an example calls has no grants"
+            )
         raise callee_error(function.name, outcome)
 
 
@@ -235,14 +288,23 @@ def _shut_path(outcome: Outcome) -> str:
         match = _SHUT_PATH.match(failure.message)
         if match and failure.type in ("FileNotFoundError", "PermissionError", "OSError"):
             path = match["path"][1:-1]
-            return "" if _SCRATCH.match(path) else grant_item("read", posixpath.normpath(path)) or ""
+            return (
+                "" if _SCRATCH.match(path) else grant_item("read", posixpath.normpath(path)) or ""
+            )
         failure = failure.cause
     return ""
 
 
 STAGE = "examples"
 _SHUT = frozenset(  # errors that are raised when access to the outside is not granted
-    {"PermissionError", "FileNotFoundError", "NotADirectoryError", "URLError", "ConnectionError", "ConnectError"}
+    {
+        "PermissionError",
+        "FileNotFoundError",
+        "NotADirectoryError",
+        "URLError",
+        "ConnectionError",
+        "ConnectError",
+    }
     | {"RequestException", "MaxRetryError", "OperationalError", "OSError", "gaierror"}
 )
 _ABSENT = frozenset({"ModuleNotFoundError", "ImportError"})
@@ -311,11 +373,21 @@ async def prove(draft: Draft, trial: TrialTools) -> Draft:
     own = draft.loaded
     if own is None:
         function, node = draft.own_function, draft.function
-        if function and draft.tree and node and draft.has("needs-packages") and not draft.has(*HOLLOW):
+        if (
+            function
+            and draft.tree
+            and node
+            and draft.has("needs-packages")
+            and not draft.has(*HOLLOW)
+        ):
             # It waits for a package: with too few examples, a human would be asked in vain.
             subject = TrialSubject(function, node, draft.tree, draft.snapshot)
             unproven = await aside(draft.size, _unproven, draft, subject)
-            draft = draft if unproven else draft.with_findings(STAGE, too_few(function, draft.examples, ""))
+            draft = (
+                draft
+                if unproven
+                else draft.with_findings(STAGE, too_few(function, draft.examples, ""))
+            )
         return draft.skip(NOT_IMPORTED)
     if draft.has(*HOLLOW):
         return draft.skip(NOTHING_YET)
@@ -327,14 +399,17 @@ async def prove(draft: Draft, trial: TrialTools) -> Draft:
         return draft.with_findings(STAGE, [Finding("unproven", message, line=line)])
     examples: Sequence[Example | GivenExample] = draft.examples
     tried = await run(examples[:MOST], own.function, own.snapshot, trial)
-    results = [result for result in tried if result.agreed or not lacks_grant(result.outcome, draft.needs)]
+    results = [
+        result for result in tried if result.agreed or not lacks_grant(result.outcome, draft.needs)
+    ]
     unrun = len(tried) - len(results)
     draft, excused = await _excuse_failures(draft, own, results, trial)
     if excused is not None:
         examples, results = [item.example for item in excused], excused
     if unrun:
         message = (
-            f"`{own.function.name}`: {unrun} of its examples need what a grant alone gives, so it is added as a draft"
+            f"`{own.function.name}`: {unrun} of its examples need what a grant alone gives, "
+            f"so it is added as a draft"
         )
         draft = draft.with_findings(STAGE, [Finding("unproven", message, line=line)])
     if draft.shows("unproven"):
@@ -354,7 +429,9 @@ async def prove(draft: Draft, trial: TrialTools) -> Draft:
             fix += " below"
         offers.append(replace(finding, fix=fix))
     ran, left = len(results), len(examples) - len(results)
-    note = f"{trials.agreed} of {ran} examples agree" + (f"; {left} more were not run" if left > 0 else "")
+    note = f"{trials.agreed} of {ran} examples agree" + (
+        f"; {left} more were not run" if left > 0 else ""
+    )
     draft = replace(draft, trials=trials, note=note if examples else "")
     return draft.with_findings(STAGE, [*_example_findings(told_of), *offers])
 
@@ -362,12 +439,22 @@ async def prove(draft: Draft, trial: TrialTools) -> Draft:
 def _unproven(draft: Draft, subject: TrialSubject) -> Unproven:
     """Return why a function's examples cannot prove it, or not by themselves."""
     unproven = unprovable(subject)
-    if unproven == "effects" and draft.trial and can_be_called(subject.tree, draft.trial, draft.guarded):
+    if (
+        unproven == "effects"
+        and draft.trial
+        and can_be_called(subject.tree, draft.trial, draft.guarded)
+    ):
         return "calls"
     if not unproven and may_open(draft):
         return "calls"  # depends on files, which an example must create itself, or on a server
-    if not unproven and len(draft.examples) < _ENOUGH and {"scratch", "state"} & uses_context(subject.tree):
-        return "calls"  # depends on files and state of earlier calls, which an example does not have
+    if (
+        not unproven
+        and len(draft.examples) < _ENOUGH
+        and {"scratch", "state"} & uses_context(subject.tree)
+    ):
+        return (
+            "calls"  # depends on files and state of earlier calls, which an example does not have
+        )
     return unproven
 
 
@@ -378,19 +465,26 @@ async def _excuse_failures(
 
     The results are None if there is nothing to excuse.
     """
-    function, failing = subject.function, [result for result in results if not result.agreed and result.line]
+    function, failing = (
+        subject.function,
+        [result for result in results if not result.agreed and result.line],
+    )
     if draft.policy != "import" or not draft.rules.makes(EXCUSED) or not failing:
         return draft, None
     again = await run([result.example for result in failing], function, subject.snapshot, trial)
     is_float, outward = promises_floats(function.returns), draft.needs.is_outward
-    reasons: dict[int, tuple[str, str]] = {}  # by line, the directive and why the example is excluded
+    reasons: dict[
+        int, tuple[str, str]
+    ] = {}  # by line, the directive and why the example is excluded
     for result, repeat in zip(failing, again, strict=True):
         assert isinstance(result.example, Example)
         options = option_for(result.example, result.outcome, is_float=is_float)
         if outward and not options:
             reasons[result.line] = f"+{SKIP}", "it needs what a grant alone gives"
             continue
-        reason = "" if options else excuse(result.example, result.outcome, repeat.outcome, subject.tree)
+        reason = (
+            "" if options else excuse(result.example, result.outcome, repeat.outcome, subject.tree)
+        )
         reasons[result.line] = options or (f"+{SKIP}" if reason else ""), reason
     directives = {line: directive for line, (directive, _) in reasons.items() if directive}
     fixed = with_docstring(draft, with_directives(draft.text, directives)) if directives else None
@@ -399,10 +493,13 @@ async def _excuse_failures(
     own = fixed.own.function(function.name) or function
     remaining = {example.line: example for example in own.examples}
     left_out = [line for line in directives if line not in remaining]
-    message = f"wrote doctest directives at {len(directives)} of its {len(function.examples)} examples"
+    message = (
+        f"wrote doctest directives at {len(directives)} of its {len(function.examples)} examples"
+    )
     fixed = replace(fixed, fixes=(*fixed.fixes[:-1], replace(fixed.fixes[-1], message=message)))
     findings = [
-        Finding("example-left-out", f"an example is left out: {reasons[line][1]}", None, line) for line in left_out
+        Finding("example-left-out", f"an example is left out: {reasons[line][1]}", None, line)
+        for line in left_out
     ]
     others = [(result, remaining.get(result.line)) for result in results]
     return fixed.with_findings(STAGE, findings), [
@@ -414,12 +511,16 @@ async def _excuse_failures(
 
 def _trials(results: Sequence[ExampleResult], unproven: str) -> ExampleTrials:
     agreed = sum(result.agreed for result in results)
-    is_unproven = unproven == "effects" or (bool(unproven) and agreed < (2 if unproven == "calls" else 1))
+    is_unproven = unproven == "effects" or (
+        bool(unproven) and agreed < (2 if unproven == "calls" else 1)
+    )
     ended = [result.outcome for result in results if not isinstance(result.outcome, Refused)]
     slowest_s = max((outcome.cpu_s or 0.0 for outcome in ended), default=0.0)
     returned = [result for result in results if isinstance(result.outcome, Returned)]
     values = tuple((result.call, result.outcome.value) for result in returned if result.agreed)  # type: ignore[union-attr]
-    return ExampleTrials(agreed, tuple(_disagreements(results)), is_unproven, values, slowest_s=slowest_s)
+    return ExampleTrials(
+        agreed, tuple(_disagreements(results)), is_unproven, values, slowest_s=slowest_s
+    )
 
 
 async def _other_call(
@@ -430,16 +531,28 @@ async def _other_call(
     It is made from the examples' values, or from edge values of the types.
     """
     known_results = {result.returned for result in results if result.agreed}
-    known_results = known_results or {disagreement.returned for disagreement in _disagreements(results)}
+    known_results = known_results or {
+        disagreement.returned for disagreement in _disagreements(results)
+    }
     if not known_results:
         return None
     own, schema = subject.function, subject.function.parameters
     given = read_calls([result.call for result in results], own)
-    calls = (write_call(own, call) for call in (*recombine(given, schema), *edge_calls(schema, given)))
+    calls = (
+        write_call(own, call) for call in (*recombine(given, schema), *edge_calls(schema, given))
+    )
     tried = [GivenExample(call, "") for call in islice(dict.fromkeys(calls), _MOST_OFFERED)]
     for result in await run(tried, own, subject.snapshot, trial):
-        is_line = len(result.returned) <= _LONGEST and "\n" not in result.returned and result.returned != "None"
-        if isinstance(result.outcome, Returned) and is_line and result.returned not in known_results:
+        is_line = (
+            len(result.returned) <= _LONGEST
+            and "\n" not in result.returned
+            and result.returned != "None"
+        )
+        if (
+            isinstance(result.outcome, Returned)
+            and is_line
+            and result.returned not in known_results
+        ):
             return Disagreement(result.call, "", result.returned, 0)
     return None
 
@@ -472,7 +585,11 @@ async def run(
 
     async def tried(example: Example | GivenExample) -> ExampleResult:
         if isinstance(example, GivenExample):
-            known = bound_names(tree) if isinstance(tree := parse(modules[function.module].text), ast.Module) else ()
+            known = (
+                bound_names(tree)
+                if isinstance(tree := parse(modules[function.module].text), ast.Module)
+                else ()
+            )
             setup = value_imports([example.call], known)
         else:
             setup = example.setup
@@ -480,12 +597,18 @@ async def run(
         with closing(trial.files()) if trial.files else nullcontext() as files:
             shared = own if modules is own and not trial.access.paths else {}
             callees = Callees(snapshot, trial, files, shared)
-            result = _result(example, await trial.run(modules, function.module, work, callees), is_float)
+            result = _result(
+                example, await trial.run(modules, function.module, work, callees), is_float
+            )
         if isinstance(result.outcome, Raised) and not result.agreed:
-            result = replace(result, lacks=withheld(modules, snapshot.modules, result.outcome.failure))
+            result = replace(
+                result, lacks=withheld(modules, snapshot.modules, result.outcome.failure)
+            )
         if isinstance(example, GivenExample) and not result.agreed and may_be_value(example):
             values = value_imports([example.expected], ())
-            promised = await trial.run(modules, function.module, Evaluation(values, example.expected))
+            promised = await trial.run(
+                modules, function.module, Evaluation(values, example.expected)
+            )
             return _result_by_value(result, example, promised)
         if result.agreed or granted is None:
             return result
@@ -504,7 +627,9 @@ def _result(example: Example | GivenExample, outcome: Outcome, is_float: bool) -
     return ExampleResult(example, outcome, agrees(example, outcome, is_float=is_float))
 
 
-def _result_by_value(result: ExampleResult, example: GivenExample, promised: Outcome) -> ExampleResult:
+def _result_by_value(
+    result: ExampleResult, example: GivenExample, promised: Outcome
+) -> ExampleResult:
     """Return the result of an example whose expected result was evaluated: equal values agree, however written."""
     if not isinstance(promised, Returned):
         return replace(result, unrun="its expected result is no value")
@@ -526,13 +651,23 @@ def _example_findings(results: Sequence[ExampleResult]) -> Iterator[Finding]:
     for result in results:
         outcome = result.outcome
         failure = outcome.failure if isinstance(outcome, Raised) else None
-        place = (failure.type, failure.message, failure.frames[-1].line) if failure and failure.frames else None
-        is_inside = failure is not None and bool(failure.frames) and not failure.frames[-1].path.startswith("<")
+        place = (
+            (failure.type, failure.message, failure.frames[-1].line)
+            if failure and failure.frames
+            else None
+        )
+        is_inside = (
+            failure is not None
+            and bool(failure.frames)
+            and not failure.frames[-1].path.startswith("<")
+        )
         alike.setdefault(place if is_inside else result.example, []).append(result)
     for first, *others in alike.values():
         finding = example_finding(first)
         also = (
-            f", and so do {len(others)} more of its examples" if len(others) > 1 else ", and so does one more example"
+            f", and so do {len(others)} more of its examples"
+            if len(others) > 1
+            else ", and so does one more example"
         )
         yield replace(finding, message=finding.message + also) if others else finding
 
@@ -542,10 +677,15 @@ def example_finding(result: ExampleResult) -> Finding:
     back = fence(result.returned)
     match result.outcome:
         case Returned():
-            code, came = "example-disagrees", f"printed {back}" if result.printed else f"returned {back}"
+            code, came = (
+                "example-disagrees",
+                f"printed {back}" if result.printed else f"returned {back}",
+            )
             fix = f"if {back} is right, write it there; if not, fix the body"
             if result.printed and result.value != "None":
-                came = f"printed {fence(result.printed, 120)} and returned {fence(result.value, 120)}"
+                came = (
+                    f"printed {fence(result.printed, 120)} and returned {fence(result.value, 120)}"
+                )
                 fix = f"an example shows both: write {back} there if that is right; if not, fix the body"
         case Raised(failure=failure):
             frame = failure.frames[-1] if failure.frames else None
@@ -561,4 +701,6 @@ def example_finding(result: ExampleResult) -> Finding:
             fix = "fix the call, or the body where it asks for too much"
     evidence = (Evidence(call=result.call, returned=result.returned, expected=result.expected),)
     says = f"says {fence(result.expected, 120)}" if result.expected else "shows no result"
-    return Finding(code, f"`{result.call}` {came}; its example {says}", fix, result.line, 0, evidence)
+    return Finding(
+        code, f"`{result.call}` {came}; its example {says}", fix, result.line, 0, evidence
+    )

@@ -54,7 +54,9 @@ def write_escapes(text: str, _name: str = "") -> str:
             pieces[at] = escaped(text[at])
     written = "".join(pieces)
     after = parse(written)
-    return written if isinstance(after, ast.Module) and ast.dump(after) == ast.dump(before) else text
+    return (
+        written if isinstance(after, ast.Module) and ast.dump(after) == ast.dump(before) else text
+    )
 
 
 def _strings(text: str) -> Iterator[tuple[int, int]]:
@@ -65,7 +67,10 @@ def _strings(text: str) -> Iterator[tuple[int, int]]:
     try:
         for token in tokenize.generate_tokens(reader_of(text)):
             if token.type in _STRINGS and not _RAW.match(token.string):
-                yield starts[token.start[0] - 1] + token.start[1], starts[token.end[0] - 1] + token.end[1]
+                yield (
+                    starts[token.start[0] - 1] + token.start[1],
+                    starts[token.end[0] - 1] + token.end[1],
+                )
     except (tokenize.TokenError, SyntaxError):
         return
 
@@ -77,7 +82,9 @@ def strip_tryouts(text: str, name: str) -> str:
     """
     tree = parse(text)
     kept = [*tree.body] if isinstance(tree, ast.Module) and find(tree, name) else []
-    while len(kept) > 1 and _tries_out(kept[-1], kept[:-1], is_last=isinstance(tree, ast.Module) and kept == tree.body):
+    while len(kept) > 1 and _tries_out(
+        kept[-1], kept[:-1], is_last=isinstance(tree, ast.Module) and kept == tree.body
+    ):
         removed = kept.pop()
         if (kept[-1].end_lineno or 0) >= removed.lineno:
             return text  # two statements share a line
@@ -112,13 +119,21 @@ def make_private(text: str, name: str) -> str:
     public = {helper for helper in names if not helper.startswith("_")}
     is_using_all = name in public <= reached and len({*names}) == len(names)
     helpers, nodes = public - {name} if is_using_all else set[str](), nodes_of(tree)
-    uses = [node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
     uses = [
-        name for name in (*uses, *(node.name for node in nodes if isinstance(node, FunctionNode))) if name in helpers
+        node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+    ]
+    uses = [
+        name
+        for name in (*uses, *(node.name for node in nodes if isinstance(node, FunctionNode)))
+        if name in helpers
     ]
     # Before Python 3.12, an f-string is a single token.
     is_in_text = any(isinstance(node, ast.JoinedStr) and calls_of(node, helpers) for node in nodes)
-    words = [word for word in tokenize.generate_tokens(reader_of(text)) if word.string in helpers] if helpers else []
+    words = (
+        [word for word in tokenize.generate_tokens(reader_of(text)) if word.string in helpers]
+        if helpers
+        else []
+    )
     is_safe = not is_in_text and not bound_names(tree) & {f"_{helper}" for helper in helpers}
     if not is_safe or sorted(word.string for word in words) != sorted(uses):
         return text
@@ -156,7 +171,11 @@ def _docstring(text: str, name: str) -> tuple[DocstringText, str] | None:
     """Return the docstring of the function with this name, as it is written and as Python reads it."""
     node = function_in(text, name)
     written = DocstringText.of(text, node) if node is not None else None
-    return (written, ast.get_docstring(node, clean=False) or "") if node is not None and written is not None else None
+    return (
+        (written, ast.get_docstring(node, clean=False) or "")
+        if node is not None and written is not None
+        else None
+    )
 
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
@@ -183,7 +202,12 @@ def move_setup(text: str, name: str) -> str:
     moved = [statement for statement in tree.body if _sets_up(statement, imported)]
     own = local_names(node)
     body = node.body if ast.get_docstring(node, clean=False) is None else node.body[1:]
-    read = {inner.id for statement in moved for inner in ast.walk(statement) if isinstance(inner, ast.Name)}
+    read = {
+        inner.id
+        for statement in moved
+        for inner in ast.walk(statement)
+        if isinstance(inner, ast.Name)
+    }
     if not moved or not body or read & own:
         return text
     top = first_line(body[0])
@@ -191,7 +215,11 @@ def move_setup(text: str, name: str) -> str:
     if margin.strip():
         return text
     lines = lines_of(text)
-    rows = {row for statement in moved for row in range(statement.lineno, (statement.end_lineno or 0) + 1)}
+    rows = {
+        row
+        for statement in moved
+        for row in range(statement.lineno, (statement.end_lineno or 0) + 1)
+    }
     others = [inner for inner in tree.body if inner not in moved]
     if any(inner.lineno <= row <= (inner.end_lineno or 0) for row in rows for inner in others):
         return text  # two statements share a line
@@ -202,7 +230,11 @@ def move_setup(text: str, name: str) -> str:
 
 def _lines_of_one(node: ast.stmt, lines: Sequence[str]) -> list[str]:
     """Return the lines of a statement: as they are written if it is only one."""
-    return [lines[node.lineno - 1].strip()] if node.lineno == node.end_lineno else bare_lines(ast.unparse(node))
+    return (
+        [lines[node.lineno - 1].strip()]
+        if node.lineno == node.end_lineno
+        else bare_lines(ast.unparse(node))
+    )
 
 
 def _sets_up(node: ast.stmt, imported: frozenset[str] | set[str]) -> bool:
@@ -210,8 +242,12 @@ def _sets_up(node: ast.stmt, imported: frozenset[str] | set[str]) -> bool:
     if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
         return False
     names = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
-    called = next((inner.id for inner in ast.walk(node.value.func) if isinstance(inner, ast.Name)), "")
-    is_simple = not any(isinstance(inner, ast.Lambda | ast.NamedExpr | ast.Await) for inner in ast.walk(node))
+    called = next(
+        (inner.id for inner in ast.walk(node.value.func) if isinstance(inner, ast.Name)), ""
+    )
+    is_simple = not any(
+        isinstance(inner, ast.Lambda | ast.NamedExpr | ast.Await) for inner in ast.walk(node)
+    )
     return is_simple and called in imported and names <= imported | BUILTINS
 
 
@@ -240,7 +276,15 @@ def _is_python(text: str) -> bool:
 
 NAME = re.compile(r"^[a-zA-Z_][a-zA-Z0-9_]{0,63}$", re.ASCII)
 STAGE = "read"
-_BINDING = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign)
+_BINDING = (
+    ast.Import,
+    ast.ImportFrom,
+    ast.FunctionDef,
+    ast.AsyncFunctionDef,
+    ast.ClassDef,
+    ast.Assign,
+    ast.AnnAssign,
+)
 ESCAPES = "hidden-characters"
 Repair: TypeAlias = tuple[str, str, Callable[[str, str], str]]  # code, message, function
 _UNWRAPPINGS: tuple[Repair, ...] = (
@@ -250,11 +294,19 @@ _UNWRAPPINGS: tuple[Repair, ...] = (
 )
 _REPAIRS: tuple[Repair, ...] = (
     ("trailing-code", "removed what only tries the function out", strip_tryouts),
-    ("raw-docstring", "made the docstring raw, so that the escapes in its examples stay as they are written", make_raw),
+    (
+        "raw-docstring",
+        "made the docstring raw, so that the escapes in its examples stay as they are written",
+        make_raw,
+    ),
 )
 _REPAIRS_OF_ONE: tuple[Repair, ...] = (
     ("private-helper", "gave the helpers that it calls a leading underscore", make_private),
-    ("moved-setup", "moved calls that would run whenever the module is imported into the function", move_setup),
+    (
+        "moved-setup",
+        "moved calls that would run whenever the module is imported into the function",
+        move_setup,
+    ),
 )
 
 
@@ -271,11 +323,15 @@ def read(draft: Draft) -> Draft:
         lines = lines_of(draft.text)
         quoted = lines[tree.line - 1].strip()[:120] if 0 < tree.line <= len(lines) else ""
         code, fix = "syntax-error", "fix that line and send the whole function"
-        message = f"line {tree.line} is not Python: {tree.message}" + (f": `{quoted}`" if quoted else "")
+        message = f"line {tree.line} is not Python: {tree.message}" + (
+            f": `{quoted}`" if quoted else ""
+        )
         if tree.is_cut_off:
             code, fix = "cut-off", "send the whole function again, shorter if need be"
             last = len(lines_of(draft.text.rstrip()))
-            message = f"the code is cut off: it stops in the middle, at line {last} ({tree.message})"
+            message = (
+                f"the code is cut off: it stops in the middle, at line {last} ({tree.message})"
+            )
         elif tree.beyond:
             code, message, fix = tree.beyond, tree.message, tree.fix
         return draft.with_findings(STAGE, [Finding(code, message, fix, tree.line, tree.column)])
@@ -295,7 +351,11 @@ def _size(draft: Draft) -> Iterator[Finding]:
     try:
         size = len(draft.text.encode("utf-8"))
     except UnicodeEncodeError:
-        yield Finding("not-text", "the code holds half a character (a lone surrogate)", "send valid Unicode text")
+        yield Finding(
+            "not-text",
+            "the code holds half a character (a lone surrogate)",
+            "send valid Unicode text",
+        )
         return
     limit = draft.rules.module_bytes if draft.policy == "import" else draft.rules.candidate_bytes
     if size > limit:
@@ -304,7 +364,11 @@ def _size(draft: Draft) -> Iterator[Finding]:
     elif "\0" in draft.text:
         yield Finding("not-text", "the code holds a NUL byte", "send plain Python text")
     elif not draft.text.strip():
-        yield Finding("no-function", "there is no code", f"send the whole source, from `def {draft.candidate.name}(…)`")
+        yield Finding(
+            "no-function",
+            "there is no code",
+            f"send the whole source, from `def {draft.candidate.name}(…)`",
+        )
 
 
 def _names(draft: Draft) -> Iterator[Finding]:
@@ -314,13 +378,19 @@ def _names(draft: Draft) -> Iterator[Finding]:
         message = f"`{name}` hides the builtin of that name from the other functions of its module"
         yield Finding("hides-builtin", message, "rename it, unless that is meant")
     elif reason:
-        yield Finding("bad-name", f"the function cannot be called `{name}`: {reason}", "choose another name")
+        yield Finding(
+            "bad-name", f"the function cannot be called `{name}`: {reason}", "choose another name"
+        )
     if caller := caller_of(name):
         what = f"the function cannot be called `{name}`: {caller} calls it by that name, outside of the sandbox"
         yield Finding("bad-name", what, f"choose another name, say `my_{name}`")
     unusable = check_module_name(module)
     if unusable:
-        yield Finding("bad-module", f"the module cannot be `{module[:80]}`: {unusable.message}", unusable.fix or "")
+        yield Finding(
+            "bad-module",
+            f"the module cannot be `{module[:80]}`: {unusable.message}",
+            unusable.fix or "",
+        )
     if name in draft.snapshot.helpers:
         message = f"there is already a helper `{name}` (helpers/{name}.toml), which agents call by that name"
         yield Finding("name-taken", message, "choose another name")
@@ -328,12 +398,16 @@ def _names(draft: Draft) -> Iterator[Finding]:
     if present is None or (draft.candidate.replaces and present.module == draft.candidate.module):
         return
     fix = f'call replace_function or edit_function on "{name}" to change it, or choose another name'
-    yield Finding("name-taken", f"there is already a function `{name}` ({present.path}:{present.line})", fix)
+    yield Finding(
+        "name-taken", f"there is already a function `{name}` ({present.path}:{present.line})", fix
+    )
 
 
 def _bad_name(name: str, reserved: frozenset[str]) -> str:
     if not name.isascii() or not NAME.match(name):
-        return "a name is at most 64 ASCII letters, digits and underscores, and begins with no digit"
+        return (
+            "a name is at most 64 ASCII letters, digits and underscores, and begins with no digit"
+        )
     if keyword.iskeyword(name) or keyword.issoftkeyword(name):
         return "it is a word of the Python language"
     if name in BUILTINS:
@@ -353,10 +427,16 @@ def _shape(draft: Draft) -> Iterator[Finding]:
     assert draft.tree is not None
     fix = "move it into the function, or leave it out; only imports, constants, classes and functions stand at the top"
     for node in draft.tree.body:
-        value = node.value.value if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) else None
+        value = (
+            node.value.value
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+            else None
+        )
         if isinstance(value, str) or isinstance(node, _BINDING) or is_import(node):
             continue
-        message = f"`{bare_lines(ast.unparse(node))[0][:80]}` would run whenever the module is imported"
+        message = (
+            f"`{bare_lines(ast.unparse(node))[0][:80]}` would run whenever the module is imported"
+        )
         yield Finding("top-level-statement", message, fix, node.lineno, node.col_offset + 1)
     name, helpers = draft.candidate.name, draft.candidate.helpers
     named = [node for node in functions(draft.tree) if node.name not in helpers]
@@ -372,7 +452,11 @@ def _shape(draft: Draft) -> Iterator[Finding]:
         yield Finding("wrong-name", message, f"write `def {name}(…)`, or announce it as {listed}")
     elif not promised:
         message = f"the code defines {listed}, but no `{name}`"
-        yield Finding("wrong-name", message, f"send only `def {name}(…)`; name helpers with a leading underscore")
+        yield Finding(
+            "wrong-name",
+            message,
+            f"send only `def {name}(…)`; name helpers with a leading underscore",
+        )
     elif others:
         message = f"the code defines {listed} besides `{name}`"
         fix = f"send one function at a time, or name helpers `_{others[0]}`"

@@ -87,7 +87,11 @@ _REACH: Final = {"type": "string", "enum": [*get_args(Reach)]}
 _ANSWER: Final = {
     "thought": {"type": "string", "maxLength": 160},
     "reach": _REACH,
-    "calls": {"type": "array", "items": _object({"call": _TEXT, **_RESULT}), "maxItems": _MOST_CALLS},
+    "calls": {
+        "type": "array",
+        "items": _object({"call": _TEXT, **_RESULT}),
+        "maxItems": _MOST_CALLS,
+    },
     "results": {"type": "array", "items": _object(_RESULT)},
 }
 _DESCRIBE: Final = FunctionShown(
@@ -137,7 +141,9 @@ class DescriptionReader:
                     # A model in constrained mode is too small to be sure of results.
                     is_small = self._model.mode == "constrained"
                     asked = () if is_small else tuple(calls)
-                    request = _small_request(bare) if is_small else _full_request(description, asked)
+                    request = (
+                        _small_request(bare) if is_small else _full_request(description, asked)
+                    )
                     reply = await reply_apart(self._model, request)
             except TimeoutError:
                 error = f"no answer within {_WAIT_S:.0f} s"
@@ -147,7 +153,10 @@ class DescriptionReader:
             return ReaderAnswer(self.name, seconds=time.perf_counter() - began, error=error)
         data = _answer(reply, is_small=is_small)
         answer = data or {}
-        reach, thought = answer.get("reach"), answer.get("thought", "" if data is None else reply.thought)
+        reach, thought = (
+            answer.get("reach"),
+            answer.get("thought", "" if data is None else reply.thought),
+        )
         return ReaderAnswer(
             self._model.name,
             reach=next((known for known in get_args(Reach) if known == reach), "unknown"),
@@ -201,7 +210,9 @@ def _small_request(description: str) -> Request:
     messages: list[Message] = [System(_QUESTION)]
     for shown, thought, reach in _SHOTS:
         messages += [User(shown), Assistant(json.dumps({"reach": reach}), (), thought)]
-    return Request((*messages, User(description)), (), _TOKENS, shape=_SHAPE_OF_A_SMALL_ONE, is_apart=True)
+    return Request(
+        (*messages, User(description)), (), _TOKENS, shape=_SHAPE_OF_A_SMALL_ONE, is_apart=True
+    )
 
 
 def _answer(reply: Reply, *, is_small: bool) -> dict[str, Any] | None:
@@ -218,7 +229,9 @@ def _answer(reply: Reply, *, is_small: bool) -> dict[str, Any] | None:
 def _expected_calls(answer: Mapping[str, Any], asked: Sequence[str]) -> list[ExpectedCall]:
     """Return the calls with the results that it gave: first those that it was asked about, then its own."""
     results, rows = answer.get("results"), answer.get("calls")
-    pairs: list[tuple[Any, Any]] = list(zip(asked, results if isinstance(results, list) else [], strict=False))
+    pairs: list[tuple[Any, Any]] = list(
+        zip(asked, results if isinstance(results, list) else [], strict=False)
+    )
     for row in (rows if isinstance(rows, list) else [])[:_MOST_CALLS]:
         pairs += [(row.get("call"), row)] if isinstance(row, Mapping) else []
     found: dict[str, ExpectedCall] = {}

@@ -23,7 +23,17 @@ from agent_core.base.untrusted import fence
 from agent_core.registry import docstring
 from sandbox import Killed, Outcome, Raised, Refused, Returned, TimedOut
 
-from .call_arguments import Arguments, Value, checker, edge_calls, fits, read_calls, recombine, unseen, write_call
+from .call_arguments import (
+    Arguments,
+    Value,
+    checker,
+    edge_calls,
+    fits,
+    read_calls,
+    recombine,
+    unseen,
+    write_call,
+)
 from .capability import needs_of_callees
 from .draft import NOT_IMPORTED, NOTHING_YET, OUTSIDE, Draft, Finding, TrialSubject
 from .examples import unprovable
@@ -35,11 +45,15 @@ if TYPE_CHECKING:
     from .trial import TrialTools
 
 
-_CRASHES = frozenset({"TypeError", "AttributeError", "RecursionError", "AssertionError", "ReturnTypeError", "Killed"})
+_CRASHES = frozenset(
+    {"TypeError", "AttributeError", "RecursionError", "AssertionError", "ReturnTypeError", "Killed"}
+)
 _CODES = {"TimedOut": "hangs-on", "Unsendable": "not-json", "UnboundLocalError": "crashes"}
 _NAME = re.compile(r"name '(\w{1,100})'")
 _MUCH = 1000
-_ENDLESS = frozenset({"count", "cycle", "repeat", "iter", "append", "extend", "add", "update", "insert"})
+_ENDLESS = frozenset(
+    {"count", "cycle", "repeat", "iter", "append", "extend", "add", "update", "insert"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +73,9 @@ class FailedCall:
         """The identity of a failure: the error and its line."""
         if not isinstance(self.outcome, Raised):
             return type(self.outcome).__name__, 0
-        is_endless = self.outcome.failure.type == "RecursionError"  # raised at any line of the cycle
+        is_endless = (
+            self.outcome.failure.type == "RecursionError"
+        )  # raised at any line of the cycle
         return self.outcome.failure.type, 0 if is_endless else line_of(self.outcome)
 
     def is_like(self, call: "FailedCall") -> bool:
@@ -99,7 +115,9 @@ def line_of(outcome: Outcome) -> int:
 def describe_failure(failed: FailedCall, call: str) -> str:
     """Return what happens, where, and which arguments are unlike those of all examples."""
     names = " and ".join(f"`{name}`" for name in failed.unlike[:2])
-    unseen = f"; no example has such a value of {names}" if names and failed.code == "fails-on" else ""
+    unseen = (
+        f"; no example has such a value of {names}" if names and failed.code == "fails-on" else ""
+    )
     if failed.code == "slow-on" and isinstance(failed.outcome, TimedOut):
         taken = f"takes longer than {failed.outcome.limit_s:g} s"
         return f"{fence(call, 160)} {taken}; the limit of a call is {failed.allowed_s:g} s"
@@ -155,7 +173,11 @@ def known_errors(subject: "TrialSubject") -> frozenset[str]:
     """Return the names of the exceptions that a function is expected to raise."""
     described = docstring.read(ast.get_docstring(subject.node)).raises
     shown = (example.raises.partition(":")[0].strip() for example in subject.function.examples)
-    raised = [node.exc for node in nodes_of(subject.tree) if isinstance(node, ast.Raise) and node.exc is not None]
+    raised = [
+        node.exc
+        for node in nodes_of(subject.tree)
+        if isinstance(node, ast.Raise) and node.exc is not None
+    ]
     kinds = (ast.unparse(error.func if isinstance(error, ast.Call) else error) for error in raised)
     return frozenset(name.rpartition(".")[2] for name in (*described, *shown, *kinds) if name)
 
@@ -174,8 +196,12 @@ def is_right(raised: Raised, names: frozenset[str]) -> bool:
 def may_loop(tree: ast.Module, name: str) -> bool:
     """Check whether code may run forever: by `while`, recursion, an endless iterator or a growing list."""
     calls = [node.func for node in nodes_of(tree) if isinstance(node, ast.Call)]
-    called = {func.id if isinstance(func, ast.Name) else getattr(func, "attr", "") for func in calls}
-    return bool(called & (_ENDLESS | {name})) or any(isinstance(node, ast.While) for node in nodes_of(tree))
+    called = {
+        func.id if isinstance(func, ast.Name) else getattr(func, "attr", "") for func in calls
+    }
+    return bool(called & (_ENDLESS | {name})) or any(
+        isinstance(node, ast.While) for node in nodes_of(tree)
+    )
 
 
 def is_much(value: object) -> bool:
@@ -186,10 +212,14 @@ def is_much(value: object) -> bool:
         return len(value) > _MUCH
     if isinstance(value, dict):
         return len(value) > _MUCH or any(map(is_much, value.values()))
-    return isinstance(value, list | tuple | set | frozenset) and (len(value) > _MUCH or any(map(is_much, value)))
+    return isinstance(value, list | tuple | set | frozenset) and (
+        len(value) > _MUCH or any(map(is_much, value))
+    )
 
 
-_BUILTIN: dict[str, type] = {name: value for name, value in vars(builtins).items() if isinstance(value, type)}
+_BUILTIN: dict[str, type] = {
+    name: value for name, value in vars(builtins).items() if isinstance(value, type)
+}
 
 
 STAGE = "robust"
@@ -218,7 +248,9 @@ def _rows_of(calls: Sequence[EndedCall], name: str) -> list[dict[str, str]]:
     rows: dict[str, dict[str, str]] = {}
     for arguments, outcome in calls:
         if name in arguments and isinstance(outcome, Returned | Raised):
-            others = repr(sorted((key, repr(value)) for key, value in arguments.items() if key != name))
+            others = repr(
+                sorted((key, repr(value)) for key, value in arguments.items() if key != name)
+            )
             answer = repr(outcome.value) if isinstance(outcome, Returned) else _REFUSED
             rows.setdefault(others, {})[repr(arguments[name])] = answer
     return [*rows.values()]
@@ -234,15 +266,25 @@ def _matters(rows: Sequence[dict[str, str]]) -> bool:
     )
 
 
-def _variations(calls: Sequence[EndedCall], name: str, values: Sequence[Value]) -> Iterator[Arguments]:
+def _variations(
+    calls: Sequence[EndedCall], name: str, values: Sequence[Value]
+) -> Iterator[Arguments]:
     """Yield returned calls with other values of a parameter: first from `values`, then from other calls."""
-    returned = [(call, outcome.value) for call, outcome in calls if isinstance(outcome, Returned) and name in call]
+    returned = [
+        (call, outcome.value)
+        for call, outcome in calls
+        if isinstance(outcome, Returned) and name in call
+    ]
     kinds = {type(call[name]) for call, _value in returned}
     wanted = [value for value in (*values, True, False) if type(value) in kinds]
     pool = {repr(value): value for value in (*wanted, *(call[name] for call, _value in returned))}
     bases = {repr(value): call for call, value in reversed(returned)}
     for base in islice(reversed(bases.values()), _BASES):
-        yield from (base | {name: new} for new in islice(pool.values(), _VALUES) if repr(new) != repr(base[name]))
+        yield from (
+            base | {name: new}
+            for new in islice(pool.values(), _VALUES)
+            if repr(new) != repr(base[name])
+        )
 
 
 async def robust(draft: Draft, trial: "TrialTools") -> Draft:
@@ -254,7 +296,9 @@ async def robust(draft: Draft, trial: "TrialTools") -> Draft:
     outcomes = await tried.first(calls)
     refused = next((outcome.reason for outcome in outcomes if isinstance(outcome, Refused)), "")
     if not any(isinstance(outcome, Returned | Raised | TimedOut | Killed) for outcome in outcomes):
-        skipped = draft.skip(refused or ("time was up" if calls else "no arguments are known for it"))
+        skipped = draft.skip(
+            refused or ("time was up" if calls else "no arguments are known for it")
+        )
         return replace(skipped, late=bool(calls) and not refused)
     idle = await tried.idle([*zip(calls, outcomes, strict=True)])
     failures = await tried.smallest(tried.failures(calls, outcomes))
@@ -298,12 +342,19 @@ class RobustTrial:
     """The trial of one function in workers, with variations of its examples' calls."""
 
     def __init__(self, draft: Draft, subject: TrialSubject, trial: "TrialTools") -> None:
-        self._draft, self._subject, self._function, self._trial = draft, subject, subject.function, trial
+        self._draft, self._subject, self._function, self._trial = (
+            draft,
+            subject,
+            subject.function,
+            trial,
+        )
         self._examples = read_calls([example.call for example in draft.examples], subject.function)
         self._right = known_errors(subject)
         self._by_chance = unprovable(subject) == "chance"
         # A library may return values for some arguments that cannot be sent, as long as it can for others.
-        self._is_sent = any(is_bare_call(call, subject.function.name) for call, _ in draft.trials.values)
+        self._is_sent = any(
+            is_bare_call(call, subject.function.name) for call, _ in draft.trials.values
+        )
         self._may_send_nothing = draft.policy == "import" and self._is_sent
         self._until = time.monotonic() + draft.rules.robust_s
 
@@ -317,7 +368,10 @@ class RobustTrial:
             known = {*map(repr, self._examples)}
         else:  # `wrapped("ab")[1]` does not prove that the result of `wrapped` can be sent
             known, calls = set[str](), {repr(call): call for call in self._examples} | calls
-        yield from islice((call for text, call in calls.items() if text not in known and len(text) <= _LARGEST), most)
+        yield from islice(
+            (call for text, call in calls.items() if text not in known and len(text) <= _LARGEST),
+            most,
+        )
 
     async def first(self, calls: Sequence[Arguments]) -> tuple[Outcome | None, ...]:
         """Return the outcomes of the calls, leaving enough time to examine failures."""
@@ -334,39 +388,66 @@ class RobustTrial:
         if most_s <= 0:
             return (None,) * len(calls)
         each_s = each_s or self._draft.rules.robust_each_s
-        return await self._trial.call_all(self._function, self._subject.modules, calls, most_s, each_s)
+        return await self._trial.call_all(
+            self._function, self._subject.modules, calls, most_s, each_s
+        )
 
     async def idle(self, calls: Sequence[EndedCall]) -> list[Finding]:
         """Return the doubts about parameters that change nothing, with calls that should show a difference."""
         function = self._function
-        names = [name for name in function.parameters["properties"] if name not in (function.rest, function.extra)]
+        names = [
+            name
+            for name in function.parameters["properties"]
+            if name not in (function.rest, function.extra)
+        ]
         asked = names if 1 < len(names) <= _MOST_DOUBTED and not self._by_chance else []
-        doubtful = [name for name in asked if not (name.startswith("_") or _matters(_rows_of(calls, name)))]
+        doubtful = [
+            name for name in asked if not (name.startswith("_") or _matters(_rows_of(calls, name)))
+        ]
         return [doubt for name in doubtful if (doubt := await self._doubt(calls, name))]
 
     async def _doubt(self, calls: Sequence[EndedCall], name: str) -> Finding | None:
         own, check = self._function, checker(self._function.parameters)
         shown_values = [example[name] for example in self._examples if name in example]
-        plain = [value for value in constants(self._subject.tree) if isinstance(value, str | int | float)]
+        plain = [
+            value for value in constants(self._subject.tree) if isinstance(value, str | int | float)
+        ]
         values = [*shown_values, *(value for value in plain if len(str(value)) < _LONG_TEXT)]
         wanted = [call for call in _variations(calls, name, values) if fits(call, check)]
         more = [*zip(wanted, await self._outcomes(wanted), strict=True)]
         tried = [*calls, *more]
-        rows, reached = _rows_of(tried, name), sum(outcome is not None for _arguments, outcome in tried)
+        rows, reached = (
+            _rows_of(tried, name),
+            sum(outcome is not None for _arguments, outcome in tried),
+        )
         if reached < _REACHED * len(tried) or _matters(rows):
             return None  # a call that was not reached might differ
-        answered = [{value: answer for value, answer in row.items() if answer != _REFUSED} for row in rows]
+        answered = [
+            {value: answer for value, answer in row.items() if answer != _REFUSED} for row in rows
+        ]
         pairs = [row for row in answered if len(row) > 1]
         results, kinds = {answer for row in pairs for answer in row.values()}, set().union(*pairs)
-        if sum(len(row) - 1 for row in pairs) < _PAIRS or len(kinds) < _KINDS or len(results) < _RESULTS:
+        if (
+            sum(len(row) - 1 for row in pairs) < _PAIRS
+            or len(kinds) < _KINDS
+            or len(results) < _RESULTS
+        ):
             return None  # too little to conclude that the parameter has no effect
-        returned = [(call, outcome.shown) for call, outcome in more if isinstance(outcome, Returned)]
-        telling = {write_call(own, call): shown for call, shown in returned if call not in self._examples}
+        returned = [
+            (call, outcome.shown) for call, outcome in more if isinstance(outcome, Returned)
+        ]
+        telling = {
+            write_call(own, call): shown for call, shown in returned if call not in self._examples
+        }
         message = f"`{name}` changes nothing in what `{own.name}` returns: calls that differ in it alone gave the same"
-        evidence = tuple(Evidence(call=call, returned=result) for call, result in [*telling.items()][:_MOST])
+        evidence = tuple(
+            Evidence(call=call, returned=result) for call, result in [*telling.items()][:_MOST]
+        )
         return Finding("doubt-parameter", message, _USE, own.line, evidence=evidence)
 
-    def failures(self, calls: Sequence[Arguments], outcomes: Sequence[Outcome | None]) -> Iterator[FailedCall]:
+    def failures(
+        self, calls: Sequence[Arguments], outcomes: Sequence[Outcome | None]
+    ) -> Iterator[FailedCall]:
         """Yield the calls that failed."""
         for call, outcome in zip(calls, outcomes, strict=True):
             if not isinstance(outcome, Raised | TimedOut | Killed):
@@ -393,15 +474,25 @@ class RobustTrial:
         if isinstance(outcome, TimedOut) and _WAITING_S <= (outcome.cpu_s or 0.0) < _BUSY_S:
             # The machine was busy: the call gets more time.
             function, modules = self._function, self._subject.modules
-            (outcome,) = await self._trial.call_all(function, modules, [failed.call], 2 * _PATIENT_S, _PATIENT_S)
+            (outcome,) = await self._trial.call_all(
+                function, modules, [failed.call], 2 * _PATIENT_S, _PATIENT_S
+            )
         repeat = next(self.failures([failed.call], [outcome]), None)
         if repeat is None or not repeat.is_like(failed):
             return None
         if not isinstance(repeat.outcome, TimedOut):
             return repeat
         cpu_s = repeat.outcome.cpu_s
-        is_waiting, is_loop = cpu_s is not None and cpu_s < _BUSY_S, may_loop(self._subject.tree, self._function.name)
-        may_end = is_waiting or is_much(repeat.call) or not is_loop or self._draft.trials.slowest_s >= _SLOW_S
+        is_waiting, is_loop = (
+            cpu_s is not None and cpu_s < _BUSY_S,
+            may_loop(self._subject.tree, self._function.name),
+        )
+        may_end = (
+            is_waiting
+            or is_much(repeat.call)
+            or not is_loop
+            or self._draft.trials.slowest_s >= _SLOW_S
+        )
         # A call that may end later is not certainly an endless loop.
         return replace(repeat, allowed_s=self._trial.limits.wall_s) if may_end else repeat
 
@@ -415,4 +506,6 @@ class RobustTrial:
         line = line_of(failed.outcome)
         is_inside = self._function.line <= line <= self._function.end_line
         line = line - self._function.line + start if start and is_inside else start
-        return Finding(code, describe_failure(failed, call), fix_of(failed), line, evidence=evidence)
+        return Finding(
+            code, describe_failure(failed, call), fix_of(failed), line, evidence=evidence
+        )

@@ -39,11 +39,17 @@ def parse(text: str) -> ast.Module | Unparsable:
     except syntax.BeyondLimits as error:
         return Unparsable(error.msg, error.lineno or 0, beyond=error.code, fix=error.fix)
     except SyntaxError as error:
-        message, line, written = error.msg or "invalid syntax", error.lineno or 0, lines_of(text.rstrip())
+        message, line, written = (
+            error.msg or "invalid syntax",
+            error.lineno or 0,
+            lines_of(text.rstrip()),
+        )
         last = len(written)
         beyond = line > last or (line == last and (error.offset or 0) > len(written[-1]))
         at_end = beyond or (line >= last and message.startswith("expected an indented block"))
-        unended = "unterminated triple-quoted" in message or ("unterminated" in message and line >= last)
+        unended = "unterminated triple-quoted" in message or (
+            "unterminated" in message and line >= last
+        )
         open_at_end = "was never closed" in message and not text.rstrip().endswith((")", "]", "}"))
         return Unparsable(message, line, error.offset or 0, at_end or unended or open_at_end)
 
@@ -58,7 +64,9 @@ def find(tree: ast.Module, name: str) -> FunctionNode | None:
 
     A function below an `if` or a `try` counts as well, because the registry offers it.
     """
-    at_top = (node for node in reversed(tree.body) if isinstance(node, FunctionNode) and node.name == name)
+    at_top = (
+        node for node in reversed(tree.body) if isinstance(node, FunctionNode) and node.name == name
+    )
     return next(at_top, None) or _definitions(tree).get(name)
 
 
@@ -85,7 +93,11 @@ def defaults(arguments: ast.arguments) -> dict[str, ast.expr]:
     """Return the default of each parameter that has one, by name."""
     placed = [*arguments.posonlyargs, *arguments.args]
     pairs = [*zip(reversed(placed), reversed(arguments.defaults), strict=False)]
-    pairs += [pair for pair in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if pair[1]]  # type: ignore[misc]
+    pairs += [
+        pair  # type: ignore[misc]
+        for pair in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+        if pair[1]
+    ]
     return {parameter.arg: default for parameter, default in pairs}
 
 
@@ -103,7 +115,20 @@ def body(node: FunctionNode) -> list[ast.stmt]:
 
 # Fields that never hold relevant nodes: names, values, operators and contexts.
 _NOT_NODES = frozenset(
-    {"ctx", "op", "ops", "id", "attr", "arg", "kind", "type_comment", "rest", "kwd_attrs", "asname", "module"}
+    {
+        "ctx",
+        "op",
+        "ops",
+        "id",
+        "attr",
+        "arg",
+        "kind",
+        "type_comment",
+        "rest",
+        "kwd_attrs",
+        "asname",
+        "module",
+    }
     | {"level", "simple", "conversion", "is_async", "lineno", "tag", "str"}
 )
 _INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -152,7 +177,9 @@ def context_nodes(tree: ast.AST) -> tuple[ast.AST, ...]:
     classes = [node for node in nodes_of(tree) if isinstance(node, ast.ClassDef)]
     if not classes:
         return nodes_of(tree)
-    functions_of_classes = (child for node in classes for child in node.body if isinstance(child, FunctionNode))
+    functions_of_classes = (
+        child for node in classes for child in node.body if isinstance(child, FunctionNode)
+    )
     methods = [function for function in functions_of_classes if takes_self(function)]
     own = {id(node) for method in methods for node in nodes_of(method)}
     return tuple(node for node in nodes_of(tree) if id(node) not in own)
@@ -165,12 +192,16 @@ def is_given_self(node: ast.Call) -> bool:
 
 def given_self(tree: ast.AST) -> set[str]:
     """Return the names of the functions that get the call's context from a tree: `fetch_customers(self, month)`."""
-    return set[str]().union(*map(_given_self, tree.body if isinstance(tree, ast.Module) else [tree]))
+    return set[str]().union(
+        *map(_given_self, tree.body if isinstance(tree, ast.Module) else [tree])
+    )
 
 
 @lru_cache(maxsize=4096)  # a statement is read once, however many functions it runs with
 def _given_self(tree: ast.AST) -> frozenset[str]:
-    calls = [node for node in context_nodes(tree) if isinstance(node, ast.Call) and is_given_self(node)]
+    calls = [
+        node for node in context_nodes(tree) if isinstance(node, ast.Call) and is_given_self(node)
+    ]
     return frozenset(node.func.id for node in calls if isinstance(node.func, ast.Name))
 
 
@@ -192,7 +223,9 @@ def bound_names(tree: ast.Module) -> frozenset[str]:
             names.add(node.asname or node.name.partition(".")[0])
         elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
             names.add(node.name)
-    return frozenset(names) | {name for node in nodes_of(tree) if isinstance(node, ast.Global) for name in node.names}
+    return frozenset(names) | {
+        name for node in nodes_of(tree) if isinstance(node, ast.Global) for name in node.names
+    }
 
 
 def calls_of(tree: ast.AST, names: set[str]) -> set[str]:
@@ -202,7 +235,13 @@ def calls_of(tree: ast.AST, names: set[str]) -> set[str]:
 
 def constants(tree: ast.AST) -> list[object]:
     """Return the distinct constants of a tree."""
-    return [*{repr(node.value): node.value for node in nodes_of(tree) if isinstance(node, ast.Constant)}.values()]
+    return [
+        *{
+            repr(node.value): node.value
+            for node in nodes_of(tree)
+            if isinstance(node, ast.Constant)
+        }.values()
+    ]
 
 
 def literal(node: ast.expr | None) -> tuple[bool, object]:
@@ -231,11 +270,23 @@ def is_call_of(node: ast.AST | None, name: str) -> TypeGuard[ast.Call]:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
 
 
-IMPLICIT = frozenset({"__name__", "__file__", "__doc__", "__builtins__", "__spec__", "__package__", "__annotations__"})
+IMPLICIT = frozenset(
+    {
+        "__name__",
+        "__file__",
+        "__doc__",
+        "__builtins__",
+        "__spec__",
+        "__package__",
+        "__annotations__",
+    }
+)
 _ALWAYS = BUILTINS | IMPLICIT
 
 
-def missing_names(text: str, tree: ast.Module, known_names: frozenset[str] = frozenset()) -> set[str]:
+def missing_names(
+    text: str, tree: ast.Module, known_names: frozenset[str] = frozenset()
+) -> set[str]:
     """Return global names that are read but not defined; `known_names` are defined by the surrounding module."""
     bound = bound_names(tree)
     return set() if "*" in bound else {*_globals_read(text)} - bound - _ALWAYS - known_names

@@ -72,7 +72,9 @@ _UNAVAILABLE = re.compile(
 )
 _LOOKS = frozenset({"file_open", "file_stat", "file_list"})
 _MOST_WANTED = 1_000
-_BUSY = 0.5  # share of the time limit, or seconds, of processor time: with more, a call was not starved
+_BUSY = (
+    0.5  # share of the time limit, or seconds, of processor time: with more, a call was not starved
+)
 
 
 class Workers(Protocol):
@@ -136,10 +138,14 @@ class TrialTools:
         job = Job(modules, module, work, self.limits, self.access, handler)
         outcome = await self.sandbox.run(job)
         share = _BUSY * outcome.limit_s if isinstance(outcome, TimedOut) else _BUSY
-        if not isinstance(outcome, TimedOut | Killed) or (outcome.cpu_s is not None and outcome.cpu_s >= share):
+        if not isinstance(outcome, TimedOut | Killed) or (
+            outcome.cpu_s is not None and outcome.cpu_s >= share
+        ):
             return outcome
         async with self.turn:
-            return await self.sandbox.run(replace(job, limits=replace(self.limits, wall_s=2 * self.limits.wall_s)))
+            return await self.sandbox.run(
+                replace(job, limits=replace(self.limits, wall_s=2 * self.limits.wall_s))
+            )
 
     async def call_all(
         self,
@@ -152,7 +158,9 @@ class TrialTools:
         is_patient: bool = False,
     ) -> tuple[Outcome | None, ...]:
         """Call a function several times in one worker within a time limit; None for calls that were not reached."""
-        work = Attempts(function.name, [Attempt(call) for call in calls], each_s, is_patient=is_patient)
+        work = Attempts(
+            function.name, [Attempt(call) for call in calls], each_s, is_patient=is_patient
+        )
         return await self.attempt(function, modules, work, wall_s) if calls else ()
 
     async def attempt(
@@ -169,24 +177,42 @@ async def load(draft: Draft, trial: TrialTools) -> Draft:
     if draft.function is None:
         return draft.skip("there is no function to import")
     if draft.has(
-        "bad-name", "bad-module", "name-taken", "several-functions", "star-parameter", "top-level-statement", *FLAWS
+        "bad-name",
+        "bad-module",
+        "name-taken",
+        "several-functions",
+        "star-parameter",
+        "top-level-statement",
+        *FLAWS,
     ):
-        return draft.skip("its name, its shape, a statement or a character of it has no place in a module")
+        return draft.skip(
+            "its name, its shape, a statement or a character of it has no place in a module"
+        )
     around, text = draft.around, await aside(draft.size, lambda: draft.placed)
     # A library's function may import a package when it is called.
     is_due = draft.policy != "import" or imported_at_the_top(draft.text, draft.rules.packages)
     lacking = "it needs the grant `packages`" if is_due and draft.shows("needs-packages") else ""
     if isinstance(text, Problem):
-        where = replace(text.where, path=draft.candidate.path) if text.where.path == CANDIDATE else text.where
+        where = (
+            replace(text.where, path=draft.candidate.path)
+            if text.where.path == CANDIDATE
+            else text.where
+        )
         return draft.with_problems([replace(text, where=where)])
     if len(text.encode("utf-8")) > draft.rules.module_bytes:
         message = f"with this function, the module `{draft.candidate.module}` would be larger than it may be"
-        return draft.with_findings(STAGE, [Finding("module-too-long", message, "choose another module_name")])
+        return draft.with_findings(
+            STAGE, [Finding("module-too-long", message, "choose another module_name")]
+        )
     source = ModuleSource.of(draft.candidate.module, text, around.path if around else "")
     reading = await aside(len(text), read_module, source)
     if not reading.parsed:
         return draft.with_problems(reading.problems)
-    return replace(draft, reading=reading).skip(lacking) if lacking else await _import_draft(draft, reading, trial)
+    return (
+        replace(draft, reading=reading).skip(lacking)
+        if lacking
+        else await _import_draft(draft, reading, trial)
+    )
 
 
 async def _import_draft(draft: Draft, reading: "ModuleReading", trial_tools: TrialTools) -> Draft:
@@ -195,18 +221,30 @@ async def _import_draft(draft: Draft, reading: "ModuleReading", trial_tools: Tri
     own = function.line if function else 0
     known = len(reading.problems)
     reading, problems = await try_module(reading, draft.snapshot, trial_tools, function)
-    package = await aside(draft.size, missing_package, reading, problems, draft.snapshot, draft.rules.packages)
+    package = await aside(
+        draft.size, missing_package, reading, problems, draft.snapshot, draft.rules.packages
+    )
     if package and draft.policy == "import":
         message = f"importing `{draft.candidate.module}` needs the grant `packages` ({package})"
         needed = Finding("needs-packages", message, ADVICE["packages"], draft.line)
-        return replace(draft, reading=reading).with_findings("capability", [needed]).skip(f"it needs `{package}`")
+        return (
+            replace(draft, reading=reading)
+            .with_findings("capability", [needed])
+            .skip(f"it needs `{package}`")
+        )
     problems += tuple(p for p in reading.problems[known:] if p.where.line == own)  # not of others
     trial = None if problems else draft.snapshot.with_module(reading)
     # Lines only count if the candidate is the whole module.
     is_part = bool((draft.around is not None and draft.around.text.strip()) or draft.fixes)
     above, path = draft.text[: -len(draft.text.lstrip())].count("\n"), draft.candidate.path
-    lines = [0 if is_part or not problem.where.line else problem.where.line + above for problem in problems]
-    placed = [replace(problem, where=Place(path, line)) for problem, line in zip(problems, lines, strict=True)]
+    lines = [
+        0 if is_part or not problem.where.line else problem.where.line + above
+        for problem in problems
+    ]
+    placed = [
+        replace(problem, where=Place(path, line))
+        for problem, line in zip(problems, lines, strict=True)
+    ]
     return replace(draft, reading=reading, trial=trial).with_problems(placed)
 
 
@@ -214,9 +252,13 @@ class _Wanted:
     """The handler of an import's requests, which grants nothing and keeps what the import looked for."""
 
     def __init__(self) -> None:
-        self._reaches: dict[str, tuple[str, str]] = {}  # by a text of the error: the verb, and the flag of a grant
+        self._reaches: dict[
+            str, tuple[str, str]
+        ] = {}  # by a text of the error: the verb, and the flag of a grant
 
-    async def __call__(self, name: str, arguments: dict[str, Any]) -> Any:  # Any: a value of `values`
+    async def __call__(
+        self, name: str, arguments: dict[str, Any]
+    ) -> Any:  # Any: a value of `values`
         """Answer that a file is as the kernel shows it; refuse the rest."""
         if name in _LOOKS and len(self._reaches) < _MOST_WANTED:
             is_read = name != "file_open" or arguments.get("mode") == "r"
@@ -240,12 +282,17 @@ class _Wanted:
         message = f"importing it may not {verb} {fence(item)}: nothing is granted while a file is imported{at}"
         how = f"knapper functions grant {name} {flag} {shlex.quote(item)}"
         return replace(
-            problem, message=message, fix=f"do it in the function; then a call asks, or grant it at a terminal: {how}"
+            problem,
+            message=message,
+            fix=f"do it in the function; then a call asks, or grant it at a terminal: {how}",
         )
 
 
 async def try_module(
-    reading: "ModuleReading", snapshot: "Snapshot", trial: TrialTools, only: "Function | None" = None
+    reading: "ModuleReading",
+    snapshot: "Snapshot",
+    trial: TrialTools,
+    only: "Function | None" = None,
 ) -> tuple["ModuleReading", tuple[Problem, ...]]:
     """Return a module after an import in a worker, and why it could not be imported.
 
@@ -256,12 +303,22 @@ async def try_module(
     after = snapshot.with_module(reading)
     if reading.leans:
         around = modules_of(reading.source.module, after).items()
-        leans = tuple((name, source.version) for name, source in around if name != reading.source.module)
+        leans = tuple(
+            (name, source.version) for name, source in around if name != reading.source.module
+        )
         reading = replace(reading, leans=leans)
-    modules = await aside(len(reading.source.text), runnable, only, after.modules) if only else after.modules
+    modules = (
+        await aside(len(reading.source.text), runnable, only, after.modules)
+        if only
+        else after.modules
+    )
     unresolved = [function.name for function in reading.functions if function.unresolved]
     if only is not None and modules is not after.modules:
-        others = [function for function in reading.functions if function.name != only.name and function.unresolved]
+        others = [
+            function
+            for function in reading.functions
+            if function.name != only.name and function.unresolved
+        ]
         reading = await with_types(reading, others, snapshot, trial)
         unresolved = [only.name] if only.unresolved else []
     work = SchemaRequest(unresolved) if unresolved else ModuleImport()
@@ -269,11 +326,16 @@ async def try_module(
     outcome = await trial.run(modules, reading.source.module, work, wanted)
     if refusal := import_problem(outcome, Place(reading.source.path), after):
         return reading, (wanted.explained(refusal, outcome, reading),)
-    return resolve(reading, outcome.value, unresolved) if isinstance(outcome, Returned) else reading, ()
+    return resolve(reading, outcome.value, unresolved) if isinstance(
+        outcome, Returned
+    ) else reading, ()
 
 
 async def with_types(
-    reading: "ModuleReading", functions: "Sequence[Function]", snapshot: "Snapshot", trial: TrialTools
+    reading: "ModuleReading",
+    functions: "Sequence[Function]",
+    snapshot: "Snapshot",
+    trial: TrialTools,
 ) -> "ModuleReading":
     """Return a module's reading with the types of these functions, or with those that they had before."""
     names = [function.name for function in functions if function.unresolved]
@@ -296,7 +358,10 @@ async def with_types(
 
 
 def missing_package(
-    reading: "ModuleReading", problems: tuple[Problem, ...], snapshot: "Snapshot", listed: tuple[str, ...]
+    reading: "ModuleReading",
+    problems: tuple[Problem, ...],
+    snapshot: "Snapshot",
+    listed: tuple[str, ...],
 ) -> str:
     """Return the package that is the only reason for a failed import, if the module needs it; otherwise an empty text.
 
@@ -318,7 +383,12 @@ def import_problem(outcome: Outcome, known_place: Place, snapshot: "Snapshot") -
             return None
         case Raised(failure=failure):
             frame = next(
-                (candidate for candidate in reversed(failure.frames) if candidate.path == known_place.path), None
+                (
+                    candidate
+                    for candidate in reversed(failure.frames)
+                    if candidate.path == known_place.path
+                ),
+                None,
             )
             place = Place(known_place.path, frame.line) if frame else known_place
             error = fence(f"{failure.type}: {failure.message}")
@@ -328,18 +398,28 @@ def import_problem(outcome: Outcome, known_place: Place, snapshot: "Snapshot") -
         case TimedOut(limit_s=limit_s):
             message = f"importing it did not end within {limit_s:g} s"
             return Problem(
-                "import-hangs", message, known_place, "move what takes long from the top level into the function"
+                "import-hangs",
+                message,
+                known_place,
+                "move what takes long from the top level into the function",
             )
         case Refused(reason=reason):  # nothing ran; the reason says what to do
-            return Problem("import-fails", f"it could not be imported: {fence(reason)}", known_place)
+            return Problem(
+                "import-fails", f"it could not be imported: {fence(reason)}", known_place
+            )
         case Killed(reason=reason):
             fix = "keep the top level to imports, constants, classes and functions"
-            return Problem("import-fails", f"importing it was stopped: {fence(reason)}", known_place, fix)
+            return Problem(
+                "import-fails", f"importing it was stopped: {fence(reason)}", known_place, fix
+            )
 
 
 def _fix_of(failure: Failure, path: str, snapshot: "Snapshot") -> str:
     """Return what to do about an import of the file at `path` that failed, together with the modules of a snapshot."""
-    last, error = failure.frames[-1] if failure.frames else None, f"{failure.type}: {failure.message}"
+    last, error = (
+        failure.frames[-1] if failure.frames else None,
+        f"{failure.type}: {failure.message}",
+    )
     if failure.type == "SyntaxError" and last and last.path != path:
         return f"fix {last.path} first"
     if last and failure.message.endswith(f"({path}, line {last.line})"):  # it was not compiled
@@ -352,11 +432,15 @@ def _fix_of(failure: Failure, path: str, snapshot: "Snapshot") -> str:
             return f"fix {rejected} first, which is rejected"
     missing = _NO_MODULE.fullmatch(error)
     if missing and missing[1] in modules_of_workspace(snapshot.modules):
-        return f"a file beside it is part of `functions`: write `from functions import {missing[1]}`"
+        return (
+            f"a file beside it is part of `functions`: write `from functions import {missing[1]}`"
+        )
     return "fix what runs at the top level"
 
 
-def resolve(reading: "ModuleReading", claimed: Any, names: Collection[str]) -> "ModuleReading":  # Any: a worker's claim
+def resolve(
+    reading: "ModuleReading", claimed: Any, names: Collection[str]
+) -> "ModuleReading":  # Any: a worker's claim
     """Return the reading with the schemas that a worker returned for these functions, each of them checked.
 
     A function without one is left out with its reason, as if the text had shown it.
@@ -373,7 +457,9 @@ def resolve(reading: "ModuleReading", claimed: Any, names: Collection[str]) -> "
     return replace(reading, functions=tuple(functions), problems=(*reading.problems, *problems))
 
 
-def with_schemas(function: "Function", answer: Any) -> "Function | Problem":  # Any: a worker's claim
+def with_schemas(
+    function: "Function", answer: Any
+) -> "Function | Problem":  # Any: a worker's claim
     """Return the function with the worker's schemas for the types that its text left open."""
     where = Place(function.path, function.line)
     properties = dict(function.parameters["properties"])
@@ -389,15 +475,22 @@ def with_schemas(function: "Function", answer: Any) -> "Function | Problem":  # 
             why = f": {fence(schema, 200)}" if isinstance(schema, str) else ""
             message = f"the type of parameter `{name}` of `{function.name}` has no JSON Schema{why}"
             return Problem(
-                "inexpressible-type", message, where, "take text, numbers, lists, dictionaries or a pydantic model"
+                "inexpressible-type",
+                message,
+                where,
+                "take text, numbers, lists, dictionaries or a pydantic model",
             )
         _describe_fields(schema)
         bare = with_definitions(schema, definitions)
         properties[name] = bare | properties[name]
-        if name in (function.rest, function.extra) and (schema.get("minItems") or schema.get("required")):
+        if name in (function.rest, function.extra) and (
+            schema.get("minItems") or schema.get("required")
+        ):
             required.append(name)  # a type after a star, or in `Unpack[…]`, can need some
     parameters = function.parameters | {"properties": properties, "required": required}
-    return replace(function, parameters=parameters | ({"$defs": definitions} if definitions else {}))
+    return replace(
+        function, parameters=parameters | ({"$defs": definitions} if definitions else {})
+    )
 
 
 def _describe_fields(schema: Any) -> None:  # Any: JSON Schema
@@ -407,7 +500,9 @@ def _describe_fields(schema: Any) -> None:  # Any: JSON Schema
         if isinstance(properties, dict) and isinstance(text, str):
             described = docstring.read(text)
             del node["description"]
-            node |= {"description": summary} if (summary := described.text.split("\n\n", 1)[0]) else {}
+            node |= (
+                {"description": summary} if (summary := described.text.split("\n\n", 1)[0]) else {}
+            )
             for name, words in described.parameters.items():
                 if isinstance(properties.get(name), dict):
                     properties[name].setdefault("description", words)

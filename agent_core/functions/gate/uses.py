@@ -44,9 +44,17 @@ _BY_GRANT = {
     "secrets": "os.environ os.environb os.getenv getpass keyring",
 }
 # A longer entry takes precedence over a shorter one.
-GRANTS: Mapping[str, str] = {name: grant for grant, names in _BY_GRANT.items() for name in names.split()}
+GRANTS: Mapping[str, str] = {
+    name: grant for grant, names in _BY_GRANT.items() for name in names.split()
+}
 WITHOUT_GRANT = frozenset(
-    {"tempfile.SpooledTemporaryFile", "shutil.get_terminal_size", "glob.escape", "glob.translate", "signal.Signals"}
+    {
+        "tempfile.SpooledTemporaryFile",
+        "shutil.get_terminal_size",
+        "glob.escape",
+        "glob.translate",
+        "signal.Signals",
+    }
 )
 ADVICE: Mapping[str, str] = {
     "network": "take the text as a parameter instead of fetching it",
@@ -66,7 +74,9 @@ FIXES: Mapping["Way", str] = {
 CONTEXT: Mapping[str, str] = {"fetch": "network", "secret": "secrets", "memory": "memory"}
 
 # The broker carries these out of the sandbox; any other way to the network stays closed, whatever is granted.
-BROKERED = frozenset({"urllib.request", "http.client", "requests", "httpx", "urllib3", "functions._requests"})
+BROKERED = frozenset(
+    {"urllib.request", "http.client", "requests", "httpx", "urllib3", "functions._requests"}
+)
 # Modules and functions that only read file metadata or content.
 READING = frozenset(
     {"glob", "linecache", "os.listdir", "os.scandir", "os.walk", "os.stat"}
@@ -75,10 +85,22 @@ READING = frozenset(
 # Functions that open the file that their first argument names, for reading unless a mode says otherwise. The rest of
 # their modules only computes.
 OPENING = frozenset(
-    {"zipfile.ZipFile", "tarfile.open", "gzip.open", "bz2.open", "lzma.open", "wave.open", "codecs.open"}
+    {
+        "zipfile.ZipFile",
+        "tarfile.open",
+        "gzip.open",
+        "bz2.open",
+        "lzma.open",
+        "wave.open",
+        "codecs.open",
+    }
 )
-PARSING = frozenset({"xml.etree.ElementTree.parse", "xml.etree.ElementTree.iterparse", "xml.dom.minidom.parse"})
-_OPENING_MODULES = frozenset({"configparser", "mailbox", "netrc"})  # whose objects have methods that open files
+PARSING = frozenset(
+    {"xml.etree.ElementTree.parse", "xml.etree.ElementTree.iterparse", "xml.dom.minidom.parse"}
+)
+_OPENING_MODULES = frozenset(
+    {"configparser", "mailbox", "netrc"}
+)  # whose objects have methods that open files
 _STREAMS = frozenset({"io", "BytesIO", "StringIO"})
 # What no human can grant, with an alternative.
 INSTEAD: Mapping[str, str] = {
@@ -162,7 +184,9 @@ def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
             by_name = defaults(node)
             for parameter in [*node.posonlyargs, *node.args, *node.kwonlyargs]:
                 default = by_name.get(parameter.arg)
-                if isinstance(default, ast.Constant) and default.value:  # something that the user can be asked about
+                if (
+                    isinstance(default, ast.Constant) and default.value
+                ):  # something that the user can be asked about
                     yield parameter.arg, default
                 else:
                     yield parameter.arg, ast.Starred(parameter.annotation or ast.Constant(None))
@@ -173,7 +197,9 @@ def _items(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
     match target, value:
         case ast.Name(id=name), _:
             yield name, ast.Subscript(value, ast.Constant(0))
-        case ast.Tuple(elts=[count, item]), ast.Call(func=ast.Name(id="enumerate"), args=[inner, *_]):
+        case ast.Tuple(elts=[count, item]), ast.Call(
+            func=ast.Name(id="enumerate"), args=[inner, *_]
+        ):
             yield from _parts(count, value)
             yield from _items(item, inner)
         case _:
@@ -195,7 +221,11 @@ def reads(node: ast.AST, words: frozenset[str], held: Held) -> bool:
     waiting, seen = [node], set[str]()
     while waiting:
         for child in ast.walk(waiting.pop()):
-            if isinstance(child, ast.Attribute) and child.attr == "scratch" and "self.scratch" in words:
+            if (
+                isinstance(child, ast.Attribute)
+                and child.attr == "scratch"
+                and "self.scratch" in words
+            ):
                 return True
             if isinstance(child, ast.Name) and child.id in words:
                 return True
@@ -228,7 +258,9 @@ def text_prefix(node: ast.expr | None, held: Held, depth: int = _DEPTH) -> tuple
     return _join_prefixes(parts, held, depth, is_path=is_path) if parts else ("", False)
 
 
-def _prefix_of_call(func: ast.expr, arguments: list[ast.expr], held: Held, depth: int) -> tuple[str, bool]:
+def _prefix_of_call(
+    func: ast.expr, arguments: list[ast.expr], held: Held, depth: int
+) -> tuple[str, bool]:
     """Return the known beginning of the text or path that a call returns."""
     parts = list[ast.expr]()
     match func:
@@ -257,7 +289,9 @@ def _folder_of_items(node: ast.expr, held: Held, depth: int) -> str:
         case ast.Call(func=ast.Name(id=name), args=[listing, *_]) if name in _SAME_ITEMS:
             return _folder_of_items(listing, held, depth - 1)
         case ast.Call(
-            func=ast.Attribute(attr="glob" | "iglob", value=ast.Name(id="glob")), args=[pattern], keywords=[]
+            func=ast.Attribute(attr="glob" | "iglob", value=ast.Name(id="glob")),
+            args=[pattern],
+            keywords=[],
         ):
             return _folder(text_prefix(pattern, held, depth - 1)[0])
         case (
@@ -271,7 +305,9 @@ def _folder_of_items(node: ast.expr, held: Held, depth: int) -> str:
     return ""
 
 
-def _join_prefixes(parts: list[ast.expr], held: Held, depth: int, *, is_path: bool = False) -> tuple[str, bool]:
+def _join_prefixes(
+    parts: list[ast.expr], held: Held, depth: int, *, is_path: bool = False
+) -> tuple[str, bool]:
     """Return the known beginning of the joined texts of expressions, or of the path that they are parts of."""
     text = ""
     for part in parts if depth else ():
@@ -309,7 +345,11 @@ def _host_of_connection(node: ast.AST, held: Held) -> str | None:
             args=[first, *others],
         ):
             text, is_all = text_prefix(first, held)
-            port = f":{ast.unparse(others[0])}" if others and isinstance(others[0], ast.Constant) else ""
+            port = (
+                f":{ast.unparse(others[0])}"
+                if others and isinstance(others[0], ast.Constant)
+                else ""
+            )
             return written("network", f"{text}{port}") if is_all else None
         case _:
             return None
@@ -337,26 +377,38 @@ _PATHS = frozenset({"Path", "pathlib"})
 def local_names(function: ast.AST) -> set[str]:
     """Return every name that a function binds, including parameters."""
     nodes = nodes_of(function)
-    stored = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    stored = {
+        node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
     return stored | {node.arg for node in nodes if isinstance(node, ast.arg)}
 
 
 _PATH_METHODS = frozenset({"read_text", "write_text", "read_bytes", "write_bytes"})
 _WRITING = frozenset({"write_text", "write_bytes", "unlink", "mkdir", "rmdir", "touch", "rename"})
-_FILE_METHODS = _PATH_METHODS | _WRITING | {"open", "iterdir", "glob", "rglob", "exists", "is_file", "is_dir", "stat"}
+_FILE_METHODS = (
+    _PATH_METHODS
+    | _WRITING
+    | {"open", "iterdir", "glob", "rglob", "exists", "is_file", "is_dir", "stat"}
+)
 _BUILTINS = frozenset({"open", "eval", "exec", "compile", "__import__", "input"})
 _SUSPECTS = _BUILTINS | _FILE_METHODS | {"import_module"}
 _MAX_SHOWN = 160  # characters of an import that is shown
 _MOST_SHOWN = 10  # names of it in a fix
 _IN_MEMORY = ":memory:"  # a database without a file
-_ELSEWHERE = re.compile(r"version|PY_?\d|platform|TYPE_CHECKING|os\.name")  # tests that are false in the sandbox
-_ABSENCE = re.compile(r"ImportError|ModuleNotFoundError|Exception")  # what is caught where a package may be missing
+_ELSEWHERE = re.compile(
+    r"version|PY_?\d|platform|TYPE_CHECKING|os\.name"
+)  # tests that are false in the sandbox
+_ABSENCE = re.compile(
+    r"ImportError|ModuleNotFoundError|Exception"
+)  # what is caught where a package may be missing
 _WORD = re.compile(r"\w+")
 _TEXTS = frozenset({"str", "Path", "PurePath", "PathLike"})
 _TABLES = frozenset({"dict", "Mapping", "Dict"})
 _PLAIN = ("os", "asyncio", "concurrent.futures")  # importing these alone reaches nothing
 _OF_NAMES = "join split splitext splitdrive basename dirname normpath normcase isabs commonpath commonprefix sep"
-_COMPUTED = frozenset(f"{top}.{name}" for top in ("os.path", "posixpath", "ntpath") for name in _OF_NAMES.split())
+_COMPUTED = frozenset(
+    f"{top}.{name}" for top in ("os.path", "posixpath", "ntpath") for name in _OF_NAMES.split()
+)
 _OF_PATHS = _COMPUTED | {"os.fspath", "os.sep", "os.linesep", "os.extsep", "os.pathsep"}
 """What only computes on the names of files, in modules that also open them."""
 _TO_DISK = frozenset(dir(Path)) - frozenset(dir(PurePath))
@@ -421,12 +473,18 @@ class _Text:
             node
             for node in self.nodes
             if isinstance(node, ast.Try)
-            and any(not each.type or _ABSENCE.search(ast.unparse(each.type)) for each in node.handlers)
+            and any(
+                not each.type or _ABSENCE.search(ast.unparse(each.type)) for each in node.handlers
+            )
         ]
         tests = [node for node in self.nodes if isinstance(node, ast.If)]
-        tests = [node for node in tests if _ELSEWHERE.search(ast.unparse(node.test)) or is_program(node)]
+        tests = [
+            node for node in tests if _ELSEWHERE.search(ast.unparse(node.test)) or is_program(node)
+        ]
         bodies = [node.body for node in tries] + [node.body for node in tests]
-        return frozenset(id(node) for body in bodies for statement in body for node in nodes_of(statement))
+        return frozenset(
+            id(node) for body in bodies for statement in body for node in nodes_of(statement)
+        )
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -436,7 +494,11 @@ class _Text:
     @cached_property
     def hosts(self) -> list[str]:
         """The hosts that the text names, or that nothing names one."""
-        texts = [other for other in self.nodes if isinstance(other, ast.Constant | ast.JoinedStr | ast.BinOp)]
+        texts = [
+            other
+            for other in self.nodes
+            if isinstance(other, ast.Constant | ast.JoinedStr | ast.BinOp)
+        ]
         hosts = {host_of(other, self.names) for other in texts}
         hosts |= {_host_of_connection(other, self.names) for other in self.nodes}
         return sorted(host for host in hosts if host not in (None, UNSAID)) or [UNSAID]
@@ -448,14 +510,21 @@ class _Text:
         A name without a dot or a port may be half of one, as in `f"http://node{number}.example.org"`.
         """
         texts = [node for node in self.nodes if isinstance(node, ast.JoinedStr)]
-        beginnings = [ast.JoinedStr(node.values[:size]) for node in texts for size in range(1, len(node.values))]
+        beginnings = [
+            ast.JoinedStr(node.values[:size])
+            for node in texts
+            for size in range(1, len(node.values))
+        ]
         hosts = {*self.hosts, *(host_of(beginning, self.names) for beginning in beginnings)}
         return sorted(host for host in hosts if host and (host == "localhost" or {*".:"} & {*host}))
 
     @cached_property
     def has_secret(self) -> bool:
         """Whether the text asks for a secret."""
-        return any(isinstance(node, ast.Attribute) and node.attr == "secret" for node in context_nodes(self.tree))
+        return any(
+            isinstance(node, ast.Attribute) and node.attr == "secret"
+            for node in context_nodes(self.tree)
+        )
 
     @cached_property
     def opened(self) -> list[tuple[str, ast.Call]]:
@@ -468,19 +537,33 @@ class _Text:
         """Yield the uses of one imported module or name."""
         top = name.partition(".")[0]
         grant = grant_of(name)
-        is_package = top not in sys.stdlib_module_names and top not in (*self.packages, "functions", "__future__")
+        is_package = top not in sys.stdlib_module_names and top not in (
+            *self.packages,
+            "functions",
+            "__future__",
+        )
         is_package = is_package and id(node) not in self.optional
         if is_package and top in self.own:
             inner = ", ".join(ast.unparse(alias) for alias in node.names[:_MOST_SHOWN])
             source = f"functions.{node.module}" if isinstance(node, ast.ImportFrom) else "functions"
-            message = f"`{shown}` does not find the module of this workspace, which lies in `functions`"
-            yield Use("", "", _finding("workspace-import", message, f"write `from {source} import {inner}`", node))
+            message = (
+                f"`{shown}` does not find the module of this workspace, which lies in `functions`"
+            )
+            yield Use(
+                "",
+                "",
+                _finding(
+                    "workspace-import", message, f"write `from {source} import {inner}`", node
+                ),
+            )
             return
         if is_package and (grant is None or is_in(name, BROKERED)):
             yield use_of("packages", written("packages", project_of(name)), shown, node)
         if top in ("ctypes", "cffi", "_ctypes"):
             message = f"`{shown}` reaches below Python, which the sandbox does not allow"
-            yield Use("", "", _finding("native-code", message, "do the work in Python itself", node))
+            yield Use(
+                "", "", _finding("native-code", message, "do the work in Python itself", node)
+            )
         elif grant and not (isinstance(node, ast.Import) and name in _PLAIN):
             yield from self._uses_of_grant(grant, name, shown, node, is_read=is_read)
 
@@ -511,7 +594,9 @@ class _Text:
         """Yield the uses by a dotted name of a module, such as `os.remove`."""
         attributes = [node for node in self.nodes if isinstance(node, ast.Attribute)]
         inner = {id(node.value) for node in attributes}
-        members = {id(member) for node in self.nodes if isinstance(node, ast.Set) for member in node.elts}
+        members = {
+            id(member) for node in self.nodes if isinstance(node, ast.Set) for member in node.elts
+        }
         for node in attributes:
             if id(node) in members:
                 continue  # members of a set are usually names to block, such as `os.system`
@@ -525,7 +610,11 @@ class _Text:
                 continue
             call = self.calls.get(id(node))
             first = call.args[0] if call and call.args else None
-            kind = "read" if is_in(dotted, READING) or (dotted == "io.open" and call and not _writes(call)) else "write"
+            kind = (
+                "read"
+                if is_in(dotted, READING) or (dotted == "io.open" and call and not _writes(call))
+                else "write"
+            )
             yield use_of(kind, path_of(first, self.names), dotted, node)
 
     def uses_of_openers(self) -> Iterator[Use]:
@@ -544,8 +633,13 @@ class _Text:
                     yield use_of(CONTEXT[part], item, f"self.{part}", node)
                     # One question is about a secret and where it goes; a call asks for any other host.
                     if (part, item) == ("fetch", UNSAID) and self.has_secret:
-                        yield from (use_of("network", host, "self.fetch", node) for host in self.likely_hosts)
-                case ast.Call(func=ast.Attribute(attr="call", value=ast.Name(id="self")), args=[first, *_]):
+                        yield from (
+                            use_of("network", host, "self.fetch", node)
+                            for host in self.likely_hosts
+                        )
+                case ast.Call(
+                    func=ast.Attribute(attr="call", value=ast.Name(id="self")), args=[first, *_]
+                ):
                     name, is_all = text_prefix(first, self.names)
                     if is_all and name in self.guarded:
                         yield use_of("functions", name, f"self.call({name!r})", node)
@@ -555,7 +649,12 @@ class _Text:
         call = self.calls.get(id(node))
         if part == "memory":  # `self.memory.read("human")`
             call = next(
-                (candidate for candidate in self.calls.values() if getattr(candidate.func, "value", None) is node), None
+                (
+                    candidate
+                    for candidate in self.calls.values()
+                    if getattr(candidate.func, "value", None) is node
+                ),
+                None,
             )
         first = call.args[0] if call and call.args else None
         if part == "fetch":
@@ -567,11 +666,23 @@ class _Text:
         """Yield the uses by calls of builtins and of the methods of files and paths."""
         for scope in self.tree.body:
             calls = [node for node in nodes_of(scope) if isinstance(node, ast.Call)]
-            calls = [node for node in calls if {getattr(node.func, part, "") for part in ("id", "attr")} & _SUSPECTS]
+            calls = [
+                node
+                for node in calls
+                if {getattr(node.func, part, "") for part in ("id", "attr")} & _SUSPECTS
+            ]
             if calls:
                 names, own = bound_names(self.tree) | local_names(scope), values_of(scope)
-                shared = {name for node in nodes_of(scope) if isinstance(node, ast.Global) for name in node.names}
-                held = {**self.names, **{name: values for name, values in own.items() if name not in shared}}
+                shared = {
+                    name
+                    for node in nodes_of(scope)
+                    if isinstance(node, ast.Global)
+                    for name in node.names
+                }
+                held = {
+                    **self.names,
+                    **{name: values for name, values in own.items() if name not in shared},
+                }
                 yield from (use for node in calls for use in _call(node, names, held))
 
 
@@ -591,9 +702,16 @@ def uses(
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         else:
-            names = [f"{node.module}.{alias.name}" for alias in node.names if node.level == 0 and node.module]
+            names = [
+                f"{node.module}.{alias.name}"
+                for alias in node.names
+                if node.level == 0 and node.module
+            ]
         bound = {alias.asname or alias.name.partition(".")[0] for alias in node.names}
-        shown, is_read = one_line(ast.unparse(node), _MAX_SHOWN), "*" in bound or not bound.isdisjoint(text.words)
+        shown, is_read = (
+            one_line(ast.unparse(node), _MAX_SHOWN),
+            "*" in bound or not bound.isdisjoint(text.words),
+        )
         for name in names:
             all_uses += text.uses_of_import(name, node, shown, is_read=is_read)
     all_uses += [*text.uses_of_attributes(), *text.uses_of_openers()]
@@ -606,7 +724,9 @@ def gives_text_to_packages(tree: ast.Module, packages: tuple[str, ...]) -> bool:
 
     `packages` are those that all functions see. A few modules of the standard library open files in the same way.
     """
-    return gives_text(tree, frozenset({*sys.stdlib_module_names - _OPENING_MODULES, *packages, FOLDER, ""}))
+    return gives_text(
+        tree, frozenset({*sys.stdlib_module_names - _OPENING_MODULES, *packages, FOLDER, ""})
+    )
 
 
 def gives_text(tree: ast.Module, known_modules: frozenset[str]) -> bool:
@@ -616,7 +736,11 @@ def gives_text(tree: ast.Module, known_modules: frozenset[str]) -> bool:
     attributes = {node.attr for node in text.nodes if isinstance(node, ast.Attribute)}
     known_modules |= frozenset() if attributes & _TO_DISK else {"pathlib"}
     names = frozenset(name for name, origin in imported if not is_in(origin or ".", known_modules))
-    texts = frozenset(node.arg for node in text.nodes if isinstance(node, ast.arg) and _may_be_text(node.annotation))
+    texts = frozenset(
+        node.arg
+        for node in text.nodes
+        if isinstance(node, ast.arg) and _may_be_text(node.annotation)
+    )
     for call in text.calls.values() if names else ():
         given = [*call.args, *(keyword.value for keyword in call.keywords)]
         has_text = any(_has_text(value) or reads(value, texts, text.names) for value in given)
@@ -642,12 +766,18 @@ def files_of_parameters(tree: ast.Module, name: str) -> dict[str, NamedFile]:
     """
     text = _Text(tree, (), frozenset(), frozenset())
     known = frozenset({*sys.stdlib_module_names, FOLDER, ""})
-    packages = frozenset(local for local, origin in text.scope.imports.items() if not is_in(origin or ".", known))
+    packages = frozenset(
+        local for local, origin in text.scope.imports.items() if not is_in(origin or ".", known)
+    )
     found = dict[str, NamedFile]()
-    for function in (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name):
+    for function in (
+        node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name
+    ):
         held = values_of(function)
         arguments = function.args
-        parameters = frozenset(each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs))
+        parameters = frozenset(
+            each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+        )
         as_given = frozenset(name for name in parameters if _is_as_given(name, held))
         of_packages = _names_from(packages, held)
         running = [*_running_always(function.body)]
@@ -656,7 +786,9 @@ def files_of_parameters(tree: ast.Module, name: str) -> dict[str, NamedFile]:
             for value, file in _opened_by(call, of_packages, is_effect=id(call) in effects):
                 if parameter := _parameter_of(value, as_given, held):
                     other = found.get(parameter, file)
-                    found[parameter] = NamedFile(other.writes or file.writes, other.is_sure or file.is_sure)
+                    found[parameter] = NamedFile(
+                        other.writes or file.writes, other.is_sure or file.is_sure
+                    )
     return found
 
 
@@ -669,13 +801,21 @@ def _running_always(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
         match node:
             case ast.If(test=test) | ast.IfExp(test=test) | ast.Match(subject=test):
                 waiting.append(test)
-            case ast.Lambda() | ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.ExceptHandler():
+            case (
+                ast.Lambda()
+                | ast.FunctionDef()
+                | ast.AsyncFunctionDef()
+                | ast.ClassDef()
+                | ast.ExceptHandler()
+            ):
                 pass
             case _:
                 waiting += ast.iter_child_nodes(node)
 
 
-def _opened_by(call: ast.Call, of_packages: frozenset[str], *, is_effect: bool) -> Iterator[tuple[ast.expr, NamedFile]]:
+def _opened_by(
+    call: ast.Call, of_packages: frozenset[str], *, is_effect: bool
+) -> Iterator[tuple[ast.expr, NamedFile]]:
     """Yield the values that a call opens, or perhaps opens, as the names of files."""
     match call.func:
         case ast.Name(id="open") if call.args:
@@ -686,7 +826,9 @@ def _opened_by(call: ast.Call, of_packages: frozenset[str], *, is_effect: bool) 
             yield path, NamedFile(attr in _WRITING)
     if _head(call.func) in of_packages:
         perhaps = NamedFile(is_effect, is_sure=False)
-        yield from ((value, perhaps) for value in (*call.args, *(each.value for each in call.keywords)))
+        yield from (
+            (value, perhaps) for value in (*call.args, *(each.value for each in call.keywords))
+        )
 
 
 def _head(node: ast.expr) -> str:
@@ -713,14 +855,22 @@ def _names_from(names: frozenset[str], held: Held) -> frozenset[str]:
 
 def _is_as_given(parameter: str, held: Held) -> bool:
     """Check whether a parameter keeps its value; it may become a path of the same."""
-    bound = (value for value in held.get(parameter, ()) if not isinstance(value, ast.Starred | ast.Constant))
+    bound = (
+        value
+        for value in held.get(parameter, ())
+        if not isinstance(value, ast.Starred | ast.Constant)
+    )
     return all(_parameter_of(value, (parameter,), {}, depth=1) == parameter for value in bound)
 
 
-def _parameter_of(node: ast.expr, parameters: Collection[str], held: Held, depth: int = _DEPTH) -> str:
+def _parameter_of(
+    node: ast.expr, parameters: Collection[str], held: Held, depth: int = _DEPTH
+) -> str:
     """Return the parameter whose value an expression has, perhaps as a path; "" if it has another one."""
     match node:
-        case ast.Call(func=ast.Name(id=function) | ast.Attribute(attr=function), args=[same], keywords=[]) if depth:
+        case ast.Call(
+            func=ast.Name(id=function) | ast.Attribute(attr=function), args=[same], keywords=[]
+        ) if depth:
             return _parameter_of(same, parameters, held, depth - 1) if function in _SAME else ""
         case ast.Name(id=name) if name in parameters:
             return name
@@ -732,7 +882,9 @@ def _parameter_of(node: ast.expr, parameters: Collection[str], held: Held, depth
 
 def _has_text(node: ast.expr) -> bool:
     return any(
-        isinstance(getattr(inner, "value", None), str) for inner in ast.walk(node) if isinstance(inner, ast.Constant)
+        isinstance(getattr(inner, "value", None), str)
+        for inner in ast.walk(node)
+        if isinstance(inner, ast.Constant)
     )
 
 
@@ -758,19 +910,27 @@ def use_of(kind: str, item: str | None, shown: str, node: ast.AST) -> Use:
         return _never(grant, shown, node)
     named = "" if item == UNSAID else f" ({'to write ' if kind == 'write' else ''}{item})"
     message = f"`{shown}` needs the grant `{grant}`{named}, which this function does not have"
-    return Use(kind, item, _finding(f"needs-{grant}", message, ADVICE.get(grant, "do without it"), node))
+    return Use(
+        kind, item, _finding(f"needs-{grant}", message, ADVICE.get(grant, "do without it"), node)
+    )
 
 
 def _never(grant: str, shown: str, node: ast.AST) -> Use:
     if grant == "secrets":
-        message = f"`{shown}` shows only the sandbox's own environment, which holds nothing of the user's"
+        message = (
+            f"`{shown}` shows only the sandbox's own environment, which holds nothing of the user's"
+        )
     else:
         message = f"`{shown}` needs the grant `{grant}`, which cannot be granted for this"
-    return Use("", "", _finding(f"needs-{grant}", message, INSTEAD.get(grant, "do without it"), node))
+    return Use(
+        "", "", _finding(f"needs-{grant}", message, INSTEAD.get(grant, "do without it"), node)
+    )
 
 
 def _finding(code: str, message: str, fix: str, node: ast.AST) -> Finding:
-    return Finding(code, message, fix, getattr(node, "lineno", 0), getattr(node, "col_offset", -1) + 1)
+    return Finding(
+        code, message, fix, getattr(node, "lineno", 0), getattr(node, "col_offset", -1) + 1
+    )
 
 
 def _call(node: ast.Call, defined: frozenset[str], held: Held) -> Iterator[Use]:
@@ -791,7 +951,12 @@ def _call(node: ast.Call, defined: frozenset[str], held: Held) -> Iterator[Use]:
             is_path = method in _PATH_METHODS or reads(target, _PATHS, held)
             if is_path and not reads(target, _SCRATCH, held):
                 writes = _writes(node, 0) if method == "open" else method in _WRITING
-                yield use_of("write" if writes else "read", path_of(target, held), ast.unparse(node.func), node)
+                yield use_of(
+                    "write" if writes else "read",
+                    path_of(target, held),
+                    ast.unparse(node.func),
+                    node,
+                )
         case ast.Attribute(attr="import_module"):
             yield _dynamic(ast.unparse(node.func), node)
 
@@ -804,7 +969,9 @@ def _writes(node: ast.Call, at: int = 1) -> bool:
     )
     if mode is None:
         return False
-    return not (isinstance(mode, ast.Constant) and isinstance(mode.value, str)) or bool(set(mode.value) & set("wax+"))
+    return not (isinstance(mode, ast.Constant) and isinstance(mode.value, str)) or bool(
+        set(mode.value) & set("wax+")
+    )
 
 
 def _dynamic(shown: str, node: ast.Call) -> Use:

@@ -35,7 +35,9 @@ def refusing(problems: Iterable["Problem"]) -> tuple["Problem", ...]:
 
     Wrong and hollow code comes first, then missing examples, missing words, and what the user's approval can resolve.
     """
-    return tuple(sorted((problem for problem in problems if problem.severity == "refuses"), key=_rank))
+    return tuple(
+        sorted((problem for problem in problems if problem.severity == "refuses"), key=_rank)
+    )
 
 
 def _rank(problem: "Problem") -> int:
@@ -45,7 +47,9 @@ def _rank(problem: "Problem") -> int:
     return 0
 
 
-Reach: TypeAlias = Literal["nothing", "network", "files", "device", "understanding", "knowledge", "unknown"]
+Reach: TypeAlias = Literal[
+    "nothing", "network", "files", "device", "understanding", "knowledge", "unknown"
+]
 """The resource that a body needs in addition to its arguments; `unknown` if the description does not say."""
 
 
@@ -315,7 +319,9 @@ class Rules:
     robust_s: float = 2.5
     robust_calls: int = 200
     robust_each_s: float = 0.25
-    weak_share: float = 0.3  # of the changes of the body that no example detects; from here on, the author is asked
+    weak_share: float = (
+        0.3  # of the changes of the body that no example detects; from here on, the author is asked
+    )
     weak_least: int = 2
     challenges: int = 3
     challenge_s: float = 1.0

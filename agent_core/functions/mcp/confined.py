@@ -69,8 +69,14 @@ def not_kept_from() -> list[str]:
         version = _version()
     except OSError:
         return []
-    signals = [] if version >= _FIRST_WITH_SCOPES else ["signals to your other programs, which end them"]
-    sockets = [] if _has_filter() else ["the sockets of your session, such as those of ssh-agent, D-Bus and Docker"]
+    signals = (
+        [] if version >= _FIRST_WITH_SCOPES else ["signals to your other programs, which end them"]
+    )
+    sockets = (
+        []
+        if _has_filter()
+        else ["the sockets of your session, such as those of ssh-agent, D-Bus and Docker"]
+    )
     return [*signals, *sockets]
 
 

@@ -47,7 +47,11 @@ _ENDING_S: Final = 1.0  # for the last output of a program that ends
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
 _CLOSED: Final = "Connection closed"  # in the words of the SDK
 _REPLACED: Final = "its entry, its approval or a secret of it has changed. Try again."
-_REFUSED: Final = ("Server returned an error response", "Not Found", "Session terminated")  # also from the SDK
+_REFUSED: Final = (
+    "Server returned an error response",
+    "Not Found",
+    "Session terminated",
+)  # also from the SDK
 _MOST_PAGES: Final = 50
 _MOST_LISTED: Final = 8 << 20  # characters of all pages together
 _MOST_ERRORS: Final = 16 << 10  # bytes kept of the end of standard error
@@ -105,7 +109,9 @@ class ServerPlace:
 class ServerConnection:
     """The connection to one server; it is reopened until it is closed, or not wanted any more."""
 
-    def __init__(self, name: str, entry: "ServerEntry", place: ServerPlace, secrets: Mapping[str, str]) -> None:
+    def __init__(
+        self, name: str, entry: "ServerEntry", place: ServerPlace, secrets: Mapping[str, str]
+    ) -> None:
         self.name = name
         self.entry = entry
         self.listing = ForeignListing({})
@@ -146,12 +152,21 @@ class ServerConnection:
                     await self._is_up.wait()
                     self._is_up.clear()
         if self._client is None:
-            why = _REPLACED if self._is_over else self._trouble or f"it did not answer in {self._wait_s:g} s"
-            raise ServerUnavailable(f"The MCP server `{self.name}` cannot be used: {why}", fix=self._advice())
+            why = (
+                _REPLACED
+                if self._is_over
+                else self._trouble or f"it did not answer in {self._wait_s:g} s"
+            )
+            raise ServerUnavailable(
+                f"The MCP server `{self.name}` cannot be used: {why}", fix=self._advice()
+            )
         return self._client
 
     async def call(
-        self, tool: str, arguments: dict[str, Any], on_progress: Callable[[float, float | None, str], None]
+        self,
+        tool: str,
+        arguments: dict[str, Any],
+        on_progress: Callable[[float, float | None, str], None],
     ) -> Any:  # Any: the SDK's result
         """Call a tool.
 
@@ -203,7 +218,9 @@ class ServerConnection:
                     failure = next((error for task in done if (error := task.exception())), None)
             except failures as error:
                 task = asyncio.current_task()
-                if task is not None and task.cancelling():  # an error while closing replaced the cancellation
+                if (
+                    task is not None and task.cancelling()
+                ):  # an error while closing replaced the cancellation
                     raise
                 failure = error
             finally:
@@ -221,9 +238,17 @@ class ServerConnection:
 
     def _reason(self, failure: BaseException | None) -> tuple[str, str]:
         """Return why there is no connection, in full with the last lines of standard error, and in a short form."""
-        why = (self._intake.trouble if self._intake else "") or self._ending.why or self._cause(failure)
+        why = (
+            (self._intake.trouble if self._intake else "")
+            or self._ending.why
+            or self._cause(failure)
+        )
         said = self._place.mask(self._ending.errors.decode("utf-8", "replace"))
-        lines = [shorten(text, _MOST_IN_LINE) for text in bare_lines(_COLORS.sub("", said)) if text.strip()]
+        lines = [
+            shorten(text, _MOST_IN_LINE)
+            for text in bare_lines(_COLORS.sub("", said))
+            if text.strip()
+        ]
         why = f"{one_line(self._place.mask(why), _MOST_WHY).rstrip('.')}."
         if not lines:
             return why, why
@@ -257,7 +282,9 @@ class ServerConnection:
     def _wait_s(self) -> float:
         return _WAIT_FOR_ADDRESS_S if self.entry.url else _WAIT_S
 
-    async def _connect(self, stack: AsyncExitStack) -> Awaitable[tuple[set[asyncio.Task[Any]], object]]:
+    async def _connect(
+        self, stack: AsyncExitStack
+    ) -> Awaitable[tuple[set[asyncio.Task[Any]], object]]:
         """Connect, and return an awaitable that completes when the connection ends."""
         import mcp_types as wire  # noqa: PLC0415 - loaded with the first connection
         from mcp import Client  # noqa: PLC0415 - the same
@@ -276,7 +303,9 @@ class ServerConnection:
         self._place.note("")
         self._is_up.set()
         self._lost.clear()
-        others = map(asyncio.create_task, (self._follow(client), self._lost.wait(), self._until_unwanted()))
+        others = map(
+            asyncio.create_task, (self._follow(client), self._lost.wait(), self._until_unwanted())
+        )
         tasks = (*others, ended)
         for task in tasks:
             stack.push_async_callback(_end, task)
@@ -305,7 +334,9 @@ class ServerConnection:
                     async for _ in changes:
                         self._relist.set()
 
-    async def _transport(self, stack: AsyncExitStack) -> tuple[Any, asyncio.Task[Any]]:  # Any: the SDK's
+    async def _transport(
+        self, stack: AsyncExitStack
+    ) -> tuple[Any, asyncio.Task[Any]]:  # Any: the SDK's
         from .wire import Intake, connect_pipes  # noqa: PLC0415 - it imports the package
 
         self._intake = intake = Intake()
@@ -319,7 +350,9 @@ class ServerConnection:
                 secret = checked_key(self._secrets.get(self.entry.bearer, ""))
             except UnusableVariable as error:
                 raise ServerUnavailable(f"{error.message} {error.fix}") from error
-            http = http_client(intake, _CALL_S, {"Authorization": f"Bearer {secret}"} if secret else {})
+            http = http_client(
+                intake, _CALL_S, {"Authorization": f"Bearer {secret}"} if secret else {}
+            )
             stack.push_async_callback(http.aclose)
             transport = streamable_http_client(address, http_client=http, max_sse_event_size=None)
             return transport, asyncio.create_task(asyncio.Event().wait())
@@ -348,7 +381,9 @@ class ServerConnection:
         try:
             yield process
         finally:
-            if process.stdout.at_eof() or process.returncode is not None:  # it ends by itself: wait for its last output
+            if (
+                process.stdout.at_eof() or process.returncode is not None
+            ):  # it ends by itself: wait for its last output
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_ENDING_S):
                         await process.wait()
@@ -386,12 +421,22 @@ class ServerConnection:
         program = shutil.which(self.entry.command[0], path=self._variables()["PATH"])
         if program is None:
             fix = "Install it, or write its whole path."
-            raise ServerUnavailable(f"There is no program {one_line(self.entry.command[0], 100)}.", fix=fix)
+            raise ServerUnavailable(
+                f"There is no program {one_line(self.entry.command[0], 100)}.", fix=fix
+            )
         own = [program, *self.entry.command[1:]]
         if not self.entry.confined:
             return own
         named = [*reach.own, *reach.read]
-        places = [*self._always_readable(program), "", *named, "", str(self._place.home), *reach.write, ""]
+        places = [
+            *self._always_readable(program),
+            "",
+            *named,
+            "",
+            str(self._place.home),
+            *reach.write,
+            "",
+        ]
         return programs.python("-m", f"{__package__}.confined", *places, *own)
 
     def _always_readable(self, program: str) -> list[str]:
@@ -405,15 +450,31 @@ class ServerConnection:
         if confinement is None:
             return ""
         _, readable, writable = confinement
-        values = [value for given in arguments.values() for value in (given if isinstance(given, list) else [given])]
-        paths = [Path(value.removeprefix("file://")) for value in values[:_MOST_VALUES] if isinstance(value, str)]
-        for path in (path for path in paths if path.is_absolute() and (_is_there(path) or _is_there(path.parent))):
+        values = [
+            value
+            for given in arguments.values()
+            for value in (given if isinstance(given, list) else [given])
+        ]
+        paths = [
+            Path(value.removeprefix("file://"))
+            for value in values[:_MOST_VALUES]
+            if isinstance(value, str)
+        ]
+        for path in (
+            path
+            for path in paths
+            if path.is_absolute() and (_is_there(path) or _is_there(path.parent))
+        ):
             place = path.resolve()
             if any(place.is_relative_to(folder) for folder in writable):
                 continue
             around = self._folder_of(place)
             can_read = any(place.is_relative_to(folder) for folder in readable)
-            verb, more = ("write", "") if can_read else ("read", " (--write in place of --read: change it, too)")
+            verb, more = (
+                ("write", "")
+                if can_read
+                else ("read", " (--write in place of --read: change it, too)")
+            )
             return (
                 f"The server is confined and may not {verb} {fence(str(place), 200)}. "
                 f"This lets it{more}: {self._adding({f'--{verb}': [str(around)]}, self.entry.command)}"
@@ -422,7 +483,11 @@ class ServerConnection:
 
     def _confinement(self) -> tuple[Path, list[Path], list[Path]] | None:
         """Return the program of a confined server, and where it may read and write; None without one to start."""
-        program = shutil.which(self.entry.command[0]) if self.entry.confined and self.entry.command else None
+        program = (
+            shutil.which(self.entry.command[0])
+            if self.entry.confined and self.entry.command
+            else None
+        )
         if program is None:
             return None
         try:
@@ -448,7 +513,11 @@ class ServerConnection:
             if not any(path.is_relative_to(place) for place in allowed):
                 folders.append(str(self._folder_of(path)))
         folder = _folder_of_script(program, is_installed="/" not in self.entry.command[0])
-        if folder and self._is_narrow(folder) and not any(folder.is_relative_to(place) for place in allowed):
+        if (
+            folder
+            and self._is_narrow(folder)
+            and not any(folder.is_relative_to(place) for place in allowed)
+        ):
             folders.append(str(folder))
         if command == [*self.entry.command] and not folders:
             return ""
@@ -460,7 +529,11 @@ class ServerConnection:
 
     def _adding(self, more: Mapping[str, Sequence[str]], command: Sequence[str]) -> str:
         """Return the command that adds this server with more options."""
-        options = {"--secret": self.entry.secrets, "--read": self.entry.read, "--write": self.entry.write}
+        options = {
+            "--secret": self.entry.secrets,
+            "--read": self.entry.read,
+            "--write": self.entry.write,
+        }
         given = [
             word
             for option, values in options.items()
@@ -475,7 +548,9 @@ class ServerConnection:
 
     def _is_narrow(self, folder: Path) -> bool:
         """Check that a folder is specific: neither the user's home folder nor the workspace is inside of it."""
-        return not any(own and own.resolve().is_relative_to(folder) for own in (home(), self._place.root))
+        return not any(
+            own and own.resolve().is_relative_to(folder) for own in (home(), self._place.root)
+        )
 
     def _path_in(self, word: str) -> Path | None:
         """Return the file or folder that a word of the command names, if it is outside the server's folder."""
@@ -484,7 +559,14 @@ class ServerConnection:
         if _is_there(self._place.home / word):
             return None
         paths = (place / word for place in (self._place.root, Path.cwd()))
-        return next((path.resolve() for path in paths if _is_there(path) and (path.is_file() or "/" in word)), None)
+        return next(
+            (
+                path.resolve()
+                for path in paths
+                if _is_there(path) and (path.is_file() or "/" in word)
+            ),
+            None,
+        )
 
     def _variables(self) -> dict[str, str]:
         own = {name: self._secrets[name] for name in self.entry.secrets if name in self._secrets}
@@ -527,7 +609,9 @@ def _words_of(failure: BaseException) -> str:
         return str(failure) or type(failure).__name__
     problem = failure.errors()[0]
     place = fence(".".join(map(str, problem["loc"])), 80)
-    return f"its answer has another form than the protocol's, at {place}: {misfit_sentence(problem)}"
+    return (
+        f"its answer has another form than the protocol's, at {place}: {misfit_sentence(problem)}"
+    )
 
 
 def _errors() -> tuple[type[Exception], ...]:
@@ -561,14 +645,20 @@ async def _listing(client: "Client") -> ForeignListing:
             except _errors() as error:
                 if cursor is None or _CLOSED in str(error):
                     raise
-                problems.append(f"page {len(cursors)} of its list cannot be read: {one_line(str(error), 200)}")
+                problems.append(
+                    f"page {len(cursors)} of its list cannot be read: {one_line(str(error), 200)}"
+                )
                 break
             sent = (page.meta or {}).get(ROWS, [])
             new = {json.dumps(row, sort_keys=True): row for row in sent}
             if sent and new.keys() <= rows.keys():
                 break
             rows |= new
-            names = {row["name"] for row in sent if isinstance(row, dict) and isinstance(row.get("name"), str)}
+            names = {
+                row["name"]
+                for row in sent
+                if isinstance(row, dict) and isinstance(row.get("name"), str)
+            }
             dropped |= names - {tool.name for tool in page.tools}
             cursor = page.next_cursor
             size += sum(map(len, new)) + len(cursor or "")
@@ -601,5 +691,7 @@ async def _hear(reader: asyncio.StreamReader, errors: bytearray) -> None:
         errors += part
         if len(errors) > _MOST_ERRORS:
             del errors[: len(errors) - _MOST_ERRORS]
-            errors[: errors.find(b"\n") + 1 or len(errors)] = "…".encode()  # a cut line may contain part of a secret
+            errors[: errors.find(b"\n") + 1 or len(errors)] = (
+                "…".encode()
+            )  # a cut line may contain part of a secret
         await asyncio.sleep(_HEARING_S)  # a server may write without end

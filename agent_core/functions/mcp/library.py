@@ -17,7 +17,17 @@ from sandbox import Failure, Outcome, Raised, Refused, Returned
 
 from .connection import ServerConnection, ServerPlace, ServerUnavailable
 from .replies import VALUE
-from .servers import FILE, NOT_LET, ForeignListing, ForeignTool, Reach, ServerBook, ServerEntry, capped, functions_of
+from .servers import (
+    FILE,
+    NOT_LET,
+    ForeignListing,
+    ForeignTool,
+    Reach,
+    ServerBook,
+    ServerEntry,
+    capped,
+    functions_of,
+)
 
 if TYPE_CHECKING:
     from agent_core.access.secrets import Secrets
@@ -61,7 +71,9 @@ class ForeignLibrary:
         if stamps != self._stamps:
             self._stamps, self._approved = stamps, {}
             functions = dict[str, ForeignFunction]()
-            with suppress(WorkspaceError):  # `knapper mcp list` reports it; a file being edited ends no program
+            with suppress(
+                WorkspaceError
+            ):  # `knapper mcp list` reports it; a file being edited ends no program
                 self._entries = self.book.entries()
             for server, entry in self._entries.items():
                 if not self.book.is_started(server, entry):
@@ -74,14 +86,18 @@ class ForeignLibrary:
             self._functions = functions
         return self._functions
 
-    async def call(self, foreign: ForeignFunction, arguments: dict[str, Any], on_progress: OnProgress) -> Outcome:
+    async def call(
+        self, foreign: ForeignFunction, arguments: dict[str, Any], on_progress: OnProgress
+    ) -> Outcome:
         """Call a foreign function with checked arguments."""
         loop = asyncio.get_running_loop()
         began, entry = loop.time(), self.book.entry(foreign.server)
         try:
             connection = self.connection(foreign.server, entry)
             if before := self._closing.get(foreign.server):
-                await asyncio.wait({before})  # the program before it may hold what the new one needs
+                await asyncio.wait(
+                    {before}
+                )  # the program before it may hold what the new one needs
             await connection.client()
             if why := self._why_changed(foreign, connection.listing):
                 return Refused(why)
@@ -103,7 +119,10 @@ class ForeignLibrary:
 
     def _why_changed(self, foreign: ForeignFunction, listing: ForeignListing) -> str:
         now = listing.tools.get(foreign.tool)
-        name, fix = foreign.function.name, f"Look at it at a terminal: knapper mcp approve {foreign.server}"
+        name, fix = (
+            foreign.function.name,
+            f"Look at it at a terminal: knapper mcp approve {foreign.server}",
+        )
         if foreign.tool in listing.left_out:
             why = listing.left_out[foreign.tool]
             return f"`{name}` was not called: of what the server `{foreign.server}` says of it now, {why}. {fix}"
@@ -123,9 +142,12 @@ class ForeignLibrary:
         if not self.book.is_started(server, entry):
             fix = f"Type: knapper mcp approve {server}"
             raise ServerUnavailable(
-                f"The MCP server `{server}` is not started: {FILE} names it, and you did not.", fix=fix
+                f"The MCP server `{server}` is not started: {FILE} names it, and you did not.",
+                fix=fix,
             )
-        return self.trial(server, entry, partial(self._is_approved, server, entry), is_approved=True)
+        return self.trial(
+            server, entry, partial(self._is_approved, server, entry), is_approved=True
+        )
 
     def _is_approved(self, server: str, entry: ServerEntry) -> bool:
         self.functions()  # reads what has changed
@@ -169,9 +191,15 @@ class ForeignLibrary:
             raise ServerUnavailable(message, fix=error.fix) from error
         if known is None or not known.serves(entry, values):
             self._close(server)
-            root, masks = self.book.root.resolve(), CallSecrets(self._secrets, server, _secret_names(entry))
+            root, masks = (
+                self.book.root.resolve(),
+                CallSecrets(self._secrets, server, _secret_names(entry)),
+            )
             note = partial(self.book.note, server, entry)
-            home, reach = root / STATE / "mcp" / server, partial(self._reach, server, entry, is_approved=is_approved)
+            home, reach = (
+                root / STATE / "mcp" / server,
+                partial(self._reach, server, entry, is_approved=is_approved),
+            )
             place = ServerPlace(root, home, masks.words, note, is_wanted, reach)
             known = self._connections[server] = ServerConnection(server, entry, place, values)
         return known
@@ -191,7 +219,8 @@ class ForeignLibrary:
     async def aclose(self) -> None:
         """Close all connections."""
         await asyncio.gather(
-            *self._closing.values(), *(connection.aclose() for connection in self._connections.values())
+            *self._closing.values(),
+            *(connection.aclose() for connection in self._connections.values()),
         )
 
 

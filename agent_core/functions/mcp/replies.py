@@ -18,7 +18,9 @@ ROWS: Final = "rows"
 """The key, in `_meta` of a list of tools, of its rows as they were sent."""
 VALUE: Final = "value"
 """The key, in `_meta` of a result, of its structured content, for which the package knows fewer forms."""
-_VERSION: Final = "2025-11-25"  # of a server that names none: all versions with a handshake share one form
+_VERSION: Final = (
+    "2025-11-25"  # of a server that names none: all versions with a handshake share one form
+)
 _NO_CODE: Final = -32603  # an internal error
 _OF_THE_PROTOCOL: Final = range(-32099, -32019)  # errors that the package may act on
 _MAX_SHOWN: Final = 2_000  # characters of an odd part
@@ -42,7 +44,11 @@ def answered_number(message: Mapping[str, Any]) -> str:  # Any: JSON
 
 def is_answer(message: object) -> bool:
     """Check whether a message answers something: it is no request and no notification."""
-    return isinstance(message, dict) and "method" not in message and bool(message.keys() & {"id", "result", "error"})
+    return (
+        isinstance(message, dict)
+        and "method" not in message
+        and bool(message.keys() & {"id", "result", "error"})
+    )
 
 
 def unwrapped(message: object) -> object:
@@ -99,7 +105,10 @@ def as_answer(
             error = read
     error = _error(error)
     if method == "tools/call" and not is_refusal and error["code"] not in _OF_THE_PROTOCOL:
-        return {**answer, "result": _call_result({"content": _text_of_error(error), "isError": True})}
+        return {
+            **answer,
+            "result": _call_result({"content": _text_of_error(error), "isError": True}),
+        }
     return {**answer, "error": error}
 
 
@@ -139,7 +148,9 @@ def _greeting(result: Mapping[str, Any]) -> dict[str, Any]:  # Any: JSON
     """Return an answer to `initialize`, of which only the version matters here."""
     about, version = result.get("serverInfo"), result.get("protocolVersion")
     about = about if isinstance(about, dict) else {}
-    names = {key: about[key] if isinstance(about.get(key), str) else "" for key in ("name", "version")}
+    names = {
+        key: about[key] if isinstance(about.get(key), str) else "" for key in ("name", "version")
+    }
     return {
         "protocolVersion": version if isinstance(version, str) and version else _VERSION,
         "capabilities": {"tools": {}},
@@ -160,8 +171,14 @@ def _list_of_tools(result: object) -> dict[str, Any] | str:  # Any: JSON
         cursor = str(cursor)
     more = {"nextCursor": cursor} if cursor and isinstance(cursor, str) else {}
     named = (row for row in rows if isinstance(row, dict) and isinstance(row.get("name"), str))
-    tools = [{"name": row["name"], "inputSchema": _headers_of(row.get("inputSchema"))} for row in named]
-    about = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}  # the package caches nothing here
+    tools = [
+        {"name": row["name"], "inputSchema": _headers_of(row.get("inputSchema"))} for row in named
+    ]
+    about = {
+        "resultType": "complete",
+        "ttlMs": 0,
+        "cacheScope": "private",
+    }  # the package caches nothing here
     return {**about, **more, "tools": tools, "_meta": {ROWS: rows}}
 
 
@@ -169,7 +186,10 @@ def _headers_of(schema: object) -> dict[str, Any]:  # Any: JSON Schema
     """Return the part of a tool's schema that the package reads: parameters that it also sends as headers."""
     properties = schema.get("properties") if isinstance(schema, dict) else None
     parts = properties.items() if isinstance(properties, dict) else ()
-    return {"type": "object", "properties": {name: part for name, part in parts if isinstance(part, dict)}}
+    return {
+        "type": "object",
+        "properties": {name: part for name, part in parts if isinstance(part, dict)},
+    }
 
 
 def _call_result(result: object) -> dict[str, Any]:  # Any: JSON
@@ -177,9 +197,15 @@ def _call_result(result: object) -> dict[str, Any]:  # Any: JSON
     if isinstance(result, dict) and result.get("resultType") not in (None, "complete"):
         return result  # not the end of the call
     about = result if isinstance(result, dict) else {"content": result}
-    value = about.get("structuredContent", about.get("toolResult"))  # the latter in the first version of the protocol
+    value = about.get(
+        "structuredContent", about.get("toolResult")
+    )  # the latter in the first version of the protocol
     if not about.keys() & {"content", "structuredContent", "toolResult"}:
-        value = {key: part for key, part in about.items() if key not in ("_meta", "isError", "resultType")} or None
+        value = {
+            key: part
+            for key, part in about.items()
+            if key not in ("_meta", "isError", "resultType")
+        } or None
     content = about.get("content")
     text = "\n".join(map(_block, content if isinstance(content, list) else [content]))
     if not text and value is not None:

@@ -49,7 +49,9 @@ _COUNTS: Final = frozenset(
     }
 )
 _TEXTS: Final = frozenset({"title", "description", "$comment", "format", "pattern"})
-_NOTES: Final = frozenset({"title", "description", "$comment", "deprecated", "readOnly", "writeOnly", "examples"})
+_NOTES: Final = frozenset(
+    {"title", "description", "$comment", "deprecated", "readOnly", "writeOnly", "examples"}
+)
 _FLAGS: Final = frozenset({"uniqueItems", "deprecated", "readOnly", "writeOnly"})
 _MAYBE_NULL: Final = frozenset({"const", "default"})
 _EXCLUSIVE: Final = {"minimum": "exclusiveMinimum", "maximum": "exclusiveMaximum"}
@@ -58,11 +60,15 @@ _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 _ANCHORS: Final = ("$anchor", "$dynamicAnchor")
 _IDS: Final = ("$id", "id")
 _BESIDES_A_REFERENCE: Final = frozenset({*_NOTES, *_IDS, "$schema", "$ref", "$defs", "definitions"})
-_LONE_REFERENCE: Final = re.compile(r"draft-0[3-7]\b")  # in these drafts, nothing next to a `$ref` counts
+_LONE_REFERENCE: Final = re.compile(
+    r"draft-0[3-7]\b"
+)  # in these drafts, nothing next to a `$ref` counts
 _NO_NAME: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 _MAX_NAME: Final = 60
 _MAX_HOPS: Final = 10
-_MAX_UNCHECKED: Final = 20  # parts of one schema that are told; a stranger's list may have a thousand in each
+_MAX_UNCHECKED: Final = (
+    20  # parts of one schema that are told; a stranger's list may have a thousand in each
+)
 _MAX_PLACE: Final = 200
 _NO_OBJECT: Final = "its schema describes no object"
 _NOWHERE: Final = "its schema refers to another document, to nothing, or to itself without end"
@@ -113,7 +119,9 @@ class _SchemaReader:
         root = self._document
         for _ in range(_MAX_HOPS):
             if not (
-                isinstance(root, dict) and isinstance(root.get("$ref"), str) and root.keys() <= _BESIDES_A_REFERENCE
+                isinstance(root, dict)
+                and isinstance(root.get("$ref"), str)
+                and root.keys() <= _BESIDES_A_REFERENCE
             ):
                 break
             root = self._part(root["$ref"])
@@ -168,7 +176,9 @@ class _SchemaReader:
             schema.setdefault("items", {})  # some endpoints refuse an array without
         return schema
 
-    def _keyword(self, key: str, value: Any, given: Mapping[str, Any], place: str) -> dict[str, Any]:  # Any: JSON
+    def _keyword(
+        self, key: str, value: Any, given: Mapping[str, Any], place: str
+    ) -> dict[str, Any]:  # Any: JSON
         """Return what a keyword means in the newest draft; nothing if it is read with another one.
 
         Raises:
@@ -186,7 +196,9 @@ class _SchemaReader:
         self, key: str, value: Any, given: Mapping[str, Any], place: str
     ) -> dict[str, Any]:  # Any: JSON Schema
         if key == "items" and isinstance(value, list) and value:  # before the newest draft
-            keywords: dict[str, Any] = {"prefixItems": self._list_of_schemas(value, place)}  # Any: JSON Schema
+            keywords: dict[str, Any] = {
+                "prefixItems": self._list_of_schemas(value, place)
+            }  # Any: JSON Schema
             rest = given.get("additionalItems")
             if rest is not None:
                 keywords["items"] = self._schema(rest, f"{place}.additionalItems")
@@ -195,7 +207,9 @@ class _SchemaReader:
         elif key == "dependencies" and isinstance(value, dict):
             keywords = self._dependencies(value, place)
         elif key in _NAMED_SCHEMAS and isinstance(value, dict):
-            keywords = {key: {name: self._schema(part, f"{place}.{name}") for name, part in value.items()}}
+            keywords = {
+                key: {name: self._schema(part, f"{place}.{name}") for name, part in value.items()}
+            }
         elif key in _SCHEMAS and isinstance(value, list) and value:
             keywords = {key: self._list_of_schemas(value, place)}
         elif value in ([], {}):
@@ -207,9 +221,15 @@ class _SchemaReader:
     def _list_of_schemas(self, parts: list[Any], place: str) -> list[Any]:  # Any: JSON
         return [self._schema(part, f"{place}.{at}") for at, part in enumerate(parts)]
 
-    def _dependencies(self, given: Mapping[str, Any], place: str) -> dict[str, Any]:  # Any: JSON Schema
+    def _dependencies(
+        self, given: Mapping[str, Any], place: str
+    ) -> dict[str, Any]:  # Any: JSON Schema
         names = {name: part for name, part in given.items() if _are_texts(part)}
-        schemas = {name: self._schema(part, f"{place}.{name}") for name, part in given.items() if name not in names}
+        schemas = {
+            name: self._schema(part, f"{place}.{name}")
+            for name, part in given.items()
+            if name not in names
+        }
         keywords = {"dependentRequired": names, "dependentSchemas": schemas}
         return {key: parts for key, parts in keywords.items() if parts}
 
@@ -219,7 +239,10 @@ class _SchemaReader:
         if part is self._document:
             return "#"
         if id(part) not in self._names:
-            name = _NO_NAME.sub("_", unquote(reference).rpartition("/")[2].strip("#"))[:_MAX_NAME] or "part"
+            name = (
+                _NO_NAME.sub("_", unquote(reference).rpartition("/")[2].strip("#"))[:_MAX_NAME]
+                or "part"
+            )
             if name in self._definitions:
                 name = f"{name}_{len(self._definitions)}"
             self._names[id(part)] = name  # before it is read: it may contain itself
@@ -234,7 +257,9 @@ class _SchemaReader:
             UnusableSchema: the document has no such part.
         """
         reference = reference.removeprefix(self._id)
-        part: object = self._document if reference in ("", "#") else self._named_parts.get(reference)
+        part: object = (
+            self._document if reference in ("", "#") else self._named_parts.get(reference)
+        )
         if reference.startswith("#/"):
             part = self._document
             for step in reference.split("/")[1:]:
@@ -246,7 +271,9 @@ class _SchemaReader:
     @cached_property
     def _has_lone_references(self) -> bool:
         document = self._document
-        return isinstance(document, dict) and bool(_LONE_REFERENCE.search(str(document.get("$schema"))))
+        return isinstance(document, dict) and bool(
+            _LONE_REFERENCE.search(str(document.get("$schema")))
+        )
 
     @cached_property
     def _id(self) -> str:
@@ -314,7 +341,9 @@ def _plain_keyword(key: str, value: Any) -> dict[str, Any]:  # Any: JSON
     """
     if key in _MAYBE_NULL:
         return {key: value}
-    if key not in _READERS:  # no draft has it, so it is for readers; its inside could be taken for a schema
+    if (
+        key not in _READERS
+    ):  # no draft has it, so it is for readers; its inside could be taken for a schema
         parts = value if isinstance(value, list) else [value]
         return {} if any(isinstance(part, dict | list) for part in parts) else {key: value}
     try:

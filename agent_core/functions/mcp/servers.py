@@ -53,7 +53,8 @@ NAME: Final = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _LONGEST_NAME: Final = 24
 _PURPOSE: Final = "mcp"
 NOT_LET: Final = (
-    "Name what it needs by its whole path, or add it with --unconfined, if it may reach all files that you can."
+    "Name what it needs by its whole path, or add it with --unconfined, if it may "
+    "reach all files that you can."
 )
 _Place = Annotated[str, Field(min_length=1, max_length=4_096, pattern=r"^[^\x00]*$")]
 _Places = Annotated[tuple[_Place, ...], Field(max_length=50)]
@@ -92,7 +93,9 @@ class ServerEntry(BaseModel):
         if self.url:
             parts = urlsplit(self.url)
             is_local = parts.hostname in ("127.0.0.1", "localhost", "::1")
-            if parts.username or not (parts.scheme == "https" or (parts.scheme == "http" and is_local)):
+            if parts.username or not (
+                parts.scheme == "https" or (parts.scheme == "http" and is_local)
+            ):
                 raise ValueError("its url begins with https://, and holds no login")
         return self
 
@@ -126,7 +129,15 @@ def installation(program: Path) -> tuple[str, ...]:
     Without an environment, it is the file alone.
     """
     programs = (program, *_interpreters(program))
-    return tuple(sorted({os.path.realpath(around(place)) for each in programs for place in (each, each.resolve())}))
+    return tuple(
+        sorted(
+            {
+                os.path.realpath(around(place))
+                for each in programs
+                for place in (each, each.resolve())
+            }
+        )
+    )
 
 
 def _interpreters(program: Path) -> list[Path]:
@@ -135,11 +146,17 @@ def _interpreters(program: Path) -> list[Path]:
     found = [python] if (python.parents[1] / "pyvenv.cfg").is_file() and python.exists() else []
     try:
         with program.open("rb") as file:
-            first = file.read(_MOST_FIRST_LINE).partition(b"\n")[0].decode("utf-8", "surrogateescape")
+            first = (
+                file.read(_MOST_FIRST_LINE).partition(b"\n")[0].decode("utf-8", "surrogateescape")
+            )
     except OSError:
         return found
     if first.startswith("#!"):
-        words = [word for word in first[2:].split()[:_MOST_WORDS] if word.startswith("/") or "/" not in word]
+        words = [
+            word
+            for word in first[2:].split()[:_MOST_WORDS]
+            if word.startswith("/") or "/" not in word
+        ]
         paths = (shutil.which(word, path=variables()["PATH"]) for word in words)
         found += [Path(path) for path in paths if path]
     return found
@@ -155,7 +172,9 @@ def around(program: Path) -> Path:
     if packages:
         return packages[-1]  # the outermost: packages lie in one another
     folder = program.parents[1]
-    is_environment = (folder / "pyvenv.cfg").is_file() or (program.parent.name == "bin" and (folder / "lib").is_dir())
+    is_environment = (folder / "pyvenv.cfg").is_file() or (
+        program.parent.name == "bin" and (folder / "lib").is_dir()
+    )
     is_of_user = Path.home().is_relative_to(folder) or folder == Path.home() / ".local"
     return folder if is_environment and not is_of_user else program
 
@@ -175,13 +194,17 @@ class ServerBook:
         entries: dict[str, ServerEntry] = {}
         for name, table in self._tables().items():
             if not NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
-                raise WorkspaceError(f"`{name[:80]}` in {FILE} cannot be the name of a server.", fix="Rename it.")
+                raise WorkspaceError(
+                    f"`{name[:80]}` in {FILE} cannot be the name of a server.", fix="Rename it."
+                )
             try:
                 entries[name] = ServerEntry.model_validate(table)
             except ValidationError as error:
                 problem = error.errors()[0]
                 where, why = ".".join(map(str, (name, *problem["loc"]))), misfit_sentence(problem)
-                raise WorkspaceError(f"`{where}` in {FILE} is wrong: {why}.", fix="See docs/mcp.md.") from error
+                raise WorkspaceError(
+                    f"`{where}` in {FILE} is wrong: {why}.", fix="See docs/mcp.md."
+                ) from error
         return entries
 
     def entry(self, name: str) -> ServerEntry:
@@ -209,7 +232,9 @@ class ServerBook:
             tables[name] = read_json(entry.text)
         text = "# MCP servers, written by `knapper mcp`. Each needs your yes on this machine.\n"
         for server, table in tables.items():
-            lines = [f"{key} = {json.dumps(value, ensure_ascii=True)}" for key, value in table.items()]
+            lines = [
+                f"{key} = {json.dumps(value, ensure_ascii=True)}" for key, value in table.items()
+            ]
             text += "\n".join(["", f"[{server}]", *lines, ""])
         old = self._text()
         save_text(self.root, FILE, text, None if old is None else hash_of(old))
@@ -228,16 +253,27 @@ class ServerBook:
         """Return where the paths of an entry lead now; nothing for a server that is not confined."""
         if not entry.command or not entry.confined:
             return Reach()
-        program = shutil.which(entry.command[0], path=variables()["PATH"]) if "/" in entry.command[0] else None
-        read, write = ([os.path.realpath(self.root / path) for path in paths] for paths in (entry.read, entry.write))
+        program = (
+            shutil.which(entry.command[0], path=variables()["PATH"])
+            if "/" in entry.command[0]
+            else None
+        )
+        read, write = (
+            [os.path.realpath(self.root / path) for path in paths]
+            for paths in (entry.read, entry.write)
+        )
         own = installation(Path(program).absolute()) if program else ()
-        return Reach(tuple(read), tuple(write), tuple(path for path in own if not _is_of_system(path)))
+        return Reach(
+            tuple(read), tuple(write), tuple(path for path in own if not _is_of_system(path))
+        )
 
     def objection(self, entry: ServerEntry, reach: Reach) -> str:
         """Return why a server may not be let to where its paths lead, as no function may; "" if it may."""
         resolver = AccessResolver(self.root)
         wanted = [("write", path) for paths in (entry.write, reach.write) for path in paths]
-        wanted += [("read", path) for paths in (entry.read, reach.read, reach.own) for path in paths]
+        wanted += [
+            ("read", path) for paths in (entry.read, reach.read, reach.own) for path in paths
+        ]
         for verb, path in wanted:
             if why := resolver.objection(path, writes=verb == "write"):
                 return f"it is to {verb} {fence(path, 200)}, which {why}"
@@ -260,7 +296,9 @@ class ServerBook:
         if not sealer.holds(str(row.get("start", "")), _PURPOSE, name, entry.text):
             return False
         places = (self.reach(entry) if reach is None else reach).text
-        return not places or sealer.holds(str(row.get("reach", "")), _PURPOSE, name, entry.text, places)
+        return not places or sealer.holds(
+            str(row.get("reach", "")), _PURPOSE, name, entry.text, places
+        )
 
     def tools(self, name: str, entry: ServerEntry) -> dict[str, Any]:  # Any: JSON
         """Return the tools of a server that this user approved, by name, as they were at that time."""
@@ -268,7 +306,11 @@ class ServerBook:
         tools = row.get("tools")
         if not isinstance(tools, dict) or not self.is_started(name, entry):
             return {}
-        return tools if Sealer(self.root).holds(str(row.get("seal", "")), _PURPOSE, name, _text(tools)) else {}
+        return (
+            tools
+            if Sealer(self.root).holds(str(row.get("seal", "")), _PURPOSE, name, _text(tools))
+            else {}
+        )
 
     def approve(
         self,
@@ -291,18 +333,27 @@ class ServerBook:
 
     def forget(self, name: str) -> None:
         """Revoke all approvals of a server."""
-        self._keep(_APPROVED, {server: row for server, row in self._read(_APPROVED).items() if server != name})
+        self._keep(
+            _APPROVED,
+            {server: row for server, row in self._read(_APPROVED).items() if server != name},
+        )
 
     def failure(self, name: str, entry: ServerEntry) -> str:
         """Return why the last attempt to connect to this exact entry failed; empty if it succeeded."""
         row = self._read(_FAILED).get(name, {})
-        return one_line(str(row.get("why", "")), _MOST_WHY) if row.get("entry") == digest(entry.text) else ""
+        return (
+            one_line(str(row.get("why", "")), _MOST_WHY)
+            if row.get("entry") == digest(entry.text)
+            else ""
+        )
 
     def note(self, name: str, entry: ServerEntry, why: str) -> None:
         """Store why an entry could not be connected to; an empty text means that it could."""
         if why != self.failure(name, entry) and self.is_started(name, entry):
             others = {server: row for server, row in self._read(_FAILED).items() if server != name}
-            self._keep(_FAILED, others | ({name: {"entry": digest(entry.text), "why": why}} if why else {}))
+            self._keep(
+                _FAILED, others | ({name: {"entry": digest(entry.text), "why": why}} if why else {})
+            )
 
     def _keep(self, file: str, rows: Mapping[str, Any]) -> None:  # Any: JSON
         replace_text(prepare_state_dir(self.root) / Path(file).name, json.dumps(rows), 0o600)
@@ -312,7 +363,11 @@ class ServerBook:
             data = read_json(read_plain(self.root / file, _MOST_APPROVED), most=_MOST_APPROVED)
         except (OSError, ValueError):
             return {}
-        return {name: row for name, row in data.items() if isinstance(row, dict)} if isinstance(data, dict) else {}
+        return (
+            {name: row for name, row in data.items() if isinstance(row, dict)}
+            if isinstance(data, dict)
+            else {}
+        )
 
     def _text(self) -> str | None:
         try:
@@ -328,7 +383,9 @@ class ServerBook:
         try:
             return read_toml(self._text() or "", values=OF_A_FILE)
         except Malformed as error:
-            raise WorkspaceError(f"{FILE} is not valid TOML: {error}.", fix="Fix it and try again.") from error
+            raise WorkspaceError(
+                f"{FILE} is not valid TOML: {error}.", fix="Fix it and try again."
+            ) from error
 
 
 def digest(value: object) -> str:
@@ -404,7 +461,9 @@ def read_tools(rows: Iterable[object], dropped: Collection[str] = ()) -> Foreign
     room = MOST_IN_ALL
     for at, row in enumerate(rows, 1):
         if len(tools) >= MOST_TOOLS:
-            problems.append(f"it lists {len(rows):,} tools or more, of which the first {MOST_TOOLS} are read")
+            problems.append(
+                f"it lists {len(rows):,} tools or more, of which the first {MOST_TOOLS} are read"
+            )
             break
         name = row.get("name") if isinstance(row, dict) else None
         if not isinstance(row, dict) or not isinstance(name, str):
@@ -417,7 +476,9 @@ def read_tools(rows: Iterable[object], dropped: Collection[str] = ()) -> Foreign
             continue
         room -= len(tool.description) + len(json.dumps(tool.parameters, ensure_ascii=False))
         if room < 0:
-            left_out.setdefault(name, f"the tools before it have {MOST_IN_ALL:,} characters, as many as are read")
+            left_out.setdefault(
+                name, f"the tools before it have {MOST_IN_ALL:,} characters, as many as are read"
+            )
             break
         if tools.setdefault(name, tool) != tool:
             left_out.setdefault(name, "two tools have this name")
@@ -432,7 +493,11 @@ def _tool_of(name: str, row: Mapping[str, Any]) -> ForeignTool:  # Any: JSON
     Raises:
         UnusableSchema: it cannot be a function.
     """
-    description, given, result = row.get("description"), row.get("inputSchema"), row.get("outputSchema")
+    description, given, result = (
+        row.get("description"),
+        row.get("inputSchema"),
+        row.get("outputSchema"),
+    )
     if not name.strip() or len(name) > _MAX_NAME:
         raise UnusableSchema("its name is empty or too long")
     if not isinstance(description, str):
@@ -470,7 +535,9 @@ def functions_of(server: str, tools: Mapping[str, ForeignTool]) -> dict[str, tup
         name = function_name(server, tool.name)
         if name in functions:
             name = f"{name[:57]}_{_short(tool.name)}"
-        version = hashlib.sha256(json.dumps(tool.to_json(), sort_keys=True).encode("utf-8", "replace")).hexdigest()
+        version = hashlib.sha256(
+            json.dumps(tool.to_json(), sort_keys=True).encode("utf-8", "replace")
+        ).hexdigest()
         says = fence(tool.description, _DESCRIBED)
         function = Function(
             name=name,
@@ -508,7 +575,9 @@ def _shorten_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
         elif isinstance(value, dict):
             told[key] = _shorten_schema(value)
         elif isinstance(value, list):
-            told[key] = [_shorten_schema(part) if isinstance(part, dict) else part for part in value]
+            told[key] = [
+                _shorten_schema(part) if isinstance(part, dict) else part for part in value
+            ]
         else:
             told[key] = value
     return told

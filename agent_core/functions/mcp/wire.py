@@ -42,8 +42,12 @@ _MOST_VALUES: Final = 100_000  # of one message: each takes hundreds of bytes in
 _AT_ONCE, _A_SECOND = 5_000.0, 50.0  # costs
 _BYTES_A_COST: Final = 8 << 10
 _GARBAGE, _QUESTION = 25, 25  # costs, which allow 200 at once and two per second
-_OF_SERVERS: Final = replace(MESSAGE, constants=False, finite=False, whole=False, bare=True)  # what is odd is read
-_ODD_NUMBER: Final = re.compile(rb"NaN|Infinity|[eE]\+?[0-9]{3}")  # as other languages write what JSON does not have
+_OF_SERVERS: Final = replace(
+    MESSAGE, constants=False, finite=False, whole=False, bare=True
+)  # what is odd is read
+_ODD_NUMBER: Final = re.compile(
+    rb"NaN|Infinity|[eE]\+?[0-9]{3}"
+)  # as other languages write what JSON does not have
 _BEGINNING: Final = 400  # bytes of an unreadable message in which its number is looked for
 _MAX_OPEN: Final = 1_000  # requests that are remembered until they are answered
 ENDLESS: Final = "it sent without end what answers nothing"
@@ -140,7 +144,9 @@ class Intake:
         """
         try:
             strictness = MESSAGE if self._serves else _OF_SERVERS
-            value = read_json(data, strictness, most=MOST_LINE, most_values=0 if self._serves else _MOST_VALUES)
+            value = read_json(
+                data, strictness, most=MOST_LINE, most_values=0 if self._serves else _MOST_VALUES
+            )
         except Malformed as error:
             if error.code == "size":
                 raise self.cut(
@@ -157,7 +163,9 @@ class Intake:
 
     def _unreadable_answer(self, data: bytes, error: Malformed) -> object:
         """Return an error in place of an answer that is no JSON, which ends its request; None if it is none."""
-        number = "" if self._serves else replies.number_in(data[:_BEGINNING].decode("utf-8", "replace"))
+        number = (
+            "" if self._serves else replies.number_in(data[:_BEGINNING].decode("utf-8", "replace"))
+        )
         if number not in self._open:
             return None
         return {"id": number, "error": f"its answer cannot be read: {error}"}
@@ -195,7 +203,9 @@ class Intake:
             return value
         request = next(iter(self._open.values()))
         if len(self._open) > 1 and "result" in value:
-            value = {"error": f"it answered without a number while {len(self._open)} requests waited"}
+            value = {
+                "error": f"it answered without a number while {len(self._open)} requests waited"
+            }
         return replies.as_answer(value, request.number, request.method)
 
     def take(self, message: JSONRPCMessage, size: int) -> None:
@@ -219,7 +229,9 @@ class Intake:
         Raises:
             CutOff: too many arrived.
         """
-        self._spend((_QUESTION if isinstance(message, JSONRPCRequest) else 1) + size / _BYTES_A_COST)
+        self._spend(
+            (_QUESTION if isinstance(message, JSONRPCRequest) else 1) + size / _BYTES_A_COST
+        )
 
     def take_garbage(self, times: int = 1) -> None:
         """Count data that is not a message.
@@ -250,7 +262,10 @@ async def connect_pipes(
     taking_in = _take_in(reader, arriving, intake)
     with arriving, arrived, leaving, left:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(taking_in), group.create_task(_send_out(left, writer, intake))]
+            tasks = [
+                group.create_task(taking_in),
+                group.create_task(_send_out(left, writer, intake)),
+            ]
             try:
                 yield arrived, leaving
             finally:
@@ -259,7 +274,9 @@ async def connect_pipes(
 
 
 async def _take_in(
-    reader: asyncio.StreamReader, arriving: MemoryObjectSendStream[SessionMessage | Exception], intake: Intake
+    reader: asyncio.StreamReader,
+    arriving: MemoryObjectSendStream[SessionMessage | Exception],
+    intake: Intake,
 ) -> None:
     with suppress(*_GONE, CutOff), arriving:
         while line := await intake.read_line(reader):
@@ -291,7 +308,10 @@ _MOST_REFUSAL: Final = 64 << 10
 _MAX_REDIRECTS: Final = 3
 _MESSAGE_KEEPING: Final = (307, 308)  # the statuses of redirects after which a POST stays one
 _RECONNECTING: Final = 4  # cost in non-messages: a server may end a stream and be polled again
-_IDLE_AT_ONCE, _IDLE_A_SECOND = 10.0, 0.5  # stream parts without a message: a comment every 5 to 30 s is usual
+_IDLE_AT_ONCE, _IDLE_A_SECOND = (
+    10.0,
+    0.5,
+)  # stream parts without a message: a comment every 5 to 30 s is usual
 _KEPT_S: Final = 5.0
 _HEAD: Final = ("content-type", "mcp-session-id", "location")
 _LONGEST_ID: Final = 1_000
@@ -303,7 +323,9 @@ def http_client(intake: Intake, call_s: float, headers: dict[str, str]) -> httpx
     return httpx2.AsyncClient(
         transport=BoundedTransport(intake, call_s),
         headers={"Accept-Encoding": "identity", **headers},
-        timeout=httpx2.Timeout(None, connect=_CONNECT_S, write=ANSWER_S),  # the transport limits reading
+        timeout=httpx2.Timeout(
+            None, connect=_CONNECT_S, write=ANSWER_S
+        ),  # the transport limits reading
         follow_redirects=False,  # the transport follows them, as does the package `mcp`, which asks for this number
         max_redirects=0,
         trust_env=False,
@@ -353,7 +375,11 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
                 return response
             await response.aclose()  # unread: a redirect needs no body
             request = httpx2.Request(
-                request.method, place, headers=request.headers, stream=request.stream, extensions=request.extensions
+                request.method,
+                place,
+                headers=request.headers,
+                stream=request.stream,
+                extensions=request.extensions,
             )
         raise self._intake.cut(f"it redirects more than {_MAX_REDIRECTS} times")
 
@@ -395,7 +421,9 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
         coding = response.headers.get("content-encoding", "").strip().lower()
         kind = response.headers.get("content-type", "").lower()
         if coding not in ("", "identity"):
-            raise self._intake.cut("it packed its answer, which was not asked for and is not unpacked")
+            raise self._intake.cut(
+                "it packed its answer, which was not asked for and is not unpacked"
+            )
         is_asked = request.method == "POST"
         if response.is_success and kind.startswith("text/event-stream"):
             limit = None if asked.is_endless else until
@@ -423,7 +451,9 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
             if len(body) > MOST_LINE:
                 raise self._intake.cut(f"it sent more than {MOST_LINE >> 20} MiB in one answer")
             message = self._intake.read(bytes(body), asked.number, is_refusal=response.is_error)
-            answered = str(message.id) if isinstance(message, JSONRPCResponse | JSONRPCError) else None
+            answered = (
+                str(message.id) if isinstance(message, JSONRPCResponse | JSONRPCError) else None
+            )
             if asked.number and response.is_success and answered != asked.number:
                 raise self._intake.cut("its answer is none to what was asked")
             self._intake.is_expected_answer(message)
@@ -461,7 +491,13 @@ class _Asked:
         method = str(table.get("method") or "")
         is_endless = request.method == "GET" or method == "subscriptions/listen"
         number = str(table["id"]) if method and "id" in table else ""
-        return cls(number, table.get("id", ""), method, call_s if method == "tools/call" else ANSWER_S, is_endless)
+        return cls(
+            number,
+            table.get("id", ""),
+            method,
+            call_s if method == "tools/call" else ANSWER_S,
+            is_endless,
+        )
 
 
 def _address(url: httpx2.URL) -> tuple[str, str, int | None]:
@@ -514,7 +550,9 @@ class _Connection(httpcore2.AsyncNetworkStream):
         """Close the connection."""
         await self._inner.aclose()
 
-    async def start_tls(self, *arguments: Any, **named: Any) -> "_Connection":  # Any: as the package passes them
+    async def start_tls(
+        self, *arguments: Any, **named: Any
+    ) -> "_Connection":  # Any: as the package passes them
         """Return the connection with TLS."""
         return _Connection(await self._inner.start_tls(*arguments, **named), self._intake)
 
@@ -529,7 +567,9 @@ class _Network(httpcore2.AnyIOBackend):
     def __init__(self, intake: Intake) -> None:
         self._intake = intake
 
-    async def connect_tcp(self, *arguments: Any, **named: Any) -> _Connection:  # Any: as the package passes them
+    async def connect_tcp(
+        self, *arguments: Any, **named: Any
+    ) -> _Connection:  # Any: as the package passes them
         """Return a new connection."""
         return _Connection(await super().connect_tcp(*arguments, **named), self._intake)
 
@@ -540,7 +580,9 @@ class _Connections(httpx2.AsyncHTTPTransport):
     def __init__(self, intake: Intake) -> None:
         context = httpx2.create_ssl_context(trust_env=False)
         network = _Network(intake)
-        self._pool = httpcore2.AsyncConnectionPool(context, keepalive_expiry=_KEPT_S, network_backend=network)
+        self._pool = httpcore2.AsyncConnectionPool(
+            context, keepalive_expiry=_KEPT_S, network_backend=network
+        )
 
 
 class _Events(httpx2.AsyncByteStream):
@@ -671,4 +713,7 @@ class _Event:
     def written(self, data: bytes) -> bytes:
         """Return the event with this data, in the format of the protocol."""
         lines = {b"id": self.id, b"retry": self._pause}
-        return b"".join(b"%b: %b\n" % (name, value) for name, value in lines.items() if value) + b"data: %b\n\n" % data
+        return (
+            b"".join(b"%b: %b\n" % (name, value) for name, value in lines.items() if value)
+            + b"data: %b\n\n" % data
+        )

@@ -55,14 +55,22 @@ class AgentFolders:
     """The folders that the functions of agents may read."""
 
     def __init__(
-        self, grant_store: GrantStore, store: FunctionStore, needs: NeedsOf, starters: Callable[[], Mapping[str, str]]
+        self,
+        grant_store: GrantStore,
+        store: FunctionStore,
+        needs: NeedsOf,
+        starters: Callable[[], Mapping[str, str]],
     ) -> None:
         """Create them; `starters` returns the text of each module of the starters as the program brings them."""
         self._book = grant_store
         self._store = store
         self._needs = needs
         self._starters = starters
-        self._guarded: tuple[Snapshot | None, Mapping[str, Grants], frozenset[str]] = None, {}, frozenset()
+        self._guarded: tuple[Snapshot | None, Mapping[str, Grants], frozenset[str]] = (
+            None,
+            {},
+            frozenset(),
+        )
 
     async def held(
         self,
@@ -80,16 +88,25 @@ class AgentFolders:
         folders, entries = await self._book.folders_of_agents(), await self._book.entries()
         if not folders and not any(entry.grants.packages for entry in entries.values()):
             return NOTHING
-        agent, given = await self.maker(function, snapshot, written_code, own_grants, caller_agent), NOTHING
+        agent, given = (
+            await self.maker(function, snapshot, written_code, own_grants, caller_agent),
+            NOTHING,
+        )
         if agent in folders:
-            callees = covered_code(function, snapshot).names & await self.guarded(snapshot) - {function.name}
+            callees = covered_code(function, snapshot).names & await self.guarded(snapshot) - {
+                function.name
+            }
             given = Grants(read=folders[agent].read, functions=tuple(sorted(callees)))
         if not agent or (await self._uses(function.name, function, snapshot)).write:
             return given
         functions = (snapshot.whole or snapshot).functions
-        within = [functions[name] for name in functions_within(function, snapshot) if name in entries]
+        within = [
+            functions[name] for name in functions_within(function, snapshot) if name in entries
+        ]
         allowed = [(await self._book.allowed(callee, snapshot)).packages for callee in within]
-        return given | Grants(packages=tuple(package for packages in allowed for package in packages))
+        return given | Grants(
+            packages=tuple(package for packages in allowed for package in packages)
+        )
 
     async def lapsed(self, function: "Function", snapshot: "Snapshot") -> tuple[Grants, str]:
         """Return the folders that a function had as one of its maker's until someone else changed its code, and why.
@@ -101,13 +118,19 @@ class AgentFolders:
         names = {*covered.names, *functions_within(function, snapshot)} & whole.functions.keys()
         makers, starter_codes = await self._book.makers(covered.codes), await self._starter_codes()
         for agent in sorted(folders):
-            others = {code for code in covered.codes - starter_codes if agent not in makers.get(code, ())}
-            own = {_own_code(whole.functions[name], whole): name for name in names} if others else {}
+            others = {
+                code for code in covered.codes - starter_codes if agent not in makers.get(code, ())
+            }
+            own = (
+                {_own_code(whole.functions[name], whole): name for name in names} if others else {}
+            )
             if not others or not others <= own.keys() or await self.sends(function, snapshot):
                 continue
             if all([await self._has_written(agent, whole.functions[own[code]]) for code in others]):
                 changed = ", ".join(f"`{name}`" for name in sorted(own[code] for code in others))
-                return folders[agent], f"It read this as one that {agent} made. Someone else has changed {changed}."
+                return folders[
+                    agent
+                ], f"It read this as one that {agent} made. Someone else has changed {changed}."
         return NOTHING, ""
 
     async def _has_written(self, agent: str, function: "Function") -> bool:
@@ -115,7 +138,10 @@ class AgentFolders:
         rows = await self._store.function_history(function.name)
         versions = await asyncio.to_thread(history.versions, rows, function.name)
         sources = [each.source for each in versions if each.source][:_MOST_VERSIONS]
-        bound = (ApprovedModule.of(source, function.module).binding.get(function.name, ()) for source in sources)
+        bound = (
+            ApprovedModule.of(source, function.module).binding.get(function.name, ())
+            for source in sources
+        )
         codes = {code_hash(each.whole) for statements in bound for each in statements}
         return any(agent in agents for agents in (await self._book.makers(codes)).values())
 
@@ -134,14 +160,19 @@ class AgentFolders:
         covered = covered_code(function, snapshot)
         makers = await self._book.makers(covered.codes)
         agents = [
-            makers.get(code, frozenset()) | ({written_code.agent} if code in written_code.codes else frozenset())
+            makers.get(code, frozenset())
+            | ({written_code.agent} if code in written_code.codes else frozenset())
             for code in covered.codes - await self._starter_codes()
         ]
         of_starters = frozenset({caller_agent} - {""}) if covered.codes else frozenset()
         made_by = frozenset[str].intersection(*agents) if agents else of_starters
-        return "" if not made_by or await self.sends(function, snapshot, own_grants) else min(made_by)
+        return (
+            "" if not made_by or await self.sends(function, snapshot, own_grants) else min(made_by)
+        )
 
-    async def sends(self, function: "Function", snapshot: "Snapshot", own_grants: Grants = NOTHING) -> bool:
+    async def sends(
+        self, function: "Function", snapshot: "Snapshot", own_grants: Grants = NOTHING
+    ) -> bool:
         """Check whether a text or a grant shows that a function, or one that it calls, may send something out.
 
         That is to a host, with a secret, or into memory. `own_grants` may be for one call. Nothing shows all that it
@@ -149,17 +180,25 @@ class AgentFolders:
         """
         names = covered_code(function, snapshot).names
         uses = [own_grants, *[await self._uses(name, function, snapshot) for name in names]]
-        return any(each.network or each.secrets or each.memory or {*each.functions} - names - {UNSAID} for each in uses)
+        return any(
+            each.network or each.secrets or each.memory or {*each.functions} - names - {UNSAID}
+            for each in uses
+        )
 
     async def _uses(self, name: str, function: "Function", snapshot: "Snapshot") -> Grants:
         """Return what a function needs or has that an approval of `function` covers."""
         callee = function if name == function.name else (snapshot.whole or snapshot).functions[name]
         entries = await self._book.entries()
-        return await self._needs(callee, snapshot) | (entries[name].grants if name in entries else NOTHING)
+        return await self._needs(callee, snapshot) | (
+            entries[name].grants if name in entries else NOTHING
+        )
 
     async def of_program(self, agent: str, snapshot: "Snapshot") -> Grants:
         """Return what a program that `is_of` an agent may read: its folders, and what its own functions may write."""
-        whole, given = snapshot.whole or snapshot, (await self._book.folders_of_agents()).get(agent, NOTHING).read
+        whole, given = (
+            snapshot.whole or snapshot,
+            (await self._book.folders_of_agents()).get(agent, NOTHING).read,
+        )
         for name in (await self._book.entries()).keys() & whole.functions.keys():
             function = whole.functions[name]
             written = (await self._book.allowed(function, whole)).write
@@ -167,7 +206,9 @@ class AgentFolders:
                 given += tuple(item for item in written if item != UNSAID)
         return Grants(read=given)
 
-    async def is_of(self, agent: str, code: str, callees: Iterable["Function"], snapshot: "Snapshot") -> bool:
+    async def is_of(
+        self, agent: str, code: str, callees: Iterable["Function"], snapshot: "Snapshot"
+    ) -> bool:
         """Check whether a program that calls these functions is an agent's own, and nothing in it sends anything out.
 
         It is not if it copies what the agent did not write, or calls a function of someone else that may write.
@@ -193,11 +234,15 @@ class AgentFolders:
         whole, (known, known_folders, names) = snapshot.whole or snapshot, self._guarded
         if known is not whole or known_folders != folders:
             functions = whole.functions.values()
-            codes = await asyncio.to_thread(lambda: {_own_code(function, whole): function for function in functions})
+            codes = await asyncio.to_thread(
+                lambda: {_own_code(function, whole): function for function in functions}
+            )
             makers = await self._book.makers(codes)
             made = [codes[code] for code, agents in makers.items() if agents & folders.keys()]
             made += [codes[code] for code in codes.keys() & await self._starter_codes()]
-            names = frozenset(function.name for function in made if not only_computes(function, whole))
+            names = frozenset(
+                function.name for function in made if not only_computes(function, whole)
+            )
             self._guarded = whole, folders, names
         return names
 
@@ -215,7 +260,9 @@ def _codes_of(texts: Callable[[], Mapping[str, str]]) -> frozenset[str]:
 
 def _own_code(function: "Function", snapshot: "Snapshot") -> str:
     """Return the hash of a function's own statement, or of nothing if it is defined otherwise."""
-    codes = _codes_by_name(snapshot.modules[function.module].text, function.module).get(function.name, ())
+    codes = _codes_by_name(snapshot.modules[function.module].text, function.module).get(
+        function.name, ()
+    )
     return codes[-1] if codes else ""
 
 
@@ -223,18 +270,30 @@ def _own_code(function: "Function", snapshot: "Snapshot") -> str:
 def _codes_by_name(text: str, module: str) -> Mapping[str, tuple[str, ...]]:
     """Return the hashes of the statements of a module that bind each name."""
     binding = ApprovedModule.of(text, module).binding
-    return {name: tuple(code_hash(each.whole) for each in statements) for name, statements in binding.items()}
+    return {
+        name: tuple(code_hash(each.whole) for each in statements)
+        for name, statements in binding.items()
+    }
 
 
 async def written_code(
-    store: FunctionStore, grant_store: GrantStore, verdict: "Verdict", snapshot: "Snapshot", summary: "ChangeSummary"
+    store: FunctionStore,
+    grant_store: GrantStore,
+    verdict: "Verdict",
+    snapshot: "Snapshot",
+    summary: "ChangeSummary",
 ) -> WrittenCode:
     """Return the code that an agent writes with a judged candidate, or none if any of it goes back to someone else.
 
     It does if it replaces, or once replaced, or continues what the agent did not write, or is a copy of that.
     """
     author, reading = summary.author, verdict.reading
-    if author.by != "agent" or not (author.agent and author.turn) or summary.goes_back or reading is None:
+    if (
+        author.by != "agent"
+        or not (author.agent and author.turn)
+        or summary.goes_back
+        or reading is None
+    ):
         return NOTHING_WRITTEN
     pending = await pending_candidate(store, verdict.name)
     if pending is not None and pending.agent != author.agent:
@@ -243,7 +302,14 @@ async def written_code(
     versions = await asyncio.to_thread(history.versions, rows, verdict.name)
     if len(versions) > _MOST_VERSIONS:
         return NOTHING_WRITTEN
-    work = partial(_compare, verdict.source, reading.source, snapshot, verdict.name, [each.source for each in versions])
+    work = partial(
+        _compare,
+        verdict.source,
+        reading.source,
+        snapshot,
+        verdict.name,
+        [each.source for each in versions],
+    )
     written, earlier, alike = await asyncio.to_thread(work)
     makers = await grant_store.makers(earlier | alike)
     if any(author.agent not in makers.get(code, ()) for code in earlier | alike):
@@ -259,7 +325,9 @@ def _compare(
     What the module gets to import for it is written, too.
     """
     candidate = ApprovedModule.of(text, new_source.module).statements
-    before = snapshot.modules[new_source.module].text if new_source.module in snapshot.modules else ""
+    before = (
+        snapshot.modules[new_source.module].text if new_source.module in snapshot.modules else ""
+    )
     old = ApprovedModule.of(before, new_source.module)
     known = {each.whole for each in old.statements}
     imports = [
@@ -267,7 +335,12 @@ def _compare(
         for each in ApprovedModule.of(new_source.text, new_source.module).statements
         if each.code.startswith(_IMPORTS) and each.whole not in known
     ]
-    bound = {each for statement in candidate if not statement.code.startswith(_IMPORTS) for each in statement.binds}
+    bound = {
+        each
+        for statement in candidate
+        if not statement.code.startswith(_IMPORTS)
+        for each in statement.binds
+    }
     replaced = [each for each in old.statements if each.binds & bound]
     replaced += [
         each
@@ -276,7 +349,8 @@ def _compare(
         for each in ApprovedModule.of(source, new_source.module).binding.get(name, ())
     ]
     written, earlier = (
-        frozenset(code_hash(each.whole) for each in statements) for statements in ((*candidate, *imports), replaced)
+        frozenset(code_hash(each.whole) for each in statements)
+        for statements in ((*candidate, *imports), replaced)
     )
     return written, earlier, _copied(candidate, snapshot)
 
@@ -292,7 +366,9 @@ def _copied(statements: Sequence[ApprovedStatement], snapshot: "Snapshot") -> fr
         if any(all(word in source.text for word in each) for each in words)
     )
     others = (ApprovedModule.of(source.text, source.module).statements for source in near)
-    return frozenset(code_hash(each.whole) for found in others for each in found if _form(each) in own)
+    return frozenset(
+        code_hash(each.whole) for found in others for each in found if _form(each) in own
+    )
 
 
 def _identifiers(statement: ApprovedStatement) -> frozenset[str]:

@@ -21,7 +21,9 @@ from .call_records import by_function
 from .function_facts import Quarantine, ViewContext
 from .judgment import judgment_on
 
-Proposal: TypeAlias = Literal["rename", "reword", "merge", "retire", "fix", "document", "example", "split"]
+Proposal: TypeAlias = Literal[
+    "rename", "reword", "merge", "retire", "fix", "document", "example", "split"
+]
 
 WEIGHTS: Final[Mapping[str, int]] = {
     "confusable": 30,
@@ -61,7 +63,12 @@ class AuditFinding:
     def to_json(self) -> dict[str, Any]:  # Any: JSON
         """Return the published shape."""
         head = {"function": self.function, "others": [*self.others]}
-        return {**head, **self.problem.to_json(), "proposal": self.proposal, "command": self.command}
+        return {
+            **head,
+            **self.problem.to_json(),
+            "proposal": self.proposal,
+            "command": self.command,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +100,11 @@ class Audit:
     """The audit of a workspace's functions."""
 
     def __init__(
-        self, view: Callable[[], ViewContext], search: FunctionSearch, gate: Gate, quarantine: Quarantine
+        self,
+        view: Callable[[], ViewContext],
+        search: FunctionSearch,
+        gate: Gate,
+        quarantine: Quarantine,
     ) -> None:
         self._view = view
         self._search = search
@@ -108,53 +119,94 @@ class Audit:
         starters = await function_facts.starters_in(view)
         for name in sorted(await function_facts.unused(view, rows)):
             function, fix = view.snapshot.functions[name], "delete it if nobody needs it"
-            findings.append(_finding(function, "unused", "nobody has called it for a long time", fix, "retire"))
+            findings.append(
+                _finding(function, "unused", "nobody has called it for a long time", fix, "retire")
+            )
         examples = await _calls_that_returned(view)
-        own = {name: function for name, function in view.snapshot.functions.items() if name not in starters}
+        own = {
+            name: function
+            for name, function in view.snapshot.functions.items()
+            if name not in starters
+        }
         for name, function in sorted(own.items()):
-            present = next((row for row in rows.get(name, ()) if row.version == function.body_hash), None)
-            kinds = await view.store.call_kinds(name) if present and present.returned < present.calls else ()
+            present = next(
+                (row for row in rows.get(name, ()) if row.version == function.body_hash), None
+            )
+            kinds = (
+                await view.store.call_kinds(name)
+                if present and present.returned < present.calls
+                else ()
+            )
             why = await self._failing(function, present, view)
-            fixing = [_finding(function, "failing", why, "fix it, or delete it", "fix")] if why else []
-            findings += fixing or _limits(function, [row for row in kinds if row.version == function.body_hash])
+            fixing = (
+                [_finding(function, "failing", why, "fix it, or delete it", "fix")] if why else []
+            )
+            findings += fixing or _limits(
+                function, [row for row in kinds if row.version == function.body_hash]
+            )
             if not function.examples:
                 call, result = examples.get(name, (f"{name}(…)", "…"))
                 recorded = ", such as this recorded one if it is right" if name in examples else ""
                 steps = "add-example", name, "--call", call, "--expected", result
                 fix = f"add a call with its result{recorded}"
-                findings.append(_finding(function, "missing-examples", "it has no example", fix, "example", steps))
+                findings.append(
+                    _finding(
+                        function, "missing-examples", "it has no example", fix, "example", steps
+                    )
+                )
             many = len(function.parameters.get("properties", {}))
             if many > MOST_PARAMETERS:
                 fix = "split it, or take what belongs together as one object"
-                findings.append(_finding(function, "many-parameters", f"it has {many} parameters", fix, "split"))
+                findings.append(
+                    _finding(function, "many-parameters", f"it has {many} parameters", fix, "split")
+                )
         findings = [finding for finding in findings if finding.function in own]
         findings.sort(key=lambda finding: [*WEIGHTS].index(finding.problem.code))
         count, parts = len(own), list[ScorePart]()
         for code, most in WEIGHTS.items():
             those = [finding for finding in findings if finding.problem.code == code]
-            affected = {name for finding in those for name in {finding.function, *finding.others} & own.keys()}
+            affected = {
+                name
+                for finding in those
+                for name in {finding.function, *finding.others} & own.keys()
+            }
             points = round(most * (1 - len(affected) / count), 1) if count else most
             parts.append(ScorePart(code, points, most, len(affected)))
         score = round(sum(part.points for part in parts))
         return AuditReport(count, score, tuple(parts), tuple(findings), self._search.index.trouble)
 
-    async def _confusable(self, snapshot: Snapshot, rows: Mapping[str, Sequence[Stats]]) -> AsyncIterator[AuditFinding]:
+    async def _confusable(
+        self, snapshot: Snapshot, rows: Mapping[str, Sequence[Stats]]
+    ) -> AsyncIterator[AuditFinding]:
         confused_pairs = await confusions(self._search.index, snapshot)
         told = {frozenset((pair.name, pair.other)) for pair in confused_pairs}
         near = sorted(await self._search.index.near(snapshot, NEAR), key=lambda row: -row[2])
         # Two functions may do the same even if no request has confused them yet.
         alike = [Confusion(*row, "") for row in near if frozenset(row[:2]) not in told]
-        for at, pair in enumerate([*alike[: max(0, _COMPARED - len(confused_pairs))], *confused_pairs]):
+        for at, pair in enumerate(
+            [*alike[: max(0, _COMPARED - len(confused_pairs))], *confused_pairs]
+        ):
             first, second = snapshot.functions[pair.name], snapshot.functions[pair.other]
-            likeness = await self._gate.compare(first, second, snapshot) if at < _COMPARED else "unknown"
-            calls = {name: sum(row.calls for row in rows.get(name, ())) for name in (pair.name, pair.other)}
+            likeness = (
+                await self._gate.compare(first, second, snapshot) if at < _COMPARED else "unknown"
+            )
+            calls = {
+                name: sum(row.calls for row in rows.get(name, ()))
+                for name in (pair.name, pair.other)
+            }
             if likeness == "same":
                 kept, left = sorted((pair.name, pair.other), key=lambda name: (-calls[name], name))
-                how = "a request cannot tell it from" if pair.request else "it says nearly the same as"
+                how = (
+                    "a request cannot tell it from"
+                    if pair.request
+                    else "it says nearly the same as"
+                )
                 message = f"{how} `{kept}`, and both give the same results on the examples of both"
                 fix = f"call `{kept}` in its place, and delete it"
                 steps = "delete", left
-                yield _finding(snapshot.functions[left], "confusable", message, fix, "merge", steps, (kept,))
+                yield _finding(
+                    snapshot.functions[left], "confusable", message, fix, "merge", steps, (kept,)
+                )
             elif pair.request:
                 also = ", and the two give different results" if likeness == "different" else ""
                 yield confused(pair, snapshot, calls, also=also)
@@ -171,10 +223,16 @@ class Audit:
         if stats is None:
             return ""
         is_often = stats.failed >= _LEAST_FAILED and 2 * stats.failed > stats.calls
-        return f"{stats.failed} of its {stats.calls} calls failed" if stats.failing >= _IN_A_ROW or is_often else ""
+        return (
+            f"{stats.failed} of its {stats.calls} calls failed"
+            if stats.failing >= _IN_A_ROW or is_often
+            else ""
+        )
 
 
-def confused(confusion: Confusion, snapshot: Snapshot, calls: Mapping[str, int], also: str = "") -> AuditFinding:
+def confused(
+    confusion: Confusion, snapshot: Snapshot, calls: Mapping[str, int], also: str = ""
+) -> AuditFinding:
     """Return the finding about two functions that a request confuses."""
     function, other = snapshot.functions[confusion.name], snapshot.functions[confusion.other]
     message = f"a request cannot tell it from `{confusion.other}`: “{confusion.request}” finds that one first{also}"
@@ -182,8 +240,19 @@ def confused(confusion: Confusion, snapshot: Snapshot, calls: Mapping[str, int],
         fix = f"delete it if `{confusion.other}` does, or {describe_difference(function, other)}"
         return _finding(function, "confusable", message, fix, "retire", others=(confusion.other,))
     numbered = confusion.name.rstrip("0123456789_") == confusion.other.rstrip("0123456789_")
-    fix = f"rename it, and {describe_difference(function, other)}" if numbered else describe_difference(function, other)
-    return _finding(function, "confusable", message, fix, "rename" if numbered else "reword", others=(confusion.other,))
+    fix = (
+        f"rename it, and {describe_difference(function, other)}"
+        if numbered
+        else describe_difference(function, other)
+    )
+    return _finding(
+        function,
+        "confusable",
+        message,
+        fix,
+        "rename" if numbered else "reword",
+        others=(confusion.other,),
+    )
 
 
 def _limits(function: Function, kinds: Sequence[KindRow]) -> list[AuditFinding]:
@@ -193,7 +262,9 @@ def _limits(function: Function, kinds: Sequence[KindRow]) -> list[AuditFinding]:
     if not raised and not ended:
         return []
     errors = ", ".join(f"`{row.error}: …`" for row in kinds if row.outcome == "raised")
-    fix = f"write {errors} under `Raises:`" if errors else "say in its docstring how much it can take"
+    fix = (
+        f"write {errors} under `Raises:`" if errors else "say in its docstring how much it can take"
+    )
     message = f"it {', '.join([*raised, *ended])}, of which its docstring says nothing"
     return [_finding(function, "undocumented-limit", message, fix, "document")]
 
@@ -227,5 +298,9 @@ async def _calls_that_returned(view: ViewContext) -> dict[str, tuple[str, str]]:
             continue
         if arguments.keys() <= {*function.parameters["properties"]}:
             call = write_call(function, arguments)
-            calls |= {row.function: (call, repr(value))} if max(len(call), len(repr(value))) <= _LONGEST_CALL else {}
+            calls |= (
+                {row.function: (call, repr(value))}
+                if max(len(call), len(repr(value))) <= _LONGEST_CALL
+                else {}
+            )
     return calls

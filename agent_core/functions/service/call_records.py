@@ -29,7 +29,17 @@ from agent_core.registry.depends import modules_of, uses
 from agent_core.registry.docstring import read
 from agent_core.registry.function import Function, are_keys
 from agent_core.registry.registry import Snapshot
-from agent_core.storage import CallOwners, CallRow, CallStore, KindRow, RecordCall, SaveRecorded, SaveSeen, Stats, Write
+from agent_core.storage import (
+    CallOwners,
+    CallRow,
+    CallStore,
+    KindRow,
+    RecordCall,
+    SaveRecorded,
+    SaveSeen,
+    Stats,
+    Write,
+)
 from sandbox import Failure, Killed, Raised, Returned
 from sandbox.wire.large import Large
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
@@ -56,7 +66,9 @@ def recorded(
     elif isinstance(outcome, Killed):
         message = outcome.reason
     measured = (outcome.memory, outcome.cpu_s) if isinstance(outcome, Measured) else ()
-    return RecordCall(function.name, function.body_hash, how, seconds, turn, error, message, *measured)
+    return RecordCall(
+        function.name, function.body_hash, how, seconds, turn, error, message, *measured
+    )
 
 
 def noted(
@@ -202,7 +214,11 @@ class FunctionStatistics:
             "turns": [*self.turns],
             "versions": to_json(self.versions),
             "recent": [
-                {key: value for key, value in fields_to_json(call).items() if key not in ("memory", "at", "cpu")}
+                {
+                    key: value
+                    for key, value in fields_to_json(call).items()
+                    if key not in ("memory", "at", "cpu")
+                }
                 | {"memory": call.memory, "cpu_s": call.cpu, "at": call.at}
                 for call in self.recent
             ],
@@ -222,7 +238,10 @@ async def statistics(
     store: CallStore, function: "Function", rows: Sequence[Stats], owners: CallOwners = None
 ) -> FunctionStatistics:
     """Return the totals over all versions, those of each version, and the stored single calls of `owners`."""
-    kinds, recent = await store.call_kinds(function.name), await store.recent_calls(function.name, owners)
+    kinds, recent = (
+        await store.call_kinds(function.name),
+        await store.recent_calls(function.name, owners),
+    )
     return FunctionStatistics(
         CallTotals.of(rows, recent),
         _kinds(kinds),
@@ -259,8 +278,17 @@ Shape: TypeAlias = "str | list[Shape] | dict[str, Shape]"
 `*json` has the shape of JSON inside a text, which is how most tools of MCP servers answer.
 """
 
-_SCALARS: Final = {str: "str", int: "int", float: "float", bool: "bool", type(None): "None", bytes: "bytes"}
-_CONTAINERS: Final = frozenset({"list", "dict", "tuple", "set", "frozenset", "Sequence", "Mapping", "Iterable"})
+_SCALARS: Final = {
+    str: "str",
+    int: "int",
+    float: "float",
+    bool: "bool",
+    type(None): "None",
+    bytes: "bytes",
+}
+_CONTAINERS: Final = frozenset(
+    {"list", "dict", "tuple", "set", "frozenset", "Sequence", "Mapping", "Iterable"}
+)
 _CLEAR: Final = frozenset(_SCALARS.values()) | _CONTAINERS | {"Literal", "Optional", "Union"}
 _MOST_TEXT: Final = 20_000
 """The number of characters up to which a text is searched for JSON."""
@@ -273,7 +301,11 @@ _LONGEST: Final = 160
 def shape_of(value: object, keys: Callable[[str], bool], depth: int = 0) -> Shape:
     """Return the shape of a value. The keys of a dictionary are kept if `keys` allows all of them."""
     if depth >= _MOST_DEPTH:
-        return type(value).__name__ if isinstance(value, list | dict) else _SCALARS.get(type(value), "Any")
+        return (
+            type(value).__name__
+            if isinstance(value, list | dict)
+            else _SCALARS.get(type(value), "Any")
+        )
     match value:
         case list() | tuple():
             items = [shape_of(item, keys, depth + 1) for item in value[:_MOST_ITEMS]]
@@ -301,7 +333,9 @@ def type_text(shape: object, depth: int = 0) -> str:
             text = _of_parts("str with the JSON of {}", "", [type_text(inner)])
         case {**values} if depth <= _MOST_DEPTH and are_keys(values):
             types = [(key, type_text(value, depth + 1)) for key, value in values.items()]
-            text = _of_parts("{{{}}}", ", ", [f"{key}: {kind}" if kind else "" for key, kind in types])
+            text = _of_parts(
+                "{{{}}}", ", ", [f"{key}: {kind}" if kind else "" for key, kind in types]
+            )
         case _:
             text = ""
     return text if len(text) <= _LONGEST else ""
@@ -321,7 +355,10 @@ def says_little(declared: str) -> bool:
     inside = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Subscript)}
     keys = {id(key) for node in ast.walk(tree) if isinstance(node, ast.Dict) for key in node.keys}
     names = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in keys]
-    return any(node.id not in _CLEAR or (node.id in _CONTAINERS and id(node) not in inside) for node in names)
+    return any(
+        node.id not in _CLEAR or (node.id in _CONTAINERS and id(node) not in inside)
+        for node in names
+    )
 
 
 class SeenResults:
@@ -337,7 +374,10 @@ class SeenResults:
         """Load the stored types once; what other processes observe later is loaded at the next start."""
         if not self._is_loaded:
             self._is_loaded = True
-            stored = {(row.agent, row.function, row.version): type_text(row.shape) for row in await self._store.seen()}
+            stored = {
+                (row.agent, row.function, row.version): type_text(row.shape)
+                for row in await self._store.seen()
+            }
             self._texts = stored | self._texts
 
     def of(self, function: Function, agent: str) -> str:
@@ -349,15 +389,24 @@ class SeenResults:
 
     def note(self, function: Function, outcome: CallOutcome, agent: str) -> tuple[Write, ...]:
         """Return the write of a result's shape if it is new."""
-        if not isinstance(outcome, Returned) or isinstance(outcome.value, Large) or not says_little(function.returns):
+        if (
+            not isinstance(outcome, Returned)
+            or isinstance(outcome.value, Large)
+            or not says_little(function.returns)
+        ):
             return ()
         source = self._snapshot().modules.get(function.module)
         value, inside = outcome.value, None
-        if isinstance(value, str) and value.lstrip().startswith(("{", "[")) and len(value) <= _MOST_TEXT:
+        if (
+            isinstance(value, str)
+            and value.lstrip().startswith(("{", "["))
+            and len(value) <= _MOST_TEXT
+        ):
             with suppress(Malformed):
                 inside = read_json(value, LOOSE)
         shape = shape_of(
-            inside or value, lambda key: source is None or re.search(rf"\b{key}\b", source.text) is not None
+            inside or value,
+            lambda key: source is None or re.search(rf"\b{key}\b", source.text) is not None,
         )
         shape = {"*json": shape} if inside else shape
         key = "" if source else agent, function.name, function.body_hash or function.version
@@ -373,11 +422,20 @@ _UNREPLAYABLE: Final = tuple(
     for kind, pattern in (
         ("the clock", r"(time\.)?(time|monotonic|perf_counter)(_ns)?$"),
         ("the clock", r".*\b(now|utcnow|today)$|time\.(localtime|gmtime|ctime|strftime)$"),
-        ("randomness of the system", r"(os\.)?(urandom|getrandom)$|secrets\.\w+$|(uuid\.)?uuid[14]$"),
+        (
+            "randomness of the system",
+            r"(os\.)?(urandom|getrandom)$|secrets\.\w+$|(uuid\.)?uuid[14]$",
+        ),
         ("randomness of the system", r"(random\.)?SystemRandom$|token_(hex|bytes|urlsafe)$"),
         ("numpy's randomness", r"(np|numpy)\.random\..+$|default_rng$"),
-        ("the order of threads", r"(threading\.)?Thread$|.*ThreadPoolExecutor$|asyncio\.to_thread$"),
-        ("a file", r"open$|.*\.(read_text|read_bytes|iterdir|glob|rglob|open)$|os\.(listdir|scandir|stat|walk)$"),
+        (
+            "the order of threads",
+            r"(threading\.)?Thread$|.*ThreadPoolExecutor$|asyncio\.to_thread$",
+        ),
+        (
+            "a file",
+            r"open$|.*\.(read_text|read_bytes|iterdir|glob|rglob|open)$|os\.(listdir|scandir|stat|walk)$",
+        ),
         ("the process", r"os\.(getpid|times|cpu_count|getloadavg)$|id$"),
     )
 )
@@ -388,11 +446,18 @@ def unrecorded_uses(function: "Function", snapshot: "Snapshot") -> list[str]:
     text = snapshot.modules[function.module].text
     used_names = uses(function, snapshot) | {function.name}
     callees = [
-        callee for name, callee in snapshot.functions.items() if name in used_names and callee.module != function.module
+        callee
+        for name, callee in snapshot.functions.items()
+        if name in used_names and callee.module != function.module
     ]
     places = [(function.path, text, frozenset(used_names))]
-    places += [(callee.path, snapshot.modules[callee.module].text, frozenset({callee.name})) for callee in callees]
-    calls = [(path, call) for path, body, names in places for call in _unrecorded_calls(body, names)]
+    places += [
+        (callee.path, snapshot.modules[callee.module].text, frozenset({callee.name}))
+        for callee in callees
+    ]
+    calls = [
+        (path, call) for path, body, names in places for call in _unrecorded_calls(body, names)
+    ]
     return [f"{kind} ({name}, {path}:{line})" for path, (kind, name, line) in calls]
 
 
@@ -409,7 +474,9 @@ def _unrecorded_calls(text: str, names: frozenset[str]) -> tuple[tuple[str, str,
             continue
         name = _dotted_name(node.func)
         if not name.startswith("self.") or name.startswith("self.scratch"):
-            calls += [(kind, name, node.lineno) for kind, pattern in _UNREPLAYABLE if pattern.match(name)]
+            calls += [
+                (kind, name, node.lineno) for kind, pattern in _UNREPLAYABLE if pattern.match(name)
+            ]
     return tuple(dict.fromkeys(calls))
 
 
@@ -445,13 +512,23 @@ class Recording:
         """Return the seed for the call at this depth of nested calls."""
         return self.seed + depth
 
-    def note(self, name: str, arguments: Row, value: _Value, *, refused: str = "", raised: Row | None = None) -> None:
+    def note(
+        self,
+        name: str,
+        arguments: Row,
+        value: _Value,
+        *,
+        refused: str = "",
+        raised: Row | None = None,
+    ) -> None:
         """Record an answer, or why it was refused, or what was `raised` in place of it; everything is masked."""
         if name in _SILENT or self._size > _MOST_BYTES:
             return
         if name == "secret":
             self._add({"name": name, "arguments": {"name": str(arguments.get("name"))[:80]}})
-            self.omit(f"the value of the secret {str(arguments.get('name'))[:80]}, which is never kept")
+            self.omit(
+                f"the value of the secret {str(arguments.get('name'))[:80]}, which is never kept"
+            )
             return
         try:
             row = {"name": name, "arguments": encode(arguments)}
@@ -481,7 +558,11 @@ def first_few(lacking: Collection[str]) -> list[str]:
 
 
 def kept_call(
-    recording: Recording, function: "Function", snapshot: "Snapshot", arguments: Mapping[str, Any], report: "CallReport"
+    recording: Recording,
+    function: "Function",
+    snapshot: "Snapshot",
+    arguments: Mapping[str, Any],
+    report: "CallReport",
 ) -> list[SaveRecorded]:
     """Return the record of a call that ran; empty if its arguments are too large to store."""
     try:
@@ -492,7 +573,9 @@ def kept_call(
         return []
     data = {
         "module": function.module,
-        "modules": {name: source.version for name, source in modules_of(function.module, snapshot).items()},
+        "modules": {
+            name: source.version for name, source in modules_of(function.module, snapshot).items()
+        },
         "arguments": encoded_arguments,
         "seed": recording.seed,
         "zone": recording.zone,

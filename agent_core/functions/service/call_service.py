@@ -54,13 +54,19 @@ class CallService:
     """The service that makes calls, each with a debugger watch."""
 
     def __init__(
-        self, sandbox: "SandboxClient", grants: "GrantService", store: "Store", seen_results: "SeenResults"
+        self,
+        sandbox: "SandboxClient",
+        grants: "GrantService",
+        store: "Store",
+        seen_results: "SeenResults",
     ) -> None:
         self._sandbox = sandbox
         self._seen_results = seen_results
         self._store = store
         self._grants = grants
-        self._covered: dict[tuple[str, str, str], Coverage] = {}  # cached: the coverage of a text does not change
+        self._covered: dict[
+            tuple[str, str, str], Coverage
+        ] = {}  # cached: the coverage of a text does not change
         self.debugging = sandbox.debugging
 
     async def made(
@@ -108,7 +114,15 @@ class CallService:
             outcome = await api.run(function, checked, permit, written)
         except asyncio.CancelledError:  # the call is still recorded
             seconds = time.monotonic() - began
-            note = partial(noted, watch, function, snapshot, InterruptedCall(), seconds=seconds, arguments=checked)
+            note = partial(
+                noted,
+                watch,
+                function,
+                snapshot,
+                InterruptedCall(),
+                seconds=seconds,
+                arguments=checked,
+            )
 
             async def record() -> None:
                 await self._store.apply(await aside(bulk(checked), note))
@@ -119,14 +133,30 @@ class CallService:
             watch.close()
         size = max(size_of(outcome), len(arguments_json), bulk(checked))
         report = await aside(size, CallReport.of, outcome)
-        writes = await aside(size, noted, watch, function, snapshot, outcome, seconds=report.seconds, arguments=checked)
+        writes = await aside(
+            size,
+            noted,
+            watch,
+            function,
+            snapshot,
+            outcome,
+            seconds=report.seconds,
+            arguments=checked,
+        )
         missing = api.lacking(outcome, permit)
         kept = states.writes if isinstance(outcome, Returned) else ()
         seen = self._seen_results.note(function, outcome, author.agent)
-        return replace(report, lacks=missing, debugged=watch.notes.text(snapshot)), (*writes, *kept, *seen)
+        return replace(report, lacks=missing, debugged=watch.notes.text(snapshot)), (
+            *writes,
+            *kept,
+            *seen,
+        )
 
     async def call_foreign(
-        self, foreign: "ForeignFunction", arguments: str | Mapping[str, Any], on_progress: OnProgress | None = None
+        self,
+        foreign: "ForeignFunction",
+        arguments: str | Mapping[str, Any],
+        on_progress: OnProgress | None = None,
     ) -> CallReport:
         """Call a function of another program and return the report.
 
@@ -134,11 +164,15 @@ class CallService:
             UsageError: the arguments do not fit.
         """
         if not isinstance(arguments, str) and large_of(arguments):
-            raise UsageError(f"`{foreign.function.name}` is a tool of another program, which gets no large values.")
+            raise UsageError(
+                f"`{foreign.function.name}` is a tool of another program, which gets no large values."
+            )
         arguments_json = arguments if isinstance(arguments, str) else json.dumps(arguments)
         checked = await _check_arguments(foreign.function, arguments_json, {})
         assert self._sandbox.foreign is not None
-        outcome = await self._sandbox.foreign.call(foreign, checked, on_progress or (lambda done, total, note: None))
+        outcome = await self._sandbox.foreign.call(
+            foreign, checked, on_progress or (lambda done, total, note: None)
+        )
         return CallReport.of(outcome)
 
     async def traced(
@@ -163,14 +197,18 @@ class CallService:
         """Return the executable lines of a function that its examples reach, cached by the text of its module."""
         key = function.module, function.name, function.version
         if key not in self._covered:
-            runs = [self._reached_lines(function, snapshot, example) for example in function.examples]
+            runs = [
+                self._reached_lines(function, snapshot, example) for example in function.examples
+            ]
             reached: set[int] = set()
             can_run: set[int] = set()
             for ran, all_lines in await asyncio.gather(*runs):
                 reached |= ran
                 can_run |= all_lines
             self._covered = dict([*self._covered.items()][-200:])
-            self._covered[key] = Coverage(len(can_run), len(can_run & reached), tuple(sorted(can_run - reached)))
+            self._covered[key] = Coverage(
+                len(can_run), len(can_run & reached), tuple(sorted(can_run - reached))
+            )
         return self._covered[key]
 
     async def _reached_lines(
@@ -187,8 +225,12 @@ class CallService:
         requests = closing(granted.files()) if granted.files else nullcontext()
         with requests as files, watch.over(function.name, snapshot) as around:
             work = Evaluation(example.setup, example.call, asks=granted.files is not None)
-            modules = runnable(function, snapshot.modules) if granted.served is None else granted.served
-            job = Job(modules, function.module, work, self._sandbox.limits, granted.access, around=around)
+            modules = (
+                runnable(function, snapshot.modules) if granted.served is None else granted.served
+            )
+            job = Job(
+                modules, function.module, work, self._sandbox.limits, granted.access, around=around
+            )
             secrets = CallSecrets(self._sandbox.secrets, function.name, granted.grants.secrets)
             await self._sandbox.run(job, MaskedChannel(secrets, answer, files=files))
         own = range(function.line, function.end_line + 1)
@@ -204,16 +246,22 @@ def _sendable(
     for name, value in apart_of(arguments).items():
         with suppress(Unsendable):  # it has to be JSON
             written[name] = Written(encode(value, depth=1))  # as a part of all arguments
-    return json.dumps({name: value for name, value in arguments.items() if name not in written}), written
+    return json.dumps(
+        {name: value for name, value in arguments.items() if name not in written}
+    ), written
 
 
 async def _check_arguments(
     function: "Function", arguments_json: str, large: Mapping[str, Any]
 ) -> dict[str, Any]:  # Any: JSON
     if large:
-        checked = await aside(len(arguments_json), read_with, arguments_json, function.parameters, large)
+        checked = await aside(
+            len(arguments_json), read_with, arguments_json, function.parameters, large
+        )
     else:
-        checked = await aside(len(arguments_json), read_arguments, arguments_json, function.parameters)
+        checked = await aside(
+            len(arguments_json), read_arguments, arguments_json, function.parameters
+        )
     if not isinstance(checked, dict):
         raise UsageError(bad_arguments(function.name, checked))
     return checked

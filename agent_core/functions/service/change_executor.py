@@ -25,7 +25,15 @@ from agent_core.base.problem import Place, Problem
 from agent_core.base.records import dataclass, field, replace, to_json
 from agent_core.registry.folder_access import is_there
 from agent_core.registry.module_edits import remove, remove_text, save, save_text
-from agent_core.registry.source import FOLDER, MODULE_LIMIT, ModuleSource, folder_problem, hash_of, path_of, read_file
+from agent_core.registry.source import (
+    FOLDER,
+    MODULE_LIMIT,
+    ModuleSource,
+    folder_problem,
+    hash_of,
+    path_of,
+    read_file,
+)
 from agent_core.storage import (
     STATE,
     BeginWrite,
@@ -73,7 +81,9 @@ class ChangeExecutor:
 
     async def carry_out(self, plan: PlannedChange, record: Record, by: str) -> PlannedChange:
         """Carry out the planned change and record it. Return the resulting plan, which may be a refusal."""
-        plan = await commit(plan, partial(self._commit, record=record, by=by), self._random, _refusal, tries=_TRIES)
+        plan = await commit(
+            plan, partial(self._commit, record=record, by=by), self._random, _refusal, tries=_TRIES
+        )
         # Now the user's decisions about the plan come into force.
         if plan.new_grant is not None:
             self._grant_store.forget()
@@ -89,23 +99,35 @@ class ChangeExecutor:
             await record(plan)
             return
         async with self.one_at_a_time, only_writer(self._state):
-            if plan.new_grant is not None:  # entry before row: an entry without its row grants nothing
-                plan = replace(plan, writes=(*plan.writes, *await self._grant_store.put(plan.new_grant)))
+            if (
+                plan.new_grant is not None
+            ):  # entry before row: an entry without its row grants nothing
+                plan = replace(
+                    plan, writes=(*plan.writes, *await self._grant_store.put(plan.new_grant))
+                )
             if plan.change is None:
                 await record(plan)
             else:
                 await self._change(plan, plan.change, record, by)
 
-    async def _change(self, plan: PlannedChange, change: FileChange, record: Record, by: str) -> None:
+    async def _change(
+        self, plan: PlannedChange, change: FileChange, record: Record, by: str
+    ) -> None:
         end, modules = EndWrite(change.path, change.version), self._registry.snapshot().modules
-        if modules and not self._folder.is_dir():  # a new folder would make all other functions appear deleted
+        if (
+            modules and not self._folder.is_dir()
+        ):  # a new folder would make all other functions appear deleted
             problem = folder_problem("functions/", "there is no such folder")
             raise WorkspaceError(f"{problem.message}.", fix=problem.fix or "")
         before = modules.get(change.module)
         if change.expected != (before.version if before else None):
             raise StaleFile(f"`{change.path}` was changed since it was read.", fix="Read it again.")
-        tended = next((write for write in plan.writes if isinstance(write, (SaveTended, UndoTended))), None)
-        await self._store.apply([BeginWrite(change.path, change.version, change.text, change.expected, tended)])
+        tended = next(
+            (write for write in plan.writes if isinstance(write, (SaveTended, UndoTended))), None
+        )
+        await self._store.apply(
+            [BeginWrite(change.path, change.version, change.text, change.expected, tended)]
+        )
         try:
             await asyncio.to_thread(self._write, change)
         except WorkspaceError:
@@ -124,7 +146,9 @@ class ChangeExecutor:
             raise
         if self._copy:
             await self._copy.note({change.module: change.version})
-        self._registry.swap(_after(self._registry.snapshot(), change), by="agent" if by == "agent" else "user")
+        self._registry.swap(
+            _after(self._registry.snapshot(), change), by="agent" if by == "agent" else "user"
+        )
 
     def _write(self, change: FileChange) -> None:
         if change.text is None:
@@ -189,7 +213,9 @@ class FolderCopy:
         """Bring the files up to date with the manifest."""
         same = await asyncio.to_thread(self._read)
         if same.versions and not self._folder.is_dir():
-            return Pulled()  # the folder vanished: with a new one, all other files would appear deleted
+            return (
+                Pulled()
+            )  # the folder vanished: with a new one, all other files would appear deleted
         paths: set[str] = set()
         problems: dict[str, Problem] = {}
         for module in sorted(manifest.keys() | same.versions.keys()):
@@ -201,7 +227,9 @@ class FolderCopy:
             try:
                 await self._take(module, path, there, same)
             except WorkspaceError as error:
-                problems[path] = Problem(error.code, error.message.rstrip("."), Place(path), error.fix)
+                problems[path] = Problem(
+                    error.code, error.message.rstrip("."), Place(path), error.fix
+                )
         if paths:
             await asyncio.to_thread(self._write, same)
         return Pulled(frozenset(paths), {**self._refusals(same), **problems})
@@ -231,7 +259,11 @@ class FolderCopy:
     async def _take(self, module: str, path: str, there: str | None, same: _Same) -> None:
         """Bring one module in line with the manifest, or record that something else was saved here."""
         here = await asyncio.to_thread(self._here, module, path)
-        is_ours = here not in (None, there, same.versions.get(module)) and not await self._was_taken(module, here, same)
+        is_ours = here not in (
+            None,
+            there,
+            same.versions.get(module),
+        ) and not await self._was_taken(module, here, same)
         if is_ours and there is None:  # removed elsewhere and changed here: the module is new
             del same.versions[module]
             return
@@ -255,8 +287,13 @@ class FolderCopy:
 
         A text that was in force before that is a revert by the user.
         """
-        taken, last = [row.version for row in await self._store.module_history(module)], same.versions.get(module)
-        return version in (taken[len(taken) - taken[::-1].index(last) :] if last in taken else taken)
+        taken, last = (
+            [row.version for row in await self._store.module_history(module)],
+            same.versions.get(module),
+        )
+        return version in (
+            taken[len(taken) - taken[::-1].index(last) :] if last in taken else taken
+        )
 
     def _here(self, module: str, path: str) -> str | None:
         """Return the version of a file, or None if it does not exist."""
@@ -265,7 +302,9 @@ class FolderCopy:
             return None
         source = read_file(self._folder, inside, self._limit)
         if not isinstance(source, ModuleSource):
-            raise WorkspaceError(f"`{module}` was changed elsewhere: {source.message}.", fix=source.fix or "")
+            raise WorkspaceError(
+                f"`{module}` was changed elsewhere: {source.message}.", fix=source.fix or ""
+            )
         return source.version
 
     def _put(self, path: str, text: str | None, here: str | None) -> None:
@@ -289,7 +328,9 @@ class FolderCopy:
         """Return the file of a module: a package if the manifest has parts of it, unless a plain file exists here."""
         package, whole = path_of(f"{module}.__init__"), path_of(module)
         has_parts = any(name.startswith(f"{module}.") for name in manifest)
-        is_package = (self._root / package).is_file() or (has_parts and not (self._root / whole).is_file())
+        is_package = (self._root / package).is_file() or (
+            has_parts and not (self._root / whole).is_file()
+        )
         return package if is_package else whole
 
     def _refusals(self, same: _Same) -> dict[str, Problem]:
@@ -305,7 +346,9 @@ class FolderCopy:
 
     def _read(self) -> _Same:
         try:
-            data: Any = read_json(read_plain(self._root / _PLACE, _MOST_BYTES).decode("utf-8"))  # Any: JSON
+            data: Any = read_json(
+                read_plain(self._root / _PLACE, _MOST_BYTES).decode("utf-8")
+            )  # Any: JSON
             return _Same(dict(data["versions"]), dict(data["refused"]))
         except (OSError, ValueError, TypeError, KeyError):  # invalid JSON is a ValueError
             return _Same()
@@ -315,4 +358,9 @@ class FolderCopy:
             expected = hash_of(read_plain(self._root / _PLACE, _MOST_BYTES).decode("utf-8"))
         except FileNotFoundError:
             expected = None
-        save_text(self._root, _PLACE, json.dumps({"versions": same.versions, "refused": same.refused}), expected)
+        save_text(
+            self._root,
+            _PLACE,
+            json.dumps({"versions": same.versions, "refused": same.refused}),
+            expected,
+        )

@@ -40,18 +40,30 @@ def admitted(
     `left_over` are functions that the version before used, and that nothing uses now. Notes that were `told` about the
     version before are not told again.
     """
-    lines = [f"`{verdict.name}` {done} in {function.path} and can be called now. It is: {signature(function)}"]
-    ran = [stage.note for stage in verdict.stages if stage.stage == "examples" and stage.note.endswith("agree")]
+    lines = [
+        f"`{verdict.name}` {done} in {function.path} and can be called now. It is: {signature(function)}"
+    ]
+    ran = [
+        stage.note
+        for stage in verdict.stages
+        if stage.stage == "examples" and stage.note.endswith("agree")
+    ]
     lines += [f"{note}." for note in ran]
     lines += [f"Fixed: {fix.message}" for fix in verdict.fixes]
-    notes = [problem for problem in verdict.problems if problem.severity == "warns" and problem not in told]
+    notes = [
+        problem
+        for problem in verdict.problems
+        if problem.severity == "warns" and problem not in told
+    ]
     lines += [f"Note: {problem}" for problem in notes[:MOST_NOTES]]
     if left_over:
         names = ", ".join(f"`{name}`" for name in left_over)
         lines.append(f"Nothing uses {names} now: delete_function, unless the user calls it.")
     if verdict.confirmed:
         # Without the calls: a small model confuses the last values that it reads with the user's.
-        lines.append(f"Taken as they came back, not as predicted: {len(verdict.confirmed)} of its examples.")
+        lines.append(
+            f"Taken as they came back, not as predicted: {len(verdict.confirmed)} of its examples."
+        )
     if verdict.standing == "draft":
         lines.append("It is a draft: no example could prove its results.")
     lines += [broken_until_changed(breakage) for breakage in verdict.breakages]
@@ -64,7 +76,9 @@ def granted(grants: "Grants") -> list[str]:
     return [f"A human lets it: {'; '.join(grants.sentences())}."] if grants else []
 
 
-def refused(verdict: "Verdict", *, is_repeat: bool, replaces: bool, waits_for: Sequence[str] = ()) -> str:
+def refused(
+    verdict: "Verdict", *, is_repeat: bool, replaces: bool, waits_for: Sequence[str] = ()
+) -> str:
     """Return the answer that the function was rejected: every problem, and the shortest way to fix it.
 
     The texts are those that a small model was shown in its demonstration (`model/demonstration.toml`) and reacts to:
@@ -76,11 +90,15 @@ def refused(verdict: "Verdict", *, is_repeat: bool, replaces: bool, waits_for: S
     edit = f"edit_function(function_name={verdict.name!r}, changes=…)"
     send = f"call {edit}" if replaces else "call create_function again"
     if verdict.challenges:
-        return "\n".join([*lines, ask_for_results(verdict.name, verdict.challenges, replaces=replaces)])
+        return "\n".join(
+            [*lines, ask_for_results(verdict.name, verdict.challenges, replaces=replaces)]
+        )
     if verdict.can_be_confirmed:
         done = "not changed yet" if replaces else "not made yet"
         refusal = "" if verdict.disagreements else verdict.refusals[0].message
-        lines.append(f"`{verdict.name}` is {done}: {refusal or 'its code and its examples do not agree'}.")
+        lines.append(
+            f"`{verdict.name}` is {done}: {refusal or 'its code and its examples do not agree'}."
+        )
         for row in verdict.to_confirm[:MAX_PROBLEMS]:
             returned, expected = one_line(row.returned, 400), one_line(row.expected, 400)
             says = f"the example says {expected}" if expected else "that can be the example"
@@ -91,10 +109,16 @@ def refused(verdict: "Verdict", *, is_repeat: bool, replaces: bool, waits_for: S
         return "\n".join([*lines, f"If what it returned is right, call {confirm}. {fix}"])
     problems = verdict.refusals
     if _is_small_alarm(verdict):
-        lines.append(f"`{verdict.name}` is {'not changed yet' if replaces else 'not made yet'}: {problems[0].message}.")
+        lines.append(
+            f"`{verdict.name}` is {'not changed yet' if replaces else 'not made yet'}: {problems[0].message}."
+        )
         confirm = f"If it only computes, call confirm_function(function_name={verdict.name!r})."
         return "\n".join([*lines, f"{confirm} If it has to do more, fix the code and {send}."])
-    count = "One thing is in the way" if len(problems) == 1 else f"{len(problems)} things are in the way"
+    count = (
+        "One thing is in the way"
+        if len(problems) == 1
+        else f"{len(problems)} things are in the way"
+    )
     if any(problem.code == MORE for problem in verdict.problems):
         count = f"More than {len(problems)} things are in the way"
     lines.append(f"{not_done(verdict, replaces=replaces)} {count}:")
@@ -102,7 +126,11 @@ def refused(verdict: "Verdict", *, is_repeat: bool, replaces: bool, waits_for: S
     if len(problems) > MAX_PROBLEMS:
         lines.append(f"- and {len(problems) - MAX_PROBLEMS} more.")
     lines += [f"Fixed already: {fix.message}" for fix in verdict.fixes]
-    but = " but what needs a grant" if {p.code in GRANTABLE for p in problems} == {True, False} else ""
+    but = (
+        " but what needs a grant"
+        if {p.code in GRANTABLE for p in problems} == {True, False}
+        else ""
+    )
     if is_repeat:
         how = f"change each place{but}: {edit}"
     elif replaces:
@@ -117,17 +145,23 @@ def refused(verdict: "Verdict", *, is_repeat: bool, replaces: bool, waits_for: S
 def _waiting(verdict: "Verdict", waits_for: Sequence[str]) -> str:
     """Return that a candidate waits for others that were not made, and what else is in its way, if anything."""
     names = [f"`{name}`" for name in waits_for]
-    others = [row for row in verdict.refusals if not any(_mentions(row, name) for name in waits_for)]
+    others = [
+        row for row in verdict.refusals if not any(_mentions(row, name) for name in waits_for)
+    ]
     that = f"{' and '.join(names)}, which {'was' if len(names) == 1 else 'were'} not made"
     lines = [f"`{verdict.name}` waits for {that}: send it again after that."]
-    return "\n".join([*lines, *(["Also in the way:"] if others else []), *map(_line, others[:MAX_PROBLEMS])])
+    return "\n".join(
+        [*lines, *(["Also in the way:"] if others else []), *map(_line, others[:MAX_PROBLEMS])]
+    )
 
 
 def _mentions(problem: "Problem", name: str) -> bool:
     return f"`{name}`" in problem.message or f"'{name}'" in problem.message
 
 
-def ask_for_results(name: str, calls: Sequence[str], *, replaces: bool = False, given: int | None = None) -> str:
+def ask_for_results(
+    name: str, calls: Sequence[str], *, replaces: bool = False, given: int | None = None
+) -> str:
     """Return the question for the results of calls; `given` is the number of results if it was wrong."""
     many = "its result" if len(calls) == 1 else f"their {len(calls)} results, in this order"
     wrong = f" ({given} came)" if given else ""
@@ -169,7 +203,9 @@ def unconfirmed(verdict: "Verdict", replaces: bool) -> str:  # noqa: FBT001 - a 
     """Return why a candidate cannot be confirmed as it is."""
     if _is_small_alarm(verdict):
         return refused(verdict, is_repeat=False, replaces=replaces)
-    lines = [f"`{verdict.name}` cannot be confirmed: more than its examples' results is in the way."]
+    lines = [
+        f"`{verdict.name}` cannot be confirmed: more than its examples' results is in the way."
+    ]
     lines.append(refused(verdict, is_repeat=False, replaces=replaces))
     if all(problem.code.endswith("-dropped") for problem in verdict.refusals):
         call = f"confirm_function(function_name={verdict.name!r}, reason=…)"
@@ -232,7 +268,11 @@ def edited(code: str, edits: Sequence[tuple[str, str]]) -> "str | Problem":
         which = "`old_text`" if len(edits) == 1 else f"the `old_text` of change {number}"
         count = code.count(old) if old else 0
         if count != 1:
-            how = f"is in it {count} times: give more of the lines around it" if count else "is not in it"
+            how = (
+                f"is in it {count} times: give more of the lines around it"
+                if count
+                else "is not in it"
+            )
             return Problem("no-place", f"{which} {how}", Place(""))
         start = code.index(old)
         places.append((start, start + len(old), new))
@@ -251,11 +291,17 @@ def edited(code: str, edits: Sequence[tuple[str, str]]) -> "str | Problem":
 
 def source_of_pending(verdict: "Verdict") -> str:
     """Return the text that edit_function works on, if fixes changed what was sent."""
-    return "The candidate now reads:\n" + block(verdict.source, 6_000) if verdict.fixes and verdict.source else ""
+    return (
+        "The candidate now reads:\n" + block(verdict.source, 6_000)
+        if verdict.fixes and verdict.source
+        else ""
+    )
 
 
 def changes(
-    change_events: Iterable[FunctionsChanged], functions: Mapping[str, "Function"], hidden: Collection[str] = ()
+    change_events: Iterable[FunctionsChanged],
+    functions: Mapping[str, "Function"],
+    hidden: Collection[str] = (),
 ) -> str:
     """Return one notice about functions that someone else changed, without hidden ones; it may be empty."""
     told = list(change_events)
@@ -271,19 +317,27 @@ def changes(
 
 
 def _sentences(
-    change_events: Iterable[FunctionsChanged], functions: Mapping[str, "Function"], hidden: Collection[str]
+    change_events: Iterable[FunctionsChanged],
+    functions: Mapping[str, "Function"],
+    hidden: Collection[str],
 ) -> str:
     sentences: list[str] = []
     seen = {name: function for name, function in functions.items() if name not in hidden}
     for change in change_events:
-        sentences += [f"`{name}` appeared: {signature(seen[name])}." for name in change.loaded if name in seen]
         sentences += [
-            f"`{name}` changed: it is now {signature(seen[name])}." for name in change.changed if name in seen
+            f"`{name}` appeared: {signature(seen[name])}." for name in change.loaded if name in seen
+        ]
+        sentences += [
+            f"`{name}` changed: it is now {signature(seen[name])}."
+            for name in change.changed
+            if name in seen
         ]
         drafts = {name: how for name, how in change.disagreeing.items() if name not in hidden}
         sentences += [f"`{name}` is a draft now: {how}." for name, how in drafts.items()]
         noted = {name: notes for name, notes in change.noted.items() if name not in hidden}
-        sentences += [f"Of `{name}`: {note}." for name, notes in noted.items() for note in bare_lines(notes)]
+        sentences += [
+            f"Of `{name}`: {note}." for name, notes in noted.items() for note in bare_lines(notes)
+        ]
         sentences += [f"`{name}` is gone." for name in change.removed]
         sentences += [f"`{path}`, which was rejected, loads again." for path in change.fixed]
         sentences += [
@@ -292,7 +346,11 @@ def _sentences(
                 if f" {UNREADABLE_FOLDER}: " in problem
                 else f"A saved file was rejected, and its last good version, if it had one, stays in use: {problem}."
             )
-            + (f" That line reads {fence(change.lines[problem], 200)}." if problem in change.lines else "")
+            + (
+                f" That line reads {fence(change.lines[problem], 200)}."
+                if problem in change.lines
+                else ""
+            )
             for problem in change.rejected
         ]
     return " ".join(dict.fromkeys(sentences))
@@ -300,7 +358,12 @@ def _sentences(
 
 def summed(change: "RegistryChange", change_events: Iterable[FunctionsChanged]) -> "RegistryChange":
     """Return a reload with all events added, but only those standings and failing examples that still hold."""
-    names: dict[str, set[str]] = {"loaded": set(), "changed": set(), "removed": set(), "fixed": set()}
+    names: dict[str, set[str]] = {
+        "loaded": set(),
+        "changed": set(),
+        "removed": set(),
+        "fixed": set(),
+    }
     still: dict[str, dict[str, str]] = {"standings": {}, "disagreeing": {}}
     noted: dict[str, str] = {}
     for event in change_events:
@@ -308,7 +371,9 @@ def summed(change: "RegistryChange", change_events: Iterable[FunctionsChanged]) 
             name_set.update(getattr(event, key))
         settled = {*event.changed, *event.removed}
         for key, texts in still.items():
-            still[key] = {name: how for name, how in texts.items() if name not in settled} | getattr(event, key)
+            still[key] = {
+                name: how for name, how in texts.items() if name not in settled
+            } | getattr(event, key)
         noted |= event.noted
     sorted_names = {key: tuple(sorted(members)) for key, members in names.items()}
     return replace(change, **sorted_names, **still, noted=noted)  # type: ignore[arg-type]  # keys are field names
@@ -317,7 +382,10 @@ def summed(change: "RegistryChange", change_events: Iterable[FunctionsChanged]) 
 def difference(disagreements: Sequence["Disagreement"]) -> str:
     """Return how a function differs from its examples, with the first of them."""
     first, more = disagreements[0], len(disagreements) - 1
-    back, wrote = one_line(first.returned, 80) or "nothing", one_line(first.expected, 80) or "nothing"
+    back, wrote = (
+        one_line(first.returned, 80) or "nothing",
+        one_line(first.expected, 80) or "nothing",
+    )
     also = f", and {more} more" if more else ""
     return f"{one_line(first.call, 80)} gave {back}, its example on line {first.line} says {wrote}{also}"
 
@@ -325,7 +393,9 @@ def difference(disagreements: Sequence["Disagreement"]) -> str:
 def breakage(breakage: "Breakage") -> tuple[str, str]:
     """Return the changed function and a sentence about the function that it breaks."""
     user = breakage.user
-    back = f"; roll back with rollback_function or /rollback {breakage.name}" if breakage.name else ""
+    back = (
+        f"; roll back with rollback_function or /rollback {breakage.name}" if breakage.name else ""
+    )
     broken = f"breaks `{user.name}` ({user.path}:{user.line}), a draft now"
     return breakage.name, f"{broken}: {one_line(breakage.description, 400)}{back}"
 
@@ -355,7 +425,9 @@ def seen_later(problems: Sequence["Problem"]) -> str:
         f"{problem.message} ({problem.where})" + (f": {problem.fix}" if problem.fix else "")
         for problem in [*ordered[:_MOST_SEEN], *confusions]
     ]
-    return "\n".join([*shown, *([f"{len(ordered) - _MOST_SEEN} more"] if len(ordered) > _MOST_SEEN else [])])
+    return "\n".join(
+        [*shown, *([f"{len(ordered) - _MOST_SEEN} more"] if len(ordered) > _MOST_SEEN else [])]
+    )
 
 
 def problems_of(problems: Sequence["Problem"]) -> str:

@@ -24,7 +24,14 @@ from agent_core.registry.function import signature
 from agent_core.registry.module_edits import remove_function, withhold
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource, hash_of, path_of
-from agent_core.storage import BeginState, DropPending, FunctionStore, SaveMadeCode, SavePending, SaveVerdict
+from agent_core.storage import (
+    BeginState,
+    DropPending,
+    FunctionStore,
+    SaveMadeCode,
+    SavePending,
+    SaveVerdict,
+)
 from sandbox.wire.lines import bare_lines
 
 from ..gate import CONTEXT, Candidate, Fix, Gate, Policy, Verdict
@@ -51,7 +58,17 @@ from .judgment import (
 )
 from .maker import MOST_ATTEMPTS, MOST_CALLABLE, FunctionMaker, callable_functions, shown_refusal
 from .memgpt_functions import adapt
-from .plan import USER, Author, ChangeSummary, Deletion, Dropped, PlannedChange, planned, refusal, with_once_more
+from .plan import (
+    USER,
+    Author,
+    ChangeSummary,
+    Deletion,
+    Dropped,
+    PlannedChange,
+    planned,
+    refusal,
+    with_once_more,
+)
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function
@@ -89,7 +106,11 @@ class CandidateReview:
         candidate = replace(candidate, together=summary.author.together)
         candidate, fixes = await aside(len(candidate.code), self._translate, candidate)
         ground, existing = snapshot, snapshot.modules.get(candidate.module)
-        if existing is not None and candidate.around is not None and candidate.around != existing.text:
+        if (
+            existing is not None
+            and candidate.around is not None
+            and candidate.around != existing.text
+        ):
             around = ModuleSource.of(candidate.module, candidate.around, existing.path)
             ground = snapshot.with_module(read_module(around))
         granting = self._grants.during(summary.author.approvals)
@@ -102,7 +123,11 @@ class CandidateReview:
         allowance = CandidateGrants()
         # What goes for a reason is asked about with the grants, or once the candidate has them.
         is_settled_later = bool(candidate.reason) and granting.can_ask
-        proved = verdict if is_settled_later else held_to_what_was_proved(candidate, verdict, snapshot, summary)
+        proved = (
+            verdict
+            if is_settled_later
+            else held_to_what_was_proved(candidate, verdict, snapshot, summary)
+        )
         cannot_run = await self._calls_refused(verdict, ground)
         if granting.asks(proved, summary) and not cannot_run:
             tried = await self._tried(candidate, verdict, ground, policy, granting, summary)
@@ -117,14 +142,20 @@ class CandidateReview:
             allowance = await granting.for_candidate(verdict, ground, summary, written, doubts)
             if allowance.grants:
                 owner = f"{candidate.module}.{candidate.name}"
-                granted = await granting.granted(allowance.grants, ground, owner, summary.author.agent)
-                verdict = await self.gate.judge(candidate, ground, policy, granted=granted, reading=is_read)
+                granted = await granting.granted(
+                    allowance.grants, ground, owner, summary.author.agent
+                )
+                verdict = await self.gate.judge(
+                    candidate, ground, policy, granted=granted, reading=is_read
+                )
                 candidate = _count_reading(candidate, verdict, summary.author)
         verdict = replace(verdict, fixes=(*fixes, *verdict.fixes))
         if candidate.examples and verdict.admitted:
             candidate, verdict = await self._with_given(candidate, verdict, ground, policy, granted)
         if not allowance.denied:  # neither a yes nor a no is asked for again
-            verdict = await self.settled(candidate, verdict, snapshot, summary, allowance.agreed, cannot_run)
+            verdict = await self.settled(
+                candidate, verdict, snapshot, summary, allowance.agreed, cannot_run
+            )
         return await self.plan(candidate, verdict, snapshot, summary, allowance)
 
     async def _tried(
@@ -141,7 +172,11 @@ class CandidateReview:
         They are tried before a yes if they are installed, and allowed for another function of the same agent.
         """
         packages = await grants.packages_of(summary.author.agent, snapshot)
-        needed = Grants(packages=tuple(item for item in verdict.needs.packages if item in packages.grants.packages))
+        needed = Grants(
+            packages=tuple(
+                item for item in verdict.needs.packages if item in packages.grants.packages
+            )
+        )
         if not needed:
             return None
         terms = replace(await grants.ungranted(snapshot), grants=needed, access=packages.access)
@@ -157,7 +192,9 @@ class CandidateReview:
         if function is None:
             return ""
         called = await asyncio.to_thread(called_names, function, after)
-        refused = sorted((called & (await self._store.all_pending()).keys()) - after.functions.keys())
+        refused = sorted(
+            (called & (await self._store.all_pending()).keys()) - after.functions.keys()
+        )
         if not refused:
             return ""
         names = ", ".join(f"`{name}`" for name in refused)
@@ -168,7 +205,9 @@ class CandidateReview:
         if candidate.exact or not self.gate.rules.makes(CONTEXT):
             return candidate, ()
         adapted = adapt(candidate.code, candidate.path)
-        if not adapted.mapped or any(problem.code == "foreign-import" for problem in adapted.problems):
+        if not adapted.mapped or any(
+            problem.code == "foreign-import" for problem in adapted.problems
+        ):
             return candidate, ()
         return replace(candidate, code=adapted.text.lstrip("\n")), tuple(
             Fix(CONTEXT, *n) for n in adapted.mapped.values()
@@ -185,24 +224,36 @@ class CandidateReview:
         """Return the plan for a judged candidate with the user's grants."""
         grants = grants or CandidateGrants()
         before = snapshot.functions.get(verdict.name)
-        if verdict.admitted and any(problem.code in FAILED_EXAMPLES for problem in verdict.problems):
-            verdict = replace(verdict, standing="draft")  # a human may keep it, but its results are unproven
+        if verdict.admitted and any(
+            problem.code in FAILED_EXAMPLES for problem in verdict.problems
+        ):
+            verdict = replace(
+                verdict, standing="draft"
+            )  # a human may keep it, but its results are unproven
         verdict = self.held(candidate, verdict, snapshot, summary)
         if grants.denied:
             verdict = _without_grant(verdict, grants.denied, candidate.path)
         if not verdict.admitted or verdict.module_text is None:
-            return await self._refusal_plan(candidate, _at_home(verdict, candidate), snapshot, summary, grants)
+            return await self._refusal_plan(
+                candidate, _at_home(verdict, candidate), snapshot, summary, grants
+            )
         existing = snapshot.modules.get(verdict.module)
         path = existing.path if existing else path_of(verdict.module)
-        reading = verdict.reading or read_module(ModuleSource.of(verdict.module, verdict.module_text, path))
+        reading = verdict.reading or read_module(
+            ModuleSource.of(verdict.module, verdict.module_text, path)
+        )
         function = reading.function(verdict.name)
         assert function is not None
         verdict = _at_home(verdict, candidate, function)
-        still_confirmed = await example_regression.confirmed(self._store, verdict.confirmed, before, function)
+        still_confirmed = await example_regression.confirmed(
+            self._store, verdict.confirmed, before, function
+        )
         verdict = replace(verdict, confirmed=still_confirmed)
         unpredicted = tuple(call for call in candidate.asked if call in verdict.confirmed)
         predicted = tuple(call for call in verdict.predicted if call not in unpredicted)
-        verdict = replace(verdict, predicted=predicted, challenges=verdict.challenges or unpredicted)
+        verdict = replace(
+            verdict, predicted=predicted, challenges=verdict.challenges or unpredicted
+        )
         named = snapshot.functions.keys() & {*_WORD.findall(candidate.reason)} - {verdict.name}
         apart = sorted({*candidate.apart, *named})
         saved_verdict = {
@@ -219,16 +270,24 @@ class CandidateReview:
         writes = (saved, *made, DropPending(verdict.name), *begun, *broken)
         source = existing or ModuleSource(verdict.module, path, "", "")
         judgment = replace(Judgment.of(verdict), diff=_diff(verdict, snapshot))
-        left_over = _left_over(verdict.name, snapshot, snapshot.with_module(reading)) if before else []
+        left_over = (
+            _left_over(verdict.name, snapshot, snapshot.with_module(reading)) if before else []
+        )
         told = await self._told(verdict, before, snapshot, reading.source.text) if before else []
         text = change_texts.admitted(verdict, function, summary.said, left_over, told)
-        plan = replace(planned(text, judgment, source, reading, summary), breakages=verdict.breakages)
+        plan = replace(
+            planned(text, judgment, source, reading, summary), breakages=verdict.breakages
+        )
         plan = replace(plan, writes=(*plan.writes, *writes), one_call_grant=grants.one_call_grant)
         return replace(
-            plan, new_grant=grants.new_grant, text="\n".join([plan.text, *change_texts.granted(grants.grants)])
+            plan,
+            new_grant=grants.new_grant,
+            text="\n".join([plan.text, *change_texts.granted(grants.grants)]),
         )
 
-    def held(self, candidate: Candidate, verdict: Verdict, snapshot: "Snapshot", summary: ChangeSummary) -> Verdict:
+    def held(
+        self, candidate: Candidate, verdict: Verdict, snapshot: "Snapshot", summary: ChangeSummary
+    ) -> Verdict:
         """Return the verdict held to what was proved.
 
         If the author gave a reason, a person is asked about what goes once nothing else is in the way: until then it is
@@ -273,19 +332,30 @@ class CandidateReview:
         granting = self._grants.during(summary.author.approvals)
         if not verdict.admitted or not (disputed or losses) or not granting.can_ask:
             return verdict
-        doubts = tuple(problem.message for problem in (*disputed, *losses) if problem.message not in agreed)
+        doubts = tuple(
+            problem.message for problem in (*disputed, *losses) if problem.message not in agreed
+        )
         if doubts and cannot_run:
             return _without_grant(verdict, cannot_run, candidate.path)
         if doubts:
             # With the whole difference: the sentence about what goes names the first few.
             diff = change_of(verdict, snapshot)
             question = Question.of_text(verdict.name, verdict.source, "join")
-            denied = await granting.agreed(replace(question, why=summary.reason, diff=diff, doubts=doubts))
+            denied = await granting.agreed(
+                replace(question, why=summary.reason, diff=diff, doubts=doubts)
+            )
             if denied:
                 return _without_grant(verdict, denied, candidate.path)
-        losses = [replace(problem, message=f"{problem.message}; it was agreed to", fix=None) for problem in losses]
+        losses = [
+            replace(problem, message=f"{problem.message}; it was agreed to", fix=None)
+            for problem in losses
+        ]
         problems = tuple(problem for problem in verdict.problems if problem not in disputed)
-        return replace(verdict, standing="trial" if disputed else verdict.standing, problems=(*problems, *losses))
+        return replace(
+            verdict,
+            standing="trial" if disputed else verdict.standing,
+            problems=(*problems, *losses),
+        )
 
     async def _with_given(
         self,
@@ -317,12 +387,23 @@ class CandidateReview:
         if after.can_be_confirmed:  # results within a tolerance are written as they were returned
             extended = replace(extended, code=with_returned_values(extended, after).code)
             after = await self.gate.judge(extended, snapshot, policy, granted=granted)
-        doubts = [problem for problem in verdict.problems if problem.code in ("unproven", *UNSETTLED)]
+        doubts = [
+            problem for problem in verdict.problems if problem.code in ("unproven", *UNSETTLED)
+        ]
         doubts = [problem for problem in doubts if problem not in after.problems]
         after = replace(after, fixes=verdict.fixes, problems=(*after.problems, *doubts))
-        after = replace(after, confirmed=verdict.confirmed, standing=verdict.standing, predicted=verdict.predicted)
-        after = replace(after, disagreements=verdict.disagreements or after.disagreements, answer=verdict.answer)
-        after = replace(after, stages=(*after.stages, *verdict.stages[len(after.stages) :]))  # the reader
+        after = replace(
+            after,
+            confirmed=verdict.confirmed,
+            standing=verdict.standing,
+            predicted=verdict.predicted,
+        )
+        after = replace(
+            after, disagreements=verdict.disagreements or after.disagreements, answer=verdict.answer
+        )
+        after = replace(
+            after, stages=(*after.stages, *verdict.stages[len(after.stages) :])
+        )  # the reader
         return (extended, after) if after.admitted else (candidate, verdict)
 
     async def _refusal_plan(
@@ -334,9 +415,16 @@ class CandidateReview:
         grants: CandidateGrants,
     ) -> PlannedChange:
         before, author = snapshot.functions.get(verdict.name), summary.author
-        previous, judgment = await pending_candidate(self._store, candidate.name), Judgment.of(verdict)
+        previous, judgment = (
+            await pending_candidate(self._store, candidate.name),
+            Judgment.of(verdict),
+        )
         pending = PendingCandidate.of(candidate, before.body_hash if before else "", judgment)
-        if author.by == "agent" and author.turn and (previous is None or previous.agent == author.agent):
+        if (
+            author.by == "agent"
+            and author.turn
+            and (previous is None or previous.agent == author.agent)
+        ):
             pending = replace(pending, agent=author.agent)
         pending = replace(pending, turn=author.turn or None)
         is_sent_again = previous is not None and _sent_parts(previous) == _sent_parts(pending)
@@ -347,10 +435,18 @@ class CandidateReview:
             message = change_texts.refused(
                 verdict, is_repeat=is_repeat, replaces=candidate.replaces, waits_for=waits_for
             )
-        changed = [row for row in verdict.disagreements if example_regression.holds(before, row.call)]
-        promised = change_texts.promised(changed) if verdict.can_be_confirmed and not candidate.reason else ""
+        changed = [
+            row for row in verdict.disagreements if example_regression.holds(before, row.call)
+        ]
+        promised = (
+            change_texts.promised(changed)
+            if verdict.can_be_confirmed and not candidate.reason
+            else ""
+        )
         return PlannedChange(
-            "\n".join(filter(None, [message, promised, denied, change_texts.source_of_pending(verdict)])),
+            "\n".join(
+                filter(None, [message, promised, denied, change_texts.source_of_pending(verdict)])
+            ),
             "refused",
             replace(judgment, denied=denied, diff=_diff(verdict, snapshot)),
             writes=(SavePending(candidate.name, pending.to_json()),),
@@ -360,14 +456,18 @@ class CandidateReview:
             was_asked=grants.is_asked,
         )
 
-    async def _told(self, verdict: Verdict, old_function: "Function", snapshot: "Snapshot", text: str) -> list[Problem]:
+    async def _told(
+        self, verdict: Verdict, old_function: "Function", snapshot: "Snapshot", text: str
+    ) -> list[Problem]:
         """Return the notes that say nothing new: the version before had them, or one on the same lines."""
         earlier = await judgment_on(self._store, old_function.body_hash, old_function.name)
         if earlier is None:
             return []
         said = {(problem.code, problem.message) for problem in earlier.problems}
         codes = {problem.code for problem in earlier.problems} & {WEAK}
-        old_lines = {line.strip() for line in bare_lines(own_text(old_function.name, snapshot) or "")}
+        old_lines = {
+            line.strip() for line in bare_lines(own_text(old_function.name, snapshot) or "")
+        }
         lines = dict(enumerate(map(str.strip, bare_lines(text)), 1))
         return [
             problem
@@ -386,7 +486,9 @@ class CandidateReview:
 def _count_reading(candidate: Candidate, verdict: Verdict, author: Author) -> Candidate:
     """Return the candidate with the reader's answer in the verdict; a new one counts as spent by the author."""
     answer, earlier = verdict.answer, candidate.answer
-    if answer is None or (earlier is not None and answer.described == earlier.described and not earlier.error):
+    if answer is None or (
+        earlier is not None and answer.described == earlier.described and not earlier.error
+    ):
         return candidate
     if author.spend is not None:
         author.spend(answer.prompt_tokens, answer.completion_tokens, answer.model)
@@ -396,13 +498,21 @@ def _count_reading(candidate: Candidate, verdict: Verdict, author: Author) -> Ca
 def _left_over(name: str, snapshot: "Snapshot", new_snapshot: "Snapshot") -> list[str]:
     """Return the functions that a function used before a change, and that no function uses after it."""
     dropped = sorted({*callees(name, snapshot)} - {*callees(name, new_snapshot)})
-    return [callee for callee in dropped if callee in new_snapshot.functions and not callers(callee, new_snapshot)]
+    return [
+        callee
+        for callee in dropped
+        if callee in new_snapshot.functions and not callers(callee, new_snapshot)
+    ]
 
 
 def _diff(verdict: Verdict, snapshot: "Snapshot") -> str:
     """Return the diff of a candidate to the function that it would replace; empty if it is new."""
     before = own_text(verdict.name, snapshot)
-    return unified_diff(before, verdict.source, f"{verdict.name}.py") if before and verdict.source else ""
+    return (
+        unified_diff(before, verdict.source, f"{verdict.name}.py")
+        if before and verdict.source
+        else ""
+    )
 
 
 def held_to_what_was_proved(
@@ -419,12 +529,21 @@ def held_to_what_was_proved(
     if not problems or is_human:
         return replace(verdict, problems=(*verdict.problems, *problems))
     failed = {_STAGES_OF[problem.code] for problem in problems}
-    stages = tuple(replace(stage, passed=stage.passed and stage.stage not in failed) for stage in verdict.stages)
-    return replace(verdict, admitted=False, standing="", problems=(*verdict.problems, *problems), stages=stages)
+    stages = tuple(
+        replace(stage, passed=stage.passed and stage.stage not in failed)
+        for stage in verdict.stages
+    )
+    return replace(
+        verdict, admitted=False, standing="", problems=(*verdict.problems, *problems), stages=stages
+    )
 
 
 def _losses(
-    candidate: Candidate, verdict: Verdict, snapshot: "Snapshot", summary: ChangeSummary, severity: Severity
+    candidate: Candidate,
+    verdict: Verdict,
+    snapshot: "Snapshot",
+    summary: ChangeSummary,
+    severity: Severity,
 ) -> list[Problem]:
     """Return the findings on examples, checks and granted uses that the candidate no longer has."""
     before = snapshot.functions.get(verdict.name)
@@ -433,7 +552,9 @@ def _losses(
         return []
     where, old = Place(candidate.path), own_text(verdict.name, snapshot) or ""
     dropped = example_regression.problem(before, after, severity, where)
-    lost = example_regression.proved_problems(before, after, old, verdict.source, verdict.needs, severity, where)
+    lost = example_regression.proved_problems(
+        before, after, old, verdict.source, verdict.needs, severity, where
+    )
     return [*([dropped] if dropped else []), *lost]
 
 
@@ -441,15 +562,21 @@ def _at_home(verdict: Verdict, candidate: Candidate, function: "Function | None"
     """Return the verdict with its problems at lines of the function's file, or of its own text without a file."""
     if candidate.file:
         return verdict
-    text = function and read_module(ModuleSource.of("text", verdict.source, candidate.path)).function(verdict.name)
+    text = function and read_module(
+        ModuleSource.of("text", verdict.source, candidate.path)
+    ).function(verdict.name)
     path, begins = function.path if function else "", text.line if text else 0
     shift = function.line - begins if function and text else 0
 
     def moved(place: Place) -> Place:
-        return Place(path, place.line + shift, place.column) if place.line >= begins else Place(path)
+        return (
+            Place(path, place.line + shift, place.column) if place.line >= begins else Place(path)
+        )
 
     problems = (
-        replace(problem, where=moved(problem.where)) if problem.where.path == candidate.path else problem
+        replace(problem, where=moved(problem.where))
+        if problem.where.path == candidate.path
+        else problem
         for problem in verdict.problems
     )
     return replace(verdict, problems=tuple(problems))
@@ -464,7 +591,9 @@ def _without_grant(verdict: Verdict, denied: str, path: str) -> Verdict:
     if not verdict.admitted:
         return verdict
     said = (Evidence(denied),)
-    problem = Problem("needs-yes", denied, Place(path), "ask the human what is wrong with it", evidence=said)
+    problem = Problem(
+        "needs-yes", denied, Place(path), "ask the human what is wrong with it", evidence=said
+    )
     return replace(verdict, admitted=False, standing="", problems=(*verdict.problems, problem))
 
 
@@ -490,7 +619,9 @@ class ChangePlanner:
         self._review = review
         self._registry = files.registry
 
-    async def create(self, candidate: Candidate, author: Author, policy: Policy = "agent") -> PlannedChange:
+    async def create(
+        self, candidate: Candidate, author: Author, policy: Policy = "agent"
+    ) -> PlannedChange:
         """Plan a new function, or a pending one that is sent again."""
         try:
             snapshot = await self._files.settled(candidate.module, "", self._registry.snapshot())
@@ -505,23 +636,41 @@ class ChangePlanner:
                 f"for something else choose another name."
             )
             fix = "change the one that is there, or choose another name"
-            problem = Problem("name-taken", f"`{candidate.name}` exists already", Place(holder.path), fix)
-            detail = {"name": candidate.name, "module": candidate.module, "problems": [problem.to_json()]}
+            problem = Problem(
+                "name-taken", f"`{candidate.name}` exists already", Place(holder.path), fix
+            )
+            detail = {
+                "name": candidate.name,
+                "module": candidate.module,
+                "problems": [problem.to_json()],
+            }
             return PlannedChange(text, "refused", Judgment.from_json({**detail, "admitted": False}))
         if self._maker is not None and author.request is not None:
             own = candidate.code, candidate.reason
             return await self._write_with_maker(
-                candidate.name, author, own, lambda code, by: self.create(replace(candidate, code=code), by, policy)
+                candidate.name,
+                author,
+                own,
+                lambda code, by: self.create(replace(candidate, code=code), by, policy),
             )
         work = ChangeSummary("created", candidate.name, author, candidate.reason)
         asked = await self._asked_before(candidate, None)
         plan = await self._review.judged(asked, snapshot, work, policy, challenging=True)
-        replan, late = partial(self.create, candidate, author, policy), partial(self._late, candidate, author)
-        plan = with_once_more(plan, candidate.code, author, snapshot, lambda by: self.create(candidate, by, policy))
+        replan, late = (
+            partial(self.create, candidate, author, policy),
+            partial(self._late, candidate, author),
+        )
+        plan = with_once_more(
+            plan, candidate.code, author, snapshot, lambda by: self.create(candidate, by, policy)
+        )
         return self._files.repeatable(plan, replan, late=late)
 
     async def _write_with_maker(
-        self, name: str, author: Author, own: tuple[str, str], judge: Callable[[str, Author], Awaitable[PlannedChange]]
+        self,
+        name: str,
+        author: Author,
+        own: tuple[str, str],
+        judge: Callable[[str, Author], Awaitable[PlannedChange]],
     ) -> PlannedChange:
         """Return the plan for the maker's source, written instead of the author's `own` source and reason.
 
@@ -530,8 +679,13 @@ class ChangePlanner:
         """
         assert self._maker is not None
         code, reason = own
-        pending, before = await pending_candidate(self._store, name), own_text(name, self._registry.snapshot())
-        attempts = [(pending.text, change_texts.problems_of(pending.verdict.refusals))] if pending else []
+        pending, before = (
+            await pending_candidate(self._store, name),
+            own_text(name, self._registry.snapshot()),
+        )
+        attempts = (
+            [(pending.text, change_texts.problems_of(pending.verdict.refusals))] if pending else []
+        )
         asked = author.request() if author.request else ""
         likely = await self._likely(asked or reason, MOST_CALLABLE)
         facts = [("The user's request", asked), ("What is to be done", reason)]
@@ -545,10 +699,14 @@ class ChangePlanner:
                 author.spend(written.prompt_tokens, written.completion_tokens, written.model)
             if written.error:
                 plan = plan or await judge(code, alone)
-                return replace(plan, text=f"{written.model} wrote nothing ({written.error}).\n{plan.text}")
+                return replace(
+                    plan, text=f"{written.model} wrote nothing ({written.error}).\n{plan.text}"
+                )
             plan = await judge(written.source, replace(alone, model=written.model))
             verdict = plan.detail if isinstance(plan.detail, Judgment) else None
-            if verdict is not None and (verdict.denied or any(one.code == "needs-yes" for one in verdict.problems)):
+            if verdict is not None and (
+                verdict.denied or any(one.code == "needs-yes" for one in verdict.problems)
+            ):
                 return plan  # the user has decided
             if plan.outcome != "refused":
                 return replace(plan, text=f"Written by {written.model}.\n{plan.text}")
@@ -556,18 +714,27 @@ class ChangePlanner:
         assert plan is not None
         return plan
 
-    async def replace(self, name: str, code: str, reason: str, author: Author, how: str = "replaced") -> PlannedChange:
+    async def replace(
+        self, name: str, code: str, reason: str, author: Author, how: str = "replaced"
+    ) -> PlannedChange:
         """Plan new source for an existing function or a rejected candidate. `reason` is the author's."""
         if name in author.unread and name in self._registry.snapshot().functions:
             return await self._keep_beside(
-                Candidate(name, code, self._module_of(name, None), reason), author, file_sync.changed(name)
+                Candidate(name, code, self._module_of(name, None), reason),
+                author,
+                file_sync.changed(name),
             )
         return await self._plan_replacement(name, code, reason, author, how)
 
-    async def _plan_replacement(self, name: str, code: str, reason: str, author: Author, how: str) -> PlannedChange:
+    async def _plan_replacement(
+        self, name: str, code: str, reason: str, author: Author, how: str
+    ) -> PlannedChange:
         if self._maker is not None and author.request is not None:
             return await self._write_with_maker(
-                name, author, (code, reason), lambda code, by: self._plan_replacement(name, code, reason, by, how)
+                name,
+                author,
+                (code, reason),
+                lambda code, by: self._plan_replacement(name, code, reason, by, how),
             )
         before = self._registry.snapshot()
         pending = await pending_candidate(self._store, name)
@@ -580,7 +747,9 @@ class ChangePlanner:
         except WorkspaceError as error:
             return await self._late(candidate, author, error)
         candidate = replace(candidate, replaces=name in snapshot.functions)
-        work = ChangeSummary("changed" if candidate.replaces else "created", name, author, reason or f"{how} {name}")
+        work = ChangeSummary(
+            "changed" if candidate.replaces else "created", name, author, reason or f"{how} {name}"
+        )
         candidate = await self._asked_before(candidate, snapshot.functions.get(name))
         plan = await self._review.judged(candidate, snapshot, work, challenging=True)
         replan = partial(self._plan_replacement, name, code, reason, author, how)
@@ -589,7 +758,9 @@ class ChangePlanner:
         late = partial(self._late, candidate, author)
         return self._files.repeatable(plan, replan, name, snapshot, late)
 
-    async def edit(self, name: str, edits: Sequence[tuple[str, str]], reason: str, author: Author) -> PlannedChange:
+    async def edit(
+        self, name: str, edits: Sequence[tuple[str, str]], reason: str, author: Author
+    ) -> PlannedChange:
         """Plan the replacement of passages in the pending candidate, or in the function if there is none.
 
         A candidate of an earlier turn comes second to a function that stands. Each edit is an old text, which occurs
@@ -609,7 +780,9 @@ class ChangePlanner:
         if code is None:
             problem = made[0]
             assert isinstance(problem, Problem), "none of the texts has the places"
-            which = "The rejected candidate" if is_of_candidate else "The function, below its imports,"
+            which = (
+                "The rejected candidate" if is_of_candidate else "The function, below its imports,"
+            )
             shown = block(texts[0] if is_of_candidate else self._with_imports(name), 6_000)
             return refusal(name, f"Nothing was changed: {problem.message}. {which} reads:\n{shown}")
         if pending and self._is_stale(name, pending):
@@ -617,31 +790,41 @@ class ChangePlanner:
             return await self._keep_beside(candidate, author, file_sync.changed(name))
         return await self._plan_replacement(name, code, reason, author, "edit of")
 
-    async def confirm(self, name: str, reason: str, author: Author, expected: Sequence[str] = ()) -> PlannedChange:
+    async def confirm(
+        self, name: str, reason: str, author: Author, expected: Sequence[str] = ()
+    ) -> PlannedChange:
         """Plan a pending candidate with the values that were returned, if only expected results disagreed.
 
         If its author is asked to predict results, `expected` are these, in the order of the calls.
         """
         pending = await pending_candidate(self._store, name)
         if pending is None:
-            return refusal(name, f"No candidate named `{name}` was rejected, so there is nothing to confirm.")
+            return refusal(
+                name, f"No candidate named `{name}` was rejected, so there is nothing to confirm."
+            )
         snapshot = await self._files.settled(pending.module, name, self._registry.snapshot())
         candidate = _candidate(name, pending, reason, replaces=name in snapshot.functions)
         if self._is_stale(name, pending):
             return await self._keep_beside(candidate, author, file_sync.changed(name))
-        work = ChangeSummary("changed" if candidate.replaces else "created", name, author, candidate.reason)
+        work = ChangeSummary(
+            "changed" if candidate.replaces else "created", name, author, candidate.reason
+        )
         replan = partial(self.confirm, name, reason, author, expected)
         if pending.asked and (expected or pending.verdict.challenges):
             plan = await self._plan_prediction(candidate, pending, expected, snapshot, work)
             return self._files.repeatable(plan, replan, name, snapshot)
         # A small reader is often wrong, and a small author is not asked for reasons.
         stands_by = reason or (candidate.answer is not None and candidate.answer.is_small)
-        if stands_by and {problem.code for problem in pending.verdict.refusals} == {REACHES_NOTHING}:
+        if stands_by and {problem.code for problem in pending.verdict.refusals} == {
+            REACHES_NOTHING
+        }:
             candidate = replace(candidate, insists=True)
         is_read = author.by == "agent"
         verdict = await self._review.gate.judge(candidate, snapshot, reading=is_read)
         if verdict.can_be_confirmed:
-            candidate, verdict = await self._review.confirmed(candidate, verdict, snapshot, reading=is_read)
+            candidate, verdict = await self._review.confirmed(
+                candidate, verdict, snapshot, reading=is_read
+            )
         verdict = await self._review.settled(candidate, verdict, snapshot, work)
         final_verdict = self._review.held(candidate, verdict, snapshot, work)
         if not final_verdict.admitted:
@@ -669,7 +852,11 @@ class ChangePlanner:
     ) -> PlannedChange:
         """Plan a candidate with the results that its author predicts, or ask for the predictions again."""
         calls, function = pending.verdict.challenges or pending.asked or (), own_function(candidate)
-        given = [text for text in expected if function is not None and not is_blank(text, function.returns)]
+        given = [
+            text
+            for text in expected
+            if function is not None and not is_blank(text, function.returns)
+        ]
         if len(given) != len(calls) or function is None:
             text = change_texts.ask_for_results(candidate.name, calls, given=len(given))
             return PlannedChange(text, "refused", pending.verdict, refused=candidate.name)
@@ -678,14 +865,20 @@ class ChangePlanner:
         candidate = replace(candidate, examples=(*others, *answered))
         return await self._review.judged(candidate, snapshot, summary, challenging=True)
 
-    async def _asked_before(self, candidate: Candidate, old_function: "Function | None") -> Candidate:
+    async def _asked_before(
+        self, candidate: Candidate, old_function: "Function | None"
+    ) -> Candidate:
         """Return the candidate with what is known from its last review.
 
         This is a reader's answer, the calls that its author was asked about, and the answers that still fit.
         """
         pending = await pending_candidate(self._store, candidate.name)
         if pending is None:
-            before = await judgment_on(self._store, old_function.body_hash, old_function.name) if old_function else None
+            before = (
+                await judgment_on(self._store, old_function.body_hash, old_function.name)
+                if old_function
+                else None
+            )
             if before is None:
                 return candidate
             apart = tuple(before.document.get("apart") or ())
@@ -693,26 +886,43 @@ class ChangePlanner:
         candidate = replace(candidate, answer=answer_of(pending.verdict))
         if not pending.asked:
             return candidate
-        then, now = own_function(_candidate(candidate.name, pending, "", replaces=False)), own_function(candidate)
-        if then is None or now is None or [*then.parameters["properties"]] != [*now.parameters["properties"]]:
+        then, now = (
+            own_function(_candidate(candidate.name, pending, "", replaces=False)),
+            own_function(candidate),
+        )
+        if (
+            then is None
+            or now is None
+            or [*then.parameters["properties"]] != [*now.parameters["properties"]]
+        ):
             return candidate
         answers = [example for example in pending.examples if example.call in pending.asked]
-        kept = [example for example in answers if example_regression.holds(now, example.call) is None]
+        kept = [
+            example for example in answers if example_regression.holds(now, example.call) is None
+        ]
         return replace(candidate, asked=pending.asked, examples=(*candidate.examples, *kept))
 
     async def granted(self, name: str, grants: "Grants", version: str = "") -> PlannedChange:
         """Plan a pending candidate that only needs grants, with the grants that the user gave it."""
         pending = await pending_candidate(self._store, name)
         if pending is None:
-            raise UsageError(f"No candidate named `{name}` is waiting.", fix="create_function makes one.")
+            raise UsageError(
+                f"No candidate named `{name}` is waiting.", fix="create_function makes one."
+            )
         snapshot = await self._files.settled(pending.module, name, self._registry.snapshot())
         file_sync.require_same(name, version, hash_of(pending.content_in(snapshot)))
         candidate = _candidate(name, pending, "", replaces=name in snapshot.functions)
         work = ChangeSummary(
-            "changed" if candidate.replaces else "created", name, USER, candidate.reason, preset_grants=grants
+            "changed" if candidate.replaces else "created",
+            name,
+            USER,
+            candidate.reason,
+            preset_grants=grants,
         )
         plan = await self._review.judged(candidate, snapshot, work)
-        return self._files.repeatable(plan, partial(self.granted, name, grants, version), name, snapshot)
+        return self._files.repeatable(
+            plan, partial(self.granted, name, grants, version), name, snapshot
+        )
 
     async def delete(self, name: str, author: Author) -> PlannedChange:
         """Plan the deletion of a function from its module. The module's file is deleted with its last function.
@@ -731,7 +941,9 @@ class ChangePlanner:
             return with_once_more(plan, "", author, snapshot, partial(self.delete, name), users)
         source = snapshot.modules[function.module]
         needing = tuple(snapshot.modules[module].path for module in private_users(name, snapshot))
-        remaining_text = withhold(source.text, {name}) if needing else remove_function(source.text, name)
+        remaining_text = (
+            withhold(source.text, {name}) if needing else remove_function(source.text, name)
+        )
         if isinstance(remaining_text, str):
             others = snapshot.modules.values()
             remaining_text = await asyncio.to_thread(
@@ -743,17 +955,27 @@ class ChangePlanner:
                 fix=remaining_text.fix or "",
             )
         remaining_source = ModuleSource.of(function.module, remaining_text, source.path)
-        reading = await aside(len(remaining_text), read_module, remaining_source) if remaining_text.strip() else None
+        reading = (
+            await aside(len(remaining_text), read_module, remaining_source)
+            if remaining_text.strip()
+            else None
+        )
         detail = Deletion(name, name, function.module, source.version, needed_by=needing)
         text = f"`{name}` was deleted from {source.path}. Its versions are kept in the history."
         if needing:
             text = f"`{name}` is not offered any more; its text stays in {source.path}, for {', '.join(needing)}."
-        plan = replace(planned(text, detail, source, reading, ChangeSummary("deleted", name, author)), revoked=name)
+        plan = replace(
+            planned(text, detail, source, reading, ChangeSummary("deleted", name, author)),
+            revoked=name,
+        )
         return self._files.repeatable(plan, partial(self.delete, name, author), name, snapshot)
 
     def _with_imports(self, name: str) -> str:
         """Return the source of a function below the imports of its module that it uses."""
-        text, source = self._registry.snapshot().modules[self._module_of(name, None)].text, self.source(name)
+        text, source = (
+            self._registry.snapshot().modules[self._module_of(name, None)].text,
+            self.source(name),
+        )
         used = set().union(*(facts.names | facts.reads for _, facts, _ in statements_of(source)))
         imports = [
             ast.unparse(node)
@@ -777,9 +999,13 @@ class ChangePlanner:
         """
         pending = await pending_candidate(self._store, name)
         if pending is None:
-            raise UsageError(f"No candidate named `{name}` was rejected.", fix="Nothing was changed.")
+            raise UsageError(
+                f"No candidate named `{name}` was rejected.", fix="Nothing was changed."
+            )
         text = f"The candidate for `{name}` was discarded."
-        return PlannedChange(text, "returned", Dropped(name, pending.verdict), writes=(DropPending(name),))
+        return PlannedChange(
+            text, "returned", Dropped(name, pending.verdict), writes=(DropPending(name),)
+        )
 
     def _module_of(self, name: str, pending: PendingCandidate | None) -> str:
         function = self._registry.snapshot().functions.get(name)
@@ -797,7 +1023,9 @@ class ChangePlanner:
         """Return whether the function has changed since the candidate for it was kept."""
         return pending.over is not None and pending.over != self._hash(name)
 
-    async def _late(self, candidate: Candidate, author: Author, error: WorkspaceError) -> PlannedChange:
+    async def _late(
+        self, candidate: Candidate, author: Author, error: WorkspaceError
+    ) -> PlannedChange:
         """Keep an agent's candidate that would overwrite what someone else saved.
 
         Raises:
@@ -807,7 +1035,9 @@ class ChangePlanner:
             raise error
         return await self._keep_beside(candidate, author, error)
 
-    async def _keep_beside(self, candidate: Candidate, author: Author, error: WorkspaceError) -> PlannedChange:
+    async def _keep_beside(
+        self, candidate: Candidate, author: Author, error: WorkspaceError
+    ) -> PlannedChange:
         """Keep a candidate as pending next to what someone else saved. The answer shows both."""
         name, now = candidate.name, self._registry.snapshot()
         author.unread.read(name)
@@ -818,7 +1048,9 @@ class ChangePlanner:
 
 
 def _candidate(name: str, pending: PendingCandidate, reason: str, *, replaces: bool) -> Candidate:
-    candidate = Candidate(name, pending.text, pending.module, reason or pending.reason, pending.examples, replaces)
+    candidate = Candidate(
+        name, pending.text, pending.module, reason or pending.reason, pending.examples, replaces
+    )
     return replace(candidate, asked=pending.asked or (), answer=answer_of(pending.verdict))
 
 

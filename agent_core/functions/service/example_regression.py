@@ -53,7 +53,9 @@ _KINDS: Final[dict[str, type | tuple[type, ...]]] = {
 }
 
 
-def dropped(old_function: "Function | None", function: "Function | None") -> list[tuple["Example", str]]:
+def dropped(
+    old_function: "Function | None", function: "Function | None"
+) -> list[tuple["Example", str]]:
     """Return the examples that a function no longer has, each with the current promise of its call, if any."""
     if old_function is None or function is None:
         return []
@@ -84,13 +86,16 @@ def problem(
             f"{fence(example.call, 120)} → {fence(promise(example), 80)}{f', now {fence(now, 80)}' if now else ''}"
             for example, now in missing
         ]
-        message = f"{_count(len(missing))} that `{function.name}` had {verb} gone: {_first_few(named)}"
+        message = (
+            f"{_count(len(missing))} that `{function.name}` had {verb} gone: {_first_few(named)}"
+        )
         fix = "put it back, and add others next to it"
         fix += _way_out(function) if severity == "refuses" else ""
         return Problem(CODE, message, place, fix, severity, _lost_evidence(missing))
     if fresh < len(unfit):
         message = (
-            f"{_count(len(unfit))} of `{function.name}` do not fit its new signature, and {fresh} took their place"
+            f"{_count(len(unfit))} of `{function.name}` do not fit its new signature, and "
+            f"{fresh} took their place"
         )
         fix = f"write {len(unfit) - fresh} more for the new signature"
         fix += _way_out(function) if severity == "refuses" else ""
@@ -101,19 +106,27 @@ def problem(
 def _way_out(function: "Function") -> str:
     """Return how a human can allow that something goes."""
     return (
-        f"; if it must go, say why in `reason`: a person decides, if asked, or by `functions confirm {function.name}`"
+        f"; if it must go, say why in `reason`: a person decides, if asked, or by "
+        f"`functions confirm {function.name}`"
     )
 
 
 def _lost_evidence(lost: Sequence[tuple["Example", str]]) -> tuple[Evidence, ...]:
     """Return the lost examples as evidence: each call with its promise."""
     return tuple(
-        Evidence(call=example.call, expected=example.raises or example.expected.strip()) for example, _ in lost
+        Evidence(call=example.call, expected=example.raises or example.expected.strip())
+        for example, _ in lost
     )
 
 
 def proved_problems(
-    old_function: "Function", function: "Function", old: str, new: str, grants: Grants, severity: Severity, place: Place
+    old_function: "Function",
+    function: "Function",
+    old: str,
+    new: str,
+    grants: Grants,
+    severity: Severity,
+    place: Place,
 ) -> list[Problem]:
     """Return the problems if checks of the previous version, or uses that it was granted, are gone.
 
@@ -138,13 +151,18 @@ def proved_problems(
     return problems
 
 
-def _checks_gone(old_function: "Function", function: "Function", old: str, new: str) -> Iterator[str]:
+def _checks_gone(
+    old_function: "Function", function: "Function", old: str, new: str
+) -> Iterator[str]:
     """Yield the errors that the docstring no longer lists or the code no longer raises itself, and dropped bounds.
 
     An error that an example still shows is not lost, wherever it is raised. Bounds on arguments only count if the type
     is the same.
     """
-    (listed, raised), (still_listed, still_raised) = _errors(old_function.name, old), _errors(function.name, new)
+    (listed, raised), (still_listed, still_raised) = (
+        _errors(old_function.name, old),
+        _errors(function.name, new),
+    )
     shown = {example.raises.partition(":")[0] for example in function.examples if example.raises}
     for error in dict.fromkeys(listed):
         if error in shown:
@@ -154,7 +172,11 @@ def _checks_gone(old_function: "Function", function: "Function", old: str, new: 
         elif error in raised and error not in still_raised:
             yield f"`raise {error}`, which its docstring lists"
     before, after = (each.parameters.get("properties", {}) for each in (old_function, function))
-    for name in [name for name in before if name in after and before[name].get("type") == after[name].get("type")]:
+    for name in [
+        name
+        for name in before
+        if name in after and before[name].get("type") == after[name].get("type")
+    ]:
         kept = {key for key, _value in _bounds(after[name])}
         for key, value in _bounds(before[name]):
             if key not in kept:
@@ -169,7 +191,9 @@ def _errors(name: str, text: str) -> tuple[tuple[str, ...], set[str]]:
         return (), set()
     statements = [statement.exc for statement in ast.walk(node) if isinstance(statement, ast.Raise)]
     called = [error.func if isinstance(error, ast.Call) else error for error in statements]
-    return docstring.read(ast.get_docstring(node)).raises, {ast.unparse(error) for error in called if error}
+    return docstring.read(ast.get_docstring(node)).raises, {
+        ast.unparse(error) for error in called if error
+    }
 
 
 def _bounds(schema: object) -> Iterator[tuple[str, object]]:
@@ -187,21 +211,31 @@ def of_save(before: "ModuleReading | None", reading: "ModuleReading") -> list[Pr
     had = {function.name: function for function in before.functions} if before else {}
     path = reading.source.path
     problems = [
-        problem(had.get(function.name), function, "warns", Place(path, function.line)) for function in reading.functions
+        problem(had.get(function.name), function, "warns", Place(path, function.line))
+        for function in reading.functions
     ]
     return [warning for warning in problems if warning is not None]
 
 
-def still_there(calls: Collection[str], old_function: "Function", function: "Function") -> list[str]:
+def still_there(
+    calls: Collection[str], old_function: "Function", function: "Function"
+) -> list[str]:
     """Return the calls that have an example with the same promise in both versions."""
     old = {example.call: example for example in old_function.examples if example.call in calls}
     now = _ExamplesByCall(function.examples if old else ())
     found = [(old[call], now.kept(old[call])) for call in calls if call in old]
-    return [each.call for example, each in found if each is not None and promise(each) == promise(example)]
+    return [
+        each.call
+        for example, each in found
+        if each is not None and promise(each) == promise(example)
+    ]
 
 
 async def confirmed(
-    store: "FunctionStore", newest: tuple[str, ...], old_function: "Function | None", function: "Function"
+    store: "FunctionStore",
+    newest: tuple[str, ...],
+    old_function: "Function | None",
+    function: "Function",
 ) -> tuple[str, ...]:
     """Return the calls with returned results that were accepted, now or earlier, and are still promised."""
     calls = [*newest]
@@ -279,8 +313,14 @@ def _names(source: str) -> tuple[frozenset[str], frozenset[str]]:
     except SyntaxError:
         words = frozenset(re.findall(r"[^\W\d]\w*", source))
         return words, words
-    binding = (bound_names(node) for node in tree.body if not isinstance(node, ast.Import | ast.ImportFrom))
-    names = (node for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
+    binding = (
+        bound_names(node) for node in tree.body if not isinstance(node, ast.Import | ast.ImportFrom)
+    )
+    names = (
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+    )
     return frozenset().union(*binding), frozenset(node.id for node in names)
 
 
@@ -301,7 +341,9 @@ def _fits(example: "Example", old_function: "Function", function: "Function") ->
     except SyntaxError:
         return True
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    return all(_takes(function, call) for call in calls if getattr(call.func, "id", "") == function.name)
+    return all(
+        _takes(function, call) for call in calls if getattr(call.func, "id", "") == function.name
+    )
 
 
 def _takes(function: "Function", call: ast.Call) -> bool:
@@ -314,11 +356,15 @@ def _takes(function: "Function", call: ast.Call) -> bool:
     by_name = {keyword.arg or "": keyword.value for keyword in call.keywords}
     arguments = dict(zip(names, call.args, strict=False)) | by_name
     is_full = (
-        len(call.args) <= len(names) and not {*names[: len(call.args)]} & by_name.keys() and {*arguments} <= {*names}
+        len(call.args) <= len(names)
+        and not {*names[: len(call.args)]} & by_name.keys()
+        and {*arguments} <= {*names}
     )
     required = {*function.parameters.get("required", ())}
     return (
-        is_full and required <= {*arguments} and all(_is_of(schemas[name], value) for name, value in arguments.items())
+        is_full
+        and required <= {*arguments}
+        and all(_is_of(schemas[name], value) for name, value in arguments.items())
     )
 
 
@@ -332,7 +378,9 @@ def _is_of(schema: "Schema", node: ast.expr) -> bool:
 
 
 def _first_few(items: Sequence[str]) -> str:
-    return "; ".join(items[:_MOST]) + (f"; and {len(items) - _MOST} more" if len(items) > _MOST else "")
+    return "; ".join(items[:_MOST]) + (
+        f"; and {len(items) - _MOST} more" if len(items) > _MOST else ""
+    )
 
 
 def _count(number: int) -> str:

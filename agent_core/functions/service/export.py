@@ -74,7 +74,10 @@ class _Chosen:
         source = self.snapshot.modules[module]
         parts = ModuleParts.of(source.text, source.path)
         if isinstance(parts, Problem):
-            raise UsageError(f"{parts.where} cannot be exported: {parts.message}.", fix=f"To fix it: {parts.fix}.")
+            raise UsageError(
+                f"{parts.where} cannot be exported: {parts.message}.",
+                fix=f"To fix it: {parts.fix}.",
+            )
         if names is None:
             self.names[module] = None
             needed = set(range(len(parts.binds)))
@@ -88,17 +91,24 @@ class _Chosen:
         is_package = source.path.endswith("/__init__.py")
         for facts in (parts.statements[at] for at in needed):
             for level, base, name in facts.imports:
-                full = imported_module(base, max(level, 0), f"{FOLDER}.{module}", is_package=is_package)
+                full = imported_module(
+                    base, max(level, 0), f"{FOLDER}.{module}", is_package=is_package
+                )
                 if full.partition(".")[0] == FOLDER:
                     home = full.removeprefix(FOLDER).removeprefix(".")
                     whole = f"{home}.{name}".strip(".")
                     is_module = whole in self.snapshot.modules
-                    self.take(whole if is_module else home, None if is_module or name in ("", "*") else [name])
+                    self.take(
+                        whole if is_module else home,
+                        None if is_module or name in ("", "*") else [name],
+                    )
             for name in facts.called & self.snapshot.functions.keys():
                 self.take(self.snapshot.functions[name].module, [name])
 
 
-def export(request: ExportRequest, snapshot: Snapshot, starters: Collection[str] = ()) -> ExportReport:
+def export(
+    request: ExportRequest, snapshot: Snapshot, starters: Collection[str] = ()
+) -> ExportReport:
     """Write the package and return a description of its contents; its README lists the `starters` last.
 
     Raises:
@@ -106,12 +116,19 @@ def export(request: ExportRequest, snapshot: Snapshot, starters: Collection[str]
     """
     package = request.package or fitting(request.folder.resolve().name).lower()
     if not package.isidentifier() or package in sys.stdlib_module_names or package == FOLDER:
-        raise UsageError(f"A package cannot be called {package!r} here.", fix="Give another name with --package.")
+        raise UsageError(
+            f"A package cannot be called {package!r} here.", fix="Give another name with --package."
+        )
     folder = request.folder
     if is_behind_link(folder):
-        raise UsageError(f"{folder} is not written: {folder.parent} is a link.", fix="Name the target itself.")
+        raise UsageError(
+            f"{folder} is not written: {folder.parent} is a link.", fix="Name the target itself."
+        )
     if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
-        raise UsageError(f"{folder} is not empty, and nothing is written over.", fix="Name a folder that is not there.")
+        raise UsageError(
+            f"{folder} is not empty, and nothing is written over.",
+            fix="Name a folder that is not there.",
+        )
     chosen = _Chosen(snapshot)
     for name in request.names:
         chosen.take(known_function(name, snapshot).module, [name])
@@ -126,7 +143,9 @@ def export(request: ExportRequest, snapshot: Snapshot, starters: Collection[str]
     if not functions:
         raise UsageError("There is no function to export.", fix="Next: knapper functions list")
     own = [function.name for function in functions if function.name not in starters]
-    tops = [name for name in own if not {*callers(name, snapshot)} - {name}]  # what is called is less often meant
+    tops = [
+        name for name in own if not {*callers(name, snapshot)} - {name}
+    ]  # what is called is less often meant
     first = [*tops, *own, functions[0].name][0]
     files = {f"{package}/{path}": text for path, text in texts.items()} | _frame(
         package, functions, texts, starters, first
@@ -146,12 +165,18 @@ def export(request: ExportRequest, snapshot: Snapshot, starters: Collection[str]
         partial.rename(folder)
     except OSError as error:
         shutil.rmtree(partial, ignore_errors=True)
-        raise UsageError(f"{folder} cannot be written: {error.strerror}.", fix="Name another folder.") from error
+        raise UsageError(
+            f"{folder} cannot be written: {error.strerror}.", fix="Name another folder."
+        ) from error
     exported = tuple(function.name for function in functions)
-    return ExportReport(str(request.folder), package, exported, tuple(sorted(files)), tuple(notes), first)
+    return ExportReport(
+        str(request.folder), package, exported, tuple(sorted(files)), tuple(notes), first
+    )
 
 
-def _texts(chosen: _Chosen, snapshot: Snapshot, package: str) -> tuple[dict[str, str], list[ExportNote]]:
+def _texts(
+    chosen: _Chosen, snapshot: Snapshot, package: str
+) -> tuple[dict[str, str], list[ExportNote]]:
     """Return the text of each module by its path in the package, and notes for the reader."""
     texts: dict[str, str] = {}
     notes: list[ExportNote] = []
@@ -166,7 +191,9 @@ def _texts(chosen: _Chosen, snapshot: Snapshot, package: str) -> tuple[dict[str,
         mover = ImportMover(places, f"{FOLDER}.{module}", module, package, is_package=is_package)
         moved = mover.moved(text)
         # Lines that would declare another encoding in the new place are moved down.
-        texts[source.path.removeprefix(f"{FOLDER}/")] = moved if flaw_of(moved) is None else f"\n\n{moved}"
+        texts[source.path.removeprefix(f"{FOLDER}/")] = (
+            moved if flaw_of(moved) is None else f"\n\n{moved}"
+        )
     for path in list(texts):
         for folder in list(Path(path).parents)[:-1]:
             texts.setdefault(f"{folder.as_posix()}/__init__.py", "")
@@ -174,14 +201,24 @@ def _texts(chosen: _Chosen, snapshot: Snapshot, package: str) -> tuple[dict[str,
 
 
 def _frame(
-    package: str, functions: list[Function], texts: Mapping[str, str], starters: Collection[str], first: str
+    package: str,
+    functions: list[Function],
+    texts: Mapping[str, str],
+    starters: Collection[str],
+    first: str,
 ) -> dict[str, str]:
     """Return the files around the modules: the package's exports, context, tests, project file and README."""
     takes_self = any(function.takes_self for function in functions)
-    places = [f"    {f'{package}.{function.module}:{function.name}'!r},\n" for function in functions]
+    places = [
+        f"    {f'{package}.{function.module}:{function.name}'!r},\n" for function in functions
+    ]
     own = [_entry(function) for function in functions if function.name not in starters]
     others = [_entry(function) for function in functions if function.name in starters]
-    entries = [*own, "", "## Starters, which came with the workspace", "", *others] if own and others else own or others
+    entries = (
+        [*own, "", "## Starters, which came with the workspace", "", *others]
+        if own and others
+        else own or others
+    )
     packages: set[str] = set()
     for node in (node for text in texts.values() for node in ast.walk(syntax.parse(text))):
         if isinstance(node, ast.Import):
@@ -225,7 +262,9 @@ def _frame(
 
 def _entry(function: Function) -> str:
     sentence = function.description.strip().partition("\n")[0]
-    return f"- `{function.name}({', '.join(function.parameters['properties'])})` {sentence}".rstrip()
+    return (
+        f"- `{function.name}({', '.join(function.parameters['properties'])})` {sentence}".rstrip()
+    )
 
 
 def _said_of_context(functions: Iterable[Function], texts: Mapping[str, str], package: str) -> str:

@@ -113,7 +113,9 @@ class CheckRequest:
     policy: Policy = "agent"
     name: str = ""
     module: str = ""
-    root: Path = field(default_factory=Path)  # the workspace; its own files are judged as its modules
+    root: Path = field(
+        default_factory=Path
+    )  # the workspace; its own files are judged as its modules
     is_read: bool = False
 
 
@@ -171,7 +173,9 @@ def _files(paths: Iterable[Path]) -> Iterator[tuple[Path, Path | None]]:
         if path.is_dir():
             yield from ((file, path) for file in python_files(path))
         else:
-            folders = takewhile(lambda folder: (folder / "__init__.py").is_file(), path.resolve().parents)
+            folders = takewhile(
+                lambda folder: (folder / "__init__.py").is_file(), path.resolve().parents
+            )
             yield path, next(reversed([*folders]), None) if path.suffix == ".py" else None
 
 
@@ -227,7 +231,9 @@ def parse_line(line: bytes, where: str, module: str = "checked") -> Candidate | 
         return Problem("not-a-candidate", message, Place(where), fix)
 
 
-def _of_file(path: Path, folder: Path | None, request: CheckRequest, snapshot: Snapshot) -> ReviewJob:
+def _of_file(
+    path: Path, folder: Path | None, request: CheckRequest, snapshot: Snapshot
+) -> ReviewJob:
     shown = path.as_posix()
     own = request.root / FOLDER
     if path.resolve().is_relative_to(own.resolve()) and not request.name:
@@ -238,18 +244,26 @@ def _of_file(path: Path, folder: Path | None, request: CheckRequest, snapshot: S
         return unreadable(shown, f"{shown} cannot be read: {error}")
     module = request.module
     if not module:
-        named = module_of(path.resolve().relative_to(folder.resolve()) if folder else Path(path.name))
+        named = module_of(
+            path.resolve().relative_to(folder.resolve()) if folder else Path(path.name)
+        )
         module = "checked" if isinstance(named, Problem) else named
     source = ModuleSource.of(module, text, shown)
     reading = read_module(source)
     if len(reading.functions) > 1 and not request.name:
         local_sources = _folder_sources(reading.imports, folder) if folder else ()
-        return ReviewJob(shown, request.policy, file=source, around=(_absent(module), *local_sources))
+        return ReviewJob(
+            shown, request.policy, file=source, around=(_absent(module), *local_sources)
+        )
     name = request.name or (reading.functions[0].name if reading.functions else path.stem)
     holder = snapshot.functions.get(name)
     if not reading.functions and reading.parsed and not request.name and not reading.problems:
-        return ReviewJob(shown, request.policy, file=source, around=(_absent(module),))  # only helpers, for import
-    candidate = Candidate(name, text, holder.module if holder else module, replaces=holder is not None, file=shown)
+        return ReviewJob(
+            shown, request.policy, file=source, around=(_absent(module),)
+        )  # only helpers, for import
+    candidate = Candidate(
+        name, text, holder.module if holder else module, replaces=holder is not None, file=shown
+    )
     absent = () if holder or request.module else (_absent(module),)
     around = (*absent, *(_folder_sources(reading.imports, folder) if folder else ()))
     return ReviewJob(shown, request.policy, candidate, around=around)
@@ -260,12 +274,19 @@ def _of_workspace(path: Path, own: Path, policy: Policy, snapshot: Snapshot) -> 
     inside = path.resolve().relative_to(own.resolve())
     source = read_file(own, inside)
     if isinstance(source, Problem):
-        return ReviewJob(path.as_posix(), problem=replace(source, where=Place(path.as_posix(), source.where.line)))
+        return ReviewJob(
+            path.as_posix(),
+            problem=replace(source, where=Place(path.as_posix(), source.where.line)),
+        )
     functions = snapshot.functions
     offered = read_module(source).functions
-    if len(offered) == 1 and (offered[0].name not in functions or functions[offered[0].name].module == source.module):
+    if len(offered) == 1 and (
+        offered[0].name not in functions or functions[offered[0].name].module == source.module
+    ):
         name = offered[0].name
-        candidate = Candidate(name, source.text, source.module, replaces=name in functions, file=path.as_posix())
+        candidate = Candidate(
+            name, source.text, source.module, replaces=name in functions, file=path.as_posix()
+        )
         return ReviewJob(path.as_posix(), policy, candidate, is_installed=True)
     return ReviewJob(path.as_posix(), policy, file=source, is_installed=True)
 
@@ -290,7 +311,11 @@ def _folder_sources(imports: Iterable[str], folder: Path) -> tuple[ModuleSource,
     while waiting:
         module = waiting.pop()
         for inside in (f"{module.replace('.', '/')}.py", f"{module.replace('.', '/')}/__init__.py"):
-            source = read_file(folder, Path(inside)) if module not in sources and (folder / inside).is_file() else None
+            source = (
+                read_file(folder, Path(inside))
+                if module not in sources and (folder / inside).is_file()
+                else None
+            )
             if isinstance(source, ModuleSource):
                 sources[module] = source
                 waiting += read_module(source).imports
@@ -311,20 +336,33 @@ async def _judge_job(job: ReviewJob, gate: Gate, snapshot: Snapshot) -> list[Jud
     if job.file is not None:
         return await _verdicts_of_file(job.file, job, gate, snapshot)
     assert job.candidate is not None
-    verdict = await gate.judge(job.candidate, snapshot, job.policy, granted=job.granted, reading=job.is_read)
+    verdict = await gate.judge(
+        job.candidate, snapshot, job.policy, granted=job.granted, reading=job.is_read
+    )
     return [replace(Judgment.of(verdict), path=job.path)]
 
 
 def refusal(problem: Problem, path: str, name: str = "", module: str = "") -> Judgment:
     """Return a negative verdict for a problem that needs no judging by the gate."""
-    nothing = {"standing": "", "version": "", "fixes": [], "problems": [problem.to_json()], "stages": [], "source": ""}
-    return Judgment.from_json({"name": name, "module": module, "admitted": False, **nothing, "path": path})
+    nothing = {
+        "standing": "",
+        "version": "",
+        "fixes": [],
+        "problems": [problem.to_json()],
+        "stages": [],
+        "source": "",
+    }
+    return Judgment.from_json(
+        {"name": name, "module": module, "admitted": False, **nothing, "path": path}
+    )
 
 
 _reading = lru_cache(maxsize=64)(read_module)  # many candidates share it
 
 
-async def _verdicts_of_file(source: ModuleSource, job: ReviewJob, gate: Gate, snapshot: Snapshot) -> list[Judgment]:
+async def _verdicts_of_file(
+    source: ModuleSource, job: ReviewJob, gate: Gate, snapshot: Snapshot
+) -> list[Judgment]:
     """Return a verdict for each function of a file, with its own problems, those of the file, and those found later."""
     verdict = await gate.judge_module(source, snapshot, job.policy, granted=job.granted)
     ground = snapshot.with_module(verdict.reading)
@@ -336,8 +374,14 @@ async def _verdicts_of_file(source: ModuleSource, job: ReviewJob, gate: Gate, sn
 
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(look_closer(name)) for name, _ in verdict.standings]
-    looks, path, own = {task.result().name: task.result() for task in tasks}, job.path, verdict.reading.source
-    spans = {function.name: (function.line, function.end_line) for function in verdict.reading.functions}
+    looks, path, own = (
+        {task.result().name: task.result() for task in tasks},
+        job.path,
+        verdict.reading.source,
+    )
+    spans = {
+        function.name: (function.line, function.end_line) for function in verdict.reading.functions
+    }
     refusals = [problem for problem in verdict.problems if problem.severity == "refuses"]
     if not spans:
         return [
@@ -356,7 +400,9 @@ async def _verdicts_of_file(source: ModuleSource, job: ReviewJob, gate: Gate, sn
         here = [row for line in (0, *range(first, last + 1)) for row in by_line.get(line, ())]
         problems = [*(problem for _, problem in sorted(here, key=itemgetter(0))), *look.problems]
         refused_here = any(problem.severity == "refuses" for problem in problems)
-        if name not in standings and not refused_here:  # another function's problem rejects the file
+        if (
+            name not in standings and not refused_here
+        ):  # another function's problem rejects the file
             problems, refused_here = [*problems, *refusals], True
         document = {
             "module": own.module,
@@ -367,8 +413,13 @@ async def _verdicts_of_file(source: ModuleSource, job: ReviewJob, gate: Gate, sn
             "standing": "" if refused_here else standings[name],
             "version": own.version,
             "fixes": [],
-            "problems": [_at_given_path(problem, path, own.path).to_json() for problem in first_problems(problems)],
-            "source": "".join(lines[first - 1 : last]),  # not the file's, which would be there once for each
+            "problems": [
+                _at_given_path(problem, path, own.path).to_json()
+                for problem in first_problems(problems)
+            ],
+            "source": "".join(
+                lines[first - 1 : last]
+            ),  # not the file's, which would be there once for each
             **({"reader": to_json(look.answer)} if look.answer else {}),
         }
         rows.append(Judgment.from_json(document))
@@ -377,12 +428,21 @@ async def _verdicts_of_file(source: ModuleSource, job: ReviewJob, gate: Gate, sn
 
 def _at_given_path(problem: Problem, path: str, own: str) -> Problem:
     """Return a problem with the path of the file as it was given, not as in a workspace."""
-    return replace(problem, where=replace(problem.where, path=path)) if problem.where.path == own else problem
+    return (
+        replace(problem, where=replace(problem.where, path=path))
+        if problem.where.path == own
+        else problem
+    )
 
 
 def unreadable(path: str, reason: str) -> ReviewJob:
     """Return the job of an unreadable file, which is its refusal."""
-    return ReviewJob(path, problem=Problem("unreadable", reason, Place(path), "check the file and its encoding, UTF-8"))
+    return ReviewJob(
+        path,
+        problem=Problem(
+            "unreadable", reason, Place(path), "check the file and its encoding, UTF-8"
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,19 +455,34 @@ class ReviewContext:
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON for another process."""
-        rules, reserved = {**asdict(self.rules), "off": sorted(self.rules.off)}, sorted(self.snapshot.reserved)
-        readings = [[asdict(reading.source), reading.to_json()] for reading in self.snapshot.readings.values()]
-        return {"rules": rules, "reserved": reserved, "sandbox": self.sandbox.model_dump(), "readings": readings}
+        rules, reserved = (
+            {**asdict(self.rules), "off": sorted(self.rules.off)},
+            sorted(self.snapshot.reserved),
+        )
+        readings = [
+            [asdict(reading.source), reading.to_json()]
+            for reading in self.snapshot.readings.values()
+        ]
+        return {
+            "rules": rules,
+            "reserved": reserved,
+            "sandbox": self.sandbox.model_dump(),
+            "readings": readings,
+        }
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "ReviewContext":
         """Return the context from its JSON."""
         rules = data["rules"]
-        new_rules = Rules(**{**rules, "off": frozenset(rules["off"]), "packages": tuple(rules["packages"])})
+        new_rules = Rules(
+            **{**rules, "off": frozenset(rules["off"]), "packages": tuple(rules["packages"])}
+        )
         snapshot = Snapshot.empty(frozenset(data["reserved"]))
         for source, reading in data["readings"]:
             own = ModuleSource(**source)
-            snapshot = snapshot.with_module(ModuleReading.from_json(reading, own) or read_module(own))
+            snapshot = snapshot.with_module(
+                ModuleReading.from_json(reading, own) or read_module(own)
+            )
         return cls(new_rules, SandboxSettings(**data["sandbox"]), snapshot)
 
 
@@ -435,7 +510,9 @@ async def judges(
             slots = asyncio.Semaphore(AT_ONCE * count)
 
             async def judge_in_helper(job: ReviewJob) -> list[Judgment]:
-                if job.problem is not None or job.granted is not UNGRANTED:  # packages are installed here
+                if (
+                    job.problem is not None or job.granted is not UNGRANTED
+                ):  # packages are installed here
                     return await _judge_job(job, gate, context.snapshot)
                 async with slots:
                     return await min(helpers, key=lambda one: one.load).ask(job)
@@ -525,7 +602,9 @@ def _read(line: bytes) -> Any:  # Any: JSON
 async def _serve() -> None:
     """Serve review requests in a separate process until standard input ends."""
     reader = asyncio.StreamReader(limit=_LONGEST_LINE)
-    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
+    )
     context = ReviewContext.from_json(_read(await reader.readline()))
     sandbox = SandboxClient(context.sandbox, AT_ONCE)
     gate = Gate(sandbox, limits=sandbox.limits, rules=context.rules)

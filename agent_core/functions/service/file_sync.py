@@ -39,7 +39,9 @@ Late = Callable[[WorkspaceError], Awaitable[PlannedChange]]
 class FileSync:
     """The synchronization of plans with the current files."""
 
-    def __init__(self, root: Path, registry: "Registry", module_bytes: int, catch_up: CatchUp) -> None:
+    def __init__(
+        self, root: Path, registry: "Registry", module_bytes: int, catch_up: CatchUp
+    ) -> None:
         self.registry = registry
         self._folder = root / "functions"
         self._limit = module_bytes
@@ -102,7 +104,9 @@ class FileSync:
 
     def _is_other(self, path: str, existing: ModuleSource | None) -> bool:
         source = read_file(self._folder, Path(path).relative_to("functions"), self._limit)
-        return isinstance(source, ModuleSource) and source.version != (existing.version if existing else None)
+        return isinstance(source, ModuleSource) and source.version != (
+            existing.version if existing else None
+        )
 
     async def _caught_up(self, path: str, name: str, old_snapshot: "Snapshot") -> "Snapshot":
         await self._catch_up(path)
@@ -147,12 +151,20 @@ def require_read(name: str, author: Author, source: str) -> None:
         raise StaleFile(f"{changed(name).message} It reads now:\n{block(source, _LONGEST)}")
 
 
-def kept(candidate: "Candidate", verdict: "Verdict", error: WorkspaceError, theirs: str, base: str) -> PlannedChange:
+def kept(
+    candidate: "Candidate", verdict: "Verdict", error: WorkspaceError, theirs: str, base: str
+) -> PlannedChange:
     """Keep an agent's conflicting version as pending. `base` is the hash of the saved version if it is in use."""
     name, path, yours = candidate.name, candidate.path, verdict.source or candidate.code
     fix = f"keep what is on disk, or take the other with confirm_function or /confirm {name}"
     problem = Problem(error.code, error.message.rstrip("."), Place(path), fix)
-    rejected = replace(verdict, admitted=False, standing="", problems=(*verdict.problems, problem), disagreements=())
+    rejected = replace(
+        verdict,
+        admitted=False,
+        standing="",
+        problems=(*verdict.problems, problem),
+        disagreements=(),
+    )
     apart = diff(theirs, yours, (f"{name} on disk", f"{name} kept as pending"))
     pending = PendingCandidate.of(candidate, base, Judgment.of(rejected), apart).to_json()
     detail = Judgment.from_json({**rejected.to_json(), "conflict": apart})

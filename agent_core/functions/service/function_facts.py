@@ -70,7 +70,9 @@ class Usage:
     def through(cls, callers_of: Iterable[str], stats: Mapping[str, Sequence[Stats]]) -> "Usage":
         """Return the usage of a function through these others."""
         rows = [row for name in callers_of for row in stats.get(name, ())]
-        return cls(sum(row.calls for row in rows), max((row.last_called for row in rows), default=None))
+        return cls(
+            sum(row.calls for row in rows), max((row.last_called for row in rows), default=None)
+        )
 
 
 class CallGraph:
@@ -170,14 +172,22 @@ class FunctionDetails:
     @property
     def maker(self) -> str:
         """The model that made the current version, if a model did and it is known."""
-        return next((row.model for row in reversed(self.versions) if row.version == self.function.version), "")
+        return next(
+            (row.model for row in reversed(self.versions) if row.version == self.function.version),
+            "",
+        )
 
     def to_json(self) -> dict[str, Any]:  # Any: values of JSON
         """Return the published shape."""
         function = self.function
         names = ("version", "by", "turn", "model", "reason", "at")
         return {
-            **{"name": function.name, "module": function.module, "path": function.path, "line": function.line},
+            **{
+                "name": function.name,
+                "module": function.module,
+                "path": function.path,
+                "line": function.line,
+            },
             "source": self.source,
             "schema": function.to_json(),
             "examples": [
@@ -201,7 +211,8 @@ class FunctionDetails:
             "reach": [*self.reach],
             "maker": self.maker,
             "usage": to_json(self.usage),
-            "state": self.state and {"value": self.state.value, "turn": self.state.turn, "at": self.state.at},
+            "state": self.state
+            and {"value": self.state.value, "turn": self.state.turn, "at": self.state.at},
         }
 
 
@@ -239,7 +250,9 @@ async def listing(view: ViewContext, view_filter: ViewFilter) -> FunctionListing
     for function in _matching(view.snapshot.functions.values(), view_filter):
         grants, calls = proposed.get(function.name, NOTHING), stats.get(function.name, [])
         verdict = await judgment_on(view.store, function.body_hash, function.name)
-        is_unchanged = verdict is not None and verdict.version == function.version  # with the text of its module
+        is_unchanged = (
+            verdict is not None and verdict.version == function.version
+        )  # with the text of its module
         reached = verdict.reach if verdict is not None and is_unchanged and not grants else None
         row = FunctionSummary(
             function.name,
@@ -250,7 +263,9 @@ async def listing(view: ViewContext, view_filter: ViewFilter) -> FunctionListing
             sum(row.calls for row in calls),
             max((row.last_called for row in calls), default=None),
             retirable.get(function.name),
-            capability.reach_of_function(function, view.snapshot, grants) if reached is None else reached,
+            capability.reach_of_function(function, view.snapshot, grants)
+            if reached is None
+            else reached,
             graph.callers(function.name),
             Usage.through(graph.users(function.name), stats),
         )
@@ -258,7 +273,9 @@ async def listing(view: ViewContext, view_filter: ViewFilter) -> FunctionListing
     rows.sort(key=lambda row: row.source == "starter")
     selected = [row for row in rows if view_filter.standing in ("", row.standing)]
     selected = [row for row in selected if not view_filter.unused or row.unused_since is not None]
-    return FunctionListing(tuple(selected), () if view_filter.unused else view.snapshot.rejected, len(retirable))
+    return FunctionListing(
+        tuple(selected), () if view_filter.unused else view.snapshot.rejected, len(retirable)
+    )
 
 
 def source_of(function: Function, judgment: Judgment | None, view: ViewContext) -> str:
@@ -272,7 +289,8 @@ async def starters_in(view: ViewContext) -> frozenset[str]:
     names = view.starters() & view.snapshot.functions.keys()
     functions = [view.snapshot.functions[name] for name in names]
     sources = {
-        one.name: source_of(one, await judgment_on(view.store, one.body_hash, one.name), view) for one in functions
+        one.name: source_of(one, await judgment_on(view.store, one.body_hash, one.name), view)
+        for one in functions
     }
     return frozenset(name for name, source in sources.items() if source == "starter")
 
@@ -283,7 +301,9 @@ def foreign_rows(functions: Iterable[Function], view_filter: ViewFilter) -> list
         return []
     reach = capability.FOREIGN_REACH
     return [
-        FunctionSummary(one.name, one.module, one.description, "foreign", "foreign", 0, None, None, reach)
+        FunctionSummary(
+            one.name, one.module, one.description, "foreign", "foreign", 0, None, None, reach
+        )
         for one in _matching(functions, view_filter)
     ]
 
@@ -294,7 +314,9 @@ KINDS: Final = ("meta", "memory")
 
 def kind_of(function: Function) -> str:
     """Return whether a built-in function is for memory (`memory`) or for anything else (`meta`)."""
-    is_meta = function.module.startswith("meta_functions.") and function.module != "meta_functions.memory"
+    is_meta = (
+        function.module.startswith("meta_functions.") and function.module != "meta_functions.memory"
+    )
     return "meta" if is_meta else "memory"  # methods of a memory class are in its own module
 
 
@@ -331,7 +353,9 @@ async def unused(view: ViewContext, stats: Mapping[str, Sequence[Stats]]) -> dic
             last_uses[name] = max(joined, called)
     if not last_uses:
         return {}
-    left_out = view.starters().union(*(callees(name, view.snapshot) for name in view.snapshot.functions))
+    left_out = view.starters().union(
+        *(callees(name, view.snapshot) for name in view.snapshot.functions)
+    )
     return {name: since for name, since in last_uses.items() if name not in left_out}
 
 
@@ -344,14 +368,20 @@ async def introspection(view: ViewContext, name: str, owners: CallOwners = None)
     function = known_function(name, view.snapshot)
     verdict = await judgment_on(view.store, function.body_hash, name)
     rows = await view.store.call_stats(name)
-    states = await view.store.states(name) if owners is None else []  # the state comes from calls of all agents
+    states = (
+        await view.store.states(name) if owners is None else []
+    )  # the state comes from calls of all agents
     placed = verdict
     if placed and placed.line:  # the function may have moved since
         shift = function.line - placed.line
         places = [
-            Place(function.path, at.line and at.line + shift, at.column) for at in (p.where for p in placed.problems)
+            Place(function.path, at.line and at.line + shift, at.column)
+            for at in (p.where for p in placed.problems)
         ]
-        problems = [replace(problem, where=place) for problem, place in zip(placed.problems, places, strict=True)]
+        problems = [
+            replace(problem, where=place)
+            for problem, place in zip(placed.problems, places, strict=True)
+        ]
         placed = replace(placed, problems=tuple(problems), line=function.line)
     return FunctionDetails(
         function,
@@ -362,16 +392,22 @@ async def introspection(view: ViewContext, name: str, owners: CallOwners = None)
         tuple(callers(name, view.snapshot)),
         tuple(callees(name, view.snapshot)),
         tuple(await view.store.module_history(function.module)),
-        reach=capability.reach_of_function(function, view.snapshot, (await view.proposed()).get(name, NOTHING)),
+        reach=capability.reach_of_function(
+            function, view.snapshot, (await view.proposed()).get(name, NOTHING)
+        ),
         state=states[-1] if states else None,
-        usage=Usage.through(dependents([name], view.snapshot), by_function(await view.store.call_stats())),
+        usage=Usage.through(
+            dependents([name], view.snapshot), by_function(await view.store.call_stats())
+        ),
     )
 
 
 def foreign_details(function: Function, source: str) -> FunctionDetails:
     """Return what is known about a function of another program. Its calls are not counted here."""
     none = FunctionStatistics.none()
-    return FunctionDetails(function, source, "foreign", none, None, (), (), (), reach=capability.FOREIGN_REACH)
+    return FunctionDetails(
+        function, source, "foreign", none, None, (), (), (), reach=capability.FOREIGN_REACH
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -430,19 +466,33 @@ def standing_now(
     """
     present = next((row for row in rows if row.version == function.body_hash), None)
     if is_unfit(function, judgment, snapshot) or (judgment is not None and judgment.thumb == "bad"):
-        return standing("draft", replace(present, holding=0) if present else None, standing_settings)
+        return standing(
+            "draft", replace(present, holding=0) if present else None, standing_settings
+        )
     is_doubted = judgment is not None and judgment.is_doubted
-    given: Standing = "trial" if judgment and (judgment.standing == "trial" or judgment.thumb == "good") else "draft"
+    given: Standing = (
+        "trial"
+        if judgment and (judgment.standing == "trial" or judgment.thumb == "good")
+        else "draft"
+    )
     return standing(given, present, standing_settings, is_doubted=is_doubted)
 
 
 def is_unfit(function: Function, judgment: Judgment | None, snapshot: Snapshot) -> bool:
     """Return whether its examples fail with the code that it currently uses."""
-    return judgment is not None and bool(judgment.unfit_with) and judgment.unfit_with == code_hash(function, snapshot)
+    return (
+        judgment is not None
+        and bool(judgment.unfit_with)
+        and judgment.unfit_with == code_hash(function, snapshot)
+    )
 
 
 def standing(
-    current: Standing, stats: Stats | None, standing_settings: StandingSettings, *, is_doubted: bool = False
+    current: Standing,
+    stats: Stats | None,
+    standing_settings: StandingSettings,
+    *,
+    is_doubted: bool = False,
 ) -> Standing:
     """Return the current standing; `current` is the gate's, `stats` are the calls of the current version.
 
@@ -453,7 +503,9 @@ def standing(
         return current
     if is_quarantined(stats, standing_settings):
         return "quarantined"
-    days = 0.0 if stats.worked is None or stats.since is None else (stats.worked - stats.since) / _DAY
+    days = (
+        0.0 if stats.worked is None or stats.since is None else (stats.worked - stats.since) / _DAY
+    )
     has_held = stats.holding >= times * standing_settings.trusted_calls
     if has_held and days >= times * standing_settings.trusted_days:
         return "trusted"
@@ -508,7 +560,9 @@ class Quarantine:
         self.archived = frozenset(
             (row.function, row.after) for row in rows if row.kind == "archived" and not row.undone
         )
-        self.complaints = {pair: complaint(note) for pair, note in (await self._store.complaints()).items()}
+        self.complaints = {
+            pair: complaint(note) for pair, note in (await self._store.complaints()).items()
+        }
 
     async def entered(self, names: set[str], owners: CallOwners = None) -> list[Quarantined]:
         """Return the functions that entered quarantine with their last failed calls, described as in `case`."""
@@ -518,7 +572,9 @@ class Quarantine:
         self.held |= fresh
         functions = self._registry.snapshot().functions.values()
         return [
-            await self.case(function, owners) for function in functions if (function.name, function.body_hash) in fresh
+            await self.case(function, owners)
+            for function in functions
+            if (function.name, function.body_hash) in fresh
         ]
 
     async def case(self, function: Function, owners: CallOwners = None) -> Quarantined:
@@ -539,7 +595,9 @@ class Quarantine:
             key=lambda row: (not is_quarantined(row, self._standing), row.worked or 0.0),
             default=None,
         )
-        others = {judged_version for of, judged_version in await self._store.judged_at() if of == name} - {version}
+        others = {
+            judged_version for of, judged_version in await self._store.judged_at() if of == name
+        } - {version}
         to = f" {worked.version[:SHORT]}" if worked and worked.version in others else ""
         back = (f"rollback {name}{to}",) if others else ()
         kinds = Counter[str]()
@@ -550,7 +608,10 @@ class Quarantine:
             turn="",
             name=name,
             version=version,
-            failures=tuple(f"{text} ({times} ×)" if times > 1 else text for text, times in kinds.most_common(_REASONS)),
+            failures=tuple(
+                f"{text} ({times} ×)" if times > 1 else text
+                for text, times in kinds.most_common(_REASONS)
+            ),
             worked_version=worked.version if worked else "",
             worked_at=worked.worked if worked else None,
             ways=(*back, f"release {name}"),
@@ -625,12 +686,16 @@ class Ratings:
         self._snapshot: Snapshot | None = None
         self._proven: set[str] = set()
 
-    async def rate(self, function: Function, snapshot: Snapshot, *, is_good: bool, note: str = "") -> Rated:
+    async def rate(
+        self, function: Function, snapshot: Snapshot, *, is_good: bool, note: str = ""
+    ) -> Rated:
         """Store a human's rating of a function's results; the agent is notified of a bad one and of its withdrawal."""
         verdict = await judgment_on(self._store, function.body_hash, function.name)
         names = {"name": function.name, "module": function.module, "admitted": True, "by": "human"}
         was_bad = verdict is not None and verdict.thumb == "bad"
-        verdict = replace(verdict or Judgment.from_json(names), thumb="good" if is_good else "bad", note=note)
+        verdict = replace(
+            verdict or Judgment.from_json(names), thumb="good" if is_good else "bad", note=note
+        )
         await self._store.apply([SaveVerdict(function.body_hash, function.name, verdict.to_json())])
         self._snapshot = None
         await self._quarantine.refresh()
@@ -659,5 +724,7 @@ class Ratings:
             self._proven.add(function.name)
         if not is_draft:
             return ""
-        disagrees = verdict is not None and any(problem.code in _DISAGREE for problem in verdict.problems)
+        disagrees = verdict is not None and any(
+            problem.code in _DISAGREE for problem in verdict.problems
+        )
         return DISPROVEN if disagrees else UNPROVEN

@@ -2,7 +2,16 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
@@ -157,7 +166,9 @@ class FunctionService:
     @cached_property
     def calls(self) -> "call_service.CallService":
         """The calls of functions."""
-        return call_service.CallService(self._parts.sandbox(), self.granting, self._store, self.seen_results)
+        return call_service.CallService(
+            self._parts.sandbox(), self.granting, self._store, self.seen_results
+        )
 
     @cached_property
     def replays(self) -> "replay.Replays":
@@ -166,7 +177,9 @@ class FunctionService:
 
     @cached_property
     def _carrier(self) -> ChangeExecutor:
-        return ChangeExecutor(self._root, self._store, self.registry, self._parts.book(), self._copy)
+        return ChangeExecutor(
+            self._root, self._store, self.registry, self._parts.book(), self._copy
+        )
 
     @cached_property
     def batch(self) -> "library.BatchOperations":
@@ -175,7 +188,15 @@ class FunctionService:
         sandbox, registry = self._parts.sandbox(), self.registry
         starters = lambda: function_facts.starters_in(self._view())  # noqa: E731 - it is given once
         return library.BatchOperations(
-            self._root, self._store, registry, gate, sandbox, self.finish, hosted, packages, starters
+            self._root,
+            self._store,
+            registry,
+            gate,
+            sandbox,
+            self.finish,
+            hosted,
+            packages,
+            starters,
         )
 
     @cached_property
@@ -188,7 +209,9 @@ class FunctionService:
     @cached_property
     def plans(self) -> "changes.ChangePlanner":
         """The planner of changes to functions."""
-        return changes.ChangePlanner(self._store, self._files, self._review(), self.likely, self._parts.maker())
+        return changes.ChangePlanner(
+            self._store, self._files, self._review(), self.likely, self._parts.maker()
+        )
 
     @cached_property
     def history(self) -> "version_history.VersionHistory":
@@ -199,7 +222,11 @@ class FunctionService:
     def grants(self) -> "grant_service.GrantCommands":
         """The grants, as the user manages them."""
         return grant_service.GrantCommands(
-            self._store, self.registry, lambda *pending: self.plans.granted(*pending), self.granting, self.finish
+            self._store,
+            self.registry,
+            lambda *pending: self.plans.granted(*pending),
+            self.granting,
+            self.finish,
         )
 
     @cached_property
@@ -276,17 +303,27 @@ class FunctionService:
             _log.warning("tending ended: %s", error)
         finally:
             after = self.registry.snapshot().functions
-            gone, came = (tuple(sorted(one.keys() - other.keys())) for one, other in ((before, after), (after, before)))
+            gone, came = (
+                tuple(sorted(one.keys() - other.keys()))
+                for one, other in ((before, after), (after, before))
+            )
             both = sorted(before.keys() & after.keys())
-            changed = tuple(name for name in both if before[name].body_hash != after[name].body_hash)
+            changed = tuple(
+                name for name in both if before[name].body_hash != after[name].body_hash
+            )
             if gone or came or changed or noted:
-                change = events.FunctionsChanged(turn="", loaded=came, changed=changed, removed=gone, noted=noted)
+                change = events.FunctionsChanged(
+                    turn="", loaded=came, changed=changed, removed=gone, noted=noted
+                )
                 self.tell(replace(change, by="tending"))
 
     @asynccontextmanager
     async def followed(self, tend: "TendSettings") -> AsyncIterator[None]:
         """Take changes of files, and those by other folders at the store, and tend, while the block runs."""
-        async with self.background_review.at_work(), watch.Watcher(self._root / "functions") as watcher:
+        async with (
+            self.background_review.at_work(),
+            watch.Watcher(self._root / "functions") as watcher,
+        ):
             work = [self._follow(watcher)]
             work += [self._follow_others()] if self._store.is_shared else []
             work += [self.tend_when_idle(tend)] if tend.idle else []
@@ -300,7 +337,9 @@ class FunctionService:
     async def _follow_others(self) -> None:
         """Load changes by other folders at the store, on notices and at regular intervals."""
         told = asyncio.Event()
-        async with self._store.heard(lambda topic: told.set() if topic in ("", FUNCTIONS) else None):
+        async with self._store.heard(
+            lambda topic: told.set() if topic in ("", FUNCTIONS) else None
+        ):
             while True:
                 with suppress(StorageError):  # the database is unreachable: try again
                     await self.pull()
@@ -320,19 +359,33 @@ class FunctionService:
         done = await self._carrier.carry_out(plan, record, author.by)
         if waiting and done.change is not None:
             with suppress(KnapperError):  # the next refresh of the folder will do it
-                await self._catch_up(done.change.path)  # judge the functions that can have their name now
+                await self._catch_up(
+                    done.change.path
+                )  # judge the functions that can have their name now
         return done
 
-    async def plan_create(self, name: str, code: str, module: str, reason: str, author: Author) -> PlannedChange:
+    async def plan_create(
+        self, name: str, code: str, module: str, reason: str, author: Author
+    ) -> PlannedChange:
         """Plan a new function: it is judged, but not written yet."""
         module = module.removeprefix("functions.").removesuffix(".py") or DEFAULT_MODULE
-        packages = await aside(len(code), capability.imported_at_the_top, code, self._parts.gate().rules.packages)
+        packages = await aside(
+            len(code), capability.imported_at_the_top, code, self._parts.gate().rules.packages
+        )
         if module == DEFAULT_MODULE and packages - self.registry.snapshot().modules.keys():
-            module = name  # in a shared module, the neighbors would also have to import its packages
+            module = (
+                name  # in a shared module, the neighbors would also have to import its packages
+            )
         return await self.plans.create(draft.Candidate(name, code, module, reason), author)
 
     async def create(
-        self, name: str, code: str, module: str = DEFAULT_MODULE, *, reason: str = "", author: Author = USER
+        self,
+        name: str,
+        code: str,
+        module: str = DEFAULT_MODULE,
+        *,
+        reason: str = "",
+        author: Author = USER,
     ) -> Judgment:
         """Judge a new function and, if it passes, admit it. Return its verdict."""
         plan = await self.plan_create(name, code, module, reason, author)
@@ -342,11 +395,17 @@ class FunctionService:
         self, name: str, old_text: str, new_text: str, *, reason: str = "", author: Author = USER
     ) -> Judgment:
         """Replace one passage of a function, or of the rejected candidate with that name. Return its verdict."""
-        return await self._make_judgment(await self.plans.edit(name, [(old_text, new_text)], reason, author), author)
+        return await self._make_judgment(
+            await self.plans.edit(name, [(old_text, new_text)], reason, author), author
+        )
 
-    async def replace(self, name: str, code: str, *, reason: str = "", author: Author = USER) -> Judgment:
+    async def replace(
+        self, name: str, code: str, *, reason: str = "", author: Author = USER
+    ) -> Judgment:
         """Replace the source of a function. Return its verdict."""
-        return await self._make_judgment(await self.plans.replace(name, code, reason, author), author)
+        return await self._make_judgment(
+            await self.plans.replace(name, code, reason, author), author
+        )
 
     async def confirm(
         self, name: str, *, expected: Sequence[str] = (), reason: str = "", author: Author = USER
@@ -355,15 +414,21 @@ class FunctionService:
 
         If its author was asked what calls must return, `expected` are these results as Python literals.
         """
-        return await self._make_judgment(await self.plans.confirm(name, reason, author, expected), author)
+        return await self._make_judgment(
+            await self.plans.confirm(name, reason, author, expected), author
+        )
 
     async def rollback(self, name: str, version: str = "", *, author: Author = USER) -> Judgment:
         """Restore an earlier version of a function, or a deleted function. Return its verdict."""
         return await self._make_judgment(await self.history.rollback(name, version, author), author)
 
-    async def add_example(self, name: str, call: str, expected: str, *, author: Author = USER) -> Judgment:
+    async def add_example(
+        self, name: str, call: str, expected: str, *, author: Author = USER
+    ) -> Judgment:
         """Add an example to a function if it passes. Return its verdict."""
-        return await self._make_judgment(await self.history.add_example(name, call, expected, author), author)
+        return await self._make_judgment(
+            await self.history.add_example(name, call, expected, author), author
+        )
 
     async def delete(self, name: str, *, author: Author = USER) -> Deletion:
         """Delete a function from its module.
@@ -440,9 +505,15 @@ class FunctionService:
     ) -> function_facts.FunctionListing:
         """Return the workspace functions that are not hidden, and the problems of rejected files."""
         view, query = self._view(), function_facts.ViewFilter(pattern, module, standing)
-        seen = view.snapshot.seen(lambda function: function.name not in hidden) if hidden else view.snapshot
+        seen = (
+            view.snapshot.seen(lambda function: function.name not in hidden)
+            if hidden
+            else view.snapshot
+        )
         listing = await function_facts.listing(replace(view, snapshot=seen), query)
-        foreign = function_facts.foreign_rows((one.function for one in self.foreign().values()), query)
+        foreign = function_facts.foreign_rows(
+            (one.function for one in self.foreign().values()), query
+        )
         foreign = [row for row in foreign if row.name not in hidden]
         return replace(listing, functions=(*listing.functions, *foreign)) if foreign else listing
 
@@ -459,16 +530,25 @@ class FunctionService:
     def foreign(self) -> "Mapping[str, ForeignFunction]":
         """Return the callable functions of other programs, by name."""
         taken = self.registry.snapshot().functions
-        return {name: foreign for name, foreign in self._parts.foreign().items() if name not in taken}
+        return {
+            name: foreign for name, foreign in self._parts.foreign().items() if name not in taken
+        }
 
-    async def unused(self, pattern: str = "", module: str = "", standing: str = "") -> function_facts.FunctionListing:
+    async def unused(
+        self, pattern: str = "", module: str = "", standing: str = ""
+    ) -> function_facts.FunctionListing:
         """Return functions that have not been called for a long time, which the user may want to retire."""
         return await function_facts.listing(
             self._view(), function_facts.ViewFilter(pattern, module, standing, unused=True)
         )
 
     async def search(
-        self, need: str, count: int | None = None, hidden: Collection[str] = (), *, owners: CallOwners = None
+        self,
+        need: str,
+        count: int | None = None,
+        hidden: Collection[str] = (),
+        *,
+        owners: CallOwners = None,
     ) -> "SearchReport":
         """Return the functions that serve a need, best first, with the reason and how they differ from their neighbors.
 
@@ -490,21 +570,33 @@ class FunctionService:
     def _quarantined_names(self) -> Sequence[str]:
         functions = self.registry.snapshot().functions
         return [
-            name for name, version in self.quarantine.held if name in functions and functions[name].body_hash == version
+            name
+            for name, version in self.quarantine.held
+            if name in functions and functions[name].body_hash == version
         ]
 
-    async def introspect(self, name: str, owners: CallOwners = None) -> function_facts.FunctionDetails:
+    async def introspect(
+        self, name: str, owners: CallOwners = None
+    ) -> function_facts.FunctionDetails:
         """Return everything that is known about a function; about a foreign one, what was approved.
 
         Single calls are included only if they are of `owners`.
         """
         if (foreign := self.foreign().get(name)) is not None:
-            return function_facts.foreign_details(foreign.function, foreign_library.stub(foreign.function))
+            return function_facts.foreign_details(
+                foreign.function, foreign_library.stub(foreign.function)
+            )
         function, snapshot = self._function(name, self.foreign()), self.registry.snapshot()
         details = await function_facts.introspection(self._view(), name, owners)
-        case = await self.quarantine.case(function, owners) if details.standing == "quarantined" else None
+        case = (
+            await self.quarantine.case(function, owners)
+            if details.standing == "quarantined"
+            else None
+        )
         coverage = await self.calls.coverage(function, snapshot)
-        return await self.grants.seen(snapshot, replace(details, coverage=coverage, quarantine=case))
+        return await self.grants.seen(
+            snapshot, replace(details, coverage=coverage, quarantine=case)
+        )
 
     async def rate(self, name: str, *, is_good: bool, note: str = "") -> Rated:
         """Store the user's rating of a function's results. Return its standing after that.
@@ -512,7 +604,9 @@ class FunctionService:
         Raises:
             UsageError: there is no such function.
         """
-        return await self.ratings.rate(self._function(name), self.registry.snapshot(), is_good=is_good, note=note)
+        return await self.ratings.rate(
+            self._function(name), self.registry.snapshot(), is_good=is_good, note=note
+        )
 
     async def release(self, name: str) -> Released:
         """Release a function from quarantine, by the user's decision.
@@ -558,13 +652,19 @@ class FunctionService:
         function, snapshot = self._function(name, self.foreign()), self.registry.snapshot()
         for tries_left in reversed(range(worker_api.TRIES)):
             did = Receipt()
-            report, writes = await self.calls.made(function, snapshot, arguments, on_progress, author=author, did=did)
+            report, writes = await self.calls.made(
+                function, snapshot, arguments, on_progress, author=author, did=did
+            )
             try:
                 await self._store.apply(writes)
                 break
-            except StateConflict:  # the call is made again, unless it has already had effects outside
+            except (
+                StateConflict
+            ):  # the call is made again, unless it has already had effects outside
                 if not tries_left or not did.is_inside:
-                    await self._store.apply([write for write in writes if not isinstance(write, SaveState)])
+                    await self._store.apply(
+                        [write for write in writes if not isinstance(write, SaveState)]
+                    )
                     raise
         news = await self.quarantine.entered({name}, owners) if report.outcome in FAILURES else []
         report = await self._mark_unproven(report, function, snapshot)
@@ -584,7 +684,11 @@ class FunctionService:
             StateConflict: a call changed it meanwhile.
         """
         value = base and base.value
-        write = SaveState(row.function, value, row.n, RESTORED) if base else DropState(row.function, row.n)
+        write = (
+            SaveState(row.function, value, row.n, RESTORED)
+            if base
+            else DropState(row.function, row.n)
+        )
         await self._store.apply([write])
 
     def states(self, turn: str) -> "FunctionStates":
@@ -594,13 +698,21 @@ class FunctionService:
     async def is_by_hand(self, name: str) -> bool:
         """Return whether the newest version of a function is the user's, not one that an agent made."""
         function = self.registry.snapshot().functions.get(name)
-        judgment = None if function is None else await judgment_on(self._store, function.body_hash, name)
+        judgment = (
+            None if function is None else await judgment_on(self._store, function.body_hash, name)
+        )
         return function is not None and (judgment is None or judgment.by in ("", "human"))
 
-    async def _mark_unproven(self, report: "CallReport", function: Function, snapshot: "Snapshot") -> "CallReport":
+    async def _mark_unproven(
+        self, report: "CallReport", function: Function, snapshot: "Snapshot"
+    ) -> "CallReport":
         """Return the report; if it has a value, with what is unproven about it."""
         returned = report.outcome == "returned"
-        return replace(report, unproven=await self.ratings.unproven(function, snapshot)) if returned else report
+        return (
+            replace(report, unproven=await self.ratings.unproven(function, snapshot))
+            if returned
+            else report
+        )
 
     async def trace(
         self, name: str, arguments: str | Mapping[str, Any], author: Author = USER
@@ -612,7 +724,9 @@ class FunctionService:
         Raises:
             UsageError: there is no such function, or the arguments do not fit.
         """
-        return await self.calls.traced(self._function(name), self.registry.snapshot(), arguments, author)
+        return await self.calls.traced(
+            self._function(name), self.registry.snapshot(), arguments, author
+        )
 
     async def test(
         self, name: str, arguments: str | Mapping[str, Any] | None = None, author: Author = USER
@@ -624,12 +738,19 @@ class FunctionService:
         """
         if (foreign := self.foreign().get(name)) is not None:
             if arguments is None:
-                raise UsageError(f"`{name}` has no examples: it is a tool of an MCP server.", fix="Give its arguments.")
-            return function_facts.FunctionTestReport(name, (), await self.calls.call_foreign(foreign, arguments))
+                raise UsageError(
+                    f"`{name}` has no examples: it is a tool of an MCP server.",
+                    fix="Give its arguments.",
+                )
+            return function_facts.FunctionTestReport(
+                name, (), await self.calls.call_foreign(foreign, arguments)
+            )
         function, snapshot = self._function(name, self.foreign()), self.registry.snapshot()
         if arguments is not None:
             report, _ = await self.calls.made(function, snapshot, arguments, author=author)
-            return function_facts.FunctionTestReport(name, (), await self._mark_unproven(report, function, snapshot))
+            return function_facts.FunctionTestReport(
+                name, (), await self._mark_unproven(report, function, snapshot)
+            )
         shows_files = await self._parts.sandbox().shows_files()
         granted = await self.granting.having(function, snapshot, shows_files=shows_files)
         results = await self._parts.gate().run_examples(function, snapshot, granted)
@@ -692,7 +813,11 @@ class FunctionService:
 
     def _view(self) -> function_facts.ViewContext:
         return function_facts.ViewContext(
-            self._store, self.registry.snapshot(), self._standing, self._parts.starters, self._parts.book
+            self._store,
+            self.registry.snapshot(),
+            self._standing,
+            self._parts.starters,
+            self._parts.book,
         )
 
     def _function(self, name: str, others: Iterable[str] = ()) -> Function:

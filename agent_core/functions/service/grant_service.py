@@ -95,7 +95,9 @@ if TYPE_CHECKING:
 
 
 _MOST_PRECEDENTS = 5  # functions that are named with what they were given
-_MAY_SEND = "By the folders of an agent, the call could already {}. A yes lets this send out what is there."
+_MAY_SEND = (
+    "By the folders of an agent, the call could already {}. A yes lets this send out what is there."
+)
 _BY_FILE = "It has its grants by functions/grants.toml alone: nobody said yes to them here (`grants.unattended`)."
 
 
@@ -107,7 +109,9 @@ class CandidateGrants:
     new_grant: NewGrant | None = None
     one_call_grant: NewGrant | None = None
     denied: str = ""
-    is_all: bool = False  # whether the denial alone says what to do: no finding that a question would answer
+    is_all: bool = (
+        False  # whether the denial alone says what to do: no finding that a question would answer
+    )
     agreed: tuple[str, ...] = ()  # what else the human let go
     is_asked: bool = False
 
@@ -169,14 +173,28 @@ class GrantService:
         Its examples may import the packages of the agent's functions; to import them itself, it needs a grant.
         """
         guarded = await self.guarded(snapshot)
-        way: Way = "joining" if self.can_ask else "file" if self._settings.unattended == "file" else "none"
-        return Granted(access=(await self.packages_of(agent, snapshot)).access, guarded=guarded, approval_mode=way)
+        way: Way = (
+            "joining" if self.can_ask else "file" if self._settings.unattended == "file" else "none"
+        )
+        return Granted(
+            access=(await self.packages_of(agent, snapshot)).access,
+            guarded=guarded,
+            approval_mode=way,
+        )
 
-    async def granted(self, grants: Grants, snapshot: "Snapshot", owner: str, agent: str = "") -> Granted:
+    async def granted(
+        self, grants: Grants, snapshot: "Snapshot", owner: str, agent: str = ""
+    ) -> Granted:
         """Return the grants and access with which a candidate is judged once it has these grants."""
-        spelled, before = self.reach.spelled(self.packages.known(grants)), await self.ungranted(snapshot, agent)
+        spelled, before = (
+            self.reach.spelled(self.packages.known(grants)),
+            await self.ungranted(snapshot, agent),
+        )
         access = self.reach.access(grants, owner)
-        access = replace(access, packages=tuple({**dict(before.access.packages), **dict(access.packages)}.items()))
+        access = replace(
+            access,
+            packages=tuple({**dict(before.access.packages), **dict(access.packages)}.items()),
+        )
         return replace(before, grants=spelled, access=access)
 
     async def packages_of(self, agent: str, snapshot: "Snapshot") -> Granted:
@@ -195,33 +213,48 @@ class GrantService:
         together = self.packages.together(allowed)
         return replace(together, access=replace(together.access, preload=()))
 
-    async def having(self, function: "Function", snapshot: "Snapshot", *, shows_files: bool) -> Granted:
+    async def having(
+        self, function: "Function", snapshot: "Snapshot", *, shows_files: bool
+    ) -> Granted:
         """Return the same for the examples of an existing function, which read granted files and write none.
 
         Examples that came after the approval, or that use code which it does not cover, read none. `shows_files` says
         whether a worker can read them directly.
         """
-        owner, grants = f"{function.module}.{function.name}", await self.in_force(function, snapshot)
+        owner, grants = (
+            f"{function.module}.{function.name}",
+            await self.in_force(function, snapshot),
+        )
         granted = await self.granted(grants, snapshot, owner)
         if not granted.access.paths:  # code of a package that it has no grant for gets no files
-            return await self.granted(grants, snapshot, owner, await self._folders.maker(function, snapshot))
+            return await self.granted(
+                grants, snapshot, owner, await self._folders.maker(function, snapshot)
+            )
         if not (self._is_by_file() or await self.book.covers_examples(function, snapshot)):
             return await self.granted(replace(grants, read=(), write=()), snapshot, owner)
         access = replace(granted.access, readable=granted.access.paths, writable=())
 
         def files() -> FileRequests:
             grants = Grants(read=granted.grants.read + granted.grants.write)
-            requests = FileRequests(self.reach, function.name, Permit({}, self._limits, grants, access), CallExit())
+            requests = FileRequests(
+                self.reach, function.name, Permit({}, self._limits, grants, access), CallExit()
+            )
             requests.is_shown = False
             return requests
 
         files_or_none = None if shows_files or not access.readable else files
-        return replace(granted, access=access, files=files_or_none, served=served(function, snapshot))
+        return replace(
+            granted, access=access, files=files_or_none, served=served(function, snapshot)
+        )
 
     async def in_force(self, function: "Function", snapshot: "Snapshot") -> Grants:
         """Return what a function may reach now: by the user's approval, or by the file if the settings allow it."""
         allowed = await self.book.allowed(function, snapshot)
-        return allowed | await self._shared(function, snapshot, allowed) | await self._by_file(function, snapshot)
+        return (
+            allowed
+            | await self._shared(function, snapshot, allowed)
+            | await self._by_file(function, snapshot)
+        )
 
     async def _shared(
         self,
@@ -234,8 +267,14 @@ class GrantService:
 
         Packages that have to be installed for it, together with its own, are asked for.
         """
-        shared = await self._folders.held(function, snapshot, own_grants, written_code, self._approvals.agent)
-        return replace(shared, packages=()) if self.packages.needs_install(own_grants | shared) else shared
+        shared = await self._folders.held(
+            function, snapshot, own_grants, written_code, self._approvals.agent
+        )
+        return (
+            replace(shared, packages=())
+            if self.packages.needs_install(own_grants | shared)
+            else shared
+        )
 
     async def _missing(
         self, function: "Function", snapshot: "Snapshot", grants: Grants, shared_grants: Grants
@@ -252,7 +291,9 @@ class GrantService:
                 break
         return (await self._with_lapsed(question, function, snapshot) if question else None), given
 
-    async def _with_lapsed(self, question: Question, function: "Function", snapshot: "Snapshot") -> Question:
+    async def _with_lapsed(
+        self, question: Question, function: "Function", snapshot: "Snapshot"
+    ) -> Question:
         """Return a question about reading with the folders that the function had until someone changed its code.
 
         They are asked for at once, and not one by one.
@@ -278,36 +319,50 @@ class GrantService:
     @property
     def is_answered_later(self) -> bool:
         """Whether there is no one to ask now, but an answer may come by a question's id."""
-        return self._settings.ask != "never" and not self.can_ask and self._approvals.turn is not None
+        return (
+            self._settings.ask != "never" and not self.can_ask and self._approvals.turn is not None
+        )
 
     async def _by_file(self, function: "Function", snapshot: "Snapshot") -> Grants:
         """Return the grants that the file alone puts in force, limited to the needs; none if someone can be asked."""
         entry = (await self.book.entries()).get(function.name)
         if entry is None or not self._is_by_file() or misleading(function, snapshot):
             return NOTHING
-        return entry.grants.serving(await self.needs(function, snapshot) | self._around(function, snapshot))
+        return entry.grants.serving(
+            await self.needs(function, snapshot) | self._around(function, snapshot)
+        )
 
     def asks(self, verdict: "Verdict", summary: ChangeSummary) -> bool:
         """Return whether the user must approve before this candidate is admitted."""
-        wants_all = self._settings.ask == "always" and summary.author.by == "agent" and verdict.admitted
+        wants_all = (
+            self._settings.ask == "always" and summary.author.by == "agent" and verdict.admitted
+        )
         return wants_all or verdict.lacks_only_grants
 
     async def question(self, function: "Function", snapshot: "Snapshot") -> Question | None:
         """Return a question about the missing grants of a workspace function, or None if it has all that it needs."""
         shared = await self._shared(function, snapshot, await self.book.allowed(function, snapshot))
-        question, _ = await self._missing(function, snapshot, await self.needs(function, snapshot), shared)
+        question, _ = await self._missing(
+            function, snapshot, await self.needs(function, snapshot), shared
+        )
         if question is None:
             return None
         lines = _granting_lines(function, snapshot, self._known_packages(snapshot, None))
         return await self._with_precedents(replace(question, lines=lines), function, snapshot)
 
-    async def _with_precedents(self, question: Question, function: "Function", snapshot: "Snapshot") -> Question:
+    async def _with_precedents(
+        self, question: Question, function: "Function", snapshot: "Snapshot"
+    ) -> Question:
         """Return the question with what the user has given to functions that run within this one."""
         lines: list[str] = []
         for name in functions_within(function, snapshot):
-            shared = question.missing & await self.book.allowed((snapshot.whole or snapshot).functions[name], snapshot)
+            shared = question.missing & await self.book.allowed(
+                (snapshot.whole or snapshot).functions[name], snapshot
+            )
             if shared and len(lines) < _MOST_PRECEDENTS:
-                what = "" if shared.covers(question.missing) else f"{'; '.join(shared.sentences())}: "
+                what = (
+                    "" if shared.covers(question.missing) else f"{'; '.join(shared.sentences())}: "
+                )
                 lines.append(f"{what}as `{name}`, which you allowed")
         return replace(question, precedents=tuple(lines))
 
@@ -326,7 +381,9 @@ class GrantService:
         after = snapshot.with_module(verdict.reading) if verdict.reading else snapshot
         function = after.functions.get(verdict.name)
         if verdict.reading is None or function is None or function.module != verdict.module:
-            return CandidateGrants(denied="It has no place in its module yet, so nobody was asked.", is_all=True)
+            return CandidateGrants(
+                denied="It has no place in its module yet, so nobody was asked.", is_all=True
+            )
         text = verdict.reading.source.text
         crowd = await aside(len(text), self._with_imports_of, verdict, after)
         if why := misleading(function, after) or await self.packages.crowded(verdict.name, crowd):
@@ -336,15 +393,23 @@ class GrantService:
         if summary.preset_grants is not None:
             having = state.now | summary.preset_grants
             await self.packages.install(having)
-            return CandidateGrants(having, NewGrant(function.name, summary.preset_grants, content, who(), state.now))
+            return CandidateGrants(
+                having, NewGrant(function.name, summary.preset_grants, content, who(), state.now)
+            )
         shared = await self._shared(function, after, state.now, written_code)
         needs = self.packages.named(self.reach.inside(verdict.needs), state.entry)
         question, shared = await self._missing(function, after, needs, shared)
         if question is None and self._settings.ask != "always":
             return CandidateGrants(state.now | shared)
         question = question or Question.of(function, after, held_grants=state.now)
-        diff = question.diff or change_of(verdict, snapshot) or unified_diff("", verdict.source, function.path)
-        question = replace(question, why=summary.reason, lines=verdict.asking, diff=diff, moment="join")
+        diff = (
+            question.diff
+            or change_of(verdict, snapshot)
+            or unified_diff("", verdict.source, function.path)
+        )
+        question = replace(
+            question, why=summary.reason, lines=verdict.asking, diff=diff, moment="join"
+        )
         question = replace(question, doubts=(*doubts, *question.doubts))
         question = await self._with_folder(question, function, after, written_code)
         question = await self._with_precedents(question, function, after)
@@ -357,7 +422,9 @@ class GrantService:
             )
         turn = self._approvals.turn_id
         new_grant = (
-            NewGrant(function.name, question.missing, content, who(), state.now, turn) if question.missing else None
+            NewGrant(function.name, question.missing, content, who(), state.now, turn)
+            if question.missing
+            else None
         )
         if decision.is_wide and question.maker:
             new_grant = await self.book.folder_grant(question.maker, question.folder, who())
@@ -365,7 +432,9 @@ class GrantService:
         given = CandidateGrants(state.now | shared | question.missing, *stored_or_once)
         return replace(given, agreed=doubts, is_asked=True)
 
-    def _with_imports_of(self, verdict: "Verdict", new_snapshot: "Snapshot") -> Mapping[str, frozenset[str]]:
+    def _with_imports_of(
+        self, verdict: "Verdict", new_snapshot: "Snapshot"
+    ) -> Mapping[str, frozenset[str]]:
         """Return the other functions of a candidate's module, with the packages of its imports that run for them, too.
 
         They run for all if nothing uses what they bind, and otherwise for those that use it.
@@ -374,15 +443,22 @@ class GrantService:
         if not projects:
             return {}
         text = new_snapshot.modules[verdict.module].text
-        mates = (each.name for each in new_snapshot.functions.values() if each.module == verdict.module)
+        mates = (
+            each.name for each in new_snapshot.functions.values() if each.module == verdict.module
+        )
         return {
-            mate: projects & imported_at_the_top(text_with((verdict.module, mate), text), self._packages)
+            mate: projects
+            & imported_at_the_top(text_with((verdict.module, mate), text), self._packages)
             for mate in mates
             if mate != verdict.name
         }
 
     async def permit(
-        self, function: "Function", snapshot: "Snapshot", caller: str = "", flow: CallFlow | None = None
+        self,
+        function: "Function",
+        snapshot: "Snapshot",
+        caller: str = "",
+        flow: CallFlow | None = None,
     ) -> Permit | Denied:
         """Return a permit for a call, after asking for missing grants, or the reason for denial.
 
@@ -403,10 +479,16 @@ class GrantService:
         question = await self._with_what_was_read(question, function, snapshot, own, flow, caller)
         now, note = own | shared, _BY_FILE if by_file.without(state.now | once) else ""
         if question is None and self.packages.needs_install(now):
-            question = replace(Question.of(function, snapshot, Grants(packages=now.packages), now), is_again=True)
-        if question is not None and (not now.covers(question.missing) or self.packages.needs_install(now)):
             question = replace(
-                question, lines=_granting_lines(function, snapshot, self._known_packages(snapshot, None)), caller=caller
+                Question.of(function, snapshot, Grants(packages=now.packages), now), is_again=True
+            )
+        if question is not None and (
+            not now.covers(question.missing) or self.packages.needs_install(now)
+        ):
+            question = replace(
+                question,
+                lines=_granting_lines(function, snapshot, self._known_packages(snapshot, None)),
+                caller=caller,
             )
             question = await self._with_folder(question, function, snapshot)
             question = await self._with_precedents(question, function, snapshot)
@@ -417,13 +499,18 @@ class GrantService:
             if decision.answer == "yes":
                 await self._give(question, decision, function, snapshot)
                 await self.prove_after(function, snapshot, question.missing)
-            if decision.answer != "no":  # its earlier grants may have been revoked while the user was asked
+            if (
+                decision.answer != "no"
+            ):  # its earlier grants may have been revoked while the user was asked
                 allowed = await self.book.allowed(function, snapshot)
                 shared = await self._shared(function, snapshot, allowed | once | question.missing)
                 own, note = allowed | once | question.missing, ""
                 now = own | shared
                 flow.is_out |= _is_way_out(question.missing)
-        return replace(self._permit(function, snapshot, now, note), shared=Grants(read=shared.read).without(own))
+        return replace(
+            self._permit(function, snapshot, now, note),
+            shared=Grants(read=shared.read).without(own),
+        )
 
     async def _with_what_was_read(
         self,
@@ -443,7 +530,9 @@ class GrantService:
         if not read:
             return question
         asks_to_send = question is not None and _may_send(question.missing)
-        if not asks_to_send and (caller or not await self._folders.sends(function, snapshot, own_grants)):
+        if not asks_to_send and (
+            caller or not await self._folders.sends(function, snapshot, own_grants)
+        ):
             return question
         question = question or Question.of(function, snapshot, held_grants=own_grants)
         is_again = question.is_again and question.granted.covers(read)
@@ -460,7 +549,9 @@ class GrantService:
         """Return the gate's messages about uses in a function's module for which it currently has no grant."""
         granted = self.reach.spelled(self.packages.known(await self.in_force(function, snapshot)))
         try:
-            text = text_with((function.module, function.name), snapshot.modules[function.module].text)
+            text = text_with(
+                (function.module, function.name), snapshot.modules[function.module].text
+            )
             tree = syntax.parse(text)
             findings = lacking(uses(tree, self._packages, await self.guarded(snapshot)), granted)
         except RecursionError:
@@ -477,7 +568,9 @@ class GrantService:
         """Return a question about one folder to read with the agent to whose functions all it may be granted."""
         if not (folder := self._folder_to_read(question)):
             return question
-        maker = await self._folders.maker(function, snapshot, written_code, caller_agent=self._approvals.agent)
+        maker = await self._folders.maker(
+            function, snapshot, written_code, caller_agent=self._approvals.agent
+        )
         return replace(question, folder=folder, maker=maker) if maker else question
 
     def _folder_to_read(self, question: Question) -> str:
@@ -488,7 +581,9 @@ class GrantService:
         (folder,) = folders
         return "" if self.reach.refusal(Grants(read=(folder,)), question.function) else folder
 
-    async def _give(self, question: Question, decision: Decision, function: "Function", snapshot: "Snapshot") -> Grants:
+    async def _give(
+        self, question: Question, decision: Decision, function: "Function", snapshot: "Snapshot"
+    ) -> Grants:
         """Store a permanent yes, and return the grants that it gives."""
         if decision.is_wide and question.maker:
             await self.book.give_folder(question.maker, question.folder, who())
@@ -499,7 +594,9 @@ class GrantService:
     async def guarded(self, snapshot: "Snapshot") -> frozenset[str]:
         """Return the functions that can only be called with a grant."""
         foreign = self._foreign.functions().keys() if self._foreign else ()
-        return (await self.book.needed_to_call(snapshot)).union(foreign, await self._folders.guarded(snapshot))
+        return (await self.book.needed_to_call(snapshot)).union(
+            foreign, await self._folders.guarded(snapshot)
+        )
 
     async def needs(self, function: "Function", snapshot: "Snapshot") -> Grants:
         """Return what a workspace function needs: its text, its helpers, and what runs when its module is imported.
@@ -524,10 +621,17 @@ class GrantService:
         return (*self._packages, *sorted(modules_of_workspace(snapshot.modules, granted)))
 
     async def want(
-        self, function: str, snapshot: "Snapshot", grants: Grants, caller: str = "", flow: CallFlow | None = None
+        self,
+        function: str,
+        snapshot: "Snapshot",
+        grants: Grants,
+        caller: str = "",
+        flow: CallFlow | None = None,
     ) -> bool:
         """Ask for a grant that a running call turned out to need. Return whether the call may continue with it."""
-        return not (await self.want_path(function, snapshot, grants, "", "", caller=caller, flow=flow))[1]
+        return not (
+            await self.want_path(function, snapshot, grants, "", "", caller=caller, flow=flow)
+        )[1]
 
     async def want_path(
         self,
@@ -555,7 +659,9 @@ class GrantService:
         doubts = tuple(filter(None, (doubt, _MAY_SEND.format("; ".join(sent)) if sent else "")))
         question = Question.of(target, snapshot, grants | read)
         creates = self.reach.absent(question.missing)
-        question = replace(question, moment="run", caller=caller, creates=creates, folder=folder, doubts=doubts)
+        question = replace(
+            question, moment="run", caller=caller, creates=creates, folder=folder, doubts=doubts
+        )
         if why := misleading(target, snapshot):
             self._approvals.close(question, Decision("no", why, "unavailable"))
             return NOTHING, why
@@ -582,7 +688,9 @@ class GrantService:
         """
         if question.maker:
             folder = self._folder_to_read(question)
-            question = replace(question, folder=folder or question.folder, maker=question.maker if folder else "")
+            question = replace(
+                question, folder=folder or question.folder, maker=question.maker if folder else ""
+            )
         decision = await self._ask(question)
         if decision.answer == "no":
             return NOTHING, "" if decision.by == "policy" else denial(question, decision)
@@ -604,7 +712,9 @@ class GrantService:
         self, exit: CallExit, instead: str, grants: Grants = NOTHING, flow: CallFlow | None = None
     ) -> ProgramFiles:
         """Return the handler of a program's requests for files; `instead` says what it may call for them."""
-        return ProgramFiles(self.reach, Permit({}, self._limits, grants), exit, instead, flow or CallFlow())
+        return ProgramFiles(
+            self.reach, Permit({}, self._limits, grants), exit, instead, flow or CallFlow()
+        )
 
     def _denial(self, question: Question, decision: Decision) -> str:
         """Return the refusal of a call; outside of a turn, it is phrased for the user, who made the call."""
@@ -614,7 +724,9 @@ class GrantService:
         """Return the handler of a call's requests for files."""
         return FileRequests(self.reach, function, permit, exit)
 
-    def _permit(self, function: "Function", snapshot: "Snapshot", grants: Grants, note: str) -> Permit:
+    def _permit(
+        self, function: "Function", snapshot: "Snapshot", grants: Grants, note: str
+    ) -> Permit:
         modules = served(function, snapshot)
         if not grants:
             return Permit(modules, self._limits, note=note, is_bound=True)
@@ -642,7 +754,9 @@ class GrantService:
     async def explained(self, question: Question, grants: Grants) -> Question:
         """Return the question with what an approval installs, what is not set, and with open doubts."""
         unset = tuple(
-            name for name in question.missing.secrets if name != UNSAID and not self.reach.secrets.is_set(name)
+            name
+            for name in question.missing.secrets
+            if name != UNSAID and not self.reach.secrets.is_set(name)
         )
         how = "is not set. At a terminal of this machine, a yes asks for its value. Otherwise type:"
         not_set = (f"{name} {how} knapper secrets set {name}" for name in unset)
@@ -681,7 +795,9 @@ def change_of(verdict: "Verdict", snapshot: "Snapshot") -> str:
         return ""
     if verdict.reading is None or verdict.module != before.module:
         return unified_diff(own_text(verdict.name, snapshot) or "", verdict.source, before.path)
-    return unified_diff(snapshot.modules[before.module].text, verdict.reading.source.text, before.path)
+    return unified_diff(
+        snapshot.modules[before.module].text, verdict.reading.source.text, before.path
+    )
 
 
 def given_by(question: Question, decision: Decision) -> Grants:
@@ -700,10 +816,14 @@ def _may_send(grants: Grants) -> bool:
 
 def _folder_of(item: str) -> str:
     """Return the folder that a path names, or the one around a file; "" if that cannot be granted by a name."""
-    return item if item.endswith("/") else f"{folder}/" if (folder := item.rpartition("/")[0]) else ""
+    return (
+        item if item.endswith("/") else f"{folder}/" if (folder := item.rpartition("/")[0]) else ""
+    )
 
 
-def _granting_lines(function: "Function", snapshot: "Snapshot", listed: tuple[str, ...]) -> tuple[tuple[int, str], ...]:
+def _granting_lines(
+    function: "Function", snapshot: "Snapshot", listed: tuple[str, ...]
+) -> tuple[tuple[int, str], ...]:
     """Return the lines that need a grant, in a function or when its module is imported; `listed` packages need none."""
     text = text_with((function.module, function.name), snapshot.modules[function.module].text)
     lines, own = bare_lines(text), range(function.line, function.end_line + 1)
@@ -722,11 +842,15 @@ def _needs(text: str, name: str, packages: tuple[str, ...], guarded: frozenset[s
     parts = ModuleParts.of(text)
     if isinstance(parts, Problem):
         return NOTHING
-    return needs_of_text(parts.part(parts.needed([name])), packages, guarded) | needs_of(uses_at_import(text, packages))
+    return needs_of_text(parts.part(parts.needed([name])), packages, guarded) | needs_of(
+        uses_at_import(text, packages)
+    )
 
 
 _PATIENT_S = 60
-_TRIAL = "import sys\n\nassert '{name}' in sys.modules, 'it is not imported ahead'\n\nimport {name}\n"
+_TRIAL = (
+    "import sys\n\nassert '{name}' in sys.modules, 'it is not imported ahead'\n\nimport {name}\n"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -775,7 +899,9 @@ class PackageGrants:
         Raises:
             PackagesError: the packages cannot be resolved.
         """
-        if not grants.packages or (self.environment.find(grants.packages) and not question.missing.packages):
+        if not grants.packages or (
+            self.environment.find(grants.packages) and not question.missing.packages
+        ):
             return question
         return replace(question, installs=(await self._resolve_once(grants.packages)).sentences())
 
@@ -796,8 +922,13 @@ class PackageGrants:
         """Return needs with import names replaced by the granted projects that provide them."""
         if not grants.packages or not held_grants.packages:
             return grants
-        projects = {project_of(name): owner for name, owner in self.environment.projects(held_grants.packages)}
-        return replace(grants, packages=tuple(projects.get(package, package) for package in grants.packages))
+        projects = {
+            project_of(name): owner
+            for name, owner in self.environment.projects(held_grants.packages)
+        }
+        return replace(
+            grants, packages=tuple(projects.get(package, package) for package in grants.packages)
+        )
 
     def known(self, grants: Grants) -> Grants:
         """Return grants with the import names of the granted projects added, by which a text may need them."""
@@ -811,10 +942,19 @@ class PackageGrants:
         unless the settings let the file decide.
         """
         entries = await self.book.entries()
-        agreed = {name: entry.grants for name, entry in entries.items()} if self.by_file() else await self.book.agreed()
-        named = {name: agreed.get(name, NOTHING) for name in entries if name in text and not name.startswith(OF_AGENT)}
+        agreed = (
+            {name: entry.grants for name, entry in entries.items()}
+            if self.by_file()
+            else await self.book.agreed()
+        )
+        named = {
+            name: agreed.get(name, NOTHING)
+            for name in entries
+            if name in text and not name.startswith(OF_AGENT)
+        }
         return self.together(
-            replace(entries[name].grants, seconds=had.seconds, memory_mib=had.memory_mib) for name, had in named.items()
+            replace(entries[name].grants, seconds=had.seconds, memory_mib=had.memory_mib)
+            for name, had in named.items()
         )
 
     def together(self, entries: Iterable[Grants]) -> Granted:
@@ -822,9 +962,15 @@ class PackageGrants:
         all_grants = tuple(entries)
         names, ahead = dict[str, str](), tuple[str, ...]()
         for grants in all_grants:
-            seen, ahead = self.environment.folders(grants.packages) if grants.packages else ((), ahead)
+            seen, ahead = (
+                self.environment.folders(grants.packages) if grants.packages else ((), ahead)
+            )
             names = {**dict(seen), **names}
-        access = replace(Access(), packages=tuple(names.items()), preload=ahead if set(ahead) <= set(names) else ())
+        access = replace(
+            Access(),
+            packages=tuple(names.items()),
+            preload=ahead if set(ahead) <= set(names) else (),
+        )
         return Granted(joined(map(self.known, all_grants)), access if names else NO_ACCESS)
 
     async def crowded(self, name: str, crowd: Mapping[str, frozenset[str]]) -> str:
@@ -833,7 +979,9 @@ class PackageGrants:
         others = [
             (member, projects)
             for member, projects in crowd.items()
-            if not (entries[member].grants if member in entries else NOTHING).covers(Grants(packages=tuple(projects)))
+            if not (entries[member].grants if member in entries else NOTHING).covers(
+                Grants(packages=tuple(projects))
+            )
         ]
         if not others:
             return ""
@@ -852,9 +1000,13 @@ class PackageGrants:
         for requirements in sorted({*sections, *wanted}):
             installation = self.environment.find(requirements)
             pins = tuple(f"{pin.project} {pin.version}" for pin in sections.get(requirements, ()))
-            ahead, size = (tuple(installation.ahead), installation.size) if installation else ((), 0)
+            ahead, size = (
+                (tuple(installation.ahead), installation.size) if installation else ((), 0)
+            )
             functions = tuple(sorted(wanted.get(requirements, ())))
-            sets.append(PackageSet(requirements, functions, installation is not None, pins, ahead, size))
+            sets.append(
+                PackageSet(requirements, functions, installation is not None, pins, ahead, size)
+            )
         return PackageListing(tuple(sets), self.environment.problem)
 
     async def health(self) -> dict[str, Any]:  # Any: JSON
@@ -864,9 +1016,16 @@ class PackageGrants:
         if listing.problem:
             return {"ok": False, "problem": listing.problem}
         if find_spec("pip") is None:
-            return {"ok": False, "problem": "pip is not there, so none can be installed.", "fix": NO_PIP}
+            return {
+                "ok": False,
+                "problem": "pip is not there, so none can be installed.",
+                "fix": NO_PIP,
+            }
         size = f"{sum(installed) / 1e6:.1f} MB"
-        return {"ok": True, "why": f"{len(installed)} of {len(listing.packages)} sets are installed ({size})"}
+        return {
+            "ok": True,
+            "why": f"{len(installed)} of {len(listing.packages)} sets are installed ({size})",
+        }
 
     async def clean(self) -> Cleaned:
         """Remove packages that no function is granted.
@@ -890,12 +1049,16 @@ class PackageGrants:
         return functions
 
 
-async def can_preload(workers: Workers, limits: Limits, names: tuple[tuple[str, str], ...], name: str) -> bool:
+async def can_preload(
+    workers: Workers, limits: Limits, names: tuple[tuple[str, str], ...], name: str
+) -> bool:
     """Check whether a package can be preloaded, then used by a worker: one that starts threads cannot fork."""
     source = ModuleSource.of("trial", _TRIAL.format(name=name))
     access = replace(Access(), packages=names, preload=(name,))
     patient = replace(limits, wall_s=_PATIENT_S, cpu_s=_PATIENT_S)
-    outcome = await workers.run(Job({source.module: source}, source.module, ModuleImport(), patient, access))
+    outcome = await workers.run(
+        Job({source.module: source}, source.module, ModuleImport(), patient, access)
+    )
     return isinstance(outcome, Returned)
 
 
@@ -958,7 +1121,11 @@ class GrantCommands:
         Raises:
             WorkspaceError: one of them cannot be granted.
         """
-        typed = {key: list(value) if isinstance(value, tuple) else value for key, value in options.items() if value}
+        typed = {
+            key: list(value) if isinstance(value, tuple) else value
+            for key, value in options.items()
+            if value
+        }
         return self._grants.reach.inside(checked(typed))
 
     async def question(self, name: str, grants: Grants = NOTHING) -> Question:
@@ -972,7 +1139,8 @@ class GrantCommands:
         """
         if little := self._grants.too_little(grants):
             raise WorkspaceError(
-                little, fix="Give more. A limit for all functions is in knapper.toml, under [sandbox]."
+                little,
+                fix="Give more. A limit for all functions is in knapper.toml, under [sandbox].",
             )
         pending, snapshot = await self._pending(name), self._registry.snapshot()
         if pending is not None:
@@ -985,11 +1153,17 @@ class GrantCommands:
         state = await self._grants.book.held(function, snapshot)
         question = None if grants else await self._grants.question(function, snapshot)
         if question is None:
-            lost = Grants(packages=state.now.packages) if self._grants.packages.needs_install(state.now) else NOTHING
+            lost = (
+                Grants(packages=state.now.packages)
+                if self._grants.packages.needs_install(state.now)
+                else NOTHING
+            )
             missing = grants.without(state.now) | lost
             question = Question.of(function, snapshot, missing, state.now)
         if not question.diff and not state.before:  # nobody has seen it yet
-            question = replace(question, diff=await asyncio.to_thread(covered_source, function, snapshot))
+            question = replace(
+                question, diff=await asyncio.to_thread(covered_source, function, snapshot)
+            )
         return await self._explain(question)
 
     async def _explain(self, question: Question) -> Question:
@@ -1036,7 +1210,9 @@ class GrantCommands:
     async def _plan(self, name: str, grants: Grants, version: str) -> PlannedChange:
         entry = (await self._grants.book.entries()).get(name)
         if never := self._grants.reach.refusal(grants, name, entry.grants if entry else NOTHING):
-            raise WorkspaceError(never, fix="Grant the folder or the file itself that the function needs.")
+            raise WorkspaceError(
+                never, fix="Grant the folder or the file itself that the function needs."
+            )
         if await self._pending(name) is not None:
             return await self._admit(name, grants, version)
         snapshot = self._registry.snapshot()
@@ -1049,10 +1225,14 @@ class GrantCommands:
         new_grant = NewGrant(name, grants, content, who(), now)
         detail = Given(name, grants, now | grants)
         return PlannedChange(
-            f"`{name}` may: {'; '.join((now | grants).sentences())}.", detail=detail, new_grant=new_grant
+            f"`{name}` may: {'; '.join((now | grants).sentences())}.",
+            detail=detail,
+            new_grant=new_grant,
         )
 
-    async def revoke(self, name: str, grants: Grants | None, owners: "CallOwners" = None) -> Revoked:
+    async def revoke(
+        self, name: str, grants: Grants | None, owners: "CallOwners" = None
+    ) -> Revoked:
         """Revoke these grants, or all, from a function, or from an agent if it is one of `owners`.
 
         Raises:
@@ -1070,7 +1250,9 @@ class GrantCommands:
         had = entry.grants if entry else NOTHING
         remaining = await self._grants.book.revoke(name, grants)
         if grants is not None and remaining == had:
-            raise UsageError(f"`{name}` has none of these.", fix=f"It may: {'; '.join(had.sentences())}.")
+            raise UsageError(
+                f"`{name}` has none of these.", fix=f"It may: {'; '.join(had.sentences())}."
+            )
         return Revoked(name, had.without(remaining), remaining)
 
     async def seen(self, snapshot: "Snapshot", details: FunctionDetails) -> FunctionDetails:
@@ -1078,9 +1260,13 @@ class GrantCommands:
         function, verdict = details.function, details.verdict
         lacking = await self._grants.lacking(function, snapshot)
         if verdict is not None:
-            problems = (p for p in verdict.problems if p.code not in GRANTABLE or p.message in lacking)
+            problems = (
+                p for p in verdict.problems if p.code not in GRANTABLE or p.message in lacking
+            )
             verdict = replace(verdict, problems=tuple(problems))
-        return replace(details, verdict=verdict, grants=await self._grants.in_force(function, snapshot))
+        return replace(
+            details, verdict=verdict, grants=await self._grants.in_force(function, snapshot)
+        )
 
     async def listing(self, name: str = "", owners: "CallOwners" = None) -> GrantListing:
         """Return the grants that the file proposes, those in force, and the parts of the file that are invalid.
@@ -1093,9 +1279,17 @@ class GrantCommands:
             if name in ("", owner) and _is_visible(owner, owners):
                 function = snapshot.functions.get(owner)
                 now = await self._grants.in_force(function, snapshot) if function else NOTHING
-                now = folders.get(owner.removeprefix(OF_AGENT), NOTHING) if owner.startswith(OF_AGENT) else now
+                now = (
+                    folders.get(owner.removeprefix(OF_AGENT), NOTHING)
+                    if owner.startswith(OF_AGENT)
+                    else now
+                )
                 is_lapsed = function is not None and not now.covers(entry.grants)
-                changed = await self._grants.book.lapsed(function, snapshot) if function and is_lapsed else ""
+                changed = (
+                    await self._grants.book.lapsed(function, snapshot)
+                    if function and is_lapsed
+                    else ""
+                )
                 exists = function is not None or owner.startswith(OF_AGENT)
                 is_elsewhere = is_lapsed and await self._grants.book.is_elsewhere(owner)
                 told = changed, ELSEWHERE if is_elsewhere else ""
@@ -1111,7 +1305,9 @@ class GrantCommands:
 
 def _is_visible(owner: str, owners: "CallOwners") -> bool:
     """Check whether who has a grant may be seen: a function, or one of these agents."""
-    return owners is None or not owner.startswith(OF_AGENT) or owner.removeprefix(OF_AGENT) in owners
+    return (
+        owners is None or not owner.startswith(OF_AGENT) or owner.removeprefix(OF_AGENT) in owners
+    )
 
 
 def _require_plain(function: "Function", snapshot: "Snapshot") -> None:

@@ -84,8 +84,16 @@ class HistoryEntry:
 
     def to_json(self) -> dict[str, Any]:  # Any: values of JSON
         """Return the published shape."""
-        change = {"what": self.version.change_kind, "added": self.version.added, "removed": self.version.removed}
-        verdict = {"standing": self.standing, "confirmed": [*self.confirmed], "dropped": [*self.dropped]}
+        change = {
+            "what": self.version.change_kind,
+            "added": self.version.added,
+            "removed": self.version.removed,
+        }
+        verdict = {
+            "standing": self.standing,
+            "confirmed": [*self.confirmed],
+            "dropped": [*self.dropped],
+        }
         return {**self.version.to_json(), **change, **verdict, "current": self.is_current}
 
 
@@ -125,13 +133,27 @@ def versions(rows: Iterable["VersionRow"], name: str) -> tuple[Version, ...]:
         # A deletion was the first half of a move to another module, made in the user's own files.
         if len(entries) > 1 and not entries[-1].hash and entries[-2].source == source:
             deletion = entries[-1].row
-            if deletion.module != row.module and deletion.reason in (SAVED, REMOVED) and row.reason == SAVED:
+            if (
+                deletion.module != row.module
+                and deletion.reason in (SAVED, REMOVED)
+                and row.reason == SAVED
+            ):
                 entries.pop()
         if source != (entries[-1].source if entries else ""):
             last = entries[-1].source if entries else ""
-            kind = "changed" if source and last else "created" if not entries else "deleted" if last else "restored"
+            kind = (
+                "changed"
+                if source and last
+                else "created"
+                if not entries
+                else "deleted"
+                if last
+                else "restored"
+            )
             added, removed = compare(bare_lines(last), bare_lines(source), allowance).counts
-            entries.append(Version(len(entries) + 1, hash_of(source), source, row, kind, added, removed))
+            entries.append(
+                Version(len(entries) + 1, hash_of(source), source, row, kind, added, removed)
+            )
     return tuple(entries)
 
 
@@ -158,13 +180,17 @@ def _origin(versions: Sequence[Version]) -> int:
     place = len(versions) - 1
     while found := _WENT_BACK.match(versions[place].row.reason):
         version, back = versions[place], int(found[1]) - 1
-        if not (0 <= back < place and versions[back].hash == version.hash and version.short == found[2]):
+        if not (
+            0 <= back < place and versions[back].hash == version.hash and version.short == found[2]
+        ):
             break
         place = back
     return place
 
 
-def pick(name: str, versions: Sequence[Version], reference: str, *, goes_back: bool = False) -> Version:
+def pick(
+    name: str, versions: Sequence[Version], reference: str, *, goes_back: bool = False
+) -> Version:
     """Return the version with this number or hash prefix, by default the last one with another text.
 
     With `goes_back`, the default is the one before the version that the last rollbacks restored.
@@ -173,7 +199,9 @@ def pick(name: str, versions: Sequence[Version], reference: str, *, goes_back: b
         UsageError: there is none, or more than one; the message lists the versions.
     """
     if not versions:
-        raise UnknownName(f"There is no function `{name}`, and there never was.", fix="See the list of functions.")
+        raise UnknownName(
+            f"There is no function `{name}`, and there never was.", fix="See the list of functions."
+        )
     since = _origin(versions) + 1 if goes_back else len(versions)
     fitting = [] if reference else _before(versions, since)
     if reference.isdecimal() and len(reference) <= _LONGEST_NUMBER:
@@ -181,7 +209,11 @@ def pick(name: str, versions: Sequence[Version], reference: str, *, goes_back: b
     if not fitting and len(reference) >= 4:
         fitting = [version for version in versions if version.hash.startswith(reference.lower())]
     if len({version.hash for version in fitting}) != 1:
-        at = "the current one" if since == len(versions) else f"version {since}, which it was rolled back to"
+        at = (
+            "the current one"
+            if since == len(versions)
+            else f"version {since}, which it was rolled back to"
+        )
         problem = f"has no version `{reference}`" if reference else f"has no version before {at}"
         raise UsageError(
             f"`{name}` {problem if not fitting else f'has more than one version `{reference}`'}.",
@@ -190,20 +222,26 @@ def pick(name: str, versions: Sequence[Version], reference: str, *, goes_back: b
     chosen = fitting[-1]
     if not chosen.hash:
         raise UsageError(
-            f"Version {chosen.number} of `{name}` is its deletion: it has no source.", fix=versions_text(versions)
+            f"Version {chosen.number} of `{name}` is its deletion: it has no source.",
+            fix=versions_text(versions),
         )
     return chosen
 
 
 def versions_text(versions: Sequence[Version]) -> str:
     """Return a sentence that lists the versions; if there are many, only the newest."""
-    named = [f"{version.number} ({version.short or version.change_kind})" for version in versions[-_MOST_NAMED:]]
+    named = [
+        f"{version.number} ({version.short or version.change_kind})"
+        for version in versions[-_MOST_NAMED:]
+    ]
     return f"{'Its versions:' if len(versions) <= _MOST_NAMED else 'Its last versions:'} {', '.join(named)}."
 
 
 def _before(versions: Sequence[Version], since: int) -> list[Version]:
     now = versions[-1]
-    return [version for version in versions[:since] if version.hash and version.hash != now.hash][-1:]
+    return [version for version in versions[:since] if version.hash and version.hash != now.hash][
+        -1:
+    ]
 
 
 def has_earlier(versions: Sequence[Version]) -> bool:

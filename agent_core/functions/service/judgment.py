@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 
     from ..gate import Breakage
 
-FAILED_EXAMPLES = frozenset({"example-disagrees", "example-raises", "example-hangs", "example-stopped"})
+FAILED_EXAMPLES = frozenset(
+    {"example-disagrees", "example-raises", "example-hangs", "example-stopped"}
+)
 UNSETTLED = frozenset({DISPUTED, REACHES_NOTHING})
 """Findings on which a reader of the description and the author differ; a person or real calls settle them."""
 _WEAK = 2  # number of reported changes of the body that no example detects
@@ -104,7 +106,9 @@ class Judgment:
         """The unproven claims of an admitted function, unless a human has called it good."""
         if self.thumb == "good" or not self.admitted:
             return ()
-        calls = tuple(f"nobody predicted what {one_line(call, 200)} returns" for call in self.challenges)
+        calls = tuple(
+            f"nobody predicted what {one_line(call, 200)} returns" for call in self.challenges
+        )
         unsettled = tuple(problem.message for problem in self.problems if problem.code in UNSETTLED)
         found = tuple(problem.message for problem in self.problems if problem.code in CHALLENGED)
         return (*calls, *unsettled) or (() if self.predicted else found)
@@ -130,7 +134,9 @@ class Judgment:
     @property
     def taken_over(self) -> tuple[Disagreement, ...]:
         """The examples that were confirmed: they now state the returned value instead of another or none."""
-        return tuple(row for row in self.disagreements if self.admitted and row.call in self.confirmed)
+        return tuple(
+            row for row in self.disagreements if self.admitted and row.call in self.confirmed
+        )
 
     @property
     def imported_hash(self) -> str:
@@ -177,15 +183,28 @@ class PendingCandidate:
     turn: str | None = None
 
     @classmethod
-    def of(cls, candidate: Candidate, over: str, judgment: Judgment, conflict: str | None = None) -> "PendingCandidate":
+    def of(
+        cls, candidate: Candidate, over: str, judgment: Judgment, conflict: str | None = None
+    ) -> "PendingCandidate":
         """Return a candidate in the form in which it is stored."""
-        plain = candidate.code, candidate.module, candidate.reason, over, candidate.examples, judgment, conflict
+        plain = (
+            candidate.code,
+            candidate.module,
+            candidate.reason,
+            over,
+            candidate.examples,
+            judgment,
+            conflict,
+        )
         return cls(*plain, tuple(dict.fromkeys((*candidate.asked, *judgment.challenges))) or None)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "PendingCandidate":  # Any: JSON
         """Return the candidate from its stored JSON."""
-        examples, verdict = tuple(GivenExample(*example) for example in data["examples"]), data["verdict"]
+        examples, verdict = (
+            tuple(GivenExample(*example) for example in data["examples"]),
+            data["verdict"],
+        )
         plain = data["code"], data["module"], data["reason"], data.get("over")
         asked = tuple(data.get("asked") or ()) or None
         judged = Judgment.from_json(verdict), data.get("conflict"), asked
@@ -220,7 +239,9 @@ async def pending_candidate(store: "FunctionStore", name: str) -> PendingCandida
     return None if pending is None else PendingCandidate.from_json(pending)
 
 
-def candidates_of(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, PendingCandidate]:  # Any: JSON
+def candidates_of(
+    rows: Mapping[str, Mapping[str, Any]],
+) -> dict[str, PendingCandidate]:  # Any: JSON
     """Return rejected candidates from their stored JSON, by name."""
     return {name: PendingCandidate.from_json(data) for name, data in rows.items()}
 
@@ -237,7 +258,9 @@ async def judgment_on(store: "FunctionStore", version: str, name: str) -> Judgme
     return None if verdict is None else Judgment.from_json(verdict)
 
 
-async def marked_as_broken(store: "FunctionStore", breakages: Iterable["Breakage"]) -> list[SaveVerdict]:
+async def marked_as_broken(
+    store: "FunctionStore", breakages: Iterable["Breakage"]
+) -> list[SaveVerdict]:
     """Return the writes that mark functions which a change broke, with the hash of the code that broke them."""
     writes = list[SaveVerdict]()
     for name, breakage in {breakage.user.name: breakage for breakage in breakages}.items():

@@ -132,10 +132,14 @@ class Importer:
     library: Snapshot
     report: ImportReport
     tell: Callable[[ImportedFunction], None]
-    verdicts: dict[str, dict[str, Judgment]] = field(default_factory=dict)  # admitted functions, by module and function
+    verdicts: dict[str, dict[str, Judgment]] = field(
+        default_factory=dict
+    )  # admitted functions, by module and function
 
     @classmethod
-    def read(cls, request: ImportRequest, snapshot: Snapshot, tell: Callable[[ImportedFunction], None]) -> "Importer":
+    def read(
+        cls, request: ImportRequest, snapshot: Snapshot, tell: Callable[[ImportedFunction], None]
+    ) -> "Importer":
         """Return the import with its files read.
 
         Raises:
@@ -145,7 +149,9 @@ class Importer:
         held = {name: function.module for name, function in snapshot.functions.items()}
         parts: dict[str, LibraryFile] = {}
         ground, library = snapshot.draft(), Snapshot.empty(snapshot.reserved).draft()
-        for part in read_files(request.path, request.prefix, request.text, maps=request.maps, held=held):
+        for part in read_files(
+            request.path, request.prefix, request.text, maps=request.maps, held=held
+        ):
             if isinstance(part, Problem):
                 report.files.append(part)
                 continue
@@ -158,7 +164,9 @@ class Importer:
 
     async def leave_out_packages(self, gate: Gate) -> None:
         """Leave out each `__init__.py` without functions that fails to import: all modules below it would fail."""
-        packages = [part for part in self.parts.values() if part.is_package and not part.parts.public]
+        packages = [
+            part for part in self.parts.values() if part.is_package and not part.parts.public
+        ]
         for part in sorted(packages, key=lambda part: part.module.count(".")):
             if part.module in self.snapshot.modules:
                 continue
@@ -191,23 +199,35 @@ class Importer:
             for part, reading in await self._compose_modules(gate):
                 await self._write(part, reading, carry)
 
-    async def _judge(self, file: LibraryFile, name: str, store: FunctionStore, judge: Judge) -> None:
+    async def _judge(
+        self, file: LibraryFile, name: str, store: FunctionStore, judge: Judge
+    ) -> None:
         """Judge one function in its module, and report it unless it may be admitted."""
         held = self.library.functions.get(name)
-        mark = code_hash(held, self.library) if held is not None and held.module == file.module else ""
+        mark = (
+            code_hash(held, self.library) if held is not None and held.module == file.module else ""
+        )
         known = await self._why_known(file, name, mark, store)
         if known is not None:
-            self._report_function(file, name, "refused" if known.severity == "refuses" else "skipped", (known,))
+            self._report_function(
+                file, name, "refused" if known.severity == "refuses" else "skipped", (known,)
+            )
             return
         if name in self.snapshot.functions:
             self._report_function(file, name, "skipped")
             return
         candidate, shown = await aside(len(file.source.text), self._candidate, file, name)
-        (verdict,) = await judge(ReviewJob(file.file, self.request.policy, candidate, is_read=self.request.is_read))
+        (verdict,) = await judge(
+            ReviewJob(file.file, self.request.policy, candidate, is_read=self.request.is_read)
+        )
         troubles = [problem for problem in file.problems if problem.where.line in shown]
         lines = {problem.where.line for problem in troubles}
         # A grant would not help foreign code.
-        others = [row for row in verdict.problems if row.where.line not in lines or not row.code.startswith("needs-")]
+        others = [
+            row
+            for row in verdict.problems
+            if row.where.line not in lines or not row.code.startswith("needs-")
+        ]
         if troubles or not verdict.admitted:
             self._report_function(file, name, "refused", (*troubles, *others))
             return
@@ -219,17 +239,33 @@ class Importer:
     def _candidate(self, file: LibraryFile, name: str) -> tuple[Candidate, set[int]]:
         """Return a function as a candidate with the statements that it needs or that run at import; and their lines."""
         body, binds = file.parts.text.body, file.parts.binds
-        unbound = {at: node for at, node in enumerate(body) if not binds[at] and not isinstance(node, Definition)}
-        running = {at for at, node in unbound.items() if not (is_bare_value(node) or is_program(node))}
-        calling = {at for at in running if not isinstance(body[at], ast.Assign | ast.AugAssign)}  # not `f.__doc__ = …`
+        unbound = {
+            at: node
+            for at, node in enumerate(body)
+            if not binds[at] and not isinstance(node, Definition)
+        }
+        running = {
+            at for at, node in unbound.items() if not (is_bare_value(node) or is_program(node))
+        }
+        calling = {
+            at for at in running if not isinstance(body[at], ast.Assign | ast.AugAssign)
+        }  # not `f.__doc__ = …`
         read = {word for at in calling for word in file.parts.statements[at].reads}
-        statements = running | file.parts.needed([name, *read], frozenset(file.parts.public) - {name})
-        helpers = tuple(sorted({bound for at in statements for bound in file.parts.binds[at]} - {name}))
-        own = Candidate(name, file.parts.part(statements), file.module, file=file.file, helpers=helpers)
+        statements = running | file.parts.needed(
+            [name, *read], frozenset(file.parts.public) - {name}
+        )
+        helpers = tuple(
+            sorted({bound for at in statements for bound in file.parts.binds[at]} - {name})
+        )
+        own = Candidate(
+            name, file.parts.part(statements), file.module, file=file.file, helpers=helpers
+        )
         candidate = replace(file.given or own, replaces=file.module not in self.snapshot.modules)
         return candidate, file.parts.lines(statements)
 
-    async def _why_known(self, file: LibraryFile, name: str, mark: str, store: FunctionStore) -> Problem | None:
+    async def _why_known(
+        self, file: LibraryFile, name: str, mark: str, store: FunctionStore
+    ) -> Problem | None:
         """Return why a function is not judged: it is already here, or its name is taken."""
         where = Place(file.file, file.parts.definition(name).lineno)
         if hosted := here_already(file.parts.definition(name), self.request.hosted):
@@ -239,24 +275,37 @@ class Importer:
             first = self.library.functions.get(name)
             if first is None or first.module == file.module:
                 return None
-            message = f"the library has a `{name}` in the module `{first.module}` too, which is taken"
+            message = (
+                f"the library has a `{name}` in the module `{first.module}` too, which is taken"
+            )
             return Problem("name-clash", message, where, "rename one of the two")
         verdict = await judgment_on(store, holder.body_hash, name)
-        if mark and holder.module == file.module and verdict is not None and verdict.imported_hash == mark:
+        if (
+            mark
+            and holder.module == file.module
+            and verdict is not None
+            and verdict.imported_hash == mark
+        ):
             return None
-        message = f"there is already a `{name}` ({holder.path}:{holder.line}), which is not overwritten"
+        message = (
+            f"there is already a `{name}` ({holder.path}:{holder.line}), which is not overwritten"
+        )
         fix = f"rename one of the two; or take this text with: knapper functions edit {name} --file FILE"
         return Problem("name-taken", message, where, fix)
 
     def _leave_out_hollow(self) -> None:
         """Refuse functions that use a function of their module without a real body."""
         hollow = {
-            (row.module, row.name) for row in self.report.functions if any(one.code in _HOLLOW for one in row.problems)
+            (row.module, row.name)
+            for row in self.report.functions
+            if any(one.code in _HOLLOW for one in row.problems)
         }
         for module, verdicts in self.verdicts.items() if hollow else ():
             part = self.parts[module]
             for name in [*verdicts]:
-                bound = {bound for at in part.parts.needed([name]) for bound in part.parts.binds[at]}
+                bound = {
+                    bound for at in part.parts.needed([name]) for bound in part.parts.binds[at]
+                }
                 if used := sorted(bound & {other for own, other in hollow if own == module}):
                     message = f"`{name}` uses {', '.join(f'`{other}`' for other in used)}, which cannot join"
                     where = Place(part.file, part.parts.definition(name).lineno)
@@ -268,9 +317,13 @@ class Importer:
         """Return the modules to write, which offer the admitted functions, after checking that all can be imported."""
         short = {module for module, part in self.parts.items() if self._withheld(part)}
         parts = map(self.parts.__getitem__, self._modules_to_write())
-        texts = {part.module: text for part in parts if (text := self._text(part, short)) is not None}
+        texts = {
+            part.module: text for part in parts if (text := self._text(part, short)) is not None
+        }
         sources = {
-            module: ModuleSource.of(module, text, (self.snapshot.modules.get(module) or self.parts[module].source).path)
+            module: ModuleSource.of(
+                module, text, (self.snapshot.modules.get(module) or self.parts[module].source).path
+            )
             for module, text in texts.items()
         }
         ground = self.snapshot.draft()
@@ -282,7 +335,9 @@ class Importer:
             reading = read_module(source)
             if not self.verdicts.get(file.module):
                 return reading
-            verdict = await gate.judge_module(source, ground, self.request.policy, previous_reading=reading)
+            verdict = await gate.judge_module(
+                source, ground, self.request.policy, previous_reading=reading
+            )
             for problem in verdict.problems:
                 if problem.severity == "refuses" and problem.code.startswith("import"):
                     self._report_failure(file, problem)
@@ -300,7 +355,12 @@ class Importer:
         wanted = {tops[module] for module, verdicts in self.verdicts.items() if verdicts}
         while True:
             modules = [module for module in self.parts if tops[module] in wanted]
-            used = {tops[name] for module in modules for name in self.library.readings[module].imports if name in tops}
+            used = {
+                tops[name]
+                for module in modules
+                for name in self.library.readings[module].imports
+                if name in tops
+            }
             if used <= wanted:
                 return modules
             wanted |= used
@@ -317,9 +377,13 @@ class Importer:
         text = existing.text if existing else with_names(file, short, self.parts)
         for name, verdict in [*verdicts.items()]:
             if existing or verdict.fixes:
-                placed = place_function(text, verdict.source, name, path=file.source.path, with_statements=True)
+                placed = place_function(
+                    text, verdict.source, name, path=file.source.path, with_statements=True
+                )
                 if isinstance(placed, Problem):
-                    self._report_function(file, name, "refused", (replace(placed, where=Place(file.file)),))
+                    self._report_function(
+                        file, name, "refused", (replace(placed, where=Place(file.file)),)
+                    )
                     del verdicts[name]
                 else:
                     text = placed
@@ -330,10 +394,16 @@ class Importer:
     def _withheld(self, file: LibraryFile) -> frozenset[str]:
         """Return the functions that a file defines but does not offer, because they were not admitted."""
         reading = self.library.readings[file.module]
-        return frozenset(function.name for function in reading.functions) - self.verdicts.get(file.module, {}).keys()
+        return (
+            frozenset(function.name for function in reading.functions)
+            - self.verdicts.get(file.module, {}).keys()
+        )
 
     async def _write(
-        self, file: LibraryFile, reading: ModuleReading, carry: Callable[[PlannedChange], Awaitable[PlannedChange]]
+        self,
+        file: LibraryFile,
+        reading: ModuleReading,
+        carry: Callable[[PlannedChange], Awaitable[PlannedChange]],
     ) -> None:
         verdicts, source = self.verdicts.get(file.module, {}), reading.source
         if not self.request.dry_run:
@@ -350,7 +420,9 @@ class Importer:
             ImportedModule(file.module, source.path, source.version, not self.request.dry_run, diff)
         )
         for name, verdict in verdicts.items():
-            self._report_function(file, name, "fixed" if verdict.fixes else "joined", verdict.problems, verdict)
+            self._report_function(
+                file, name, "fixed" if verdict.fixes else "joined", verdict.problems, verdict
+            )
 
     def _report_failure(self, file: LibraryFile, problem: Problem) -> None:
         """Report a module that cannot be written or imported, and all its functions that would have been admitted."""
@@ -358,7 +430,10 @@ class Importer:
             self.report.files.append(replace(problem, where=Place(file.file)))
         for name in self.verdicts.pop(file.module, {}):
             self._report_function(
-                file, name, "refused", (replace(problem, where=replace(problem.where, path=file.file)),)
+                file,
+                name,
+                "refused",
+                (replace(problem, where=replace(problem.where, path=file.file)),),
             )
 
     def _report_function(
@@ -376,17 +451,29 @@ class Importer:
         self.tell(function)
 
 
-def _plan(reading: ModuleReading, verdicts: Mapping[str, Judgment], snapshot: Snapshot, origin: str) -> PlannedChange:
+def _plan(
+    reading: ModuleReading, verdicts: Mapping[str, Judgment], snapshot: Snapshot, origin: str
+) -> PlannedChange:
     """Return the plan that writes a module: one transaction, with a verdict for each admitted function."""
     source, author = reading.source, USER
     existing = snapshot.modules.get(source.module)
     before = existing or ModuleSource(source.module, source.path, "", "")
     names = ", ".join(verdicts) or source.module
-    work = ChangeSummary("changed" if existing else "created", names, author, f"imported from {origin}")
-    result = planned(f"{names} imported", Judgment.from_json({"name": names, "admitted": True}), before, reading, work)
+    work = ChangeSummary(
+        "changed" if existing else "created", names, author, f"imported from {origin}"
+    )
+    result = planned(
+        f"{names} imported",
+        Judgment.from_json({"name": names, "admitted": True}),
+        before,
+        reading,
+        work,
+    )
     for function in reading.functions:
         if row := verdicts.get(function.name):
-            saved = SaveVerdict(function.body_hash, function.name, replace(row, by=author.by).to_json())
+            saved = SaveVerdict(
+                function.body_hash, function.name, replace(row, by=author.by).to_json()
+            )
             result = replace(result, writes=(*result.writes, saved, DropPending(function.name)))
     return result
 
@@ -406,7 +493,11 @@ class BatchOperations:
     starters: Callable[[], Awaitable[frozenset[str]]]
 
     async def check(
-        self, request: CheckRequest, tell: Callable[[Judgment], None], *, processes: int | None = None
+        self,
+        request: CheckRequest,
+        tell: Callable[[Judgment], None],
+        *,
+        processes: int | None = None,
     ) -> None:
         """Judge files without admitting anything, on all cores if that is faster. Report the verdicts in order.
 
@@ -421,7 +512,9 @@ class BatchOperations:
             async def judge_granted(job: ReviewJob) -> list[Judgment]:
                 granted = await self.packages.of_text(job.text) if job.is_installed else UNGRANTED
                 job = replace(job, is_read=request.is_read)
-                verdicts = await judge(replace(job, granted=granted) if granted != UNGRANTED else job)
+                verdicts = await judge(
+                    replace(job, granted=granted) if granted != UNGRANTED else job
+                )
                 if not job.is_installed:
                     return verdicts
                 return [file_checks.with_name_clash(verdict, snapshot) for verdict in verdicts]
@@ -429,7 +522,10 @@ class BatchOperations:
             await file_checks.check(jobs, judge_granted, tell)
 
     async def import_library(
-        self, request: ImportRequest, tell: Callable[[ImportedFunction], None], begin: Callable[[int], None]
+        self,
+        request: ImportRequest,
+        tell: Callable[[ImportedFunction], None],
+        begin: Callable[[int], None],
     ) -> ImportReport:
         """Import a library and return the report. `tell` is called with each function, `begin` with their number.
 
@@ -441,7 +537,9 @@ class BatchOperations:
         await work.leave_out_packages(self.gate)
         begin(work.count)
         context = replace(self.context(), snapshot=work.ground)
-        async with judges(context, self.gate, self._count(work.count, is_read=request.is_read)) as judge:
+        async with judges(
+            context, self.gate, self._count(work.count, is_read=request.is_read)
+        ) as judge:
             await work.run(self.store, self.gate, judge, self.carry)
         return work.report
 
@@ -451,7 +549,9 @@ class BatchOperations:
         Raises:
             UsageError: the folder is not empty, or a name is unknown.
         """
-        return await asyncio.to_thread(export, request, self.registry.snapshot(), await self.starters())
+        return await asyncio.to_thread(
+            export, request, self.registry.snapshot(), await self.starters()
+        )
 
     def _count(self, jobs: int, *, is_read: bool) -> int:
         """Return the number of jobs that other processes may share; 0 if a reader is asked, which only happens here."""

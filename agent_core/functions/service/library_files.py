@@ -57,7 +57,13 @@ from .memgpt_functions import adapt
 _ZIP_ENTRY: Final = b"PK\x01\x02"  # begins each entry of a zip's directory
 _TAR_BLOCK: Final = 512
 _TAR_HEADERS: Final = frozenset(
-    {tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE}
+    {
+        tarfile.GNUTYPE_LONGNAME,
+        tarfile.GNUTYPE_LONGLINK,
+        tarfile.XHDTYPE,
+        tarfile.XGLTYPE,
+        tarfile.SOLARIS_XHDTYPE,
+    }
 )
 _MOST_HEADER, _MOST_HEADERS = 64 << 10, 2 << 20  # bytes of one, and of all
 _LEAST_HEADER: Final = 100  # bytes as which any counts
@@ -111,32 +117,67 @@ class Library:
         name, limits = member.name, self.limits
         self._members += 1
         if self._members > limits.members:
-            raise UsageError(f"{self.name} holds more than {limits.members:,} members.", fix="Import part of it.")
+            raise UsageError(
+                f"{self.name} holds more than {limits.members:,} members.", fix="Import part of it."
+            )
         path = PurePosixPath(name)
-        if path.is_absolute() or ".." in path.parts or "\\" in name or ":" in name or not name.isprintable():
+        if (
+            path.is_absolute()
+            or ".." in path.parts
+            or "\\" in name
+            or ":" in name
+            or not name.isprintable()
+        ):
             shown = name.encode("unicode_escape").decode()
-            self.refuse("unsafe-path", shown, "its name leads out of the archive", "give it a plain name")
+            self.refuse(
+                "unsafe-path", shown, "its name leads out of the archive", "give it a plain name"
+            )
         elif not member.is_plain:
-            self.refuse("link", name, "it is a link or a device, and neither is followed", "put the file itself there")
-        elif path.suffix == ".py" and member.opened and not any(part.startswith(".") for part in path.parts):
+            self.refuse(
+                "link",
+                name,
+                "it is a link or a device, and neither is followed",
+                "put the file itself there",
+            )
+        elif (
+            path.suffix == ".py"
+            and member.opened
+            and not any(part.startswith(".") for part in path.parts)
+        ):
             try:
                 with member.opened() as stream:
                     self._keep(name, stream.read(limits.file_bytes + 1))
             except _BROKEN as error:
-                self.refuse("unreadable", name, f"it cannot be read: {error}", "pack it anew, without a password")
+                self.refuse(
+                    "unreadable",
+                    name,
+                    f"it cannot be read: {error}",
+                    "pack it anew, without a password",
+                )
 
     def _keep(self, name: str, content: bytes) -> None:
         self._bytes += len(content)
         if self._bytes > self.limits.text_bytes:
             limit = f"{self.limits.text_bytes >> 20} MiB"
-            raise UsageError(f"{self.name} holds more than {limit} of Python.", fix="Import part of it.")
+            raise UsageError(
+                f"{self.name} holds more than {limit} of Python.", fix="Import part of it."
+            )
         if len(content) > self.limits.file_bytes:
-            self.refuse("too-large", name, f"it is larger than {self.limits.file_bytes >> 10} KiB", "split it")
+            self.refuse(
+                "too-large",
+                name,
+                f"it is larger than {self.limits.file_bytes >> 10} KiB",
+                "split it",
+            )
         elif name in self.files:
-            self.refuse("twice", name, "it is there twice, and the first is used", "remove one of them")
+            self.refuse(
+                "twice", name, "it is there twice, and the first is used", "remove one of them"
+            )
         else:
             try:
-                self.files[name] = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+                self.files[name] = (
+                    content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+                )
             except UnicodeDecodeError:
                 self.refuse("encoding", name, "it is not UTF-8", "save it as UTF-8")
 
@@ -160,15 +201,26 @@ def read_library(path: Path, limits: LibraryLimits | None = None) -> Library:
     base = f"{path.name}:" if is_packed else f"{folder.as_posix()}/".removeprefix("./")
     library = Library(path.name, base, limits or LibraryLimits())
     try:
-        for member in _archive_members(path, library.limits) if is_packed else _folder_members(path):
+        for member in (
+            _archive_members(path, library.limits) if is_packed else _folder_members(path)
+        ):
             library.take(member)
     except _BROKEN as error:
         message = f"{path} cannot be read as a library: {error}."
-        raise UsageError(message, fix="Give a .py file, a folder, a .zip, a .tar or .tar.gz, or a .jsonl.") from error
+        raise UsageError(
+            message, fix="Give a .py file, a folder, a .zip, a .tar or .tar.gz, or a .jsonl."
+        ) from error
     # Folders around all of it that are no packages are left out, such as `helpers-1.0/src/`; of a folder, its `src/`.
     while library.files:
-        top, *more = {PurePosixPath(name).parts[0] for name in library.files if not _PASSED_OVER.search(name)} or {""}
-        if more or not (is_packed or top == "src") or {f"{top}/__init__.py", top} & library.files.keys() or not top:
+        top, *more = {
+            PurePosixPath(name).parts[0] for name in library.files if not _PASSED_OVER.search(name)
+        } or {""}
+        if (
+            more
+            or not (is_packed or top == "src")
+            or {f"{top}/__init__.py", top} & library.files.keys()
+            or not top
+        ):
             break
         library.files = {name.removeprefix(f"{top}/"): text for name, text in library.files.items()}
     return library
@@ -182,7 +234,9 @@ def _folder_members(root: Path) -> Iterator[_Member]:
     root = root.resolve()
     base = root.parent if (root / "__init__.py").is_file() else root
     for folder, folders, names in os.walk(root):
-        folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "__pycache__")
+        folders[:] = sorted(
+            name for name in folders if not name.startswith(".") and name != "__pycache__"
+        )
         for name in sorted([*names, *folders]):
             path = Path(folder, name)
             opened = partial(_open_file, path) if path.is_file() else None
@@ -196,19 +250,29 @@ def _open_file(path: Path) -> IO[bytes]:
 def _archive_members(path: Path, limits: LibraryLimits) -> Iterator[_Member]:
     """Yield the members of an archive. Read each before the next one."""
     if path.stat().st_size > limits.archive_bytes:
-        raise UsageError(f"{path} is larger than {limits.archive_bytes >> 20} MiB.", fix="Import part of it.")
+        raise UsageError(
+            f"{path} is larger than {limits.archive_bytes >> 20} MiB.", fix="Import part of it."
+        )
     if zipfile.is_zipfile(path):
         if path.read_bytes().count(_ZIP_ENTRY) > limits.members:  # before all are listed
-            raise UsageError(f"{path} holds more than {limits.members:,} members.", fix="Import part of it.")
+            raise UsageError(
+                f"{path} holds more than {limits.members:,} members.", fix="Import part of it."
+            )
         with zipfile.ZipFile(path) as archive:
             for member in archive.infolist():
-                is_plain = stat.S_IFMT(member.external_attr >> 16) in (0, stat.S_IFREG, stat.S_IFDIR)
+                is_plain = stat.S_IFMT(member.external_attr >> 16) in (
+                    0,
+                    stat.S_IFREG,
+                    stat.S_IFDIR,
+                )
                 yield _Member(member.filename, is_plain, partial(archive.open, member))
         return
     with path.open("rb") as raw:
         is_gzip = raw.read(2) == b"\x1f\x8b"
         raw.seek(0)
-        unpacked = _Capped(gzip.GzipFile(fileobj=raw) if is_gzip else raw, limits.unpacked_bytes, path.name)
+        unpacked = _Capped(
+            gzip.GzipFile(fileobj=raw) if is_gzip else raw, limits.unpacked_bytes, path.name
+        )
         yield from _tar_members(unpacked, limits)
 
 
@@ -224,13 +288,17 @@ def _tar_members(stream: "_Capped", limits: LibraryLimits) -> Iterator[_Member]:
         if entry.type in _TAR_HEADERS:
             spare -= max(entry.size, _LEAST_HEADER)
             if not 0 <= entry.size <= _MOST_HEADER or spare < 0:
-                most = f"{_MOST_HEADER >> 10} KiB, or all of them more than {_MOST_HEADERS >> 20} MiB"
+                most = (
+                    f"{_MOST_HEADER >> 10} KiB, or all of them more than {_MOST_HEADERS >> 20} MiB"
+                )
                 raise tarfile.ReadError(f"a header of it has more than {most}")
             name = _long_name(entry.type, stream.read(left)[: entry.size]) or name
             continue
         content = stream.read(min(left, limits.file_bytes + 1)) if entry.isreg() else b""
         opened = partial(io.BytesIO, content[: entry.size])
-        yield _Member(name or entry.name, entry.isreg() or entry.isdir(), opened if entry.isreg() else None)
+        yield _Member(
+            name or entry.name, entry.isreg() or entry.isdir(), opened if entry.isreg() else None
+        )
         name, left = "", left - len(content)
         while left > 0 and (piece := stream.read(min(left, _PIECE))):
             left -= len(piece)
@@ -247,7 +315,10 @@ def _long_name(kind: bytes, header: bytes) -> str:
         key, _, value = header[at + len(digits) + 1 : at + size].partition(b"=")
         if not size or not value.endswith(b"\n"):
             raise tarfile.ReadError("a header of it is damaged")
-        name, at = value[:-1].decode("utf-8", "surrogateescape") if key == b"path" else name, at + size
+        name, at = (
+            value[:-1].decode("utf-8", "surrogateescape") if key == b"path" else name,
+            at + size,
+        )
     return name
 
 
@@ -264,7 +335,9 @@ class _Capped(io.RawIOBase):
             UsageError: the limit is exceeded.
         """
         if size < 0 or size > self._left:
-            raise UsageError(f"{self._name} unpacks to far more than it should.", fix="Import part of it.")
+            raise UsageError(
+                f"{self._name} unpacks to far more than it should.", fix="Import part of it."
+            )
         content = self._stream.read(size)
         self._left -= len(content)
         return content
@@ -332,17 +405,23 @@ class LibraryFile:
                     lines[row] = re.sub(rf"(?<![\w.'\"]){node.name}(?=\s*\()", new, lines[row])
             lines[end - 1] = lines[end - 1].rstrip("\n") + "\n"
             alias = f"{node.name} = {new}  # its name in the library\n"
-            lines[end : end + 1] = [alias] if lines[end : end + 1] == ["\n"] else [alias, *lines[end : end + 1]]
+            lines[end : end + 1] = (
+                [alias] if lines[end : end + 1] == ["\n"] else [alias, *lines[end : end + 1]]
+            )
             message = f"named it `{new}`, as another module of the library has a `{node.name}`, too"
             notes[node.lineno] = (message, f"-{before.rstrip()}\n+{lines[at].rstrip()}")
         text = "".join(lines)
         for new in fresh.values():
             parsed = ParsedText.of(text, syntax.parse(text))
             text = applied(parsed.lines, adding(parsed, new))
-        changed = LibraryFile.of(self.file, PurePath(self.source.path).relative_to(FOLDER), text, self.author_text)
+        changed = LibraryFile.of(
+            self.file, PurePath(self.source.path).relative_to(FOLDER), text, self.author_text
+        )
         if isinstance(changed, Problem):  # no longer valid Python
             return self
-        return replace(changed, notes={**self.notes, **notes}, problems=self.problems, given=self.given)
+        return replace(
+            changed, notes={**self.notes, **notes}, problems=self.problems, given=self.given
+        )
 
 
 def read_files(
@@ -368,7 +447,9 @@ def read_files(
     if path.suffix == ".jsonl":
         yield from _of_lines(path, prefix)
         return
-    library = Library(path.name, "", LibraryLimits(), {path.name: text}) if text else read_library(path)
+    library = (
+        Library(path.name, "", LibraryLimits(), {path.name: text}) if text else read_library(path)
+    )
     yield from library.problems
     message = "tests and setup files are not imported"
     passed_over = filter(_PASSED_OVER.search, sorted(library.files))
@@ -386,7 +467,9 @@ def left_behind(file: LibraryFile, offered: Iterable[Function]) -> Iterator[Prob
     needed = file.parts.needed(file.parts.public)
     for at, node in enumerate(file.parts.text.body):
         members = node.body if isinstance(node, ast.ClassDef) and at not in needed else []
-        count = sum(isinstance(member, Definition) and not member.name.startswith("_") for member in members)
+        count = sum(
+            isinstance(member, Definition) and not member.name.startswith("_") for member in members
+        )
         if count and isinstance(node, ast.ClassDef):
             many = "1 method is" if count == 1 else f"{count} methods are"
             message = f"{many} not taken of `{node.name}`: functions stand at the top of a module"
@@ -415,14 +498,25 @@ def _of_lines(path: Path, prefix: str) -> Iterator[LibraryFile | Problem]:
             yield from filter(None, [candidate])
             continue
         text = escaped = write_escapes(candidate.code)
-        for example in candidate.examples[:_MOST_GIVEN]:  # examples with a tolerance are not written as doctests
-            more = "" if example.approx else with_example(text, candidate.name, example.call, example.expected)
+        for example in candidate.examples[
+            :_MOST_GIVEN
+        ]:  # examples with a tolerance are not written as doctests
+            more = (
+                ""
+                if example.approx
+                else with_example(text, candidate.name, example.call, example.expected)
+            )
             text = more if isinstance(more, str) and more and example.call not in text else text
-        parts = candidate.module.split(".") if candidate.module else [*below, fitting(candidate.name)]
+        parts = (
+            candidate.module.split(".") if candidate.module else [*below, fitting(candidate.name)]
+        )
         part = LibraryFile.of(where, PurePath(*parts[:-1], f"{parts[-1]}.py"), text, candidate.code)
         if isinstance(part, Problem):
             yield replace(
-                part, code="not-a-candidate", where=Place(where), message=f"line {part.where.line}: {part.message}"
+                part,
+                code="not-a-candidate",
+                where=Place(where),
+                message=f"line {part.where.line}: {part.message}",
             )
         elif candidate.name not in part.parts.public or part.module in known:
             reason = f"it does not define `{candidate.name}`"
@@ -434,20 +528,35 @@ def _of_lines(path: Path, prefix: str) -> Iterator[LibraryFile | Problem]:
             alone = replace(part.parts, public=(candidate.name,))
             others = tuple(example for example in candidate.examples if example.call not in text)
             given = replace(candidate, code=text, module=part.module, examples=others)
-            yield replace(part, parts=alone, given=given, notes=_escape_notes(candidate.code, escaped))
+            yield replace(
+                part, parts=alone, given=given, notes=_escape_notes(candidate.code, escaped)
+            )
 
 
 def _modules(library: Library, prefix: str, *, maps: bool) -> Iterator[LibraryFile | Problem]:
     """Yield each file that can be a module, in order of path."""
-    files = {name: text for name, text in sorted(library.files.items()) if not _PASSED_OVER.search(name)}
-    files = {name: text for name, text in files.items() if text.strip() or not name.endswith("__init__.py")}
+    files = {
+        name: text for name, text in sorted(library.files.items()) if not _PASSED_OVER.search(name)
+    }
+    files = {
+        name: text
+        for name, text in files.items()
+        if text.strip() or not name.endswith("__init__.py")
+    }
     below = [*(prefix.split(".") if prefix else [])]
-    targets = {_module_name(name): ".".join([*below, *map(fitting, _module_name(name).split("."))]) for name in files}
+    targets = {
+        _module_name(name): ".".join([*below, *map(fitting, _module_name(name).split("."))])
+        for name in files
+    }
     targets.pop("", None)
     renamed = _public_names(files, targets)
     targets |= renamed
-    mentions = {module: re.compile(rf"\b{module.rpartition('.')[2]}\b(?!\s+import)") for module in renamed}
-    still_used = {module for module, mention in mentions.items() if any(map(mention.search, files.values()))}
+    mentions = {
+        module: re.compile(rf"\b{module.rpartition('.')[2]}\b(?!\s+import)") for module in renamed
+    }
+    still_used = {
+        module for module, mention in mentions.items() if any(map(mention.search, files.values()))
+    }
     taken = dict[str, str]()
     for name, text in files.items():
         dotted = _module_name(name)
@@ -455,10 +564,14 @@ def _modules(library: Library, prefix: str, *, maps: bool) -> Iterator[LibraryFi
             continue
         shown, is_package = library.base + name, name.endswith("__init__.py")
         adapted = adapt(write_escapes(text), shown, maps=maps)
-        mover = ImportMover(targets, dotted, targets[dotted], FOLDER, is_package=is_package, old_names=still_used)
+        mover = ImportMover(
+            targets, dotted, targets[dotted], FOLDER, is_package=is_package, old_names=still_used
+        )
         moved = mover.moved(adapted.text)
         place = PurePath(*targets[dotted].split("."))
-        part = LibraryFile.of(shown, place / "__init__.py" if is_package else place.with_suffix(".py"), moved, text)
+        part = LibraryFile.of(
+            shown, place / "__init__.py" if is_package else place.with_suffix(".py"), moved, text
+        )
         if isinstance(part, LibraryFile) and part.module in taken:
             message = f"it would be the module `{part.module}`, as {taken[part.module]} is"
             part = Problem("module-clash", message, Place(shown), "rename one of the two")
@@ -491,13 +604,20 @@ def _public_names(files: Mapping[str, str], targets: Mapping[str, str]) -> dict[
     opened: dict[str, str] = {}
     for name, text in files.items():
         for node in _imports(text) if name.endswith("/__init__.py") else ():
-            if not isinstance(node, ast.ImportFrom) or all(alias.name.startswith("_") for alias in node.names):
+            if not isinstance(node, ast.ImportFrom) or all(
+                alias.name.startswith("_") for alias in node.names
+            ):
                 continue
-            module = imported_module(node.module or "", node.level, _module_name(name), is_package=True)
+            module = imported_module(
+                node.module or "", node.level, _module_name(name), is_package=True
+            )
             package, _, own = targets.get(module, "").rpartition(".")
             public = f"{package}.{own.strip('_')}"
             is_file = f"{module.replace('.', '/')}.py" in files
-            is_free = public not in {*targets.values(), *opened.values()} and check_module_name(public) is None
+            is_free = (
+                public not in {*targets.values(), *opened.values()}
+                and check_module_name(public) is None
+            )
             if own.startswith("_") and is_file and is_free:
                 opened[module] = public
     return opened
@@ -534,19 +654,31 @@ class ImportMover:
     def moved(self, text: str) -> str:
         """Return the text with its imports rewritten; text that is not valid Python is returned unchanged."""
         lines, nodes = lines_of(text), _imports(text)
-        outermost = {self._base(node): node for node in reversed(nodes) if isinstance(node, ast.ImportFrom)}
+        outermost = {
+            self._base(node): node for node in reversed(nodes) if isinstance(node, ast.ImportFrom)
+        }
         binds = dict[ast.stmt, str]()
         for base in self.old_names & outermost.keys() if self.is_package else ():
             package, _, old = base.rpartition(".")
-            if package == self.own:  # before the names are imported, because one may be the module's new name
-                binds[outermost[base]] = f"from . import {self.targets[base].rpartition('.')[2]} as {old}; "
+            if (
+                package == self.own
+            ):  # before the names are imported, because one may be the module's new name
+                binds[outermost[base]] = (
+                    f"from . import {self.targets[base].rpartition('.')[2]} as {old}; "
+                )
         for node in sorted(nodes, key=lambda node: (node.lineno, node.col_offset), reverse=True):
-            head, new = self._from(node) if isinstance(node, ast.ImportFrom) else ("", self._whole(node))
+            head, new = (
+                self._from(node) if isinstance(node, ast.ImportFrom) else ("", self._whole(node))
+            )
             if not (new and node.end_lineno and node.end_col_offset):
                 continue
             first, last = node.lineno - 1, node.end_lineno - 1
             before = lines[first][: column_of(lines[first], node.col_offset)]
-            written, count = _FROM.subn(f"{head} import", lines[first][len(before) :], count=1) if head else ("", 0)
+            written, count = (
+                _FROM.subn(f"{head} import", lines[first][len(before) :], count=1)
+                if head
+                else ("", 0)
+            )
             before += binds.get(node, "")
             if count:  # the list of names keeps its format
                 lines[first] = before + written
@@ -561,8 +693,15 @@ class ImportMover:
     def _from(self, node: ast.ImportFrom) -> tuple[str, str]:
         """Return `from …` if the names do not change, and the whole statement; both are empty if it needs no change."""
         base = self._base(node)
-        members = {alias.name: self.targets.get(f"{base}.{alias.name}".strip("."), "") for alias in node.names}
-        if node.module == "typing_extensions" and not node.level and all(hasattr(typing, name) for name in members):
+        members = {
+            alias.name: self.targets.get(f"{base}.{alias.name}".strip("."), "")
+            for alias in node.names
+        }
+        if (
+            node.module == "typing_extensions"
+            and not node.level
+            and all(hasattr(typing, name) for name in members)
+        ):
             return "from typing", ast.unparse(node)
         inner = next(filter(None, members.values()), None)
         home = self.targets.get(base) or (inner and inner.rpartition(".")[0])
@@ -574,15 +713,22 @@ class ImportMover:
         if not renamed and head == f"from {'.' * node.level}{node.module or ''}":
             return "", ""
         names = (
-            f"{renamed[alias.name]} as {alias.asname or alias.name}" if alias.name in renamed else ast.unparse(alias)
+            f"{renamed[alias.name]} as {alias.asname or alias.name}"
+            if alias.name in renamed
+            else ast.unparse(alias)
             for alias in node.names
         )
         return "" if renamed else head, f"{head} import {', '.join(names)}"
 
     def _head(self, home: str) -> str:
         """Return `from …` for a module or package at the new place."""
-        around, inside = self.target.split(".")[: None if self.is_package else -1], home.split(".") if home else []
-        shared = next((at for at, word in enumerate(around) if inside[at : at + 1] != [word]), len(around))
+        around, inside = (
+            self.target.split(".")[: None if self.is_package else -1],
+            home.split(".") if home else [],
+        )
+        shared = next(
+            (at for at, word in enumerate(around) if inside[at : at + 1] != [word]), len(around)
+        )
         return f"from {'.' * (len(around) - shared + 1)}{'.'.join(inside[shared:])}"
 
     def _whole(self, node: ast.Import) -> str:
@@ -595,11 +741,19 @@ class ImportMover:
                 stay.append(ast.unparse(alias))
             elif "." not in local:
                 home, _, own = target.rpartition(".")
-                moved.append(f"{self._head(home)} import {own}" + (f" as {local}" if local != own else ""))
+                moved.append(
+                    f"{self._head(home)} import {own}" + (f" as {local}" if local != own else "")
+                )
             else:  # `import a.b` binds `a`
-                package = self.targets.get(top, ".".join(target.split(".")[: -alias.name.count(".")]))
-                moved.append(f"import {self.root}.{target}, {f'{self.root}.{package}'.strip('.')} as {top}")
-        return "; ".join([*([f"import {', '.join(stay)}"] if stay else []), *moved]) if moved else ""
+                package = self.targets.get(
+                    top, ".".join(target.split(".")[: -alias.name.count(".")])
+                )
+                moved.append(
+                    f"import {self.root}.{target}, {f'{self.root}.{package}'.strip('.')} as {top}"
+                )
+        return (
+            "; ".join([*([f"import {', '.join(stay)}"] if stay else []), *moved]) if moved else ""
+        )
 
 
 def _apart(parts: list[LibraryFile], held: Mapping[str, str]) -> Iterator[LibraryFile]:
@@ -615,8 +769,18 @@ def _apart(parts: list[LibraryFile], held: Mapping[str, str]) -> Iterator[Librar
             sharing.setdefault(name, []).append(part)
     fresh: dict[str, dict[str, str]] = {part.module: {} for part in parts}
     for name, owners in sharing.items():
-        paths = {part.module: [word.strip("_") or word for word in part.module.split(".")] for part in owners}
-        size = next((n for n in range(1, 99) if len({(*path[-n:],) for path in paths.values()}) == len(paths)), 0)
+        paths = {
+            part.module: [word.strip("_") or word for word in part.module.split(".")]
+            for part in owners
+        }
+        size = next(
+            (
+                n
+                for n in range(1, 99)
+                if len({(*path[-n:],) for path in paths.values()}) == len(paths)
+            ),
+            0,
+        )
         keeper = next((module for module in paths if module == held.get(name)), "") or min(
             (part.module for part in owners if part.is_package), key=len, default=""
         )
@@ -624,16 +788,26 @@ def _apart(parts: list[LibraryFile], held: Mapping[str, str]) -> Iterator[Librar
             new = "_".join([*paths[module][-size:], name])
             if new not in sharing and held.get(new, module) == module and len(new) <= _LONGEST:
                 fresh[module][name] = new
-    yield from (part.defined_as(fresh[part.module]) if fresh[part.module] else part for part in parts)
+    yield from (
+        part.defined_as(fresh[part.module]) if fresh[part.module] else part for part in parts
+    )
 
 
-def star_names(file: LibraryFile, parts: Mapping[str, LibraryFile], seen: Set[str] = frozenset()) -> list[str]:
+def star_names(
+    file: LibraryFile, parts: Mapping[str, LibraryFile], seen: Set[str] = frozenset()
+) -> list[str]:
     """Return the names that `from … import *` imports from a file in its original form; empty if they are computed."""
     body = file.parts.text.body
-    listings = [node for node, bound in zip(body, file.parts.binds, strict=True) if "__all__" in bound]
+    listings = [
+        node for node, bound in zip(body, file.parts.binds, strict=True) if "__all__" in bound
+    ]
     if listings:
         value = getattr(listings[0], "value", None)
-        names = {*file.parts.exported()} if len(listings) == 1 and value is not None and is_literal(value) else set()
+        names = (
+            {*file.parts.exported()}
+            if len(listings) == 1 and value is not None and is_literal(value)
+            else set()
+        )
         return sorted(names)
     names = set[str]()
     for node in body:
@@ -659,5 +833,7 @@ def with_names(file: LibraryFile, withheld: Iterable[str], parts: Mapping[str, L
         if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
             module = _source_of(node, file)
             if module in withheld and (names := star_names(parts[module], parts)):
-                lines[node.lineno - 1] = re.sub(r"\*", ", ".join(names), lines[node.lineno - 1], count=1)
+                lines[node.lineno - 1] = re.sub(
+                    r"\*", ", ".join(names), lines[node.lineno - 1], count=1
+                )
     return "".join(lines)

@@ -15,7 +15,15 @@ import ast
 import asyncio
 import os
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
@@ -125,14 +133,20 @@ class LoadedFile:
 
     def mistook_neighbor(self, others: Mapping[str, "LoadedFile"]) -> bool:
         """Check whether the file imports a module of the same save that was mistaken for a missing package."""
-        if self.verdict is None or all(problem.code != "needs-packages" for problem in self.verdict.problems):
+        if self.verdict is None or all(
+            problem.code != "needs-packages" for problem in self.verdict.problems
+        ):
             return False
         packages = capability.imported_at_the_top(self.verdict.reading.source.text, ())
         return bool(packages & {other.module for other in others.values()})
 
 
 def _unfit(results: Mapping[str, LoadedFile]) -> set[str]:
-    return {path for path, result in results.items() if result.lacks_import or result.mistook_neighbor(results)}
+    return {
+        path
+        for path, result in results.items()
+        if result.lacks_import or result.mistook_neighbor(results)
+    }
 
 
 def _lacks_import(problems: Iterable[Problem]) -> bool:
@@ -173,7 +187,9 @@ def import_layers(sources: Mapping[str, object], snapshot: Snapshot) -> list[Imp
         circle: tuple[ModuleReading, ...] = ()
         if not layer:
             layer = _circle(imports)
-            circle = tuple(readings[path] for path in sorted(layer & readings.keys()) if readings[path].parsed)
+            circle = tuple(
+                readings[path] for path in sorted(layer & readings.keys()) if readings[path].parsed
+            )
         layers.append(ImportLayer(tuple(layer), circle))
         imports = {path: needed for path, needed in imports.items() if path not in layer}
     return layers
@@ -205,7 +221,9 @@ def _reached(start: str, edges: Mapping[str, set[str]]) -> list[str]:
     return [*reached]
 
 
-def unchanged(path: str, source: ModuleSource, good: GoodVersions, snapshot: Snapshot) -> ModuleReading | None:
+def unchanged(
+    path: str, source: ModuleSource, good: GoodVersions, snapshot: Snapshot
+) -> ModuleReading | None:
     """Return the reading of a text that was judged before, from the registry or the store; None if it is new."""
     if source.version != good.manifest.get(source.module):
         return None
@@ -229,7 +247,9 @@ def removed_file(path: str, good: GoodVersions, snapshot: Snapshot) -> LoadedFil
     holders = [module for module, source in snapshot.modules.items() if source.path == path]
     module = holders[0] if holders else module_at(path)
     if module in snapshot.modules and not holders:
-        return LoadedFile(path, is_removed=True, writes=(DropReading(path),))  # the module is in another file now
+        return LoadedFile(
+            path, is_removed=True, writes=(DropReading(path),)
+        )  # the module is in another file now
     version = good.manifest.get(module)
     forget = (SetManifest(module, version, None, reason=REMOVED),) if version else ()
     return LoadedFile(path, module, is_removed=True, writes=(*forget, DropReading(path)))
@@ -242,7 +262,10 @@ def module_at(path: str) -> str:
 
 
 def admission(
-    loaded: LoadedFile, snapshot: Snapshot, good: GoodVersions, confirmed: Mapping[str, Sequence[str]]
+    loaded: LoadedFile,
+    snapshot: Snapshot,
+    good: GoodVersions,
+    confirmed: Mapping[str, Sequence[str]],
 ) -> tuple[Write, ...]:
     """Return the writes that admit a good saved file, as it is placed, with the user as author.
 
@@ -256,14 +279,18 @@ def admission(
     if expected != source.version:
         writes = entered(reading, expected, USER, SAVED)
     elif source.module in good.kept_out:
-        freed = SaveVersion(source.module, source.version, source.text, reason="its name became free")
+        freed = SaveVersion(
+            source.module, source.version, source.text, reason="its name became free"
+        )
         writes = (freed, *writes)
     functions = {function.name: function for function in verdict.reading.functions}
     shared = SharedVerdict(verdict)
     verdicts: list[SaveVerdict] = []
     for name, standing in verdict.standings:
         own = {"standing": standing, "confirmed": [*confirmed.get(name, ())]}
-        verdicts.append(SaveVerdict(functions[name].body_hash, name, shared.on(functions[name]) | own))
+        verdicts.append(
+            SaveVerdict(functions[name].body_hash, name, shared.on(functions[name]) | own)
+        )
     return (*(with_kept_out(write, reading, snapshot) for write in writes), *verdicts)
 
 
@@ -276,7 +303,10 @@ class SharedVerdict:
 
     def on(self, function: Function) -> dict[str, Any]:  # Any: JSON
         """Return the part for one function. `line` is its line at that time."""
-        own = (*self._problems.between(0, 0), *self._problems.between(function.line, function.end_line))
+        own = (
+            *self._problems.between(0, 0),
+            *self._problems.between(function.line, function.end_line),
+        )
         problems = [problem.to_json() for problem in first_problems(own)]
         return {**self._whole, "name": function.name, "problems": problems, "line": function.line}
 
@@ -306,7 +336,11 @@ def said_of(results: Iterable[LoadedFile]) -> RegistryChange:
         having = {function.name for function in verdict.reading.functions if function.examples}
         for name, standing in verdict.standings:
             if name not in differing:
-                standings[name] = "trial: its examples agree" if standing == "trial" else _WHY_DRAFT[name in having]
+                standings[name] = (
+                    "trial: its examples agree"
+                    if standing == "trial"
+                    else _WHY_DRAFT[name in having]
+                )
         dropped = [problem for problem in verdict.problems if problem.code == "example-dropped"]
         notes = [
             (function.name, problem.message)
@@ -326,7 +360,9 @@ def heard(change: RegistryChange, root: Path) -> FunctionsChanged:
     lines: dict[str, str] = {}
     for problem in change.rejected:
         place = problem.where
-        source = read_file(root / FOLDER, Path(place.path).relative_to(FOLDER)) if place.line else None
+        source = (
+            read_file(root / FOLDER, Path(place.path).relative_to(FOLDER)) if place.line else None
+        )
         rows = bare_lines(source.text) if isinstance(source, ModuleSource) else []
         if 0 < place.line <= len(rows):
             lines[str(problem)] = rows[place.line - 1].rstrip()[:400]
@@ -346,34 +382,52 @@ def heard(change: RegistryChange, root: Path) -> FunctionsChanged:
 
 
 def since(
-    good: GoodVersions, results: Collection[LoadedFile], snapshot: Snapshot, finished: frozenset[str]
+    good: GoodVersions,
+    results: Collection[LoadedFile],
+    snapshot: Snapshot,
+    finished: frozenset[str],
 ) -> RegistryChange:
     """Return what others changed in the files while no program ran; empty on the first load, when all is new."""
     before = after = Snapshot.empty()
-    reported = [result for result in results if result.path not in finished] if good.manifest else []
+    reported = (
+        [result for result in results if result.path not in finished] if good.manifest else []
+    )
     for file_result in reported:
-        had = file_result.previous or (known_of(file_result.path, good) if file_result.is_removed else None)
+        had = file_result.previous or (
+            known_of(file_result.path, good) if file_result.is_removed else None
+        )
         before = before.with_module(had) if had else before
         if file_result.problems:
             after = after.with_rejection(file_result.path, file_result.problems)
         elif file_result.verdict is not None:
             after = after.with_module(file_result.verdict.reading)
-            after = after.with_rejection(file_result.path, snapshot.rejections.get(file_result.path, ()))
+            after = after.with_rejection(
+                file_result.path, snapshot.rejections.get(file_result.path, ())
+            )
     return difference(before, after, change=said_of(reported))
 
 
 def known_of(path: str, good: GoodVersions) -> ModuleReading | None:
     """Return the stored functions that were in force in a file that is now deleted."""
     row = good.readings.get(path)
-    return good.in_force(stored(row, ModuleSource(module_at(path), path, "", row.version))) if row else None
+    return (
+        good.in_force(stored(row, ModuleSource(module_at(path), path, "", row.version)))
+        if row
+        else None
+    )
 
 
 def without(reading: ModuleReading, names: frozenset[str]) -> ModuleReading:
     """Return a reading without these functions."""
-    return replace(reading, functions=tuple(function for function in reading.functions if function.name not in names))
+    return replace(
+        reading,
+        functions=tuple(function for function in reading.functions if function.name not in names),
+    )
 
 
-def all_placed(old_snapshot: Snapshot, results: Collection[LoadedFile], good: GoodVersions) -> Snapshot:
+def all_placed(
+    old_snapshot: Snapshot, results: Collection[LoadedFile], good: GoodVersions
+) -> Snapshot:
     """Return the snapshot with the results of all files."""
     snapshot = old_snapshot.draft()
     for result in sorted(results, key=lambda result: precedence(result, good)):
@@ -382,13 +436,20 @@ def all_placed(old_snapshot: Snapshot, results: Collection[LoadedFile], good: Go
             continue
         if (reading := result.reading) is not None:
             is_other = snapshot.readings.get(reading.source.module) is not reading
-            if is_other or result.path in snapshot.rejections:  # it may resolve the problems of its file
+            if (
+                is_other or result.path in snapshot.rejections
+            ):  # it may resolve the problems of its file
                 snapshot = snapshot.with_module(reading)
         if result.problems:
             snapshot = snapshot.with_rejection(result.path, result.problems)
     if snapshot.waiting:  # a name that several files define belongs to the module that had it
         removed = [known_of(result.path, good) for result in results if result.is_removed]
-        had = {function.name: function for reading in removed if reading for function in reading.functions}
+        had = {
+            function.name: function
+            for reading in removed
+            if reading
+            for function in reading.functions
+        }
         for name in snapshot.waiting:
             heir = _heir(name, had.get(name) or old_snapshot.functions.get(name), snapshot, good)
             snapshot = snapshot.given_to(name, heir) if heir else snapshot
@@ -396,7 +457,10 @@ def all_placed(old_snapshot: Snapshot, results: Collection[LoadedFile], good: Go
 
 
 def all_writes(
-    results: Collection[LoadedFile], snapshot: Snapshot, good: GoodVersions, finished: frozenset[str]
+    results: Collection[LoadedFile],
+    snapshot: Snapshot,
+    good: GoodVersions,
+    finished: frozenset[str],
 ) -> list[Write]:
     """Return the writes for the results of all files, as they were placed."""
     writes = list[Write]()
@@ -429,7 +493,11 @@ def _heir(name: str, was: Function | None, snapshot: Snapshot, good: GoodVersion
     It is the module to which the function moved, or the one that had the name in the manifest.
     """
     holder, waiting = snapshot.functions[name], snapshot.waiting.get(name, ())
-    if was is not None and was.module not in (holder.module, *waiting) and holder.body_hash != was.body_hash:
+    if (
+        was is not None
+        and was.module not in (holder.module, *waiting)
+        and holder.body_hash != was.body_hash
+    ):
         for module in waiting:
             offered = snapshot.readings[module].function(name)
             if offered is not None and offered.body_hash == was.body_hash:
@@ -442,7 +510,10 @@ def _heir(name: str, was: Function | None, snapshot: Snapshot, good: GoodVersion
 
 def as_placed(loaded: LoadedFile, snapshot: Snapshot) -> LoadedFile:
     """Return the result of a judged file with its verdict reduced to the functions that are not kept out."""
-    verdict, out = loaded.verdict, snapshot.kept_out(loaded.verdict.reading) if loaded.verdict else frozenset[str]()
+    verdict, out = (
+        loaded.verdict,
+        snapshot.kept_out(loaded.verdict.reading) if loaded.verdict else frozenset[str](),
+    )
     if verdict is None or not out:
         return loaded
     verdict = replace(
@@ -450,7 +521,10 @@ def as_placed(loaded: LoadedFile, snapshot: Snapshot) -> LoadedFile:
         reading=without(verdict.reading, out),
         standings=tuple(pair for pair in verdict.standings if pair[0] not in out),
         disagreements=tuple(pair for pair in verdict.disagreements if pair[0] not in out),
-        breakages=tuple(replace(broken, name="") if broken.name in out else broken for broken in verdict.breakages),
+        breakages=tuple(
+            replace(broken, name="") if broken.name in out else broken
+            for broken in verdict.breakages
+        ),
     )
     return replace(loaded, verdict=verdict)
 
@@ -508,15 +582,23 @@ class Loader:
 
     async def start(self) -> None:
         """Settle writes that a crash interrupted, then load the whole folder."""
-        async with only_writer(self._state):  # a write that another process holds the lock for is not interrupted
+        async with only_writer(
+            self._state
+        ):  # a write that another process holds the lock for is not interrupted
             unfinished = await self._store.open_writes()
             if not await self._store.manifest():
                 with suppress(OSError):  # the refresh below reports it
                     self._folder.mkdir(exist_ok=True)
-        done = [write for write in unfinished if await asyncio.to_thread(self._is_done, write.path, write.version)]
+        done = [
+            write
+            for write in unfinished
+            if await asyncio.to_thread(self._is_done, write.path, write.version)
+        ]
         await self.refresh(finished=frozenset(write.path for write in done))
         tended = [write.tended for write in done if write.tended]
-        await self._store.apply([*tended, *(EndWrite(write.path, write.version) for write in unfinished)])
+        await self._store.apply(
+            [*tended, *(EndWrite(write.path, write.version) for write in unfinished)]
+        )
 
     def _is_done(self, path: str, version: str | None) -> bool:
         """Return whether the file of an interrupted write has the content that it should have been given."""
@@ -561,14 +643,18 @@ class Loader:
         for attempt in range(_TRIES):
             try:
                 baseline, sources = await self._look(named, stored=stored or attempt > 0)
-                return await self._refresh(sources, replace(baseline, tries_all=tries_all), finished)
+                return await self._refresh(
+                    sources, replace(baseline, tries_all=tries_all), finished
+                )
             except ManifestConflict:
                 # Another process took the same file at the same time: read the rows that it stored.
                 if attempt == _TRIES - 1:
                     raise
         raise AssertionError("the last try returns or raises")
 
-    async def _look(self, paths: list[Path] | None, *, stored: bool) -> tuple[GoodVersions, dict[str, Found]]:
+    async def _look(
+        self, paths: list[Path] | None, *, stored: bool
+    ) -> tuple[GoodVersions, dict[str, Found]]:
         """Return the known good state and the contents of the files, read while no other process is writing.
 
         The state is that of the registry, unless the stored one is requested or another process has taken a file.
@@ -586,14 +672,29 @@ class Loader:
             if self._copy is not None and paths is not None:
                 manifest = await self._store.manifest()
                 pulled = await self._copy.pull(manifest)
-                paths = [*paths, *map(self._whole, pulled.paths)]  # and those that were changed in other folders
-                names = [*(shown_path(path.relative_to(self._folder)) for path in paths), *pulled.problems]
-                baseline = GoodVersions(manifest, await self._store.readings(names), await self._store.kept_out())
+                paths = [
+                    *paths,
+                    *map(self._whole, pulled.paths),
+                ]  # and those that were changed in other folders
+                names = [
+                    *(shown_path(path.relative_to(self._folder)) for path in paths),
+                    *pulled.problems,
+                ]
+                baseline = GoodVersions(
+                    manifest, await self._store.readings(names), await self._store.kept_out()
+                )
             else:
-                readings = await self._store.readings()  # before the manifest: later changes are then judged again
-                baseline = GoodVersions(await self._store.manifest(), readings, await self._store.kept_out())
+                readings = (
+                    await self._store.readings()
+                )  # before the manifest: later changes are then judged again
+                baseline = GoodVersions(
+                    await self._store.manifest(), readings, await self._store.kept_out()
+                )
                 pulled = await self._copy.pull(baseline.manifest) if self._copy else Pulled()
-            return baseline, {**await asyncio.to_thread(self._read, paths, baseline), **pulled.problems}
+            return baseline, {
+                **await asyncio.to_thread(self._read, paths, baseline),
+                **pulled.problems,
+            }
 
     def _whole(self, path: str) -> Path:
         return self._folder / path.removeprefix("functions/")
@@ -601,21 +702,33 @@ class Loader:
     async def _has_others(self, sources: Iterable[Found], good: GoodVersions) -> bool:
         """Check whether the text of a file is new to this process but in the store: then another process judged it."""
         for source in sources:
-            if not isinstance(source, ModuleSource) or good.manifest.get(source.module) == source.version:
+            if (
+                not isinstance(source, ModuleSource)
+                or good.manifest.get(source.module) == source.version
+            ):
                 continue
             if await self._store.text(source.version) is not None:
                 return True
         return False
 
-    async def _refresh(self, sources: dict[str, Found], good: GoodVersions, finished: frozenset[str]) -> RegistryChange:
+    async def _refresh(
+        self, sources: dict[str, Found], good: GoodVersions, finished: frozenset[str]
+    ) -> RegistryChange:
         before = self._registry.snapshot()
-        late = {path for path, problems in before.rejections.items() if _lacks_import(problems)} - sources.keys()
-        sources = {**sources, **{path: self._read_one(Path(path).relative_to("functions"), good) for path in late}}
+        late = {
+            path for path, problems in before.rejections.items() if _lacks_import(problems)
+        } - sources.keys()
+        sources = {
+            **sources,
+            **{path: self._read_one(Path(path).relative_to("functions"), good) for path in late},
+        }
         ground = before if before.readings else await self._last_known(sources, good, before)
         results: dict[str, LoadedFile] = {}
         snapshot, retried = ground, set(sources)
         while retried:
-            for layer in await asyncio.to_thread(import_layers, {path: sources[path] for path in retried}, ground):
+            for layer in await asyncio.to_thread(
+                import_layers, {path: sources[path] for path in retried}, ground
+            ):
                 results |= await self._take_layer(layer, sources, good, snapshot)
                 snapshot = all_placed(ground, results.values(), good)
             # A missing import may have been saved at the same time.
@@ -629,7 +742,10 @@ class Loader:
         freed = modules_with_free_names(snapshot, good, results.values()) if good.kept_out else ()
         judged = [await self._judge_file(source, good, snapshot, snapshot) for source in freed]
         admitted = (result for result in judged if result.verdict is not None)
-        taken = [await self._place_and_write(result, snapshot, good) for result in (*results.values(), *admitted)]
+        taken = [
+            await self._place_and_write(result, snapshot, good)
+            for result in (*results.values(), *admitted)
+        ]
         if writes := all_writes([*taken, *renewed], snapshot, good, finished):
             async with only_writer(self._state):  # a process that just wrote a file also records it
                 await self._store.apply(writes)
@@ -645,7 +761,9 @@ class Loader:
                 self._then(file_result.verdict)
         return change
 
-    async def _last_known(self, sources: Mapping[str, Found], good: GoodVersions, empty_snapshot: Snapshot) -> Snapshot:
+    async def _last_known(
+        self, sources: Mapping[str, Found], good: GoodVersions, empty_snapshot: Snapshot
+    ) -> Snapshot:
         """Return the last known functions, the baseline against which changes are judged."""
         known: list[LoadedFile] = []
         for path, source in sources.items():
@@ -658,22 +776,36 @@ class Loader:
 
     async def _read_outdated(self, snapshot: Snapshot) -> list[LoadedFile]:
         """Return the modules whose schemas depend on types of other modules that have changed."""
-        outdated = [reading for reading in snapshot.readings.values() if reading.is_outdated(snapshot.modules)]
-        readings = await asyncio.gather(*(self._read_again(reading, snapshot) for reading in outdated))
-        kept = snapshot.rejections  # a rejected file stays so, although its last good version is read again
+        outdated = [
+            reading
+            for reading in snapshot.readings.values()
+            if reading.is_outdated(snapshot.modules)
+        ]
+        readings = await asyncio.gather(
+            *(self._read_again(reading, snapshot) for reading in outdated)
+        )
+        kept = (
+            snapshot.rejections
+        )  # a rejected file stays so, although its last good version is read again
         return [
-            LoadedFile(path, reading.source.module, reading, kept.get(path, ()), (saved_reading(reading),))
+            LoadedFile(
+                path, reading.source.module, reading, kept.get(path, ()), (saved_reading(reading),)
+            )
             for reading in readings
             if reading is not None and (path := reading.source.path)
         ]
 
-    async def _read_again(self, reading: ModuleReading, snapshot: Snapshot) -> "ModuleReading | None":
+    async def _read_again(
+        self, reading: ModuleReading, snapshot: Snapshot
+    ) -> "ModuleReading | None":
         """Return a module's reading with its current schemas; None if it still waits for packages."""
         granted = await self._packages().of_text(reading.source.text)
         mark = attempt_mark(reading.source.module, granted.access.folders)
         others = replace(reading, leans=tuple(lean for lean in reading.leans if lean != mark))
         return (
-            await self._gate().read_again(reading, snapshot, granted) if others.is_outdated(snapshot.modules) else None
+            await self._gate().read_again(reading, snapshot, granted)
+            if others.is_outdated(snapshot.modules)
+            else None
         )
 
     def _rejected_again(
@@ -687,14 +819,22 @@ class Loader:
                 self._rejected[result.path] = result.rejected_version
             if result.verdict is not None or result.rejected_version not in ("", known_version):
                 before = old_snapshot.rejections.get(result.path, ())
-                again += [problem for problem in snapshot.rejections.get(result.path, ()) if problem in before]
+                again += [
+                    problem
+                    for problem in snapshot.rejections.get(result.path, ())
+                    if problem in before
+                ]
         return tuple(again)
 
     def _read(self, paths: list[Path] | None, good: GoodVersions) -> dict[str, Found]:
         scanned = scan(self._folder, {}) if paths is None else None
         files = list(scanned.stamps if scanned else paths or ())
-        inside = [path.relative_to(self._folder) for path in files if not self._is_bare_marker(path)]
-        sources: dict[str, Found] = {shown_path(path): self._read_one(path, good) for path in inside}
+        inside = [
+            path.relative_to(self._folder) for path in files if not self._is_bare_marker(path)
+        ]
+        sources: dict[str, Found] = {
+            shown_path(path): self._read_one(path, good) for path in inside
+        }
         if scanned is None:
             return sources
         # What the scan of the whole folder missed: folders out of reach, the files in them, and deleted files.
@@ -738,7 +878,11 @@ class Loader:
         return could_be and os.path.isdir(self._folder)  # noqa: PTH112 - false where it cannot be seen
 
     async def _take_layer(
-        self, layer: ImportLayer, sources: Mapping[str, Found], good: GoodVersions, snapshot: Snapshot
+        self,
+        layer: ImportLayer,
+        sources: Mapping[str, Found],
+        good: GoodVersions,
+        snapshot: Snapshot,
     ) -> dict[str, LoadedFile]:
         """Return the results of a layer's files, by path.
 
@@ -750,7 +894,9 @@ class Loader:
             trial_snapshot = trial_snapshot.with_module(reading)
         trial_snapshot = trial_snapshot.finished()
 
-        turn = asyncio.Semaphore(_FILES_AT_ONCE)  # of a thousand, each would take a step before the event loop goes on
+        turn = asyncio.Semaphore(
+            _FILES_AT_ONCE
+        )  # of a thousand, each would take a step before the event loop goes on
 
         async def take(path: str, snapshot_around: Snapshot) -> LoadedFile:
             async with turn:
@@ -761,18 +907,30 @@ class Loader:
 
         batch = await take_in(trial_snapshot)
         if layer.circle and any(result.problems for result in batch):
-            pairs = zip(batch, await take_in(snapshot), strict=True)  # of two refusals, the first tells more
-            batch = [together if together.problems and alone.problems else alone for together, alone in pairs]
+            pairs = zip(
+                batch, await take_in(snapshot), strict=True
+            )  # of two refusals, the first tells more
+            batch = [
+                together if together.problems and alone.problems else alone
+                for together, alone in pairs
+            ]
         return {result.path: result for result in batch}
 
     async def _take(
-        self, path: str, source: Found, good: GoodVersions, snapshot: Snapshot, trial_snapshot: Snapshot
+        self,
+        path: str,
+        source: Found,
+        good: GoodVersions,
+        snapshot: Snapshot,
+        trial_snapshot: Snapshot,
     ) -> LoadedFile:
         """Return the result for one file, which is judged among the modules of `trial_snapshot`."""
         if source is None:
             return removed_file(path, good, snapshot)
         if source == _OUT_OF_REACH:
-            return await self._keep_last_good(path, snapshot.rejections.get(path, ()), good, snapshot)
+            return await self._keep_last_good(
+                path, snapshot.rejections.get(path, ()), good, snapshot
+            )
         if isinstance(source, Problem):
             return await self._keep_last_good(path, (source,), good, snapshot)
         same = unchanged(path, source, good, snapshot)
@@ -784,21 +942,35 @@ class Loader:
         self, source: ModuleSource, good: GoodVersions, snapshot: Snapshot, trial_snapshot: Snapshot
     ) -> LoadedFile:
         path = source.path
-        previous = good.in_force(snapshot.readings.get(source.module) or await self._last_good(path, good, snapshot))
+        previous = good.in_force(
+            snapshot.readings.get(source.module) or await self._last_good(path, good, snapshot)
+        )
         granted = replace(await self._packages().of_text(source.text), approval_mode="calling")
-        if hanging := None if good.tries_all else await self._known_to_hang(source, trial_snapshot, granted):
+        if (
+            hanging := None
+            if good.tries_all
+            else await self._known_to_hang(source, trial_snapshot, granted)
+        ):
             kept = await self._keep_last_good(path, (hanging,), good, snapshot)
             return replace(kept, rejected_version=source.version)
         verdict = await self._gate().judge_module(
             source, trial_snapshot, "human", previous_reading=previous, granted=granted
         )
         if not verdict.admitted:
-            kept = await self._keep_last_good(path, verdict.refusals or verdict.problems, good, snapshot)
+            kept = await self._keep_last_good(
+                path, verdict.refusals or verdict.problems, good, snapshot
+            )
             hangs = [problem for problem in verdict.problems if problem.code == "import-hangs"]
             terms = self._terms(verdict.reading, trial_snapshot, granted) if hangs else {}
-            known = [SaveVerdict(source.version, path, {"terms": terms, "problem": each.to_json()}) for each in hangs]
+            known = [
+                SaveVerdict(source.version, path, {"terms": terms, "problem": each.to_json()})
+                for each in hangs
+            ]
             return replace(kept, rejected_version=source.version, writes=tuple(known))
-        verdict = replace(verdict, problems=(*verdict.problems, *example_regression.of_save(previous, verdict.reading)))
+        verdict = replace(
+            verdict,
+            problems=(*verdict.problems, *example_regression.of_save(previous, verdict.reading)),
+        )
         return LoadedFile(path, source.module, verdict.reading, verdict=verdict, previous=previous)
 
     async def _known_to_hang(
@@ -829,7 +1001,12 @@ class Loader:
     async def prove_again(self, function: Function, snapshot: Snapshot) -> None:
         """Run the examples of a draft of a saved file with the packages that are granted now; store its standing."""
         before = await judgment_on(self._store, function.body_hash, function.name)
-        if before is None or before.by != "human" or before.standing != "draft" or not function.examples:
+        if (
+            before is None
+            or before.by != "human"
+            or before.standing != "draft"
+            or not function.examples
+        ):
             return
         source = snapshot.modules[function.module]
         granted = replace(await self._packages().of_text(source.text), approval_mode="calling")
@@ -841,22 +1018,34 @@ class Loader:
         judged = {**SharedVerdict(verdict).on(function), **kept, "standing": standing}
         await self._store.apply([SaveVerdict(function.body_hash, function.name, judged)])
 
-    async def _place_and_write(self, loaded: LoadedFile, snapshot: Snapshot, good: GoodVersions) -> LoadedFile:
+    async def _place_and_write(
+        self, loaded: LoadedFile, snapshot: Snapshot, good: GoodVersions
+    ) -> LoadedFile:
         """Return the result of a placed file, with its writes."""
         loaded = as_placed(loaded, snapshot)
         verdict = loaded.verdict
         if verdict is None:
             return loaded
-        had = {function.name: function for function in loaded.previous.functions} if loaded.previous else {}
+        had = (
+            {function.name: function for function in loaded.previous.functions}
+            if loaded.previous
+            else {}
+        )
         standings = dict(verdict.standings)
         judged = [function for function in verdict.reading.functions if function.name in standings]
         confirmed = {  # the calls whose returned results were accepted before and still hold
-            function.name: await example_regression.confirmed(self._store, (), had.get(function.name), function)
+            function.name: await example_regression.confirmed(
+                self._store, (), had.get(function.name), function
+            )
             for function in judged
         }
         size = len(verdict.reading.source.text)
         writes = [*await aside(size, admission, loaded, snapshot, good, confirmed)]
-        writes += [BeginState(each.name) for each in judged if each.name not in had and await self._is_another(each)]
+        writes += [
+            BeginState(each.name)
+            for each in judged
+            if each.name not in had and await self._is_another(each)
+        ]
         writes += await marked_as_broken(self._store, verdict.breakages)
         return replace(loaded, writes=tuple(writes))
 
@@ -875,11 +1064,16 @@ class Loader:
         good = await self._last_good(path, versions, snapshot)
         return LoadedFile(path, good.source.module if good else None, good, problems)
 
-    async def _last_good(self, path: str, good: GoodVersions, snapshot: Snapshot) -> "ModuleReading | None":
+    async def _last_good(
+        self, path: str, good: GoodVersions, snapshot: Snapshot
+    ) -> "ModuleReading | None":
         module = module_at(path)
         reading = snapshot.readings.get(module)
         if reading is not None and reading.source.path == path:
-            is_behind = self._copy is not None and good.manifest.get(reading.source.module) != reading.source.version
+            is_behind = (
+                self._copy is not None
+                and good.manifest.get(reading.source.module) != reading.source.version
+            )
             if not is_behind:  # no other folder has changed it since
                 return reading
         row = good.readings.get(path)
@@ -923,8 +1117,12 @@ class BackgroundReview:
         self._packages = packages
         self._tell = tell
         self._waiting: dict[str, ModuleVerdict] = {}
-        self._told: dict[str, set[tuple[str, str]]] = {}  # the last findings, not to be reported again
-        self._left: dict[str, str] = {}  # functions that did not fit into the queue, with their paths
+        self._told: dict[
+            str, set[tuple[str, str]]
+        ] = {}  # the last findings, not to be reported again
+        self._left: dict[
+            str, str
+        ] = {}  # functions that did not fit into the queue, with their paths
         self._news = asyncio.Event()
         self._saves = 0
         self._looking: tuple[str, asyncio.Task[None]] | None = None
@@ -978,7 +1176,9 @@ class BackgroundReview:
                     (name, path), more = next(iter(self._left.items())), len(self._left) - 1
                     message = "not checked for copies, weak examples and breaking arguments, because many were saved"
                     fix = "knapper functions check functions"
-                    problem = Problem("not-looked-at", f"{message} at once", Place(path), fix, "warns")
+                    problem = Problem(
+                        "not-looked-at", f"{message} at once", Place(path), fix, "warns"
+                    )
                     self._left.clear()
                     self._tell(f"{name} and {more} more" if more else name, [problem])
                 while self._waiting and not self._saves and not self._news.is_set():
@@ -992,7 +1192,14 @@ class BackgroundReview:
         try:
             findings = await self._find_problems(name, verdict)
         except KnapperError as error:
-            findings = [Problem("not-looked-at", str(error), Place(_function(verdict, name).path), severity="warns")]
+            findings = [
+                Problem(
+                    "not-looked-at",
+                    str(error),
+                    Place(_function(verdict, name).path),
+                    severity="warns",
+                )
+            ]
         if self._waiting.get(name) is verdict:
             del self._waiting[name]
             told = self._told.setdefault(name, set())
@@ -1005,29 +1212,44 @@ class BackgroundReview:
         snapshot = self._registry.snapshot()
         if not self._is_there(name, module_verdict):
             return ()
-        verdict = replace(module_verdict, reading=snapshot.readings[snapshot.functions[name].module])
+        verdict = replace(
+            module_verdict, reading=snapshot.readings[snapshot.functions[name].module]
+        )
         granted = await self._packages().of_text(verdict.reading.source.text)
         gate = self._gate()
-        judged_file = await aside(len(verdict.reading.source.text), gate.judged_file, verdict, snapshot)
+        judged_file = await aside(
+            len(verdict.reading.source.text), gate.judged_file, verdict, snapshot
+        )
         look = await gate.look_closer(name, judged_file, granted)
         if not self._is_there(name, module_verdict):
             return ()
-        problems = tuple(replace(problem, severity="warns") for problem in look.problems)  # it was accepted
+        problems = tuple(
+            replace(problem, severity="warns") for problem in look.problems
+        )  # it was accepted
         own = _function(module_verdict, name)
         known = await judgment_on(self._store, own.body_hash, name)
         if known is not None:
             names = {stage.stage for stage in look.stages}
             known = replace(
                 known,
-                problems=(*(problem for problem in known.problems if problem not in problems), *problems),
-                stages=(*(stage for stage in known.stages if stage.stage not in names), *look.stages),
+                problems=(
+                    *(problem for problem in known.problems if problem not in problems),
+                    *problems,
+                ),
+                stages=(
+                    *(stage for stage in known.stages if stage.stage not in names),
+                    *look.stages,
+                ),
             )
             await self._store.apply([SaveVerdict(own.body_hash, name, known.to_json())])
         return problems
 
     def _is_there(self, name: str, verdict: "ModuleVerdict") -> bool:
         current, own = self._registry.snapshot().functions.get(name), _function(verdict, name)
-        return current is not None and (current.module, current.body_hash) == (own.module, own.body_hash)
+        return current is not None and (current.module, current.body_hash) == (
+            own.module,
+            own.body_hash,
+        )
 
 
 def _finding(problem: Problem) -> tuple[str, str]:

@@ -80,7 +80,11 @@ class FunctionMaker:
         for number, (source, why) in enumerate(attempts, 1):
             shown += [(f"Refused attempt {number}", source), ("Why it was refused", why)]
         texts = [f"{title}:\n{block(text, _MOST_CHARS)}" for title, text in shown if text.strip()]
-        named = f"The function: `{function}`" if function else "Choose a name that says what the function does."
+        named = (
+            f"The function: `{function}`"
+            if function
+            else "Choose a name that says what the function does."
+        )
         request = Request((System(_TASK), User("\n\n".join([named, *texts]))), is_apart=True)
         try:
             async with self._one_at_a_time, asyncio.timeout(_WAIT_S):
@@ -106,7 +110,11 @@ def callable_functions(names: Sequence[str], own: str, snapshot: "Snapshot") -> 
     visible_names = snapshot.functions.keys() - snapshot.hidden - {own}
     for function in (snapshot.functions[name] for name in names if name in visible_names):
         first = function.description.partition("\n")[0]
-        how = "self.call" if function.takes_self else f"from functions.{function.module} import {function.name}"
+        how = (
+            "self.call"
+            if function.takes_self
+            else f"from functions.{function.module} import {function.name}"
+        )
         lines.append(f"{signature(function)} - {first} ({how})")
     return "Functions it can call", visible("\n".join(lines))
 

@@ -20,13 +20,19 @@ from agent_core.registry.source import column_of
 from agent_core.registry.tree import Definition
 from sandbox.wire.lines import lines_of
 
-_Edit: TypeAlias = tuple[int, int, int, int, str, str]  # from and to, as lines and columns; the new text; the note
+_Edit: TypeAlias = tuple[
+    int, int, int, int, str, str
+]  # from and to, as lines and columns; the new text; the note
 _ROOTS: Final = frozenset({"memgpt", "letta"})
-_OWN: Final = frozenset({"progress", "scratch", "call", "fetch", "secret", "state", "now", "call_key"})
+_OWN: Final = frozenset(
+    {"progress", "scratch", "call", "fetch", "secret", "state", "now", "call_key"}
+)
 _OWN_MEMORY: Final = frozenset({"memory.read", "memory.append", "memory.replace", "memory.write"})
 _HERE: Final = {"message_chatgpt": "message_llm", "core_memory_save": "core_memory_append"}
 # The agent displayed these while it worked; here they become notes with the progress of the call.
-_NOTES: Final = frozenset({"internal_monologue", "function_message", "system_message", "user_message"})
+_NOTES: Final = frozenset(
+    {"internal_monologue", "function_message", "system_message", "user_message"}
+)
 _SHOWN: Final = "'%Y-%m-%d %I:%M:%S %p %Z%z'"
 _LOCAL: Final = f"_datetime.datetime.now().astimezone(timezone and _zoneinfo.ZoneInfo(timezone)).strftime({_SHOWN})"
 _LOADS: Final = "lambda text: _json.loads(text, strict=False)"
@@ -85,7 +91,10 @@ def here_already(node: Definition, hosted: Mapping[str, tuple[str, ...]]) -> str
     own = _HERE.get(node.name, node.name)
     if own not in hosted or _self_of(node) is None:
         return ""
-    there = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)][1:]
+    there = [
+        argument.arg
+        for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+    ][1:]
     more = [item for item in hosted[own] if item not in there]
     fewer = [item for item in there if item not in hosted[own]]
     differences = [f"it {verb} {', '.join(f'`{name}`' for name in names)}"
@@ -105,16 +114,27 @@ def adapt(text: str, path: str, *, maps: bool = True) -> Adapted:
     except SyntaxError:
         return Adapted(text)
     lines, gone, edits, problems = lines_of(text), set[int](), list[_Edit](), list[Problem]()
-    takers = [node for node in tree.body if isinstance(node, Definition) and _self_of(node) is not None]
+    takers = [
+        node for node in tree.body if isinstance(node, Definition) and _self_of(node) is not None
+    ]
     for replaced, edit in (pair for node in takers if maps for pair in _translations(node, lines)):
         gone |= {id(part) for part in ast.walk(replaced)}
         edits.append(edit)
-    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in gone}
+    used = {
+        node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in gone
+    }
     for node in ast.walk(tree):
         if not isinstance(node, ast.Import | ast.ImportFrom) or not _is_foreign(node):
             continue
-        names = {alias.asname or alias.name.split(".")[0]: _NAMES.get(alias.name, "") for alias in node.names}
-        if not (maps and isinstance(node, ast.ImportFrom) and (node.module or "").endswith((".constants", ".utils"))):
+        names = {
+            alias.asname or alias.name.split(".")[0]: _NAMES.get(alias.name, "")
+            for alias in node.names
+        }
+        if not (
+            maps
+            and isinstance(node, ast.ImportFrom)
+            and (node.module or "").endswith((".constants", ".utils"))
+        ):
             names = dict.fromkeys(names, "")
         missing = [name for name, value in names.items() if not value and name in used]
         if missing:
@@ -122,12 +142,22 @@ def adapt(text: str, path: str, *, maps: bool = True) -> Adapted:
             what = ", ".join(f"`{name}`" for name in missing)
             fix = f"write what {what} stands for above the function: a constant, or a helper of its own"
             place = Place(path, node.lineno, 1)
-            problems.append(Problem("foreign-import", f"`{shown}` imports what is not here", place, fix))
-        needed = [module for module in _MODULES if any(f"_{module}." in value for value in names.values())]
+            problems.append(
+                Problem("foreign-import", f"`{shown}` imports what is not here", place, fix)
+            )
+        needed = [
+            module for module in _MODULES if any(f"_{module}." in value for value in names.values())
+        ]
         written = [f"import {module} as _{module}" for module in needed]
-        written += [f"{name} = {value or None}" for name, value in names.items() if value or name in missing]
+        written += [
+            f"{name} = {value or None}" for name, value in names.items() if value or name in missing
+        ]
         new = "; ".join(written) or "pass" * (node not in tree.body)
-        said = f"`{ast.unparse(node)[:80]}` became what there is of it here" if any(names.values()) else ""
+        said = (
+            f"`{ast.unparse(node)[:80]}` became what there is of it here"
+            if any(names.values())
+            else ""
+        )
         edits += [(*_span(node), new, said)] if maps else []
     problems += (problem for node in takers for problem in _uses(node, lines, path, gone))
     after, mapped = _replace_places(lines, edits), dict[int, tuple[str, str]]()
@@ -165,9 +195,10 @@ def _translations(function: Definition, lines: Sequence[str]) -> Iterator[tuple[
     """Yield the edits that translate a function with `self`, each with the node that it replaces."""
     for inner in ast.walk(function):
         match inner:
-            case ast.Expr(value=ast.Call(func=func, args=[argument], keywords=[]) as call) if _chain(func).removeprefix(
-                "interface."
-            ) in _NOTES and not isinstance(argument, ast.Starred):
+            case ast.Expr(value=ast.Call(func=func, args=[argument], keywords=[]) as call) if (
+                _chain(func).removeprefix("interface.") in _NOTES
+                and not isinstance(argument, ast.Starred)
+            ):
                 start = _up_to_arguments(call, lines)
                 said = f"`self.{_chain(func)}(…)` became a note of progress"
                 yield func, (*start, "self.progress(0, note=", said)
@@ -210,8 +241,12 @@ def _uses(function: Definition, lines: list[str], path: str, gone: set[int]) -> 
             keys = (".".join(parts[:count]) for count in range(len(parts), 0, -1))
             fix = next((_FIXES[key] for key in keys if key in _FIXES), _ELSE)
             shown = lines[node.lineno - 1].strip()[:160]
-            message = f"`{shown}` uses `self.{'.'.join(parts)}`, which a function does not have here"
-            yield Problem("foreign-context", message, Place(path, node.lineno, node.col_offset + 1), fix)
+            message = (
+                f"`{shown}` uses `self.{'.'.join(parts)}`, which a function does not have here"
+            )
+            yield Problem(
+                "foreign-context", message, Place(path, node.lineno, node.col_offset + 1), fix
+            )
 
 
 def _replace_places(lines: list[str], edits: list[_Edit]) -> list[str]:

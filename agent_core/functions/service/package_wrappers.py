@@ -55,11 +55,30 @@ def _shown(hint):
     return hint if isinstance(hint, str) else "" if hint is inspect.Parameter.empty else inspect.formatannotation(hint)
 """
 _TYPES: Final = frozenset({"str", "int", "float", "bool", "bytes", "list", "dict", "tuple", "set"})
-_TYPING: Final = ("Any", "Dict", "Iterable", "List", "Literal", "Mapping", "Optional", "Sequence", "Union")
+_TYPING: Final = (
+    "Any",
+    "Dict",
+    "Iterable",
+    "List",
+    "Literal",
+    "Mapping",
+    "Optional",
+    "Sequence",
+    "Union",
+)
 _LONGEST: Final = 300  # characters of a description
 _DRY: Final = "Leave out --dry-run: you are shown what would be installed, and asked."
 _LOOKS: Final = TypeAdapter(list[tuple[list[tuple[str, str, str, str]], str, str]])
-_PARSED: Final = (ast.Name, ast.Constant, ast.Subscript, ast.Tuple, ast.List, ast.BinOp, ast.BitOr, ast.Load)
+_PARSED: Final = (
+    ast.Name,
+    ast.Constant,
+    ast.Subscript,
+    ast.Tuple,
+    ast.List,
+    ast.BinOp,
+    ast.BitOr,
+    ast.Load,
+)
 
 
 async def wrap(
@@ -76,10 +95,15 @@ async def wrap(
         WorkspaceError: the package cannot be granted or installed.
     """
     requirement = str(request.path)
-    grants, packages = service.grants.wanted({"packages": (requirement,)}), service.granting.packages
+    grants, packages = (
+        service.grants.wanted({"packages": (requirement,)}),
+        service.granting.packages,
+    )
     shown = ", ".join(name.rpartition(".")[2] for name in names)
     if request.dry_run and packages.needs_install(grants):
-        raise UsageError(f"{requirement} is not installed, and before it is nothing can be told.", fix=_DRY)
+        raise UsageError(
+            f"{requirement} is not installed, and before it is nothing can be told.", fix=_DRY
+        )
     if not request.dry_run:
         question = Question.of_text(shown, "\n".join(names), "grant", grants)
         question = await service.granting.explained(question, grants)
@@ -90,10 +114,15 @@ async def wrap(
     module = fitting(re.split(r"[^\w.-]", requirement)[0].lower())
     module_request = replace(request, path=Path(f"{module}.py"), text=text)
     report = await service.batch.import_library(module_request, tell, lambda _: None)
-    snapshot, written = service.registry.snapshot(), {module.module: module.version for module in report.modules}
+    snapshot, written = (
+        service.registry.snapshot(),
+        {module.module: module.version for module in report.modules},
+    )
     for function in report.functions:
         if function.outcome in ("joined", "fixed") and not request.dry_run:
-            require_same(function.name, written[function.module], snapshot.modules[function.module].version)
+            require_same(
+                function.name, written[function.module], snapshot.modules[function.module].version
+            )
             content = content_of(snapshot.functions[function.name], snapshot)
             await service.grants.grant(function.name, grants, version=content.digest)
     return report
@@ -104,23 +133,33 @@ async def _text(service: "FunctionService", grants: Grants, names: Sequence[str]
     source = ModuleSource.of("wrapped", _LOOK)
     access = service.granting.packages.together([grants]).access
     call = FunctionCall("look", {"names": [*names]})
-    outcome = await service.batch.sandbox.run(Job({"wrapped": source}, "wrapped", call, access=access))
+    outcome = await service.batch.sandbox.run(
+        Job({"wrapped": source}, "wrapped", call, access=access)
+    )
     try:
         looks = _LOOKS.validate_python(outcome.value if isinstance(outcome, Returned) else None)
     except ValidationError as error:
         said = outcome.failure.message if isinstance(outcome, Raised) else type(outcome).__name__
         message = f"It cannot be told how {', '.join(names)} can be called: {said[:300]}."
-        raise UsageError(message, fix="Name each as MODULE.FUNCTION, such as slugify.slugify.") from error
+        raise UsageError(
+            message, fix="Name each as MODULE.FUNCTION, such as slugify.slugify."
+        ) from error
     if len(looks) != len(names):
-        raise UsageError(f"The package {grants.packages[0]} answered for others than {', '.join(names)}.")
+        raise UsageError(
+            f"The package {grants.packages[0]} answered for others than {', '.join(names)}."
+        )
     wrappers = [_wrapper(name, *look) for name, look in zip(names, looks, strict=True)]
-    words = {word for wrapper in wrappers for word in re.findall(r"\w+", wrapper.partition('"""')[0])}
+    words = {
+        word for wrapper in wrappers for word in re.findall(r"\w+", wrapper.partition('"""')[0])
+    }
     imported = [name for name in _TYPING if name in words]
     head = [f"from typing import {', '.join(imported)}\n"] if imported else []
     return "\n\n".join([*head, *wrappers])
 
 
-def _wrapper(target: str, parameters: list[tuple[str, str, str, str]], returned: str, description: str) -> str:
+def _wrapper(
+    target: str, parameters: list[tuple[str, str, str, str]], returned: str, description: str
+) -> str:
     """Return a function that passes its arguments on.
 
     A parameter whose default cannot be written is left out, as are those after it that would take its place.
@@ -140,11 +179,17 @@ def _wrapper(target: str, parameters: list[tuple[str, str, str, str]], returned:
             if kind == "KEYWORD_ONLY" and not any(each.startswith("*") for each in taken):
                 taken.append("*")
             annotation = _expression_text(hint, _is_type)
-            taken.append(word + (f": {annotation}" if annotation else "") + (f" = {value}" if value else ""))
-            is_placed = kind == "POSITIONAL_ONLY" or (in_order and not has_gap and kind == "POSITIONAL_OR_KEYWORD")
+            taken.append(
+                word + (f": {annotation}" if annotation else "") + (f" = {value}" if value else "")
+            )
+            is_placed = kind == "POSITIONAL_ONLY" or (
+                in_order and not has_gap and kind == "POSITIONAL_OR_KEYWORD"
+            )
             passed.append(word if is_placed else f"{word}={word}")
     result = _expression_text(returned, _is_type)
-    first = next(iter(bare_lines(description.strip().replace("\r", "\n"))), "")  # a lone \r also ends a line
+    first = next(
+        iter(bare_lines(description.strip().replace("\r", "\n"))), ""
+    )  # a lone \r also ends a line
     words = "" if ">>>" in first else one_line(first, _LONGEST).replace("\\", "/").replace('"', "'")
     arrow = f" -> {result}" if result else ""
     return f'''def {_require_name(name)}({", ".join(taken)}){arrow}:

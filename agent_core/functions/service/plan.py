@@ -115,7 +115,9 @@ def refusal(name: str, text: str, problem: "Problem | None" = None) -> PlannedCh
     """Return the answer that nothing was changed or judged, and why."""
     problems = {"problems": [problem.to_json()]} if problem else {}
     return PlannedChange(
-        text, "refused", Judgment.from_json({"name": name, "admitted": False, **problems, "error": text})
+        text,
+        "refused",
+        Judgment.from_json({"name": name, "admitted": False, **problems, "error": text}),
     )
 
 
@@ -188,7 +190,10 @@ class ChangeSummary:
     @property
     def said(self) -> str:
         """The phrase that describes the change in an answer."""
-        return self.done or {"created": "joined", "changed": "was changed", "deleted": "was deleted"}[self.deed]
+        return (
+            self.done
+            or {"created": "joined", "changed": "was changed", "deleted": "was deleted"}[self.deed]
+        )
 
 
 def with_once_more(
@@ -218,7 +223,11 @@ def with_once_more(
 
 
 def planned(
-    text: str, detail: Detail, source: "ModuleSource", reading: "ModuleReading | None", summary: ChangeSummary
+    text: str,
+    detail: Detail,
+    source: "ModuleSource",
+    reading: "ModuleReading | None",
+    summary: ChangeSummary,
 ) -> PlannedChange:
     """Return the plan that changes a file from `source` (empty version: new file) to `reading` (None: deletion)."""
     expected, author = source.version or None, summary.author
@@ -236,21 +245,31 @@ def planned(
     return PlannedChange(text, "returned", detail, writes, did=did, change=change)
 
 
-def entered(reading: "ModuleReading", expected: str | None, author: Author, why: str) -> tuple[Write, ...]:
+def entered(
+    reading: "ModuleReading", expected: str | None, author: Author, why: str
+) -> tuple[Write, ...]:
     """Return the writes for the new text of a module, which replaces the version `expected`."""
     now = reading.source
-    saved = SaveVersion(now.module, now.version, now.text, author.by, author.turn, why, author.model)
+    saved = SaveVersion(
+        now.module, now.version, now.text, author.by, author.turn, why, author.model
+    )
     row = SetManifest(now.module, expected, now.version, author.by, author.turn, why)
     return saved, row, saved_reading(reading)
 
 
 def saved_reading(reading: "ModuleReading") -> SaveReading:
     """Return the write that stores a reading for the next start."""
-    return SaveReading(reading.source.path, _NO_STAMP, reading.source.version, json.dumps(reading.to_json()))
+    return SaveReading(
+        reading.source.path, _NO_STAMP, reading.source.version, json.dumps(reading.to_json())
+    )
 
 
 def with_kept_out(write: Write, reading: "ModuleReading | None", snapshot: "Snapshot") -> Write:
     """Return the write of a changed file with the names of its functions that are kept out."""
-    if isinstance(write, SaveVersion) and reading is not None and write.module == reading.source.module:
+    if (
+        isinstance(write, SaveVersion)
+        and reading is not None
+        and write.module == reading.source.module
+    ):
         return replace(write, kept_out=tuple(sorted(snapshot.kept_out(reading))))
     return write

@@ -115,7 +115,11 @@ class Replays:
     """The recorded calls of a workspace, limited to those of `owners`."""
 
     def __init__(
-        self, store: Store, registry: "Registry", sandbox: Callable[[], "SandboxClient"], owners: CallOwners = None
+        self,
+        store: Store,
+        registry: "Registry",
+        sandbox: Callable[[], "SandboxClient"],
+        owners: CallOwners = None,
     ) -> None:
         self._store = store
         self._registry = registry
@@ -124,11 +128,15 @@ class Replays:
 
     def of(self, owners: CallOwners) -> "Replays":
         """Return a view of the calls of these agents; it treats all others as not recorded."""
-        return self if owners is None else Replays(self._store, self._registry, self._sandbox, owners)
+        return (
+            self if owners is None else Replays(self._store, self._registry, self._sandbox, owners)
+        )
 
     async def calls(self, function: str = "", *, failed: bool = False) -> list[RecordedCall]:
         """Return the recorded calls, newest first."""
-        rows = await self._store.recorded_calls(function, tuple(sorted(FAILURES)) if failed else (), self._owners)
+        rows = await self._store.recorded_calls(
+            function, tuple(sorted(FAILURES)) if failed else (), self._owners
+        )
         return await asyncio.to_thread(lambda: [RecordedCall.of(row) for row in rows])
 
     async def show(self, call: int) -> RecordedDetails:
@@ -173,7 +181,9 @@ class Replays:
             module, snapshot = await self._code(row, version)
         sandbox = self._sandbox()
         watch = Watch(
-            sandbox.debugging, looks_back=looks_back, slot=None if debugger is None else DebuggerSlot(debugger)
+            sandbox.debugging,
+            looks_back=looks_back,
+            slot=None if debugger is None else DebuggerSlot(debugger),
         )
         watch.recording.seed, watch.recording.zone_then = row.data["seed"], row.data["zone"]
 
@@ -189,12 +199,18 @@ class Replays:
         heard = await aside(bulk(rows), ReplayedRequests, rows, watch, snapshot, replaced, to_try)
         arguments = await aside(bulk(row.data["arguments"]), read_row, row.data["arguments"])
         try:
-            with watch.over(name, snapshot, may_have_secret=False) as around:  # a stand-in answers for each
+            with watch.over(
+                name, snapshot, may_have_secret=False
+            ) as around:  # a stand-in answers for each
                 work = FunctionCall(name, arguments | (more or {}))
                 own = snapshot.functions.get(name)
                 modules = runnable(own, snapshot.modules) if own else snapshot.modules
-                job = Job(modules, module, work, sandbox.limits, around=around, large=sandbox.values)
-                outcome = await sandbox.run(job, MaskedChannel(CallSecrets(sandbox.secrets, row.function), heard))
+                job = Job(
+                    modules, module, work, sandbox.limits, around=around, large=sandbox.values
+                )
+                outcome = await sandbox.run(
+                    job, MaskedChannel(CallSecrets(sandbox.secrets, row.function), heard)
+                )
         finally:
             watch.close()
         then, size = RecordedOutcome.from_json(row.data["outcome"]), size_of(outcome)
@@ -223,7 +239,10 @@ class Replays:
     async def _row(self, call: int) -> RecordedRow:
         row = await self._store.recorded_call(call, self._owners)
         if row is None:
-            raise UsageError(f"The call {call} is not recorded.", fix="To see the recorded calls: knapper calls list")
+            raise UsageError(
+                f"The call {call} is not recorded.",
+                fix="To see the recorded calls: knapper calls list",
+            )
         return row
 
     async def _code(self, row: RecordedRow, version: str) -> tuple[str, Snapshot]:
@@ -231,7 +250,9 @@ class Replays:
         now, module = self._registry.snapshot(), row.data["module"]
         if version == NOW:
             if row.function not in now.functions:
-                raise UsageError(f"`{row.function}` no longer exists.", fix="Omit --version, or give one.")
+                raise UsageError(
+                    f"`{row.function}` no longer exists.", fix="Omit --version, or give one."
+                )
             return now.functions[row.function].module, now
         module_versions: dict[str, str] = dict(row.data["modules"])
         if version:
@@ -245,18 +266,24 @@ class Replays:
             if source is None or source.version != hash:
                 text = await self._store.text(hash)
                 if text is None:
-                    raise UsageError(f"The text of `{name}` of then is not recorded.", fix="Use --version now.")
+                    raise UsageError(
+                        f"The text of `{name}` of then is not recorded.", fix="Use --version now."
+                    )
                 source = ModuleSource.of(name, text)
             snapshot = snapshot.with_module(read_module(source))
         return module, snapshot
 
     async def _versions(self, function: str) -> tuple[history.Version, ...]:
-        return await asyncio.to_thread(history.versions, await self._store.function_history(function), function)
+        return await asyncio.to_thread(
+            history.versions, await self._store.function_history(function), function
+        )
 
     async def _replaced_functions(self) -> frozenset[str]:
         """Return the functions that tending deleted because another one does what they did."""
         there, rows = self._registry.snapshot().functions, await self._store.tended()
-        return frozenset(row.function for row in rows if not (row.after or row.undone or row.function in there))
+        return frozenset(
+            row.function for row in rows if not (row.after or row.undone or row.function in there)
+        )
 
 
 class ReplayedRequests:
@@ -277,7 +304,10 @@ class ReplayedRequests:
         self._rows = rows
         self._answered = set[int]()
         # By what a request has to be alike in: going through all rows would take the square of their number.
-        self._exact, self._alike = defaultdict[object, deque[int]](deque), defaultdict[object, deque[int]](deque)
+        self._exact, self._alike = (
+            defaultdict[object, deque[int]](deque),
+            defaultdict[object, deque[int]](deque),
+        )
         self._gone: list[int] = []
         for at, row in enumerate(rows):
             self._exact[_frozen([row["name"], row["arguments"]])].append(at)
@@ -289,10 +319,16 @@ class ReplayedRequests:
         self._snapshot = snapshot
         self._tried = tried
         self.missed: dict[str, None] = {}  # an ordered set
-        self._left = [row["arguments"] for row in rows if row["name"] == "state" and "value" in row["arguments"]]
+        self._left = [
+            row["arguments"]
+            for row in rows
+            if row["name"] == "state" and "value" in row["arguments"]
+        ]
         self._kept: list[Any] = []  # Any: JSON
 
-    async def __call__(self, name: str, arguments: dict[str, Any]) -> Any:  # Any: values that cross the sandbox
+    async def __call__(
+        self, name: str, arguments: dict[str, Any]
+    ) -> Any:  # Any: values that cross the sandbox
         """Return the recorded answer.
 
         Raises:
@@ -319,7 +355,9 @@ class ReplayedRequests:
         row = await aside(bulk(arguments), self._take_row, name, arguments)
         if row is None:
             self.missed[f"an answer to self.{visible(name[:40])}, which it did not ask then"] = None
-            raise RequestRefused(f"this is a replay, and the call of then got no such answer from self.{name}")
+            raise RequestRefused(
+                f"this is a replay, and the call of then got no such answer from self.{name}"
+            )
         if "raised" in row:
             raise CalleeFailed.from_json(row["refused"], row["raised"])
         if "refused" in row:
@@ -332,7 +370,9 @@ class ReplayedRequests:
         """Return whether the call left the same state as then."""
         return self._kept == self._left
 
-    def _take_row(self, name: str, arguments: dict[str, Any]) -> Row | None:  # Any: values that cross the sandbox
+    def _take_row(
+        self, name: str, arguments: dict[str, Any]
+    ) -> Row | None:  # Any: values that cross the sandbox
         """Return the first answer that is left to such a request, and use it up."""
         encoded = encode(arguments)
         key = _ALIKE.get(name)
@@ -340,7 +380,9 @@ class ReplayedRequests:
         waiting += [self._alike.get(_frozen([name, _of(encoded, key)]))] if key else []
         at = next(filter(lambda at: at is not None, map(self._first, waiting)), None)
         if at is None and name == "call":
-            rows = ((at, self._rows[at]["arguments"]) for at in self._gone if at not in self._answered)
+            rows = (
+                (at, self._rows[at]["arguments"]) for at in self._gone if at not in self._answered
+            )
             given = _of(encoded, "arguments")
             at = next((at for at, own in rows if _has_all(given, _of(own, "arguments"))), None)
         if at is None:
@@ -364,7 +406,9 @@ def _frozen(value: object) -> object:
 
 
 def _has_all(given: object, those: object) -> bool:
-    return isinstance(given, Mapping) and isinstance(those, Mapping) and those.items() <= given.items()
+    return (
+        isinstance(given, Mapping) and isinstance(those, Mapping) and those.items() <= given.items()
+    )
 
 
 def _of(arguments: object, key: str) -> object:
@@ -377,7 +421,10 @@ def _difference(old_outcome: RecordedOutcome, new_outcome: RecordedOutcome) -> s
     is_short = len(before) <= MOST_SHOWN >= len(after) and "\n" not in before + after
     head = [f"then: {before}", f"now: {after}"] if is_short and before != after else []
     long = [[] if is_short else bare_lines(text) for text in (before, after)]
-    old, new = [*long[0], *bare_lines(old_outcome.output)], [*long[1], *bare_lines(new_outcome.output)]
+    old, new = (
+        [*long[0], *bare_lines(old_outcome.output)],
+        [*long[1], *bare_lines(new_outcome.output)],
+    )
     return visible("\n".join([*head, *diff_lines(old, new, ("then", "now"), 2)]))[:8_000]
 
 

@@ -10,7 +10,15 @@ import ast
 import asyncio
 import builtins
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Container, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Container,
+    Mapping,
+    Sequence,
+)
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
@@ -77,7 +85,11 @@ class TendingStep:
         """The note for users who did not ask: a change that no list of functions shows, or a proposal."""
         if self.why_not or (self.done and self.kind != "archive"):
             return ""
-        way = "archived by tending" if self.done else f"tending proposes to {self.kind} it (functions tend shows it)"
+        way = (
+            "archived by tending"
+            if self.done
+            else f"tending proposes to {self.kind} it (functions tend shows it)"
+        )
         return f"{way}: {self.reason}"
 
 
@@ -144,7 +156,9 @@ class _Job:
 
     def key(self, snapshot: Snapshot) -> tuple[object, ...]:
         """Return the identity of the job, including the current versions of its functions."""
-        versions = [snapshot.functions[name].body_hash for name in (self.function, *self.others) if name]
+        versions = [
+            snapshot.functions[name].body_hash for name in (self.function, *self.others) if name
+        ]
         code = self.runs[-1].code if self.runs else ""
         return self.kind, self.function, self.others, *versions, code, len(self.runs)
 
@@ -165,12 +179,20 @@ class Tending:
     mender: FunctionMaker | None
     search: FunctionSearch
     repeated: Callable[[], Awaitable[Sequence[Sequence[SeenProgram]]]]
-    granted_names: Callable[[], Awaitable[Container[str]]]  # functions that a person granted something
-    file_patterns: Callable[[], Mapping[str, str]]  # names and patterns in files of agents, groups and helpers
+    granted_names: Callable[
+        [], Awaitable[Container[str]]
+    ]  # functions that a person granted something
+    file_patterns: Callable[
+        [], Mapping[str, str]
+    ]  # names and patterns in files of agents, groups and helpers
     tokens: int = 0  # used by models in this run
-    seen: set[tuple[object, ...]] = field(default_factory=set)  # keys of jobs that earlier runs have done
+    seen: set[tuple[object, ...]] = field(
+        default_factory=set
+    )  # keys of jobs that earlier runs have done
 
-    async def run(self, budget: TendingBudget, *, applies: bool, repeats: bool = True) -> TendingReport:
+    async def run(
+        self, budget: TendingBudget, *, applies: bool, repeats: bool = True
+    ) -> TendingReport:
         """Audit the library, and carry out or propose what is proven; `repeats` includes the jobs of earlier runs."""
         run, began, stopped, is_late = Clock().new_id(), time.monotonic(), "", False
         ends = began + budget.minutes * 60
@@ -178,10 +200,17 @@ class Tending:
         for _ in range(_ROUNDS):
             merged = False
             async for job in self._jobs():
-                if not {name for name in (job.function, *job.others) if name} <= self.snapshot().functions.keys():
+                if (
+                    not {name for name in (job.function, *job.others) if name}
+                    <= self.snapshot().functions.keys()
+                ):
                     continue
                 key = job.key(self.snapshot())
-                if (key[:2] in seen and not job.runs) or key in seen or (key in self.seen and not repeats):
+                if (
+                    (key[:2] in seen and not job.runs)
+                    or key in seen
+                    or (key in self.seen and not repeats)
+                ):
                     continue
                 if (left_s := ends - time.monotonic()) <= 0:
                     stopped, is_late = f"it took {budget.minutes:g} minutes", True
@@ -208,10 +237,16 @@ class Tending:
         rows = [row for row in await self.store.tended() if not row.undone][::-1]
         if not name:
             runs = [row.run.partition("/")[0] for row in rows]
-            return [await self._undo(row, USER) for row, run in zip(rows, runs, strict=True) if run == runs[0]]
+            return [
+                await self._undo(row, USER)
+                for row, run in zip(rows, runs, strict=True)
+                if run == runs[0]
+            ]
         mark = next((row.run for row in rows if row.function == name), None)
         if mark is None:
-            raise UsageError(f"Tending changed no `{name}`, or it was undone.", fix="Nothing was changed.")
+            raise UsageError(
+                f"Tending changed no `{name}`, or it was undone.", fix="Nothing was changed."
+            )
         return [await self._undo(row, USER) for row in rows if row.run == mark]
 
     async def _undo(self, row: TendedRow, author: Author) -> UndoneStep:
@@ -226,7 +261,9 @@ class Tending:
                     plan = await self.history.rollback(row.function, row.before, author, "human")
                 else:
                     plan = await self.plans.delete(row.function, author)
-                plan = await self.finish(replace(plan, writes=(*plan.writes, UndoTended(row.n))), USER)
+                plan = await self.finish(
+                    replace(plan, writes=(*plan.writes, UndoTended(row.n))), USER
+                )
                 if plan.outcome == "refused":
                     raise UsageError(plan.text)
         except KnapperError as error:
@@ -240,16 +277,25 @@ class Tending:
             if finding.proposal == "merge":
                 yield _Job("merge", finding.function, finding.problem.message, finding.others)
         tended = await self.store.tended()
-        archived = {(row.function, row.after) for row in tended if row.kind == "archived"}  # or undone by a person
+        archived = {
+            (row.function, row.after) for row in tended if row.kind == "archived"
+        }  # or undone by a person
         for name, function in sorted(self.snapshot().functions.items()):
             kinds = await self.store.call_kinds(name)
-            same = [kind for kind in kinds if kind.version == function.body_hash and kind.outcome in FAILURES]
+            same = [
+                kind
+                for kind in kinds
+                if kind.version == function.body_hash and kind.outcome in FAILURES
+            ]
             worst = max(same, key=lambda kind: kind.calls, default=None)
             if worst and (worst.calls >= SAME_FAILURES or self.quarantine.holds(function)):
                 how = worst.error or worst.outcome.replace("_", " ")
                 yield _Job("mend", name, f"it ended the same way {worst.calls} times: {how}")
         for finding in findings:
-            if finding.problem.code == "unused" and (finding.function, self._version(finding.function)) not in archived:
+            if (
+                finding.problem.code == "unused"
+                and (finding.function, self._version(finding.function)) not in archived
+            ):
                 yield _Job("archive", finding.function, finding.problem.message)
         if self.mender:
             async for job in self._jobs_of_a_model():
@@ -258,7 +304,9 @@ class Tending:
     async def _jobs_of_a_model(self) -> AsyncIterator[_Job]:
         """Yield the jobs for a model: functions that differ in literals, repeated programs, descriptions to reword."""
         now = self.snapshot()
-        for special in await aside(sum(len(module.text) for module in now.modules.values()), special_ones, now):
+        for special in await aside(
+            sum(len(module.text) for module in now.modules.values()), special_ones, now
+        ):
             first, *others = [*special][:_MOST_SPECIAL]
             yield _Job("generalize", first, "they differ in literals alone", tuple(others), special)
         if any(token.agents for token in await self.store.tokens()):
@@ -276,7 +324,9 @@ class Tending:
             served = {request for function, request in requests if function == name}
             lost = {request for request in served if (name, request) not in found}
             yield _Job(
-                "reword", name, f"a search by {len(lost)} of the {len(served)} requests that it served misses it"
+                "reword",
+                name,
+                f"a search by {len(lost)} of the {len(served)} requests that it served misses it",
             )
 
     def _version(self, name: str) -> str:
@@ -318,7 +368,11 @@ class Tending:
             case "archive":
                 # Archive only a function that no other function calls and that no person wrote or keeps.
                 users = callers(step.function, self.snapshot())
-                why = f"`{users[0]}` calls it" if users else await self._why_needed(step.function, self.snapshot())
+                why = (
+                    f"`{users[0]}` calls it"
+                    if users
+                    else await self._why_needed(step.function, self.snapshot())
+                )
                 return _Proven(replace(step, why_not=why, evidence=("no function calls it",)))
 
     async def _apply(self, mark: str, proven: _Proven) -> TendingStep:
@@ -326,7 +380,9 @@ class Tending:
         step = proven.step
         if step.kind == "archive":
             version = self._version(step.function)
-            await self.store.apply([SaveTended(mark, step.function, "archived", version, version, step.reason)])
+            await self.store.apply(
+                [SaveTended(mark, step.function, "archived", version, version, step.reason)]
+            )
             await self.quarantine.refresh()
         why = ""
         for change in proven.changes:
@@ -337,7 +393,9 @@ class Tending:
             if why:
                 break
         if why:
-            for row in [row for row in await self.store.tended() if row.run == mark and not row.undone][::-1]:
+            for row in [
+                row for row in await self.store.tended() if row.run == mark and not row.undone
+            ][::-1]:
                 await self._undo(row, Author("agent"))
             return replace(step, why_not=why)
         return replace(step, done=True)
@@ -349,7 +407,9 @@ class Tending:
             return plan.text
         after = plan.change.reading.function(change.function) if plan.change.reading else None
         kind = "deleted" if after is None else "changed" if before else "created"
-        line = SaveTended(mark, change.function, kind, before, after.body_hash if after else "", reason)
+        line = SaveTended(
+            mark, change.function, kind, before, after.body_hash if after else "", reason
+        )
         plan = await self.finish(replace(plan, writes=(*plan.writes, line)), Author("agent"))
         return plan.text if plan.outcome == "refused" else ""
 
@@ -371,7 +431,11 @@ class Tending:
         A pattern in a file counts if it does not fit the function that is `kept`; without one, names alone count.
         """
         for pattern, path in (await asyncio.to_thread(self.file_patterns)).items():
-            stays = fits([pattern], snapshot.functions[kept]) if kept else "*" in pattern or "?" in pattern
+            stays = (
+                fits([pattern], snapshot.functions[kept])
+                if kept
+                else "*" in pattern or "?" in pattern
+            )
             if fits([pattern], snapshot.functions[name]) and not stays:
                 return f"{path} names `{name}`"
         return await self._why_protected(name, *callers(name, snapshot))
@@ -385,15 +449,24 @@ class Tending:
             return _Proven(replace(step, why_not=why))
         if why := _mismatch(left, kept, snapshot):
             return _Proven(replace(step, why_not=why))
-        likeness = await self.gate.compare(snapshot.functions[left], snapshot.functions[kept], snapshot, is_strict=True)
+        likeness = await self.gate.compare(
+            snapshot.functions[left], snapshot.functions[kept], snapshot, is_strict=True
+        )
         if likeness != "same":
             return _Proven(
-                replace(step, why_not=f"on calls that are no examples, they are not proven the same: {likeness}")
+                replace(
+                    step,
+                    why_not=f"on calls that are no examples, they are not proven the same: {likeness}",
+                )
             )
         calls = await self._repeatable(left)
         for call in calls:
             if not (await self.replays.replay(call.call, NOW, function=kept)).same:
-                return _Proven(replace(step, why_not=f"`{kept}` does not end the same for the call {call.call}"))
+                return _Proven(
+                    replace(
+                        step, why_not=f"`{kept}` does not end the same for the call {call.call}"
+                    )
+                )
         alike = "both give the same results on the examples of both and on other calls"
         changes, evidence = await self._prove_replacement(left, kept, snapshot)
         evidence = [f"{alike}, and for {len(calls)} recorded calls of `{left}`", *evidence]
@@ -410,13 +483,17 @@ class Tending:
             UsageError: a caller cannot; the message says why.
         """
         if open_ended := _calls_by_value(self.snapshot()):
-            raise UsageError(f"`{open_ended}` calls functions by names that it is given, and `{left}` may be one")
+            raise UsageError(
+                f"`{open_ended}` calls functions by names that it is given, and `{left}` may be one"
+            )
         changes, evidence = list[_Change](), list[str]()
         for user in callers(left, self.snapshot()):
             if kept in self.snapshot().functions:
                 draft = _with(snapshot, await self._rewrite_caller(user, left, kept, more))
             else:
-                draft = _with_source(snapshot, user, _caller_source(user, left, kept, snapshot, more))
+                draft = _with_source(
+                    snapshot, user, _caller_source(user, left, kept, snapshot, more)
+                )
             calls = await self._repeatable(user)
             for call in calls:
                 if not (await self.replays.replay(call.call, NOW, on=draft, tried=kept)).same:
@@ -425,7 +502,10 @@ class Tending:
                 f"`{user}` calls `{kept}` in its place, with the same results for {len(calls)} recorded calls"
             )
             changes.append(_Change(user, partial(self._rewrite_caller, user, left, kept, more)))
-        return [*changes, _Change(left, partial(self.plans.delete, left, Author("agent")))], evidence
+        return [
+            *changes,
+            _Change(left, partial(self.plans.delete, left, Author("agent"))),
+        ], evidence
 
     async def _rewrite_caller(self, user: str, left: str, kept: str, more: str) -> PlannedChange:
         """Plan the change of a caller that calls another function instead.
@@ -434,7 +514,9 @@ class Tending:
             UsageError: its call cannot be rewritten, or the gate refuses the change.
         """
         source = _caller_source(user, left, kept, self.snapshot(), more)
-        plan = await self.plans.replace(user, source, "", Author("agent"), f"tend: `{kept}` for `{left}` in")
+        plan = await self.plans.replace(
+            user, source, "", Author("agent"), f"tend: `{kept}` for `{left}` in"
+        )
         if plan.outcome == "refused":
             raise UsageError(plan.text)
         return plan
@@ -446,28 +528,44 @@ class Tending:
             return _Proven(replace(step, why_not=why))
         calls = await self._repeatable(name)
         errors = [(await self.replays.show(call.call)).outcome.error for call in calls]
-        fails = [error and not is_documented(error.type, snapshot.functions[name], snapshot) for error in errors]
+        fails = [
+            error and not is_documented(error.type, snapshot.functions[name], snapshot)
+            for error in errors
+        ]
         good, bad = (
-            [call for call, fail in zip(calls, fails, strict=True) if bool(fail) is bad] for bad in (False, True)
+            [call for call, fail in zip(calls, fails, strict=True) if bool(fail) is bad]
+            for bad in (False, True)
         )
         if not bad:
             return _Proven(replace(step, why_not="no recorded call fails now as it did then"))
         source = own_text(name, snapshot) or ""
         facts = [("The function as it is", source), ("What is to be done", _MEND + step.reason)]
-        facts.append(callable_functions(await self.search.likely(source, MOST_CALLABLE), name, snapshot))
-        facts += [("Calls that fail", _call_lines(bad)), ("Calls that must return the same as now", _call_lines(good))]
+        facts.append(
+            callable_functions(await self.search.likely(source, MOST_CALLABLE), name, snapshot)
+        )
+        facts += [
+            ("Calls that fail", _call_lines(bad)),
+            ("Calls that must return the same as now", _call_lines(good)),
+        ]
 
         async def judge(source: str, author: Author) -> tuple[PlannedChange, str]:
             # Without a reason, nobody is asked, and a fix drops no example, no check, and no granted use.
             plan = await self.plans.replace(name, source, "", author, "tend: mended")
-            return plan, "" if plan.outcome == "refused" else await self._why_unproven(name, plan, good, bad)
+            return plan, "" if plan.outcome == "refused" else await self._why_unproven(
+                name, plan, good, bad
+            )
 
         plan = await self._attempt("fix", name, facts, judge)
-        evidence = (f"{len(bad)} calls that failed no longer do", f"{len(good)} good calls return the same")
+        evidence = (
+            f"{len(bad)} calls that failed no longer do",
+            f"{len(good)} good calls return the same",
+        )
         step = replace(step, evidence=evidence, diff=_diff(snapshot, plan, name))
         return _Proven(step, (_Change(name, partial(_same, plan)),))
 
-    async def _attempt(self, what: str, name: str, facts: Sequence[tuple[str, str]], judge: Judge) -> PlannedChange:
+    async def _attempt(
+        self, what: str, name: str, facts: Sequence[tuple[str, str]], judge: Judge
+    ) -> PlannedChange:
         """Have a model write sources until one is proven, and return its plan.
 
         Raises:
@@ -496,7 +594,9 @@ class Tending:
         snapshot = self.snapshot()
         protected = {name: await self._why_needed(name, snapshot) for name in special}
         for name in [name for name in special if not _has_plain_examples(snapshot.functions[name])]:
-            protected[name] = f"an example of `{name}` is not a plain call, which could be made of another function"
+            protected[name] = (
+                f"an example of `{name}` is not a plain call, which could be made of another function"
+            )
         names = [name for name, why in protected.items() if not why][:_MOST_SPECIAL]
         if len(names) < 2:
             return _Proven(replace(step, why_not=next(why for why in protected.values() if why)))
@@ -509,28 +609,57 @@ class Tending:
             return _Proven(replace(step, why_not="they are the same"))
         calls = {name: await self._repeatable(name) for name in names}
         if silent := next((name for name in names if not calls[name]), ""):
-            return _Proven(replace(step, why_not=f"no recorded call of `{silent}` could prove another function"))
+            return _Proven(
+                replace(
+                    step, why_not=f"no recorded call of `{silent}` could prove another function"
+                )
+            )
         task = [_GENERAL, *_column_lines(names, columns)]
-        facts = [("The functions as they are", "\n\n".join(own_text(name, snapshot) or "" for name in names))]
+        facts = [
+            (
+                "The functions as they are",
+                "\n\n".join(own_text(name, snapshot) or "" for name in names),
+            )
+        ]
         facts += [("What is to be done", "\n".join(task))]
-        facts += [("Calls of them", _call_lines([call for name in names for call in calls[name][:2]]))]
+        facts += [
+            ("Calls of them", _call_lines([call for name in names for call in calls[name][:2]]))
+        ]
         made = dict[str, dict[str, str]]()  # the additional arguments for each of the functions
 
         async def judge(source: str, author: Author) -> tuple[PlannedChange, str]:
             function = _single_function(source)
             parameters = [*function.parameters["properties"]] if function else []
-            if function is None or parameters[: len(own)] != own or len(parameters) != len(own) + len(columns):
+            if (
+                function is None
+                or parameters[: len(own)] != own
+                or len(parameters) != len(own) + len(columns)
+            ):
                 why = f"It must be one function, with the parameters {', '.join(own)} and {len(columns)} more."
                 return _NOTHING, why
             values = [*zip(*columns, strict=True)]
-            given = {name: dict(zip(parameters[len(own) :], values[at], strict=True)) for at, name in enumerate(names)}
+            given = {
+                name: dict(zip(parameters[len(own) :], values[at], strict=True))
+                for at, name in enumerate(names)
+            }
             examples = [
                 GivenExample(call, example.expected or example.raises)
                 for name in names
                 for example in snapshot.functions[name].examples
-                if (call := _redirect(example.call, name, function.name, by_name=True, more=_arguments(given[name])))
+                if (
+                    call := _redirect(
+                        example.call,
+                        name,
+                        function.name,
+                        by_name=True,
+                        more=_arguments(given[name]),
+                    )
+                )
             ]
-            module, reason = snapshot.functions[names[0]].module, f"does what {' and '.join(names)} do"
+            module, reason = (
+                snapshot.functions[names[0]].module,
+                f"does what {' and '.join(names)} do",
+            )
             plan = await self.plans.create(
                 Candidate(function.name, source, module, reason, examples=tuple(examples)), author
             )
@@ -553,10 +682,14 @@ class Tending:
                 name, general, _with(snapshot, plan), more[name]
             )
             changes, evidence = [*changes, *replacing], [*evidence, *facts_of_callers]
-            same = f"with {more[name]} it has the examples of `{name}`, and gives the same results for"
+            same = (
+                f"with {more[name]} it has the examples of `{name}`, and gives the same results for"
+            )
             evidence.append(f"{same} {len(calls[name])} recorded calls")
         diff = _diff(snapshot, plan, general)
-        done = replace(step, function=general, others=tuple(names), evidence=tuple(evidence), diff=diff)
+        done = replace(
+            step, function=general, others=tuple(names), evidence=tuple(evidence), diff=diff
+        )
         return _Proven(done, tuple(changes))
 
     async def _why_otherwise(
@@ -568,17 +701,23 @@ class Tending:
     ) -> str:
         """Return the call that a general function answers differently from a special one, or an empty text."""
         more = {
-            name: {key: ast.literal_eval(syntax.parse(text, mode="eval")) for key, text in row.items()}
+            name: {
+                key: ast.literal_eval(syntax.parse(text, mode="eval")) for key, text in row.items()
+            }
             for name, row in given.items()
         }
         for name, call in [(special, call) for special in given for call in calls[special]]:
-            replayed = await self.replays.replay(call.call, NOW, on=snapshot, function=general, more=more[name])
+            replayed = await self.replays.replay(
+                call.call, NOW, on=snapshot, function=general, more=more[name]
+            )
             if not replayed.same:
                 ends = f"with {_arguments(given[name])}, it ends otherwise: {replayed.difference}"
                 return f"The call {call.call} of `{name}`, {call.arguments}: {ends}"
         for name, row in more.items():
             both = snapshot.functions[name], snapshot.functions[general]
-            likeness = await self.gate.compare(*both, snapshot, is_strict=True, more=tuple(row.values()))
+            likeness = await self.gate.compare(
+                *both, snapshot, is_strict=True, more=tuple(row.values())
+            )
             if likeness != "same":
                 how = f"With {_arguments(given[name])}, it is not proven to do what `{name}` does, on calls that are"
                 return f"{how} no examples: {likeness}"
@@ -596,22 +735,37 @@ class Tending:
         names = [f"the run {at}" for at in range(1, len(runs) + 1)]
         facts = [("A program that ran again and again", runs[-1].code)]
         facts += [("What is to be done", "\n".join([_KEEP, *_column_lines(names, columns)]))]
-        facts += [("What it returned", "\n".join(f"({', '.join(row)}): {result}" for row, result in results.items()))]
+        facts += [
+            (
+                "What it returned",
+                "\n".join(f"({', '.join(row)}): {result}" for row, result in results.items()),
+            )
+        ]
 
         async def judge(source: str, author: Author) -> tuple[PlannedChange, str]:
             function = _single_function(source)
             if function is None or len(function.parameters["properties"]) != len(columns):
                 return _NOTHING, f"It must be one function with {len(columns)} parameters."
-            examples = [GivenExample(f"{function.name}({', '.join(row)})", text) for row, text in results.items()]
-            candidate = Candidate(function.name, source, function.name, step.reason, examples=tuple(examples))
+            examples = [
+                GivenExample(f"{function.name}({', '.join(row)})", text)
+                for row, text in results.items()
+            ]
+            candidate = Candidate(
+                function.name, source, function.name, step.reason, examples=tuple(examples)
+            )
             return await self.plans.create(candidate, author), ""
 
         plan = await self._attempt("function", "", facts, judge)
         made = next(iter(plan.did.names("created")), "")
-        if any(row.undone and row.kind == "created" and row.function == made for row in await self.store.tended()):
+        if any(
+            row.undone and row.kind == "created" and row.function == made
+            for row in await self.store.tended()
+        ):
             return _Proven(replace(step, function=made, why_not="it was made before, and undone"))
         evidence = (f"it returns what {len(results)} of the runs returned",)
-        step = replace(step, function=made, evidence=evidence, diff=_diff(self.snapshot(), plan, made))
+        step = replace(
+            step, function=made, evidence=evidence, diff=_diff(self.snapshot(), plan, made)
+        )
         return _Proven(step, (_Change(made, partial(_same, plan)),))
 
     async def _reword(self, step: TendingStep) -> _Proven:
@@ -624,19 +778,42 @@ class Tending:
             return _Proven(replace(step, why_not=why))
         requests = await self.search.index.recorded()
         before = await self._matches(requests, snapshot)
-        missed = [request for function, request in requests if function == name and (name, request) not in before]
-        others = {found: None for request in missed for found in await self._ranked_names(request, snapshot)}
-        told = [f"{other}: {first_sentence(snapshot.functions[other].description)}" for other in others]
-        facts = [("The function as it is", own_text(name, snapshot) or ""), ("What is to be done", _REWORD)]
-        facts += [("Requests that it serves", "\n".join(missed)), ("What they find instead", "\n".join(told))]
+        missed = [
+            request
+            for function, request in requests
+            if function == name and (name, request) not in before
+        ]
+        others = {
+            found: None
+            for request in missed
+            for found in await self._ranked_names(request, snapshot)
+        }
+        told = [
+            f"{other}: {first_sentence(snapshot.functions[other].description)}" for other in others
+        ]
+        facts = [
+            ("The function as it is", own_text(name, snapshot) or ""),
+            ("What is to be done", _REWORD),
+        ]
+        facts += [
+            ("Requests that it serves", "\n".join(missed)),
+            ("What they find instead", "\n".join(told)),
+        ]
         gained = list[str]()
 
         async def judge(source: str, author: Author) -> tuple[PlannedChange, str]:
             text = with_words(own_text(name, snapshot) or "", name, source)
             draft = _with_source(snapshot, name, text) if text else snapshot
-            as_read = _with_source(snapshot, name, own_text(name, snapshot) or "")  # without a worker's schemas, too
-            if draft is snapshot or _promise(draft.functions[name]) != _promise(as_read.functions[name]):
-                return _NOTHING, "Only the words of its docstring may be others: keep its parameters and its examples."
+            as_read = _with_source(
+                snapshot, name, own_text(name, snapshot) or ""
+            )  # without a worker's schemas, too
+            if draft is snapshot or _promise(draft.functions[name]) != _promise(
+                as_read.functions[name]
+            ):
+                return (
+                    _NOTHING,
+                    "Only the words of its docstring may be others: keep its parameters and its examples.",
+                )
             plan = await self.plans.replace(name, text or "", "", author, "tend: reworded")
             if plan.outcome == "refused":
                 return plan, ""
@@ -654,15 +831,28 @@ class Tending:
         step = replace(step, evidence=evidence, diff=_diff(snapshot, plan, name))
         return _Proven(step, (_Change(name, partial(_same, plan)),))
 
-    async def _matches(self, requests: Sequence[tuple[str, str]], snapshot: Snapshot) -> set[tuple[str, str]]:
+    async def _matches(
+        self, requests: Sequence[tuple[str, str]], snapshot: Snapshot
+    ) -> set[tuple[str, str]]:
         """Return the requests that find their function by its description, as pairs of function and request."""
-        return {(name, request) for name, request in requests if name in await self._ranked_names(request, snapshot)}
+        return {
+            (name, request)
+            for name, request in requests
+            if name in await self._ranked_names(request, snapshot)
+        }
 
     async def _ranked_names(self, request: str, snapshot: Snapshot) -> list[str]:
-        return [found.name for found in await self.search.index.rank(request, snapshot, COUNT, by_text=True)]
+        return [
+            found.name
+            for found in await self.search.index.rank(request, snapshot, COUNT, by_text=True)
+        ]
 
     async def _why_unproven(
-        self, name: str, plan: PlannedChange, good: Sequence[RecordedCall], bad: Sequence[RecordedCall]
+        self,
+        name: str,
+        plan: PlannedChange,
+        good: Sequence[RecordedCall],
+        bad: Sequence[RecordedCall],
     ) -> str:
         """Return why a fix is not proven (a call that ends differently than required), or an empty text."""
         draft = _with(self.snapshot(), plan)
@@ -673,13 +863,17 @@ class Tending:
         for call in bad:
             replayed = await self.replays.replay(call.call, NOW, on=draft)
             error, then = replayed.outcome.error, replayed.then.error
-            is_same = error and then and error.type == then.type  # although it may be documented now
+            is_same = (
+                error and then and error.type == then.type
+            )  # although it may be documented now
             if error and (is_same or not is_documented(error.type, draft.functions[name], draft)):
                 return f"the call {call.call}, {call.arguments}, still fails: {error.type}: {error.message}"
         now = self.snapshot()
         both = now.functions[name], draft.functions[name]
         if await self.gate.compare(*both, now, is_strict=True, fixed_in=draft) == "different":
-            return f"For calls that are not on record, it does not return what `{name}` returns now."
+            return (
+                f"For calls that are not on record, it does not return what `{name}` returns now."
+            )
         return ""
 
     async def _repeatable(self, name: str) -> list[RecordedCall]:
@@ -743,7 +937,8 @@ def _single_function(source: str) -> Function | None:
 
 def _promise(function: Function) -> object:
     return _shape(function), [
-        (example.setup, example.call, example.expected, example.raises) for example in function.examples
+        (example.setup, example.call, example.expected, example.raises)
+        for example in function.examples
     ]
 
 
@@ -767,17 +962,24 @@ def _diff(snapshot: Snapshot, plan: PlannedChange, name: str) -> str:
 def _calls_by_value(snapshot: Snapshot) -> str:
     """Return code that calls functions by computed names, so that its callees are unknown; empty if there is none."""
     for source in snapshot.modules.values():
-        for statement in syntax.parse(source.text).body if "call" in source.text else ():  # private helpers, too
+        for statement in (
+            syntax.parse(source.text).body if "call" in source.text else ()
+        ):  # private helpers, too
             nodes = [*ast.walk(statement)]
             calls = [node for node in nodes if isinstance(node, ast.Call) and node.args]
             called = [call.func for call in calls if isinstance(call.args[0], ast.Constant)]
-            if any(isinstance(node, ast.Attribute) and node.attr == "call" and node not in called for node in nodes):
+            if any(
+                isinstance(node, ast.Attribute) and node.attr == "call" and node not in called
+                for node in nodes
+            ):
                 return str(getattr(statement, "name", source.path))
     return ""
 
 
 def _call_lines(calls: Sequence[RecordedCall]) -> str:
-    return "\n".join(f"{call.function} {call.arguments} {call.ended}" for call in calls[:_SHOWN_CALLS])
+    return "\n".join(
+        f"{call.function} {call.arguments} {call.ended}" for call in calls[:_SHOWN_CALLS]
+    )
 
 
 def _mismatch(left: str, kept: str, snapshot: Snapshot) -> str:
@@ -796,12 +998,17 @@ def _shape(function: Function, only: Collection[str] | None = None) -> object:
     parameters = function.parameters
     properties = parameters.get("properties", {})
     names = properties.keys() if only is None else only
-    kinds = [(name, {key: value for key, value in properties[name].items() if key != "description"}) for name in names]
+    kinds = [
+        (name, {key: value for key, value in properties[name].items() if key != "description"})
+        for name in names
+    ]
     required = sorted(name for name in parameters.get("required", ()) if name in names)
     return kinds, required, function.rest, function.extra
 
 
-def _why_weaker(general: str, names: Sequence[str], later_snapshot: Snapshot, snapshot: Snapshot) -> str:
+def _why_weaker(
+    general: str, names: Sequence[str], later_snapshot: Snapshot, snapshot: Snapshot
+) -> str:
     """Return which check of the special functions a general one does not make, or an empty text."""
     own, function = snapshot.functions[names[0]], later_snapshot.functions[general]
     if _shape(function, own.parameters["properties"].keys()) != _shape(own):
@@ -810,7 +1017,9 @@ def _why_weaker(general: str, names: Sequence[str], later_snapshot: Snapshot, sn
         problem.message
         for name in names
         for old, new in [(own_text(name, snapshot) or "", own_text(general, later_snapshot) or "")]
-        for problem in proved_problems(snapshot.functions[name], function, old, new, NOTHING, "refuses", Place(""))
+        for problem in proved_problems(
+            snapshot.functions[name], function, old, new, NOTHING, "refuses", Place("")
+        )
     ]
     return next(iter(lost), "")
 
@@ -818,7 +1027,8 @@ def _why_weaker(general: str, names: Sequence[str], later_snapshot: Snapshot, sn
 def _has_plain_examples(function: Function) -> bool:
     """Return whether all examples can be rewritten as calls of another function."""
     calls = [
-        _redirect(example.call, function.name, "other", by_name=True, more="more=0") for example in function.examples
+        _redirect(example.call, function.name, "other", by_name=True, more="more=0")
+        for example in function.examples
     ]
     return None not in calls and not any(example.setup for example in function.examples)
 
@@ -833,22 +1043,31 @@ def _redirect(source: str, old: str, new: str, *, by_name: bool, more: str = "")
     for node in ast.walk(syntax.parse(source)):
         is_call = False
         match node:
-            case ast.Call(func=ast.Attribute(attr="call"), args=[ast.Constant(value=str(name)) as first, *_]) if (
-                name == old
-            ):
-                places.append((first.lineno, first.col_offset, first.end_col_offset or 0, f'"{new}"'))
+            case ast.Call(
+                func=ast.Attribute(attr="call"), args=[ast.Constant(value=str(name)) as first, *_]
+            ) if name == old:
+                places.append(
+                    (first.lineno, first.col_offset, first.end_col_offset or 0, f'"{new}"')
+                )
                 is_call = True
             case ast.Call(func=ast.Name(id=name)) if name == old:
                 called.add(id(node.func))
                 is_call = True
             case ast.Name(id=name) if name == old:
-                if not by_name or not isinstance(node.ctx, ast.Load) or (more and id(node) not in called):
+                if (
+                    not by_name
+                    or not isinstance(node.ctx, ast.Load)
+                    or (more and id(node) not in called)
+                ):
                     return None
                 places.append((node.lineno, node.col_offset, node.end_col_offset or 0, new))
             case ast.Attribute(attr=name) if name == old:
                 return None
         if is_call and more and isinstance(node, ast.Call):
-            end, text = (node.end_col_offset or 0) - 1, f", {more}" if node.args or node.keywords else more
+            end, text = (
+                (node.end_col_offset or 0) - 1,
+                f", {more}" if node.args or node.keywords else more,
+            )
             places.append((node.end_lineno or 0, end, end, text))
     lines = [line.encode() for line in lines_of(source)]
     for number, start, end, text in sorted(places, reverse=True):

@@ -51,11 +51,17 @@ def candidate_of(module_text: str, name: str, source: str) -> str:
 def with_own_helpers(module_text: str, past_text: str, name: str) -> str:
     """Return the current module with the earlier helpers that have changed since and that only this function uses."""
     module, past = ModuleParts.of(module_text), ModuleParts.of(past_text)
-    if isinstance(module, Problem) or isinstance(past, Problem) or (own := _holder(past, {name})) is None:
+    if (
+        isinstance(module, Problem)
+        or isinstance(past, Problem)
+        or (own := _holder(past, {name})) is None
+    ):
         return module_text
     mine = _holder(module, {name})
     group = set[int]() if mine is None else {mine, *module.referred(mine)}
-    others = [at for at, node in enumerate(module.text.body) if at not in group and not is_import(node)]
+    others = [
+        at for at, node in enumerate(module.text.body) if at not in group and not is_import(node)
+    ]
     used = {helper for at in others for helper in module.referred(at)}
     edits = []
     for at in past.referred(own):
@@ -73,13 +79,19 @@ def with_own_helpers(module_text: str, past_text: str, name: str) -> str:
 def _holder(module: ModuleParts, names: Set[str]) -> int | None:
     """Return the index of the only top-level statement that binds exactly these names, or None."""
     holders = [at for at, node in enumerate(module.text.body) if bound_names(node) & names]
-    return holders[0] if len(holders) == 1 and bound_names(module.text.body[holders[0]]) == names else None
+    return (
+        holders[0]
+        if len(holders) == 1 and bound_names(module.text.body[holders[0]]) == names
+        else None
+    )
 
 
 class VersionHistory:
     """Queries about the versions of functions, and plans for rollback and for new examples."""
 
-    def __init__(self, store: "FunctionStore", files: FileSync, review: Callable[[], "CandidateReview"]) -> None:
+    def __init__(
+        self, store: "FunctionStore", files: FileSync, review: Callable[[], "CandidateReview"]
+    ) -> None:
         self._store = store
         self._files = files
         self._review = review
@@ -90,7 +102,9 @@ class VersionHistory:
         Raises:
             UsageError: there never was such a function.
         """
-        versions = await asyncio.to_thread(history.versions, await self._store.function_history(name), name)
+        versions = await asyncio.to_thread(
+            history.versions, await self._store.function_history(name), name
+        )
         if not versions:
             raise unknown_function(name, self._files.registry.snapshot().functions)
         return versions
@@ -107,68 +121,101 @@ class VersionHistory:
             standing, confirmed = (verdict.standing, verdict.confirmed) if verdict else ("", ())
             entries.append(HistoryEntry(version, standing, confirmed, dropped, version is now))
         module = versions[-1].row.module
-        return FunctionHistory(name, module, now is None, history.has_earlier(versions), tuple(entries))
+        return FunctionHistory(
+            name, module, now is None, history.has_earlier(versions), tuple(entries)
+        )
 
     async def diff(self, name: str, reference: str = "") -> VersionDiff:
         """Return the diff from a version (by default the one before the current) to the current function."""
         versions = await self.versions(name)
         old, now = history.pick(name, versions, reference), versions[-1]
-        names = (f"{name} {old.number} ({old.short})", f"{name} {now.number} ({now.short or now.change_kind})")
-        return VersionDiff(name, old, now, await asyncio.to_thread(history.diff, old.source, now.source, names))
+        names = (
+            f"{name} {old.number} ({old.short})",
+            f"{name} {now.number} ({now.short or now.change_kind})",
+        )
+        return VersionDiff(
+            name, old, now, await asyncio.to_thread(history.diff, old.source, now.source, names)
+        )
 
-    async def rollback(self, name: str, reference: str, author: Author, policy: Policy | None = None) -> PlannedChange:
+    async def rollback(
+        self, name: str, reference: str, author: Author, policy: Policy | None = None
+    ) -> PlannedChange:
         """Plan to restore an earlier version, even of a deleted function; `policy` replaces that of the author."""
         versions = await self.versions(name)
         target = history.pick(name, versions, reference, goes_back=True)
         before = self._files.registry.snapshot()
         function = before.functions.get(name)
         file_sync.require_read(name, author, own_text(name, before) or "")
-        module = function.module if function else versions[-1].row.module  # of a deleted function, the last one
+        module = (
+            function.module if function else versions[-1].row.module
+        )  # of a deleted function, the last one
         snapshot = await self._files.settled(module, name, before)
         if function is not None and function.body_hash == target.hash:
-            return refusal(name, f"`{name}` is at version {target.number} already, so nothing was changed.")
+            return refusal(
+                name, f"`{name}` is at version {target.number} already, so nothing was changed."
+            )
         wrote = next(version.row.by for version in versions if version.hash == target.hash)
         is_there = name in snapshot.functions
         back = history.went_back(target, is_there=is_there)
         code = candidate_of(target.row.text, name, target.source)
         existing = snapshot.modules.get(module)
         around = with_own_helpers(existing.text, target.row.text, name) if existing else None
-        candidate = Candidate(name, code, module, back, replaces=is_there, exact=True, around=around)
+        candidate = Candidate(
+            name, code, module, back, replaces=is_there, exact=True, around=around
+        )
         deed: Deed = "changed" if is_there else "created"
         done = f"was {back} of {target.when}"
         work = ChangeSummary(deed, name, author, back, done, goes_back=True, wrote=wrote)
-        plan = await self._review().judged(candidate, snapshot, work, policy or _policy(author.by, wrote))
+        plan = await self._review().judged(
+            candidate, snapshot, work, policy or _policy(author.by, wrote)
+        )
         assert isinstance(plan.detail, Judgment)
-        plan = replace(plan, detail=replace(plan.detail, back=f"version {target.number} of {target.when}"))
+        plan = replace(
+            plan, detail=replace(plan.detail, back=f"version {target.number} of {target.when}")
+        )
         replan = partial(self.rollback, name, str(target.number), author, policy)
-        plan = with_once_more(plan, code, author, snapshot, lambda by: self.rollback(name, reference, by, policy))
+        plan = with_once_more(
+            plan, code, author, snapshot, lambda by: self.rollback(name, reference, by, policy)
+        )
         return self._files.repeatable(plan, replan, name, snapshot)
 
-    async def add_example(self, name: str, call: str, expected: str, author: Author) -> PlannedChange:
+    async def add_example(
+        self, name: str, call: str, expected: str, author: Author
+    ) -> PlannedChange:
         """Plan to add an example to a function's docstring if it passes. Otherwise the function is not changed."""
         before = self._files.registry.snapshot()
         snapshot = await self._files.settled(known_function(name, before).module, name, before)
         function = snapshot.functions[name]
         size = len(call) + len(expected)
-        existing = await aside(size, example_regression.holds, function, call.strip().removeprefix(">>>"))
+        existing = await aside(
+            size, example_regression.holds, function, call.strip().removeprefix(">>>")
+        )
         if existing is not None:
             return refusal(name, change_texts.known_example(name, existing, expected))
         code = await aside(size, with_example, own_text(name, snapshot) or "", name, call, expected)
         if isinstance(code, Problem):
-            return refusal(name, f"`{name}` was not changed: {code.message}. Fix: {code.fix}.", code)
+            return refusal(
+                name, f"`{name}` was not changed: {code.message}. Fix: {code.fix}.", code
+            )
         (fresh,) = await aside(len(code), _fresh, function, code) or (None,)
         if fresh is None:
             return refusal(name, f"`{name}` was not changed: the example cannot be read as one.")
-        (result,) = await self._review().gate.run_examples(replace(function, examples=(fresh,)), snapshot)
+        (result,) = await self._review().gate.run_examples(
+            replace(function, examples=(fresh,)), snapshot
+        )
         if not result.agreed:
             return refusal(name, change_texts.failed_example(name, result))
         why = f"example added: {one_line(fresh.call, 120)}"
         candidate = Candidate(name, code, function.module, why, replaces=True, exact=True)
-        work = ChangeSummary("changed", name, author, why, f"keeps the example {fence(fresh.call, 120)} now,")
+        work = ChangeSummary(
+            "changed", name, author, why, f"keeps the example {fence(fresh.call, 120)} now,"
+        )
         verdict = await judgment_on(self._store, function.body_hash, name)
         policy = _policy(author.by, (verdict and verdict.by) or "human")
         plan = await self._review().judged(candidate, snapshot, work, policy)
-        replan = partial(self.add_example, name, fresh.call, example_regression.written(fresh), author)
+        replan = partial(
+            self.add_example, name, fresh.call, example_regression.written(fresh), author
+        )
         return self._files.repeatable(plan, replan, name, snapshot)
 
 
@@ -182,7 +229,9 @@ def _fresh(function: "Function", code: str) -> tuple["Example"] | None:
     reading = read_module(ModuleSource.of(function.module, code, function.path))
     now = reading.function(function.name)
     examples = now.examples if now else ()
-    fresh = [example for example in examples if example_regression.holds(function, example.call) is None]
+    fresh = [
+        example for example in examples if example_regression.holds(function, example.call) is None
+    ]
     return (fresh[0],) if len(fresh) == 1 and len(examples) == len(function.examples) + 1 else None
 
 
@@ -194,4 +243,6 @@ def _dropped_examples(name: str, before: Version | None, version: Version) -> tu
 
 
 def _own(name: str, version: Version | None) -> "Function | None":
-    return read_module(ModuleSource.of("history", version.source)).function(name) if version else None
+    return (
+        read_module(ModuleSource.of("history", version.source)).function(name) if version else None
+    )

@@ -72,7 +72,9 @@ async def delete(door: Door, name: AgentName, *, is_sure: bool) -> Result:
         if not await state.store.has_agent(name):  # one that cannot be read can be deleted, too
             await state.moves.missing(name)
         question = f"Delete {name} with all that it remembers?"
-        if not is_sure and not await door.agrees(question, "Give -y to delete without asking.", is_final=True):
+        if not is_sure and not await door.agrees(
+            question, "Give -y to delete without asking.", is_final=True
+        ):
             return Result(None, aside=[line(("dim", "Nothing was deleted."))], code=1)
         await door.make_free(name)
         async with state.alone(name):
@@ -100,8 +102,14 @@ async def export(door: Door, name: AgentName, file: str) -> Result:
 @verb(agents, opens=Opens.NOTHING)
 @click.argument("file", metavar="FILE")
 @click.option("--as", "name", default="", metavar="NAME", help="The name of the imported agent.")
-@click.option("--only", default="", metavar="NAME", help="Import only this agent, if the file has several.")
-@click.option("--share", is_flag=True, help="Share the blocks that already exist here, instead of copying them.")
+@click.option(
+    "--only", default="", metavar="NAME", help="Import only this agent, if the file has several."
+)
+@click.option(
+    "--share",
+    is_flag=True,
+    help="Share the blocks that already exist here, instead of copying them.",
+)
 @click.option("--dry-run", is_flag=True, help="Report what would be imported, and write nothing.")
 async def import_(door: Door, file: str, **options: Any) -> Result:  # Any: the options above
     """Create an agent from a file. Accepts files from `agents export`, MemGPT's save_to_json_file, or Letta (.af).
@@ -115,9 +123,17 @@ async def import_(door: Door, file: str, **options: Any) -> Result:  # Any: the 
     request = ImportOptions(file_name=Path(file).stem, **options)
     async with door.state() as state:
         reports = await state.moves.take_in(text, request)
-    lines = [row for report in reports for row in agent_view.report_lines(report, is_tried=request.dry_run)]
+    lines = [
+        row
+        for report in reports
+        for row in agent_view.report_lines(report, is_tried=request.dry_run)
+    ]
     hint = f"Next: knapper run --agent {reports[0].name}" if reports and not request.dry_run else ""
-    return Result({"agents": [report.to_json() for report in reports], "dry_run": request.dry_run}, lines, hint)
+    return Result(
+        {"agents": [report.to_json() for report in reports], "dry_run": request.dry_run},
+        lines,
+        hint,
+    )
 
 
 @verb(agents, opens=Opens.ASKING)
@@ -130,7 +146,9 @@ async def run(door: Door, *, until_idle: bool) -> Result:
         counts["turns"] += event.type == "turn_ended"
         door.show(agent_view.behind_lines(event))
 
-    async with door.workspace.runner(hear, on_fault=lambda *fault: door.show([turn_fault(*fault)])) as runner:
+    async with door.workspace.runner(
+        hear, on_fault=lambda *fault: door.show([turn_fault(*fault)])
+    ) as runner:
         ended = asyncio.Event()
         work = asyncio.create_task(runner.run(until_idle=until_idle))
         work.add_done_callback(lambda _: ended.set())
@@ -145,12 +163,26 @@ async def run(door: Door, *, until_idle: bool) -> Result:
 
 
 @click.command()
-@click.option("--slots", type=click.IntRange(1, 64), default=None, help="Agents at once; by default [runner] slots.")
-@click.option("--grace", type=SECONDS, default=5.0, show_default=True, help="Seconds that turns have to end.")
 @click.option(
-    "--metrics", default="", metavar="HOST:PORT", help="Answer Prometheus there: numbers for all who can reach it."
+    "--slots",
+    type=click.IntRange(1, 64),
+    default=None,
+    help="Agents at once; by default [runner] slots.",
 )
-@click.option("--spans", is_flag=True, help="Send spans of OpenTelemetry to where OTEL_EXPORTER_OTLP_ENDPOINT says.")
+@click.option(
+    "--grace", type=SECONDS, default=5.0, show_default=True, help="Seconds that turns have to end."
+)
+@click.option(
+    "--metrics",
+    default="",
+    metavar="HOST:PORT",
+    help="Answer Prometheus there: numbers for all who can reach it.",
+)
+@click.option(
+    "--spans",
+    is_flag=True,
+    help="Send spans of OpenTelemetry to where OTEL_EXPORTER_OTLP_ENDPOINT says.",
+)
 @workspace_command
 def worker(context: CliContext, slots: int | None, grace: float, metrics: str, spans: bool) -> int:  # noqa: FBT001  (click passes it)
     """Run the turns of all agents at a database that several processes share, until SIGTERM or Ctrl-C.
@@ -167,7 +199,9 @@ def worker(context: CliContext, slots: int | None, grace: float, metrics: str, s
     return 0
 
 
-async def _work(context: CliContext, slots: int | None, grace: float, metrics: str, *, spans: bool) -> None:
+async def _work(
+    context: CliContext, slots: int | None, grace: float, metrics: str, *, spans: bool
+) -> None:
     from agent_core.workspace.workspace import Workspace
 
     from ..dialog import say
@@ -186,7 +220,9 @@ async def _work(context: CliContext, slots: int | None, grace: float, metrics: s
             from agent_core.workspace.metrics import Metrics, answered
 
             counted = Metrics(workspace)
-            context.tell(f"Numbers for Prometheus: {stack.enter_context(answered(counted, metrics))}")
+            context.tell(
+                f"Numbers for Prometheus: {stack.enter_context(answered(counted, metrics))}"
+            )
             hearers.append(counted.hear)
         if spans:
             must_have("otel", "opentelemetry.sdk", "opentelemetry.exporter")
@@ -197,7 +233,9 @@ async def _work(context: CliContext, slots: int | None, grace: float, metrics: s
         runner = await stack.enter_async_context(
             workspace.worker(heard, slots=slots, on_fault=lambda *fault: say([turn_fault(*fault)]))
         )
-        context.tell(f"At work for {workspace.store.place}, {slots} agents at once. Ctrl-C stops it.")
+        context.tell(
+            f"At work for {workspace.store.place}, {slots} agents at once. Ctrl-C stops it."
+        )
         is_stopping, run = asyncio.create_task(stopping().wait()), asyncio.create_task(runner.run())
         await asyncio.wait([is_stopping, run], return_when=asyncio.FIRST_COMPLETED)
         is_stopping.cancel()
@@ -215,15 +253,27 @@ async def tree(door: Door) -> Result:
         states = await supervision.tree()
         problems = file_problems(state.root, files)
     hint = "" if states else "There is none yet. An agent is a file: agents/NAME.toml"
-    document = {"agents": [state.to_json() for state in states], "problems": [one.to_json() for one in problems]}
+    document = {
+        "agents": [state.to_json() for state in states],
+        "problems": [one.to_json() for one in problems],
+    }
     return Result(
-        document, agent_view.tree_lines(states), hint, aside=[line(("bad", str(problem))) for problem in problems]
+        document,
+        agent_view.tree_lines(states),
+        hint,
+        aside=[line(("bad", str(problem))) for problem in problems],
     )
 
 
 @slash("agents watch")
 @verb(agents, opens=Opens.NOTHING)
-@click.option("--seconds", type=SECONDS, metavar="S", default=None, help="End after so long; by default, with Ctrl-C.")
+@click.option(
+    "--seconds",
+    type=SECONDS,
+    metavar="S",
+    default=None,
+    help="End after so long; by default, with Ctrl-C.",
+)
 async def watch(door: Door, seconds: float | None) -> Result:
     """Show the tree again whenever it changes."""
     shown: list[Line] = []
@@ -259,7 +309,11 @@ async def resume(door: Door, name: AgentName) -> Result:
     async with _open_supervision(door) as (supervision, *_):
         threads = await supervision.resume(name)
     say = f'tell it how: knapper run --agent {name} --message "…"' if threads else ""
-    return _success({"resumed": name, "threads": threads}, f"{name} {'may go on' if threads else 'goes on'}", say)
+    return _success(
+        {"resumed": name, "threads": threads},
+        f"{name} {'may go on' if threads else 'goes on'}",
+        say,
+    )
 
 
 @slash("agents stop", last="why")
@@ -291,7 +345,9 @@ async def route(door: Door, name: AgentName, to: AgentName) -> Result:
 
 
 @asynccontextmanager
-async def _open_supervision(door: Door) -> AsyncIterator[Any]:  # Any: view, state, files: slow to import
+async def _open_supervision(
+    door: Door,
+) -> AsyncIterator[Any]:  # Any: view, state, files: slow to import
     from agent_core.storage.agent_store import PASSING
     from agent_core.workspace.agent_files import AgentFiles, group_names
     from agent_core.workspace.runner import ring
@@ -313,7 +369,11 @@ def _success(document: dict[str, Any], text: str, hint: str = "") -> Result:  # 
 # `knapper helpers`: narrow agents that other agents call as functions.
 
 _file = click.option(
-    "--file", "file", metavar="FILE", type=click.Path(allow_dash=True), help="The file; - reads standard input."
+    "--file",
+    "file",
+    metavar="FILE",
+    type=click.Path(allow_dash=True),
+    help="The file; - reads standard input.",
 )
 
 
@@ -325,9 +385,14 @@ def helpers() -> None:
 @verb(helpers, "list", opens=Opens.READABLE, scopes=("read",))
 async def list_helpers(door: Door) -> Result:
     """List the helpers, and the files that were rejected."""
-    data, problems = await agent_view.helpers_document(door.workspace), door.workspace.helpers.problems
+    data, problems = (
+        await agent_view.helpers_document(door.workspace),
+        door.workspace.helpers.problems,
+    )
     is_empty = not data["helpers"] and not problems
-    hint = "There is no helper yet. Next: knapper helpers create NAME --file FILE" if is_empty else ""
+    hint = (
+        "There is no helper yet. Next: knapper helpers create NAME --file FILE" if is_empty else ""
+    )
     return Result(data, [*agent_view.list_lines(data["helpers"]), *problem_lines(problems)], hint)
 
 
@@ -335,7 +400,9 @@ async def list_helpers(door: Door) -> Result:
 async def show_helper(door: Door, name: str) -> Result:
     """Show a helper: its schema, functions, budget, file, and its last runs."""
     data = await agent_view.helper_document(door.workspace, name)
-    return Result(data, [*agent_view.helper_facts_lines(data), *agent_view.source_lines(data["text"])])
+    return Result(
+        data, [*agent_view.helper_facts_lines(data), *agent_view.source_lines(data["text"])]
+    )
 
 
 @verb(helpers)
@@ -348,8 +415,14 @@ async def check(door: Door, name: str) -> Result:
         problems = [problem.to_json() for problem in library.problems]
         count = len(library.helpers)
         mark: Span = ("dim", "  ") if problems else ("ok", "✓ ")
-        good = [line(mark, "1 helper is in force" if count == 1 else f"{count} helpers are in force")]
-        return Result({"problems": problems}, [*problem_lines(library.problems), *good], code=1 if problems else 0)
+        good = [
+            line(mark, "1 helper is in force" if count == 1 else f"{count} helpers are in force")
+        ]
+        return Result(
+            {"problems": problems},
+            [*problem_lines(library.problems), *good],
+            code=1 if problems else 0,
+        )
     is_file = name.endswith(".toml") or name == "-"
     text = door.read(name) if is_file else library.text(name)
     verdict = await door.workspace.helper_changes.check(Path(name).stem if is_file else name, text)
@@ -361,8 +434,12 @@ async def check(door: Door, name: str) -> Result:
 async def create(door: Door, name: str, *, file: str | None, reason: Reason) -> Result:
     """Create a helper from a file, if it passes its gate."""
     if file is None:
-        raise UsageError("A helper is made from a file.", fix=f"Next: knapper helpers create {name} --file FILE")
-    verdict = await door.workspace.helper_changes.create(name, door.read(file), door.workspace.by_user(reason))
+        raise UsageError(
+            "A helper is made from a file.", fix=f"Next: knapper helpers create {name} --file FILE"
+        )
+    verdict = await door.workspace.helper_changes.create(
+        name, door.read(file), door.workspace.by_user(reason)
+    )
     return _verdict_result(verdict, "was created")
 
 
@@ -372,8 +449,13 @@ async def edit(door: Door, name: str, *, file: str | None, reason: Reason) -> Re
     """Replace the file of a helper, if the new one passes its gate."""
     if file is None:
         path = f"helpers/{name}.toml"
-        raise UsageError("The new text comes from a file.", fix=f"Give it with --file FILE, or edit {path} itself.")
-    verdict = await door.workspace.helper_changes.replace(name, door.read(file), door.workspace.by_user(reason))
+        raise UsageError(
+            "The new text comes from a file.",
+            fix=f"Give it with --file FILE, or edit {path} itself.",
+        )
+    verdict = await door.workspace.helper_changes.replace(
+        name, door.read(file), door.workspace.by_user(reason)
+    )
     return _verdict_result(verdict, "was changed")
 
 
@@ -395,7 +477,9 @@ async def history(door: Door, name: str) -> Result:
 @verb(helpers, opens=Opens.ASKING, scopes=("edit",))
 async def rollback(door: Door, name: str, version: str = "", *, reason: Reason) -> Result:
     """Restore an earlier version of a helper, or a deleted one; by default, one version further back each time."""
-    verdict = await door.workspace.helper_changes.rollback(name, version, door.workspace.by_user(reason))
+    verdict = await door.workspace.helper_changes.rollback(
+        name, version, door.workspace.by_user(reason)
+    )
     return _verdict_result(verdict, "was restored")
 
 
@@ -410,5 +494,8 @@ async def propose(door: Door) -> Result:
 
 def _verdict_result(verdict: "HelperVerdict", done: str, hint: str = "") -> Result:
     return Result(
-        verdict, agent_view.verdict_lines(verdict, done), hint if verdict.admitted else "", 0 if verdict.admitted else 1
+        verdict,
+        agent_view.verdict_lines(verdict, done),
+        hint if verdict.admitted else "",
+        0 if verdict.admitted else 1,
     )

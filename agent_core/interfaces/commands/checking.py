@@ -43,16 +43,34 @@ POLICIES = ("agent", "human", "import")
 
 
 @click.command()
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
+@click.argument(
+    "paths",
+    metavar="PATH...",
+    nargs=-1,
+    required=True,
+    type=click.Path(path_type=Path, exists=True),
+)
 @click.option("--policy", type=click.Choice(POLICIES), default="agent", show_default=True)
 @click.option("--reader", is_flag=True, help="Ask the reader (gate.reader) about each description.")
 @click.option("--strict", is_flag=True, help="Turn the policy's warnings into rejections.")
-@click.option("--name", default="", help="The function's name, if not that of the file's only public function.")
+@click.option(
+    "--name",
+    default="",
+    help="The function's name, if not that of the file's only public function.",
+)
 @click.option("--module", default="", help="The module that it would be added to.")
 @click.option("--quiet", "-q", is_flag=True, help="Print only rejections.")
-@click.option("--verbose", "-v", "details", is_flag=True, help="Show each function's fixes and problems below it.")
+@click.option(
+    "--verbose",
+    "-v",
+    "details",
+    is_flag=True,
+    help="Show each function's fixes and problems below it.",
+)
 @click.option("--diff", "diffs", is_flag=True, help="Show fixes as diffs.")
-@click.option("--sarif", is_flag=True, help="Print a SARIF 2.1.0 log, for editors and code scanning.")
+@click.option(
+    "--sarif", is_flag=True, help="Print a SARIF 2.1.0 log, for editors and code scanning."
+)
 @workspace_command
 def check(context: CliContext, **options: Any) -> int:  # Any: the options above
     """Run the gate on files without admitting anything.
@@ -67,20 +85,28 @@ def check(context: CliContext, **options: Any) -> int:  # Any: the options above
     at_most_one({"--json": context.as_json, "--sarif": options["sarif"]})
     single = len(options["paths"]) == 1 and options["paths"][0].suffix == ".py"
     if (options["name"] or options["module"]) and not single:
-        raise UsageError("--name and --module are for one .py file.", fix="Leave them out, or name one file.")
+        raise UsageError(
+            "--name and --module are for one .py file.", fix="Leave them out, or name one file."
+        )
     policy: Policy = "agent" if options["strict"] else options["policy"]
     named = options["name"], options["module"]
-    selection = CheckRequest(options["paths"], policy, *named, context.root, is_read=options["reader"])
+    selection = CheckRequest(
+        options["paths"], policy, *named, context.root, is_read=options["reader"]
+    )
     log = SarifLog(Path()) if options["sarif"] else None
     shown = options["quiet"], options["diffs"], options["details"]
     with _Told(context, log, ProgressBar(count(selection)), *shown) as printer:
-        with_any_workspace(context, lambda workspace: workspace.functions.batch.check(selection, printer.take))
+        with_any_workspace(
+            context, lambda workspace: workspace.functions.batch.check(selection, printer.take)
+        )
         printer.is_whole = True
     if not printer.counts["judged"]:
         context.hint("Nothing was judged: there is no function in the given paths.")
     elif policy == "import":
         whole = f"knapper functions import {shlex.quote(str(options['paths'][0]))} --dry-run"
-        context.hint(f"Each file is judged by itself. With what functions need of other files: {whole}")
+        context.hint(
+            f"Each file is judged by itself. With what functions need of other files: {whole}"
+        )
     return 1 if printer.counts["refused"] else 0
 
 
@@ -120,17 +146,33 @@ class _Told:
             if self.context.as_json:
                 print_json(judgment)
             else:
-                shown = replace(judgment, problems=judgment.refusals, fixes=()) if self.is_quiet else judgment
+                shown = (
+                    replace(judgment, problems=judgment.refusals, fixes=())
+                    if self.is_quiet
+                    else judgment
+                )
                 where = "would be added to"
                 lines = (
-                    verdicts.verdict_lines(shown, where) if self.is_detailed else [verdicts.verdict_line(shown, where)]
+                    verdicts.verdict_lines(shown, where)
+                    if self.is_detailed
+                    else [verdicts.verdict_line(shown, where)]
                 )
                 headline, *others = lines
                 self.legend.add(shown)
                 path = judgment.path
                 if self.with_diffs:
-                    others += [row for fix in judgment.fixes for row in verdicts.coloured(bare_lines(fix.diff))]
-                write([headline if path.endswith(".py") else (*headline, ("dim", f" · {path}")), *others], sys.stdout)
+                    others += [
+                        row
+                        for fix in judgment.fixes
+                        for row in verdicts.coloured(bare_lines(fix.diff))
+                    ]
+                write(
+                    [
+                        headline if path.endswith(".py") else (*headline, ("dim", f" · {path}")),
+                        *others,
+                    ],
+                    sys.stdout,
+                )
         self.progress.take(refused=is_refused)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -146,20 +188,37 @@ class _Told:
                 counts = self.counts
                 good = counts["judged"] - counts["refused"]
                 mark = line(("bad", "✗ ") if counts["refused"] else ("ok", "✓ "))
-                parts = [f"{counts[key]} {key}" for key in ("refused", "fixed", "warned") if counts[key]]
+                parts = [
+                    f"{counts[key]} {key}" for key in ("refused", "fixed", "warned") if counts[key]
+                ]
                 drafts = f" ({counts['draft']} as draft)" if counts["draft"] else ""
-                text = ", ".join([f"{counts['judged']} judged: {good} would be added{drafts}", *parts])
+                text = ", ".join(
+                    [f"{counts['judged']} judged: {good} would be added{drafts}", *parts]
+                )
                 write([(*mark, ("", text))], sys.stderr if self.is_quiet else sys.stdout)
 
 
 @click.command("import")
 @click.argument("path", type=click.Path(path_type=Path))
-@click.option("--wrap", "names", multiple=True, metavar="MODULE.NAME", help="A function of the package PATH: grant it.")
+@click.option(
+    "--wrap",
+    "names",
+    multiple=True,
+    metavar="MODULE.NAME",
+    help="A function of the package PATH: grant it.",
+)
 @click.option("--policy", type=click.Choice(POLICIES), default="import", show_default=True)
-@click.option("--module-prefix", "prefix", default="", help="Put the modules below this package, such as `helpers`.")
+@click.option(
+    "--module-prefix",
+    "prefix",
+    default="",
+    help="Put the modules below this package, such as `helpers`.",
+)
 @click.option("--reader", is_flag=True, help="Ask the reader (gate.reader) about each description.")
 @click.option("--dry-run", is_flag=True, help="Report what would be added, and write nothing.")
-@click.option("-y", "--yes", "is_sure", is_flag=True, help="Do not ask before a package is installed.")
+@click.option(
+    "-y", "--yes", "is_sure", is_flag=True, help="Do not ask before a package is installed."
+)
 @workspace_command
 def import_(context: CliContext, path: Path, **options: Any) -> int:  # Any: the options above
     """Import a library: a .py file, a folder, a .zip or .tar(.gz), or a .jsonl with one candidate per line.
@@ -176,7 +235,9 @@ def import_(context: CliContext, path: Path, **options: Any) -> int:  # Any: the
     from ..shell_door import with_workspace
     from .functions import agrees
 
-    request = ImportRequest(path, options["policy"], options["prefix"], options["dry_run"], is_read=options["reader"])
+    request = ImportRequest(
+        path, options["policy"], options["prefix"], options["dry_run"], is_read=options["reader"]
+    )
     with ProgressBar(None) as progress:
 
         def tell(function: "ImportedFunction") -> None:
@@ -188,7 +249,9 @@ def import_(context: CliContext, path: Path, **options: Any) -> int:  # Any: the
         async def take(functions: "FunctionService") -> "ImportReport | None":
             if not options["names"]:
                 return await functions.batch.import_library(request, tell, progress.expect)
-            return await wrap(functions, request, options["names"], None if options["is_sure"] else agrees, tell)
+            return await wrap(
+                functions, request, options["names"], None if options["is_sure"] else agrees, tell
+            )
 
         report = with_workspace(context, lambda workspace: take(workspace.functions))
     if report is None:
@@ -212,12 +275,21 @@ async def export(door: Door, folder: Path, names: tuple[str, ...], package: str)
     place = shlex.quote(str(folder) if folder.is_absolute() else f"./{folder}")
     use = f'python -c "from {report.package} import {report.first}"'
     tests = f"Its tests: cd {place} && python -m unittest"
-    return Result(report, verdicts.export_lines(report), f"Next: pip install {place} && {use}\n{tests}")
+    return Result(
+        report, verdicts.export_lines(report), f"Next: pip install {place} && {use}\n{tests}"
+    )
 
 
-@slash("audit", "Show the state of the library: a score, and what to improve, each with a proposal.")
+@slash(
+    "audit", "Show the state of the library: a score, and what to improve, each with a proposal."
+)
 @verb(opens=Opens.READABLE)
-@click.option("--sarif", "is_sarif", is_flag=True, help="Print a SARIF 2.1.0 log, for editors and code scanning.")
+@click.option(
+    "--sarif",
+    "is_sarif",
+    is_flag=True,
+    help="Print a SARIF 2.1.0 log, for editors and code scanning.",
+)
 async def audit(door: Door, *, is_sarif: bool = False) -> Result:
     """Show the state of the library: a score, and what to improve, each with a proposal and a command.
 
@@ -237,11 +309,20 @@ async def audit(door: Door, *, is_sarif: bool = False) -> Result:
         return Result(None)
     trouble = [line(("warn", "~ "), f"Confusable functions were not looked for: {report.trouble}")]
     hint = "" if report.functions else "There is no function. Next: knapper run, and ask for one."
-    return Result(report, [*verdicts.audit_lines(report, door.typed), *(trouble if report.trouble else [])], hint)
+    return Result(
+        report,
+        [*verdicts.audit_lines(report, door.typed), *(trouble if report.trouble else [])],
+        hint,
+    )
 
 
 @verb(opens=Opens.ASKING)
-@click.option("--apply", "applies", is_flag=True, help="Make the changes that are proven, not only propose them.")
+@click.option(
+    "--apply",
+    "applies",
+    is_flag=True,
+    help="Make the changes that are proven, not only propose them.",
+)
 @click.option(
     "--undo",
     "undone",
@@ -262,7 +343,9 @@ async def tend(door: Door, *, applies: bool = False, undone: str | None = None) 
     at_most_one({"--apply": applies, "--undo": undone is not None})
     if undone is not None:
         steps = await door.functions.tending.undo(undone)
-        return Result(steps, verdicts.undone_lines(steps), code=0 if all(step.undone for step in steps) else 1)
+        return Result(
+            steps, verdicts.undone_lines(steps), code=0 if all(step.undone for step in steps) else 1
+        )
     settings = door.workspace.settings.tend
     budget = TendingBudget(settings.tokens, settings.minutes)
     report = await door.functions.tending.run(budget, applies=applies or settings.apply == "proved")
@@ -299,7 +382,9 @@ class SarifLog:
             place = problem.where.line or 1, problem.where.column
             self._found.append(self._result(judgment, problem.code, level, message, place))
         for number, fix in enumerate(judgment.fixes):
-            result = self._result(judgment, f"fix/{fix.code}", "note", f"The gate {fix.message}.", (1, 0))
+            result = self._result(
+                judgment, f"fix/{fix.code}", "note", f"The gate {fix.message}.", (1, 0)
+            )
             if number == 0 and (replacement := self._fix(judgment)):
                 result["fixes"] = [replacement]
             self._found.append(result)
@@ -310,15 +395,24 @@ class SarifLog:
         run = {
             "results": self._found,
             "tool": {
-                "driver": {"name": "Knapper", "version": __version__, "semanticVersion": __version__, "rules": rules}
+                "driver": {
+                    "name": "Knapper",
+                    "version": __version__,
+                    "semanticVersion": __version__,
+                    "rules": rules,
+                }
             },
             "columnKind": "unicodeCodePoints",
-            "originalUriBaseIds": {_BASE: {"description": {"text": "The folder in which the check ran."}}},
+            "originalUriBaseIds": {
+                _BASE: {"description": {"text": "The folder in which the check ran."}}
+            },
             "invocations": [{"executionSuccessful": whole}],
         }
         return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
 
-    def _result(self, judgment: "Judgment", code: str, level: str, message: str, place: tuple[int, int]) -> Document:
+    def _result(
+        self, judgment: "Judgment", code: str, level: str, message: str, place: tuple[int, int]
+    ) -> Document:
         file, row = _file_of(judgment.path)
         region: Document = {"startLine": row or place[0]}
         if place[1] and not row:
@@ -338,7 +432,9 @@ class SarifLog:
             "locations": [
                 {
                     "physicalLocation": {"artifactLocation": self._address(file), "region": region},
-                    "logicalLocations": [{"name": name or Path(file).stem, "kind": "function" if name else "module"}],
+                    "logicalLocations": [
+                        {"name": name or Path(file).stem, "kind": "function" if name else "module"}
+                    ],
                 }
             ],
             "partialFingerprints": {"primaryLocationLineHash": f"{digest}:{self._seen[digest]}"},
@@ -373,7 +469,12 @@ class SarifLog:
             return None
         changes = [
             {
-                "deletedRegion": {"startLine": start + 1, "startColumn": 1, "endLine": end + 1, "endColumn": 1},
+                "deletedRegion": {
+                    "startLine": start + 1,
+                    "startColumn": 1,
+                    "endLine": end + 1,
+                    "endColumn": 1,
+                },
                 "insertedContent": {"text": "".join(after[low:high])},
             }
             for tag, start, end, low, high in compare(before, after).opcodes
@@ -381,7 +482,11 @@ class SarifLog:
         ]
         change = {"artifactLocation": self._address(file), "replacements": changes}
         description = "; ".join(fix.message for fix in judgment.fixes)
-        return {"description": {"text": f"The gate {description}."}, "artifactChanges": [change]} if changes else None
+        return (
+            {"description": {"text": f"The gate {description}."}, "artifactChanges": [change]}
+            if changes
+            else None
+        )
 
 
 def _file_of(path: str) -> tuple[str, int]:

@@ -46,14 +46,24 @@ _WINDOW = "model.context_tokens"
     metavar="N",
     help="The size of the model's window, if it cannot be detected.",
 )
-@click.option("--agent", metavar="NAME", type=AGENT, help="The agent that `run` talks to; skips the question.")
+@click.option(
+    "--agent", metavar="NAME", type=AGENT, help="The agent that `run` talks to; skips the question."
+)
 @click.option("--preset", metavar="NAME", help="The preset of new agents; skips the question.")
 @click.option("--persona", metavar="TEXT", help="Their persona: a text, or a name from personas/.")
-@click.option("--human", metavar="TEXT", help="What they know of you: a text, or a name from humans/.")
-@click.option("--confirm-address", is_flag=True, help="Only confirm the address that knapper.toml names.")
-@click.option("--yes", "-y", is_flag=True, help="Ask nothing: use the given and the current values.")
+@click.option(
+    "--human", metavar="TEXT", help="What they know of you: a text, or a name from humans/."
+)
+@click.option(
+    "--confirm-address", is_flag=True, help="Only confirm the address that knapper.toml names."
+)
+@click.option(
+    "--yes", "-y", is_flag=True, help="Ask nothing: use the given and the current values."
+)
 @workspace_command
-def configure(context: CliContext, model: str | None, base_url: str | None, **options: Any) -> int:  # Any: the above
+def configure(
+    context: CliContext, model: str | None, base_url: str | None, **options: Any
+) -> int:  # Any: the above
     """Choose the model and a few limits. The choice is tried with one real request and written to knapper.toml.
 
     Nothing is asked with --context-tokens alone. A key is never asked for and never written: it comes from
@@ -63,12 +73,17 @@ def configure(context: CliContext, model: str | None, base_url: str | None, **op
     from ..shell_door import is_attended
 
     given = {"model.base_url": base_url, "model.name": model, _WINDOW: options["context_tokens"]}
-    given |= {"agent": options["agent"], **{f"memory.{name}": options[name] for name in ("preset", "persona", "human")}}
+    given |= {
+        "agent": options["agent"],
+        **{f"memory.{name}": options[name] for name in ("preset", "persona", "human")},
+    }
     is_size_alone = [name for name, value in given.items() if value is not None] == [_WINDOW]
     yes, confirms = options["yes"] or is_size_alone, options["confirm_address"]
     if not yes and not is_attended():
         next_command = "--confirm-address --yes" if confirms else "--yes --model NAME"
-        raise UsageError("There is no terminal for the question.", fix=f"Next: knapper configure {next_command}")
+        raise UsageError(
+            "There is no terminal for the question.", fix=f"Next: knapper configure {next_command}"
+        )
     root = context.folder
     if confirms and any(value is not None for name, value in given.items() if name != "model.name"):
         fix = "Leave it out: an address that is given counts as confirmed."
@@ -90,7 +105,11 @@ def _confirm(context: CliContext, root: Path, values: dict[str, Any], *, yes: bo
 
     settings, environment = model_check.in_force(root, values)
     own = [settings, *(settings.using(name) for name in settings.models)]
-    named = {(url, holder.model.key_variable): holder for holder in own if (url := unconfirmed(holder, environment))}
+    named = {
+        (url, holder.model.key_variable): holder
+        for holder in own
+        if (url := unconfirmed(holder, environment))
+    }
     if not named and (url := model_check.unconfirmed_server(root, settings.model, environment)):
         named = {(url, settings.model.key_variable): settings}
     for (url, key_variable), holder in named.items():
@@ -101,7 +120,9 @@ def _confirm(context: CliContext, root: Path, values: dict[str, Any], *, yes: bo
             ask_to_confirm(root, holder, url)
     urls = [*dict.fromkeys(url for url, _ in named)]
     document = {"confirmed": next(iter(urls), None), "addresses": urls}
-    messages = [f"{url} is confirmed for this workspace." for url in urls] or ["There is no address to confirm here."]
+    messages = [f"{url} is confirmed for this workspace." for url in urls] or [
+        "There is no address to confirm here."
+    ]
     context.result(document, [line(("ok", "✓ "), message) for message in messages])
     return 0
 
@@ -164,13 +185,30 @@ def _check(values: dict[str, Any]) -> dict[str, Any]:
         "model.name": model_check.check_new_name,
     }
     set_values = {key: value for key, value in values.items() if value is not None}
-    return {key: checks[key](value) if key in checks else value for key, value in set_values.items()}
+    return {
+        key: checks[key](value) if key in checks else value for key, value in set_values.items()
+    }
 
 
 def _ask_settings(root: Path, values: dict[str, Any]) -> dict[str, Any]:
     settings, _ = model_check.in_force(root, values)
-    say([line(("strong", "In force now")), *_in_force({key: _value(settings, key) for key in ASKED})])
-    say([line(), line(("dim", "Enter keeps the current value. Nothing is written until it has been tried."))])
+    say(
+        [
+            line(("strong", "In force now")),
+            *_in_force({key: _value(settings, key) for key in ASKED}),
+        ]
+    )
+    say(
+        [
+            line(),
+            line(
+                (
+                    "dim",
+                    "Enter keeps the current value. Nothing is written until it has been tried.",
+                )
+            ),
+        ]
+    )
     answers: dict[str, Any] = {}
     for key, question in ASKED.items():
         if key not in values:
@@ -188,7 +226,9 @@ def _no_model(root: Path, settings: Any) -> list[Line]:  # Any: Settings, which 
     try:
         asyncio.run(model_check.choose_model(settings.model, environment(), root))
     except NoModel as error:
-        return fault_lines(error.message, "What follows can be set without one; Ctrl-C leaves, and writes nothing.")
+        return fault_lines(
+            error.message, "What follows can be set without one; Ctrl-C leaves, and writes nothing."
+        )
     return []
 
 
@@ -301,7 +341,9 @@ def path(context: CliContext, name: str) -> None:
     by_name = {model["name"]: model for model in list_models()}
     model = by_name.get(f"local/{name.removeprefix('local/')}")
     if model is None:
-        raise UsageError(f"There is no local model `{name}`.", fix=f"Known are: {', '.join(by_name)}.")
+        raise UsageError(
+            f"There is no local model `{name}`.", fix=f"Known are: {', '.join(by_name)}."
+        )
     if not model["here"]:
         raise UsageError(f"`{name}` is not here.", fix=f"knapper models get {name}")
     context.result({"name": name, "path": model["path"]}, [line(model["path"])])
@@ -317,4 +359,6 @@ def remove(context: CliContext, name: str) -> None:
     removed = remove_model(name)
     freed = f"{removed['bytes'] / 1e6:.0f} MB were freed"
     context.result(removed, [line(("ok", "✓ "), f"{removed['name']} is removed: {freed}.")])
-    context.hint(f"To download it again: knapper models get {removed['name'].removeprefix('local/')}")
+    context.hint(
+        f"To download it again: knapper models get {removed['name'].removeprefix('local/')}"
+    )

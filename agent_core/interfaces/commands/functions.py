@@ -19,7 +19,15 @@ from agent_core.base.untrusted import one_line
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
-from ..dialog import YES, SecretStore, TerminalAnswers, ask_in_lines, hidden_answer, say, set_secrets
+from ..dialog import (
+    YES,
+    SecretStore,
+    TerminalAnswers,
+    ask_in_lines,
+    hidden_answer,
+    say,
+    set_secrets,
+)
 from ..styled_lines import Line, Span, line, plain
 from .checking import audit, check, export, import_, tend
 from .verb import (
@@ -57,7 +65,9 @@ else:
 
 _MOST = 12
 _ARGUMENTS = "The arguments, as one JSON object; - is standard input."
-CallArguments = Annotated[str, click.option("--args", "arguments", metavar="JSON", default="{}", help=_ARGUMENTS)]
+CallArguments = Annotated[
+    str, click.option("--args", "arguments", metavar="JSON", default="{}", help=_ARGUMENTS)
+]
 IN_FUNCTIONS, IN_FUNCTION = "the room Functions", "the function in the room Functions"
 IN_FORM = "the function's form in the room Functions"
 
@@ -65,7 +75,11 @@ IN_FORM = "the function's form in the room Functions"
 STANDINGS = ("draft", "trial", "trusted", "quarantined")
 
 _code_file = click.option(
-    "--file", "file", metavar="FILE", type=click.Path(allow_dash=True), help="The source file; - reads standard input."
+    "--file",
+    "file",
+    metavar="FILE",
+    type=click.Path(allow_dash=True),
+    help="The source file; - reads standard input.",
 )
 
 
@@ -78,9 +92,13 @@ def functions() -> None:
 @click.option("--module", default="", help="Only functions of one module.")
 @click.option("--standing", type=click.Choice(STANDINGS), help="Only functions with this standing.")
 @click.option(
-    "--unused", is_flag=True, help="Only functions not called for a long time, with the command to delete them."
+    "--unused",
+    is_flag=True,
+    help="Only functions not called for a long time, with the command to delete them.",
 )
-async def list_(door: Door, pattern: str = "", *, module: str, standing: str | None, unused: bool) -> Result:
+async def list_(
+    door: Door, pattern: str = "", *, module: str, standing: str | None, unused: bool
+) -> Result:
     """List what can be called, and what was rejected. PATTERN is part of a name or description, or a wildcard like
     count_*.
     """
@@ -95,15 +113,25 @@ async def list_(door: Door, pattern: str = "", *, module: str, standing: str | N
             rejected = function_view.list_lines(replace(data, functions=()))
             standings = function_view.standing_words({row.standing for row in data.functions})
             below = (*standings, *rejected, *function_view.unused_hint(data, "/functions unused"))
-            return Result(data, table=function_view.functions_table(data, door.functions.source, below))
+            return Result(
+                data, table=function_view.functions_table(data, door.functions.source, below)
+            )
         why = f"No function has “{one_line(pattern)}” in its name, module or description."
         lines = function_view.list_lines(data, heads=True)
-        return Result(data, lines, "" if lines else why if pattern else "No functions. Ask for one.")
-    modules = {function.module for function in door.functions.registry.snapshot().functions.values()}
+        return Result(
+            data, lines, "" if lines else why if pattern else "No functions. Ask for one."
+        )
+    modules = {
+        function.module for function in door.functions.registry.snapshot().functions.values()
+    }
     known = modules if module else door.functions.names()
     following = "" if data.rejected else "Next: knapper run, and ask for one."
     none = f"No function matches. {did_you_mean(module or pattern, known, following)}".rstrip()
-    hint = plain(function_view.unused_hint(data, "knapper functions list --unused")).strip() if data.functions else none
+    hint = (
+        plain(function_view.unused_hint(data, "knapper functions list --unused")).strip()
+        if data.functions
+        else none
+    )
     size = len(data.functions) * PER_ENTRY
     lines = await aside(size, function_view.list_lines, data, heads=door.is_on_screen)
     return Result(data, lines, hint, 0 if data.is_whole else 1)
@@ -114,12 +142,23 @@ async def list_(door: Door, pattern: str = "", *, module: str, standing: str | N
 async def search(door: Door, need: str, count: int | None) -> Result:
     """Find functions by what they are needed for: why each matches, how it differs from similar ones, what it needs."""
     report = await door.functions.search(need, *([count] if count else ()), owners=door.owners)
-    trouble = [line(("warn", "~ "), f"Only words were compared: {report.trouble}")] if report.trouble else []
+    trouble = (
+        [line(("warn", "~ "), f"Only words were compared: {report.trouble}")]
+        if report.trouble
+        else []
+    )
     none = "No function serves this. Next: knapper run, and ask for one."
-    return Result(report, [*trouble, *function_view.match_lines(report)], "" if report.results else none)
+    return Result(
+        report, [*trouble, *function_view.match_lines(report)], "" if report.results else none
+    )
 
 
-@slash("release", "Release a function from quarantine: the model sees it again.", in_turn=True, page=IN_FUNCTION)
+@slash(
+    "release",
+    "Release a function from quarantine: the model sees it again.",
+    in_turn=True,
+    page=IN_FUNCTION,
+)
 @verb(functions, scopes=("edit",))
 async def release(door: Door, name: FunctionName) -> Result:
     """Release a function from quarantine. The model sees it again, and its failures are counted from zero."""
@@ -127,14 +166,19 @@ async def release(door: Door, name: FunctionName) -> Result:
     return Result(await door.functions.release(name), [line(("ok", "✓ "), ("name", name), told)])
 
 
-@slash("good [NAME]", "Say that a function's results are right; by default, those of the last call.")
+@slash(
+    "good [NAME]", "Say that a function's results are right; by default, those of the last call."
+)
 @verb(functions, scopes=("edit",))
 async def good(door: Door, name: FunctionName) -> Result:
     """Say that a function's results are right. What was unproven of it counts as proven, until it is changed."""
     return _rating_result(await door.functions.rate(name, is_good=True))
 
 
-@slash("bad [NAME [NOTE]]", "Say that its result was wrong: it becomes a draft, and the agent is notified.")
+@slash(
+    "bad [NAME [NOTE]]",
+    "Say that its result was wrong: it becomes a draft, and the agent is notified.",
+)
 @verb(functions, scopes=("edit",))
 async def bad(door: Door, name: FunctionName, note: str = "") -> Result:
     """Say that a function's result was wrong, with a NOTE for the agent. It is a draft until it is changed, or called
@@ -147,20 +191,37 @@ def _rating_result(rated: "Rated") -> Result:
     told = "" if rated.thumb == "good" else "; the agent is notified"
     mark: Span = ("ok", "✓ ") if rated.thumb == "good" else ("warn", "~ ")
     return Result(
-        rated, [line(mark, ("name", rated.name), f" is rated {rated.thumb}; its standing is {rated.standing}{told}")]
+        rated,
+        [
+            line(
+                mark,
+                ("name", rated.name),
+                f" is rated {rated.thumb}; its standing is {rated.standing}{told}",
+            )
+        ],
     )
 
 
-@slash("introspect", "Show a function's source, standing, calls, verdict and callers.", page=IN_FUNCTIONS)
+@slash(
+    "introspect",
+    "Show a function's source, standing, calls, verdict and callers.",
+    page=IN_FUNCTIONS,
+)
 @verb(functions, opens=Opens.READABLE, scopes=("read",))
-@click.option("--brief", "is_brief", is_flag=True, help="Only its signature, its docstring and its standing.")
+@click.option(
+    "--brief", "is_brief", is_flag=True, help="Only its signature, its docstring and its standing."
+)
 async def show(door: Door, name: FunctionName, *, is_brief: bool) -> Result:
     """Show everything about a function. Source, standing, calls, verdict, callers, callees; with --json schema and
     versions.
     """
     data = await door.functions.introspect(name, door.owners)
     if is_brief:
-        return Result(data, function_view.brief_lines(data), f"??{name} shows its source." if door.at_prompt else "")
+        return Result(
+            data,
+            function_view.brief_lines(data),
+            f"??{name} shows its source." if door.at_prompt else "",
+        )
     source = (data.source, data.function.line, data.coverage.missed)
     return Result(data, function_view.facts_lines(data, door.typed), source=source)
 
@@ -169,10 +230,19 @@ async def show(door: Door, name: FunctionName, *, is_brief: bool) -> Result:
 @click.argument("source", metavar="[FILE]", required=False, type=click.Path(allow_dash=True))
 @_code_file
 @click.option(
-    "--module", default="grown", show_default=True, help="The module to add it to; created if it does not exist."
+    "--module",
+    default="grown",
+    show_default=True,
+    help="The module to add it to; created if it does not exist.",
 )
 async def create(
-    door: Door, name: FunctionName, source: str | None, *, file: str | None, module: str, reason: Reason
+    door: Door,
+    name: FunctionName,
+    source: str | None,
+    *,
+    file: str | None,
+    module: str,
+    reason: Reason,
 ) -> Result:
     """Create the function in FILE. It goes through the gate; without FILE, it is read from standard input."""
     if name.endswith(".py"):
@@ -189,24 +259,41 @@ async def create(
 @click.option("--old", help="The text to replace; it must occur exactly once.")
 @click.option("--new", help="The replacement.")
 async def edit(
-    door: Door, name: FunctionName, *, file: str | None, old: str | None, new: str | None, reason: Reason
+    door: Door,
+    name: FunctionName,
+    *,
+    file: str | None,
+    old: str | None,
+    new: str | None,
+    reason: Reason,
 ) -> Result:
     """Change a function through the gate. Give --old and --new, a new source with --file, or use your editor."""
     at_most_one({"--old": old is not None, "--file": file is not None})
     if (old is None) != (new is None):
-        raise UsageError("--old and --new belong together.", fix="Give both of them, or --file FILE.")
+        raise UsageError(
+            "--old and --new belong together.", fix="Give both of them, or --file FILE."
+        )
     if reason and old is None and file is None:
-        raise UsageError("The editor takes no --reason.", fix="Leave it out, or give --old and --new, or --file FILE.")
+        raise UsageError(
+            "The editor takes no --reason.",
+            fix="Leave it out, or give --old and --new, or --file FILE.",
+        )
     service = door.functions
     if old is not None and new is not None:
-        return _with_next(door, await predicted(door, await service.edit(name, old, new, reason=reason)))
+        return _with_next(
+            door, await predicted(door, await service.edit(name, old, new, reason=reason))
+        )
     if file is not None:
-        return _with_next(door, await predicted(door, await service.replace(name, door.read(file), reason=reason)))
+        return _with_next(
+            door, await predicted(door, await service.replace(name, door.read(file), reason=reason))
+        )
     from ..manual_edits import open_editor
 
     async with door.editor("Give --old and --new, or --file FILE."):
         change = await service.reload_after(open_editor(*service.path_of(name)))
-    return Result(None) if door.at_prompt else _reload_result(change)  # the prompt announces it, like any manual change
+    return (
+        Result(None) if door.at_prompt else _reload_result(change)
+    )  # the prompt announces it, like any manual change
 
 
 @slash("delete", "Delete a function, after asking.")
@@ -227,13 +314,25 @@ async def delete(door: Door, name: FunctionName) -> Result:
     result = await door.functions.delete(name)
     lines = [line(("ok", "✓ "), f"deleted {result.name} from {result.module}")]
     if result.needed_by:
-        lines.append(line(("dim", f"Its text stays there, private: {', '.join(result.needed_by)} uses it.")))
+        lines.append(
+            line(("dim", f"Its text stays there, private: {', '.join(result.needed_by)} uses it."))
+        )
     return Result(result, lines)
 
 
-@slash("test", "Run a function's examples, or one call with arguments.", page=IN_FUNCTION, last="arguments")
+@slash(
+    "test",
+    "Run a function's examples, or one call with arguments.",
+    page=IN_FUNCTION,
+    last="arguments",
+)
 @verb(functions, opens=Opens.CALLING, scopes=("edit",))
-@click.option("--args", "arguments", metavar="JSON", help=f"Run one call instead of the examples. {_ARGUMENTS}")
+@click.option(
+    "--args",
+    "arguments",
+    metavar="JSON",
+    help=f"Run one call instead of the examples. {_ARGUMENTS}",
+)
 async def test(door: Door, name: FunctionName, *, arguments: str | None) -> Result:
     """Run a function's examples in a worker, or one call."""
     arguments = None if arguments is None else _read(door, arguments)
@@ -253,7 +352,12 @@ async def call(door: Door, name: FunctionName, *, arguments: CallArguments) -> R
     return await ended(door, (name, arguments), report)
 
 
-@slash("trace", "Show the lines that a call runs, and the locals that they change.", page=IN_FORM, last="arguments")
+@slash(
+    "trace",
+    "Show the lines that a call runs, and the locals that they change.",
+    page=IN_FORM,
+    last="arguments",
+)
 @verb(functions, opens=Opens.CALLING, scopes=("edit",))
 async def trace(door: Door, name: FunctionName, *, arguments: CallArguments) -> Result:
     """Call a function and show each line that ran, with the locals that it changed."""
@@ -273,10 +377,16 @@ async def reload(door: Door) -> Result:
         is_announced = change.loaded or change.changed or change.removed or change.fixed
         problems = (*change.rejected, *door.workspace.helpers.problems)
         return Result(
-            change, [*([] if is_announced else [verdicts.changes_line(change)]), *verdicts.problem_lines(problems)]
+            change,
+            [
+                *([] if is_announced else [verdicts.changes_line(change)]),
+                *verdicts.problem_lines(problems),
+            ],
         )
     used = "1 function is" if many == 1 else f"{many} functions are"
-    return _reload_result(change, f"{used} in use. Any command picks up earlier saves when it starts.")
+    return _reload_result(
+        change, f"{used} in use. Any command picks up earlier saves when it starts."
+    )
 
 
 def _read(door: Door, arguments: str) -> str:
@@ -287,13 +397,20 @@ def _read(door: Door, arguments: str) -> str:
     """
     if door.at_prompt:
         if arguments == "-":
-            raise UsageError("`-` is standard input, which the prompt reads itself.", fix="Give the arguments as JSON.")
+            raise UsageError(
+                "`-` is standard input, which the prompt reads itself.",
+                fix="Give the arguments as JSON.",
+            )
         return arguments
     text = door.read("-") if arguments == "-" else arguments
     if not text.strip():
         return text
     try:
-        problem = "" if isinstance(read_json(text, LOOSE), dict) else "expected an object, got another value"
+        problem = (
+            ""
+            if isinstance(read_json(text, LOOSE), dict)
+            else "expected an object, got another value"
+        )
     except Malformed as error:
         problem = str(error)
     if not problem:
@@ -303,12 +420,17 @@ def _read(door: Door, arguments: str) -> str:
 
     with suppress(NotJson):
         example = json.dumps(read_object(text), ensure_ascii=False)
-    raise UsageError(f"The arguments are no JSON object: {problem}.", fix=f"Write: --args {shlex.quote(example)}")
+    raise UsageError(
+        f"The arguments are no JSON object: {problem}.", fix=f"Write: --args {shlex.quote(example)}"
+    )
 
 
 async def ended(door: Door, called: tuple[str, str], report: "CallReport") -> Result:
     """Return the result of one call: what it printed, then its value, or how it failed."""
-    printed, aside = verdicts.printed_lines(report.output), verdicts.failed_lines(report, report.seconds)
+    printed, aside = (
+        verdicts.printed_lines(report.output),
+        verdicts.failed_lines(report, report.seconds),
+    )
     aside += [line(("dim", text)) for text in bare_lines(report.debugged)]
     if report.outcome == "timed_out":
         name, arguments = called
@@ -326,11 +448,15 @@ async def ended(door: Door, called: tuple[str, str], report: "CallReport") -> Re
     from agent_core.functions.answers import UNPROVEN
 
     # Who wrote a function without examples knows that nothing proves it.
-    if report.unproven and not (report.unproven == UNPROVEN and await door.functions.is_by_hand(called[0])):
+    if report.unproven and not (
+        report.unproven == UNPROVEN and await door.functions.is_by_hand(called[0])
+    ):
         aside.append(line(("warn", report.unproven)))
     if report.quarantined:
         aside += function_view.quarantine_lines(report.quarantined, door.typed)
-    values = verdicts.value_lines(report, as_it_is=not door.at_prompt)  # in the shell, output may go into a file
+    values = verdicts.value_lines(
+        report, as_it_is=not door.at_prompt
+    )  # in the shell, output may go into a file
     if door.at_prompt and door.is_attended:
         values = verdicts.in_short(values, "=_ shows all of it.")
     code = 0 if report.outcome == "returned" else 1
@@ -345,17 +471,27 @@ def _head(door: Door, called: tuple[str, str]) -> list[Line]:
 
 def _with_next(door: Door, judgment: "Judgment") -> Result:
     if judgment.admitted:
-        return judged(door, judgment, f"Next: knapper functions call {judgment.name} --args '{{…}}'")
+        return judged(
+            door, judgment, f"Next: knapper functions call {judgment.name} --args '{{…}}'"
+        )
     unasked = "" if door.is_attended else judgment.denied
     return judged(door, judgment, challenge_hint(door, judgment) or unasked)
 
 
 def _reload_result(change: "RegistryChange", hint: str = "") -> Result:
-    lines = [verdicts.changes_line(change), *verdicts.save_lines(change), *verdicts.problem_lines(change.rejected)]
+    lines = [
+        verdicts.changes_line(change),
+        *verdicts.save_lines(change),
+        *verdicts.problem_lines(change.rejected),
+    ]
     return Result(change, lines, hint, 1 if change.rejected else 0)
 
 
-@slash("history", "Show a function's versions: when, who, why; works for a deleted one, too.", page=IN_FUNCTION)
+@slash(
+    "history",
+    "Show a function's versions: when, who, why; works for a deleted one, too.",
+    page=IN_FUNCTION,
+)
 @verb(functions, opens=Opens.READABLE, scopes=("read",))
 async def history(door: Door, name: FunctionName) -> Result:
     """Show the versions of a function. Even of a deleted one: when, who, what changed and why; * marks the current
@@ -399,8 +535,12 @@ async def add_example(door: Door, name: FunctionName, *, call: str, expected: st
     "Admit a rejected candidate with the results that it returned, or give the correct ones.",
 )
 @verb(functions, scopes=("edit",))
-@click.option("--expected", multiple=True, help="The result of a call that was asked about, one for each.")
-async def confirm(door: Door, name: CandidateName, *, expected: tuple[str, ...], reason: Reason) -> Result:
+@click.option(
+    "--expected", multiple=True, help="The result of a call that was asked about, one for each."
+)
+async def confirm(
+    door: Door, name: CandidateName, *, expected: tuple[str, ...], reason: Reason
+) -> Result:
     """Admit a rejected candidate with the results that came back. Only possible if its examples expected other
     results, or if you were asked for results: then give each with --expected.
     """
@@ -432,12 +572,17 @@ async def pending(door: Door, name: CandidateName = "", *, drop: bool) -> Result
     candidates = await service.all_pending()
     if name and name not in candidates:
         raise UsageError(
-            f"No candidate named `{name}` was rejected.", fix=did_you_mean(name, candidates, f"Next: {listing}")
+            f"No candidate named `{name}` was rejected.",
+            fix=did_you_mean(name, candidates, f"Next: {listing}"),
         )
     shown = {name: candidates[name]} if name else candidates
     source = shown[name].text if name else ""
     dropping = f"{listing} NAME {'' if door.at_prompt else '--'}drop"
-    hint = function_view.pending_hint(shown, confirming, dropping) if shown else "There are no rejected candidates."
+    hint = (
+        function_view.pending_hint(shown, confirming, dropping)
+        if shown
+        else "There are no rejected candidates."
+    )
     lines = await aside(PER_ENTRY * len(shown), function_view.pending_lines, shown)
     return Result(shown, [*lines, *(line(text) for text in bare_lines(source))], hint)
 
@@ -447,14 +592,22 @@ async def predicted(door: Door, judgment: "Judgment") -> "Judgment":
     results: list[str] = []
     if judgment.challenges:
         door.show(
-            [line(f"The examples of {judgment.name} leave these calls open. Each result that you give is compared.")]
+            [
+                line(
+                    f"The examples of {judgment.name} leave these calls open. Each result that you give is compared."
+                )
+            ]
         )
     for call in judgment.challenges:
         question = f"What must {one_line(call, 400)} return? "
         typed = await door.ask(question)
         if typed is not None and not typed.strip():
             door.show(
-                [line("Type it as Python prints it, such as 3 or 'text'. Enter alone leaves the function waiting.")]
+                [
+                    line(
+                        "Type it as Python prints it, such as 3 or 'text'. Enter alone leaves the function waiting."
+                    )
+                ]
             )
             typed = (await door.ask(question) or "").strip()
         if not typed:
@@ -468,7 +621,9 @@ def challenge_hint(door: Door, judgment: "Judgment") -> str:
     if not judgment.challenges:
         return ""
     at_prompt = f"= {', '.join('RESULT' for _ in judgment.challenges)}"
-    given = at_prompt if door.at_prompt else " ".join("--expected RESULT" for _ in judgment.challenges)
+    given = (
+        at_prompt if door.at_prompt else " ".join("--expected RESULT" for _ in judgment.challenges)
+    )
     return f"Next: {door.typed}confirm {judgment.name} {given}"
 
 
@@ -478,13 +633,19 @@ def results_of(text: str) -> list[str]:
         tree = syntax.parse(f"({text},)", mode="eval").body
     except SyntaxError:
         return [text.strip()]
-    return [ast.unparse(element) for element in tree.elts] if isinstance(tree, ast.Tuple) else [text.strip()]
+    return (
+        [ast.unparse(element) for element in tree.elts]
+        if isinstance(tree, ast.Tuple)
+        else [text.strip()]
+    )
 
 
 def judged(door: Door, judgment: "Judgment", hint: str = "") -> Result:
     """Return the verdict on a new or changed function. At the prompt, an admitted function's hints are folded."""
     lines = (
-        verdicts.folded_lines(judgment, f"??{judgment.name}") if door.at_prompt else verdicts.verdict_lines(judgment)
+        verdicts.folded_lines(judgment, f"??{judgment.name}")
+        if door.at_prompt
+        else verdicts.verdict_lines(judgment)
     )
     # Where a standing is first read, its meaning stands below; a pipe gets the verdict alone.
     aside = function_view.standing_words({judgment.standing} if judgment.admitted else set())
@@ -505,10 +666,12 @@ _ITEMS = (
 def _kinds(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options for what is granted."""
     command = gone_flag("--stateful")(command)
-    command = click.option("--memory", "memory_mib", type=int, metavar="MIB", help="More memory than the default.")(
-        command
-    )
-    command = click.option("--seconds", type=float, metavar="S", help="More time than the default.")(command)
+    command = click.option(
+        "--memory", "memory_mib", type=int, metavar="MIB", help="More memory than the default."
+    )(command)
+    command = click.option(
+        "--seconds", type=float, metavar="S", help="More time than the default."
+    )(command)
     for flag, kind, shown, text in reversed(_ITEMS):
         command = click.option(flag, kind, multiple=True, metavar=shown, help=text)(command)
     return command
@@ -528,7 +691,9 @@ async def grant(door: Door, name: FunctionName, *, is_sure: bool, **options: Any
     while result is None:
         question = await grants.question(name, typed)
         if not question.missing:
-            raise UsageError(f"`{name}` has all of it already.", fix="See: knapper functions grants")
+            raise UsageError(
+                f"`{name}` has all of it already.", fix="See: knapper functions grants"
+            )
         if not is_sure and not await agrees(question, Secrets(door.workspace.root)):
             return Result(None, aside=[line(("dim", "Nothing was granted."))], code=1)
         try:
@@ -548,7 +713,8 @@ async def revoke(door: Door, name: FunctionName, *, is_all: bool, **options: Any
     selection = door.functions.grants.wanted(options)
     if is_all == bool(selection):
         raise UsageError(
-            "Name the grants to revoke, or use --all.", fix=f"Such as: knapper functions revoke {name} --all"
+            "Name the grants to revoke, or use --all.",
+            fix=f"Such as: knapper functions revoke {name} --all",
         )
     return await revoked(door.functions, name, None if is_all else selection, door.owners)
 
@@ -569,9 +735,16 @@ async def grants(door: Door, name: FunctionName = "") -> Result:
     if name and not data.grants and name not in (names := door.functions.names()):
         raise unknown_function(name, names)
     none = f"{name or 'No function'} has {'no' if name else 'a'} grant. "
-    none += "You are asked when one is needed." if door.at_prompt else "Next: knapper functions grant NAME"
+    none += (
+        "You are asked when one is needed."
+        if door.at_prompt
+        else "Next: knapper functions grant NAME"
+    )
     return Result(
-        data, grant_question.grants_lines(data), "" if data.grants or data.problems else none, 1 if data.problems else 0
+        data,
+        grant_question.grants_lines(data),
+        "" if data.grants or data.problems else none,
+        1 if data.problems else 0,
     )
 
 
@@ -592,25 +765,37 @@ async def agrees(question: "Question", secret_store: SecretStore | None = None) 
     from ..shell_door import is_attended
 
     if not is_attended():
-        raise UsageError("There is no terminal for the question.", fix="Look at what it would get, then give -y.")
+        raise UsageError(
+            "There is no terminal for the question.", fix="Look at what it would get, then give -y."
+        )
     answers = TerminalAnswers()
-    is_yes = (await ask_in_lines(grant_question.GrantDialog(question), say, answers)).letter == YES.letter
+    is_yes = (
+        await ask_in_lines(grant_question.GrantDialog(question), say, answers)
+    ).letter == YES.letter
     if is_yes and secret_store is not None:
-        await set_secrets(question.unset, secret_store, lambda asked: hidden_answer(asked, answers), say)
+        await set_secrets(
+            question.unset, secret_store, lambda asked: hidden_answer(asked, answers), say
+        )
     return is_yes
 
 
 @verb(functions)
-@click.option("--clean", "is_clean", is_flag=True, help="Remove packages without a grant from disk and lock.")
+@click.option(
+    "--clean", "is_clean", is_flag=True, help="Remove packages without a grant from disk and lock."
+)
 async def packages(door: Door, *, is_clean: bool) -> Result:
     """List the packages that functions were granted, as functions/requirements.lock pins them."""
     packages = door.functions.granting.packages
     if is_clean:
         result = await packages.clean()
-        return Result(result, [line(("ok", "✓ "), f"removed {len(result.removed)} folders of packages")])
+        return Result(
+            result, [line(("ok", "✓ "), f"removed {len(result.removed)} folders of packages")]
+        )
     data = await packages.listing()
     none = "No function has a package. Next: knapper functions grant NAME --package REQ"
-    return Result(data, [*package_lines(data)], "" if data.packages else none, 1 if data.problem else 0)
+    return Result(
+        data, [*package_lines(data)], "" if data.packages else none, 1 if data.problem else 0
+    )
 
 
 def package_lines(listing: "PackageListing") -> Iterator[Line]:
@@ -619,9 +804,15 @@ def package_lines(listing: "PackageListing") -> Iterator[Line]:
         yield line(("bad", "✗ "), listing.problem)
     for row in listing.packages:
         users = ", ".join(row.functions) or "no function"
-        state = f"{row.bytes / 1e6:.1f} MB" if row.installed else "not installed: you will be asked when it is called"
+        state = (
+            f"{row.bytes / 1e6:.1f} MB"
+            if row.installed
+            else "not installed: you will be asked when it is called"
+        )
         yield line(("name", ", ".join(row.requirements)), ("dim", f"  for {users}  "), state)
-        pins = row.pins[:_MOST] + ((f"and {len(row.pins) - _MOST} more",) if len(row.pins) > _MOST else ())
+        pins = row.pins[:_MOST] + (
+            (f"and {len(row.pins) - _MOST} more",) if len(row.pins) > _MOST else ()
+        )
         if pins:
             yield line("  ", one_line(", ".join(pins), 1_000))
 
@@ -643,7 +834,9 @@ def calls() -> None:
 async def list_calls(door: Door, function: FunctionName = "", *, failed: bool) -> Result:
     """List the calls that can be replayed, newest first."""
     records = await door.functions.replays.of(door.owners).calls(function, failed=failed)
-    return Result(records, verdicts.calls_lines(records), "" if records else "No such call is recorded.")
+    return Result(
+        records, verdicts.calls_lines(records), "" if records else "No such call is recorded."
+    )
 
 
 @verb(calls, "show", opens=Opens.READABLE, scopes=("read",))
@@ -660,7 +853,9 @@ async def show_call(door: Door, call: CallNumber) -> Result:
     default="",
     help="The version to run: `now`, or one from `functions history`. By default, that of the recorded call.",
 )
-@click.option("--debug", "is_debugged", is_flag=True, help="Stop where it raised, or at its first line.")
+@click.option(
+    "--debug", "is_debugged", is_flag=True, help="Stop where it raised, or at its first line."
+)
 async def replay(door: Door, call: CallNumber, *, version: str, is_debugged: bool) -> Result:
     """Replay a call with the original arguments, time zone, random seed and fetches.
 
@@ -676,7 +871,9 @@ async def replay(door: Door, call: CallNumber, *, version: str, is_debugged: boo
         else:
             with stopping_first(door, then.call.function):
                 result = await replays.replay(call, version, debugger=debugger)
-    return Result(result, verdicts.replay_lines(result), code=0 if result.same or result.quit else 1)
+    return Result(
+        result, verdicts.replay_lines(result), code=0 if result.same or result.quit else 1
+    )
 
 
 @contextmanager

@@ -33,13 +33,18 @@ _MAX_PLACES = 5
 
 
 @click.group(invoke_without_command=True)
-@click.option("--grow", is_flag=True, help="Let clients create, edit and test functions, through the gate.")
+@click.option(
+    "--grow", is_flag=True, help="Let clients create, edit and test functions, through the gate."
+)
 @workspace_command
 def mcp(context: CliContext, *, grow: bool) -> int | None:
     """Serve the functions to other assistants, over standard input and output."""
     if (subcommand := click.get_current_context().invoked_subcommand) is not None:
         if grow:
-            raise UsageError(f"--grow belongs to `knapper mcp` alone, not to `{subcommand}`.", fix="Omit one of them.")
+            raise UsageError(
+                f"--grow belongs to `knapper mcp` alone, not to `{subcommand}`.",
+                fix="Omit one of them.",
+            )
         return None
     must_have("mcp", "mcp")
     from agent_core.workspace.workspace import Workspace
@@ -58,12 +63,27 @@ def mcp(context: CliContext, *, grow: bool) -> int | None:
 
 @verb(mcp, opens=Opens.NOTHING)
 @click.argument("target", nargs=-1, required=True, metavar="COMMAND… | URL")
-@click.option("--secret", "secrets", multiple=True, metavar="NAME", help="A secret that it gets, as a variable.")
-@click.option("--bearer", default="", metavar="NAME", help="The secret that is sent to a URL as the token.")
-@click.option("--read", multiple=True, metavar="PATH", help="A path that it may read, in addition to the system.")
+@click.option(
+    "--secret",
+    "secrets",
+    multiple=True,
+    metavar="NAME",
+    help="A secret that it gets, as a variable.",
+)
+@click.option(
+    "--bearer", default="", metavar="NAME", help="The secret that is sent to a URL as the token."
+)
+@click.option(
+    "--read",
+    multiple=True,
+    metavar="PATH",
+    help="A path that it may read, in addition to the system.",
+)
 @click.option("--write", multiple=True, metavar="PATH", help="A path that it may read and write.")
 @click.option("--unconfined", is_flag=True, help="Let it reach all files that you can.")
-async def add(door: Door, name: str, target: tuple[str, ...], **options: Any) -> Result:  # Any: the options above
+async def add(
+    door: Door, name: str, target: tuple[str, ...], **options: Any
+) -> Result:  # Any: the options above
     """Add an MCP server, and show its tools. They can be used once you approve them.
 
     Put -- before a command that has options of its own.
@@ -77,11 +97,17 @@ async def add(door: Door, name: str, target: tuple[str, ...], **options: Any) ->
     where = {"url": target[0]} if is_url else {"command": target}
     is_unconfined = options.pop("unconfined")
     if is_url and (is_unconfined or options["read"] or options["write"]):
-        raise UsageError("A server at a URL is not confined.", fix="Leave out --read, --write and --unconfined.")
+        raise UsageError(
+            "A server at a URL is not confined.", fix="Leave out --read, --write and --unconfined."
+        )
     if options["bearer"] and not is_url:
-        raise UsageError("A command gets no bearer token.", fix="Give it secrets as variables: --secret NAME")
+        raise UsageError(
+            "A command gets no bearer token.", fix="Give it secrets as variables: --secret NAME"
+        )
     is_confined = not (is_unconfined or is_url)
-    options |= {access: [str(Path.cwd() / path) for path in options[access]] for access in ("read", "write")}
+    options |= {
+        access: [str(Path.cwd() / path) for path in options[access]] for access in ("read", "write")
+    }
     try:
         entry = ServerEntry(**where, confined=is_confined, **options)
     except ValidationError as error:
@@ -107,7 +133,13 @@ async def list_(door: Door) -> Result:
         for name, entry in library.book.entries().items():
             tools = library.book.tools(name, entry)
             failure = library.book.failure(name, entry)
-            state = "approved" if tools else "started" if library.book.is_started(name, entry) else "unapproved"
+            state = (
+                "approved"
+                if tools
+                else "started"
+                if library.book.is_started(name, entry)
+                else "unapproved"
+            )
             state = "failed" if failure and state != "unapproved" else state
             about = {"state": state, "problem": failure or None, "tools": sorted(tools)}
             rows.append({"name": name, **entry.model_dump(mode="json"), **about})
@@ -119,7 +151,11 @@ async def list_(door: Door) -> Result:
         target = one_line(row["url"] or " ".join(row["command"]), 100)
         lines.append(line(("name", row["name"]), *mark, f", {many}  ", ("dim", target)))
         lines += [line("  ", row["problem"])] if row["state"] == "failed" else []
-    return Result({"servers": rows}, lines, "" if rows else "There is none. Next: knapper mcp add NAME COMMAND…")
+    return Result(
+        {"servers": rows},
+        lines,
+        "" if rows else "There is none. Next: knapper mcp add NAME COMMAND…",
+    )
 
 
 @verb(mcp, opens=Opens.NOTHING)
@@ -159,7 +195,11 @@ async def approve(door: Door, name: str, digest: str = "") -> Result:
         library.book.approve(name, entry, tools, reach)
         functions = sorted(library.functions())
     own = [function for function in functions if function.startswith(f"{name}__")]
-    lines = [line(("ok", "✓ "), f"{counted(len(own), 'function')} can be used: ", ("name", ", ".join(own)))]
+    lines = [
+        line(
+            ("ok", "✓ "), f"{counted(len(own), 'function')} can be used: ", ("name", ", ".join(own))
+        )
+    ]
     return Result({"approved": name, "functions": own}, lines)
 
 
@@ -171,15 +211,28 @@ async def doctor(door: Door, name: str) -> Result:
         entry = library.book.entry(name)
         approved = library.book.tools(name, entry)
     now = {tool.name: tool.to_json() for tool in listing.tools.values()}
-    changed = sorted(tool for tool in approved.keys() | now.keys() if approved.get(tool) != now.get(tool))
+    changed = sorted(
+        tool for tool in approved.keys() | now.keys() if approved.get(tool) != now.get(tool)
+    )
     problems = [*listing.problems]
     for tool in [tool for tool in changed if tool not in listing.left_out]:
         how = "differs from what you approved" if tool in approved else "is not approved"
         problems.append(f"{fence(tool, 80)} {how if tool in now else 'is gone'}")
-    data = {"name": name, "tools": len(now), "approved": len(approved), "problems": problems, "ok": not problems}
+    data = {
+        "name": name,
+        "tools": len(now),
+        "approved": len(approved),
+        "problems": problems,
+        "ok": not problems,
+    }
     lines = [line(f"{name}: {counted(len(now), 'tool')}, {len(approved)} approved")]
     lines += [line(("bad", "! "), problem) for problem in problems]
-    return Result(data, lines, f"See: knapper mcp approve {name}" if changed else "", code=1 if problems else 0)
+    return Result(
+        data,
+        lines,
+        f"See: knapper mcp approve {name}" if changed else "",
+        code=1 if problems else 0,
+    )
 
 
 @asynccontextmanager
@@ -203,28 +256,41 @@ async def _listing(library: "ForeignLibrary", name: str) -> "ForeignListing":
     return connection.listing
 
 
-async def _tools_to_approve(library: "ForeignLibrary", name: str, *, is_whole: bool = True) -> Result:
+async def _tools_to_approve(
+    library: "ForeignLibrary", name: str, *, is_whole: bool = True
+) -> Result:
     """Return what to approve: each new tool, each difference from an approved one, and suspicious text.
 
     Unless it `is_whole`, only the beginning of each tool's description is shown.
     """
     from agent_core.functions.mcp.servers import digest
 
-    listing, approved = await _listing(library, name), library.book.tools(name, library.book.entry(name))
+    listing, approved = (
+        await _listing(library, name),
+        library.book.tools(name, library.book.entry(name)),
+    )
     tools = {tool.name: tool.to_json() for tool in listing.tools.values()}
     lines, suspicions = [], dict[str, list[str]]()
     for tool in listing.tools.values():
         if approved.get(tool.name) == tool.to_json():
             continue
         mark = "changed" if tool.name in approved else "new"
-        about = "" if is_whole else f"  {one_line(next(iter(bare_lines(visible(tool.description))), ''), _ABOUT)}"
+        about = (
+            ""
+            if is_whole
+            else f"  {one_line(next(iter(bare_lines(visible(tool.description))), ''), _ABOUT)}"
+        )
         lines.append(line(("name", one_line(tool.name, 80)), f" ({mark})", ("dim", about)))
         old = _tool_lines(approved.get(tool.name))
         changes = difflib.ndiff(old, _tool_lines(tool.to_json())) if is_whole else ()
         lines += [line(("dim", f"  {text}")) for text in changes if text[0] != "?"]
         if tool.schema.unchecked:
-            places = ", ".join(fence(place, _PLACE) for place in tool.schema.unchecked[:_MAX_PLACES])
-            lines.append(line(("dim", f"  of its schema, this cannot be read and is not checked: {places}")))
+            places = ", ".join(
+                fence(place, _PLACE) for place in tool.schema.unchecked[:_MAX_PLACES]
+            )
+            lines.append(
+                line(("dim", f"  of its schema, this cannot be read and is not checked: {places}"))
+            )
         if tool.suspicions:
             suspicions[tool.name] = tool.suspicions
             lines += [line(("bad", f"  ! its text {why}")) for why in tool.suspicions]
@@ -235,12 +301,18 @@ async def _tools_to_approve(library: "ForeignLibrary", name: str, *, is_whole: b
     if not tools and not approved:
         why = "No tool of it can be used" if listing.problems else "It lists no tools"
         return Result(
-            {**document, "approved": False}, [*lines, line(f"{name}: {why}.")], code=int(bool(listing.problems))
+            {**document, "approved": False},
+            [*lines, line(f"{name}: {why}.")],
+            code=int(bool(listing.problems)),
         )
     if tools == approved:
         lines.append(line(f"{name}: nothing has changed since you approved it."))
         return Result({**document, "approved": True}, lines)
-    lines += [] if is_whole else [line(f"To read all that they say, with their schemas: knapper mcp approve {name}")]
+    lines += (
+        []
+        if is_whole
+        else [line(f"To read all that they say, with their schemas: knapper mcp approve {name}")]
+    )
     fix = f"To use these: knapper mcp approve {name} {digest(tools)}"
     return Result({**document, "suspicions": suspicions, "approved": False}, [*lines, line(fix)])
 
@@ -253,7 +325,9 @@ def _tool_lines(tool: dict[str, Any] | None) -> list[str]:  # Any: JSON
     return bare_lines(visible(f"{tool['description']}\n{text}{returns}"))
 
 
-def _entry_to_approve(book: "ServerBook", name: str, reach: "Reach", digest: str, given: str) -> Result:
+def _entry_to_approve(
+    book: "ServerBook", name: str, reach: "Reach", digest: str, given: str
+) -> Result:
     """Return what to approve about an entry. If a digest was `given`, it belongs to a different entry."""
     from agent_core.functions.mcp.confined import not_kept_from
 
@@ -264,9 +338,13 @@ def _entry_to_approve(book: "ServerBook", name: str, reach: "Reach", digest: str
         "starts": shlex.join(entry.command),
         "gets the secrets": ", ".join(entry.secrets),
         "sends as its token the secret": entry.bearer,
-        "reads, in addition": _places(book.root, entry.read, reach.read) if is_confined else ", ".join(entry.read),
+        "reads, in addition": _places(book.root, entry.read, reach.read)
+        if is_confined
+        else ", ".join(entry.read),
         "reads as its installation": ", ".join(reach.own),
-        "reads and writes": _places(book.root, entry.write, reach.write) if is_confined else ", ".join(entry.write),
+        "reads and writes": _places(book.root, entry.write, reach.write)
+        if is_confined
+        else ", ".join(entry.write),
         "has files in its own folder already": ", ".join(book.found(name)) if is_confined else "",
         "reaches": "all files that you can" if entry.command and not entry.confined else "",
         "is not kept from": " and ".join(not_kept_from()) if is_confined else "",
@@ -278,14 +356,22 @@ def _entry_to_approve(book: "ServerBook", name: str, reach: "Reach", digest: str
     ]
     if given:
         lines.insert(1, line(("bad", "  The digest does not match the current entry.")))
-    data = {"name": name, "entry": entry.text, "reach": to_json(reach), "digest": digest, "started": False}
+    data = {
+        "name": name,
+        "entry": entry.text,
+        "reach": to_json(reach),
+        "digest": digest,
+        "started": False,
+    }
     return Result(data, lines, code=1 if given else 0)
 
 
 def _places(root: Path, paths: Sequence[str], reached: Sequence[str]) -> str:
     """Return paths of an entry with where they lead, where that is another place."""
     named = [
-        path if os.path.normpath(root.resolve() / path) == real else f"{path}, which leads to {real}"
+        path
+        if os.path.normpath(root.resolve() / path) == real
+        else f"{path}, which leads to {real}"
         for path, real in zip(paths, reached, strict=True)
     ]
     return "; ".join(named)

@@ -48,7 +48,9 @@ async def show(door: Door, label: BlockLabel = "", *, agent: OfAgent) -> Result:
     async with door.state() as state:
         if agent:
             await state.moves.whole(agent)
-        data = await memory_view.memory_document(state.store, agent or door.agent_name or state.agent, label)
+        data = await memory_view.memory_document(
+            state.store, agent or door.agent_name or state.agent, label
+        )
     none = f"{data['agent']} has no block yet. Next: knapper run --agent {data['agent']}"
     lines = [*memory_view.memory_lines(data), *([] if label else [memory_view.total_line(data)])]
     return Result(data, lines, "" if data["blocks"] or label else none)
@@ -62,8 +64,14 @@ async def history(door: Door, label: BlockLabel = "", *, agent: OfAgent) -> Resu
     With --json also what each made of the block.
     """
     async with door.state() as state:
-        data = await memory_view.history_document(state.store, agent or door.agent_name or state.agent, label)
-    return Result(data, memory_view.history_lines(data), "" if data["changes"] else "Nothing was ever changed.")
+        data = await memory_view.history_document(
+            state.store, agent or door.agent_name or state.agent, label
+        )
+    return Result(
+        data,
+        memory_view.history_lines(data),
+        "" if data["changes"] else "Nothing was ever changed.",
+    )
 
 
 @slash("memory edit", last="value")
@@ -75,38 +83,66 @@ async def history(door: Door, label: BlockLabel = "", *, agent: OfAgent) -> Resu
     type=click.Path(allow_dash=True),
     help="Read the value from a file; - reads standard input.",
 )
-@click.option("--section", is_flag=True, help="LABEL is a section of the system message; an empty text removes it.")
+@click.option(
+    "--section",
+    is_flag=True,
+    help="LABEL is a section of the system message; an empty text removes it.",
+)
 @click.option("--position", type=int, help="The position of the section, lowest first.")
 @click.option("--limit", type=click.IntRange(1), help="The new limit of the block, in characters.")
-@click.option("--description", metavar="TEXT", help="What belongs in the block, as the agent reads it.")
-@click.option("--version", type=click.IntRange(1), help="Only if the block is still at this version.")
-async def edit(door: Door, label: BlockLabel, *, agent: OfAgent, **options: Any) -> Result:  # Any: the options above
+@click.option(
+    "--description", metavar="TEXT", help="What belongs in the block, as the agent reads it."
+)
+@click.option(
+    "--version", type=click.IntRange(1), help="Only if the block is still at this version."
+)
+async def edit(
+    door: Door, label: BlockLabel, *, agent: OfAgent, **options: Any
+) -> Result:  # Any: the options above
     """Change a block or a section. Give --value or --file, or use your editor; --limit and --description alone change
     only these.
     """
     at_most_one({"--value": options["value"] is not None, "--file": options["file"] is not None})
-    value = options["value"] if options["file"] is None else door.read(options["file"]).removesuffix("\n")
+    value = (
+        options["value"]
+        if options["file"] is None
+        else door.read(options["file"]).removesuffix("\n")
+    )
     about = {name: options[name] for name in ("limit", "description") if options[name] is not None}
     if options["section"] and (about or options["version"] is not None):
-        raise UsageError("A section has no limit, description and version of its own.", fix="Omit --section.")
+        raise UsageError(
+            "A section has no limit, description and version of its own.", fix="Omit --section."
+        )
     if options["position"] is not None and not options["section"]:
         raise UsageError("Only a section has a position.", fix="Omit --position, or add --section.")
     owner = await door.agent(agent)
     if options["section"]:
         had = next((row for row in await owner.memory.sections.list() if row.name == label), None)
-        text = value if value is not None else await _text_from_editor(door, label, had.text if had else "")
-        position = options["position"] if options["position"] is not None else had.position if had else 0
-        outcome = (
-            None if text is None else await manual_edits.write_section(owner.memory.sections, label, position, text)
+        text = (
+            value
+            if value is not None
+            else await _text_from_editor(door, label, had.text if had else "")
         )
-        return Result({"section": label, "text": outcome}, [line(("ok", "✓ "), outcome or "Nothing was changed.")])
+        position = (
+            options["position"] if options["position"] is not None else had.position if had else 0
+        )
+        outcome = (
+            None
+            if text is None
+            else await manual_edits.write_section(owner.memory.sections, label, position, text)
+        )
+        return Result(
+            {"section": label, "text": outcome},
+            [line(("ok", "✓ "), outcome or "Nothing was changed.")],
+        )
     blocks = owner.memory.blocks
     if value is None and not about:
         value = await _text_from_editor(door, label, blocks.memory[label].text)
         if value is None:
             return memory_view.edit_shown(label, None)
     return memory_view.edit_shown(
-        label, await manual_edits.set_up_block(blocks, label, options["version"], value=value, **about)
+        label,
+        await manual_edits.set_up_block(blocks, label, options["version"], value=value, **about),
     )
 
 
@@ -114,24 +150,44 @@ async def edit(door: Door, label: BlockLabel, *, agent: OfAgent, **options: Any)
 @verb(memory, scopes=("edit",))
 async def undo(door: Door, label: BlockLabel = "", *, agent: OfAgent) -> Result:
     """Undo the last change of a block. LABEL, or the block that was changed last; repeat to go back further."""
-    return memory_view.edit_shown(label, await manual_edits.undo_block((await door.agent(agent)).memory.blocks, label))
+    return memory_view.edit_shown(
+        label, await manual_edits.undo_block((await door.agent(agent)).memory.blocks, label)
+    )
 
 
 @verb(memory, scopes=("edit",))
 @click.option("--value", default="", metavar="TEXT", help="The initial value.")
-@click.option("--limit", type=click.IntRange(1), default=2000, show_default=True, help="The limit, in characters.")
-@click.option("--description", default="", metavar="TEXT", help="What belongs in the block, as the agent reads it.")
-async def add(door: Door, label: BlockLabel, *, agent: OfAgent, **fields: Any) -> Result:  # Any: the block's fields
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    default=2000,
+    show_default=True,
+    help="The limit, in characters.",
+)
+@click.option(
+    "--description",
+    default="",
+    metavar="TEXT",
+    help="What belongs in the block, as the agent reads it.",
+)
+async def add(
+    door: Door, label: BlockLabel, *, agent: OfAgent, **fields: Any
+) -> Result:  # Any: the block's fields
     """Add a block to an agent. The agent edits it like its other blocks."""
     return memory_view.edit_shown(
-        label, await manual_edits.add_block((await door.agent(agent)).memory.blocks, label, **fields)
+        label,
+        await manual_edits.add_block((await door.agent(agent)).memory.blocks, label, **fields),
     )
 
 
 @verb(memory)
 @click.option("--readers", metavar="NAMES", help="The agents that may have it, as a,b; * for all.")
-@click.option("--writers", metavar="NAMES", help="The agents that may also change it, as a,b; * for all.")
-async def share(door: Door, label: BlockLabel, *, agent: OfAgent, readers: str | None, writers: str | None) -> Result:
+@click.option(
+    "--writers", metavar="NAMES", help="The agents that may also change it, as a,b; * for all."
+)
+async def share(
+    door: Door, label: BlockLabel, *, agent: OfAgent, readers: str | None, writers: str | None
+) -> Result:
     """Share a block with other agents. They get it by `memory attach`, and see each other's changes.
 
     --readers and --writers say which agents; without them, all. With --readers alone, of the agents only its
@@ -150,22 +206,34 @@ def _names(text: str | None) -> list[str] | None:
 async def attach(door: Door, label: BlockLabel, *, agent: OfAgent) -> Result:
     """Give an agent a block that another shares. It replaces the agent's own block of this label."""
     blocks = (await door.agent(agent)).memory.blocks
-    return memory_view.edit_shown(label, await manual_edits.done(blocks, blocks.attach(label, manual_edits.HUMAN)))
+    return memory_view.edit_shown(
+        label, await manual_edits.done(blocks, blocks.attach(label, manual_edits.HUMAN))
+    )
 
 
 @verb(memory)
 async def detach(door: Door, label: BlockLabel, *, agent: OfAgent) -> Result:
     """Remove a block from an agent's memory. Its history is kept, and other agents keep the block."""
     blocks = (await door.agent(agent)).memory.blocks
-    return memory_view.edit_shown(label, await manual_edits.done(blocks, blocks.detach(label, manual_edits.HUMAN)))
+    return memory_view.edit_shown(
+        label, await manual_edits.done(blocks, blocks.detach(label, manual_edits.HUMAN))
+    )
 
 
 @slash("memory search")
 @verb(memory, opens=Opens.READABLE, scopes=("read",))
 @click.argument("text", nargs=-1, required=True)
-@click.option("--in", "where", type=click.Choice(("both", "recall", "archival")), default="both", show_default=True)
+@click.option(
+    "--in",
+    "where",
+    type=click.Choice(("both", "recall", "archival")),
+    default="both",
+    show_default=True,
+)
 @click.option("--page", type=click.IntRange(0), default=0, help="Pages begin at 0.")
-@click.option("--count", type=click.IntRange(1, 100), default=10, show_default=True, help="Results of a page.")
+@click.option(
+    "--count", type=click.IntRange(1, 100), default=10, show_default=True, help="Results of a page."
+)
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only passages with this tag.")
 async def search(
     door: Door, text: tuple[str, ...], *, agent: OfAgent, **options: Any
@@ -178,7 +246,9 @@ async def search(
     searches, blocks = await memory_view.search_all(await door.memory(agent), query, **options)
     document = {where: memory_view.found_document(results) for where, results in searches.items()}
     name = f" --agent {quote(owner)}" if (owner := agent or door.agent_name) else ""
-    return Result(document, memory_view.found_lines([*searches.values()], f"{quote(query)}{name}", blocks))
+    return Result(
+        document, memory_view.found_lines([*searches.values()], f"{quote(query)}{name}", blocks)
+    )
 
 
 async def _text_from_editor(door: Door, name: str, text: str) -> str | None:
@@ -195,9 +265,17 @@ async def _text_from_editor(door: Door, name: str, text: str) -> str | None:
 @verb(memory, opens=Opens.NOTHING)
 @click.argument("text", nargs=-1)
 @click.option(
-    "--message", default="", metavar="N.M|last", help="A message of the agent; `memory search` has its number."
+    "--message",
+    default="",
+    metavar="N.M|last",
+    help="A message of the agent; `memory search` has its number.",
 )
-@click.option("--turn", default="", metavar="N|last", help="A turn of the agent, with all that happened in it.")
+@click.option(
+    "--turn",
+    default="",
+    metavar="N|last",
+    help="A turn of the agent, with all that happened in it.",
+)
 @click.option("--before", default="", metavar="DATE", help="All of the agent before a date.")
 @click.option("--word", is_flag=True, help="TEXT only as a whole word, not within longer ones.")
 @click.option("--exact", is_flag=True, help="TEXT only in this case.")
@@ -216,12 +294,19 @@ async def forget(
     is_dry, is_sure = options.pop("dry_run"), options.pop("is_sure")
     words = door.read("-").strip() if text == ("-",) else " ".join(text)
     if words and agent:
-        raise UsageError("TEXT is forgotten in all agents.", fix="Omit --agent, or name a message, a turn or a date.")
+        raise UsageError(
+            "TEXT is forgotten in all agents.",
+            fix="Omit --agent, or name a message, a turn or a date.",
+        )
     if not words and (options["word"] or options["exact"]):
-        raise UsageError("--word and --exact say how TEXT is meant, and there is none.", fix="Omit them.")
+        raise UsageError(
+            "--word and --exact say how TEXT is meant, and there is none.", fix="Omit them."
+        )
     async with door.state() as state:
         forgetting = Forgetting(state.root, state.folder, state.store)
-        order = await forgetting.order(ForgetRequest(words, **options), agent or door.agent_name or state.agent)
+        order = await forgetting.order(
+            ForgetRequest(words, **options), agent or door.agent_name or state.agent
+        )
         async with AsyncExitStack() as locks:
             others = [] if is_dry else [name for name in order.agents if name != door.agent_name]
             for name in others:
@@ -229,10 +314,13 @@ async def forget(
             report = await forgetting.preview(order)
             if is_dry or not report.places:
                 return Result(
-                    report.to_json("previewed" if report.places else "nothing"), memory_view.forget_lines(report)
+                    report.to_json("previewed" if report.places else "nothing"),
+                    memory_view.forget_lines(report),
                 )
             question, fix = f"Forget {report.subject}?", "Give -y to forget, or --dry-run to look."
-            if not is_sure and not await door.agrees(question, fix, memory_view.forget_lines(report), is_final=True):
+            if not is_sure and not await door.agrees(
+                question, fix, memory_view.forget_lines(report), is_final=True
+            ):
                 return Result(None, aside=[line(("dim", "Nothing was forgotten."))], code=1)
             async with door.resting():
                 if door.agent_name in order.agents:
@@ -255,11 +343,25 @@ async def forget(
 @verb(opens=Opens.NOTHING)
 @click.option("--last", type=click.IntRange(1), metavar="N", help="Only the last N turns.")
 @click.option(
-    "--since", default="", metavar="DATE", help="Only turns since then: 2026-11-20, yesterday, two hours ago."
+    "--since",
+    default="",
+    metavar="DATE",
+    help="Only turns since then: 2026-11-20, yesterday, two hours ago.",
 )
-@click.option("--all", "with_removed", is_flag=True, help="Also what /new and /pop removed from the context.")
-@click.option("--output", "-o", "file", default="", metavar="FILE", help="Write it to FILE, which must not exist.")
-async def log(door: Door, *, agent: OfAgent, file: str, **options: Any) -> Result:  # Any: the options above
+@click.option(
+    "--all", "with_removed", is_flag=True, help="Also what /new and /pop removed from the context."
+)
+@click.option(
+    "--output",
+    "-o",
+    "file",
+    default="",
+    metavar="FILE",
+    help="Write it to FILE, which must not exist.",
+)
+async def log(
+    door: Door, *, agent: OfAgent, file: str, **options: Any
+) -> Result:  # Any: the options above
     """Show a conversation as Markdown, each turn with its receipt. What was summarized for the model is there in
     full, and so is what came of a reply that is cut off. Needs no lock.
     """
@@ -274,9 +376,13 @@ async def log(door: Door, *, agent: OfAgent, file: str, **options: Any) -> Resul
         name, names = agent or door.agent_name or state.agent, await state.moves.names()
         if agent and agent not in names:
             await state.moves.missing(agent)
-        since = dates.read(options["since"], await state.store.now())[0] if options["since"] else 0.0
+        since = (
+            dates.read(options["since"], await state.store.now())[0] if options["since"] else 0.0
+        )
         store = state.store
-        said = await store.history(name, kinds=(*SAID, RECEIPT), with_removed=options["with_removed"])
+        said = await store.history(
+            name, kinds=(*SAID, RECEIPT), with_removed=options["with_removed"]
+        )
         entries = [*said, *await store.streamed(name)]
     turns = turns_of(entries, since, options["last"])
     if not turns:
@@ -340,7 +446,9 @@ async def load(door: Door, place: SourcePlace, *, name: str | None) -> Result:
     is_whole = len(names) > 1 and all(one.startswith(f"{folder}/") for one in names)
     source = quote(folder if is_whole else names[0]) if names else ""
     more = "" if is_whole or len(names) < 2 else ", and so on (all: knapper sources list --loaded)"
-    return replace(shown, hint=f"Next: knapper sources attach {source}{more}" if names else shown.hint)
+    return replace(
+        shown, hint=f"Next: knapper sources attach {source}{more}" if names else shown.hint
+    )
 
 
 async def _add_source(door: Door, sources: "Sources", place: str, name: str | None) -> Result:
@@ -360,16 +468,27 @@ async def _attach_loaded(sources: "Sources", source: str) -> Result:
     new, there = await sources.attach(source)
     lines = [
         *(line(("ok", "✓ "), "attached ", ("name", row.name), f" ({row.done:,})") for row in new),
-        *(line(("ok", "✓ "), ("name", row.name), f": there already ({row.done:,})") for row in there),
+        *(
+            line(("ok", "✓ "), ("name", row.name), f": there already ({row.done:,})")
+            for row in there
+        ),
     ]
-    return Result({"attached": [source_json(row) for row in new], "there": [source_json(row) for row in there]}, lines)
+    return Result(
+        {
+            "attached": [source_json(row) for row in new],
+            "there": [source_json(row) for row in there],
+        },
+        lines,
+    )
 
 
 @verb(sources, "detach", scopes=("edit",))
 async def detach_source(door: Door, source: str, *, agent: OfAgent) -> Result:
     """Take a source from an agent. What is loaded stays loaded; other agents keep it."""
     rows = await (await door.sources(agent)).remove(source)
-    lines = [line(("ok", "✓ "), "detached ", ("name", row.name), f" ({row.done:,})") for row in rows]
+    lines = [
+        line(("ok", "✓ "), "detached ", ("name", row.name), f" ({row.done:,})") for row in rows
+    ]
     return Result({"detached": [source_json(row) for row in rows]}, lines)
 
 
@@ -380,17 +499,27 @@ async def list_(door: Door, *, agent: OfAgent, loaded: bool) -> Result:
     rows = await (door.workspace.loaded_sources() if loaded else await door.sources(agent)).list()
     hint = "" if rows else "There is none yet. Next: knapper sources add PATH"
     has = {row.hash for row in rows}
-    others = [] if loaded else [row for row in await door.workspace.loaded_sources().list() if row.hash not in has]
+    others = (
+        []
+        if loaded
+        else [row for row in await door.workspace.loaded_sources().list() if row.hash not in has]
+    )
     if others:
         hint = f"{len(others):,} more can be attached: knapper sources list --loaded"
     return Result({"sources": [source_json(row) for row in rows]}, source_lines(rows), hint)
 
 
 @verb(sources, scopes=("edit",))
-@click.option("--loaded", is_flag=True, help="Of those that were loaded for all agents; agents that have it keep it.")
+@click.option(
+    "--loaded",
+    is_flag=True,
+    help="Of those that were loaded for all agents; agents that have it keep it.",
+)
 async def remove(door: Door, source: str, *, agent: OfAgent, loaded: bool) -> Result:
     """Remove a source with its passages. By its name, the beginning of its hash, or the folder it came with."""
-    rows = await (door.workspace.loaded_sources() if loaded else await door.sources(agent)).remove(source)
+    rows = await (door.workspace.loaded_sources() if loaded else await door.sources(agent)).remove(
+        source
+    )
     lines = [line(("ok", "✓ "), "forgot ", ("name", row.name), f" ({row.done:,})") for row in rows]
     return Result({"removed": [source_json(row) for row in rows]}, lines)
 
@@ -406,10 +535,14 @@ def report_lines(reports: Sequence["SourceReport"]) -> list[Line]:
     """Return a line with the result for each source, or one line for a whole folder."""
     if len(reports) > 1 and reports[0].folder:
         folder, files = reports[0].folder, Counter(str(report.outcome) for report in reports)
-        parts = [f"{files[outcome]:,} {words}" for outcome, words in _FILES.items() if files[outcome]]
+        parts = [
+            f"{files[outcome]:,} {words}" for outcome, words in _FILES.items() if files[outcome]
+        ]
         passages = sum(report.passages for report in reports if report.outcome != "there")
         refused = [
-            report.name.removeprefix(f"{folder.rstrip('/')}/") for report in reports if report.outcome == "refused"
+            report.name.removeprefix(f"{folder.rstrip('/')}/")
+            for report in reports
+            if report.outcome == "refused"
         ]
         names = ", ".join(refused[:_NAMED]) + (", …" if len(refused) > _NAMED else "")
         left_out = f"; left out {len(refused):,} without text to read: {names}" if refused else ""

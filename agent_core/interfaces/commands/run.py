@@ -21,7 +21,15 @@ from agent_core.base.records import dataclass, field
 from agent_core.base.workspace_folder import SETTINGS
 from sandbox.wire.strict_json import OF_A_FILE, Malformed, read_toml
 
-from ..cli_context import AGENT, MODEL, CliContext, debug_file, innermost, loading, workspace_command
+from ..cli_context import (
+    AGENT,
+    MODEL,
+    CliContext,
+    debug_file,
+    innermost,
+    loading,
+    workspace_command,
+)
 
 TOUR = "tour"
 
@@ -104,11 +112,20 @@ def _words(kind: str, name: str | None) -> str | None:
         raise UsageError(f"The {kind} {name!r} cannot be read: {error}.", fix=fix) from error
 
 
-_OVER_SERVER = ("agent", "message", "files", "yes", "approve", "plain")  # the others are up to the server's workspace
+_OVER_SERVER = (
+    "agent",
+    "message",
+    "files",
+    "yes",
+    "approve",
+    "plain",
+)  # the others are up to the server's workspace
 
 
 @click.command()
-@click.option("--agent", metavar="NAME", type=AGENT, help="The agent to talk to; its conversation continues.")
+@click.option(
+    "--agent", metavar="NAME", type=AGENT, help="The agent to talk to; its conversation continues."
+)
 @click.option(
     "--model",
     metavar="NAME",
@@ -122,25 +139,63 @@ _OVER_SERVER = ("agent", "message", "files", "yes", "approve", "plain")  # the o
     help="The model that writes new functions in this run, for the agent's model to call; off for none.",
 )
 @click.option("--base-url", metavar="URL", help="An endpoint that speaks chat completions.")
-@click.option("--message", metavar="TEXT", help="Run one turn with this message; - reads it from standard input.")
-@click.option("--once", is_flag=True, help="One turn that keeps no conversation; works while another one runs.")
 @click.option(
-    "--file", "-f", "files", multiple=True, metavar="FILE", help="Add a file to the message; - is standard input."
+    "--message",
+    metavar="TEXT",
+    help="Run one turn with this message; - reads it from standard input.",
 )
-@click.option("--system", "-s", metavar="TEXT", help="Instructions for this run, in place of the usual ones.")
-@click.option("--preset", metavar="NAME", help="The preset of a new agent: direct, memgpt, or one from presets/.")
-@click.option("--persona", metavar="NAME|FILE", help="The persona of a new agent: a name from personas/, or a file.")
-@click.option("--human", metavar="NAME|FILE", help="The human of a new agent: a name from humans/, or a file.")
-@click.option("--first", is_flag=True, help="You speak first, also to a new agent of the MemGPT style.")
+@click.option(
+    "--once",
+    is_flag=True,
+    help="One turn that keeps no conversation; works while another one runs.",
+)
+@click.option(
+    "--file",
+    "-f",
+    "files",
+    multiple=True,
+    metavar="FILE",
+    help="Add a file to the message; - is standard input.",
+)
+@click.option(
+    "--system", "-s", metavar="TEXT", help="Instructions for this run, in place of the usual ones."
+)
+@click.option(
+    "--preset",
+    metavar="NAME",
+    help="The preset of a new agent: direct, memgpt, or one from presets/.",
+)
+@click.option(
+    "--persona",
+    metavar="NAME|FILE",
+    help="The persona of a new agent: a name from personas/, or a file.",
+)
+@click.option(
+    "--human", metavar="NAME|FILE", help="The human of a new agent: a name from humans/, or a file."
+)
+@click.option(
+    "--first", is_flag=True, help="You speak first, also to a new agent of the MemGPT style."
+)
 @click.option("--greet", is_flag=True, help="The agent speaks first.")
-@click.option("--no-verify", "verify", flag_value=False, default=True, help="Do not verify a new agent's first reply.")
+@click.option(
+    "--no-verify",
+    "verify",
+    flag_value=False,
+    default=True,
+    help="Do not verify a new agent's first reply.",
+)
 @click.option(
     "--yes",
     "-y",
     is_flag=True,
     help="Create a workspace if there is none; run all commands from a pipe, and answer yes to their questions.",
 )
-@click.option("--max-steps", type=click.IntRange(1), metavar="N", help="Maximum number of model replies per turn.")
+@click.option(
+    "--max-steps",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Maximum number of model replies per turn.",
+)
 @click.option("--resume", is_flag=True, help="Continue an interrupted turn and waiting messages.")
 @click.option(
     "--approve",
@@ -150,7 +205,9 @@ _OVER_SERVER = ("agent", "message", "files", "yes", "approve", "plain")  # the o
 @click.option("--plain", is_flag=True, help="At a terminal, print plain lines and redraw nothing.")
 @click.option("--stream/--no-stream", default=True, help="Ask the endpoint to stream, or not.")
 @partial(workspace_command, over_server=True)
-def run(context: CliContext, **flags: Any) -> int:  # Any: the options above, as RunOptions types them
+def run(
+    context: CliContext, **flags: Any
+) -> int:  # Any: the options above, as RunOptions types them
     """Talk to an agent. A prompt on a terminal, one turn with --message, one turn per line from a pipe.
 
     The exit code is 0 when every turn ended with a reply, 1 when one did not, 2 when the options cannot be.
@@ -158,7 +215,11 @@ def run(context: CliContext, **flags: Any) -> int:  # Any: the options above, as
     complete = _complete(RunOptions(root=context.root, as_json=context.as_json, **flags))
     if context.server:
         usual = RunOptions(root=complete.root)
-        given = [name for name in flags if name not in _OVER_SERVER and flags[name] != getattr(usual, name)]
+        given = [
+            name
+            for name in flags
+            if name not in _OVER_SERVER and flags[name] != getattr(usual, name)
+        ]
         if given or complete.approve not in (None, "ask", "deny"):
             flag = (given or ["approve"])[0].replace("_", "-")
             fix = "The server's workspace has its own settings."
@@ -172,14 +233,26 @@ def run(context: CliContext, **flags: Any) -> int:  # Any: the options above, as
             if _names_address(options.root):
                 from ..menu import settle_address
 
-                settle_address(options, can_ask=options.message is None and not options.as_json and _can_ask())
+                settle_address(
+                    options, can_ask=options.message is None and not options.as_json and _can_ask()
+                )
             can_draw = os.environ.get("TERM") not in (None, "", "dumb")
-            if options.message is None and not (options.as_json or options.plain) and _at_terminal() and can_draw:
+            if (
+                options.message is None
+                and not (options.as_json or options.plain)
+                and _at_terminal()
+                and can_draw
+            ):
                 return _prompt(options)
             with loading():
                 from ..plain import each_line, one_message, tour_alone
 
-            if options.is_tour and options.message is None and not (options.as_json or options.resume) and _is_alone():
+            if (
+                options.is_tour
+                and options.message is None
+                and not (options.as_json or options.resume)
+                and _is_alone()
+            ):
                 return 0 if asyncio.run(tour_alone(options)) else 1
             if options.message is None and not options.resume:
                 return 0 if asyncio.run(each_line(options)) else 1
@@ -196,7 +269,9 @@ def _complete(options: RunOptions) -> RunOptions:
         UsageError: the options contradict each other, or the message is empty.
     """
     if options.once and (options.agent or options.resume):
-        raise click.UsageError("--once keeps no conversation, so it takes neither --agent nor --resume.")
+        raise click.UsageError(
+            "--once keeps no conversation, so it takes neither --agent nor --resume."
+        )
     if options.first and options.greet:
         raise click.UsageError("--first and --greet exclude each other.")
     if [options.message, *options.files].count("-") > 1:
@@ -235,7 +310,9 @@ def _with_what_lacks(options: RunOptions, error: Exception) -> RunOptions | None
     if isinstance(cause, NoModel) and options.model:
         from agent_core.workspace.local_models import is_missing
 
-        if is_missing(options.model):  # the user named it for this run; untrusted settings cannot get here
+        if is_missing(
+            options.model
+        ):  # the user named it for this run; untrusted settings cannot get here
             from ..menu import fetch
 
             fetch(options.model)

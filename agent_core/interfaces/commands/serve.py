@@ -25,14 +25,38 @@ _SCOPES = ("chat", "read", "edit", "approve", "admin")
 
 
 @click.command()
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address; others need a token.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8700, show_default=True, help="0 takes a free one.")
-@click.option("--tls-cert", "certificate", default="", metavar="FILE", help="The certificate, to serve HTTPS.")
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="The address; others need a token."
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8700,
+    show_default=True,
+    help="0 takes a free one.",
+)
+@click.option(
+    "--tls-cert", "certificate", default="", metavar="FILE", help="The certificate, to serve HTTPS."
+)
 @click.option("--tls-key", "key", default="", metavar="FILE", help="Its key.")
-@click.option("--behind-proxy", "is_behind_proxy", is_flag=True, help="A proxy in front of it adds TLS.")
-@click.option("--allow-host", "names", multiple=True, metavar="NAME", help="Another name, with its port, for clients.")
-@click.option("--spans", is_flag=True, help="Send spans of OpenTelemetry to where OTEL_EXPORTER_OTLP_ENDPOINT says.")
-@click.option("--model", metavar="NAME", help="A model of the endpoint, local, local/NAME, or tour.")
+@click.option(
+    "--behind-proxy", "is_behind_proxy", is_flag=True, help="A proxy in front of it adds TLS."
+)
+@click.option(
+    "--allow-host",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="Another name, with its port, for clients.",
+)
+@click.option(
+    "--spans",
+    is_flag=True,
+    help="Send spans of OpenTelemetry to where OTEL_EXPORTER_OTLP_ENDPOINT says.",
+)
+@click.option(
+    "--model", metavar="NAME", help="A model of the endpoint, local, local/NAME, or tour."
+)
 @click.option("--base-url", metavar="URL", help="An endpoint that speaks chat completions.")
 @workspace_command
 def serve(context: CliContext, **options: object) -> int:
@@ -58,11 +82,14 @@ def serve(context: CliContext, **options: object) -> int:
 
     def tell(doors: "Doors") -> None:
         if context.as_json:
-            print_json({"url": doors.url, "login": doors.login, "workspace": str(context.root.resolve())})
+            print_json(
+                {"url": doors.url, "login": doors.login, "workspace": str(context.root.resolve())}
+            )
             return
         print(f"Serving {context.root.resolve()} at {doors.url}", flush=True)  # noqa: T201  (the command's result)
         context.tell(
-            f"Log in once, within ten minutes: {doors.login}", "For another browser: knapper login. Ctrl-C stops it."
+            f"Log in once, within ten minutes: {doors.login}",
+            "For another browser: knapper login. Ctrl-C stops it.",
         )
 
     async def run() -> None:
@@ -116,13 +143,21 @@ def login(context: CliContext) -> int:
         links = []
         for wire in wires:
             async with aclosing(wire):
-                links.append(str(of_knapper(await wire.request("POST", "/login/links", {}, None), "login")["login"]))
+                links.append(
+                    str(
+                        of_knapper(await wire.request("POST", "/login/links", {}, None), "login")[
+                            "login"
+                        ]
+                    )
+                )
         return links
 
     links = asyncio.run(run())
     context.result({"login": links[0], "logins": links}, [line(link) for link in links])
     context.hint(
-        "It is good once, within ten minutes." if len(links) == 1 else "Each is good once, within ten minutes."
+        "It is good once, within ten minutes."
+        if len(links) == 1
+        else "Each is good once, within ten minutes."
     )
     return 0
 
@@ -133,16 +168,31 @@ def tokens() -> None:
 
 
 @verb(tokens, opens=Opens.NOTHING)
-@click.option("--scope", "scopes", type=click.Choice(_SCOPES), multiple=True, required=True, help="What it may do.")
-@click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only this agent; may be repeated.")
-@click.option("--expires", default="", metavar="TIME", help="How long it is valid: 30d, 12h or 90m.")
-async def add(door: Door, name: str, *, scopes: tuple[str, ...], agents: tuple[str, ...], expires: str) -> Result:
+@click.option(
+    "--scope",
+    "scopes",
+    type=click.Choice(_SCOPES),
+    multiple=True,
+    required=True,
+    help="What it may do.",
+)
+@click.option(
+    "--agent", "agents", multiple=True, metavar="NAME", help="Only this agent; may be repeated."
+)
+@click.option(
+    "--expires", default="", metavar="TIME", help="How long it is valid: 30d, 12h or 90m."
+)
+async def add(
+    door: Door, name: str, *, scopes: tuple[str, ...], agents: tuple[str, ...], expires: str
+) -> Result:
     """Make a token. It is shown once; only its hash is stored."""
     from ..server.identity import SCOPES, TokenBook
 
     async with door.state() as state:
         chosen = tuple(scope for scope in SCOPES if scope in scopes)
-        made = await TokenBook(state.store, time.time).add(name, chosen, tuple(dict.fromkeys(agents)), expires)
+        made = await TokenBook(state.store, time.time).add(
+            name, chosen, tuple(dict.fromkeys(agents)), expires
+        )
     hint = "It is shown this once. Send it as: Authorization: Bearer TOKEN"
     return Result(made, [line(("strong", made.token))], hint)
 
@@ -155,11 +205,24 @@ async def list_(door: Door) -> Result:
     shown = ("name", "scopes", "agents", "expires", "added_at")
     data = {"tokens": [{name: getattr(row, name) for name in shown} for row in rows]}
     lines = [
-        line(("name", row.name), f"  {', '.join(row.scopes)}  ", ("dim", ", ".join(row.agents) or "all agents"))
-        + line(("dim", f"  until {datetime.fromtimestamp(row.expires):%Y-%m-%d %H:%M}" if row.expires else ""))
+        line(
+            ("name", row.name),
+            f"  {', '.join(row.scopes)}  ",
+            ("dim", ", ".join(row.agents) or "all agents"),
+        )
+        + line(
+            (
+                "dim",
+                f"  until {datetime.fromtimestamp(row.expires):%Y-%m-%d %H:%M}"
+                if row.expires
+                else "",
+            )
+        )
         for row in rows
     ]
-    return Result(data, lines, "" if rows else "There is none. Next: knapper tokens add NAME --scope chat")
+    return Result(
+        data, lines, "" if rows else "There is none. Next: knapper tokens add NAME --scope chat"
+    )
 
 
 @verb(tokens, opens=Opens.NOTHING)

@@ -37,7 +37,9 @@ def init(context: CliContext, folder: Path | None) -> None:
 
     root = folder or context.root
     names = create(root)
-    lines = [line(("ok", "+ "), name) for name in names] or [line(("dim", "Everything exists already."))]
+    lines = [line(("ok", "+ "), name) for name in names] or [
+        line(("dim", "Everything exists already."))
+    ]
     enter = "" if root.resolve() == Path.cwd() else f"cd {root} && "
     context.result({"workspace": str(root), "made": names}, lines)
     context.hint(f"Next: {enter}knapper run")
@@ -53,7 +55,12 @@ async def doctor(door: Door) -> Result:
 
 
 @click.command()
-@click.argument("folders", metavar="[FOLDER…]", nargs=-1, type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.argument(
+    "folders",
+    metavar="[FOLDER…]",
+    nargs=-1,
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+)
 @workspace_command
 def uninstall(context: CliContext, folders: tuple[Path, ...]) -> None:
     """List what Knapper keeps on this machine, and the commands that would remove it. Nothing is deleted.
@@ -64,9 +71,13 @@ def uninstall(context: CliContext, folders: tuple[Path, ...]) -> None:
 
     found = footprint(context.root, folders)
     rows = [(f"{place.size / 1e6:,.1f} MB", place.path, place.holds) for place in found.places]
-    lines = columns(rows, ("dim", "name", "")) or [line("Nothing is kept here but the program itself.")]
+    lines = columns(rows, ("dim", "name", "")) or [
+        line("Nothing is kept here but the program itself.")
+    ]
     lines += [line(("bad", "! "), problem) for problem in found.problems]
-    lines.append(line("End what runs, then type what you want to remove; the functions of a workspace stay:"))
+    lines.append(
+        line("End what runs, then type what you want to remove; the functions of a workspace stay:")
+    )
     lines += [line("  ", ("name", visible(command))) for command in found.commands]
     context.result({**to_json(found), "commands": found.commands}, lines)
     context.hint("Nothing was deleted.")
@@ -74,33 +85,63 @@ def uninstall(context: CliContext, folders: tuple[Path, ...]) -> None:
 
 def _doctor_lines(report: dict[str, Any]) -> list[Line]:  # Any: the published shape of `doctor`
     sandbox = report["sandbox"]
-    absent: Span = _BAD if sandbox["level"] == "none" else ("bad", "! ")  # the other layers still confine workers
+    absent: Span = (
+        _BAD if sandbox["level"] == "none" else ("bad", "! ")
+    )  # the other layers still confine workers
     lines = [
-        line(("strong", "knapper "), f"{report['version']}, Python {report['python']}, {report['platform']}"),
+        line(
+            ("strong", "knapper "),
+            f"{report['version']}, Python {report['python']}, {report['platform']}",
+        ),
         line(_mark(sandbox["level"] != "none"), f"sandbox: {sandbox['level']}"),
-        *(line("  ", ("ok", "✓ ") if is_present else absent, layer) for layer, is_present in sandbox["layers"].items()),
+        *(
+            line("  ", ("ok", "✓ ") if is_present else absent, layer)
+            for layer, is_present in sandbox["layers"].items()
+        ),
         *(line("  ", ("bad", f"missing: {layer}")) for layer in sandbox["missing"]),
-        *(line(("dim", f"  {note}")) for level, note in _AT_LEVEL.items() if level == sandbox["level"]),
-        *(line(("dim", f"  {name}: {value}")) for name, value in sandbox.get("resources", {}).items()),
+        *(
+            line(("dim", f"  {note}"))
+            for level, note in _AT_LEVEL.items()
+            if level == sandbox["level"]
+        ),
+        *(
+            line(("dim", f"  {name}: {value}"))
+            for name, value in sandbox.get("resources", {}).items()
+        ),
     ]
     if report["grants"]["unattended"] == "file":
         lines.append(
-            line(("bad", "! grants: if nobody can be asked, functions/grants.toml is in force without an approval"))
+            line(
+                (
+                    "bad",
+                    "! grants: if nobody can be asked, functions/grants.toml is in force without an approval",
+                )
+            )
         )
     for room in ("model", "embedding", "packages", "storage"):
         status = report.get(room) or {}
         facts = [
-            status[key] for key in ("why", "database", "problem", "recovered", "vectors", "fix") if status.get(key)
+            status[key]
+            for key in ("why", "database", "problem", "recovered", "vectors", "fix")
+            if status.get(key)
         ]
         first, *ways = bare_lines(" ".join(facts) or "whole")
-        lines += [line(_mark(bool(status.get("ok"))), f"{room}: {first}"), *(line("  ", text) for text in ways)]
+        lines += [
+            line(_mark(bool(status.get("ok"))), f"{room}: {first}"),
+            *(line("  ", text) for text in ways),
+        ]
         if window := status.get("window"):
             told = [line(f"window: {window['tokens']:,} tokens, {window['source']}")]
             lines += indented(warned(window["warning"] or "") or told)
         if loosened := status.get("loosened"):
             listed = ", ".join(f"{name} ({why})" for name, why in loosened.items())
-            lines.append(line(f"  sent without a strict schema, which cannot express them: {listed}"))
-    lines += [line(_BAD, f"network: {row['problem']} {row['fix']}") for row in report["network"]["problems"]]
+            lines.append(
+                line(f"  sent without a strict schema, which cannot express them: {listed}")
+            )
+    lines += [
+        line(_BAD, f"network: {row['problem']} {row['fix']}")
+        for row in report["network"]["problems"]
+    ]
     return [*lines, *_database_lines(report["storage"], report["version"])]
 
 
@@ -111,10 +152,16 @@ def _database_lines(storage: dict[str, Any], version: str) -> list[Line]:  # Any
     waiting, oldest_s = storage["backlog"]["waiting"], storage["backlog"]["oldest_s"]
     waits = "no due event waits"
     if waiting:
-        said = "1 due event waits, for" if waiting == 1 else f"{waiting:,} due events wait, the oldest for"
+        said = (
+            "1 due event waits, for"
+            if waiting == 1
+            else f"{waiting:,} due events wait, the oldest for"
+        )
         waits = f"{said} {oldest_s:,.0f} s"
     lines = [
-        line(f"  {health['engine']}, schema {health['schema']}, answered in {health['answer_ms']:g} ms"),
+        line(
+            f"  {health['engine']}, schema {health['schema']}, answered in {health['answer_ms']:g} ms"
+        ),
         line("  ", _mark(oldest_s < _LATE_S), waits),
     ]
     for process in storage["processes"]:
@@ -128,7 +175,9 @@ def _database_lines(storage: dict[str, Any], version: str) -> list[Line]:  # Any
         if process["version"] != version:
             facts.append(f"is version {process['version'] or 'unknown'}, and this is {version}")
         if skew_s := process["skew_s"]:
-            facts.append(f"its clock is {abs(skew_s):.1f} s {'behind' if skew_s > 0 else 'ahead of'} the database's")
+            facts.append(
+                f"its clock is {abs(skew_s):.1f} s {'behind' if skew_s > 0 else 'ahead of'} the database's"
+            )
         is_well = process["is_alive"] and process["version"] == version and not skew_s
         lines.append(line("  ", _mark(is_well), ", ".join(facts)))
     return lines
@@ -140,7 +189,11 @@ def _mark(good: bool) -> Span:  # noqa: FBT001  (its only argument)
 
 @click.command()
 @click.argument(
-    "files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False)
+    "files",
+    metavar="FILE...",
+    nargs=-1,
+    required=True,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
 )
 @workspace_command
 def schema(context: CliContext, files: tuple[Path, ...]) -> int:
@@ -155,7 +208,9 @@ def schema(context: CliContext, files: tuple[Path, ...]) -> int:
         try:
             text = path.read_text("utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            problems.append(Problem("unreadable", f"{path} cannot be read: {error}", Place(path.as_posix())))
+            problems.append(
+                Problem("unreadable", f"{path} cannot be read: {error}", Place(path.as_posix()))
+            )
             continue
         reading = read_module(ModuleSource(path.stem, path.as_posix(), text, hash_of(text)))
         functions += reading.functions
@@ -167,7 +222,9 @@ def schema(context: CliContext, files: tuple[Path, ...]) -> int:
         for name, parameter in function.parameters.get("properties", {}).items():
             kind = parameter.get("type") or ("any of" if "anyOf" in parameter else "value")
             word = kind if name in required else f"{kind}, optional"
-            lines.append(line("    ", ("strong", name), f" ({word}): {parameter.get('description', '')}"))
+            lines.append(
+                line("    ", ("strong", name), f" ({word}): {parameter.get('description', '')}")
+            )
     context.result({"functions": functions, "problems": problems}, lines + problem_lines(problems))
     return 1 if any(problem.severity != "warns" for problem in problems) else 0
 
@@ -209,7 +266,10 @@ def adopt(context: CliContext, file: str) -> None:
     folder = prepare_state_dir(context.folder)
     replaced = take_over(folder / STATE_FILE, file, Clock())
     note = f"; the previous one is kept as {replaced}" if replaced else ""
-    context.result({"adopted": file, "replaced": replaced}, [line(("ok", "✓ "), f"{file} is your state now{note}")])
+    context.result(
+        {"adopted": file, "replaced": replaced},
+        [line(("ok", "✓ "), f"{file} is your state now{note}")],
+    )
 
 
 @click.group()
@@ -225,7 +285,9 @@ async def check(door: Door) -> Result:
         journal = await state.store.check_journal()
     problems = [*([problem] if problem else []), *journal.faults]
     read = f"{journal.turns:,} turns with {journal.entries:,} entries"
-    shown = [line(("bad", f"✗ {one}")) for one in problems] or [line(("ok", "✓ whole"), f": {read}")]
+    shown = [line(("bad", f"✗ {one}")) for one in problems] or [
+        line(("ok", "✓ whole"), f": {read}")
+    ]
     document = {"ok": not problems, "problem": problem, "journal": journal}
     return Result(document, shown, code=1 if problems else 0)
 
@@ -250,23 +312,35 @@ async def vacuum(door: Door) -> Result:
 
 
 @storage.command()
-@click.option("--from", "source", required=True, metavar="URL", help="sqlite:///PATH or postgresql://…")
-@click.option("--to", "target", required=True, metavar="URL", help="An empty state; a file is created.")
+@click.option(
+    "--from", "source", required=True, metavar="URL", help="sqlite:///PATH or postgresql://…"
+)
+@click.option(
+    "--to", "target", required=True, metavar="URL", help="An empty state; a file is created."
+)
 @click.option("--resume", is_flag=True, help="Resume an interrupted copy.")
 @workspace_command
 def copy(context: CliContext, source: str, target: str, resume: bool) -> None:  # noqa: FBT001  (click passes it)
     """Copy a whole state, and compare the two row by row. No other program may write meanwhile."""
     if source == target:
-        raise UsageError("A state cannot be copied to itself.", fix="Name another place after --to.")
+        raise UsageError(
+            "A state cannot be copied to itself.", fix="Name another place after --to."
+        )
     from agent_core.storage import copy_store, open_store
 
     async def run() -> dict[str, int]:
         clock = Clock()
-        async with open_store(source, clock=clock, must_exist=True) as first, open_store(target, clock=clock) as second:
+        async with (
+            open_store(source, clock=clock, must_exist=True) as first,
+            open_store(target, clock=clock) as second,
+        ):
             return await copy_store(first, second, resume=resume)
 
     counts = asyncio.run(run())
-    context.result({"copied": counts}, [line(("ok", "✓ "), f"{sum(counts.values()):,} rows, compared by their hashes")])
+    context.result(
+        {"copied": counts},
+        [line(("ok", "✓ "), f"{sum(counts.values()):,} rows, compared by their hashes")],
+    )
     if target.startswith("postgres"):
         context.hint("To use it in a workspace: export KNAPPER_STORAGE_URL=… with this address")
 
@@ -276,7 +350,9 @@ def copy(context: CliContext, source: str, target: str, resume: bool) -> None:  
 def claim(context: CliContext) -> None:
     """Give the database to this folder alone: its functions are the ones that count from now on."""
     asyncio.run(_settle(context, joins=False))
-    context.result({"claimed": True}, [line(("ok", "✓ "), "the database belongs to this workspace now")])
+    context.result(
+        {"claimed": True}, [line(("ok", "✓ "), "the database belongs to this workspace now")]
+    )
 
 
 @storage.command()
@@ -295,7 +371,9 @@ async def _settle(context: CliContext, *, joins: bool) -> None:
     root = context.folder
     url = load(root).storage.url
     if url is None:
-        raise UsageError("This workspace keeps its state in a file.", fix="Next: knapper storage copy --help")
+        raise UsageError(
+            "This workspace keeps its state in a file.", fix="Next: knapper storage copy --help"
+        )
     workspace = workspace_id(prepare_state_dir(root))
     async with open_store(url, clock=Clock()) as store:
         await (store.join(workspace) if joins else store.claim(workspace))
@@ -311,7 +389,9 @@ def confirm(context: CliContext) -> None:
 
     named = storage_of_file(load(context.root))
     if named is None:
-        raise UsageError("knapper.toml names no database.", fix='Write: [storage] url = "postgresql://…"')
+        raise UsageError(
+            "knapper.toml names no database.", fix='Write: [storage] url = "postgresql://…"'
+        )
     keep(*named)
     context.result({"confirmed": True}, [line(("ok", "✓ "), "confirmed")])
 
@@ -333,7 +413,9 @@ def set_(context: CliContext, name: str) -> None:
     store = Secrets(_workspace(context))
     if sys.stdin.isatty():
         if not sys.stderr.isatty():
-            raise UsageError("There is no terminal for the question.", fix="Give the value on standard input.")
+            raise UsageError(
+                "There is no terminal for the question.", fix="Give the value on standard input."
+            )
         typed = ask_hidden(f"The value of {name} (not shown as you type):")
     else:
         try:
@@ -341,11 +423,15 @@ def set_(context: CliContext, name: str) -> None:
         except UnicodeDecodeError as error:
             raise UsageError("Standard input is not text.") from error
     if not typed:
-        raise UsageError("No value was given, so nothing was set.", fix=f"Next: knapper secrets set {name}")
+        raise UsageError(
+            "No value was given, so nothing was set.", fix=f"Next: knapper secrets set {name}"
+        )
     store.put(name, typed)
     by = store.variables().get(name)
     lines = [line(("ok", "✓ "), ("name", name), f" is set, in {shown(store.path)}.")]
-    lines += [line(("warn", "! "), f"The variable {by} takes precedence while it is set.")] if by else []
+    lines += (
+        [line(("warn", "! "), f"The variable {by} takes precedence while it is set.")] if by else []
+    )
     context.result({"name": name, "from": store.places()[name]}, lines)
     context.hint(f"A function gets it with: knapper functions grant NAME --secret {name}")
 
@@ -361,7 +447,9 @@ def list_(context: CliContext) -> int:
     if root:
         from ..shell_door import with_workspace
 
-        for row in with_workspace(context, lambda workspace: workspace.functions.grants.listing()).grants:
+        for row in with_workspace(
+            context, lambda workspace: workspace.functions.grants.listing()
+        ).grants:
             for secret in row.in_force.secrets:
                 readers.setdefault(secret, []).append(row.name)
     store = Secrets(root)
@@ -372,11 +460,18 @@ def list_(context: CliContext) -> int:
         problem = error
     names = sorted({*places, *readers})
     rows: list[dict[str, Any]] = [  # Any: JSON
-        {"name": name, "from": places.get(name), "functions": readers.get(name, [])} for name in names
+        {"name": name, "from": places.get(name), "functions": readers.get(name, [])}
+        for name in names
     ]
-    problem_data = {"code": problem.code, "message": problem.message, "fix": problem.fix} if problem else None
+    problem_data = (
+        {"code": problem.code, "message": problem.message, "fix": problem.fix} if problem else None
+    )
     cells = [
-        (shown["name"], shown["from"] or "not set", ", ".join(shown["functions"]) or "not granted to any function yet")
+        (
+            shown["name"],
+            shown["from"] or "not set",
+            ", ".join(shown["functions"]) or "not granted to any function yet",
+        )
         for shown in rows
     ]
     lines = columns(cells, ("name", "", "dim"))

@@ -37,7 +37,9 @@ if TYPE_CHECKING:  # `knapper --help` must not load a workspace
     from ..server.identity import Scope
     from ..styled_lines import Line, Table
 
-CHANGED: Final = line(("warn", "It changed meanwhile, so nothing was done. Here is the new question:"))
+CHANGED: Final = line(
+    ("warn", "It changed meanwhile, so nothing was done. Here is the new question:")
+)
 SourceProgress: TypeAlias = Callable[[int, int, str], None]
 
 
@@ -67,7 +69,10 @@ def read_here(file: str | None) -> str:
         UsageError: the file cannot be read, or standard input is a terminal.
     """
     if file is None and sys.stdin.isatty():
-        raise UsageError("There is no source.", fix="Give --file FILE, or --file - and the source on standard input.")
+        raise UsageError(
+            "There is no source.",
+            fix="Give --file FILE, or --file - and the source on standard input.",
+        )
     try:
         return read_named_text(file or "-")
     except (OSError, UnicodeDecodeError) as error:
@@ -168,7 +173,9 @@ class Door:
             shown = now
         return False
 
-    async def agrees(self, question: str, fix: str, lines: Sequence["Line"] = (), *, is_final: bool = False) -> bool:
+    async def agrees(
+        self, question: str, fix: str, lines: Sequence["Line"] = (), *, is_final: bool = False
+    ) -> bool:
         """Show the lines and ask the user to confirm. If no one can be asked, the error suggests the option `fix`.
 
         Raises:
@@ -283,7 +290,9 @@ class Word:
 class _Seconds(click.FloatRange):
     """A number of seconds, which `nan` is not: it passes every comparison with a bound."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # Any: click's
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:  # Any: click's
         """Return the number."""
         seconds = float(super().convert(value, param, ctx))
         return self.fail("nan is no number of seconds.", param, ctx) if isnan(seconds) else seconds
@@ -299,7 +308,14 @@ BlockLabel = Annotated[str, Word("<label>")]
 SourcePlace = Annotated[str, Word("<path>", metavar="PATH|URL|-")]
 CallNumber = Annotated[int, Word("", click.IntRange(1, _MOST_ROWS), "ID")]
 OfAgent = Annotated[
-    str, click.option("--agent", default="", metavar="NAME", type=AGENT, help="The agent; by default, the workspace's.")
+    str,
+    click.option(
+        "--agent",
+        default="",
+        metavar="NAME",
+        type=AGENT,
+        help="The agent; by default, the workspace's.",
+    ),
 ]
 Reason = Annotated[str, click.option("--reason", default="", help="The reason, for the history.")]
 
@@ -335,19 +351,38 @@ class Verb(click.Command):
         except click.ClickException as error:
             raise UsageError(error.format_message()) from error
         if values["root"] is not None:
-            raise UsageError("-C works only in a shell.", fix="Leave it out: the workspace is the one that is open.")
+            raise UsageError(
+                "-C works only in a shell.",
+                fix="Leave it out: the workspace is the one that is open.",
+            )
         return {name: value for name, value in values.items() if name not in _OF_ALL}
 
     def from_prompt(self, words: str) -> list[str]:
         """Convert prompt words to shell words; the last parameter takes the rest of the line."""
-        texts = [text.strip() for text in words.split(" ", len(self.at_prompt) - 1)] if self.at_prompt else []
+        texts = (
+            [text.strip() for text in words.split(" ", len(self.at_prompt) - 1)]
+            if self.at_prompt
+            else []
+        )
         pairs = [(place, text) for place, text in zip(self.at_prompt, texts, strict=False) if text]
-        options = [f"{max(place.opts, key=len)}={text}" for place, text in pairs if isinstance(place, click.Option)]
-        return [*options, "--", *(text for place, text in pairs if isinstance(place, click.Argument))]
+        options = [
+            f"{max(place.opts, key=len)}={text}"
+            for place, text in pairs
+            if isinstance(place, click.Option)
+        ]
+        return [
+            *options,
+            "--",
+            *(text for place, text in pairs if isinstance(place, click.Argument)),
+        ]
 
 
 def verb(
-    group: click.Group | None = None, name: str = "", *, opens: Opens = Opens.WORKSPACE, scopes: "Sequence[Scope]" = ()
+    group: click.Group | None = None,
+    name: str = "",
+    *,
+    opens: Opens = Opens.WORKSPACE,
+    scopes: "Sequence[Scope]" = (),
 ) -> Callable[[Handler], Verb]:
     """Turn a handler into a command: its parameters become arguments, except options of decorators below this one.
 
@@ -361,7 +396,9 @@ def verb(
                 from ..remote import run_command
 
                 current = click.get_current_context()
-                return run_command(context, [*current.command_path.split()[1:], *current.meta[_TYPED]])
+                return run_command(
+                    context, [*current.command_path.split()[1:], *current.meta[_TYPED]]
+                )
             with loading():
                 from ..shell_door import carry_out
 
@@ -370,10 +407,19 @@ def verb(
         run.__name__, run.__doc__ = getattr(handler, "__name__", ""), handler.__doc__
         kinds = _add_arguments(handler)
         own = getattr(handler, "__click_params__", [])
-        callback = workspace_command(run, [name for option in own for name in option.opts], over_server=bool(scopes))
+        callback = workspace_command(
+            run, [name for option in own for name in option.opts], over_server=bool(scopes)
+        )
         vars(callback)["__click_params__"] += own
-        command = click.command(name or run.__name__.strip("_").replace("_", "-"), cls=Verb)(callback)
-        command.handler, command.opens, command.scopes, command.kinds = handler, opens, scopes, kinds
+        command = click.command(name or run.__name__.strip("_").replace("_", "-"), cls=Verb)(
+            callback
+        )
+        command.handler, command.opens, command.scopes, command.kinds = (
+            handler,
+            opens,
+            scopes,
+            kinds,
+        )
         if group is not None:
             group.add_command(command)
         return command
@@ -391,7 +437,9 @@ def gone_flag(flag: str) -> Callable[[Handler], Handler]:
     return click.option(flag, is_flag=True, hidden=True, expose_value=False, callback=tell)
 
 
-def slash(typed: str, says: str = "", *, last: str = "", **entry: Any) -> Callable[[Verb], Verb]:  # Any: its fields
+def slash(
+    typed: str, says: str = "", *, last: str = "", **entry: Any
+) -> Callable[[Verb], Verb]:  # Any: its fields
     """Make a verb a slash command, too. Without a description (`says`), it is a two-word form of another one.
 
     At the prompt its arguments are typed in order, followed by the option `last`. A verb that only reads only shows.
@@ -402,11 +450,20 @@ def slash(typed: str, says: str = "", *, last: str = "", **entry: Any) -> Callab
         verb.slash = typed.partition(" ")[0] if says else typed
         verb.at_prompt = [*arguments, *(param for param in verb.params if param.name == last)]
         if says:
-            names = [(param.metavar or (param.name or "").upper(), param.required) for param in verb.at_prompt]
-            usage = "" if " " in typed else " ".join(name if required else f"[{name}]" for name, required in names)
+            names = [
+                (param.metavar or (param.name or "").upper(), param.required)
+                for param in verb.at_prompt
+            ]
+            usage = (
+                ""
+                if " " in typed
+                else " ".join(name if required else f"[{name}]" for name, required in names)
+            )
             takes = ", ".join(verb.kinds.get(param.name or "", "") for param in arguments)
             shows = ALWAYS if verb.opens is Opens.READABLE else NEVER
-            verb.entry = CommandEntry(f"/{typed} {usage}".rstrip(), says, **{"takes": takes, "shows": shows} | entry)
+            verb.entry = CommandEntry(
+                f"/{typed} {usage}".rstrip(), says, **{"takes": takes, "shows": shows} | entry
+            )
         return verb
 
     return decorate
@@ -420,12 +477,16 @@ def _add_arguments(handler: Handler) -> dict[str, str]:
     for each in [*inspect.signature(handler).parameters.values()][1:]:
         if each.kind is each.VAR_KEYWORD or any(param.name == each.name for param in own):
             continue
-        about: tuple[Any, ...] = getattr(each.annotation, "__metadata__", ())  # Any: a word, or a decorator of click
+        about: tuple[Any, ...] = getattr(
+            each.annotation, "__metadata__", ()
+        )  # Any: a word, or a decorator of click
         word = about[0] if about else Word()
         if isinstance(word, Word):
             kinds[each.name] = word.kind
             given = {} if each.default is each.empty else {"default": each.default}
-            arguments.append(click.Argument([each.name], type=word.type, metavar=word.metavar, **given))
+            arguments.append(
+                click.Argument([each.name], type=word.type, metavar=word.metavar, **given)
+            )
         else:
             word(handler)
             options.append(own.pop())

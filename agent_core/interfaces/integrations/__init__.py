@@ -22,7 +22,9 @@ from agent_core.runtime.entries import quoted
 from ..client import Client
 
 USER: Final = "user"
-DESCRIPTION: Final = "An assistant that makes the functions it is missing, tests them in a sandbox, and uses them."
+DESCRIPTION: Final = (
+    "An assistant that makes the functions it is missing, tests them in a sandbox, and uses them."
+)
 _KIND: Final = "knapper"
 _MOST_KNOWN: Final = 200  # ids of messages
 _NOTHING_NEW: Final = "Nothing new was said. It is your turn."
@@ -49,7 +51,9 @@ class TurnAdapter:
         self._agent = agent
         self._conversation = conversation
         self._name = ""
-        self._known: dict[str, None] = {}  # ids of messages that the agent already has, oldest first
+        self._known: dict[
+            str, None
+        ] = {}  # ids of messages that the agent already has, oldest first
 
     async def turn(self, messages: Sequence[TeamMessage]) -> AsyncGenerator[Event, None]:
         """Send the agent the new messages and yield the events of its turn; the last event is the turn's end.
@@ -72,7 +76,9 @@ class TurnAdapter:
         if ended is None:
             ended = events.TurnEnded(turn="", reason="failed", reply="", steps=0, usage={})
         if ended.reason != "replied" or not ended.reply:
-            reply = " ".join(filter(None, (f"I have no reply: my turn ended ({ended.reason}).", warning)))
+            reply = " ".join(
+                filter(None, (f"I have no reply: my turn ended ({ended.reason}).", warning))
+            )
             ended = replace(ended, reply=reply)
         yield ended
 
@@ -86,7 +92,12 @@ class TurnAdapter:
         name = await self._target()
         last = await self._client.messages(name, last=1)
         place = {"workspace": (await self._client.status())["workspace"], "agent": name}
-        return {"kind": _KIND, **place, "position": last[-1]["seq"] if last else 0, "messages": [*self._known]}
+        return {
+            "kind": _KIND,
+            **place,
+            "position": last[-1]["seq"] if last else 0,
+            "messages": [*self._known],
+        }
 
     async def restore(self, reference: Any) -> None:  # Any: JSON that a team kept
         """Continue the conversation of a reference.
@@ -95,15 +106,22 @@ class TurnAdapter:
             UsageError: the reference belongs to another agent, or the workspace's conversation ends before it.
         """
         if not isinstance(reference, dict) or reference.get("kind") != _KIND:
-            raise UsageError("This is not the state of an agent of Knapper.", fix="Give what `save_state` returned.")
+            raise UsageError(
+                "This is not the state of an agent of Knapper.",
+                fix="Give what `save_state` returned.",
+            )
         own = await self.reference()
         saved, here = (f"{row.get('agent')} in {row.get('workspace')}" for row in (reference, own))
         if saved != here:
             fix = "Make the agent with the same workspace, `agent` and `conversation`."
-            raise UsageError(f"This is the state of {one_line(saved, 200)}, not of {here}.", fix=fix)
+            raise UsageError(
+                f"This is the state of {one_line(saved, 200)}, not of {here}.", fix=fix
+            )
         if reference.get("position", 0) > own["position"]:
             fix = "Use the folder that it was saved with."
-            raise UsageError(f"The conversation of {here} ends before this state was saved.", fix=fix)
+            raise UsageError(
+                f"The conversation of {here} ends before this state was saved.", fix=fix
+            )
         messages = reference.get("messages")
         self._known = dict.fromkeys(map(str, messages if isinstance(messages, list) else ()))
 
@@ -113,7 +131,11 @@ class TurnAdapter:
             agent = self._agent or str((await self._client.status())["agent"])
             name = self._conversation
             # Names from other frameworks may be long or contain any characters.
-            is_fit = len(name) <= 40 and name.isascii() and name.replace("-", "").replace("_", "").isalnum()
+            is_fit = (
+                len(name) <= 40
+                and name.isascii()
+                and name.replace("-", "").replace("_", "").isalnum()
+            )
             if name and not is_fit:
                 name = hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:20]
             self._name = await self._client.converse(name, agent) if name else agent
@@ -123,7 +145,9 @@ class TurnAdapter:
         target = await self._target()
         fresh = [message for message in messages if message.id not in self._known]
         said = [message for message in fresh if message.text.strip()]
-        text = "\n\n".join(f"[from: {one_line(message.source, 64)}]\n{quoted(message.text)}" for message in said)
+        text = "\n\n".join(
+            f"[from: {one_line(message.source, 64)}]\n{quoted(message.text)}" for message in said
+        )
         if [message.source for message in said] == [USER]:
             text = said[0].text  # a single message from the user is sent unchanged
         posted = await self._client.post(text or _NOTHING_NEW, target, key=uuid4().hex)
@@ -140,7 +164,9 @@ class TurnAdapter:
             if not is_over:
                 await self._end(posted, target)
 
-    async def _events_of_turn(self, posted: dict[str, Any], target: str) -> AsyncGenerator[Event, None]:
+    async def _events_of_turn(
+        self, posted: dict[str, Any], target: str
+    ) -> AsyncGenerator[Event, None]:
         """Yield the events of the turn that took a message, and of its continuation after waiting for other agents."""
         is_own = False
         async with aclosing(self._client.events(target, after=posted["after"])) as heard:
@@ -168,7 +194,10 @@ class TurnAdapter:
                 await self._client.interrupt(target)
                 async with aclosing(self._client.events(target, after=posted["after"])) as heard:
                     async for numbered in heard:
-                        if isinstance(numbered.event, events.TurnEnded) and numbered.event.turn == turn:
+                        if (
+                            isinstance(numbered.event, events.TurnEnded)
+                            and numbered.event.turn == turn
+                        ):
                             return
 
 
@@ -178,7 +207,9 @@ def note(event: Event) -> str:
     match event:
         case events.FunctionsChanged():
             changes = {"made": event.loaded, "changed": event.changed, "removed": event.removed}
-            text = "; ".join(f"{change} {', '.join(names)}" for change, names in changes.items() if names)
+            text = "; ".join(
+                f"{change} {', '.join(names)}" for change, names in changes.items() if names
+            )
         case events.GrantAsked():
             text = f"`{event.function}` waits for a yes of a human. {' '.join(event.says)} {event.command}"
         case events.GrantAnswered():

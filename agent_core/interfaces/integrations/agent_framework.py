@@ -33,7 +33,9 @@ class FrameworkAgent:
     Each session is a separate conversation; without a session, the agent's own conversation continues.
     """
 
-    def __init__(self, name: str, client: Client, *, agent: str = "", description: str = DESCRIPTION) -> None:
+    def __init__(
+        self, name: str, client: Client, *, agent: str = "", description: str = DESCRIPTION
+    ) -> None:
         """Create the agent. `name` is its name in the framework; `agent` is the Knapper agent or the default one."""
         self.id = self.name = name
         self.description = description
@@ -45,12 +47,19 @@ class FrameworkAgent:
         """Return a session: a conversation that begins with its first message."""
         return AgentSession(session_id=session_id)
 
-    def get_session(self, service_session_id: str, *, session_id: str | None = None) -> AgentSession:
+    def get_session(
+        self, service_session_id: str, *, session_id: str | None = None
+    ) -> AgentSession:
         """Return the session of a named conversation."""
         return AgentSession(session_id=session_id, service_session_id=service_session_id)
 
     def run(
-        self, messages: Input = None, *, stream: bool = False, session: AgentSession | None = None, **_: object
+        self,
+        messages: Input = None,
+        *,
+        stream: bool = False,
+        session: AgentSession | None = None,
+        **_: object,
     ) -> Awaitable[AgentResponse] | ResponseStream[AgentResponseUpdate, AgentResponse]:
         """Run a turn. Return an awaitable response or, with `stream`, an iterable stream of updates."""
         others = []
@@ -62,7 +71,9 @@ class FrameworkAgent:
                     content.text or "" if content.type == "text" else f"[{content.type}]"
                     for content in message.contents
                 ]
-                others.append(TeamMessage(source, "\n".join(filter(None, texts)), message.message_id or ""))
+                others.append(
+                    TeamMessage(source, "\n".join(filter(None, texts)), message.message_id or "")
+                )
         updates = self._updates(others, session)
         if stream:
             return ResponseStream(updates, finalizer=AgentResponse.from_updates)
@@ -86,9 +97,14 @@ class FrameworkAgent:
                     streamed += event.text
                 if isinstance(event, events.TurnEnded):
                     text = "" if streamed.strip().endswith(event.reply.strip()) else event.reply
-                    read, wrote = event.usage.get("prompt_tokens", 0), event.usage.get("completion_tokens", 0)
+                    read, wrote = (
+                        event.usage.get("prompt_tokens", 0),
+                        event.usage.get("completion_tokens", 0),
+                    )
                     usage = UsageDetails(
-                        input_token_count=read, output_token_count=wrote, total_token_count=read + wrote
+                        input_token_count=read,
+                        output_token_count=wrote,
+                        total_token_count=read + wrote,
                     )
                     yield self._update(event, [*_texts(text), Content.from_usage(usage)])
                 elif contents := _contents(event):
@@ -124,7 +140,9 @@ def _contents(event: Event) -> list[Content]:
             ]
         case events.CallAnswered():
             failure = None if event.outcome == "returned" else event.outcome
-            return [Content.from_function_result(event.call_id, result=event.text, exception=failure)]
+            return [
+                Content.from_function_result(event.call_id, result=event.text, exception=failure)
+            ]
         case _:
             return [Content.from_text_reasoning(text=text)] if (text := note(event)) else []
 

@@ -39,7 +39,13 @@ class AutoGenAgent(BaseChatAgent):  # type: ignore[misc]  # AutoGen is not insta
     component_provider_override = f"{__name__}.AutoGenAgent"
 
     def __init__(
-        self, name: str, client: Client, *, agent: str = "", conversation: str = "", description: str = DESCRIPTION
+        self,
+        name: str,
+        client: Client,
+        *,
+        agent: str = "",
+        conversation: str = "",
+        description: str = DESCRIPTION,
     ) -> None:
         """Create the participant. `name` is its identifier in the team; `agent` is the Knapper agent or the default.
 
@@ -53,7 +59,9 @@ class AutoGenAgent(BaseChatAgent):  # type: ignore[misc]  # AutoGen is not insta
         """The message types that it answers with."""
         return (TextMessage,)
 
-    async def on_messages(self, messages: Sequence[BaseChatMessage], cancellation_token: CancellationToken) -> Response:
+    async def on_messages(
+        self, messages: Sequence[BaseChatMessage], cancellation_token: CancellationToken
+    ) -> Response:
         """Return the reply to the messages since its last turn."""
         async with aclosing(self.on_messages_stream(messages, cancellation_token)) as stream:
             async for message in stream:
@@ -70,7 +78,9 @@ class AutoGenAgent(BaseChatAgent):  # type: ignore[misc]  # AutoGen is not insta
         said = []
         for chat_message in messages:
             before = chat_message.context if isinstance(chat_message, HandoffMessage) else ()
-            text = "\n".join([chat_message.to_model_text(), *(f"{part.type}: {part.content}" for part in before)])
+            text = "\n".join(
+                [chat_message.to_model_text(), *(f"{part.type}: {part.content}" for part in before)]
+            )
             said.append(TeamMessage(chat_message.source, text, chat_message.id))
         async with aclosing(self._adapter.turn(said)) as turn:
             while True:
@@ -78,12 +88,20 @@ class AutoGenAgent(BaseChatAgent):  # type: ignore[misc]  # AutoGen is not insta
                 cancellation_token.link_future(step)
                 event = await step
                 if isinstance(event, events.TurnEnded):
-                    usage = RequestUsage(event.usage.get("prompt_tokens", 0), event.usage.get("completion_tokens", 0))
+                    usage = RequestUsage(
+                        event.usage.get("prompt_tokens", 0), event.usage.get("completion_tokens", 0)
+                    )
                     about = {**_about(event), "knapper_reason": event.reason}
-                    about |= {f"knapper_{fact}": ", ".join(names) for fact, names in event.made.items()}
+                    about |= {
+                        f"knapper_{fact}": ", ".join(names) for fact, names in event.made.items()
+                    }
                     about |= {"knapper_receipt": event.receipt} if event.receipt else {}
                     reply = TextMessage(
-                        id=reply_id, source=self.name, content=event.reply, models_usage=usage, metadata=about
+                        id=reply_id,
+                        source=self.name,
+                        content=event.reply,
+                        models_usage=usage,
+                        metadata=about,
                     )
                     yield Response(chat_message=reply, inner_messages=inner)
                     return
@@ -111,19 +129,27 @@ class AutoGenAgent(BaseChatAgent):  # type: ignore[misc]  # AutoGen is not insta
     def _messages(self, event: Event, reply_id: str) -> list[Heard]:
         match event:
             case events.Text():
-                piece = ModelClientStreamingChunkEvent(source=self.name, content=event.text, full_message_id=reply_id)
+                piece = ModelClientStreamingChunkEvent(
+                    source=self.name, content=event.text, full_message_id=reply_id
+                )
                 return [piece]
             case events.Thought():
                 return [ThoughtEvent(source=self.name, content=event.text)]
             case events.CallStarted():
                 call = FunctionCall(id=event.call_id, name=event.name, arguments=event.arguments)
-                return [ToolCallRequestEvent(source=self.name, content=[call], metadata=_about(event))]
+                return [
+                    ToolCallRequestEvent(source=self.name, content=[call], metadata=_about(event))
+                ]
             case events.CallAnswered():
                 is_error = event.outcome != "returned"
                 result = FunctionExecutionResult(
                     content=event.text, name=event.name, call_id=event.call_id, is_error=is_error
                 )
-                return [ToolCallExecutionEvent(source=self.name, content=[result], metadata=_about(event))]
+                return [
+                    ToolCallExecutionEvent(
+                        source=self.name, content=[result], metadata=_about(event)
+                    )
+                ]
             case _ if text := note(event):
                 return [ThoughtEvent(source=self.name, content=text, metadata=_about(event))]
             case _:

@@ -68,8 +68,16 @@ async def agent_facts(state: "WorkspaceState", name: str) -> Json:
         "summaries": entries.count("summary"),
         "last_at": whole.turns[-1].started if whole.turns else None,
         "blocks": [
-            {"label": block.row.label, "characters": len(text_of(block.row.value)), "limit": block.row.limit}
-            | {"shared": block.row.shared, "read_only": block.row.read_only, "changes": len(block.history)}
+            {
+                "label": block.row.label,
+                "characters": len(text_of(block.row.value)),
+                "limit": block.row.limit,
+            }
+            | {
+                "shared": block.row.shared,
+                "read_only": block.row.read_only,
+                "changes": len(block.history),
+            }
             for block in whole.blocks
             if block.attached
         ],
@@ -79,7 +87,8 @@ async def agent_facts(state: "WorkspaceState", name: str) -> Json:
         ],
         "passages": len(whole.passages),
         "sources": [
-            {"name": document.name, "kind": document.kind, "passages": document.done} for document in whole.documents
+            {"name": document.name, "kind": document.kind, "passages": document.done}
+            for document in whole.documents
         ],
         "pins": list(whole.pins),
         "waiting": len(whole.inbox),
@@ -106,23 +115,38 @@ def facts_lines(data: Json) -> list[Line]:
     settings = ", ".join(f"{key} {value}" for key, value in (data["settings"] or {}).items())
     blocks = []
     for block in data["blocks"]:
-        marks = "".join(f", {mark.replace('_', '-')}" for mark in ("shared", "read_only") if block[mark])
-        blocks.append(["block", f"{block['label']} ({block['characters']}/{block['limit']}{marks})"])
+        marks = "".join(
+            f", {mark.replace('_', '-')}" for mark in ("shared", "read_only") if block[mark]
+        )
+        blocks.append(
+            ["block", f"{block['label']} ({block['characters']}/{block['limit']}{marks})"]
+        )
     rows = [
         ["agent", data["name"]],
         ["settings", settings or "as the workspace says"],
-        ["conversation", f"{_turns(data)}, {counted(data['messages'], 'message')}, {moment(data['last_at'])}"],
+        [
+            "conversation",
+            f"{_turns(data)}, {counted(data['messages'], 'message')}, {moment(data['last_at'])}",
+        ],
         *blocks,
-        *(["section", f"{section['name']} ({section['characters']} characters)"] for section in data["sections"]),
+        *(
+            ["section", f"{section['name']} ({section['characters']} characters)"]
+            for section in data["sections"]
+        ),
         ["archival", counted(data["passages"], "passage")],
-        *(["source", f"{source['name']} ({counted(source['passages'], 'passage')})"] for source in data["sources"]),
+        *(
+            ["source", f"{source['name']} ({counted(source['passages'], 'passage')})"]
+            for source in data["sources"]
+        ),
         ["always shown", ", ".join(data["pins"]) or "no function of its own"],
         *([["inbox", counted(data["waiting"], "event")]] if data["waiting"] else []),
     ]
     return [*columns(rows, ("dim", "")), *waiting_lines(data["inbox"], data["waiting"])]
 
 
-def waiting_lines(inbox: Sequence[Json], count: int, when: str = "it waits, and is read first:") -> list[Line]:
+def waiting_lines(
+    inbox: Sequence[Json], count: int, when: str = "it waits, and is read first:"
+) -> list[Line]:
     """Return the first events waiting for an agent's next turns, and their number; nothing if none are waiting."""
     if not inbox:
         return []
@@ -140,12 +164,19 @@ def report_lines(report: AgentReport, *, is_tried: bool = False) -> list[Line]:
     """Return lines about how an import handled each part of one agent in a file."""
     data = report.to_json()
     would = "would be made of" if is_tried else "made of"
-    head = line(("ok", "✓ "), "agent ", ("name", report.name), f", {would} a file of {_KINDS[report.kind]}")
+    head = line(
+        ("ok", "✓ "), "agent ", ("name", report.name), f", {would} a file of {_KINDS[report.kind]}"
+    )
     took = [
-        [str(row["count"]), row["what"], "" if row["as"] == row["what"] else f"→ {row['as']}"] for row in data["mapped"]
+        [str(row["count"]), row["what"], "" if row["as"] == row["what"] else f"→ {row['as']}"]
+        for row in data["mapped"]
     ]
     unmapped = [[str(row["count"]), row["what"], row["why"]] for row in data["unmapped"]]
-    unmapped_lines = [line(("warn", "left out:")), *indented(columns(unmapped, ("", "", "dim")))] if unmapped else []
+    unmapped_lines = (
+        [line(("warn", "left out:")), *indented(columns(unmapped, ("", "", "dim")))]
+        if unmapped
+        else []
+    )
     return [
         head,
         *indented([*columns(took, ("", "", "dim")), *unmapped_lines, *heard_lines(report)]),
@@ -163,11 +194,19 @@ def text_of(value: str | Sequence[str]) -> str:
 def _turns(row: Json) -> str:
     """Return the number of turns in the conversation, and the number that are only on record."""
     hidden = row["hidden_turns"]
-    return counted(row["turns"] - hidden, "turn") + (f", {hidden} no longer in the context" if hidden else "")
+    return counted(row["turns"] - hidden, "turn") + (
+        f", {hidden} no longer in the context" if hidden else ""
+    )
 
 
 _CHARS = 100
-_ROLES: Mapping[str, Role] = {"running": "ok", "stuck": "bad", "stopped": "bad", "paused": "warn", "waiting": "warn"}
+_ROLES: Mapping[str, Role] = {
+    "running": "ok",
+    "stuck": "bad",
+    "stopped": "bad",
+    "paused": "warn",
+    "waiting": "warn",
+}
 
 
 def tree_lines(states: Sequence["AgentState"]) -> list[Line]:
@@ -177,7 +216,9 @@ def tree_lines(states: Sequence["AgentState"]) -> list[Line]:
         since = f"since {shown_time(state.since, '%m-%d %H:%M:%S')}" if state.since else ""
         waits = f"{state.state} → {state.waits_on}" if state.waits_on else state.state
         spent = [
-            money(amount) if name == "cost" else f"{amount:,.0f} {name.removesuffix('s') if amount == 1 else name}"
+            money(amount)
+            if name == "cost"
+            else f"{amount:,.0f} {name.removesuffix('s') if amount == 1 else name}"
             for name, amount in state.spent.items()
         ]
         rows.append([state.name, waits, since, ", ".join(spent), one_line(state.why, 60)])
@@ -208,7 +249,10 @@ async def helpers_document(workspace: "Workspace") -> Json:
     await workspace.helpers.refresh(is_told=False)
     runs = await workspace.helpers.runs()
     rows = [_summary(helper, runs) for helper in workspace.helpers.helpers.values()]
-    return {"helpers": rows, "rejected": [problem.to_json() for problem in workspace.helpers.problems]}
+    return {
+        "helpers": rows,
+        "rejected": [problem.to_json() for problem in workspace.helpers.problems],
+    }
 
 
 async def helper_document(workspace: "Workspace", name: str) -> Json:
@@ -250,7 +294,8 @@ def _summary(helper: "Helper", runs: Mapping[str, Sequence[str]]) -> Json:
 def list_lines(rows: Iterable[Json]) -> list[Line]:
     """Return the helpers as columns."""
     cells = [
-        [one_line(row["signature"], 70), one_line(row["purpose"], 60), counted(row["runs"], "run")] for row in rows
+        [one_line(row["signature"], 70), one_line(row["purpose"], 60), counted(row["runs"], "run")]
+        for row in rows
     ]
     return columns(cells, ("name", "", "dim"))
 
@@ -279,9 +324,17 @@ def source_lines(text: str) -> list[Line]:
 def verdict_lines(verdict: "HelperVerdict", done: str) -> list[Line]:
     """Return lines for a verdict on a helper: whether it passed, and its problems."""
     if verdict.admitted:
-        head = line(("ok", "✓ "), ("name", verdict.name), f" {done}{f': {verdict.back}' if verdict.back else ''}")
+        head = line(
+            ("ok", "✓ "),
+            ("name", verdict.name),
+            f" {done}{f': {verdict.back}' if verdict.back else ''}",
+        )
     else:
-        head = line(("bad", "✗ "), ("name", verdict.name), f" was rejected. {one_line(verdict.denied, 300)}".rstrip())
+        head = line(
+            ("bad", "✗ "),
+            ("name", verdict.name),
+            f" was rejected. {one_line(verdict.denied, 300)}".rstrip(),
+        )
     return [head, *indented(problem_lines(verdict.problems))]
 
 
@@ -308,7 +361,9 @@ def proposal_lines(proposals: Iterable["HelperProposal"]) -> list[Line]:
             f"used together in {one.together} of {one.turns} turns, {one.share:.0%} or more of each pair's, in"
             f" {one.calls} calls"
         )
-        lines.append(line(("name", one.name), f": {', '.join(one.functions)}", ("dim", f"  {figures}")))
+        lines.append(
+            line(("name", one.name), f": {', '.join(one.functions)}", ("dim", f"  {figures}"))
+        )
         lines += indented(line(("dim", f"“{one_line(request, 100)}”")) for request in one.requests)
         lines += source_lines(one.draft)
     return lines

@@ -23,7 +23,20 @@ from agent_core.functions.service.judgment import Judgment
 from agent_core.registry.function import reach_words
 from sandbox.wire.lines import bare_lines, lines_of
 
-from ..styled_lines import Line, Role, Span, counted, cut, duration, folded, indented, line, money, quoted, width
+from ..styled_lines import (
+    Line,
+    Role,
+    Span,
+    counted,
+    cut,
+    duration,
+    folded,
+    indented,
+    line,
+    money,
+    quoted,
+    width,
+)
 from . import verdicts
 from .function_view import SourceRow
 
@@ -80,7 +93,11 @@ class ShownCall:
     @property
     def hints(self) -> list[Problem]:
         """The hints of the verdict that the previous verdict did not have."""
-        told = {(hint.code, hint.message) for hint in verdicts.hints(self.earlier)} if self.earlier else set()
+        told = (
+            {(hint.code, hint.message) for hint in verdicts.hints(self.earlier)}
+            if self.earlier
+            else set()
+        )
         hints = verdicts.hints(self.verdict) if self.verdict else []
         return [hint for hint in hints if (hint.code, hint.message) not in told]
 
@@ -114,10 +131,14 @@ class CallLog:
         """Add an answered call and return it with its number."""
         arguments = self._asked.pop(event.call_id, "")
         number = self.forgot + len(self.calls) + 1
-        call = ShownCall(number, event.name, arguments, event.text, event.outcome, event.seconds, event.detail)
+        call = ShownCall(
+            number, event.name, arguments, event.text, event.outcome, event.seconds, event.detail
+        )
         if call.verdict:
             verdicts = (other.verdict for other in reversed(self.calls) if other.verdict)
-            call = replace(call, earlier=next((one for one in verdicts if one.name == call.verdict.name), None))
+            call = replace(
+                call, earlier=next((one for one in verdicts if one.name == call.verdict.name), None)
+            )
         self.calls.append(call)
         return call
 
@@ -138,13 +159,22 @@ def call_lines(call: ShownCall, columns: int, where: str = "") -> list[Line]:
             for sign, result in (("-", row.expected), ("+", row.returned))
             if result.strip()
         ]
-        return [*kept, *indented(verdicts.coloured(cut(f"{sign} {text}", columns - 2) for sign, text in sides))]
+        return [
+            *kept,
+            *indented(
+                verdicts.coloured(cut(f"{sign} {text}", columns - 2) for sign, text in sides)
+            ),
+        ]
     if not (call.verdict.admitted or apart):
         return kept
-    changed = [row for row in apart or call.diff if row[:1] in "+-" and row[1:].strip()]  # a blank line says nothing
+    changed = [
+        row for row in apart or call.diff if row[:1] in "+-" and row[1:].strip()
+    ]  # a blank line says nothing
     more = [line(("dim", f"  … {len(changed) - _MOST_CHANGED} more changed lines"))]
     shown = changed if len(changed) <= _MOST_CHANGED + 1 else changed[:_MOST_CHANGED]
-    rows = indented(verdicts.coloured(cut(one_line(row, 2 * columns), columns - 2) for row in shown))
+    rows = indented(
+        verdicts.coloured(cut(one_line(row, 2 * columns), columns - 2) for row in shown)
+    )
     return [*kept, *rows, *(more if len(shown) < len(changed) else [])]
 
 
@@ -161,12 +191,19 @@ def kept_lines(call: ShownCall, where: str, columns: int) -> list[Line]:
         taken_over = len(verdict.taken_over)
         earlier = len(verdict.confirmed) - taken_over
         now = f", {taken_over} updated to the result" if taken_over else ""
-        facts += [f"{verdicts.examples_note(verdict).removesuffix(' agree')}{now}"] if verdict.agreed else []
+        facts += (
+            [f"{verdicts.examples_note(verdict).removesuffix(' agree')}{now}"]
+            if verdict.agreed
+            else []
+        )
         facts += [f"{counted(earlier, 'result')} as returned"] if earlier else []
         facts += [one_line(reach_words(verdict.reach))] if verdict.reach is not None else []
         facts += [unread] if (unread := verdicts.unread_note(verdict)) else []
         mark: Span = ("warn", "~ ") if verdict.fails_examples else ("ok", "✓ ")
-        head, said = _signature(verdict) or one_line(verdict.name, 80), "".join(f" · {fact}" for fact in facts)
+        head, said = (
+            _signature(verdict) or one_line(verdict.name, 80),
+            "".join(f" · {fact}" for fact in facts),
+        )
         return [_kept_line((mark[0], f"{mark[1]}{verb} "), head, "", said, rest, where, columns)]
     note, name = verdicts.examples_note(verdict), one_line(verdict.name or verdict.path, 80)
     tried = f" · {note}" if note else ""
@@ -178,19 +215,29 @@ def kept_lines(call: ShownCall, where: str, columns: int) -> list[Line]:
     many = f": {counted(len(refusals), 'problem')}" if refusals else ""
     following = "not granted" if verdict.denied else "goes back to the model"
     following = "what is on disk stays: /pending" if verdict.conflict else following
-    why = (verdict.denied or (refusals[0].message if refusals else verdict.error)).partition("\n")[0]
-    top = _kept_line(("bad", "✗ "), name, f" refused{many}", f"{tried} · {following}", rest, where, columns)
+    why = (verdict.denied or (refusals[0].message if refusals else verdict.error)).partition("\n")[
+        0
+    ]
+    top = _kept_line(
+        ("bad", "✗ "), name, f" refused{many}", f"{tried} · {following}", rest, where, columns
+    )
     return [top, line(("dim", cut(f"  {one_line(why, 2 * columns)}", columns)))] if why else [top]
 
 
-def _kept_line(mark: Span, name: str, outcome: str, told: str, rest: str, where: str, columns: int) -> Line:
+def _kept_line(
+    mark: Span, name: str, outcome: str, told: str, rest: str, where: str, columns: int
+) -> Line:
     """Return a row, in which the name is cut first, then the text about it. A narrow screen may need two rows."""
     room = columns * (1 if columns >= _WIDE else 2) - width(mark[1] + outcome + rest + where)
     name = cut(name, max(room - width(told), min(_LEAST_HEAD, room)))
     room = min(room - width(name), width(told))
     while True:  # words that move to the next row leave room unused
-        row = line(mark, ("name", name), outcome, ("dim", cut(told, room) + rest), ("command", where))
-        if len([*islice(folded([row], columns), 3)]) < 3 or (room <= 0 and width(name) <= _LEAST_NAME):
+        row = line(
+            mark, ("name", name), outcome, ("dim", cut(told, room) + rest), ("command", where)
+        )
+        if len([*islice(folded([row], columns), 3)]) < 3 or (
+            room <= 0 and width(name) <= _LEAST_NAME
+        ):
             return row
         room, name = (room - 1, name) if room > 0 else (0, cut(name, width(name) - 1))
 
@@ -204,8 +251,16 @@ def _signature(judgment: Judgment) -> str:
     if node is None:
         return ""
     arguments = node.args
-    names = [one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs) if one.arg != "self"]
-    names += [f"{star}{one.arg}" for star, one in (("*", arguments.vararg), ("**", arguments.kwarg)) if one]
+    names = [
+        one.arg
+        for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+        if one.arg != "self"
+    ]
+    names += [
+        f"{star}{one.arg}"
+        for star, one in (("*", arguments.vararg), ("**", arguments.kwarg))
+        if one
+    ]
     gives = f" -> {ast.unparse(node.returns)}" if node.returns else ""
     return one_line(f"{node.name}({', '.join(names)}){gives}")
 
@@ -220,7 +275,11 @@ def call_line(call: ShownCall, columns: int) -> Line:
     unproven = "  unproven" if call.detail.get("unproven") else ""
     room = max(24, columns - width(tail + unproven) - 5)
     # The source and the verdict are shown below such a call, so its name is enough.
-    made = f"{call.name}({call.verdict.name})" if call.verdict else verdicts.compact_call(call.name, call.arguments)
+    made = (
+        f"{call.name}({call.verdict.name})"
+        if call.verdict
+        else verdicts.compact_call(call.name, call.arguments)
+    )
     call_text = cut(one_line(made, 2 * room), max(room - width(result), room * 3 // 5))
     answer = cut(result, room - width(call_text))
     name, opening, arguments = call_text.partition("(")
@@ -239,8 +298,15 @@ def verdict_part(call: ShownCall, known: Collection[Problem] = ()) -> list[Line]
     """Return the verdict on a function that a call made or changed: headline, fixes, and problems not yet known."""
     if call.verdict is None:
         return []
-    told = replace(call.verdict, problems=tuple(one for one in call.verdict.problems if one not in known))
-    return indented([*verdicts.verdict_lines(told), *indented(verdicts.coloured(bare_lines(call.verdict.conflict)))])
+    told = replace(
+        call.verdict, problems=tuple(one for one in call.verdict.problems if one not in known)
+    )
+    return indented(
+        [
+            *verdicts.verdict_lines(told),
+            *indented(verdicts.coloured(bare_lines(call.verdict.conflict))),
+        ]
+    )
 
 
 def laid_open(call: ShownCall) -> list[Line]:
@@ -249,7 +315,10 @@ def laid_open(call: ShownCall) -> list[Line]:
     """
     given = verdicts.compact_call(call.name, call.arguments) if call.source else call.arguments
     lines = [
-        line(("strong", f"[{call.number}] {call.name}"), ("dim", f"  {call.outcome}, {duration(call.seconds)}")),
+        line(
+            ("strong", f"[{call.number}] {call.name}"),
+            ("dim", f"  {call.outcome}, {duration(call.seconds)}"),
+        ),
         *verdict_part(call),
         *indented(verdicts.stage_lines(call.verdict) if call.verdict else []),
         line(("dim", "arguments")),
@@ -260,7 +329,9 @@ def laid_open(call: ShownCall) -> list[Line]:
     ]
     if run := call.detail.get("helper"):
         where = f"knapper log --agent {one_line(str(run.get('agent', '')), 80)}"
-        lines.append(line(("dim", f"a helper: {helper_spent(run)}; its transcript: "), ("command", where)))
+        lines.append(
+            line(("dim", f"a helper: {helper_spent(run)}; its transcript: "), ("command", where))
+        )
     return lines
 
 
@@ -291,7 +362,13 @@ def is_own(changed: FunctionsChanged, words: Collection[str]) -> bool:
     if changed.by == "user" and not (changed.rejected or changed.fixed):
         return True
     names = {*changed.loaded, *changed.changed, *changed.removed}
-    news = changed.rejected or changed.fixed or changed.standings or changed.disagreeing or changed.noted
+    news = (
+        changed.rejected
+        or changed.fixed
+        or changed.standings
+        or changed.disagreeing
+        or changed.noted
+    )
     return names <= {*words} and not news
 
 
@@ -329,9 +406,15 @@ def ended_lines(event: TurnEnded, seconds: float, columns: int) -> list[Line]:
     steps, took = counted(event.steps, "step"), duration(seconds)
     spending = [f"{steps}, {tokens:,} tokens, {took}"] * bool(tokens) + [f"{steps}, {took}"]
     did, spent = _receipt_parts(event, spending, columns - width("∙ "))
-    spans: list[tuple[bool, Span]] = [(fact in _LAST, (_ROLES.get(fact, "dim"), text)) for fact, text in did]
+    spans: list[tuple[bool, Span]] = [
+        (fact in _LAST, (_ROLES.get(fact, "dim"), text)) for fact, text in did
+    ]
     # Actions outside the conversation come first, and what a reply may only claim.
-    parts = [*(span for is_in, span in spans if not is_in), ("dim", spent), *(span for is_in, span in spans if is_in)]
+    parts = [
+        *(span for is_in, span in spans if not is_in),
+        ("dim", spent),
+        *(span for is_in, span in spans if is_in),
+    ]
     between: list[Span] = [("dim", "∙ "), parts[0]]
     for part in parts[1:]:
         between += [("dim", " · "), part]
@@ -346,13 +429,21 @@ def _receipt_parts(event: TurnEnded, spending: Sequence[str], columns: int) -> t
     if not event.receipt:
         return [], spending[0]  # a turn without a receipt
     receipt = Receipt.from_json(event.made)
-    most: dict[Fact, int] = {fact: min(_MOST_NAMES, len(receipt.names(fact))) for fact in receipt.facts()}
+    most: dict[Fact, int] = {
+        fact: min(_MOST_NAMES, len(receipt.names(fact))) for fact in receipt.facts()
+    }
     outside, spent = [NOTHING_OUTSIDE, "nothing outside"] if receipt.is_inside else [], [*spending]
     while True:
         nothing: list[tuple[Fact | None, str]] = [(None, text) for text in outside[:1]]
-        parts = [*nothing, *((fact, receipt.phrase(fact, count, to_you=True)) for fact, count in most.items())]
+        parts = [
+            *nothing,
+            *((fact, receipt.phrase(fact, count, to_you=True)) for fact, count in most.items()),
+        ]
         widths = {fact: width(text) for fact, text in parts if fact is not None}
-        if sum(width(text) for _, text in parts) + width(spent[0]) + width(" · ") * len(parts) <= columns:
+        if (
+            sum(width(text) for _, text in parts) + width(spent[0]) + width(" · ") * len(parts)
+            <= columns
+        ):
             return parts, spent[0]
         # What can be read elsewhere goes first: the question stands above, the figures are in /cost, the calls above.
         several = [fact for fact in widths if most[fact] > 1]
@@ -384,15 +475,27 @@ def _result(call: ShownCall) -> tuple[str, Role]:
     kind, message = str(error.get("type", "")), str(error.get("message", ""))
     if kind and kind != call.outcome:
         return one_line(f"{kind}: {message}"), "bad"
-    return one_line(f"{call.outcome.replace('_', ' ')}: {message or first}"), verdicts.outcome_role(call.outcome)
+    return one_line(f"{call.outcome.replace('_', ' ')}: {message or first}"), verdicts.outcome_role(
+        call.outcome
+    )
 
 
-_IN_SOURCE: Final = "after a breakpoint in the source"  # under any name there: the shown line runs next
+_IN_SOURCE: Final = (
+    "after a breakpoint in the source"  # under any name there: the shown line runs next
+)
 MOST_ROWS, MOST_CHARS = 200, 4_000
 _ASSIGNS = re.compile(r"([A-Za-z_]\w*)\s*=(?!=)\s*(.+)", re.DOTALL)
 _NUMBERED = re.compile(r"\s*(\d+)\b")
 _LISTS: Final = ("list", "longlist")
-_OWN: Final = (*_LISTS, "break", "tbreak", "clear", "condition", "ignore", "help")  # answered by the host
+_OWN: Final = (
+    *_LISTS,
+    "break",
+    "tbreak",
+    "clear",
+    "condition",
+    "ignore",
+    "help",
+)  # answered by the host
 ENDING: Final = frozenset({*(command.name for command in COMMANDS if command.resumes), "quit"})
 _MOVES: Final = ("up", "down")
 _MAY: Final = "What you type here runs in the function, and may do what the function may."
@@ -406,7 +509,11 @@ _BOUND: Final = (
 
 def command_words() -> dict[str, str]:
     """Return the debugger's commands, with descriptions."""
-    return {name: command.description for command in COMMANDS for name in dict.fromkeys((command.name, command.short))}
+    return {
+        name: command.description
+        for command in COMMANDS
+        for name in dict.fromkeys((command.name, command.short))
+    }
 
 
 def typed_command(text: str) -> Command:
@@ -425,7 +532,10 @@ def typed_command(text: str) -> Command:
 def head_line(stop: DebugStop) -> Line:
     """Return a line with the stopped function, the place, and the reason."""
     at = stop.at
-    call = one_line(verdicts.compact_call(stop.call, stop.call_arguments) if stop.call_arguments else stop.call, 80)
+    call = one_line(
+        verdicts.compact_call(stop.call, stop.call_arguments) if stop.call_arguments else stop.call,
+        80,
+    )
     is_own = at.function == stop.call
     called = "" if is_own else f", in a call of {call}"
     where = f"{one_line(at.path, 200)}:{at.line}"
@@ -440,7 +550,10 @@ def head_line(stop: DebugStop) -> Line:
 def rows(stop: DebugStop, around: int = 5) -> list[SourceRow]:
     """Return the source rows around the line that runs next."""
     listing = stop.listing(around)
-    return [_row(stop, number, text) for number, text in (listing if not listing or listing[-1][1] else listing[:-1])]
+    return [
+        _row(stop, number, text)
+        for number, text in (listing if not listing or listing[-1][1] else listing[:-1])
+    ]
 
 
 def listed_rows(stop: DebugStop, command: Command) -> list[SourceRow]:
@@ -449,9 +562,15 @@ def listed_rows(stop: DebugStop, command: Command) -> list[SourceRow]:
         return rows(stop)
     if command.do not in _LISTS:
         return []
-    numbers = [int(match[1]) for text in bare_lines(stop.message) if (match := _NUMBERED.match(text.lstrip("→B ")))]
+    numbers = [
+        int(match[1])
+        for text in bare_lines(stop.message)
+        if (match := _NUMBERED.match(text.lstrip("→B ")))
+    ]
     source = bare_lines(stop.source)
-    return [_row(stop, number, source[number - 1]) for number in numbers if 0 < number <= len(source)]
+    return [
+        _row(stop, number, source[number - 1]) for number in numbers if 0 < number <= len(source)
+    ]
 
 
 def _row(stop: DebugStop, number: int, text: str) -> SourceRow:
@@ -464,7 +583,10 @@ def tail_lines(stop: DebugStop) -> list[Line]:
     raised = shown if shown.startswith(f"{kind}(") else stop.error or ""
     lines = [line(("bad", "✗ "), one_line(raised, 2_000))] if raised else []
     lines += [line(("dim", "← "), one_line(stop.value, 2_000))] if stop.value is not None else []
-    lines += [line(("dim", f"  {one_line(name, 80)} = "), one_line(text, 400)) for name, text in stop.shown]
+    lines += [
+        line(("dim", f"  {one_line(name, 80)} = "), one_line(text, 400))
+        for name, text in stop.shown
+    ]
     return quoted(lines)
 
 
@@ -479,10 +601,15 @@ def said_lines(stop: DebugStop, command: Command) -> list[Line]:
     lines += [line(("dim", f"… {more} more lines"))] if more > 0 else []
     if command.do not in _OWN:
         return quoted(lines)
-    return [*lines, *([line(("dim", _BOUND))] if command.do == "help" and not command.argument else [])]
+    return [
+        *lines,
+        *([line(("dim", _BOUND))] if command.do == "help" and not command.argument else []),
+    ]
 
 
-def stop_parts(stop: DebugStop, command: Command) -> tuple[Sequence[Line], Sequence[SourceRow], Sequence[Line]]:
+def stop_parts(
+    stop: DebugStop, command: Command
+) -> tuple[Sequence[Line], Sequence[SourceRow], Sequence[Line]]:
     """Return the parts of a stop to show: lines, source, lines."""
     if stop.message:
         return said_lines(stop, command), listed_rows(stop, command), ()

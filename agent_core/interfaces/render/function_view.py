@@ -13,7 +13,18 @@ from agent_core.base.untrusted import one_line
 from agent_core.registry.function import reach_words
 from sandbox.wire.lines import bare_lines
 
-from ..styled_lines import Choice, Line, Span, Table, columns, counted, cut, duration, indented, line
+from ..styled_lines import (
+    Choice,
+    Line,
+    Span,
+    Table,
+    columns,
+    counted,
+    cut,
+    duration,
+    indented,
+    line,
+)
 from .verdicts import COMMAND, coloured, moment, problem_lines, stage_lines, verdict_lines
 
 if TYPE_CHECKING:
@@ -25,7 +36,12 @@ if TYPE_CHECKING:
         FunctionListing,
         FunctionSummary,
     )
-    from agent_core.functions.service.history import FunctionHistory, HistoryEntry, Version, VersionDiff
+    from agent_core.functions.service.history import (
+        FunctionHistory,
+        HistoryEntry,
+        Version,
+        VersionDiff,
+    )
     from agent_core.functions.service.judgment import PendingCandidate
 
 
@@ -63,7 +79,17 @@ def list_lines(listing: "FunctionListing", *, heads: bool = False) -> list[Line]
     rows = []
     for row in listing.functions:
         reach = cut(one_line(reach_words(row.reach)), MOST_REACHED)
-        rows.append((row.name, row.module, row.standing, row.source, f"{row.calls or ''}", reach, row.description))
+        rows.append(
+            (
+                row.name,
+                row.module,
+                row.standing,
+                row.source,
+                f"{row.calls or ''}",
+                reach,
+                row.description,
+            )
+        )
     lines = columns(rows, ("name", "dim", "", "dim", "", "dim", ""), heads=HEADS if heads else ())
     lines += standing_words({row.standing for row in listing.functions}) if heads else []
     if listing.rejected:
@@ -73,7 +99,9 @@ def list_lines(listing: "FunctionListing", *, heads: bool = False) -> list[Line]
 
 def standing_words(standings: Iterable[str]) -> list[Line]:
     """Return a line that says what these standings mean."""
-    told = [f"{standing}: {words}" for standing, words in _STANDINGS.items() if standing in standings]
+    told = [
+        f"{standing}: {words}" for standing, words in _STANDINGS.items() if standing in standings
+    ]
     return [line(("dim", " · ".join(told)))] if told else []
 
 
@@ -81,9 +109,16 @@ def match_lines(report: "SearchReport") -> list[Line]:
     """Return lines for each search result: its name and description, why it matches, how it differs, what it needs."""
     lines: list[Line] = []
     for match in report.results:
-        lines.append(line(("name", match.function.name), f"  {one_line(match.function.description, DESCRIBED)}"))
+        lines.append(
+            line(
+                ("name", match.function.name),
+                f"  {one_line(match.function.description, DESCRIBED)}",
+            )
+        )
         told = (("why", match.why), ("differs", match.differs), ("needs", ", ".join(match.needs)))
-        lines += indented([line(("dim", f"{word}: "), one_line(text)) for word, text in told if text])
+        lines += indented(
+            [line(("dim", f"{word}: "), one_line(text)) for word, text in told if text]
+        )
     return lines
 
 
@@ -104,7 +139,12 @@ def facts_lines(details: "FunctionDetails", typed: str = COMMAND) -> list[Line]:
         lines.append(line(("dim", "made by: "), one_line(details.maker)))
     if details.state:
         value = cut(json.dumps(details.state.value, ensure_ascii=False), MOST_OF_STATE)
-        lines.append(line(("dim", f"state, kept {shown_time(details.state.at)}: "), one_line(value, MOST_OF_STATE)))
+        lines.append(
+            line(
+                ("dim", f"state, kept {shown_time(details.state.at)}: "),
+                one_line(value, MOST_OF_STATE),
+            )
+        )
     for word, neighbours in (("callers", details.callers), ("callees", details.callees)):
         lines += [line(("dim", f"{word}: "), ", ".join(neighbours))] if neighbours else []
     if verdict := details.verdict:
@@ -139,14 +179,23 @@ def brief_lines(details: "FunctionDetails") -> list[Line]:
         lines += quarantine_lines(details.quarantine)
     else:
         lines += standing_words({details.standing})
-    return [*lines, *(line(("strong", row)) for row in bare_lines(head)), *indented(map(line, bare_lines(words)))]
+    return [
+        *lines,
+        *(line(("strong", row)) for row in bare_lines(head)),
+        *indented(map(line, bare_lines(words))),
+    ]
 
 
 def source_lines(source: str, first: int, marked: Collection[int] = ()) -> list[Line]:
     """Return the source with line numbers and some lines marked."""
     numbered = enumerate(bare_lines(source), first)
     return [
-        line(("warn", f"{MARK}{number:4} ") if number in marked else ("dim", f"{'':{len(MARK)}}{number:4} "), text)
+        line(
+            ("warn", f"{MARK}{number:4} ")
+            if number in marked
+            else ("dim", f"{'':{len(MARK)}}{number:4} "),
+            text,
+        )
         for number, text in numbered
     ]
 
@@ -170,7 +219,8 @@ def quarantine_lines(quarantined: "Quarantined", typed: str = COMMAND) -> list[L
         worked = f"{which}, {moment(quarantined.worked_at)}"
     below.append(line(("dim", "last worked: "), worked))
     below += [
-        line(("dim", f"{_WAYS[option.split()[0]]}: "), ("strong", f"{typed}{option}")) for option in quarantined.ways
+        line(("dim", f"{_WAYS[option.split()[0]]}: "), ("strong", f"{typed}{option}"))
+        for option in quarantined.ways
     ]
     message = " kept failing and is quarantined: the model no longer sees it"
     return [line(("bad", "✗ "), ("name", quarantined.name), message), *indented(below)]
@@ -180,19 +230,26 @@ def statistics_lines(statistics: "FunctionStatistics") -> list[Line]:
     """Return the outcomes of calls in total, by kind of failure, and by version, or a line that there were none."""
     totals = statistics.totals
     if not totals.calls:
-        return [line(("dim", "no calls on record; those of functions test and trace are not recorded"))]
+        return [
+            line(("dim", "no calls on record; those of functions test and trace are not recorded"))
+        ]
     calls, last = f"called {totals.calls} ×", f"last {moment(totals.last_called)}"
     usual, longest = duration(totals.median_s or 0.0), duration(totals.longest_s)
     text = f"{usual} a call (median), {longest} at most, {duration(totals.seconds)} in all"
     if totals.cpu_s is not None:
         text += f", {duration(totals.cpu_s)} of it on a processor"
     text += f", {totals.memory / 2**20:.0f} MiB at most" if totals.memory else ""
-    lines = [line(f"{calls}: {totals.returned} returned, {totals.failed} failed, {last}"), line(("dim", text))]
+    lines = [
+        line(f"{calls}: {totals.returned} returned, {totals.failed} failed, {last}"),
+        line(("dim", text)),
+    ]
     if kinds := statistics.kinds:
         shown = []
         for kind in kinds[:_KINDS]:
             documented = " (documented)" if kind.outcome == "documented" else ""
-            shown.append(f"{kind.error or kind.outcome.replace('_', ' ')}{documented} {kind.calls} ×")
+            shown.append(
+                f"{kind.error or kind.outcome.replace('_', ' ')}{documented} {kind.calls} ×"
+            )
         shown += ["…"] if len(kinds) > _KINDS else []
         lines.append(line(("dim", "ended otherwise: "), ", ".join(shown)))
     if turns := statistics.turns:
@@ -215,7 +272,11 @@ def statistics_lines(statistics: "FunctionStatistics") -> list[Line]:
         ]
         for version in versions[:_VERSIONS]
     ]
-    older = [line(("dim", f"and {len(versions) - _VERSIONS} older"))] if len(versions) > _VERSIONS else []
+    older = (
+        [line(("dim", f"and {len(versions) - _VERSIONS} older"))]
+        if len(versions) > _VERSIONS
+        else []
+    )
     table = [*columns(rows, ("name", "ok", "", "", "dim", "dim")), *older]
     return [*lines, line(("dim", "called in versions:")), *indented(table)]
 
@@ -225,8 +286,14 @@ def unused_lines(listing: "FunctionListing", typed: str = COMMAND) -> list[Line]
     rows = []
     for function in listing.functions:
         if (since := function.unused_since) is not None:
-            label = "last called" if function.last_called == since else "no calls on record since it was added"
-            rows.append([function.name, f"{label} {moment(since)[:10]}", f"{typed}delete {function.name}"])
+            label = (
+                "last called"
+                if function.last_called == since
+                else "no calls on record since it was added"
+            )
+            rows.append(
+                [function.name, f"{label} {moment(since)[:10]}", f"{typed}delete {function.name}"]
+            )
     return columns(rows, ("name", "dim", ""))
 
 
@@ -239,7 +306,9 @@ def unused_hint(listing: "FunctionListing", typed: str) -> list[Line]:
 
 def shown_line(shown: int, known: int, own: int) -> Line:
     """Return a line that explains the counts in the status bar: functions of the workspace, and Knapper's `own`."""
-    was = f"The model was last shown {shown} of {known} functions" if shown else f"{known} functions"
+    was = (
+        f"The model was last shown {shown} of {known} functions" if shown else f"{known} functions"
+    )
     return line(("dim", f"{was} of this workspace; {own} more are Knapper's own."))
 
 
@@ -262,7 +331,10 @@ def history_lines(entries: Iterable["HistoryEntry"]) -> list[Line]:
     lines: list[Line] = []
     for head, entry in zip(shown, newest_first, strict=True):
         notes = [f"{call}: its result was confirmed, not predicted" for call in entry.confirmed]
-        weak = [line("     ", ("warn", "~ "), ("dim", one_line(text, 400))) for text in (*notes, *entry.dropped)]
+        weak = [
+            line("     ", ("warn", "~ "), ("dim", one_line(text, 400)))
+            for text in (*notes, *entry.dropped)
+        ]
         lines += [head, *weak]
     return lines
 
@@ -271,7 +343,11 @@ def diff_lines(version_diff: "VersionDiff") -> list[Line]:
     """Return a diff in the usual colors."""
     lines = bare_lines(version_diff.diff)
     if not lines:
-        return [line(("dim", f"Version {version_diff.from_.number} is the current one: nothing differs."))]
+        return [
+            line(
+                ("dim", f"Version {version_diff.from_.number} is the current one: nothing differs.")
+            )
+        ]
     return coloured(lines)
 
 
@@ -279,9 +355,17 @@ def pending_lines(candidates: Mapping[str, "PendingCandidate"]) -> list[Line]:
     """Return every rejected candidate with the problems that cause the rejection."""
     lines: list[Line] = []
     for name, candidate in candidates.items():
-        lines.append(line(("bad", "✗ "), ("name", name), f" would be added to {candidate.module}; it is rejected"))
+        lines.append(
+            line(
+                ("bad", "✗ "),
+                ("name", name),
+                f" would be added to {candidate.module}; it is rejected",
+            )
+        )
         lines += indented(problem_lines(candidate.verdict.refusals))
-        lines += [(("", "    "), *spans) for spans in coloured(bare_lines(candidate.conflict or ""))]
+        lines += [
+            (("", "    "), *spans) for spans in coloured(bare_lines(candidate.conflict or ""))
+        ]
     return lines
 
 
@@ -306,7 +390,9 @@ def _who(version: "Version") -> str:
 _HEAD = line("version · what · when · who · lines · standing · why")
 
 
-def functions_table(listing: "FunctionListing", source: Callable[[str], str], below: tuple[Line, ...]) -> Table:
+def functions_table(
+    listing: "FunctionListing", source: Callable[[str], str], below: tuple[Line, ...]
+) -> Table:
     """Return a table of listed functions with their source, followed by the lines `below`."""
     head, *lines = list_lines(replace(listing, rejected=()), heads=True)
 
@@ -322,7 +408,10 @@ def versions_table(history: "FunctionHistory") -> Table:
     choices, before = [], None
     for entry in history.versions:
         shown, *_ = history_lines([entry])
-        text, lines = "".join(part for _, part in shown), partial(_difference, history.name, before, entry.version)
+        text, lines = (
+            "".join(part for _, part in shown),
+            partial(_difference, history.name, before, entry.version),
+        )
         choices.append(Choice(f"{entry.version.number}", shown, text, lines))
         before = entry.version
     return Table(f"versions of {history.name}", _HEAD, tuple(choices[::-1]), keeps_order=True)

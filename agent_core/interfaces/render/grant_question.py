@@ -26,7 +26,10 @@ from .verdicts import SIGNS, problem_lines
 if TYPE_CHECKING:
     from agent_core.base.events import GrantAnswered
 
-_ONCE, _ALWAYS = AnswerKey("o", "once", "once", is_yes=True), AnswerKey("y", "always", "yes", is_yes=True)
+_ONCE, _ALWAYS = (
+    AnswerKey("o", "once", "once", is_yes=True),
+    AnswerKey("y", "always", "yes", is_yes=True),
+)
 _FOLDER = AnswerKey("f", "always, for its folder", "folder", is_yes=True)
 _THIS_TIME = AnswerKey("f", "yes, for its folder", "folder", is_yes=True)
 _ANSWERS: dict[str, Answer] = {_ONCE.letter: "once", _ALWAYS.letter: "yes", _FOLDER.letter: "yes"}
@@ -69,7 +72,9 @@ class GrantDialog(Dialog):
 
     def decision(self, reply: DialogReply) -> Decision:
         """Return the decision that an answer makes."""
-        return Decision(_ANSWERS.get(reply.letter, "no"), reply.reason, is_wide=reply.letter == _FOLDER.letter)
+        return Decision(
+            _ANSWERS.get(reply.letter, "no"), reply.reason, is_wide=reply.letter == _FOLDER.letter
+        )
 
     def rows(self, columns: int) -> Iterator[Line]:
         """Yield the whole question."""
@@ -88,8 +93,12 @@ class GrantDialog(Dialog):
         decision = self.decision(reply)
         answer: str = decision.answer
         if decision.is_wide:
-            answer += ", the folder" + (f" for all that {self._question.maker} makes" * bool(self._question.maker))
-        if decision.answer == "yes" and (self._is_kept or (decision.is_wide and self._question.maker)):
+            answer += ", the folder" + (
+                f" for all that {self._question.maker} makes" * bool(self._question.maker)
+            )
+        if decision.answer == "yes" and (
+            self._is_kept or (decision.is_wide and self._question.maker)
+        ):
             answer += ", kept in functions/grants.toml"
         word = f": “{one_line(decision.word)}”" if decision.word else ""
         return line("  ", ("dim", "→ "), (_ROLES[decision.answer], answer + word))
@@ -101,7 +110,9 @@ def _folder_keys(question: Question, key: AnswerKey) -> Iterator[AnswerKey]:
         whose = f"for all that {one_line(question.maker, 80)} makes here"
         yield replace(_FOLDER, says=f"always, read {whole_line(question.folder)} {whose}")
     elif question.folder and question.missing.write:  # not only the file that is named above
-        yield replace(key, says=f"{key.says.partition(',')[0]}, read and write {whole_line(question.folder)}")
+        yield replace(
+            key, says=f"{key.says.partition(',')[0]}, read and write {whole_line(question.folder)}"
+        )
     elif question.folder:
         yield key
 
@@ -118,17 +129,27 @@ def grant_lines(question: Question) -> list[Line]:
         title = _AGAIN.get(question.moment, " is a new version now and asks again to")
     elif question.moment == "join" and question.diff and not question.is_new:
         title, without = f", a new version,{title}", f", a new version,{without}"
-    caller = line(", called by ", ("name", one_line(question.caller, 80)), ",") if question.caller else ()
+    caller = (
+        line(", called by ", ("name", one_line(question.caller, 80)), ",")
+        if question.caller
+        else ()
+    )
     sentences, prefix = question.says, "You grant " if question.moment == "grant" else ""
-    precedents = [line("      ", ("dim", whole_line(precedent))) for precedent in question.precedents]
+    precedents = [
+        line("      ", ("dim", whole_line(precedent))) for precedent in question.precedents
+    ]
     doubts = [line("    ", ("warn", whole_line(doubt))) for doubt in question.doubts]
     if question.moment in ("run", "open") and (question.missing.read or question.missing.write):
         opened = whole_line(" and ".join(sentences))
-        head = line(("warn", "? "), ("name", name), *caller, " is running and asks to ", ("strong", opened))
+        head = line(
+            ("warn", "? "), ("name", name), *caller, " is running and asks to ", ("strong", opened)
+        )
         lines = [head, *precedents, *doubts]
     else:
         asks = f"{title}:" if sentences else f"{without}."
-        lines = [line(("warn", "? "), ("strong", prefix), ("name", name), *caller, ("strong", asks))]
+        lines = [
+            line(("warn", "? "), ("strong", prefix), ("name", name), *caller, ("strong", asks))
+        ]
         installs = [line("      ", whole_line(install)) for install in question.installs]
         packages = Grants(packages=question.missing.packages).sentences()
         for sentence in sentences:
@@ -168,8 +189,14 @@ def _given_rows(question: Question, columns: int) -> Iterator[Line]:
 def _fact_rows(question: Question, columns: int) -> tuple[Iterator[Line], Iterator[Line]]:
     why = one_line(" ".join(question.why.split()), _LONGEST_WHY)
     digits = len(str(max((number for number, _ in question.lines), default=0)))
-    needing = (line(("dim", f"{number:{digits}} "), _as_written(text)) for number, text in question.lines)
-    title = "The whole program:" if question.moment in ("program", "open") else "The lines that need it:"
+    needing = (
+        line(("dim", f"{number:{digits}} "), _as_written(text)) for number, text in question.lines
+    )
+    title = (
+        "The whole program:"
+        if question.moment in ("program", "open")
+        else "The lines that need it:"
+    )
     reason = _quote("The reason given:", [line(why)] if why else [], columns, _fold_line)
     return reason, _quote(title, needing, columns)
 
@@ -178,7 +205,9 @@ def _code_rows(question: Question, columns: int) -> Iterator[Line]:
     is_new = question.is_new
     rows = bare_lines(question.diff)[DIFF_HEAD if is_new else 0 :]
     differing = (
-        line((SIGNS.get(text[:1], ""), _as_written(text[:1].strip() or " ") + _as_written(text[1:])))
+        line(
+            (SIGNS.get(text[:1], ""), _as_written(text[:1].strip() or " ") + _as_written(text[1:]))
+        )
         for text in rows
         if text
     )
@@ -197,7 +226,10 @@ def _fold_line(spans: Line, columns: int) -> Iterator[Line]:
 
 
 def _quote(
-    title: str, lines: Iterable[Line], columns: int, wrap: Callable[[Line, int], Iterator[Line]] = split
+    title: str,
+    lines: Iterable[Line],
+    columns: int,
+    wrap: Callable[[Line, int], Iterator[Line]] = split,
 ) -> Iterator[Line]:
     """Yield text written by a model, with a bar before every row, or a mark if the row continues the one above."""
     for at, spans in enumerate(_certain(lines)):
@@ -231,7 +263,9 @@ def fitting_rows(question: Question, columns: int, rows: int) -> tuple[list[Line
     shown, left_out = given, list(islice(_code_rows(question, columns), MOST_COUNTED))
     for section in _fact_rows(question, columns):
         facts, room = list(islice(section, MOST_COUNTED)), max(min(rows, MOST_ROWS) - len(shown), 0)
-        fits = len(facts) if len(facts) <= room else room - 1 if room > 2 else 0  # a title alone is useless
+        fits = (
+            len(facts) if len(facts) <= room else room - 1 if room > 2 else 0
+        )  # a title alone is useless
         mark = [line(("dim", "  …"))] if 0 < fits < len(facts) else []
         shown, left_out = [*shown, *facts[:fits], *mark], [*left_out, *facts[fits:]]
     return shown, min(len(left_out), MOST_COUNTED), False
@@ -239,11 +273,28 @@ def fitting_rows(question: Question, columns: int, rows: int) -> tuple[list[Line
 
 def denied_lines(denied: Iterable["GrantAnswered"]) -> list[Line]:
     """Return each request that was denied without asking the user, with the command that grants it."""
-    denials = {(event.function, event.says): event for event in denied if event.answer == "no" and event.by in _BECAUSE}
+    denials = {
+        (event.function, event.says): event
+        for event in denied
+        if event.answer == "no" and event.by in _BECAUSE
+    }
     shown: list[Line] = []
     for event in list(denials.values())[:_MOST_DENIED]:
-        name, request = one_line(event.function, 80), one_line("; ".join(event.says) or "join", _LONGEST_DENIED)
-        shown.append(line(("warn", "! "), "denied because ", _BECAUSE[event.by], ": ", ("name", name), " to ", request))
+        name, request = (
+            one_line(event.function, 80),
+            one_line("; ".join(event.says) or "join", _LONGEST_DENIED),
+        )
+        shown.append(
+            line(
+                ("warn", "! "),
+                "denied because ",
+                _BECAUSE[event.by],
+                ": ",
+                ("name", name),
+                " to ",
+                request,
+            )
+        )
         if event.by in ("never", "unavailable") and event.word:
             shown += indented([line(one_line(event.word, 1_000))])
         if event.command:
@@ -265,14 +316,25 @@ def given_lines(given: "Given") -> list[Line]:
 def revoked_lines(revoked: "Revoked") -> list[Line]:
     """Return lines about what was revoked, and what remains."""
     lines = _grant_lines("ok", "✓ ", revoked.name, " may no longer", revoked.revoked)
-    return [*lines, *(_grant_lines("dim", "", revoked.name, " still may", revoked.grants) if revoked.grants else [])]
+    return [
+        *lines,
+        *(
+            _grant_lines("dim", "", revoked.name, " still may", revoked.grants)
+            if revoked.grants
+            else []
+        ),
+    ]
 
 
 def grants_lines(listing: "GrantListing") -> list[Line]:
     """Return lines for each function's grants, and how much of them is in force."""
     lines = list[Line]()
     for row in listing.grants:
-        state = "" if row.in_force.covers(row.grants) else " (not in force: you are asked when it is called)"
+        state = (
+            ""
+            if row.in_force.covers(row.grants)
+            else " (not in force: you are asked when it is called)"
+        )
         state = f"{state[:-1]}: since your yes, {one_line(row.changed)})" if row.changed else state
         state = state if row.exists else " (there is no such function)"
         whose = " (all that it makes here)" if row.name.startswith(OF_AGENT) else ""
@@ -281,7 +343,9 @@ def grants_lines(listing: "GrantListing") -> list[Line]:
         lines += indented([line(("warn", f"{row.elsewhere}."))] * bool(row.elsewhere))
         in_force = row.in_force.sentences()
         for sentence in row.grants.sentences():
-            lines += indented([line(sentence if sentence in in_force else ("dim", f"{sentence} (proposed)"))])
+            lines += indented(
+                [line(sentence if sentence in in_force else ("dim", f"{sentence} (proposed)"))]
+            )
     return [*lines, *problem_lines(listing.problems)]
 
 
@@ -294,4 +358,7 @@ def _when(written: str) -> str:
 
 
 def _grant_lines(style: Role, mark: str, name: str, verb: str, grants: Grants) -> list[Line]:
-    return [line((style, mark), ("name", name), verb), *indented([line(sentence) for sentence in grants.sentences()])]
+    return [
+        line((style, mark), ("name", name), verb),
+        *indented([line(sentence) for sentence in grants.sentences()]),
+    ]

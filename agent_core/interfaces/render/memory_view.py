@@ -33,7 +33,17 @@ if TYPE_CHECKING:  # for annotations
 Json = dict[str, Any]  # Any: JSON
 _HIT = 140
 _COUNT = 10
-_OF_BLOCK = ("label", "value", "limit", "description", "read_only", "shared", "position", "version", "edited")
+_OF_BLOCK = (
+    "label",
+    "value",
+    "limit",
+    "description",
+    "read_only",
+    "shared",
+    "position",
+    "version",
+    "edited",
+)
 _BY = ("by", "agent", "turn", "at")
 _NEAREST = 3  # hits shown if none contains a word of the question
 _WHERE = {"messages": "recall", "passages": "archival"}
@@ -54,12 +64,16 @@ async def memory_document(store: "Store", agent: str, label: str = "") -> Json:
     blocks = [row for row in await store.blocks(agent) if label in ("", row.label)]
     sections = [row for row in await store.sections(agent) if label in ("", row.name)]
     if label and not (blocks or sections):
-        raise UsageError(f"`{agent}` has no block `{label}`.", fix=await known_labels(store, agent, label))
+        raise UsageError(
+            f"`{agent}` has no block `{label}`.", fix=await known_labels(store, agent, label)
+        )
     counts = await counts_of(store, agent)
     return {
         "agent": agent,
         "blocks": [_fields(row, *_OF_BLOCK) for row in blocks],
-        "sections": [_fields(row, "name", "position", "text", "limit", "edited") for row in sections],
+        "sections": [
+            _fields(row, "name", "position", "text", "limit", "edited") for row in sections
+        ],
         "messages": counts.messages,
         "passages": counts.passages,
         "edited": counts.edited or None,
@@ -73,22 +87,35 @@ async def history_document(store: "MemoryStore", agent: str, label: str = "") ->
         UsageError: the agent never had a block with that label.
     """
     ids = [
-        (id, block_label) for id, block_label in (await store.block_ids(agent)).items() if label in ("", block_label)
+        (id, block_label)
+        for id, block_label in (await store.block_ids(agent)).items()
+        if label in ("", block_label)
     ]
     if not ids and label:
-        raise UsageError(f"`{agent}` never had a block `{label}`.", fix=await known_labels(store, agent, label))
-    changes = [(block_label, change) for id, block_label in ids for change in await store.block_history(id)]
+        raise UsageError(
+            f"`{agent}` never had a block `{label}`.", fix=await known_labels(store, agent, label)
+        )
+    changes = [
+        (block_label, change) for id, block_label in ids for change in await store.block_history(id)
+    ]
     changes.sort(key=lambda pair: pair[1].at)
     document: Json = {
         "agent": agent,
         "changes": [
-            {"label": name, **_fields(change, "version", "value"), "what": change.action, **_fields(change, *_BY)}
+            {
+                "label": name,
+                **_fields(change, "version", "value"),
+                "what": change.action,
+                **_fields(change, *_BY),
+            }
             for name, change in changes
         ],
     }
     if label:
         history = await store.block_history(ids[-1][0])
-        lines = blamed(((change, value_lines(change.value)) for change in history), ComparisonBudget())
+        lines = blamed(
+            ((change, value_lines(change.value)) for change in history), ComparisonBudget()
+        )
         by = ("by", "agent", "turn", "version", "at")
         document["lines"] = [{"text": text, **_fields(change, *by)} for text, change in lines]
     return document
@@ -97,7 +124,9 @@ async def history_document(store: "MemoryStore", agent: str, label: str = "") ->
 async def known_labels(store: "MemoryStore", agent: str, label: str) -> str:
     """Return a sentence that suggests a similar block, or lists the existing blocks."""
     labels = [row.label for row in await store.blocks(agent)]
-    otherwise = f"There are: {', '.join(labels)}." if labels else f"Next: knapper run --agent {agent}"
+    otherwise = (
+        f"There are: {', '.join(labels)}." if labels else f"Next: knapper run --agent {agent}"
+    )
     return did_you_mean(label, labels, otherwise)
 
 
@@ -126,9 +155,14 @@ def memory_lines(data: Json) -> list[Line]:
     """Return blocks and sections with their text."""
     lines: list[Line] = []
     for block in data["blocks"]:
-        marks = "".join(f", {mark.replace('_', '-')}" for mark in ("shared", "read_only") if block[mark])
+        marks = "".join(
+            f", {mark.replace('_', '-')}" for mark in ("shared", "read_only") if block[mark]
+        )
         size = f"{len(text_of(block['value']))}/{block['limit']} characters, version {block['version']}{marks}"
-        lines += [line(("name", block["label"]), "  ", ("dim", size)), *_text(text_of(block["value"]))]
+        lines += [
+            line(("name", block["label"]), "  ", ("dim", size)),
+            *_text(text_of(block["value"])),
+        ]
     for section in data["sections"]:
         size = f"section at {section['position']}, {len(section['text'])} characters"
         lines += [line(("name", section["name"]), "  ", ("dim", size)), *_text(section["text"])]
@@ -144,14 +178,19 @@ def total_line(data: Json) -> Line:
 def history_lines(data: Json) -> list[Line]:
     """Return the changes, newest first: time, block, version, author, turn, and the change itself."""
     changes = [*reversed(data["changes"])]
-    rows = [[moment(change["at"]), change["label"], f"v{change['version']}", _hand(change)] for change in changes]
+    rows = [
+        [moment(change["at"]), change["label"], f"v{change['version']}", _hand(change)]
+        for change in changes
+    ]
     titles = ("when", "block", "version", "by")
     heads = columns(rows, ("dim", "name", "", ""), heads=titles)
     lines = heads[:1]
     for head, change in zip(heads[1:], changes, strict=True):
         lines += [head, *indented([line(one_line(change["what"], 400))])]
     if rows_of_text := data.get("lines"):
-        by = [[_hand(row), f"v{row['version']}", one_line(row["text"], 400)] for row in rows_of_text]
+        by = [
+            [_hand(row), f"v{row['version']}", one_line(row["text"], 400)] for row in rows_of_text
+        ]
         lines += [line(""), *columns(by, ("", "dim", ""), heads=("who wrote the line", "", "line"))]
     return lines
 
@@ -173,7 +212,11 @@ def edit_shown(label: str, plan: "Plan | None") -> Result:
     is_done = plan.outcome == "returned"
     first, *more = bare_lines(plan.text)
     lines = [line(("ok", "✓ ") if is_done else ("bad", "✗ "), first), *indented(map(line, more))]
-    return Result({"label": label, "outcome": plan.outcome, "text": plan.text}, lines, code=0 if is_done else 1)
+    return Result(
+        {"label": label, "outcome": plan.outcome, "text": plan.text},
+        lines,
+        code=0 if is_done else 1,
+    )
 
 
 async def search_all(
@@ -202,12 +245,19 @@ def best_hits(searches: Sequence[ResultPage], blocks: Iterable["BlockRow"] = ())
     """
     terms = {term for results in searches for term in results.terms}
     rows = [
-        (block.label, text) for block in blocks for text in bare_lines(text_of(block.value)) if coverage(text, terms)
+        (block.label, text)
+        for block in blocks
+        for text in bare_lines(text_of(block.value))
+        if coverage(text, terms)
     ]
     rows.sort(key=lambda row: -coverage(row[1], terms))
     missing = [set(results.missing) for results in searches if results.items]
-    words = [word for word in searches[0].missing if missing and all(word in row for row in missing)]
-    is_far = bool(words) and not any(coverage(item.text, page.terms) for page in searches for item in page.items)
+    words = [
+        word for word in searches[0].missing if missing and all(word in row for row in missing)
+    ]
+    is_far = bool(words) and not any(
+        coverage(item.text, page.terms) for page in searches for item in page.items
+    )
     words = [word for word in words if not any(coverage(text, stems([word])) for _, text in rows)]
     none = [f"No hit has: {', '.join(words)}."] * bool(words) + ["The nearest by meaning:"] * is_far
     held = [
@@ -225,7 +275,10 @@ def best_hits(searches: Sequence[ResultPage], blocks: Iterable["BlockRow"] = ())
     near = [item for (covered, _), item in merged if not covered]
     ends = [
         sum(bool(covered) for (covered, _), _ in rows)
-        if page.page == 0 and rows and not rows[-1][0][0] and any(covered for (covered, _), _ in rows)
+        if page.page == 0
+        and rows
+        and not rows[-1][0][0]
+        and any(covered for (covered, _), _ in rows)
         else None
         for page, rows in zip(searches, ranked, strict=True)
     ]
@@ -235,14 +288,24 @@ def best_hits(searches: Sequence[ResultPage], blocks: Iterable["BlockRow"] = ())
         number = "" if item.id else f"message {place_of(item.seq)}"
         about = " · ".join(filter(None, (moment(item.at), one_line(item.who, 60), number)))
         hits.append({"about": about, "text": excerpt(item.text, terms, _HIT)})
-    return {"blocks": held, "says": " ".join(none), "hits": hits, "is_far": is_far, "worded": len(worded), "ends": ends}
+    return {
+        "blocks": held,
+        "says": " ".join(none),
+        "hits": hits,
+        "is_far": is_far,
+        "worded": len(worded),
+        "ends": ends,
+    }
 
 
-def found_lines(searches: Sequence[ResultPage], query: str = "TEXT", blocks: Iterable["BlockRow"] = ()) -> list[Line]:
+def found_lines(
+    searches: Sequence[ResultPage], query: str = "TEXT", blocks: Iterable["BlockRow"] = ()
+) -> list[Line]:
     """Return search results for the user: the best of all searches, then the counts."""
     found = best_hits(searches, blocks)
     held, hits = (
-        [line(("dim", f"- {row['about']}: "), row["text"]) for row in found[part]] for part in ("blocks", "hits")
+        [line(("dim", f"- {row['about']}: "), row["text"]) for row in found[part]]
+        for part in ("blocks", "hits")
     )
     counts: list[str] = []
     at = found["worded"]
@@ -250,23 +313,35 @@ def found_lines(searches: Sequence[ResultPage], query: str = "TEXT", blocks: Ite
         hits[at:at] = [line(("dim", "Near in meaning:"))]
     for results, words in () if found["is_far"] else zip(searches, found["ends"], strict=True):
         if not results.items:
-            none = f"There is no page {results.page}; the last is {results.pages - 1}." if results.total else ""
+            none = (
+                f"There is no page {results.page}; the last is {results.pages - 1}."
+                if results.total
+                else ""
+            )
             counts.append(none or f"No {results.item_kind} found.")
             continue
         first = results.page * results.count + 1
-        counted = f"{results.item_kind} {first} to {first + len(results.items) - 1} of {results.total}"
+        counted = (
+            f"{results.item_kind} {first} to {first + len(results.items) - 1} of {results.total}"
+        )
         if words:  # what follows has no word of the question
             counts.append(f"{results.item_kind} with a word of it: {words}")
             continue
         count = f" --count {results.count}" if results.count != _COUNT else ""
         command = f"knapper memory search {query} --in {_WHERE[results.item_kind]}{count} --page {results.page + 1}"
-        counts.append(f"{counted}; more: {command}" if results.page + 1 < results.pages else counted)
+        counts.append(
+            f"{counted}; more: {command}" if results.page + 1 < results.pages else counted
+        )
     return [
         *held,
         *([line(("dim", found["says"]))] if found["says"] else []),
         *hits,
         *(line(("dim", text)) for text in counts),
-        *[line(("dim", f"Searched by words alone: {results.trouble}")) for results in searches if results.trouble][:1],
+        *[
+            line(("dim", f"Searched by words alone: {results.trouble}"))
+            for results in searches
+            if results.trouble
+        ][:1],
     ]
 
 
@@ -275,13 +350,30 @@ def forget_lines(report: ForgetReport, *, is_done: bool = False) -> list[Line]:
     if not report.places:
         head = line(("dim", f"The record does not contain {report.subject}."))
     else:
-        head = line(("ok", "✓ "), f"forgot {report.subject}") if is_done else line("To forget: ", report.subject)
-    places = columns([(f"  {place}", f"{count:,}") for place, count in report.places.items()], ("", "strong"))
-    longer = [line(("warn", f"Also within: {', '.join(report.longer[:_COUNT])}. --word leaves these."))]
-    stays = [line(("warn", "Stays in "), one_line(place), ("dim", f": {why}")) for place, why in report.stays.items()]
-    gone = [line("  ", ("dim", f"{one_line(row.place, 60)}: "), one_line(row.text, _HIT)) for row in report.lines]
+        head = (
+            line(("ok", "✓ "), f"forgot {report.subject}")
+            if is_done
+            else line("To forget: ", report.subject)
+        )
+    places = columns(
+        [(f"  {place}", f"{count:,}") for place, count in report.places.items()], ("", "strong")
+    )
+    longer = [
+        line(("warn", f"Also within: {', '.join(report.longer[:_COUNT])}. --word leaves these."))
+    ]
+    stays = [
+        line(("warn", "Stays in "), one_line(place), ("dim", f": {why}"))
+        for place, why in report.stays.items()
+    ]
+    gone = [
+        line("  ", ("dim", f"{one_line(row.place, 60)}: "), one_line(row.text, _HIT))
+        for row in report.lines
+    ]
     which = "The first lines" if len(gone) == MOST_LINES else "Lines"
-    near = [line("  ", one_line(row.place, 60), " still says: ", one_line(row.text, _HIT)) for row in report.nearest]
+    near = [
+        line("  ", one_line(row.place, 60), " still says: ", one_line(row.text, _HIT))
+        for row in report.nearest
+    ]
     return [
         head,
         *places,
@@ -289,7 +381,18 @@ def forget_lines(report: ForgetReport, *, is_done: bool = False) -> list[Line]:
         *gone,
         *(longer if report.longer and not is_done else []),
         *stays,
-        *([line(("warn", "Stays, though its words are similar (to change it: memory edit LABEL):"))] if near else []),
+        *(
+            [
+                line(
+                    (
+                        "warn",
+                        "Stays, though its words are similar (to change it: memory edit LABEL):",
+                    )
+                )
+            ]
+            if near
+            else []
+        ),
         *near,
     ]
 
@@ -297,7 +400,9 @@ def forget_lines(report: ForgetReport, *, is_done: bool = False) -> list[Line]:
 def _fields(row: object, *names: str) -> Json:
     """Return attributes as JSON."""
     values = {name: getattr(row, name) for name in names}
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+    return {
+        name: list(value) if isinstance(value, tuple) else value for name, value in values.items()
+    }
 
 
 def _hand(change: Json) -> str:
@@ -313,7 +418,9 @@ def _text(text: str) -> list[Line]:
 _LONGEST = 400  # characters shown of a call and of its result
 
 
-def turns_of(entries: Iterable[Entry], since: float = 0.0, last: int | None = None) -> list[list[Entry]]:
+def turns_of(
+    entries: Iterable[Entry], since: float = 0.0, last: int | None = None
+) -> list[list[Entry]]:
     """Group the entries by turn, and return the `last` turns that began at `since` or later."""
     turns = [[*group] for _, group in groupby(entries, key=lambda entry: entry.turn)]
     turns = [turn for turn in turns if turn[0].at >= since]
@@ -322,11 +429,15 @@ def turns_of(entries: Iterable[Entry], since: float = 0.0, last: int | None = No
 
 def transcript(agent: str, turns: Sequence[Sequence[Entry]]) -> str:
     """Return the conversation as Markdown."""
-    parts = [part for turn in turns for part in (f"## {shown_time(turn[0].at)}", *_turn(agent, turn))]
+    parts = [
+        part for turn in turns for part in (f"## {shown_time(turn[0].at)}", *_turn(agent, turn))
+    ]
     return "\n\n".join([f"# Conversation with {agent}", *parts]) + "\n"
 
 
-def transcript_document(agent: str, turns: Sequence[Sequence[Entry]]) -> dict[str, Any]:  # Any: JSON
+def transcript_document(
+    agent: str, turns: Sequence[Sequence[Entry]]
+) -> dict[str, Any]:  # Any: JSON
     """Return the conversation as JSON: each turn with its recorded entries."""
     return {
         "agent": agent,
@@ -334,7 +445,9 @@ def transcript_document(agent: str, turns: Sequence[Sequence[Entry]]) -> dict[st
             {
                 "turn": turn[0].turn,
                 "at": turn[0].at,
-                "entries": [{"kind": entry.kind, "at": entry.at, **entry.payload} for entry in turn],
+                "entries": [
+                    {"kind": entry.kind, "at": entry.at, **entry.payload} for entry in turn
+                ],
             }
             for turn in turns
         ],
@@ -342,7 +455,9 @@ def transcript_document(agent: str, turns: Sequence[Sequence[Entry]]) -> dict[st
 
 
 def _turn(agent: str, turn: Sequence[Entry]) -> Iterator[str]:
-    results = {entry.payload.get("call_id"): entry.payload for entry in turn if entry.kind == "result"}
+    results = {
+        entry.payload.get("call_id"): entry.payload for entry in turn if entry.kind == "result"
+    }
     for entry in turn:
         text = str(entry.payload.get("text") or "").strip()
         match entry.kind:
@@ -353,7 +468,11 @@ def _turn(agent: str, turn: Sequence[Entry]) -> Iterator[str]:
                 sent = [_message(call) for call in calls if call.get("name") == SEND]
                 if text:  # text next to a sent message is a thought
                     yield "*" + " ".join(bare_lines(text)) + "*" if sent else f"**{agent}:** {text}"
-                others = [_call(call, results.get(call.get("id"))) for call in calls if call.get("name") != SEND]
+                others = [
+                    _call(call, results.get(call.get("id")))
+                    for call in calls
+                    if call.get("name") != SEND
+                ]
                 if others:
                     yield "\n".join(others)
                 yield from (f"**{agent}:** {message}" for message in sent)

@@ -45,7 +45,9 @@ COMMAND, SLASH = "knapper functions ", "/"
 SIGNS: dict[str, Role] = {"+": "ok", "-": "bad", "@": "dim"}
 Document: TypeAlias = Mapping[str, Any]  # Any: JSON of a published form
 
-_LONGEST_READ = 100_000  # characters of arguments: parsing and formatting them takes some milliseconds
+_LONGEST_READ = (
+    100_000  # characters of arguments: parsing and formatting them takes some milliseconds
+)
 _ASKED = {  # the questions of the stages that report a note
     "duplicate": "is it there already?",
     "examples": "do its examples hold?",
@@ -55,12 +57,20 @@ _ASKED = {  # the questions of the stages that report a note
     "neighbours": "do the functions that call it still work?",
     "reader": "does it do what its description says?",
 }
-_OUTCOME_ROLES: dict[str, Role] = {"returned": "ok", "interrupted": "warn", "skipped": "warn", "unknown": "warn"}
+_OUTCOME_ROLES: dict[str, Role] = {
+    "returned": "ok",
+    "interrupted": "warn",
+    "skipped": "warn",
+    "unknown": "warn",
+}
 
 
 def coloured(lines: Iterable[str]) -> list[Line]:
     """Return the lines of a unified diff in the usual colors."""
-    return [line(("strong" if text.startswith(("+++", "---")) else SIGNS.get(text[:1], ""), text)) for text in lines]
+    return [
+        line(("strong" if text.startswith(("+++", "---")) else SIGNS.get(text[:1], ""), text))
+        for text in lines
+    ]
 
 
 def verdict_lines(judgment: "Judgment", joins: str = "added to") -> list[Line]:
@@ -81,12 +91,21 @@ def verdict_lines(judgment: "Judgment", joins: str = "added to") -> list[Line]:
     warnings = len(judgment.problems) - refusals
     counts = [counted(refusals, "problem")] + [counted(warnings, "hint")] * bool(warnings)
     return [
-        _head_line(judgment, joins, ", ".join(counts), ("dim", f"  {' · '.join(filter(None, facts))}")),
-        *indented([line(("dim", f"not back to {judgment.back}"))] if judgment.back and not judgment.admitted else []),
+        _head_line(
+            judgment, joins, ", ".join(counts), ("dim", f"  {' · '.join(filter(None, facts))}")
+        ),
+        *indented(
+            [line(("dim", f"not back to {judgment.back}"))]
+            if judgment.back and not judgment.admitted
+            else []
+        ),
         *indented(line(("dim", f"~ fixed: {fix.message}")) for fix in judgment.fixes),
         *indented(problem_lines(judgment.refusals)),
         *indented(line(("dim", "hint: "), *problem_line(problem)) for problem in hints(judgment)),
-        *indented(line(("dim", f"~ {call}: its result was confirmed, not predicted")) for call in judgment.confirmed),
+        *indented(
+            line(("dim", f"~ {call}: its result was confirmed, not predicted"))
+            for call in judgment.confirmed
+        ),
     ]
 
 
@@ -119,7 +138,10 @@ def stage_lines(judgment: "Judgment") -> list[Line]:
     whole = [stage for stage in ran if not stage.late]
     count = f"{len(stages)}" if len(whole) == len(stages) else f"{len(whole)} of {len(stages)}"
     told = [stage for stage in stages if stage.note and (stage in ran or stage.late)]
-    notes = [f"{'– ' * stage.late}{stage.stage}: {_ASKED.get(stage.stage, '')} {stage.note}" for stage in told]
+    notes = [
+        f"{'– ' * stage.late}{stage.stage}: {_ASKED.get(stage.stage, '')} {stage.note}"
+        for stage in told
+    ]
     head = f"checked by the gate in {count} stages{', among them:' if notes else ''}"
     return [line(("dim", head)), *indented(line(("dim", note)) for note in notes)]
 
@@ -131,7 +153,9 @@ def examples_note(judgment: "Judgment") -> str:
 
 def unread_note(judgment: "Judgment") -> str:
     """Return `not read` if no model could be asked about the description, otherwise an empty text."""
-    is_unread = any(stage.stage == "reader" and stage.note.startswith(NOT_READ) for stage in judgment.stages)
+    is_unread = any(
+        stage.stage == "reader" and stage.note.startswith(NOT_READ) for stage in judgment.stages
+    )
     return NOT_READ if is_unread else ""
 
 
@@ -141,17 +165,26 @@ def _ran(judgment: "Judgment") -> list["StageReport"]:
 
 def standing_words(standing: str) -> str:
     """Return words for a standing, such as `, on trial` or `, as a draft`."""
-    return {"": "", "trial": ", on trial", "draft": ", as a draft"}.get(standing, f", as {standing}")
+    return {"": "", "trial": ", on trial", "draft": ", as a draft"}.get(
+        standing, f", as {standing}"
+    )
 
 
 def verdict_line(judgment: "Judgment", joins: str) -> Line:
     """Return a verdict on one line, with the codes of its problems, which a `Legend` explains."""
     if judgment.error and not judgment.problems:
         return line(("bad", "✗ "), bare_lines(judgment.error)[0])
-    refusals, warnings = _codes(judgment.refusals), _codes(row for row in judgment.problems if row.severity == "warns")
-    where = min((row.where.line for row in judgment.problems if row.where.line), default=judgment.line)
+    refusals, warnings = (
+        _codes(judgment.refusals),
+        _codes(row for row in judgment.problems if row.severity == "warns"),
+    )
+    where = min(
+        (row.where.line for row in judgment.problems if row.where.line), default=judgment.line
+    )
     place = f"  {judgment.path}:{where}" if where and judgment.path.endswith(".py") else ""
-    told = [f"fixed: {', '.join(dict.fromkeys(fix.code for fix in judgment.fixes))}"] * bool(judgment.fixes)
+    told = [f"fixed: {', '.join(dict.fromkeys(fix.code for fix in judgment.fixes))}"] * bool(
+        judgment.fixes
+    )
     told += [f"warns: {warnings}"] * bool(warnings)
     tail: Span = ("dim", f"{place}{''.join(f' · {part}' for part in told)}")
     return _head_line(judgment, joins, refusals, tail)
@@ -183,10 +216,16 @@ class Legend:
 
     def lines(self) -> list[Line]:
         """Return a line for each code with its count, first those of rejections."""
-        problems = sorted(self._problems.items(), key=lambda problem: problem[1].severity == "warns")
-        rows = [problem_line(replace(row, message=row.message + self._often(code))) for code, row in problems]
+        problems = sorted(
+            self._problems.items(), key=lambda problem: problem[1].severity == "warns"
+        )
+        rows = [
+            problem_line(replace(row, message=row.message + self._often(code)))
+            for code, row in problems
+        ]
         rows += [
-            line(("warn", "~ "), code, f": {words}", ("dim", self._often(code))) for code, words in self._fixes.items()
+            line(("warn", "~ "), code, f": {words}", ("dim", self._often(code)))
+            for code, words in self._fixes.items()
         ]
         return list(indented(rows))
 
@@ -244,10 +283,20 @@ def _failure_lines(error: "Failure", how: str = "✗") -> list[Line]:
     for frame in error.frames:
         locals_text = ", ".join(f"{name}={one_line(text, 400)}" for name, text in frame.locals)
         place = one_line(f"{frame.path}:{frame.line} in {frame.function}", 500)
-        lines.append(line("  ", place, f": {frame.source}", ("dim", f"   {locals_text}" if locals_text else "")))
+        lines.append(
+            line(
+                "  ",
+                place,
+                f": {frame.source}",
+                ("dim", f"   {locals_text}" if locals_text else ""),
+            )
+        )
     if error.cause is None:
         return lines
-    return [*lines, *_failure_lines(error.cause, "  while handling" if error.was_handling else "  raised from")]
+    return [
+        *lines,
+        *_failure_lines(error.cause, "  while handling" if error.was_handling else "  raised from"),
+    ]
 
 
 def outcome_role(word: str) -> Role:
@@ -272,7 +321,10 @@ def examples_lines(report: "FunctionTestReport") -> list[Line]:
     passed = sum(example.agreed for example in report.examples)
     unrun = sum(bool(example.unrun) for example in report.examples)
     tail = f"; {unrun} did not run" if unrun else ""
-    return [*lines, line(("name", report.name), f": {passed} of {len(report.examples)} examples agree{tail}")]
+    return [
+        *lines,
+        line(("name", report.name), f": {passed} of {len(report.examples)} examples agree{tail}"),
+    ]
 
 
 def changes_line(change: "RegistryChange | FunctionsChanged", by: str = "") -> Line:
@@ -302,7 +354,10 @@ def save_lines(change: "RegistryChange | FunctionsChanged") -> list[Line]:
             else line(doubtful, ("name", name), f" is a {how}")
             for name, how in change.standings.items()
         ),
-        *(line(doubtful, ("name", name), f" is a draft now: {how}") for name, how in change.disagreeing.items()),
+        *(
+            line(doubtful, ("name", name), f" is a draft now: {how}")
+            for name, how in change.disagreeing.items()
+        ),
         *(
             line(doubtful, ("name", name), f": {text}")
             for name, note in change.noted.items()
@@ -319,9 +374,17 @@ def value_lines(call: "CallReport | RecordedOutcome", *, as_it_is: bool = False)
     if isinstance(call.value, dict) and call.value.get(TAG) == LARGE:
         with suppress(ProtocolError):
             large = read_row(call.value)
-            return [line(f"{large.words}, kept for a week as JSON in {STATE}/{value_files.FOLDER}/{large.digest}")]
-    shown = call.value if isinstance(call.value, str) else json.dumps(call.value, ensure_ascii=False)
-    if not (as_it_is or isinstance(call.value, str)) and f'"{TAG}"' in shown:  # not a value of JSON, such as a tuple
+            return [
+                line(
+                    f"{large.words}, kept for a week as JSON in {STATE}/{value_files.FOLDER}/{large.digest}"
+                )
+            ]
+    shown = (
+        call.value if isinstance(call.value, str) else json.dumps(call.value, ensure_ascii=False)
+    )
+    if (
+        not (as_it_is or isinstance(call.value, str)) and f'"{TAG}"' in shown
+    ):  # not a value of JSON, such as a tuple
         with suppress(ProtocolError):
             shown = repr(read_row(call.value))
     texts = [line(text) for text in bare_lines(shown)]
@@ -367,7 +430,11 @@ _MOST = 10  # findings shown of one kind
 def audit_lines(report: "AuditReport", typed: str) -> list[Line]:
     """Return an audit report with the first few findings of each kind."""
     mark: Span = ("ok", "✓ ") if not report.findings else ("warn", "~ ")
-    lines = [line(mark, ("strong", f"{report.score} of 100"), f": {counted(report.functions, 'function')}")]
+    lines = [
+        line(
+            mark, ("strong", f"{report.score} of 100"), f": {counted(report.functions, 'function')}"
+        )
+    ]
     rows = [
         (
             part.code,
@@ -382,15 +449,26 @@ def audit_lines(report: "AuditReport", typed: str) -> list[Line]:
         for finding in findings[:_MOST]:
             problem = finding.problem
             place: Span = ("dim", f" {problem.where} · {problem.code}")
-            lines.append(line(("warn", "~ "), ("name", finding.function), place, f": {one_line(problem.message)}"))
+            lines.append(
+                line(
+                    ("warn", "~ "),
+                    ("name", finding.function),
+                    place,
+                    f": {one_line(problem.message)}",
+                )
+            )
             way = line(("dim", f"{finding.proposal}: "), one_line(problem.fix or ""))
             command = f"{SLASH}{' '.join(finding.steps)}" if typed == SLASH else finding.command
-            if typed == SLASH and finding.steps[0] == "add-example":  # the prompt has a different syntax for examples
+            if (
+                typed == SLASH and finding.steps[0] == "add-example"
+            ):  # the prompt has a different syntax for examples
                 _, name, _, call, _, result = finding.steps
                 command = f"/example {name} {call} = {result}"
             lines += indented([way, line(("strong", command))])
         if len(findings) > _MOST:
-            lines.append(line(("dim", f"  and {len(findings) - _MOST} more {part.code}; --json has all")))
+            lines.append(
+                line(("dim", f"  and {len(findings) - _MOST} more {part.code}; --json has all"))
+            )
     return lines
 
 
@@ -408,8 +486,16 @@ def tending_lines(report: "TendingReport", typed: str) -> list[Line]:
     """Return the steps that were done, then the proposed and the skipped ones, each with its reason."""
     lines: list[Line] = []
     for step in sorted(report.steps, key=lambda step: (bool(step.why_not), not step.done)):
-        mark: Span = ("ok", "✓ ") if step.done else ("dim", "· ") if step.why_not else ("warn", "~ ")
-        phrase = _DONE[step.kind] if step.done else f"left as it is ({step.kind})" if step.why_not else step.kind
+        mark: Span = (
+            ("ok", "✓ ") if step.done else ("dim", "· ") if step.why_not else ("warn", "~ ")
+        )
+        phrase = (
+            _DONE[step.kind]
+            if step.done
+            else f"left as it is ({step.kind})"
+            if step.why_not
+            else step.kind
+        )
         name = step.others[0] if step.done and step.kind == "merge" else step.function
         about = f" `{step.function}`" if step.done and step.kind == "merge" else ""
         if step.kind == "generalize" and not step.why_not:
@@ -420,12 +506,18 @@ def tending_lines(report: "TendingReport", typed: str) -> list[Line]:
         lines += indented([line(text) for text in bare_lines(step.diff)]) if step.diff else []
     done = [step for step in report.steps if step.done]
     open_steps = [step for step in report.steps if not (step.done or step.why_not)]
-    lines.append(line(("dim", f"{len(done)} done, {len(open_steps)} proposed, {report.tokens:,} tokens")))
+    lines.append(
+        line(("dim", f"{len(done)} done, {len(open_steps)} proposed, {report.tokens:,} tokens"))
+    )
     if report.stopped:
         lines.append(line(("warn", f"Stopped before everything was checked: {report.stopped}.")))
     command = f"{typed} tend".lstrip()
     ways = (
-        [f"To undo all of it: {command} --undo"] if done else [f"To apply it: {command} --apply"] if open_steps else []
+        [f"To undo all of it: {command} --undo"]
+        if done
+        else [f"To apply it: {command} --apply"]
+        if open_steps
+        else []
     )
     return [*lines, *(line(("strong", way)) for way in ways)]
 
@@ -437,7 +529,11 @@ def undone_lines(steps: "list[UndoneStep]") -> list[Line]:
     return [
         line(("ok", "✓ "), ("name", step.function), " was restored")
         if step.undone
-        else line(("bad", "✗ "), ("name", step.function), f" was not undone: {one_line(step.why_not, 300)}")
+        else line(
+            ("bad", "✗ "),
+            ("name", step.function),
+            f" was not undone: {one_line(step.why_not, 300)}",
+        )
         for step in steps
     ]
 
@@ -461,8 +557,13 @@ def function_lines(function: "ImportedFunction", *, is_tried: bool) -> list[Line
         "skipped": " is not taken" if function.problems else f" is in {function.module} already",
         "refused": " refused",
     }[function.outcome]
-    why = ", ".join(dict.fromkeys(problem.code for problem in function.problems if problem.code in _DRAFTS))
-    tail: Span = ("dim", f"  {function.from_}{f' · {why}' if why and function.standing == 'draft' else ''}")
+    why = ", ".join(
+        dict.fromkeys(problem.code for problem in function.problems if problem.code in _DRAFTS)
+    )
+    tail: Span = (
+        "dim",
+        f"  {function.from_}{f' · {why}' if why and function.standing == 'draft' else ''}",
+    )
     return [
         line(_MARKS[function.outcome], ("name", function.name), text, tail),
         *indented(line(("warn", "~ "), ("dim", "fixed: "), fix.message) for fix in function.fixes),
@@ -487,13 +588,27 @@ def summary_lines(report: "ImportReport") -> list[Line]:
         count = max(sum(row[0] == mark for row in changes) for mark in "+-")
         differ = "1 line differs" if count == 1 else f"{count} lines differ"
         many = f"; {differ} from its author's" if changes else ""
-        lines.append(line(("name", module.path), f" {'written' if module.written else 'would be written'}{many}"))
+        lines.append(
+            line(
+                ("name", module.path),
+                f" {'written' if module.written else 'would be written'}{many}",
+            )
+        )
         lines += indented(coloured(changes[:_SHOWN]))
     if drafts := sum(function.standing == "draft" for function in report.functions):
         words = "a draft: its results are" if drafts == 1 else f"{drafts} drafts: their results are"
-        lines.append(line(("dim", f"{words} marked as unproven until examples are added, or enough calls return")))
+        lines.append(
+            line(
+                (
+                    "dim",
+                    f"{words} marked as unproven until examples are added, or enough calls return",
+                )
+            )
+        )
     counts = report.summary
-    shown = [f"{counts[outcome]} {outcome}" for outcome in ("skipped", "refused") if counts[outcome]]
+    shown = [
+        f"{counts[outcome]} {outcome}" for outcome in ("skipped", "refused") if counts[outcome]
+    ]
     if added := counts["joined"] + counts["fixed"]:
         fixed = f" ({counts['fixed']} of them fixed)" if counts["fixed"] else ""
         shown = [f"{added} {'would be added' if report.dry_run else 'added'}{fixed}", *shown]
@@ -504,7 +619,9 @@ def summary_lines(report: "ImportReport") -> list[Line]:
 def export_lines(report: "ExportReport") -> list[Line]:
     """Return lines about an exported package: its functions, and what could not be included."""
     lines = [line(("warn", "! "), f"{note.name}: {note.message}") for note in report.notes]
-    summary = f"{counted(len(report.functions), 'function')} in {report.folder}, package {report.package}"
+    summary = (
+        f"{counted(len(report.functions), 'function')} in {report.folder}, package {report.package}"
+    )
     return [*lines, line(("ok", "✓ "), summary)]
 
 
@@ -530,7 +647,11 @@ def call_lines(details: "RecordedDetails") -> list[Line]:
     """Return a recorded call: its arguments, what it received through `self`, and its outcome."""
     call, word = details.call, details.outcome.outcome
     requests = [one_line(f"{row['name']} {row['arguments']}", 200) for row in details.data["heard"]]
-    lines = [line(("strong", f"[{call.call}] {call.function}"), ("dim", "  "), (outcome_role(word), word))]
+    lines = [
+        line(
+            ("strong", f"[{call.call}] {call.function}"), ("dim", "  "), (outcome_role(word), word)
+        )
+    ]
     lines += [line(("dim", "arguments  "), one_line(str(call.arguments), 2_000))]
     where = f"call {call.number_in_program} of a program, in turn {call.turn}"
     lines += [line(("dim", "made as  "), where)] if call.number_in_program else []
@@ -548,7 +669,11 @@ def replay_lines(replay: "Replay") -> list[Line]:
     if replay.quit:
         return [(*head, ("dim", "ended at the debugger"))]
     if replay.same:
-        return [(*head, ("ok", "the same")), *_result_lines(replay.outcome), *_lacking(replay.lacking)]
+        return [
+            (*head, ("ok", "the same")),
+            *_result_lines(replay.outcome),
+            *_lacking(replay.lacking),
+        ]
     diff = coloured(bare_lines(visible(replay.difference)))
     return [(*head, ("warn", "another outcome")), *indented(diff), *_lacking(replay.lacking)]
 

@@ -27,7 +27,15 @@ from ..attachments import pasted
 from ..commands.run import RunOptions
 from ..styled_lines import line, painted
 from .completion import PromptCompleter, shortened
-from .prompt import ANSWERABLE, MARK, DebugLine, OpenQuestion, OpenTable, Prompt, read_early_settings
+from .prompt import (
+    ANSWERABLE,
+    MARK,
+    DebugLine,
+    OpenQuestion,
+    OpenTable,
+    Prompt,
+    read_early_settings,
+)
 
 if TYPE_CHECKING:  # imported after the prompt is shown
     from .terminal import LoadedSession
@@ -62,7 +70,9 @@ class Repl:
 
     async def run(self) -> int:
         """Run until the user leaves, a signal ends it, or the conversation cannot be opened. Return the exit code."""
-        if read_early_settings(Path(self._options.root), os.environ).plain:  # for users of screen readers
+        if read_early_settings(
+            Path(self._options.root), os.environ
+        ).plain:  # for users of screen readers
             gc.enable()
             plain = await asyncio.to_thread(import_module, "..plain", __package__)
             return 0 if await plain.each_line(self._options) else 1
@@ -126,11 +136,16 @@ class Repl:
         """End the conversation."""
         self.prompt.leave()
 
-    def _tell_fault(self, _: object, context: Mapping[str, Any]) -> None:  # Any: as passed by asyncio
+    def _tell_fault(
+        self, _: object, context: Mapping[str, Any]
+    ) -> None:  # Any: as passed by asyncio
         from ..cli_context import crash_line  # noqa: PLC0415  (the prompt must not wait for it)
 
         error = context.get("exception") or RuntimeError(context.get("message"))
-        place = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)[-1:]]
+        place = [
+            (frame.filename, frame.lineno)
+            for frame in traceback.extract_tb(error.__traceback__)[-1:]
+        ]
         if (kind := f"{type(error)} {place}") in self._faults:
             return  # report an error that recurs at each redraw only once
         self._faults.add(kind)
@@ -151,7 +166,10 @@ class Repl:
                 gc.freeze()
                 if opening := await self._session.conversation.opening(self._options):
                     self.send(opening)
-                while not self._session.conversation.left and (text := await self._lines.get()) is not None:
+                while (
+                    not self._session.conversation.left
+                    and (text := await self._lines.get()) is not None
+                ):
                     await self._session.take(text)
         except KnapperError as error:
             self._failure = error
@@ -168,7 +186,9 @@ class Repl:
         return await self._session.offered(kind, first) if self._session is not None else []
 
 
-_TOO_LATE = "The call has ended, so this was not a debugger command. Enter again sends it to the assistant."
+_TOO_LATE = (
+    "The call has ended, so this was not a debugger command. Enter again sends it to the assistant."
+)
 _LEAVING = "Nothing is running. Ctrl-C again, Ctrl-D or /exit leaves."
 
 
@@ -180,16 +200,22 @@ def bindings(prompt: Prompt, repl: Repl) -> KeyBindings:
     keys.add("enter", filter=typing)(lambda event: _enter(prompt, repl))
     keys.add("escape", "enter", filter=typing)(lambda event: prompt.buffer.insert_text("\n"))
     # Terminals send Esc followed by a slash the same as Alt with slash. Treat it as a command; Tab lists completions.
-    keys.add("escape", "/", filter=typing & emacs_mode)(lambda event: prompt.buffer.insert_text("/"))
+    keys.add("escape", "/", filter=typing & emacs_mode)(
+        lambda event: prompt.buffer.insert_text("/")
+    )
     keys.add("c-c", filter=typing)(lambda event: _stop(prompt, repl))
     keys.add("c-d", filter=typing & empty)(lambda event: repl.leave())
     can_be_resumed = machine.can_be_resumed()
-    keys.add("c-z", eager=True)(lambda event: event.app.suspend_to_background() if can_be_resumed else None)
+    keys.add("c-z", eager=True)(
+        lambda event: event.app.suspend_to_background() if can_be_resumed else None
+    )
     debugging = has_focus(prompt.debug.buffer)
     keys.add(Keys.BracketedPaste, filter=typing | debugging)(_paste)
     no_command = Condition(lambda: not prompt.debug.buffer.text)
     keys.add("enter", filter=debugging)(lambda event: prompt.debug.enter())
-    keys.add("c-c", filter=debugging)(lambda event: repl.interrupt() if prompt.debug.stops_turn() else None)
+    keys.add("c-c", filter=debugging)(
+        lambda event: repl.interrupt() if prompt.debug.stops_turn() else None
+    )
     keys.add("c-d", filter=debugging & no_command)(lambda event: prompt.debug.end())
     is_asking = Condition(lambda: prompt.asking is not None)
     counts = Condition(lambda: prompt.asking is not None and prompt.asking.state in ANSWERABLE)

@@ -59,24 +59,36 @@ class PromptCompleter(Completer):
         self._names = names
         self._offers = offers
 
-    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+    def get_completions(
+        self, document: Document, complete_event: CompleteEvent
+    ) -> Iterable[Completion]:
         """Return the completions at the cursor, without slow lookups."""
         text = document.text_before_cursor
         if not text.startswith("/"):
             if (path := path_being_typed(text)) is not None:
                 return [completion for completion in _paths(path) if " " not in completion.text]
             match, is_call = _WORD.search(text), text.startswith(("=", "?"))
-            return self._functions(match[1]) if match and (is_call or complete_event.completion_requested) else []
+            return (
+                self._functions(match[1])
+                if match and (is_call or complete_event.completion_requested)
+                else []
+            )
         name, space, arguments = text[1:].partition(" ")
         if not space:
             entries = _matching_entries(name)
-            if _LEAST_OF_HELP <= len(name) <= _MOST_OF_HELP:  # then those with a help word that begins with the letters
+            if (
+                _LEAST_OF_HELP <= len(name) <= _MOST_OF_HELP
+            ):  # then those with a help word that begins with the letters
                 begins = re.compile(rf"\b{re.escape(name)}", re.IGNORECASE)
                 others = [entry for entry in slash_catalog.ENTRIES if entry not in entries]
                 entries = [*entries, *(entry for entry in others if begins.search(entry.says))]
             return _commands(name, entries)
         before, typed = _split_words(name, arguments)
-        return [completion for offer in _offers(name, before) for completion in self._complete_offer(offer, typed)]
+        return [
+            completion
+            for offer in _offers(name, before)
+            for completion in self._complete_offer(offer, typed)
+        ]
 
     async def get_completions_async(
         self, document: Document, complete_event: CompleteEvent
@@ -129,7 +141,12 @@ def _offers(name: str, before: Sequence[str]) -> Sequence[str]:
 
 def _commands(typed: str, entries: Iterable["CommandEntry"]) -> Iterable[Completion]:
     return [
-        Completion(entry.name, start_position=-len(typed), display=f"/{entry.name}", display_meta=entry.says)
+        Completion(
+            entry.name,
+            start_position=-len(typed),
+            display=f"/{entry.name}",
+            display_meta=entry.says,
+        )
         for entry in entries
     ]
 
@@ -143,14 +160,23 @@ def _paths(typed: str) -> Iterable[Completion]:
         Document(typed), CompleteEvent(completion_requested=True)
     )
     return [
-        Completion(completion.text, completion.start_position, display=certain(one_line(completion.display_text)))
+        Completion(
+            completion.text,
+            completion.start_position,
+            display=certain(one_line(completion.display_text)),
+        )
         for completion in islice(completions, _MOST_PATHS)
-        if one_line(completion.text) == completion.text  # names with control characters must be typed manually
+        if one_line(completion.text)
+        == completion.text  # names with control characters must be typed manually
     ]
 
 
 def _following(offers: Iterable[tuple[str, str]], typed: str) -> Iterable[Completion]:
-    return [completion(text, typed, one_line(says, _META)) for text, says in offers if text.startswith(typed)]
+    return [
+        completion(text, typed, one_line(says, _META))
+        for text, says in offers
+        if text.startswith(typed)
+    ]
 
 
 def completion(text: str, typed: str, says: str = "") -> Completion:
@@ -181,7 +207,10 @@ class KeptHistory(History):
         except OSError:
             return []
         messages, lines, is_pasted = list[str](), list[str](), False
-        for line in [*text.split("\n"), ""]:  # the format of `prompt_toolkit`: each line of a message follows a plus
+        for line in [
+            *text.split("\n"),
+            "",
+        ]:  # the format of `prompt_toolkit`: each line of a message follows a plus
             if line.startswith("+"):
                 lines.append(line[1:])
             else:
@@ -225,23 +254,33 @@ class Escaped(Processor):
 
     def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
         """Return a line of the input as drawn, with the mapping of positions."""
-        fragments: StyleAndTextTuples = [(part[0], as_sent(part[1])) for part in transformation_input.fragments]
+        fragments: StyleAndTextTuples = [
+            (part[0], as_sent(part[1])) for part in transformation_input.fragments
+        ]
         text = fragment_list_to_text(fragments)
         if len(text) > LONGEST:
             parts = [*text[:_END], text[_END:-_END], *text[-_END:]]
             mark = f"[pasted: {len(text):,} characters]"
-            shown: StyleAndTextTuples = [("", visible(part) if len(part) == 1 else mark) for part in parts]
+            shown: StyleAndTextTuples = [
+                ("", visible(part) if len(part) == 1 else mark) for part in parts
+            ]
             return _transformation(shown, [len(part) for part in parts])
         if visible(text) == text:
             return Transformation(fragments)
-        shown = [(fragment[0], visible(fragment[1])) for fragment in explode_text_fragments(fragments)]
+        shown = [
+            (fragment[0], visible(fragment[1])) for fragment in explode_text_fragments(fragments)
+        ]
         return _transformation(shown, [1] * len(shown))
 
 
 def shortened(line: str) -> str:
     """Return a sent line as the prompt echoes it."""
     line = as_sent(line)
-    return line if len(line) <= LONGEST else f"{line[:_END]} [pasted: {len(line):,} characters] {line[-_END:]}"
+    return (
+        line
+        if len(line) <= LONGEST
+        else f"{line[:_END]} [pasted: {len(line):,} characters] {line[-_END:]}"
+    )
 
 
 def _transformation(shown: StyleAndTextTuples, sizes: list[int]) -> Transformation:

@@ -98,10 +98,14 @@ class BlockSplitter:
         # The beginning of a block that has become long is drawn; the rest of a table gets the same heading.
         self._chars += len(self._lines[-1]) + 1
         self._spans += spans(self._lines[-1])
-        is_table = len(self._lines) > 2 and "-" in self._lines[1] and _RULE.issuperset(self._lines[1])
+        is_table = (
+            len(self._lines) > 2 and "-" in self._lines[1] and _RULE.issuperset(self._lines[1])
+        )
         head = self._lines[:2] if is_table else []
         is_short = (
-            self._chars < _TABLE_CHARS if head else self._chars < _PROSE_CHARS and len(self._lines) < _PROSE_LINES
+            self._chars < _TABLE_CHARS
+            if head
+            else self._chars < _PROSE_CHARS and len(self._lines) < _PROSE_LINES
         )
         if is_short and self._spans <= MOST_SPANS // 2:
             return []
@@ -169,7 +173,9 @@ class RunningCall:
         """Add a piece of its output, and keep the last nonempty line."""
         *before, last = (self.printed + text).replace("\r", "\n").split("\n")
         previous_line = next((line for line in reversed(before) if line.strip()), "")
-        self.printed = last[-_PRINTED_CHARS:] if last.strip() else f"{previous_line[:_PRINTED_CHARS]}\n"
+        self.printed = (
+            last[-_PRINTED_CHARS:] if last.strip() else f"{previous_line[:_PRINTED_CHARS]}\n"
+        )
 
     @property
     def last_line(self) -> str:
@@ -253,7 +259,10 @@ class Live:
         tail = self.blocks.pending(TAIL_LINES, TAIL_LINES * columns)
         lines: list[tuple[str, str]] = [("class:live", text) for text in _tail_lines(tail, columns)]
         if not lines and self.thought:
-            lines += [("class:live.thought", text) for text in _tail_lines(self.thought[-4 * columns :], columns)[-2:]]
+            lines += [
+                ("class:live.thought", text)
+                for text in _tail_lines(self.thought[-4 * columns :], columns)[-2:]
+            ]
         lines += [row for written in [*self.written.values()][-1:] for row in written.draw(columns)]
         stands = bool(self.stands_since) and len(self.calls) == 1
         for call in self.calls.values():
@@ -262,10 +271,15 @@ class Live:
                 lines.append(("class:live.printed", cut(f"  {one_line(call.last_line)}", columns)))
         if self.status and self.status_began > self.stands_since:  # no clock for a stopped call
             lines.append(
-                ("class:live.call", cut(f"  {one_line(self.status)}{_time_since(self.status_began)}", columns))
+                (
+                    "class:live.call",
+                    cut(f"  {one_line(self.status)}{_time_since(self.status_began)}", columns),
+                )
             )
         if not lines and self.waiting:
-            lines.append(("class:live.thought", cut(f"{self.waiting}{_time_since(self.began)}", columns)))
+            lines.append(
+                ("class:live.thought", cut(f"{self.waiting}{_time_since(self.began)}", columns))
+            )
         return ended_rows(lines)[:-1]
 
 

@@ -34,7 +34,15 @@ from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.input.typeahead import get_typeahead
 from prompt_toolkit.key_binding import KeyBindingsBase, merge_key_bindings
 from prompt_toolkit.key_binding.bindings.auto_suggest import load_auto_suggest_bindings
-from prompt_toolkit.layout import ConditionalContainer, Float, FloatContainer, HSplit, Layout, VerticalAlign, Window
+from prompt_toolkit.layout import (
+    ConditionalContainer,
+    Float,
+    FloatContainer,
+    HSplit,
+    Layout,
+    VerticalAlign,
+    Window,
+)
 from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
 from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.layout.menus import CompletionsMenu
@@ -77,7 +85,9 @@ _PLACES: Final = ("b", "break", "tb", "tbreak")
 class DebugLine:
     """The input line of the debugger."""
 
-    def __init__(self, history: Path, completer: PromptCompleter, functions: Callable[[], Sequence[str]]) -> None:
+    def __init__(
+        self, history: Path, completer: PromptCompleter, functions: Callable[[], Sequence[str]]
+    ) -> None:
         self.commands: Mapping[str, str] = {}
         self.names: Sequence[str] = ()
         self.is_open = False
@@ -123,7 +133,10 @@ class DebugLine:
             self.close()
             raise
         text = as_sent(text)
-        self._last, self._is_asked = "" if text.startswith("/") else text, False  # Enter must not repeat /undo
+        self._last, self._is_asked = (
+            "" if text.startswith("/") else text,
+            False,
+        )  # Enter must not repeat /undo
         self._stay(_ANSWERS_S)
         self._computes(is_so=True)
         return text
@@ -189,7 +202,11 @@ class DebugLine:
         """Keep the line open for this many seconds, or indefinitely."""
         if self._closing is not None:
             self._closing.cancel()
-        self._closing = asyncio.get_running_loop().call_later(seconds, self.close) if seconds is not None else None
+        self._closing = (
+            asyncio.get_running_loop().call_later(seconds, self.close)
+            if seconds is not None
+            else None
+        )
 
     def close(self) -> None:
         """Restore the usual line, unless a stop waits for a command here.
@@ -215,7 +232,9 @@ class DebugLine:
 class _DebugWords(Completer):
     """A completer for debugger commands, names in scope, breakpoint locations, and slash commands."""
 
-    def __init__(self, line: DebugLine, completer: PromptCompleter, functions: Callable[[], Sequence[str]]) -> None:
+    def __init__(
+        self, line: DebugLine, completer: PromptCompleter, functions: Callable[[], Sequence[str]]
+    ) -> None:
         self._line = line
         self._completer = completer
         self._functions = functions
@@ -231,18 +250,28 @@ class _DebugWords(Completer):
         for completion in self.get_completions(document, complete_event):
             yield completion
 
-    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+    def get_completions(
+        self, document: Document, complete_event: CompleteEvent
+    ) -> Iterable[Completion]:
         """Return the completions at the cursor, except slash commands."""
         text = document.text_before_cursor
         typed = document.get_word_before_cursor(WORD=False)
         typed = typed if typed.isidentifier() else ""
         if text.rstrip(" ") == typed:
             commands = self._line.commands.items()
-            yield from (completion(name, typed, says) for name, says in commands if name.startswith(typed))
+            yield from (
+                completion(name, typed, says) for name, says in commands if name.startswith(typed)
+            )
         first = text.split(" ", 1)[0]
         names = self._functions() if first in _PLACES and " if " not in text else self._line.names
-        if not text[: len(text) - len(typed)].endswith("."):  # only the worker knows a value's attributes
-            yield from (completion(name, typed) for name in names[:_MOST_SHOWN] if typed and name.startswith(typed))
+        if not text[: len(text) - len(typed)].endswith(
+            "."
+        ):  # only the worker knows a value's attributes
+            yield from (
+                completion(name, typed)
+                for name in names[:_MOST_SHOWN]
+                if typed and name.startswith(typed)
+            )
 
 
 # Output above the prompt: produced in slices and shown in frames, so that a key never waits for a flood of text. A
@@ -262,7 +291,10 @@ class Above:
     """
 
     def __init__(
-        self, show: Callable[[str], None], moved: Callable[[], None], gives_way: Callable[[], bool] = lambda: False
+        self,
+        show: Callable[[str], None],
+        moved: Callable[[], None],
+        gives_way: Callable[[], bool] = lambda: False,
     ) -> None:
         self._show, self._moved, self._gives_way = show, moved, gives_way
         self._waiting: deque[Made] = deque()
@@ -286,7 +318,9 @@ class Above:
         if self._handle is None and not self._is_held:
             loop = asyncio.get_running_loop()
             delay = self._shown_at + FRAME_S - perf_counter()
-            self._handle = loop.call_later(delay, self._slice) if delay > 0 else loop.call_soon(self._slice)
+            self._handle = (
+                loop.call_later(delay, self._slice) if delay > 0 else loop.call_soon(self._slice)
+            )
 
     def flush(self) -> None:
         """Show everything now."""
@@ -467,7 +501,11 @@ class Prompt:
     """The prompt's part of the screen, between messages and below the output of a running turn."""
 
     def __init__(
-        self, history: Path, completer: Completer, keys: Callable[["Prompt"], KeyBindingsBase], debug: DebugLine
+        self,
+        history: Path,
+        completer: Completer,
+        keys: Callable[["Prompt"], KeyBindingsBase],
+        debug: DebugLine,
     ) -> None:
         self.early_settings: EarlySettings = read_early_settings(history.parent.parent, os.environ)
         self.live = Live()
@@ -476,12 +514,16 @@ class Prompt:
         self.asking: OpenQuestion | None = None
         self.browser: OpenTable | None = None
         term, depth = os.environ.get("TERM"), ColorDepth.from_env()
-        self.output = SteadyOutput(sys.stdout, _size, term=term, default_color_depth=depth, enable_cpr=False)
+        self.output = SteadyOutput(
+            sys.stdout, _size, term=term, default_color_depth=depth, enable_cpr=False
+        )
         self._history = KeptHistory(history)
         self.search = SearchToolbar()
         self.buffer = Buffer(
             completer=completer,
-            complete_while_typing=Condition(lambda: completes_while_typing(self.buffer.document.text_before_cursor)),
+            complete_while_typing=Condition(
+                lambda: completes_while_typing(self.buffer.document.text_before_cursor)
+            ),
             auto_suggest=AutoSuggestFromHistory(),
             history=self._history,
             multiline=True,
@@ -504,7 +546,11 @@ class Prompt:
         self._drawn_for = (-1, 0)
         self._pressed_at = 0.0  # since the last line was sent
         self.app.key_processor.before_key_press += lambda _: self._note_key()
-        debug.changed, debug.hint, debug.left_over = self._turn_to_debug, self._hint, self.buffer.insert_text
+        debug.changed, debug.hint, debug.left_over = (
+            self._turn_to_debug,
+            self._hint,
+            self.buffer.insert_text,
+        )
         self.live.call_ended = debug.close
 
     @property
@@ -631,18 +677,34 @@ class Prompt:
         field, debug = _field(self.buffer, search), _field(self.debug.buffer, search)
         stands_still = Condition(lambda: self.debug.is_open)
         moving = ConditionalContainer(
-            Window(FormattedTextControl(self.before_input), height=self._height_of_moving, dont_extend_height=True),
+            Window(
+                FormattedTextControl(self.before_input),
+                height=self._height_of_moving,
+                dont_extend_height=True,
+            ),
             Condition(lambda: bool(self.before_input())),
         )
-        typed = ConditionalContainer(self._line(field, lambda: ("class:mark", self.mark())), ~stands_still)
-        debug_line = ConditionalContainer(self._line(debug, lambda: ("class:mark.debug", DEBUG_MARK)), stands_still)
-        bar = Window(FormattedTextControl(lambda: self.bar.draw(self.columns)), height=1, dont_extend_height=True)
+        typed = ConditionalContainer(
+            self._line(field, lambda: ("class:mark", self.mark())), ~stands_still
+        )
+        debug_line = ConditionalContainer(
+            self._line(debug, lambda: ("class:mark.debug", DEBUG_MARK)), stands_still
+        )
+        bar = Window(
+            FormattedTextControl(lambda: self.bar.draw(self.columns)),
+            height=1,
+            dont_extend_height=True,
+        )
         menu = Float(
-            CompletionsMenu(max_height=MENU_LINES, extra_filter=has_focus(self.buffer) | stands_still),
+            CompletionsMenu(
+                max_height=MENU_LINES, extra_filter=has_focus(self.buffer) | stands_still
+            ),
             xcursor=True,
             ycursor=True,
         )
-        body = FloatContainer(HSplit([moving, typed, debug_line, search, bar], align=VerticalAlign.TOP), [menu])
+        body = FloatContainer(
+            HSplit([moving, typed, debug_line, search, bar], align=VerticalAlign.TOP), [menu]
+        )
         return Layout(body, focused_element=field)
 
     def _line(self, field: BufferControl, mark: Callable[[], tuple[str, str]]) -> Window:
@@ -651,7 +713,9 @@ class Prompt:
             height=lambda: self._height_of_line(field.buffer),
             dont_extend_height=True,
             wrap_lines=True,
-            get_line_prefix=lambda number, wrapped: [mark() if number == wrapped == 0 else ("", "  ")],
+            get_line_prefix=lambda number, wrapped: [
+                mark() if number == wrapped == 0 else ("", "  ")
+            ],
         )
 
     def _height_of_moving(self) -> Dimension:
@@ -678,7 +742,12 @@ def _size() -> Size:
 
 def _field(buffer: Buffer, search: SearchToolbar) -> BufferControl:
     processors = [AppendAutoSuggestion(), Escaped()]
-    return BufferControl(buffer, input_processors=processors, search_buffer_control=search.control, preview_search=True)
+    return BufferControl(
+        buffer,
+        input_processors=processors,
+        search_buffer_control=search.control,
+        preview_search=True,
+    )
 
 
 # The status bar below the prompt: agent, model, context usage, functions, and safety.
@@ -745,7 +814,9 @@ class StatusBar:
         if spent := self.spent():
             parts["spent"] = [("class:bar", one_line(spent, 40))]
         if rejected := self.rejected():
-            parts["rejected"] = [("class:bar.near", f"{rejected} file{'s' * (rejected > 1)} rejected")]
+            parts["rejected"] = [
+                ("class:bar.near", f"{rejected} file{'s' * (rejected > 1)} rejected")
+            ]
         if running := self.running():
             parts["running"] = [("class:bar.running", f"{running} running")]
         model = one_line(status.model or "no model yet", 80)
@@ -766,7 +837,9 @@ def gauge(used: int, limit: int) -> StyleAndTextTuples:
     if limit <= 0:
         return [("class:bar", f"{used:,} tokens")]
     share = min(used / limit, 1.0)
-    style = "class:bar.full" if share >= _FULL else "class:bar.near" if share >= _NEAR else "class:bar"
+    style = (
+        "class:bar.full" if share >= _FULL else "class:bar.near" if share >= _NEAR else "class:bar"
+    )
     filled = round(share * _CELLS)
     return [(style, "▰" * filled + "▱" * (_CELLS - filled)), (style, f" {share:.0%}")]
 

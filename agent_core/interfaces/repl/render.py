@@ -51,7 +51,22 @@ from .prompt import Made
 
 # Of the other lexers, some need minutes for a line, and some keep their state differently.
 MEASURED = frozenset(
-    {"Bash", "C", "C++", "CSS", "Diff", "Go", "HTML", "Java", "JavaScript", "Kotlin", "Python", "Ruby", "Rust", "SQL"}
+    {
+        "Bash",
+        "C",
+        "C++",
+        "CSS",
+        "Diff",
+        "Go",
+        "HTML",
+        "Java",
+        "JavaScript",
+        "Kotlin",
+        "Python",
+        "Ruby",
+        "Rust",
+        "SQL",
+    }
     | {"Swift", "TOML", "TypeScript", "XML"}
 )
 _MARGIN = "  "
@@ -102,7 +117,9 @@ class CodeStream:
     def lines(self, text: str) -> Iterator[list[Part]]:
         """Color the next lines one by one."""
         for row in visible(text.removesuffix("\n")).split("\n") if text else ():
-            yield [(self._style(kind, part), part) for kind, part in self._tokens(row.expandtabs(4))]
+            yield [
+                (self._style(kind, part), part) for kind, part in self._tokens(row.expandtabs(4))
+            ]
 
     def _tokens(self, line: str) -> Iterator[tuple[Any, str]]:
         if self._lexer is None or len(line) > _LONGEST_LEXED:
@@ -110,7 +127,9 @@ class CodeStream:
             return
         context = LexerContext(f"{line}\n", 0, self._stack)
         position = 0
-        for at, kind, part in ExtendedRegexLexer.get_tokens_unprocessed(self._lexer, context=context):
+        for at, kind, part in ExtendedRegexLexer.get_tokens_unprocessed(
+            self._lexer, context=context
+        ):
             if at == position:  # draw a token only once if the lexer repeats it
                 yield kind, part.removesuffix("\n")
                 position += len(part)
@@ -119,10 +138,14 @@ class CodeStream:
             yield Token, line[position:]
 
     def _style(self, kind: Any, part: str) -> Style:
-        return _CODE.get_style_for_token(kind) if part.strip() and self._lexer is not None else _PLAIN
+        return (
+            _CODE.get_style_for_token(kind) if part.strip() and self._lexer is not None else _PLAIN
+        )
 
 
-def rows(parts: Iterable[Part], columns: int, margin: str, first: str | None = None) -> Iterator[str]:
+def rows(
+    parts: Iterable[Part], columns: int, margin: str, first: str | None = None
+) -> Iterator[str]:
     """Wrap a line behind a margin, which is `first` in the first row, and end each row with a newline."""
     room, used = max(columns - width(margin), 1), 0
     row = [margin if first is None else first]
@@ -138,15 +161,25 @@ def rows(parts: Iterable[Part], columns: int, margin: str, first: str | None = N
 
 def painted(style: Style, text: str) -> str:
     """Return the text in its colors."""
-    return style.render(text, color_system=ColorSystem.STANDARD) if text and style is not _PLAIN else text
+    return (
+        style.render(text, color_system=ColorSystem.STANDARD)
+        if text and style is not _PLAIN
+        else text
+    )
 
 
-_THEME = Theme({"markdown.code": "bold cyan"})  # the default has a black background, a bar on light screens
+_THEME = Theme(
+    {"markdown.code": "bold cyan"}
+)  # the default has a black background, a bar on light screens
 _MARKED, _NEXT, _DIM = Style.parse("red"), Style.parse("bold yellow"), Style.parse("dim")
 _LONGEST_PAINTED = 100_000  # characters of a source; reaching its last line takes two seconds
 _SGR = re.compile("(\x1b\\[[0-9;]*m)")
 # Without the rules for elements that would be invisible in a terminal.
-_PARSER = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"]).disable(["image", "reference"])
+_PARSER = (
+    MarkdownIt("commonmark", {"html": False})
+    .enable(["strikethrough", "table"])
+    .disable(["image", "reference"])
+)
 
 
 def _keep_line_breaks(state: StateCore) -> None:
@@ -164,7 +197,10 @@ class _Title(Heading):
 
 
 class _Reply(Markdown):
-    elements: ClassVar[dict[str, type[MarkdownElement]]] = {**Markdown.elements, "heading_open": _Title}
+    elements: ClassVar[dict[str, type[MarkdownElement]]] = {
+        **Markdown.elements,
+        "heading_open": _Title,
+    }
 
 
 _DOCUMENT = _Reply("", code_theme=_CODE, hyperlinks=False)  # type: ignore[arg-type]  # it is handed on to `Syntax`
@@ -173,7 +209,9 @@ _DOCUMENT = _Reply("", code_theme=_CODE, hyperlinks=False)  # type: ignore[arg-t
 def markdown(text: str, columns: int) -> Iterator[str]:
     """Render one block of Markdown to the width. A block that would take long is drawn as source, row by row."""
     if len(text) > MOST_CHARS or sum(map(spans, text.split("\n"))) > MOST_SPANS:
-        for row in folded((line(raw_line) for raw_line in text.strip("\n").split("\n")), columns, 0):
+        for row in folded(
+            (line(raw_line) for raw_line in text.strip("\n").split("\n")), columns, 0
+        ):
             yield plain([row])
         return
     document = copy(_DOCUMENT)  # a new document would create a new parser
@@ -192,7 +230,10 @@ def markdown(text: str, columns: int) -> Iterator[str]:
     with console.capture() as captured:
         console.print(document)
     split_lines = [_SGR.split(line.rstrip(" ")) for line in captured.get().split("\n")]
-    lines = ["".join(part if _SGR.fullmatch(part) else visible(part) for part in parts) for parts in split_lines]
+    lines = [
+        "".join(part if _SGR.fullmatch(part) else visible(part) for part in parts)
+        for parts in split_lines
+    ]
     while lines and not _SGR.sub("", lines[0]).strip():
         lines.pop(0)
     while lines and not _SGR.sub("", lines[-1]).strip():
@@ -229,7 +270,11 @@ def listing(code: str, shown: Sequence[SourceRow], columns: int) -> Iterator[str
             yield ""
         parts = lines[row.number - 1] if row.number <= len(lines) else [(_PLAIN, row.text)]
         room = columns - len(row.gutter)
-        drawn = [painted(_NEXT if row.is_next else _DIM, row.gutter)] if takes_colour() else [row.gutter]
+        drawn = (
+            [painted(_NEXT if row.is_next else _DIM, row.gutter)]
+            if takes_colour()
+            else [row.gutter]
+        )
         for style, text in parts:
             fitting = cut(visible(text), room)
             drawn.append(painted(style, fitting))
@@ -290,12 +335,16 @@ class TurnRenderer:
                 self._live.waiting = WAITING
                 self._live.think(event.text)
             case events.Writing():
-                self._live.written.setdefault(event.place, WrittenCall(event.name)).hear(event.arguments)
+                self._live.written.setdefault(event.place, WrittenCall(event.name)).hear(
+                    event.arguments
+                )
             case events.CallStarted():
                 self._finish_text()
                 self._live.thought = ""
                 self._log.started(event)
-                self._live.calls[event.call_id] = RunningCall(event.name, event.arguments, time.monotonic())
+                self._live.calls[event.call_id] = RunningCall(
+                    event.name, event.arguments, time.monotonic()
+                )
             case events.Progress() if event.call_id in self._live.calls:
                 running, total = self._live.calls[event.call_id], event.total
                 running.done, running.note = event.done, event.note
@@ -333,7 +382,9 @@ class TurnRenderer:
                     self._said = []
                     self._text(event.reply)
                     self._finish_text()
-                self._lines([*ended_lines(event, time.monotonic() - self._began, self._columns()), line("")])
+                self._lines(
+                    [*ended_lines(event, time.monotonic() - self._began, self._columns()), line("")]
+                )
             case _:
                 pass
 
@@ -378,7 +429,9 @@ class TurnRenderer:
             self._lines(indented(coloured(call.diff)))
         elif call.source and not (call.earlier and call.earlier.source == call.source):
             self._print(source(call.source, 1, self._columns()))
-        told = [hint for hint in hints(call.verdict) if hint not in call.hints] if call.verdict else []
+        told = (
+            [hint for hint in hints(call.verdict) if hint not in call.hints] if call.verdict else []
+        )
         self._lines([*verdict_part(call, told), *printed_lines(call.detail.get("output") or "")])
 
     def _lines(self, lines: list[Line]) -> None:

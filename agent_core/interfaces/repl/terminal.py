@@ -28,7 +28,15 @@ from ..attachments import as_sent
 from ..cli_context import fault_lines
 from ..commands.run import RunOptions
 from ..conversation import Conversation, opened
-from ..dialog import MOST_COUNTED, REASON, UNSEEN, Dialog, DialogReply, TerminalAnswers, hidden_answer
+from ..dialog import (
+    MOST_COUNTED,
+    REASON,
+    UNSEEN,
+    Dialog,
+    DialogReply,
+    TerminalAnswers,
+    hidden_answer,
+)
 from ..render.call_log import ENDING, CallLog, command_words, stop_parts, typed_command
 from ..slash import command, during, take
 from ..spending import describe_price, short
@@ -87,7 +95,9 @@ class QuestionPages:
         if columns != self._columns:
             self._columns, self._rows, self._others = columns, [], self._dialog.rows(columns)
             self._top = self._written = 0
-        self._rows += islice(self._others, max(self._top + count + MOST_COUNTED - len(self._rows), 0))
+        self._rows += islice(
+            self._others, max(self._top + count + MOST_COUNTED - len(self._rows), 0)
+        )
         self._bottom = min(self._top + count, len(self._rows))
         return self._rows[self._top : self._bottom]
 
@@ -123,11 +133,17 @@ class Asking:
         self._pressed = ""
         self._reply = DialogReply()  # the answer, if no more text follows
         self._pages = QuestionPages(dialog)
-        self._is_paged = False  # whether the user turns the pages of a question that is shown in short
-        self._is_page = self._is_visible = False  # whether a page was drawn last, and whether the window is high enough
+        self._is_paged = (
+            False  # whether the user turns the pages of a question that is shown in short
+        )
+        self._is_page = self._is_visible = (
+            False  # whether a page was drawn last, and whether the window is high enough
+        )
         self._is_shown = False  # whether the terminal has had all that a yes gives
         self._draft = ""
-        self._is_answer = self._is_drawn = False  # whether the line was begun after keys started to count
+        self._is_answer = self._is_drawn = (
+            False  # whether the line was begun after keys started to count
+        )
         self._has_arrived = False  # whether the terminal has had any of it
         self._timer: asyncio.TimerHandle | None = None
         prompt.buffer.cancel_completion()
@@ -177,7 +193,11 @@ class Asking:
             self._enter(DialogReply())
         else:
             is_early = self._dialog.takes_enter
-            self._explain("You pressed Enter before you could answer." if is_early else "Enter is not an answer.")
+            self._explain(
+                "You pressed Enter before you could answer."
+                if is_early
+                else "Enter is not an answer."
+            )
         return False
 
     @property
@@ -219,9 +239,15 @@ class Asking:
             self._prompt.buffer.reset()
         self._prompt.bring_back(self._draft)
         decided = self.answer.done() and not self.answer.cancelled()
-        ending = self._dialog.ending(self.answer.result()) if decided else line("  ", ("dim", "→ not answered"))
+        ending = (
+            self._dialog.ending(self.answer.result())
+            if decided
+            else line("  ", ("dim", "→ not answered"))
+        )
         columns = self._prompt.columns
-        lines, hidden_rows, is_cut = self._dialog.for_transcript().fitting_rows(columns, self._room(1))
+        lines, hidden_rows, is_cut = self._dialog.for_transcript().fitting_rows(
+            columns, self._room(1)
+        )
         more = [line(("dim", f"  … {_counted(hidden_rows)}"))] if is_cut else []
         self._prompt.print_above(painted([*lines, *more, *folded([ending], columns)], sys.stdout))
 
@@ -257,7 +283,8 @@ class Asking:
     def _keys(self, hidden_rows: int, *, is_page: bool) -> Line:
         if self.state == "word":
             return line(
-                ("strong", "Type the reason for the model and press Enter."), ("dim", " Esc: no, without a reason")
+                ("strong", "Type the reason for the model and press Enter."),
+                ("dim", " Esc: no, without a reason"),
             )
         if self.state == "chosen":
             chosen = next(key.says for key in self._dialog.keys if key.letter == self._reply.letter)
@@ -281,7 +308,9 @@ class Asking:
 
         Pages are for what does not fit, and for what the user wants to see whole.
         """
-        lines, hidden_rows, is_cut = self._dialog.fitting_rows(columns, self._room(self._rows_below(columns)))
+        lines, hidden_rows, is_cut = self._dialog.fitting_rows(
+            columns, self._room(self._rows_below(columns))
+        )
         if not (is_cut or self._is_paged):
             return lines, hidden_rows, False
         page = self._pages.page(columns, self._room(self._rows_below(columns, is_page=True)))
@@ -427,10 +456,15 @@ class Browser(Overlay):
         ]
         for at, choice in enumerate(shown, first):
             text = cut(plain([choice.line])[:-1], columns)
-            drawn.append(("reverse", text + " " * (columns - width(text))) if at == self._at else ("", text))
+            drawn.append(
+                ("reverse", text + " " * (columns - width(text))) if at == self._at else ("", text)
+            )
         drawn += [("ansibrightblack", cut(plain([row])[:-1], columns)) for row in self._below]
         drawn.append(("ansibrightblack", "─" * columns))
-        return [*ended_rows(drawn), *to_formatted_text(ANSI("".join(self._preview(columns, below)).removesuffix("\n")))]
+        return [
+            *ended_rows(drawn),
+            *to_formatted_text(ANSI("".join(self._preview(columns, below)).removesuffix("\n"))),
+        ]
 
     def _preview(self, columns: int, rows: int) -> list[str]:
         if not self._found:
@@ -496,11 +530,17 @@ class Pager(Overlay):
         self._top = max(min(self._top, len(rows) - self.room), 0)  # the window may have grown
         last = min(self._top + self.room, len(rows))
         title = (
-            f"{self._choice.name} · rows {self._top + 1}-{last}{'' if last < len(rows) else ', the end'} · {_PAGE_KEYS}"
+            f"{self._choice.name} · rows "
+            f"{self._top + 1}-{last}{'' if last < len(rows) else ', the end'} · {_PAGE_KEYS}"
         )
         shown = "".join(rows[self._top : last]).removesuffix("\n")
         ends: StyleAndTextTuples = [("", "\n"), ("ansibrightblack", "─" * columns)]
-        return [("bold ansicyan", cut(title, columns)), ("", "\n"), *to_formatted_text(ANSI(shown)), *ends]
+        return [
+            ("bold ansicyan", cut(title, columns)),
+            ("", "\n"),
+            *to_formatted_text(ANSI(shown)),
+            *ends,
+        ]
 
     def _drawn_rows(self, columns: int, count: int) -> list[str]:
         """Return the rows drawn so far, drawing more to get at least `count` if there are that many."""
@@ -612,7 +652,9 @@ class TerminalVoice(Voice):
     def listener(self, log: CallLog) -> Listener:
         """Return a listener that shows a turn's events here."""
         prompt = self._prompt
-        return TurnRenderer(log, prompt.live, lambda: prompt.columns, prompt.print_above, prompt.moved)
+        return TurnRenderer(
+            log, prompt.live, lambda: prompt.columns, prompt.print_above, prompt.moved
+        )
 
     async def browse(self, table: Table) -> None:
         """Show a table to browse, and print the user's choice. On a low screen, print the whole table."""
@@ -706,7 +748,9 @@ class LoadedSession:
 
     def is_for_now(self, text: str) -> bool:
         """Return whether the line is for the running turn, or can run during a command, like `/break` during a call."""
-        return self.conversation.busy or (self.conversation.stoppable and text.split()[:1] == ["/break"])
+        return self.conversation.busy or (
+            self.conversation.stoppable and text.split()[:1] == ["/break"]
+        )
 
     async def take(self, text: str) -> None:
         """Process a typed line."""
@@ -742,16 +786,22 @@ async def session(options: RunOptions, prompt: Prompt) -> AsyncIterator[LoadedSe
         prompt.bar.status = lambda: conversation.agent.status()  # of the agent that is current then
         prompt.bar.spent = lambda: short(conversation.spending.total)
         prompt.bar.running = lambda: len(prompt.live.calls)
-        prompt.bar.rejected = lambda: len({problem.where.path for problem in conversation.workspace.rejected()})
+        prompt.bar.rejected = lambda: len(
+            {problem.where.path for problem in conversation.workspace.rejected()}
+        )
         await conversation.greet()
         async with asyncio.TaskGroup() as group:
             # The sandbox tests itself while the user thinks, so that its level is known when it is first needed.
             group.create_task(conversation.guarded(_show_level(conversation, prompt)))
             # Let a slow model process the common beginning of all requests.
             agent = conversation.agent
-            prepared = _nothing() if agent.models.is_due else agent.model_session.prepare(agent.snapshot())
+            prepared = (
+                _nothing() if agent.models.is_due else agent.model_session.prepare(agent.snapshot())
+            )
             preparing = group.create_task(conversation.guarded(prepared))
-            group.create_task(conversation.guarded(conversation.workspace.functions.finder.prepare()))
+            group.create_task(
+                conversation.guarded(conversation.workspace.functions.finder.prepare())
+            )
             if options.resume:
                 group.create_task(conversation.guarded(conversation.resume()))
             group.create_task(conversation.guarded(conversation.begin(options)))
@@ -803,11 +853,16 @@ async def offered(conversation: Conversation, kind: str, first: str) -> Offers:
         case "<version>":
             versions = await functions.history.versions(first)
             offers = [
-                (str(version.number), f"{version.short or version.change_kind} {version.who} {version.when}")
+                (
+                    str(version.number),
+                    f"{version.short or version.change_kind} {version.who} {version.when}",
+                )
                 for version in reversed(versions)
             ]
         case "<line>":
-            offers = [(str(number), text.strip()) for number, text in stopping_lines(first, snapshot)]
+            offers = [
+                (str(number), text.strip()) for number, text in stopping_lines(first, snapshot)
+            ]
         case "<breakpoint>":
             placed = workspace.debugging.breakpoints.placed(snapshot)
             offers = [(str(entry.breakpoint.id), entry.text) for entry in placed]
@@ -818,7 +873,9 @@ async def offered(conversation: Conversation, kind: str, first: str) -> Offers:
         case "<label>":
             offers = [(row.label, row.description) for row in conversation.agent.memory.blocks.rows]
         case "<section>":
-            offers = [(row.name, row.text) for row in await conversation.agent.memory.sections.list()]
+            offers = [
+                (row.name, row.text) for row in await conversation.agent.memory.sections.list()
+            ]
         case "<agent>":
             async with opened_state(workspace.root) as state:
                 groups = group_names(workspace.root)
@@ -827,8 +884,14 @@ async def offered(conversation: Conversation, kind: str, first: str) -> Offers:
         case "<call>":
             offers = [(str(call.number), call.name) for call in reversed(conversation.log.calls)]
         case "<model>":
-            named = {name: describe_price(model) for name, model in workspace.settings.models.items()}
-            others = {name: "" for name in [conversation.agent.status().model, *installed_models(), "tour"] if name}
+            named = {
+                name: describe_price(model) for name, model in workspace.settings.models.items()
+            }
+            others = {
+                name: ""
+                for name in [conversation.agent.status().model, *installed_models(), "tour"]
+                if name
+            }
             offers = [*(others | named).items()]
         case _:
             offers = []

@@ -54,11 +54,17 @@ _LATEST_S: Final = 60.0
 _MOST_EVENTS: Final = 2_000  # queue limit of a slow listener
 _MOST_PIECES: Final = 100  # beyond that, pieces of text in the queue are joined
 _LONGEST_PIECE: Final = 16 << 10
-_MOST_QUEUED: Final = 1 << 20  # characters in the queue of a listener that can read the journal instead
+_MOST_QUEUED: Final = (
+    1 << 20
+)  # characters in the queue of a listener that can read the journal instead
 _LONGEST_REPLY: Final = 64 << 10  # of a turn that has ended; the journal has the whole reply
-_LONGEST_STEP: Final = 4 << 20  # characters of a running step that are joined into one piece for late listeners
+_LONGEST_STEP: Final = (
+    4 << 20
+)  # characters of a running step that are joined into one piece for late listeners
 _USED_S: Final = 5.0
-_MOST_IDLE: Final = 32  # open agents without a turn: each has a lock's file and connections to the model
+_MOST_IDLE: Final = (
+    32  # open agents without a turn: each has a lock's file and connections to the model
+)
 _LOOK_S: Final = 0.2
 _MOST_ENDS: Final = 100
 _MODEL_S: Final = 10.0  # between checks for a model after none was found
@@ -91,7 +97,9 @@ class Listening:
         if is_long or len(self._queue) >= _MOST_EVENTS:
             self.skip()
             self.is_behind = True
-        if len(self._queue) >= _MOST_PIECES and (joined := _join_pieces(self._queue[-1], event, _LONGEST_PIECE)):
+        if len(self._queue) >= _MOST_PIECES and (
+            joined := _join_pieces(self._queue[-1], event, _LONGEST_PIECE)
+        ):
             self._size += _size(joined) - _size(self._queue[-1])
             self._queue[-1] = joined
             return
@@ -131,7 +139,10 @@ class Listening:
 
 def _size(event: Event | None) -> int:
     """Return about how many characters an event has."""
-    waiting, size = list[Any]() if event is None else [getattr(event, one.name) for one in fields(event)], 0
+    waiting, size = (
+        list[Any]() if event is None else [getattr(event, one.name) for one in fields(event)],
+        0,
+    )
     while waiting:
         match waiting.pop():
             case str() as text:
@@ -169,7 +180,9 @@ def _join_pieces(last: Event, event: Event, longest: int) -> Event | None:
     match last, event:
         case events.Text(), events.Text() if len(last.text) <= longest:
             return replace(last, text=last.text + event.text)
-        case events.Writing(), events.Writing() if last.place == event.place and len(last.arguments) <= longest:
+        case events.Writing(), events.Writing() if (
+            last.place == event.place and len(last.arguments) <= longest
+        ):
             return replace(last, arguments=last.arguments + event.arguments)
         case _:
             return None
@@ -187,7 +200,9 @@ class AgentHost:
         self._listening: dict[str, list[Listening]] = {}
         self._tails: dict[str, JournalTail] = {}  # of agents that have listeners
         self._opening = asyncio.Lock()
-        self._changing = WeakValueDictionary[str, asyncio.Lock]()  # held by whoever needs an agent idle
+        self._changing = WeakValueDictionary[
+            str, asyncio.Lock
+        ]()  # held by whoever needs an agent idle
         self._pieces: dict[str, list[Event]] = {}  # live pieces of the running step, by agent
         slots = workspace.settings.runner.slots
         kinds = (*BETWEEN, *FROM_USER, *((SUMMARY,) if store.is_shared else ()))
@@ -204,7 +219,9 @@ class AgentHost:
         self._leaving: dict[str, asyncio.TimerHandle] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._looking: asyncio.TimerHandle | None = None
-        self.hearers: list[Callable[[Event], None]] = []  # called with every event of every turn here
+        self.hearers: list[
+            Callable[[Event], None]
+        ] = []  # called with every event of every turn here
         self.ends: deque[events.TurnEnded] = deque(maxlen=_MOST_ENDS)
         """The latest ends of turns, with details that the journal does not store."""
         self.warnings: deque[events.Warned] = deque(maxlen=_MOST_ENDS)
@@ -212,7 +229,9 @@ class AgentHost:
         self.saves = 0
         """The number of changes to function files since the start that this process knows of."""
         self.last_save = ""
-        self._trouble: asyncio.Task[str] | None = None  # the last check for a model; `_looked_at`: its start
+        self._trouble: asyncio.Task[str] | None = (
+            None  # the last check for a model; `_looked_at`: its start
+        )
         self._looked_at = 0.0
 
     @asynccontextmanager
@@ -254,7 +273,10 @@ class AgentHost:
         now = asyncio.get_running_loop().time()
         found = self._trouble.result() if self._trouble is not None and self._trouble.done() else ""
         if self._trouble is None or (found and now > self._looked_at + _MODEL_S):
-            self._trouble, self._looked_at = asyncio.create_task(self.workspace.model_trouble()), now
+            self._trouble, self._looked_at = (
+                asyncio.create_task(self.workspace.model_trouble()),
+                now,
+            )
         return found
 
     async def _run(self) -> None:
@@ -282,14 +304,22 @@ class AgentHost:
                 agent = await self.workspace.agent(name, answers=True)
                 self._runner.poke(name)  # something may have waited for it
             self._agents[name] = agent
-            idle = [other for other in self._agents if not self.is_running(other) and other not in self._changing]
+            idle = [
+                other
+                for other in self._agents
+                if not self.is_running(other) and other not in self._changing
+            ]
             for other in idle[:-_MOST_IDLE]:
                 with suppress(KnapperError, OSError):  # it is not the one that was asked for
                     await self._let_go(other)
-            if self._store.is_shared:  # it is closed a while after its last use, so that other processes can have it
+            if (
+                self._store.is_shared
+            ):  # it is closed a while after its last use, so that other processes can have it
                 if (timer := self._leaving.pop(name, None)) is not None:
                     timer.cancel()
-                self._leaving[name] = asyncio.get_running_loop().call_later(_USED_S, self._leave, name)
+                self._leaving[name] = asyncio.get_running_loop().call_later(
+                    _USED_S, self._leave, name
+                )
             return agent
 
     def _leave(self, name: str) -> None:
@@ -331,7 +361,13 @@ class AgentHost:
         return name in self._runner.running
 
     async def post(
-        self, name: str, text: str, key: str | None = None, *, identity: Identity = OWNER, **more: object
+        self,
+        name: str,
+        text: str,
+        key: str | None = None,
+        *,
+        identity: Identity = OWNER,
+        **more: object,
     ) -> Posted:
         """Store a message and let the agent answer it. A `key` makes a retry harmless; `more` is stored with it.
 
@@ -346,9 +382,13 @@ class AgentHost:
         if not self._store.is_shared:  # in a shared store, any process may answer
             await self.agent(name)
         only = {ONLY: sorted(identity.agents)} if identity.agents else {}
-        posted = await self._store.post_after(Post(name, "message", {"text": text, **more, **only}, key=key))
+        posted = await self._store.post_after(
+            Post(name, "message", {"text": text, **more, **only}, key=key)
+        )
         self._runner.poke(name)
-        if await self._store.turn_of(posted.event, name) is None:  # otherwise its turn has already sent an event
+        if (
+            await self._store.turn_of(posted.event, name) is None
+        ):  # otherwise its turn has already sent an event
             first = str(posted.payload.get("text", ""))
             self._tell(name, events.MessageAdded(turn="", message=first, message_id=posted.event))
         return posted
@@ -383,9 +423,13 @@ class AgentHost:
         if not self._store.is_shared:
             return False
         page = await read_page(self._store, name, count=1, is_newest=True, with_removed=True)
-        is_open = any(work.agent == name and work.is_running for work in await self._store.open_work())
+        is_open = any(
+            work.agent == name and work.is_running for work in await self._store.open_work()
+        )
         if is_open and page.entries:
-            await self._store.cancel(page.entries[-1].turn)  # the process that runs it notices at its next entry
+            await self._store.cancel(
+                page.entries[-1].turn
+            )  # the process that runs it notices at its next entry
         return is_open and bool(page.entries)
 
     @contextmanager
@@ -400,7 +444,9 @@ class AgentHost:
             if not self._listening[name]:
                 self._tails.pop(name, None)
 
-    async def news(self, name: str, last: int, hold: Hold, *, must_look: bool) -> "AsyncGenerator[NumberedEvent, None]":
+    async def news(
+        self, name: str, last: int, hold: Hold, *, must_look: bool
+    ) -> "AsyncGenerator[NumberedEvent, None]":
         """Yield the events of an agent's journal after a number, holding at most a page of them.
 
         The journal is read once for all listeners, if this process knows of new events or with `must_look`.
@@ -408,7 +454,9 @@ class AgentHost:
         tail = self._tails.setdefault(name, JournalTail(self._store, name, last))
         found = await tail.after(last, self.ends, must_look=must_look)
         if found is None:
-            async with aclosing(JournalReader(self._store, name, last).pages(self.ends, hold)) as pages:
+            async with aclosing(
+                JournalReader(self._store, name, last).pages(self.ends, hold)
+            ) as pages:
                 async for numbered in pages:
                     yield numbered
             return
@@ -466,7 +514,9 @@ class AgentHost:
             self._warn(name, error)
             raise
         except Exception as error:  # noqa: BLE001  (the top of a task: reported, and the agent runs again later)
-            self._publish(name, events.Warned(turn="", message="The turn failed; the log has the reason."))
+            self._publish(
+                name, events.Warned(turn="", message="The turn failed; the log has the reason.")
+            )
             self._report(error)
 
     def _warn(self, name: str, error: KnapperError) -> None:
@@ -497,7 +547,9 @@ class AgentHost:
                 self._pieces.pop(name, None)
             case events.TurnEnded():
                 self._pieces.pop(name, None)
-                self.ends.append(event if len(event.reply) <= _LONGEST_REPLY else replace(event, reply=""))
+                self.ends.append(
+                    event if len(event.reply) <= _LONGEST_REPLY else replace(event, reply="")
+                )
             case events.Warned():
                 self.warnings.append(event)
         self._tell(name, event)
@@ -513,10 +565,18 @@ class AgentHost:
 
 _KINDS: Final = ("user", "notice", "assistant", "call", "result", RECEIPT, CLIENT)
 DONE: Final = "done"
-_IN_TURN: Final = (1 << N_BITS) - 1  # the part of a number that counts within its turn; the highest is its end
+_IN_TURN: Final = (
+    1 << N_BITS
+) - 1  # the part of a number that counts within its turn; the highest is its end
 _TAIL: Final = 200  # events kept for all readers
 _NEWEST: Final = 64  # replies with pieces that may still arrive
-_ON_DISK: Final = (events.TurnStarted, events.MessageAdded, events.CallStarted, events.CallAnswered, events.TurnEnded)
+_ON_DISK: Final = (
+    events.TurnStarted,
+    events.MessageAdded,
+    events.CallStarted,
+    events.CallAnswered,
+    events.TurnEnded,
+)
 _WITH_REPLY: Final = ("client_calls", "length")
 
 
@@ -533,7 +593,9 @@ class NumberedEvent:
 class JournalReader:
     """A reader of one agent's journal that starts after a number."""
 
-    def __init__(self, store: TurnStore, agent: str, after: int, upto: int = LARGEST_NUMBER) -> None:
+    def __init__(
+        self, store: TurnStore, agent: str, after: int, upto: int = LARGEST_NUMBER
+    ) -> None:
         self._store = store
         self._agent = agent
         self._upto = upto
@@ -550,7 +612,9 @@ class JournalReader:
         self.replies: deque[tuple[str, int]] = deque(maxlen=_NEWEST)
         """The newest replies on disk, by turn and step. Pieces of them that still arrive are already known."""
 
-    async def pages(self, ends: Iterable[events.TurnEnded], hold: Hold) -> AsyncGenerator[NumberedEvent, None]:
+    async def pages(
+        self, ends: Iterable[events.TurnEnded], hold: Hold
+    ) -> AsyncGenerator[NumberedEvent, None]:
         """Yield all events since the last read, a page at a time: the next one is read when this one was taken."""
         self.is_done = False
         while not self.is_done:
@@ -567,13 +631,23 @@ class JournalReader:
         `ends` are known ends of turns, with more detail than the journal. Another process may end a turn and begin the
         next one between the two queries; the next read returns that one.
         """
-        ended = await self._store.ended_turns(self._agent, self.last, before=self._upto, most=_MOST_ENDS)
+        ended = await self._store.ended_turns(
+            self._agent, self.last, before=self._upto, most=_MOST_ENDS
+        )
         page = await read_page(
-            self._store, self._agent, since=self._at, before=self._upto, kinds=_KINDS, with_removed=True
+            self._store,
+            self._agent,
+            since=self._at,
+            before=self._upto,
+            kinds=_KINDS,
+            with_removed=True,
         )
         entries = page.entries
         closed, known = {row.id for row in ended}, {event.turn: event for event in ends}
-        upto = next((_end(row) for row in entries if row.turn not in closed and _end(row) > self.last), self._upto)
+        upto = next(
+            (_end(row) for row in entries if row.turn not in closed and _end(row) > self.last),
+            self._upto,
+        )
         upto = min(upto, self._upto if page.is_last else entries[-1].seq)
         upto = min(upto, self._upto if len(ended) < _MOST_ENDS else ended[-1].seq)
         self.is_done = page.is_last and len(ended) < _MOST_ENDS
@@ -585,7 +659,9 @@ class JournalReader:
         self.last = max(self.last, self._at)
         return fresh
 
-    def _of(self, row: Entry | EndedTurn, known: dict[str, events.TurnEnded]) -> Iterator[Event | None]:
+    def _of(
+        self, row: Entry | EndedTurn, known: dict[str, events.TurnEnded]
+    ) -> Iterator[Event | None]:
         if isinstance(row, EndedTurn):
             replayed = self._replay_end(row)
             end = known.get(row.id, replayed)
@@ -595,7 +671,9 @@ class JournalReader:
         if row.turn != self._turn:
             self._turn, self._step, self._reply, self._receipt = row.turn, 0, "", None
             self._arguments.clear()
-            text = str(row.payload.get("text", "")) if row.kind in ("user", "notice", CLIENT) else ""
+            text = (
+                str(row.payload.get("text", "")) if row.kind in ("user", "notice", CLIENT) else ""
+            )
             is_message = row.kind == "user" or row.payload.get("event") == "message"
             kind = "message" if is_message else "notice"
             yield events.TurnStarted(turn=row.turn, agent=self._agent, message=text, event=kind)
@@ -614,7 +692,9 @@ class JournalReader:
             case "call":
                 id, name = str(payload.get("id", "")), str(payload.get("name", ""))
                 arguments = self._arguments.get(id, "{}")
-                return events.CallStarted(turn=entry.turn, step=self._step, call_id=id, name=name, arguments=arguments)
+                return events.CallStarted(
+                    turn=entry.turn, step=self._step, call_id=id, name=name, arguments=arguments
+                )
             case "result":
                 return self._replay_answer(entry)
             case kind if kind == RECEIPT:
@@ -741,9 +821,13 @@ async def event_stream(
         async for numbered in reader.pages(host.ends, hold):
             yield _on_disk(host, numbered)
         host.begin_at_now(agent, listening)
-        async for numbered in reader.pages(host.ends, hold):  # written while the frames above were sent
+        async for numbered in reader.pages(
+            host.ends, hold
+        ):  # written while the frames above were sent
             yield _on_disk(host, numbered)
-        async for added in _waiting_messages(store, agent, hold):  # for listeners that connect late, like the questions
+        async for added in _waiting_messages(
+            store, agent, hold
+        ):  # for listeners that connect late, like the questions
             yield _frame(added)
         questions = await host.workspace.questions()
         for asked in (asked for asked in questions if asked.agent == agent):
@@ -764,13 +848,17 @@ async def event_stream(
             async with aclosing(host.news(agent, last, hold, must_look=is_whole)) as news:
                 async for numbered in news:
                     last = numbered.seq or last
-                    is_known = isinstance(numbered.event, _PIECES) and not is_whole  # the reader got its text in pieces
+                    is_known = (
+                        isinstance(numbered.event, _PIECES) and not is_whole
+                    )  # the reader got its text in pieces
                     yield _frame(None if is_known else numbered.event, numbered.seq)
                     if not is_whole and _which(numbered.event) == _which(heard):
                         break  # live pieces of the events after this one are still in the queue
 
 
-async def _waiting_messages(store: TurnStore, agent: str, hold: Hold) -> AsyncGenerator[events.MessageAdded, None]:
+async def _waiting_messages(
+    store: TurnStore, agent: str, hold: Hold
+) -> AsyncGenerator[events.MessageAdded, None]:
     """Yield the messages that wait for a turn, reading one at a time."""
     waiting = [id for id, kind in await store.waiting_events(agent) if kind == "message"]
     release = await hold(PAGE_BYTES if waiting else 0)
@@ -798,7 +886,11 @@ def _frame(event: Event | None, seq: int | None = None) -> bytes:
     """Return one frame. Without an event it only advances the reader's event number."""
     number = "" if seq is None else f"id: {seq}\n"
     # Escaped JSON has no line break of any kind, so the output of a function cannot inject a field or a frame.
-    data = "" if event is None else f"data: {json.dumps(to_json(event), ensure_ascii=True, default=str)}\n"
+    data = (
+        ""
+        if event is None
+        else f"data: {json.dumps(to_json(event), ensure_ascii=True, default=str)}\n"
+    )
     return f"{number}{data}\n".encode("utf-8", "replace") if number or data else b""
 
 
@@ -840,9 +932,13 @@ class Rooms:
             ConfigError: it does not exist, and its file is not valid.
         """
         is_visible = await self.shows(agent, identity)
-        if is_visible and (self.host.is_open(agent) or await self.workspace.can_be_talked_to(agent)):
+        if is_visible and (
+            self.host.is_open(agent) or await self.workspace.can_be_talked_to(agent)
+        ):
             return agent
-        raise NotThere(f"There is no agent `{agent[:80]}`.", fix="The list of agents has the names.")
+        raise NotThere(
+            f"There is no agent `{agent[:80]}`.", fix="The list of agents has the names."
+        )
 
     async def owners(self, identity: Identity) -> CallOwners:
         """Return the agents that a token may read the calls of, or None if it may read all."""

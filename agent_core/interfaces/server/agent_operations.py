@@ -17,7 +17,13 @@ from agent_core.workspace.portable import ImportOptions
 from ..history_pages import MOST_HELD, PAGE_BYTES, read_page
 from ..manual_edits import set_up_block, undo_block
 from ..render.agent_view import agent_facts, agents_listing
-from ..render.memory_view import best_hits, found_document, history_document, memory_document, search_all
+from ..render.memory_view import (
+    best_hits,
+    found_document,
+    history_document,
+    memory_document,
+    search_all,
+)
 from ..slash_catalog import check_message
 from .agent_host import DONE, event_stream
 from .chat_threads import ChatThreads
@@ -99,13 +105,24 @@ async def agents(asked: Asked) -> object:
     """List the agents that the token may see, and which of them run here or are paused."""
     listing = await agents_listing(asked.rooms.state)
     names = {row["name"] for row in listing["agents"]}
-    empty: dict[str, object] = {"turns": 0, "last_at": None, "messages": 0, "passages": 0, "blocks": []}
+    empty: dict[str, object] = {
+        "turns": 0,
+        "last_at": None,
+        "messages": 0,
+        "passages": 0,
+        "blocks": [],
+    }
     known_names = await asked.workspace.agent_names()
     listing["agents"] += [{"name": name, **empty} for name in known_names if name not in names]
     seen = await asked.rooms.shown(known_names, asked.identity)
     rows = [row for row in listing["agents"] if row["name"] in seen]
     is_running, paused = asked.rooms.host.is_running, await asked.rooms.state.store.paused()
-    return {"agents": [{**row, "running": is_running(row["name"]), "paused": row["name"] in paused} for row in rows]}
+    return {
+        "agents": [
+            {**row, "running": is_running(row["name"]), "paused": row["name"] in paused}
+            for row in rows
+        ]
+    }
 
 
 @operation("POST", "/agents", ("admin",), "Make an agent.", status=201)
@@ -125,16 +142,24 @@ async def make(asked: Asked, new_agent: NewAgent) -> object:
 async def take_in(asked: Asked, document: Document) -> object:
     """Make the agents of a document; nothing in it is run, and no agent is overwritten."""
     if asked.identity.agents and not await asked.rooms.shows(document.name, asked.identity):
-        raise UsageError("The token may use certain agents only.", fix="Give one of them as `name`.")
+        raise UsageError(
+            "The token may use certain agents only.", fix="Give one of them as `name`."
+        )
     options = ImportOptions(document.name, dry_run=document.dry_run)
-    return {"agents": await asked.rooms.state.moves.take_in(document.document, options), "dry_run": document.dry_run}
+    return {
+        "agents": await asked.rooms.state.moves.take_in(document.document, options),
+        "dry_run": document.dry_run,
+    }
 
 
 @operation("GET", "/agents/{agent}", ("read",), "Show one agent.")
 async def show(asked: Asked, agent: str) -> object:
     """Show one agent: settings, blocks, sections, sources, and counts of each."""
     await asked.rooms.host.agent(agent)  # creates the blocks of an agent without a conversation yet
-    return {**await agent_facts(asked.rooms.state, agent), "running": asked.rooms.host.is_running(agent)}
+    return {
+        **await agent_facts(asked.rooms.state, agent),
+        "running": asked.rooms.host.is_running(agent),
+    }
 
 
 @operation("DELETE", "/agents/{agent}", ("admin",), "Delete an agent.")
@@ -150,7 +175,11 @@ async def delete(asked: Asked, agent: str) -> object:
 async def export(asked: Asked, agent: str) -> object:
     """Return an agent as one document."""
     await asked.hold(MOST_HELD)
-    return {"document": await asked.rooms.state.moves.export(agent, await asked.rooms.owners(asked.identity))}
+    return {
+        "document": await asked.rooms.state.moves.export(
+            agent, await asked.rooms.owners(asked.identity)
+        )
+    }
 
 
 @operation("POST", "/agents/{agent}/conversations", ("chat",), "Begin a conversation.")
@@ -168,7 +197,9 @@ async def post(asked: Asked, agent: str, message: Message) -> object:
         check_message(message.text)
     given: dict[str, object] = {ALONE: message.alone, "trace": asked.trace}
     more = {name: value for name, value in given.items() if value}
-    posted = await asked.rooms.host.post(agent, message.text, message.key, identity=asked.identity, **more)
+    posted = await asked.rooms.host.post(
+        agent, message.text, message.key, identity=asked.identity, **more
+    )
     if posted.payload.get("text") != message.text:
         why = "The key is that of another message, so this one was not sent."
         problems = [{"where": "body.key", "message": why, "event": posted.event}]
@@ -190,11 +221,15 @@ async def messages(asked: Asked, agent: str, part: HistoryPart) -> object:
     before = min(part.before, newest + 1, LARGEST_NUMBER)
     if part.count == 1 and not part.last:
         await asked.hold(MOST_HELD)
-        page = await store.history_page(agent, since=part.after, before=before, count=1, most_bytes=LARGEST_NUMBER)
+        page = await store.history_page(
+            agent, since=part.after, before=before, count=1, most_bytes=LARGEST_NUMBER
+        )
     else:
         await asked.hold(PAGE_BYTES)
         count, is_newest = part.last or part.count, bool(part.last)
-        page = await read_page(store, agent, since=part.after, before=before, count=count, is_newest=is_newest)
+        page = await read_page(
+            store, agent, since=part.after, before=before, count=count, is_newest=is_newest
+        )
     entries = page.entries
     turns = {entry.turn for entry in entries}
     read, ended = list[Entry](), list[EndedTurn]()
@@ -202,23 +237,38 @@ async def messages(asked: Asked, agent: str, part: HistoryPart) -> object:
         end = min(newest, entries[-1].seq | (1 << N_BITS) - 1) + 1
         ended = await store.ended_turns(agent, entries[0].seq, before=end)
         since = (entries[0].seq >> N_BITS << N_BITS) - 1
-        read = (await read_page(store, agent, since=since, before=end, kinds=(ENDED, RECEIPT), count=2_000)).entries
+        read = (
+            await read_page(
+                store, agent, since=since, before=end, kinds=(ENDED, RECEIPT), count=2_000
+            )
+        ).entries
     whys = {entry.turn: entry.payload.get("text", "") for entry in read if entry.kind == ENDED}
-    receipts = {entry.turn: receipt_in([entry]) for entry in read if entry.kind == RECEIPT and entry.turn in turns}
+    receipts = {
+        entry.turn: receipt_in([entry])
+        for entry in read
+        if entry.kind == RECEIPT and entry.turn in turns
+    }
     ends = [
         {"seq": row.seq, "turn": row.id, "reason": row.state, "text": whys.get(row.id, "")}
         for row in ended
         if row.id in turns and row.state != DONE and row.seq <= newest
     ]
-    rows = [{"seq": row.seq, "turn": row.turn, "kind": row.kind, "at": row.at, **row.payload} for row in entries]
+    rows = [
+        {"seq": row.seq, "turn": row.turn, "kind": row.kind, "at": row.at, **row.payload}
+        for row in entries
+    ]
     after = newest if part.last else entries[-1].seq if entries else part.after
     is_running = asked.rooms.host.is_running(agent)
-    did = [{"turn": turn, "made": row.to_json(), "receipt": row.text} for turn, row in receipts.items()]
+    did = [
+        {"turn": turn, "made": row.to_json(), "receipt": row.text} for turn, row in receipts.items()
+    ]
     found = {"agent": agent, "messages": rows, "ends": ends, "receipts": did}
     return {**found, "running": is_running, "after": after, "more": not page.is_last}
 
 
-@operation("GET", "/agents/{agent}/messages/{event}", ("chat", "read"), "Return which turn took a message.")
+@operation(
+    "GET", "/agents/{agent}/messages/{event}", ("chat", "read"), "Return which turn took a message."
+)
 async def taken(asked: Asked, agent: str, event: str) -> object:
     """Return which turn took a message; none while it waits."""
     return {"event": event, "turn": await asked.workspace.store.turn_of(event, agent)}
@@ -239,7 +289,12 @@ async def retry(asked: Asked, agent: str) -> object:
     host = asked.rooms.host
     async with host.idle(agent) as opened:
         if any(kind == "message" for _, kind in await asked.workspace.store.waiting_events(agent)):
-            raise ApiRefusal(409, "agent-busy", f"A message to `{agent}` waits for its turn.", "Wait for its end.")
+            raise ApiRefusal(
+                409,
+                "agent-busy",
+                f"A message to `{agent}` waits for its turn.",
+                "Wait for its end.",
+            )
         await opened.require_own_message()
         removed = await opened.pop()
         host.tell_removed(agent)
@@ -269,7 +324,9 @@ async def events(asked: Asked, agent: str, after_event: After) -> object:
     """Stream the agent's events, beginning after a number. `Last-Event-ID` goes before `after`."""
     rooms = asked.rooms
     last = asked.last_event
-    after = min(int(last), LARGEST_NUMBER) if last.isdecimal() and len(last) < 20 else after_event.after
+    after = (
+        min(int(last), LARGEST_NUMBER) if last.isdecimal() and len(last) < 20 else after_event.after
+    )
     frames = event_stream(rooms.host, rooms.state.store, agent, after, asked.hold)
     return _while_shown(asked, agent, frames) if asked.identity.agents else frames
 
@@ -295,7 +352,10 @@ async def block(asked: Asked, agent: str, label: str) -> object:
     row = await _block(asked, agent, label)
     changes = (await history_document(asked.rooms.state.store, agent, row.label))["changes"]
     shown = await asked.rooms.owners(asked.identity)
-    return {**_block_json(row), "changes": [row for row in changes if shown is None or row["agent"] in shown]}
+    return {
+        **_block_json(row),
+        "changes": [row for row in changes if shown is None or row["agent"] in shown],
+    }
 
 
 @operation("PATCH", "/agents/{agent}/memory/{label}", ("edit",), "Change a block.")
@@ -311,7 +371,12 @@ async def edit_block(asked: Asked, agent: str, label: str, block_edit: BlockEdit
     return _block_json(await _block(asked, agent, label))
 
 
-@operation("POST", "/agents/{agent}/memory/{label}/undo", ("edit",), "Take back the last change of a block.")
+@operation(
+    "POST",
+    "/agents/{agent}/memory/{label}/undo",
+    ("edit",),
+    "Take back the last change of a block.",
+)
 async def undo(asked: Asked, agent: str, label: str, block_undo: BlockUndo) -> object:
     """Take back the last change of a block, if it still has the version that was seen, where one is given."""
     row = await _as_seen(asked, agent, label, block_undo.version)
@@ -319,7 +384,9 @@ async def undo(asked: Asked, agent: str, label: str, block_undo: BlockUndo) -> o
     return {"block": row.label, "outcome": edit.outcome, "text": edit.text}
 
 
-async def _while_shown(asked: Asked, agent: str, frames: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+async def _while_shown(
+    asked: Asked, agent: str, frames: AsyncGenerator[bytes, None]
+) -> AsyncGenerator[bytes, None]:
     """Yield the frames of an agent until the token may no longer see it, because a group's members may change."""
     async with aclosing(frames):
         async for frame in frames:
@@ -349,11 +416,22 @@ async def _as_seen(asked: Asked, agent: str, label: str, seen: int | None) -> Bl
     holders = await asked.rooms.state.store.block_holders(row.id)
     if await asked.rooms.shown(holders, asked.identity) != holders:
         fix = "Use a token for all agents that have it."
-        raise NotAllowed(f"`{row.label}` is shared with an agent that this token is not for.", fix=fix)
+        raise NotAllowed(
+            f"`{row.label}` is shared with an agent that this token is not for.", fix=fix
+        )
     if seen not in (None, row.version):
         message = f"`{row.label}` has version {row.version} by now, not {seen}."
-        problems = [{"where": "body.version", "message": message, "value": row.value, "version": row.version}]
-        raise ApiRefusal(409, "version", message, "Look at what it is now, and change that.", problems)
+        problems = [
+            {
+                "where": "body.version",
+                "message": message,
+                "value": row.value,
+                "version": row.version,
+            }
+        ]
+        raise ApiRefusal(
+            409, "version", message, "Look at what it is now, and change that.", problems
+        )
     return row
 
 

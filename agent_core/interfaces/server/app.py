@@ -69,7 +69,9 @@ class HttpDoor:
         """Answer a request."""
         if find_spec("mcp") is None:
             fix = f"Type: {add_extra('mcp')}"
-            refused = error_response(404, "no-mcp", "This server has no MCP: the package mcp is missing.", fix)
+            refused = error_response(
+                404, "no-mcp", "This server has no MCP: the package mcp is missing.", fix
+            )
             await refused(scope, receive, send)
             return
         scope["open_stream"]()  # the response is a stream
@@ -82,7 +84,9 @@ class HttpDoor:
 
         identity = scope["identity"]
         owner = AccessToken(token="", client_id=identity.name, scopes=sorted(identity.scopes))
-        await app({**scope, "user": AuthenticatedUser(owner)}, receive, send)  # nobody else can use the session
+        await app(
+            {**scope, "user": AuthenticatedUser(owner)}, receive, send
+        )  # nobody else can use the session
 
     @asynccontextmanager
     async def at_work(self) -> AsyncIterator[None]:
@@ -105,7 +109,9 @@ class HttpDoor:
         gc.freeze()  # loaded modules stay: scanning them in every collection would block the event loop
 
         door = McpDoor(self._workspace, lambda request: request.scope["identity"])
-        manager = SessionManager(door.server, max_sessions=_MOST_SESSIONS, session_idle_timeout=_IDLE_S)
+        manager = SessionManager(
+            door.server, max_sessions=_MOST_SESSIONS, session_idle_timeout=_IDLE_S
+        )
         async with door.opened(), manager.run():
             ready.set_result(manager.asgi_app)
             await self._stopping.wait()
@@ -130,10 +136,13 @@ class LoginDoor:
         identity = request.scope["identity"]
         if not identity.may_log_in:
             message = (
-                f"The page can do everything, so its links need all scopes and agents; `{identity.name}` has less."
+                f"The page can do everything, so its links need all scopes and agents; "
+                f"`{identity.name}` has less."
             )
             return failure(NotAllowed(message, fix="Type `knapper login` where the workspace is."))
-        return json_response({"login": self.link(f"{request.url.scheme}://{request.headers['host']}")})
+        return json_response(
+            {"login": self.link(f"{request.url.scheme}://{request.headers['host']}")}
+        )
 
     async def log_in(self, request: Request) -> Response:
         """Respond with the key of a new session and set its cookie; the request body has the code of a link.
@@ -148,16 +157,22 @@ class LoginDoor:
         given = self._sessions.log_in(code) if isinstance(code, str) else None
         if given is None:
             message = "This login link was used already, or is too old."
-            return error_response(403, "used-link", message, "Another one, where the workspace is: knapper login")
+            return error_response(
+                403, "used-link", message, "Another one, where the workspace is: knapper login"
+            )
         cookie, key = given
         answer = json_response({"key": key})
         name, is_secure = self._sessions.cookie, request.url.scheme == "https"
-        answer.set_cookie(name, cookie, httponly=True, samesite="strict", secure=is_secure, path="/")
+        answer.set_cookie(
+            name, cookie, httponly=True, samesite="strict", secure=is_secure, path="/"
+        )
         return answer
 
 
 _SUBJECTS: Final = (agent_operations, page_operations, workspace_operations)
-OPERATIONS: Final = [each for module in _SUBJECTS for each in vars(module).values() if isinstance(each, Operation)]
+OPERATIONS: Final = [
+    each for module in _SUBJECTS for each in vars(module).values() if isinstance(each, Operation)
+]
 """All operations, in the order of the OpenAPI document."""
 _GRACE_S: Final = 10.0
 _PAGES: Final = Path(__file__).with_name("page")
@@ -169,7 +184,10 @@ _POLICY: Final = (
     " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 _HOST: Final = re.compile(r"([\w.-]+|\[[\da-fA-F:.]+\])(:\d{1,5})?")
-_LATE: Final = ("agent_core.model.client", "agent_core.functions.search")  # needed by the first message
+_LATE: Final = (
+    "agent_core.model.client",
+    "agent_core.functions.search",
+)  # needed by the first message
 _HEADERS: Final = 32 << 10  # bytes of a request's head
 _HEAD_S: Final = 15.0  # timeout for the head of a request
 _FREE_PIECES: Final = 512  # allowed pieces of a body
@@ -219,13 +237,22 @@ class Doors:
 
 
 @asynccontextmanager
-async def opened_doors(workspace: Workspace, options: ServeOptions, port: int) -> AsyncIterator[Doors]:
+async def opened_doors(
+    workspace: Workspace, options: ServeOptions, port: int
+) -> AsyncIterator[Doors]:
     """Open the API of a workspace and run its agents' due turns while the block runs."""
     state = prepare_state_dir(workspace.root)
     url = f"{'https' if options.certificate else 'http'}://{_authority(options.host, port)}"
-    tokens, sessions, mcp = TokenBook(workspace.store, time.time), Sessions(time.monotonic, port), HttpDoor(workspace)
+    tokens, sessions, mcp = (
+        TokenBook(workspace.store, time.time),
+        Sessions(time.monotonic, port),
+        HttpDoor(workspace),
+    )
     login = LoginDoor(sessions)
-    with access_log(state / "access.log") as log, announced(state, url, sessions.token, options.certificate):
+    with (
+        access_log(state / "access.log") as log,
+        announced(state, url, sessions.token, options.certificate),
+    ):
         async with AsyncExitStack() as stack:
             spans = None
             if options.spans:
@@ -239,7 +266,13 @@ async def opened_doors(workspace: Workspace, options: ServeOptions, port: int) -
             usual = 443 if options.certificate else 80
             with_ports = [_authority(name, port) for name in own]
             bare = [_authority(name) for name in own] if port == usual else []
-            guard = Guard(application(rooms, login, mcp), tokens, sessions, [*with_ports, *bare, *options.names], log)
+            guard = Guard(
+                application(rooms, login, mcp),
+                tokens,
+                sessions,
+                [*with_ports, *bare, *options.names],
+                log,
+            )
             yield Doors(guard, rooms.host, url, login.link(url), mcp)
 
 
@@ -250,7 +283,9 @@ def application(rooms: Rooms, login: LoginDoor, mcp_door: HttpDoor) -> Starlette
     async def described(_: Request) -> Response:
         return json_response(document)
 
-    routes = [Route(one.path, partial(answered, one, rooms), methods=[one.method]) for one in OPERATIONS]
+    routes = [
+        Route(one.path, partial(answered, one, rooms), methods=[one.method]) for one in OPERATIONS
+    ]
     routes += [Route("/openapi.json", described), Route("/login", login.log_in, methods=["POST"])]
     routes += [Route(LINKS, login.new_link, methods=["POST"])]
     routes += [Route(address, partial(_page, name)) for address, name in _PAGE.items()]
@@ -258,12 +293,18 @@ def application(rooms: Rooms, login: LoginDoor, mcp_door: HttpDoor) -> Starlette
     routes += [Route("/v1/models", chat.models), Route("/v1/models/{model}", chat.model)]
     routes += [Route("/v1/chat/completions", chat.complete, methods=["POST"])]
     routes += [Route("/v1/responses", chat.respond, methods=["POST"])]
-    routes += [Route("/mcp", mcp_door), Route("/metrics", MetricsDoor(rooms.host).answer, methods=["GET"])]
+    routes += [
+        Route("/mcp", mcp_door),
+        Route("/metrics", MetricsDoor(rooms.host).answer, methods=["GET"]),
+    ]
     return Starlette(routes=routes, exception_handlers={HTTPException: _refuse})
 
 
 async def serve(
-    workspace: Workspace, options: ServeOptions, tell: Callable[[Doors], None], stopping: asyncio.Event
+    workspace: Workspace,
+    options: ServeOptions,
+    tell: Callable[[Doors], None],
+    stopping: asyncio.Event,
 ) -> None:
     """Serve until `stopping` is set; `tell` is called with the open server before the first request.
 
@@ -385,7 +426,9 @@ class Crowd:
 class Crowds:
     """Connections without a valid token so far, by address, and those with one, by token."""
 
-    strangers: Crowd = field(default_factory=lambda: Crowd(_MOST_STRANGERS, _OF_AN_ADDRESS, _GRACE_OF_STRANGERS_S))
+    strangers: Crowd = field(
+        default_factory=lambda: Crowd(_MOST_STRANGERS, _OF_AN_ADDRESS, _GRACE_OF_STRANGERS_S)
+    )
     known: Crowd = field(default_factory=lambda: Crowd(_MOST_KNOWN, MOST_REQUESTS))
 
 
@@ -394,7 +437,9 @@ class _PatientProtocol(H11Protocol):
 
     _ends: asyncio.TimerHandle | None = None
 
-    def __init__(self, crowds: Crowds | None, *given: Any, **named: Any) -> None:  # Any: as in uvicorn
+    def __init__(
+        self, crowds: Crowds | None, *given: Any, **named: Any
+    ) -> None:  # Any: as in uvicorn
         super().__init__(*given, **named)
         self.conn = _BoundedRequest(h11.SERVER, _HEADERS)
         self._crowds = crowds
@@ -468,12 +513,16 @@ async def must_be_safe(workspace: Workspace, options: ServeOptions) -> str:
         UsageError: other machines can reach the server, and there is no token; or an additional name is none.
     """
     if wrong := next((name for name in options.names if not _HOST.fullmatch(name)), None):
-        raise UsageError(f"{one_line(wrong, 200)} is no name of a host.", fix="Write it as NAME or NAME:PORT.")
+        raise UsageError(
+            f"{one_line(wrong, 200)} is no name of a host.", fix="Write it as NAME or NAME:PORT."
+        )
     if options.is_local:
         return ""
     if not await workspace.store.tokens():
         fix = "Make one first: knapper tokens add NAME --scope chat --scope read"
-        raise UsageError(f"{options.host} can be reached by others, and there is no token.", fix=fix)
+        raise UsageError(
+            f"{options.host} can be reached by others, and there is no token.", fix=fix
+        )
     if options.certificate or options.is_behind_proxy:
         return ""
     return "Tokens travel in clear text: give --tls-cert and --tls-key, or --behind-proxy if a proxy adds TLS."
@@ -491,7 +540,9 @@ def _bind(options: ServeOptions) -> socket.socket:
         is_taken = error.errno == errno.EADDRINUSE
         why = "another program uses it" if is_taken else (error.strerror or str(error))
         fix = "Choose another with --port, or --port 0 for any."
-        raise UsageError(f"{options.host}:{options.port} cannot be served: {why}.", fix=fix) from error
+        raise UsageError(
+            f"{options.host}:{options.port} cannot be served: {why}.", fix=fix
+        ) from error
     sock.listen(512)
     sock.setblocking(False)
     return sock
@@ -535,7 +586,9 @@ class MetricsDoor:
             identity.needs("read")
             if identity.agents:
                 fix = "Make one without --agent: knapper tokens add NAME --scope read"
-                raise NotAllowed("These numbers cover all agents, but this token is limited to some.", fix=fix)
+                raise NotAllowed(
+                    "These numbers cover all agents, but this token is limited to some.", fix=fix
+                )
         except KnapperError as error:
             return failure(error)
         if find_spec("prometheus_client") is None:
@@ -577,7 +630,9 @@ def openapi(operations: Iterable[Operation]) -> Json:
     schemas: Json = {"Error": _ERROR}
     paths: dict[str, Json] = {}
     for operation in operations:
-        paths.setdefault(operation.path, {})[operation.method.lower()] = _describe(operation, schemas)
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _describe(
+            operation, schemas
+        )
     return {
         "openapi": "3.1.0",
         "info": {"title": "Knapper", "version": __version__},
@@ -594,7 +649,10 @@ def _describe(operation: Operation, schemas: Json) -> Json:
     kind = "text/event-stream" if operation.streams else "application/json"
     schema: Json = {"type": "string"} if operation.streams else {"type": "object"}
     answers = {
-        str(operation.status): {"description": operation.summary, "content": {kind: {"schema": schema}}},
+        str(operation.status): {
+            "description": operation.summary,
+            "content": {kind: {"schema": schema}},
+        },
         "default": {
             "description": "What went wrong.",
             "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
@@ -602,7 +660,8 @@ def _describe(operation: Operation, schemas: Json) -> Json:
     }
     query = operation.query.model_json_schema(ref_template=_REFS)
     parameters: list[Json] = [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in operation.names
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        for name in operation.names
     ]
     parameters += (
         {"name": name, "in": "query", "required": name in query.get("required", []), "schema": part}

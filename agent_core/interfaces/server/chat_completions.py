@@ -20,9 +20,27 @@ from agent_core.storage import CONVERSATION
 from agent_core.workspace.agent_files import is_group
 
 from .agent_host import Rooms
-from .chat_threads import MOST_TOOLS, ChatThreads, ClientMessage, ClientReply, Json, Thread, Unsupported, offered
+from .chat_threads import (
+    MOST_TOOLS,
+    ChatThreads,
+    ClientMessage,
+    ClientReply,
+    Json,
+    Thread,
+    Unsupported,
+    offered,
+)
 from .identity import Identity, status_of
-from .openai_parameters import CHAT, RESPONSES, Effort, ResponseFormat, Shared, Tokens, Verbosity, sent_on
+from .openai_parameters import (
+    CHAT,
+    RESPONSES,
+    Effort,
+    ResponseFormat,
+    Shared,
+    Tokens,
+    Verbosity,
+    sent_on,
+)
 from .operations import InvalidBody, Open, read_part
 from .responses import json_response, stream_response, wait_with_client
 
@@ -64,7 +82,9 @@ class ToolCall(Open):
     def call(self) -> Call:
         """The call in our form; raises `Unsupported` if it names no function."""
         if self.function is None:
-            raise Unsupported("messages", "has a call without a `function`.", "Send calls as they came.")
+            raise Unsupported(
+                "messages", "has a call without a `function`.", "Send calls as they came."
+            )
         return Call(self.id, self.function.name, self.function.arguments)
 
 
@@ -74,7 +94,9 @@ class ChatMessage(Open):
     role: str
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")] | None = None
     content: str | Parts | None = None
-    tool_calls: Annotated[list[ToolCall], Field(max_length=MOST_TOOLS, fail_fast=True)] | None = None
+    tool_calls: Annotated[list[ToolCall], Field(max_length=MOST_TOOLS, fail_fast=True)] | None = (
+        None
+    )
     tool_call_id: Annotated[str | None, Field(max_length=200)] = None
 
     def read(self, agent: str = "") -> ClientMessage:
@@ -86,11 +108,15 @@ class ChatMessage(Open):
         text, name = _joined(self.content or ""), self.name or ""
         if self.role == "assistant" and name not in ("", self.role, agent):
             fix = "Send what another one said as the words of a user of that name."
-            raise Unsupported("messages", "has a `name` of an assistant that is not the agent's.", fix)
+            raise Unsupported(
+                "messages", "has a `name` of an assistant that is not the agent's.", fix
+            )
         if self.role in _SPEAKERS and name not in ("", self.role) and text:
             text = f"{name}: {text}"
         calls = tuple(row.call for row in self.tool_calls or ())
-        return ClientMessage(self.role, text, calls, self.tool_call_id or "", name if self.role == "tool" else "")
+        return ClientMessage(
+            self.role, text, calls, self.tool_call_id or "", name if self.role == "tool" else ""
+        )
 
 
 class StreamOptions(Open):
@@ -102,7 +128,9 @@ class StreamOptions(Open):
 class ChatRequest(Shared):
     """A request for a reply."""
 
-    messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=MOST_MESSAGES, fail_fast=True)]
+    messages: Annotated[
+        list[ChatMessage], Field(min_length=1, max_length=MOST_MESSAGES, fail_fast=True)
+    ]
     stream_options: StreamOptions | None = None
     max_tokens: Tokens | None = None
     max_completion_tokens: Tokens | None = None
@@ -142,21 +170,30 @@ class ChatDoor:
 
     async def models(self, request: Request) -> Response:
         """List the agents that the token may talk to."""
-        return json_response({"object": "list", "data": await self._models(request.scope["identity"])})
+        return json_response(
+            {"object": "list", "data": await self._models(request.scope["identity"])}
+        )
 
     async def model(self, request: Request) -> Response:
         """Return one of the agents that the token may talk to."""
         asked = request.path_params["model"]
-        row = next((row for row in await self._models(request.scope["identity"]) if row["id"] == asked), None)
+        row = next(
+            (row for row in await self._models(request.scope["identity"]) if row["id"] == asked),
+            None,
+        )
         if row is None:
             message = f"There is no model `{one_line(asked, 80)}`. See: GET /v1/models"
             return client_error(404, message, "model_not_found", "model")
         return json_response(row)
 
     async def _models(self, identity: Identity) -> list[Json]:
-        names = [name for name in await self._rooms.workspace.agent_names() if CONVERSATION not in name]
+        names = [
+            name for name in await self._rooms.workspace.agent_names() if CONVERSATION not in name
+        ]
         shown = await self._rooms.shown(names, identity)
-        return [{"id": name, "object": "model", "created": 0, "owned_by": "knapper"} for name in shown]
+        return [
+            {"id": name, "object": "model", "created": 0, "owned_by": "knapper"} for name in shown
+        ]
 
     async def complete(self, request: Request) -> Response:
         """Let an agent reply to the last message of a conversation."""
@@ -167,24 +204,35 @@ class ChatDoor:
         return await self._reply(request, ResponsesRequest, _Response)
 
     async def _reply(
-        self, request: Request, kind: type[R], answer: "Callable[[ChatThreads, Thread, R], _ClientAnswer]"
+        self,
+        request: Request,
+        kind: type[R],
+        answer: "Callable[[ChatThreads, Thread, R], _ClientAnswer]",
     ) -> Response:
         try:
             asked, size = await _read_request(request, kind)
             if asked.stream:
                 request.scope["open_stream"]()
-            turn = answer(self._threads, await self._thread(asked, request.scope["identity"], size), asked)
+            turn = answer(
+                self._threads, await self._thread(asked, request.scope["identity"], size), asked
+            )
             request.scope["body_done"]()
             if asked.stream:
                 return stream_response(turn.stream())
             return await wait_with_client(request, turn.whole())
         except InvalidBody as error:
-            message = error.message if error.is_json else f"The request is not JSON: {error.message}."
+            message = (
+                error.message if error.is_json else f"The request is not JSON: {error.message}."
+            )
             places, _ = error.problems[0]
-            return client_error(400, message, "invalid_request_error", places[0] if places else None)
+            return client_error(
+                400, message, "invalid_request_error", places[0] if places else None
+            )
         except KnapperError as error:
             parameter = error.parameter if isinstance(error, Unsupported) else None
-            return client_error(status_of(error), f"{error.message} {error.fix}".strip(), error.code, parameter)
+            return client_error(
+                status_of(error), f"{error.message} {error.fix}".strip(), error.code, parameter
+            )
         except Exception as error:  # noqa: BLE001  (the endpoint's edge: the traceback is stored, and the server continues)
             return client_error(500, f"Knapper failed. {self._rooms.crash(error)}", "internal")
 
@@ -218,7 +266,9 @@ async def client_terms(rooms: Rooms, agent: str, shared: Shared, size: int) -> J
     terms = {name: value for name, value in (await aside(size, shared.terms)).items() if value}
     if (shared.tools or terms) and is_group(rooms.workspace.root, agent):
         what = f"`{agent}` is a group: each of its members has functions and a model of its own."
-        raise UsageError(what, fix="Leave out `tools` and all that is meant for one model, or name one agent.")
+        raise UsageError(
+            what, fix="Leave out `tools` and all that is meant for one model, or name one agent."
+        )
     taken: Collection[str] = ()
     if shared.tools:  # a client's function cannot have the name of one here
         opened = await rooms.host.agent(agent)
@@ -271,7 +321,11 @@ class _Completion(_ClientAnswer):
     def _document(self, ended: events.TurnEnded, happened: list[Json]) -> Json:
         message: Json = {"role": "assistant", "content": ended.reply}
         if calls := self._reply.calls:
-            message = {**message, "content": ended.reply or None, "tool_calls": [_call_json(call) for call in calls]}
+            message = {
+                **message,
+                "content": ended.reply or None,
+                "tool_calls": [_call_json(call) for call in calls],
+            }
         choice = {"message": message, "finish_reason": self._finish(), "logprobs": None}
         return {**self._frame("chat.completion", choice, happened), "usage": _usage(ended)}
 
@@ -295,28 +349,44 @@ class _Completion(_ClientAnswer):
                 yield self._chunk({"tool_calls": [{"index": place, **_call_json(call)}]})
             yield self._chunk({}, finish=self._finish())
             if self._request.stream_options and self._request.stream_options.include_usage:
-                yield _data({**self._frame("chat.completion.chunk", None, []), "usage": _usage(ended)})
+                yield _data(
+                    {**self._frame("chat.completion.chunk", None, []), "usage": _usage(ended)}
+                )
         yield b"data: [DONE]\n\n"
 
     def _finish(self) -> str:
         return "tool_calls" if self._reply.calls else "length" if self._reply.is_cut else "stop"
 
-    def _chunk(self, delta: Json, *, finish: str | None = None, happened: list[Json] | None = None) -> bytes:
+    def _chunk(
+        self, delta: Json, *, finish: str | None = None, happened: list[Json] | None = None
+    ) -> bytes:
         choice = {"delta": delta, "finish_reason": finish}
         return _data(self._frame("chat.completion.chunk", choice, happened or []))
 
     def _frame(self, kind: str, choice: Json | None, happened: list[Json]) -> Json:
-        frame: Json = {"id": self._id, "object": kind, "created": self._created, "model": self._request.model}
+        frame: Json = {
+            "id": self._id,
+            "object": kind,
+            "created": self._created,
+            "model": self._request.model,
+        }
         frame["choices"] = [{"index": 0, **choice}] if choice is not None else []
         return {**frame, "knapper": {"events": happened}} if happened else frame
 
 
 def _call_json(call: Call) -> Json:
-    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+    return {
+        "id": call.id,
+        "type": "function",
+        "function": {"name": call.name, "arguments": call.arguments},
+    }
 
 
 def _usage(ended: events.TurnEnded) -> Json:
-    prompt, completion = ended.usage.get("prompt_tokens", 0), ended.usage.get("completion_tokens", 0)
+    prompt, completion = (
+        ended.usage.get("prompt_tokens", 0),
+        ended.usage.get("completion_tokens", 0),
+    )
     cached = {"cached_tokens": ended.usage.get("cached_tokens", 0)}
     return {
         "prompt_tokens": prompt,
@@ -367,7 +437,9 @@ class OutputItem(Open):
 
     def read(self) -> ClientMessage:
         """Return the item as a message in our form."""
-        return ClientMessage("tool", _joined(self.output), answers=self.call_id, name=self.name or "")
+        return ClientMessage(
+            "tool", _joined(self.output), answers=self.call_id, name=self.name or ""
+        )
 
 
 class ItemMessage(ChatMessage):
@@ -437,7 +509,9 @@ class ResponsesRequest(Shared):
         """
         parameters, shape = sent_on(self, RESPONSES), None
         if self.reasoning is not None:
-            parameters |= {"reasoning_effort": self.reasoning.effort} if self.reasoning.effort else {}
+            parameters |= (
+                {"reasoning_effort": self.reasoning.effort} if self.reasoning.effort else {}
+            )
         if self.text is not None:
             shape = self.text.format.read("text.format") if self.text.format else None
             parameters |= {"verbosity": self.text.verbosity} if self.text.verbosity else {}
@@ -463,7 +537,9 @@ class ResponsesRequest(Shared):
 class _Response(_ClientAnswer):
     """A reply as an object of the responses API."""
 
-    def __init__(self, threads: ChatThreads, thread: Thread, responses_request: ResponsesRequest) -> None:
+    def __init__(
+        self, threads: ChatThreads, thread: Thread, responses_request: ResponsesRequest
+    ) -> None:
         super().__init__(threads, thread)
         self._request = responses_request
         self._id = f"resp_{secrets.token_hex(16)}"
@@ -489,7 +565,11 @@ class _Response(_ClientAnswer):
                     yield self._event("response.content_part.added", **place, part=_part(""))
                 yield self._event("response.output_text.delta", **place, delta=text, logprobs=[])
             elif happened := self._reply.shown(event):
-                yield self._event("response.in_progress", response=self._object("in_progress"), **_vendors(happened))
+                yield self._event(
+                    "response.in_progress",
+                    response=self._object("in_progress"),
+                    **_vendors(happened),
+                )
         await self._remember()
         if not self._reply.is_whole:
             error = {"code": "server_error", "message": self._reply.failure()}
@@ -505,11 +585,17 @@ class _Response(_ClientAnswer):
             of_call = {"item_id": _item_id(call), "output_index": index}
             item = _call_item(call, "in_progress") | {"arguments": ""}
             yield self._event("response.output_item.added", output_index=index, item=item)
-            yield self._event("response.function_call_arguments.delta", **of_call, delta=call.arguments)
+            yield self._event(
+                "response.function_call_arguments.delta", **of_call, delta=call.arguments
+            )
             done = {"name": call.name, "arguments": call.arguments}
             yield self._event("response.function_call_arguments.done", **of_call, **done)
-            yield self._event("response.output_item.done", output_index=index, item=_call_item(call, "completed"))
-        yield self._event(f"response.{self._status}", response=self._object(self._status, self._reply.text))
+            yield self._event(
+                "response.output_item.done", output_index=index, item=_call_item(call, "completed")
+            )
+        yield self._event(
+            f"response.{self._status}", response=self._object(self._status, self._reply.text)
+        )
 
     @property
     def _status(self) -> str:
@@ -517,7 +603,9 @@ class _Response(_ClientAnswer):
 
     async def _remember(self) -> None:
         """Store the keys of the conversation. With `store: false`, it can be continued only by its messages."""
-        await self._threads.remember(self._thread, self._reply, "" if self._request.store is False else self._id)
+        await self._threads.remember(
+            self._thread, self._reply, "" if self._request.store is False else self._id
+        )
 
     def _object(self, status: str, text: str = "") -> Json:
         ended = self._reply.ended
@@ -537,10 +625,14 @@ class _Response(_ClientAnswer):
             "created_at": self._created,
             "status": status,
             "error": None,
-            "incomplete_details": {"reason": "max_output_tokens"} if status == "incomplete" else None,
+            "incomplete_details": {"reason": "max_output_tokens"}
+            if status == "incomplete"
+            else None,
             "instructions": self._request.instructions,
             "model": self._request.model,
-            "output": [*said, *(_call_item(call, status) for call in self._reply.calls)] if ended else [],
+            "output": [*said, *(_call_item(call, status) for call in self._reply.calls)]
+            if ended
+            else [],
             "parallel_tool_calls": self._request.parallel_tool_calls is not False,
             "previous_response_id": self._request.previous_response_id,
             "tool_choice": _as_sent(self._request, "tool_choice", "auto"),
@@ -556,7 +648,13 @@ class _Response(_ClientAnswer):
 
     def _message(self, text: str, status: str) -> Json:
         parts = [_part(text)] if text else []
-        return {"type": "message", "id": self._item, "status": status, "role": "assistant", "content": parts}
+        return {
+            "type": "message",
+            "id": self._item,
+            "status": status,
+            "role": "assistant",
+            "content": parts,
+        }
 
     def _event(self, kind: str, **fields: Any) -> bytes:  # Any: JSON
         data = {"type": kind, "sequence_number": self._sent, **fields}

@@ -50,7 +50,9 @@ from .operations import Open
 # into parts, or omit them where there are calls.
 
 MOST_CALLS: Final = 128  # calls of consecutive messages, which are merged into one
-PER_MESSAGE: Final = 40  # cost of one message besides its text, in characters as `base/offload.py` counts them
+PER_MESSAGE: Final = (
+    40  # cost of one message besides its text, in characters as `base/offload.py` counts them
+)
 _SYSTEM: Final = ("system", "developer")
 
 
@@ -86,7 +88,9 @@ class ClientHistory:
     """The key of the whole request."""
 
     @classmethod
-    def read(cls, messages: Iterable[ClientMessage], by: str, *, is_known: bool = False) -> "ClientHistory":
+    def read(
+        cls, messages: Iterable[ClientMessage], by: str, *, is_known: bool = False
+    ) -> "ClientHistory":
         """Parse the messages of a request.
 
         With `is_known`, the calls that the answers belong to may be missing, because they are stored.
@@ -97,11 +101,15 @@ class ClientHistory:
         rows = [*messages]
         system = "\n\n".join(row.text for row in rows if row.role in _SYSTEM)
         said = _merge_messages(row for row in rows if row.role not in _SYSTEM)
-        begin = max((place + 1 for place, row in enumerate(said) if row.role == "assistant"), default=0)
+        begin = max(
+            (place + 1 for place, row in enumerate(said) if row.role == "assistant"), default=0
+        )
         new = said[begin:]
         if not new:
             fix = "Send it as {'role': 'user', 'content': …}, or the answers to the calls."
-            raise UsageError("The last message must be the user's, or the answer to a call.", fix=fix)
+            raise UsageError(
+                "The last message must be the user's, or the answer to a call.", fix=fix
+            )
         if not is_known or begin:
             _check_answers(said)
         answers = tuple(row for row in new if row.role == "tool")
@@ -127,15 +135,28 @@ class ClientHistory:
             if row.role == "user":
                 entries.append(user(row.text))
             elif row.role == "tool":
-                entries.append(answered(Call(row.answers, names.get(row.answers, ""), "{}"), row.text))
+                entries.append(
+                    answered(Call(row.answers, names.get(row.answers, ""), "{}"), row.text)
+                )
             else:
                 following = self.before[place + 1 : place + 1 + max(len(row.calls), 1)]
                 answers = {other.answers for other in following}
                 entries.append(assistant(Assistant(row.text, row.calls)))
                 # Unanswered calls get an entry that says so; those of the last message are still open.
-                entries += [answered(call, None) for call in row.calls if following and call.id not in answers]
+                entries += [
+                    answered(call, None)
+                    for call in row.calls
+                    if following and call.id not in answers
+                ]
         return [
-            WholeTurn(f"before-{place}", "done", 0.0, 0.0, [WholeEvent("message", {"text": text}, 0.0)], entries)
+            WholeTurn(
+                f"before-{place}",
+                "done",
+                0.0,
+                0.0,
+                [WholeEvent("message", {"text": text}, 0.0)],
+                entries,
+            )
             for place, (text, entries) in enumerate(turns)
         ]
 
@@ -171,7 +192,9 @@ class HistoryKey:
 
 def forms(history: ClientHistory, texts: Iterable[str], calls: Sequence[Call]) -> list[str]:
     """Return the keys that the client's next request may have; `texts` are the forms in which it may send our reply."""
-    return sorted({history.said.with_one(ClientMessage("assistant", text, tuple(calls))) for text in texts})
+    return sorted(
+        {history.said.with_one(ClientMessage("assistant", text, tuple(calls))) for text in texts}
+    )
 
 
 def digest(by: str, messages: Iterable[ClientMessage]) -> str:
@@ -188,7 +211,11 @@ def _merge_messages(messages: Iterable[ClientMessage]) -> list[ClientMessage]:
         rows = [*group]
         if role == "assistant" and len(rows) > 1:
             text = "\n\n".join(row.text.rstrip() for row in rows if row.text.strip())
-            rows = [ClientMessage(role, text.strip(), tuple(chain.from_iterable(row.calls for row in rows)))]
+            rows = [
+                ClientMessage(
+                    role, text.strip(), tuple(chain.from_iterable(row.calls for row in rows))
+                )
+            ]
         elif role == "user":
             rows = [ClientMessage(role, "\n\n".join(row.text for row in rows))]
         merged += rows
@@ -205,13 +232,20 @@ def _check_answers(said: Sequence[ClientMessage]) -> None:
                 raise UsageError(what, fix="Send what answers them with them, or leave them out.")
             waiting = {call.id: call.name for call in row.calls}
             if len(waiting) < len(row.calls):
-                raise UsageError("Two calls of one message have the same id.", fix="Send them as they came.")
+                raise UsageError(
+                    "Two calls of one message have the same id.", fix="Send them as they came."
+                )
         elif row.role == "user":
             waiting = {}
         else:
             if row.answers not in waiting:
-                what = f"The answer to `{row.answers[:80]}` is for no call of the message before it."
-                raise UsageError(what, fix="Send the assistant's message with its calls first, and each answer once.")
+                what = (
+                    f"The answer to `{row.answers[:80]}` is for no call of the message before it."
+                )
+                raise UsageError(
+                    what,
+                    fix="Send the assistant's message with its calls first, and each answer once.",
+                )
             if row.name not in ("", called := waiting.pop(row.answers)):
                 what = f"The `name` of the answer to `{row.answers[:80]}` is not `{one_line(called, 80)}`."
                 raise UsageError(what, fix="Leave it out, or name the function that was called.")
@@ -295,7 +329,11 @@ Choice: TypeAlias = Literal["none", "auto", "required"] | ToolChoice | None
 
 
 def offered(
-    tools: Sequence[ClientTool] | None, choice: Choice, *, parallel: bool | None, taken: Collection[str]
+    tools: Sequence[ClientTool] | None,
+    choice: Choice,
+    *,
+    parallel: bool | None,
+    taken: Collection[str],
 ) -> Json:
     """Return a client's functions as a turn receives them; `taken` are the names of the agent's own functions.
 
@@ -306,7 +344,9 @@ def offered(
     names = [row["name"] for row in rows]
     for place, name in enumerate(names):
         if name in names[:place]:
-            raise Unsupported("tools", f"has two tools named `{name}`.", "Give each a name of its own.")
+            raise Unsupported(
+                "tools", f"has two tools named `{name}`.", "Give each a name of its own."
+            )
         if name in taken:
             why = f"has `{name}`, which is the name of a function that the agent has here."
             raise Unsupported("tools", why, f"Give the tool another name, such as `client_{name}`.")
@@ -334,17 +374,25 @@ def _row(function: ToolFunction) -> Json:
     name = function.name
     if not _NAME.fullmatch(name):
         fix = "Use up to 64 letters, digits, underscores and dashes."
-        raise Unsupported("tools", f"has `{one_line(name, 80)}`, which cannot be the name of a tool.", fix)
+        raise Unsupported(
+            "tools", f"has `{one_line(name, 80)}`, which cannot be the name of a tool.", fix
+        )
     schema = function.parameters or _NOTHING
     if schema.get("type", "object") != "object":
-        why = f"has `{name}`, whose parameters are of the type `{one_line(str(schema['type']), 40)}`."
+        why = (
+            f"has `{name}`, whose parameters are of the type `{one_line(str(schema['type']), 40)}`."
+        )
         raise Unsupported("tools", why, 'Describe them as a JSON Schema of {"type": "object"}.')
     if _depth(schema) > _DEEPEST or _size(schema) > _MOST_BYTES:
         limits = f"at most {_MOST_BYTES >> 10} KiB and {_DEEPEST} levels"
-        raise Unsupported("tools", f"has `{name}`, whose schema is too large.", f"Make it smaller: {limits}.")
+        raise Unsupported(
+            "tools", f"has `{name}`, whose schema is too large.", f"Make it smaller: {limits}."
+        )
     row = {"name": name, "description": function.description or "", "parameters": _NOTHING | schema}
     if why := next(filter(None, map(_shape_fault, schemas_in(row["parameters"]))), ""):
-        raise Unsupported("tools", f"has `{name}`, in whose schema {why}.", "Send a valid JSON Schema.")
+        raise Unsupported(
+            "tools", f"has `{name}`, in whose schema {why}.", "Send a valid JSON Schema."
+        )
     if not function.strict:
         return row
     if (problem := check_schema(row["parameters"])) is not None:
@@ -357,7 +405,10 @@ def _shape_fault(schema: Json) -> str:
     properties, required = schema.get("properties"), schema.get("required", [])
     if "properties" not in schema:
         return ""
-    if not (isinstance(properties, dict) and all(isinstance(each, dict | bool) for each in properties.values())):
+    if not (
+        isinstance(properties, dict)
+        and all(isinstance(each, dict | bool) for each in properties.values())
+    ):
         return "`properties` are no object of schemas"
     is_listed = isinstance(required, list) and all(isinstance(each, str) for each in required)
     return "" if is_listed else "`required` is no list of names"
@@ -369,24 +420,46 @@ def _size(value: Json) -> int:
 
 def _depth(value: object) -> int:
     """Return the number of levels of a JSON value. Its depth was bounded when it was parsed."""
-    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    parts = (
+        value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    )
     return 0 if parts is None else 1 + max(map(_depth, parts), default=0)
 
 
 MARK: Final = f"{CONVERSATION}chat-"
 """Follows the agent's name in the generated names of unnamed conversations."""
 _KEPT: Final = 100  # unnamed conversations of one agent; beyond that, the oldest are deleted
-_MOST_NAMED: Final = 1_000  # named ones of one agent; beyond that, none is created, since a client relies on each
+_MOST_NAMED: Final = (
+    1_000  # named ones of one agent; beyond that, none is created, since a client relies on each
+)
 _RESPONSE: Final = re.compile(r"resp_[0-9a-f]{32}")
-_MOST_ASKED: Final = 8  # unanswered requests of one conversation that are recognized when they are repeated
+_MOST_ASKED: Final = (
+    8  # unanswered requests of one conversation that are recognized when they are repeated
+)
 _SAME_S: Final = 900.0  # later, an equal request without earlier messages is a new one
-_MOST_BUSY: Final = 1_000  # unnamed conversations of one agent with a message that waits or is being answered
+_MOST_BUSY: Final = (
+    1_000  # unnamed conversations of one agent with a message that waits or is being answered
+)
 _SECTION: Final = "client"
 _NOTHING_SAID: Final = ClientHistory("", (), (), "", "", HistoryKey(""))
-_SHOWN: Final = (events.CallStarted, events.CallAnswered, events.GrantAsked, events.GrantAnswered, events.Warned)
+_SHOWN: Final = (
+    events.CallStarted,
+    events.CallAnswered,
+    events.GrantAsked,
+    events.GrantAnswered,
+    events.Warned,
+)
 _WAIT_S: Final = 15.0  # time without an event after which the client gets a sign of life
-_ANSWERED: Final = ("done", "client_calls", "length")  # states of turns with a result for the client
-_WELL: Final = ("replied", "client_calls", "length")  # the corresponding reasons for the end of a turn
+_ANSWERED: Final = (
+    "done",
+    "client_calls",
+    "length",
+)  # states of turns with a result for the client
+_WELL: Final = (
+    "replied",
+    "client_calls",
+    "length",
+)  # the corresponding reasons for the end of a turn
 
 
 @dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
@@ -455,14 +528,26 @@ class ClientReply:
 
     def failure(self) -> str:
         """Return a sentence about a turn that gave no reply."""
-        reason = self.ended.reason if self.ended else "the server stopped, or the conversation was deleted"
+        reason = (
+            self.ended.reason
+            if self.ended
+            else "the server stopped, or the conversation was deleted"
+        )
         return f"The turn ended without a reply ({reason}). {self.warning}".rstrip()
 
     def shown(self, event: events.Event) -> list[Json]:
         """Return an event as JSON for our vendor field, or nothing; calls of the client's functions are left out."""
-        is_theirs = isinstance(event, events.CallStarted | events.CallAnswered) and self.is_clients(event)
+        is_theirs = isinstance(event, events.CallStarted | events.CallAnswered) and self.is_clients(
+            event
+        )
         if isinstance(event, events.TurnEnded):  # without the reply, which has a standard field
-            return [{key: value for key, value in event.to_json().items() if key not in ("reply", "usage")}]
+            return [
+                {
+                    key: value
+                    for key, value in event.to_json().items()
+                    if key not in ("reply", "usage")
+                }
+            ]
         return [to_json(event)] if isinstance(event, _SHOWN) and not is_theirs else []
 
     def is_clients(self, event: events.CallStarted | events.CallAnswered) -> bool:
@@ -489,7 +574,9 @@ class _OwnTurn:
     async def has(self, heard: events.Event) -> bool:
         """Return whether an event belongs to this turn, as its own event or as that of a group member."""
         is_start = isinstance(heard, events.TurnStarted)
-        if is_start and (self.is_parked or heard.turn == await self.store.turn_of(self.posted, self.agent)):
+        if is_start and (
+            self.is_parked or heard.turn == await self.store.turn_of(self.posted, self.agent)
+        ):
             self.id = heard.turn
         if heard.turn not in ("", self.id) and not (self.id and heard.agent):
             return False
@@ -532,10 +619,14 @@ class ChatThreads:
         async with self._one_at_a_time:
             if is_group(self._rooms.workspace.root, agent):
                 if conversation:
-                    raise UsageError("A group has one conversation.", fix="Leave out the @ and what follows.")
+                    raise UsageError(
+                        "A group has one conversation.", fix="Leave out the @ and what follows."
+                    )
                 name, history = agent, await _read(messages, owner, client, is_known=True)
             else:
-                name, history = await self._find_conversation(owner, model, messages, client, response)
+                name, history = await self._find_conversation(
+                    owner, model, messages, client, response
+                )
             settings = await self._store.agent_settings(name) or {}
             for row in () if history.before else history.answers:
                 if row.answers not in (settings.get("chat_open") or ()):
@@ -599,12 +690,18 @@ class ChatThreads:
                 yield event
             if past:
                 return
-            own = _OwnTurn(store, thread.name, posted, await store.turn_of(posted, thread.name) or "")
+            own = _OwnTurn(
+                store, thread.name, posted, await store.turn_of(posted, thread.name) or ""
+            )
             while not listening.is_over:
                 heard = await listening.next(_WAIT_S)
                 if heard is None and await host.has_lost(thread.name, posted):
                     return
-                if heard is None and not own.is_parked and (past := await self._past(thread.name, posted)):
+                if (
+                    heard is None
+                    and not own.is_parked
+                    and (past := await self._past(thread.name, posted))
+                ):
                     heard, own.id = past[-1], past[-1].turn  # a turn that fails publishes no end
                 if heard is None or await own.has(heard):
                     yield heard
@@ -623,9 +720,13 @@ class ChatThreads:
             settings = await self._store.agent_settings(thread.name)
             if settings is not None:
                 rows = settings.get("chat_asks") or []
-                own = next((at for at, (asked, *_) in enumerate(rows, 1) if asked == history.asked), 0)
+                own = next(
+                    (at for at, (asked, *_) in enumerate(rows, 1) if asked == history.asked), 0
+                )
                 # The turns of those before it have ended, too.
-                await self._save(thread.name, settings, chat_of=thread.agent, **noted, chat_asks=rows[own:])
+                await self._save(
+                    thread.name, settings, chat_of=thread.agent, **noted, chat_asks=rows[own:]
+                )
 
     async def _find_conversation(
         self, by: str, model: str, messages: Sequence[ClientMessage], client: Json, response: str
@@ -650,14 +751,18 @@ class ChatThreads:
                 if _key_of(had, history, now):
                     return known_name, history
             for known_name, had in await self._known(agent, history.sent) if history.before else ():
-                is_last = not had.get("chat_asks") or _key_of(had, history, now)  # no other message since
+                is_last = not had.get("chat_asks") or _key_of(
+                    had, history, now
+                )  # no other message since
                 if is_last and history.sent in (had.get("chat_sent") or ()):
                     return known_name, history
             return await self._new(agent, history), history
         await self._make_sure(agent, conversation, name, history)
         return name, history
 
-    async def _make_sure(self, agent: str, conversation: str, name: str, history: ClientHistory) -> None:
+    async def _make_sure(
+        self, agent: str, conversation: str, name: str, history: ClientHistory
+    ) -> None:
         """Create a conversation if it does not exist.
 
         Raises:
@@ -670,11 +775,21 @@ class ChatThreads:
         is_reserved = f"{CONVERSATION}{conversation}".startswith(MARK)
         if is_reserved or await self._rooms.workspace.can_be_talked_to(name):
             what = f"A conversation cannot have the name `{conversation[:80]}` here."
-            given = f"The server gives names with `chat-` itself, and keeps the last {_KEPT}. " if is_reserved else ""
+            given = (
+                f"The server gives names with `chat-` itself, and keeps the last {_KEPT}. "
+                if is_reserved
+                else ""
+            )
             raise UsageError(what, fix=f"{given}Choose another name after the @.")
-        if sum(not known.startswith(f"{agent}{MARK}") for known, _ in await self._known(agent)) >= _MOST_NAMED:
+        if (
+            sum(not known.startswith(f"{agent}{MARK}") for known, _ in await self._known(agent))
+            >= _MOST_NAMED
+        ):
             what = f"{agent} has {_MOST_NAMED:,} named conversations, which is the most."
-            raise UsageError(what, fix=f"Continue one, or delete one: knapper agents delete {agent}{CONVERSATION}NAME")
+            raise UsageError(
+                what,
+                fix=f"Continue one, or delete one: knapper agents delete {agent}{CONVERSATION}NAME",
+            )
         await self._begin(agent, name, history)
 
     async def _post(self, thread: Thread) -> tuple[str, list[events.Event]]:
@@ -710,12 +825,18 @@ class ChatThreads:
     async def _post_message(self, thread: Thread, key: str) -> str:
         answers = [{"id": row.answers, "text": row.text} for row in thread.history.answers]
         host, by, text = self._rooms.host, thread.by, thread.history.text
-        return (await host.post(thread.name, text, key, identity=by, client=thread.client, answers=answers)).event
+        return (
+            await host.post(
+                thread.name, text, key, identity=by, client=thread.client, answers=answers
+            )
+        ).event
 
     async def _new(self, agent: str, history: ClientHistory) -> str:
         host, moves = self._rooms.host, self._rooms.state.moves
         if surplus := [old for old, _ in (await self._known(agent, mark=MARK))[_KEPT - 1 :]]:
-            busy = {work.agent for work in await self._store.open_work()} | {thread.name for thread in self._answering}
+            busy = {work.agent for work in await self._store.open_work()} | {
+                thread.name for thread in self._answering
+            }
             if len(busy.intersection(surplus)) > _MOST_BUSY:
                 what = f"{_MOST_BUSY:,} conversations of {agent} wait for an answer."
                 raise ApiRefusal(429, "too-many", what, "Wait until some are answered.")
@@ -730,8 +851,14 @@ class ChatThreads:
     async def _begin(self, agent: str, name: str, history: ClientHistory) -> None:
         """Create the agent of a new conversation, with the earlier messages and the memory blocks of its owner."""
         store, owner = self._store, await self._rooms.host.agent(agent)
-        number = max([_number(had) for _, had in await self._known(agent, mark=MARK)], default=0) + 1
-        settings = {**(await store.agent_settings(agent) or {}), "chat_of": agent, "chat_number": number}
+        number = (
+            max([_number(had) for _, had in await self._known(agent, mark=MARK)], default=0) + 1
+        )
+        settings = {
+            **(await store.agent_settings(agent) or {}),
+            "chat_of": agent,
+            "chat_number": number,
+        }
         blocks = owner.memory.blocks
         for row in [row for row in blocks.rows if not row.shared]:
             await done(blocks, blocks.share(row.label, HUMAN))
@@ -748,20 +875,28 @@ class ChatThreads:
     async def _save(self, name: str, settings: Json, **more: Any) -> None:  # Any: JSON
         await self._store.apply([SaveAgent(name, {**settings, **more})])
 
-    async def _known(self, agent: str, text: str = "", mark: str = CONVERSATION) -> list[tuple[str, Json]]:
+    async def _known(
+        self, agent: str, text: str = "", mark: str = CONVERSATION
+    ) -> list[tuple[str, Json]]:
         """Return the conversations of an agent whose settings contain a text, newest first; by `mark`, the unnamed."""
         rows = await self._store.agents_with(f"{agent}{mark}", text)
-        own = [(name, settings) for name, settings in rows.items() if settings.get("chat_of") == agent]
+        own = [
+            (name, settings) for name, settings in rows.items() if settings.get("chat_of") == agent
+        ]
         # By number, since a clock may go backward. Older ones have none, but a time in their name.
         return sorted(own, key=lambda row: (_number(row[1]), row[0]), reverse=True)
 
 
-async def _read(messages: Sequence[ClientMessage], by: str, client: Json, *, is_known: bool) -> ClientHistory:
+async def _read(
+    messages: Sequence[ClientMessage], by: str, client: Json, *, is_known: bool
+) -> ClientHistory:
     size = sum(PER_MESSAGE + len(message.text) for message in messages)
 
     def read() -> ClientHistory:
         history = ClientHistory.read(messages, by, is_known=is_known)
-        terms = ClientMessage("system", json.dumps([history.system, client]))  # a repeated request has the same
+        terms = ClientMessage(
+            "system", json.dumps([history.system, client])
+        )  # a repeated request has the same
         return replace(history, asked=digest(history.asked, [terms]))
 
     return await aside(size, read)
@@ -781,4 +916,6 @@ def _key_of_response(response: str, by: str) -> str:
 
 
 def _number(settings: Json) -> int:
-    return int(settings.get("chat_number") or 0)  # unnamed conversations count; a named one has that of the next
+    return int(
+        settings.get("chat_number") or 0
+    )  # unnamed conversations count; a named one has that of the next

@@ -35,10 +35,14 @@ KEY: Final = "Knapper-Key"
 MOST_BODY: Final = 2 << 20
 _MOST_OF_STRANGERS: Final = 16 << 10  # bytes of a body without a token: the client can only log in
 _LARGE: Final = 256 << 10
-_LARGE_AT_ONCE: Final = 2  # bodies of this size per token, until their operations have begun; others wait unread
+_LARGE_AT_ONCE: Final = (
+    2  # bodies of this size per token, until their operations have begun; others wait unread
+)
 MOST_LARGE: Final = 16
 """The maximum number of concurrent requests of one token with such a body: each may keep parts of it until its end."""
-MOST_VALUES: Final = 100_000  # JSON values in a body: parsing creates all of them before they can be checked
+MOST_VALUES: Final = (
+    100_000  # JSON values in a body: parsing creates all of them before they can be checked
+)
 _BODY_S: Final = 15.0  # for the whole body of a request
 _PIECE: Final = 64 << 10  # bytes of a response that are sent at once
 _LOOK_S: Final = 15.0  # between checks that the token of an open stream is still valid
@@ -50,7 +54,12 @@ MOST_REQUESTS: Final = 200
 _WRONG_TOKENS: Final = 20  # per minute and address
 _MOST_ADDRESSES: Final = 1_000
 _NETWORK_BITS: Final = 64  # of an IPv6 address: its owner chooses the rest
-_OPEN: Final = ("/", "/login", "/page/", "/favicon.ico")  # paths that a browser may load before login
+_OPEN: Final = (
+    "/",
+    "/login",
+    "/page/",
+    "/favicon.ico",
+)  # paths that a browser may load before login
 LINKS: Final = "/login/links"
 """The path that creates login links for `knapper login`."""
 _SAFE_HEADERS: Final = {
@@ -110,7 +119,9 @@ class Shares:
             def take() -> None:
                 if self._had[name] >= self._most:
                     message = f"A token may have {self._most} {self._what} at once."
-                    raise ApiRefusal(429, "too-many", message, "Send it again when one of them is answered.")
+                    raise ApiRefusal(
+                        429, "too-many", message, "Send it again when one of them is answered."
+                    )
                 self._had[name] += 1
                 taken.callback(self._give_back, name)
 
@@ -170,7 +181,9 @@ class LargeBodies:
             ApiRefusal: the client has too many such requests that are not answered yet.
         """
         length = headers.get("content-length", "")
-        is_short = "transfer-encoding" not in headers and not (length.isdecimal() and int(length) > _LARGE)
+        is_short = "transfer-encoding" not in headers and not (
+            length.isdecimal() and int(length) > _LARGE
+        )
         if is_short or most <= _LARGE:
             yield lambda: None
             return
@@ -191,11 +204,19 @@ class Guard:
     """The outermost ASGI application, which checks requests."""
 
     def __init__(
-        self, app: ASGIApp, tokens: TokenBook, sessions: Sessions, hosts: Iterable[str], log: logging.Logger
+        self,
+        app: ASGIApp,
+        tokens: TokenBook,
+        sessions: Sessions,
+        hosts: Iterable[str],
+        log: logging.Logger,
     ) -> None:
         """Create the guard. `hosts` are the host names that clients use, with non-default ports."""
         self._app = app
-        self._streams, self._running = Shares(MOST_STREAMS, "streams"), Shares(MOST_REQUESTS, "requests")
+        self._streams, self._running = (
+            Shares(MOST_STREAMS, "streams"),
+            Shares(MOST_REQUESTS, "requests"),
+        )
         self._large, self._pages = LargeBodies(), HeldPages()
         self._tokens = tokens
         self._sessions = sessions
@@ -218,10 +239,16 @@ class Guard:
                 for name, value in _SAFE_HEADERS.items():
                     headers.setdefault(name, value)
             body = message.get("body", b"")
-            for at in range(_PIECE, len(body), _PIECE):  # the server waits before each until the client took the last
+            for at in range(
+                _PIECE, len(body), _PIECE
+            ):  # the server waits before each until the client took the last
                 await send({**message, "body": body[at - _PIECE : at], "more_body": True})
-            seen.is_over = message["type"] == "http.response.body" and not message.get("more_body", False)
-            await send({**message, "body": body[(len(body) - 1) // _PIECE * _PIECE :]} if body else message)
+            seen.is_over = message["type"] == "http.response.body" and not message.get(
+                "more_body", False
+            )
+            await send(
+                {**message, "body": body[(len(body) - 1) // _PIECE * _PIECE :]} if body else message
+            )
 
         try:
             await self._pass_on(scope, receive, answered, seen)
@@ -246,7 +273,9 @@ class Guard:
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send, seen: _Seen) -> None:
         headers = Headers(scope=scope)
-        address = f"from {network((scope.get('client') or ('-', 0))[0])}"  # cannot be the name of a token
+        address = (
+            f"from {network((scope.get('client') or ('-', 0))[0])}"  # cannot be the name of a token
+        )
         scope["identity"] = identity = await self._check_request(scope, headers, address)
         seen.name = identity.name if identity else "-"
         name, most = (identity.name, MOST_BODY) if identity else (address, _MOST_OF_STRANGERS)
@@ -289,28 +318,53 @@ class Guard:
         host = headers.get("host", "").lower()
         if host not in self._hosts:
             message = f"This server does not answer to the name `{one_line(host, 100)}`."
-            raise ApiRefusal(421, "wrong-host", message, "Use its address, or start it with --allow-host NAME.")
+            raise ApiRefusal(
+                421, "wrong-host", message, "Use its address, or start it with --allow-host NAME."
+            )
         origin = headers.get("origin")
         if origin is not None and urlsplit(origin).netloc.lower() != host:
             raise ApiRefusal(403, "wrong-origin", "Pages of other sites cannot use this server.")
         # A browser may come from a page of another origin only by a link to our page.
         is_own = headers.get("sec-fetch-site", "none") in ("none", "same-origin")
-        is_visit = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
-        if not is_own and not (is_visit and scope["method"] in _READS and scope["path"] in ("/", "/login")):
-            raise ApiRefusal(403, "wrong-origin", "Pages of other sites, or of other ports, cannot use this server.")
+        is_visit = (
+            headers.get("sec-fetch-mode") == "navigate"
+            and headers.get("sec-fetch-dest") == "document"
+        )
+        if not is_own and not (
+            is_visit and scope["method"] in _READS and scope["path"] in ("/", "/login")
+        ):
+            raise ApiRefusal(
+                403,
+                "wrong-origin",
+                "Pages of other sites, or of other ports, cannot use this server.",
+            )
         if b"token=" in scope.get("query_string", b"").lower():
             fix = "Send it as a header: Authorization: Bearer TOKEN"
-            raise ApiRefusal(400, "token-in-address", "A token in an address ends up in logs: revoke it.", fix)
+            raise ApiRefusal(
+                400, "token-in-address", "A token in an address ends up in logs: revoke it.", fix
+            )
         return origin
 
-    async def _identity(self, headers: Headers, method: str, origin: str | None, address: str) -> Identity | None:
+    async def _identity(
+        self, headers: Headers, method: str, origin: str | None, address: str
+    ) -> Identity | None:
         kind, _, token = headers.get("authorization", "").partition(" ")
         if kind:
             identity = await self._of_token(kind, token)
             if identity is None:
                 if not self._wrong.take(address):
-                    raise ApiRefusal(429, "too-many", "Too many wrong tokens from this address.", "Wait a minute.")
-                raise ApiRefusal(401, "wrong-token", "The token is wrong, expired or revoked.", "knapper tokens list")
+                    raise ApiRefusal(
+                        429,
+                        "too-many",
+                        "Too many wrong tokens from this address.",
+                        "Wait a minute.",
+                    )
+                raise ApiRefusal(
+                    401,
+                    "wrong-token",
+                    "The token is wrong, expired or revoked.",
+                    "knapper tokens list",
+                )
             return identity
         # Browsers send the origin of a request: a request that changes something must come from our page.
         return self._of_page(headers) if method in _READS or origin is not None else None
@@ -318,20 +372,28 @@ class Guard:
     async def _of_token(self, kind: str, token: str) -> Identity | None:
         if kind.lower() != "bearer":
             return None
-        return self._sessions.asks_for_links(token.strip()) or await self._tokens.identify(token.strip())
+        return self._sessions.asks_for_links(token.strip()) or await self._tokens.identify(
+            token.strip()
+        )
 
     def _of_page(self, headers: Headers) -> Identity | None:
         # Other servers on the host may set the same cookie or malformed ones.
         pairs = [part.partition("=") for part in ";".join(headers.getlist("cookie")).split(";")]
-        cookies = [value.strip() for name, _, value in pairs if name.strip() == self._sessions.cookie]
+        cookies = [
+            value.strip() for name, _, value in pairs if name.strip() == self._sessions.cookie
+        ]
         key = headers.get(KEY, "")
-        return next((owner for cookie in cookies if (owner := self._sessions.identify(cookie, key))), None)
+        return next(
+            (owner for cookie in cookies if (owner := self._sessions.identify(cookie, key))), None
+        )
 
     async def _is_still(self, headers: Headers, identity: Identity | None) -> bool:
         """Return whether a token or cookie is still valid; it counts as valid if the check fails."""
         kind, _, token = headers.get("authorization", "").partition(" ")
         with suppress(KnapperError):
-            return identity == (await self._of_token(kind, token) if kind else self._of_page(headers))
+            return identity == (
+                await self._of_token(kind, token) if kind else self._of_page(headers)
+            )
         return True
 
 
@@ -340,7 +402,9 @@ class _Heard:
     client may no longer listen, it reports a disconnect and sets `is_cut_off`.
     """
 
-    def __init__(self, body: bytes, receive: Receive, may_listen: Callable[[], Awaitable[bool]]) -> None:
+    def __init__(
+        self, body: bytes, receive: Receive, may_listen: Callable[[], Awaitable[bool]]
+    ) -> None:
         self._body: bytes | None = body
         self._receive = receive
         self._may_listen = may_listen
@@ -360,7 +424,12 @@ class _Heard:
 
 async def _body(headers: Headers, receive: Receive, most: int) -> bytes:
     if headers.get("content-encoding", "identity") != "identity":
-        raise ApiRefusal(415, "compressed", "Compressed requests are not read.", "Send it without Content-Encoding.")
+        raise ApiRefusal(
+            415,
+            "compressed",
+            "Compressed requests are not read.",
+            "Send it without Content-Encoding.",
+        )
     length = headers.get("content-length", "0")
     if length.isdecimal() and int(length) > most:
         raise _too_large(most)
@@ -415,7 +484,9 @@ def network(address: str) -> str:
 def access_log(path: Path) -> Iterator[logging.Logger]:
     """Open the access log: private, and at most two files of 8 MiB."""
     path.touch(mode=0o600)
-    handler = logging.handlers.RotatingFileHandler(path, maxBytes=8 << 20, backupCount=1, encoding="utf-8")
+    handler = logging.handlers.RotatingFileHandler(
+        path, maxBytes=8 << 20, backupCount=1, encoding="utf-8"
+    )
     handler.setFormatter(logging.Formatter("%(message)s"))
     logger = logging.Logger("knapper.access")  # separate from the process's logging
     logger.addHandler(handler)

@@ -10,7 +10,15 @@ import secrets
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from agent_core.base.errors import AgentBusy, KnapperError, ModelError, StaleFile, StorageError, UnknownName, UsageError
+from agent_core.base.errors import (
+    AgentBusy,
+    KnapperError,
+    ModelError,
+    StaleFile,
+    StorageError,
+    UnknownName,
+    UsageError,
+)
 from agent_core.base.problem import Problem
 from agent_core.base.records import dataclass, to_json
 from agent_core.base.untrusted import one_line
@@ -65,7 +73,9 @@ class Identity:
         if not self.scopes.intersection(scopes):
             wanted = " or ".join(f"`{scope}`" for scope in scopes)
             fix = f"Make one: knapper tokens add NAME --scope {scopes[0]}"
-            raise NotAllowed(f"This needs a token with the scope {wanted}; `{self.name}` has none.", fix=fix)
+            raise NotAllowed(
+                f"This needs a token with the scope {wanted}; `{self.name}` has none.", fix=fix
+            )
 
 
 OWNER: Final = Identity("page", frozenset(SCOPES))
@@ -90,7 +100,9 @@ class TokenBook:
         self._store = store
         self._now = now
 
-    async def add(self, name: str, scopes: tuple[Scope, ...], agents: tuple[str, ...], expires: str = "") -> NewToken:
+    async def add(
+        self, name: str, scopes: tuple[Scope, ...], agents: tuple[str, ...], expires: str = ""
+    ) -> NewToken:
         """Create a token. `expires` is its lifetime, such as 30d, 12h or 90m; by default, it is valid until revoked.
 
         Raises:
@@ -100,8 +112,12 @@ class TokenBook:
             fix = "Use up to 64 letters, digits, dots, dashes and underscores, and not the server's own: page, login."
             raise UsageError(f"`{one_line(name, 80)}` cannot be the name of a token.", fix=fix)
         number, unit = expires[:-1], expires[-1:]
-        if expires and (unit not in _UNITS or not number.isdecimal() or not 0 < int(number) <= 100_000):
-            raise UsageError(f"`{one_line(expires, 40)}` is not a time.", fix="Write it like 30d, 12h or 90m.")
+        if expires and (
+            unit not in _UNITS or not number.isdecimal() or not 0 < int(number) <= 100_000
+        ):
+            raise UsageError(
+                f"`{one_line(expires, 40)}` is not a time.", fix="Write it like 30d, 12h or 90m."
+            )
         until = self._now() + int(number) * _UNITS[unit] if expires else None
         id, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
         row = TokenRow(id, name, _digest(secret), scopes, agents, until)
@@ -117,7 +133,9 @@ class TokenBook:
             UsageError: there is no token with this name.
         """
         if not await self._store.revoke_token(name):
-            raise UsageError(f"There is no token `{one_line(name, 80)}`.", fix="Type: knapper tokens list")
+            raise UsageError(
+                f"There is no token `{one_line(name, 80)}`.", fix="Type: knapper tokens list"
+            )
 
     async def identify(self, token: str) -> Identity | None:
         """Return the identity of a token, or None if the token is wrong, expired or revoked."""
@@ -211,7 +229,13 @@ class ApiRefusal(KnapperError):
     """
 
     def __init__(
-        self, status: int, code: str, message: str, fix: str = "", problems: Sequence[Json] = (), **besides: object
+        self,
+        status: int,
+        code: str,
+        message: str,
+        fix: str = "",
+        problems: Sequence[Json] = (),
+        **besides: object,
     ) -> None:
         super().__init__(message, fix=fix)
         self.status = status
@@ -225,7 +249,11 @@ class ApiRefusal(KnapperError):
         if isinstance(error, cls):
             return error
         is_missing = isinstance(error, NotThere) or error.code == "no-agent"
-        status = 404 if is_missing else next((status for kind, status in _STATUS if isinstance(error, kind)), _OTHER)
+        status = (
+            404
+            if is_missing
+            else next((status for kind, status in _STATUS if isinstance(error, kind)), _OTHER)
+        )
         return cls(status, error.code, error.message, error.fix)
 
     @classmethod
@@ -237,12 +265,19 @@ class ApiRefusal(KnapperError):
         usual = {"code": "error", "message": f"The server answered {status}.", "fix": ""}
         code, message, fix = (str(given.get(name) or text) for name, text in usual.items())
         problems = given.get("problems")
-        return cls(status, code, message, fix, problems if isinstance(problems, list) else (), **besides)
+        return cls(
+            status, code, message, fix, problems if isinstance(problems, list) else (), **besides
+        )
 
     @property
     def document(self) -> Json:
         """The response body."""
-        error = {"code": self.code, "message": self.message, "fix": self.fix or None, "problems": self.problems}
+        error = {
+            "code": self.code,
+            "message": self.message,
+            "fix": self.fix or None,
+            "problems": self.problems,
+        }
         return {"error": error, **self.besides}
 
 
@@ -255,4 +290,6 @@ def rejected(verdict: object, problems: Iterable[Problem], message: str) -> ApiR
     """Return the refusal of what a gate does not admit; without a `message`, it says the first of the problems."""
     rows = [to_json(problem) for problem in problems]
     first = rows[0] if rows else {"message": "The gate does not admit it.", "fix": ""}
-    return ApiRefusal(422, "rejected", message or first["message"], first["fix"], rows, verdict=to_json(verdict))
+    return ApiRefusal(
+        422, "rejected", message or first["message"], first["fix"], rows, verdict=to_json(verdict)
+    )

@@ -121,21 +121,35 @@ def _schema(node: ast.expr, depth: int) -> Schema | None:
             pass
         case ast.Subscript(value=ast.Name(id="list"), slice=inner):
             return _around(inner, depth, lambda items: {"type": "array", "items": items})
-        case ast.Subscript(value=ast.Name(id="dict"), slice=ast.Tuple(elts=[ast.Name(id="str"), inner])):
-            return _around(inner, depth, lambda values: {"type": "object", "additionalProperties": values})
+        case ast.Subscript(
+            value=ast.Name(id="dict"), slice=ast.Tuple(elts=[ast.Name(id="str"), inner])
+        ):
+            return _around(
+                inner, depth, lambda values: {"type": "object", "additionalProperties": values}
+            )
         case ast.BinOp(left=left, op=ast.BitOr(), right=right):
-            return _around(left, depth, lambda one: _around(right, depth, lambda other: {"anyOf": [one, other]}))
+            return _around(
+                left,
+                depth,
+                lambda one: _around(right, depth, lambda other: {"anyOf": [one, other]}),
+            )
     return None
 
 
-def _around(inner: ast.expr, depth: int, schema_of: Callable[[Schema], Schema | None]) -> Schema | None:
+def _around(
+    inner: ast.expr, depth: int, schema_of: Callable[[Schema], Schema | None]
+) -> Schema | None:
     schema = _schema(inner, depth + 1)
     return None if schema is None else schema_of(schema)
 
 
 _MOST_TEXT: Final = 100_000
 _SEEN: Final[tuple[Scope, ...]] = ("read", "chat")
-_NEEDS: Final[Mapping[str, tuple[Scope, ...]]] = {FIND: _SEEN, DESCRIBE: _SEEN, **dict.fromkeys(GROWING, ("edit",))}
+_NEEDS: Final[Mapping[str, tuple[Scope, ...]]] = {
+    FIND: _SEEN,
+    DESCRIBE: _SEEN,
+    **dict.fromkeys(GROWING, ("edit",)),
+}
 _CALLS: Final[tuple[Scope, ...]] = ("chat", "edit")
 
 
@@ -156,7 +170,9 @@ class Offer:
         self._settings = workspace.settings.mcp
         self._chosen: list[str] = []  # the functions listed as tools, of one snapshot
         self._chosen_of: Snapshot | None = None
-        self.questions = WaitingQuestions(workspace.functions.granting, workspace.functions.registry)
+        self.questions = WaitingQuestions(
+            workspace.functions.granting, workspace.functions.registry
+        )
         self.hidden: frozenset[str] = frozenset()
         """Functions temporarily removed from the list, so that clients treat a new signature as a new tool."""
         self.listings = 0
@@ -191,14 +207,20 @@ class Offer:
                     await self._loaded.wait()
 
     async def call(
-        self, name: str, arguments: dict[str, Any], identity: Identity, on_progress: OnProgress | None = None
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        identity: Identity,
+        on_progress: OnProgress | None = None,
     ) -> ToolAnswer:
         """Call a tool. Errors become answers that say what to do."""
         tools = FixedTools(self, identity, on_progress)
         try:
             identity.needs(*_NEEDS.get(name, _CALLS))
             if name not in LOOKING and not (name in GROWING and self._grows(identity)):
-                return await tools._answer(name, own_arguments(await self.function(name), arguments))
+                return await tools._answer(
+                    name, own_arguments(await self.function(name), arguments)
+                )
             checked = read_arguments(json.dumps(arguments), fixed_tools()[name].input_schema)
             if not isinstance(checked, dict):
                 return ToolAnswer(bad_arguments(name, checked), is_error=True)
@@ -215,14 +237,22 @@ class Offer:
         snapshot = self.functions.registry.snapshot()
         if self._chosen_of is not snapshot:
             listed = (await self.functions.list()).functions
-            rows = [row for row in listed if row.standing in self._settings.standings and row.name not in fixed_tools()]
+            rows = [
+                row
+                for row in listed
+                if row.standing in self._settings.standings and row.name not in fixed_tools()
+            ]
             most_used = sorted(rows, key=lambda row: (-row.calls, row.name))[: self._settings.shown]
             self._chosen, self._chosen_of = sorted(row.name for row in most_used), snapshot
         functions = self.functions.registry.snapshot().functions
         return [functions[name] for name in self._chosen if name in functions]
 
     async def report(
-        self, name: str, arguments: Mapping[str, Any], identity: Identity, on_progress: OnProgress | None = None
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        identity: Identity,
+        on_progress: OnProgress | None = None,
     ) -> tuple[Function, CallReport]:
         """Call a function, and return it with the report.
 
@@ -264,12 +294,20 @@ class Offer:
         purpose = ""  # the first line of its docstring
         with suppress(SyntaxError):
             nodes = [
-                node for node in syntax.parse(last).body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+                node
+                for node in syntax.parse(last).body
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
             ]
             purpose = (ast.get_docstring(nodes[0]) or "").partition("\n")[0] if nodes else ""
-        report = await self.functions.search(f"{name.replace('_', ' ')} {purpose}", 1, self.functions.foreign().keys())
+        report = await self.functions.search(
+            f"{name.replace('_', ' ')} {purpose}", 1, self.functions.foreign().keys()
+        )
         best = next((f"`{match.function.name}`" for match in report.results), "")
-        fix = f"Use {best} in its place: read it with {DESCRIBE}." if best else f"Look for another: {FIND}."
+        fix = (
+            f"Use {best} in its place: read it with {DESCRIBE}."
+            if best
+            else f"Look for another: {FIND}."
+        )
         return UsageError(f"The function `{name}` was deleted.", fix=fix)
 
 
@@ -283,7 +321,9 @@ class FixedTools:
     _identity: Identity
     _on_progress: OnProgress | None
 
-    async def find_functions(self, need: str, count: Annotated[int, Field(ge=1, le=50)] = 5) -> ToolAnswer:
+    async def find_functions(
+        self, need: str, count: Annotated[int, Field(ge=1, le=50)] = 5
+    ) -> ToolAnswer:
         """Find functions of this workspace by what is to be done. New ones may appear at any time.
 
         Args:
@@ -310,7 +350,10 @@ class FixedTools:
         rows = (await self._offer.functions.list(function.name)).functions
         row = next((row for row in rows if row.name == function.name), None)
         standing = row.standing if row else "draft"
-        examples = [f"{example.call} → {example.expected or example.raises}" for example in function.examples[:5]]
+        examples = [
+            f"{example.call} → {example.expected or example.raises}"
+            for example in function.examples[:5]
+        ]
         lines = [
             f"{function.name} ({standing}), in {function.path}",
             block(function.description, LONGEST_DESCRIPTION),
@@ -321,7 +364,9 @@ class FixedTools:
         ]
         return ToolAnswer("\n".join(lines))
 
-    async def call_function(self, function_name: str, arguments: dict[str, Any] | None = None) -> ToolAnswer:
+    async def call_function(
+        self, function_name: str, arguments: dict[str, Any] | None = None
+    ) -> ToolAnswer:
         """Call any function of this workspace by name, also one that is no tool of its own.
 
         Args:
@@ -331,7 +376,11 @@ class FixedTools:
         return replace(await self._answer(function_name, arguments or {}), value=None)
 
     async def create_function(
-        self, function_name: str, function_code_with_docstring: str, module_name: str = "grown", reason: str = ""
+        self,
+        function_name: str,
+        function_code_with_docstring: str,
+        module_name: str = "grown",
+        reason: str = "",
     ) -> ToolAnswer:
         """Make a new Python function. It is tested in a sandbox, and can be called at once if it passes. It needs
         type hints, and a docstring with a description, `Args:` and two examples with different results.
@@ -343,10 +392,14 @@ class FixedTools:
             reason: Why, in a few words.
         """
         author, code = Author("agent"), function_code_with_docstring
-        plan = await self._offer.functions.plan_create(function_name, code, module_name, reason, author)
+        plan = await self._offer.functions.plan_create(
+            function_name, code, module_name, reason, author
+        )
         return await self._grown(plan, author)
 
-    async def edit_function(self, function_name: str, changes: list[dict[str, str]], reason: str = "") -> ToolAnswer:
+    async def edit_function(
+        self, function_name: str, changes: list[dict[str, str]], reason: str = ""
+    ) -> ToolAnswer:
         """Change places in the source of a function, or of a candidate that was rejected. All of `changes` are made
         before it is judged.
 
@@ -356,7 +409,9 @@ class FixedTools:
             reason: Why, in a few words.
         """
         author = Author("agent")
-        plan = await self._offer.functions.plans.edit(function_name, read_edits(changes), reason, author)
+        plan = await self._offer.functions.plans.edit(
+            function_name, read_edits(changes), reason, author
+        )
         return await self._grown(plan, author)
 
     async def run_program(self, code: str) -> ToolAnswer:
@@ -372,12 +427,18 @@ class FixedTools:
                 _, report = await self._offer.report(name, given, self._identity)
             except KnapperError as error:
                 return {"failed": f"{error.message} {error.fix}".strip()}
-            return {"value": read_row(report.value)} if report.outcome == "returned" else {"failed": _failure(report)}
+            return (
+                {"value": read_row(report.value)}
+                if report.outcome == "returned"
+                else {"failed": _failure(report)}
+            )
 
         text, is_whole = await self._offer.workspace.run_program(code, call)
         return ToolAnswer(shorten(visible(text), _MOST_TEXT), is_error=not is_whole)
 
-    async def test_function(self, function_name: str, arguments: dict[str, Any] | None = None) -> ToolAnswer:
+    async def test_function(
+        self, function_name: str, arguments: dict[str, Any] | None = None
+    ) -> ToolAnswer:
         """Run a function's examples or, with arguments, one call of it, off the record.
 
         Args:
@@ -393,7 +454,9 @@ class FixedTools:
 
     async def _answer(self, name: str, arguments: Mapping[str, Any]) -> ToolAnswer:
         """Call a function of the workspace."""
-        function, report = await self._offer.report(name, arguments, self._identity, self._on_progress)
+        function, report = await self._offer.report(
+            name, arguments, self._identity, self._on_progress
+        )
         return await aside(bulk(report.value), _answer, function, report)
 
 
@@ -402,14 +465,18 @@ def _answer(function: Function, report: CallReport) -> ToolAnswer:
     if report.outcome != "returned":
         return ToolAnswer(_failure(report) + printed, is_error=True)
     if isinstance(large := read_row(report.value), Large):
-        return ToolAnswer(f"It returned a {large.words}, which is too large to be given here.{printed}")
+        return ToolAnswer(
+            f"It returned a {large.words}, which is too large to be given here.{printed}"
+        )
     text = report.value if isinstance(report.value, str) else show_value(decode(report.value))
     schema, value = result_schema(function.returns), {"result": report.value}
     if schema is not None and not validator_for(schema).is_valid(value):
         wrong = f"`{function.name}` returned what its annotation `{function.returns}` excludes."
         return ToolAnswer(wrong, is_error=True)
     missing = f"\n{report.lacks}" if report.lacks else ""
-    return ToolAnswer(shorten(visible(text), _MOST_TEXT) + printed + missing, value=value if schema else None)
+    return ToolAnswer(
+        shorten(visible(text), _MOST_TEXT) + printed + missing, value=value if schema else None
+    )
 
 
 def _failure(report: CallReport) -> str:
@@ -427,7 +494,8 @@ def _failure(report: CallReport) -> str:
 
 _MOST: Final = 20  # waiting questions
 _HOW: Final = (
-    "A human must say yes first: the question waits in the approvals. Or they type: {command} After that, call again."
+    "A human must say yes first: the question waits in the approvals. Or they type: "
+    "{command} After that, call again."
 )
 
 
@@ -497,7 +565,13 @@ class WaitingQuestions:
 
     async def settle(self, function: str) -> None:
         """Cancel the waiting question before calls of a function that has now been called: it is no longer needed."""
-        await _end([task for (name, moment, _), task in self._waiting.items() if (name, moment) == (function, "call")])
+        await _end(
+            [
+                task
+                for (name, moment, _), task in self._waiting.items()
+                if (name, moment) == (function, "call")
+            ]
+        )
 
     async def aclose(self) -> None:
         """Cancel all waiting questions."""
@@ -521,10 +595,14 @@ class WaitingQuestions:
         while question.function in (snapshot := self._registry.snapshot()).functions:
             try:
                 if question.moment == "call":
-                    await granting.permit(snapshot.functions[question.function], snapshot, question.caller)
+                    await granting.permit(
+                        snapshot.functions[question.function], snapshot, question.caller
+                    )
                 else:
                     missing, folder = question.missing, question.folder
-                    await granting.want_path(question.function, snapshot, missing, folder, "", caller=question.caller)
+                    await granting.want_path(
+                        question.function, snapshot, missing, folder, "", caller=question.caller
+                    )
             except QuestionChanged:
                 continue
             except KnapperError:
@@ -563,7 +641,9 @@ class WorkspaceServer(Server[Any]):
         extensions: dict[str, dict[str, Any]] | None = None,
     ) -> InitializationOptions:
         """Return the options of a handshake; over HTTP, the SDK calls this without arguments."""
-        options = notification_options or NotificationOptions(tools_changed=True, resources_changed=True)
+        options = notification_options or NotificationOptions(
+            tools_changed=True, resources_changed=True
+        )
         return super().create_initialization_options(options, experimental_capabilities, extensions)
 
 
@@ -573,12 +653,18 @@ class SessionManager(StreamableHTTPSessionManager):
     Otherwise clients that left without closing their session would block new ones until the session expires.
     """
 
-    def _admit_session(self, requestor: AuthorizationContext | None) -> StreamableHTTPServerTransport | None:
+    def _admit_session(
+        self, requestor: AuthorizationContext | None
+    ) -> StreamableHTTPServerTransport | None:
         sessions = self._server_instances  # the SDK has no public access to them
         if self.max_sessions is not None and len(sessions) >= self.max_sessions:
-            silent = {id: one.idle_scope for id, one in sessions.items() if one.idle_scope is not None}
+            silent = {
+                id: one.idle_scope for id, one in sessions.items() if one.idle_scope is not None
+            }
             oldest = min(silent, key=lambda id: silent[id].deadline, default="")
-            if oldest and math.isfinite(silent[oldest].deadline):  # otherwise all sessions are in use
+            if oldest and math.isfinite(
+                silent[oldest].deadline
+            ):  # otherwise all sessions are in use
                 silent[oldest].cancel()
                 del sessions[oldest]
         return super()._admit_session(requestor)
@@ -596,7 +682,9 @@ class McpDoor:
         self._streams = 0
         self._running: set[asyncio.Task[Any]] = set()
         self._slots = asyncio.Semaphore(workspace.settings.turn.parallel)
-        self._announcer = Announcer(self._offer.functions.registry, self._offer, self._notify, lambda: self.clients)
+        self._announcer = Announcer(
+            self._offer.functions.registry, self._offer, self._notify, lambda: self.clients
+        )
         self.server = WorkspaceServer(
             "knapper",
             version=__version__,
@@ -654,23 +742,31 @@ class McpDoor:
         finally:
             self._streams -= 1
 
-    async def _list_tools(self, ctx: Context, _: wire.PaginatedRequestParams | None) -> wire.ListToolsResult:
+    async def _list_tools(
+        self, ctx: Context, _: wire.PaginatedRequestParams | None
+    ) -> wire.ListToolsResult:
         with _refusals():
             tools = await self._offer.tools(self._identify(ctx.request))
         return wire.ListToolsResult(tools=tools, ttl_ms=0)
 
-    async def _call_tool(self, ctx: Context, params: wire.CallToolRequestParams) -> wire.CallToolResult:
+    async def _call_tool(
+        self, ctx: Context, params: wire.CallToolRequestParams
+    ) -> wire.CallToolResult:
         news = _Progress()
         identity = self._identify(ctx.request)
 
         async def call() -> ToolAnswer:
             async with self._slots:
-                return await self._offer.call(params.name, params.arguments or {}, identity, news.hear)
+                return await self._offer.call(
+                    params.name, params.arguments or {}, identity, news.hear
+                )
 
         answer = await self._apart(call(), news, ctx)
         content: list[wire.ContentBlock] = [wire.TextContent(type="text", text=answer.text)]
         value = None if answer.value is None else dict(answer.value)
-        return wire.CallToolResult(content=content, structured_content=value, is_error=answer.is_error)
+        return wire.CallToolResult(
+            content=content, structured_content=value, is_error=answer.is_error
+        )
 
     async def _apart(self, work: Awaitable[T], news: "_Progress", ctx: Context) -> T:
         """Run work in a separate task and report its progress; if this is canceled, cancel the work, too."""
@@ -688,12 +784,18 @@ class McpDoor:
             task.cancel()
         return await task
 
-    async def _list_resources(self, ctx: Context, _: wire.PaginatedRequestParams | None) -> wire.ListResourcesResult:
+    async def _list_resources(
+        self, ctx: Context, _: wire.PaginatedRequestParams | None
+    ) -> wire.ListResourcesResult:
         with _refusals():
             self._identify(ctx.request).needs(*_SEEN)
             functions = await self._offer.most_used()
         resources = [
-            wire.Resource(uri=f"{_SCHEME}{function.name}/source", name=function.name, mime_type="text/x-python")
+            wire.Resource(
+                uri=f"{_SCHEME}{function.name}/source",
+                name=function.name,
+                mime_type="text/x-python",
+            )
             for function in functions
         ]
         return wire.ListResourcesResult(resources=resources, ttl_ms=0)
@@ -703,12 +805,16 @@ class McpDoor:
     ) -> wire.ListResourceTemplatesResult:
         parts = {"source": "The source of a function.", "history": "The versions of a function."}
         templates = [
-            wire.ResourceTemplate(uri_template=f"{_SCHEME}{{name}}/{part}", name=part, description=about)
+            wire.ResourceTemplate(
+                uri_template=f"{_SCHEME}{{name}}/{part}", name=part, description=about
+            )
             for part, about in parts.items()
         ]
         return wire.ListResourceTemplatesResult(resource_templates=templates)
 
-    async def _read_resource(self, ctx: Context, params: wire.ReadResourceRequestParams) -> wire.ReadResourceResult:
+    async def _read_resource(
+        self, ctx: Context, params: wire.ReadResourceRequestParams
+    ) -> wire.ReadResourceResult:
         uri = str(params.uri)
         name, _, part = uri.removeprefix(_SCHEME).partition("/")
         with _refusals():
@@ -719,7 +825,9 @@ class McpDoor:
             elif uri.startswith(_SCHEME) and part == "history":
                 text, kind = presentation.history(await service.history.of(name)), "text/plain"
             else:
-                raise MCPError(wire.INVALID_PARAMS, f"There is no resource {uri[:200]}.", {"uri": uri[:200]})
+                raise MCPError(
+                    wire.INVALID_PARAMS, f"There is no resource {uri[:200]}.", {"uri": uri[:200]}
+                )
         contents: list[wire.TextResourceContents | wire.BlobResourceContents] = [
             wire.TextResourceContents(uri=params.uri, text=text, mime_type=kind)
         ]
@@ -772,7 +880,9 @@ async def _send_notices(connection: Connection) -> None:
 
 _SETTLING_S: Final = 0.03  # changes within this time share a notice
 _BETWEEN_S: Final = 0.1  # from one notice to the next
-_LOADING_S: Final = 2.0  # timeout until each client has loaded the list without the altered functions
+_LOADING_S: Final = (
+    2.0  # timeout until each client has loaded the list without the altered functions
+)
 
 Notify = Callable[[Sequence[str]], Awaitable[None]]
 """Notifies clients that the list and the named functions changed."""
@@ -781,7 +891,9 @@ Notify = Callable[[Sequence[str]], Awaitable[None]]
 class Announcer:
     """Announces changes of the registry to clients while `at_work` runs."""
 
-    def __init__(self, registry: Registry, offer: Offer, notify: Notify, clients: Callable[[], int]) -> None:
+    def __init__(
+        self, registry: Registry, offer: Offer, notify: Notify, clients: Callable[[], int]
+    ) -> None:
         """Create the announcer; `clients` returns the number of clients that are notified."""
         self._clients = clients
         self._registry = registry
@@ -816,7 +928,9 @@ class Announcer:
                 changed, self._changed = sorted(self._changed), set()
                 old, self._known = self._known, self._registry.snapshot().functions
                 both = old.keys() & self._known.keys()
-                altered = frozenset(name for name in both if old[name].parameters != self._known[name].parameters)
+                altered = frozenset(
+                    name for name in both if old[name].parameters != self._known[name].parameters
+                )
                 self._offer.hidden |= altered
                 if altered:
                     returning.create_task(self._return(altered, self._offer.listings))
@@ -846,19 +960,26 @@ async def serve_pipe(workspace: Workspace, stopping: asyncio.Event) -> None:
         UsageError: standard input or output is not a pipe.
     """
     if os.isatty(_INPUT):
-        raise UsageError("Standard input is a terminal.", fix="Let the MCP client start this command.")
+        raise UsageError(
+            "Standard input is a terminal.", fix="Let the MCP client start this command."
+        )
     async with _standard_pipes() as (reader, writer):
         await serve_streams(workspace, reader, writer, stopping)
 
 
 async def serve_streams(
-    workspace: Workspace, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, stopping: asyncio.Event
+    workspace: Workspace,
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    stopping: asyncio.Event,
 ) -> None:
     """Serve the owner of the workspace, at the other end of these streams."""
     door = McpDoor(workspace, lambda _: OWNER)
     async with door.opened(), connect_pipes(reader, writer) as (arrived, leaving):
         server = door.server
-        running = asyncio.create_task(server.run(arrived, leaving, server.create_initialization_options()))
+        running = asyncio.create_task(
+            server.run(arrived, leaving, server.create_initialization_options())
+        )
         stopped = asyncio.create_task(stopping.wait())
         try:
             await asyncio.wait((running, stopped), return_when=asyncio.FIRST_COMPLETED)
@@ -877,17 +998,23 @@ async def _standard_pipes() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio
         if _is_nothing(source):
             reader.feed_eof()
         else:
-            incoming, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), source)
+            incoming, _ = await loop.connect_read_pipe(
+                lambda: asyncio.StreamReaderProtocol(reader), source
+            )
     except ValueError as error:
         source.close()
         sink.close()
-        raise UsageError("Standard input is no pipe.", fix="Let the MCP client start this command.") from error
+        raise UsageError(
+            "Standard input is no pipe.", fix="Let the MCP client start this command."
+        ) from error
     try:
         transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, sink)
     except ValueError as error:
         (incoming or source).close()
         sink.close()
-        raise UsageError("Standard output is no pipe.", fix="Let the MCP client start this command.") from error
+        raise UsageError(
+            "Standard output is no pipe.", fix="Let the MCP client start this command."
+        ) from error
     writer = asyncio.StreamWriter(transport, protocol, None, loop)
     try:
         yield reader, writer

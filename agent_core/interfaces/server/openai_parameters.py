@@ -64,15 +64,27 @@ _SENT_BACK: Final = Acts("taken as it was returned from here: it asks for nothin
 _NO_SERVICE: Final = "is a service of OpenAI's own, which is not offered here."
 _SEVERAL_STEPS: Final = "is not possible: a reply is the work of several requests to a model."
 _OWNER: Final = "is the choice of who runs this server."
-_CAP: Final = "the most tokens of each of the model's replies; one that is cut off ends the turn as `length`"
-_WHO: Final = "whose conversation it is, next to the token: a history is known again under the same one only"
-_FORMAT: Final = "the shape of the reply, sent on or enforced otherwise, checked here, and mended once"
+_CAP: Final = (
+    "the most tokens of each of the model's replies; one that is cut off ends the turn as `length`"
+)
+_WHO: Final = (
+    "whose conversation it is, next to the token: a history is known again under the same one only"
+)
+_FORMAT: Final = (
+    "the shape of the reply, sent on or enforced otherwise, checked here, and mended once"
+)
 _NO_TEXT: Final = "is no text, and nothing else can be read here."
 _OF_OPENAI: Final = "is a mark of OpenAI's own models and programs."
 _AS_TEXT: Final = "is not kept: send what was said as the text."
 _NAMED: Final = "must be the function of the call that is answered"
-_CALLED: Final[Mapping[str, Effect]] = {"name": Acts("its name"), "arguments": Acts("its arguments, as JSON")}
-_TEXT: Final[Mapping[str, Effect]] = {"text": Acts("the text"), "prompt_cache_breakpoint": NotOffered(_OWNER)}
+_CALLED: Final[Mapping[str, Effect]] = {
+    "name": Acts("its name"),
+    "arguments": Acts("its arguments, as JSON"),
+}
+_TEXT: Final[Mapping[str, Effect]] = {
+    "text": Acts("the text"),
+    "prompt_cache_breakpoint": NotOffered(_OWNER),
+}
 _CONTENT: Final = Acts(
     "a text, or parts of one",
     Kinds(
@@ -89,7 +101,10 @@ _CONTENT: Final = Acts(
         _NO_TEXT,
     ),
 )
-_SAID: Final[Mapping[str, Effect]] = {"content": _CONTENT, "name": Acts("who says it, which stands before the text")}
+_SAID: Final[Mapping[str, Effect]] = {
+    "content": _CONTENT,
+    "name": Acts("who says it, which stands before the text"),
+}
 _MESSAGES: Final = Kinds(
     "role",
     {
@@ -98,7 +113,9 @@ _MESSAGES: Final = Kinds(
         "user": _SAID,
         "assistant": {
             "content": _CONTENT,
-            "name": Acts("can only be that of the agent: what another one said is said by a user of that name"),
+            "name": Acts(
+                "can only be that of the agent: what another one said is said by a user of that name"
+            ),
             "tool_calls": Acts(
                 "calls of the client's functions",
                 Kinds(
@@ -118,7 +135,11 @@ _MESSAGES: Final = Kinds(
             "audio": NotOffered("is not possible: replies are text."),
             "function_call": NotOffered("is the old form of `tool_calls`."),
         },
-        "tool": {"content": _CONTENT, "tool_call_id": Acts("the call that is answered"), "name": Acts(_NAMED)},
+        "tool": {
+            "content": _CONTENT,
+            "tool_call_id": Acts("the call that is answered"),
+            "name": Acts(_NAMED),
+        },
     },
     "is not known here; that of an answer to a call is `tool`.",
 )
@@ -133,7 +154,12 @@ _CALL: Final[Mapping[str, Effect]] = {
 _ITEMS: Final = Kinds(
     "type",
     {
-        "message": {**_ITEM, **_PHASE, "role": Acts("system, developer, user or assistant"), "content": _CONTENT},
+        "message": {
+            **_ITEM,
+            **_PHASE,
+            "role": Acts("system, developer, user or assistant"),
+            "content": _CONTENT,
+        },
         "function_call": {
             **_CALL,
             **_CALLED,
@@ -149,11 +175,18 @@ _FUNCTION: Final[Mapping[str, Effect]] = {
     "name": Acts("of the function"),
     "description": Acts("what the model reads of it"),
     "parameters": Acts("the JSON Schema of its arguments"),
-    "strict": Acts("`true`: arguments that do not fit the schema (but for its patterns) go back to the model"),
+    "strict": Acts(
+        "`true`: arguments that do not fit the schema (but for its patterns) go back to the model"
+    ),
 }
-_NO_FUNCTION: Final = "is not known here. Send functions: the agent has the rest itself, or makes it."
+_NO_FUNCTION: Final = (
+    "is not known here. Send functions: the agent has the rest itself, or makes it."
+)
 _NO_CHOICE: Final = "cannot be kept: choose none, auto, required, or functions that are in `tools`."
-_ALLOWED: Final[Mapping[str, Effect]] = {"mode": Acts("whether one must be called"), "tools": Acts("their names")}
+_ALLOWED: Final[Mapping[str, Effect]] = {
+    "mode": Acts("whether one must be called"),
+    "tools": Acts("their names"),
+}
 _SCHEMA: Final[Mapping[str, Effect]] = {
     "name": Acts("of the shape"),
     "description": Acts("what the model reads of it"),
@@ -182,13 +215,18 @@ _SHARED: Final[Mapping[str, Effect]] = {
 CHAT: Final[Mapping[str, Effect]] = {
     **_SHARED,
     "messages": Acts("the whole history; what is new is said to the agent", _MESSAGES),
-    "tools": Acts(_TOOLS, Kinds("type", {"function": {"function": Acts("the function", _FUNCTION)}}, _NO_FUNCTION)),
+    "tools": Acts(
+        _TOOLS,
+        Kinds("type", {"function": {"function": Acts("the function", _FUNCTION)}}, _NO_FUNCTION),
+    ),
     "tool_choice": Acts(
         _CHOICE,
         Kinds(
             "type",
             {
-                "function": {"function": Acts("the one that must be called", {"name": Acts("its name")})},
+                "function": {
+                    "function": Acts("the one that must be called", {"name": Acts("its name")})
+                },
                 "allowed_tools": {"allowed_tools": Acts("those that may be called", _ALLOWED)},
             },
             _NO_CHOICE,
@@ -208,7 +246,11 @@ CHAT: Final[Mapping[str, Effect]] = {
         _FORMAT,
         Kinds(
             "type",
-            {"text": {}, "json_object": {}, "json_schema": {"json_schema": Acts("the shape", _SCHEMA)}},
+            {
+                "text": {},
+                "json_object": {},
+                "json_schema": {"json_schema": Acts("the shape", _SCHEMA)},
+            },
             _NO_FORMAT,
         ),
     ),
@@ -220,7 +262,9 @@ CHAT: Final[Mapping[str, Effect]] = {
     "n": NotOffered("can only be 1: a turn of an agent has one reply.", (1,)),
     "logprobs": NotOffered(_SEVERAL_STEPS, (False,)),
     "logit_bias": NotOffered("needs the tokens of a model that the client does not choose.", ({},)),
-    "stop": NotOffered("is not possible: it would cut off the calls by which the agent works.", ([],)),
+    "stop": NotOffered(
+        "is not possible: it would cut off the calls by which the agent works.", ([],)
+    ),
     "modalities": NotOffered("can only be text.", (["text"],)),
     "audio": NotOffered("is not possible: replies are text."),
     "prediction": NotOffered("is not possible: the last reply of a turn is not known beforehand."),
@@ -242,8 +286,12 @@ RESPONSES: Final[Mapping[str, Effect]] = {
                     **_FUNCTION,
                     "output_schema": NotOffered("is not checked: an answer is a text."),
                     "allowed_callers": NotOffered(_OF_OPENAI, (["direct"],)),
-                    "async": NotOffered("is not possible: the turn waits for the answer.", (False,)),
-                    "defer_loading": NotOffered("is not possible: a client's functions are all shown.", (False,)),
+                    "async": NotOffered(
+                        "is not possible: the turn waits for the answer.", (False,)
+                    ),
+                    "defer_loading": NotOffered(
+                        "is not possible: a client's functions are all shown.", (False,)
+                    ),
                 }
             },
             _NO_FUNCTION,
@@ -264,7 +312,10 @@ RESPONSES: Final[Mapping[str, Effect]] = {
     "text": Acts(
         "how the text is written",
         {
-            "format": Acts(_FORMAT, Kinds("type", {"text": {}, "json_object": {}, "json_schema": _SCHEMA}, _NO_FORMAT)),
+            "format": Acts(
+                _FORMAT,
+                Kinds("type", {"text": {}, "json_object": {}, "json_schema": _SCHEMA}, _NO_FORMAT),
+            ),
             "verbosity": Acts("sent on to the model's endpoint"),
         },
     ),
@@ -280,13 +331,19 @@ RESPONSES: Final[Mapping[str, Effect]] = {
     ),
     "metadata": Acts("returned with the response"),
     "store": Acts("`false`: the response cannot be continued by its id"),
-    "stream_options": NotOffered("asks for padding, which is not sent.", ({}, {"include_obfuscation": False})),
-    "include": NotOffered("asks for parts that no response has here.", ([], ["reasoning.encrypted_content"])),
+    "stream_options": NotOffered(
+        "asks for padding, which is not sent.", ({}, {"include_obfuscation": False})
+    ),
+    "include": NotOffered(
+        "asks for parts that no response has here.", ([], ["reasoning.encrypted_content"])
+    ),
     "truncation": NotOffered("can only be auto: what is too long is summarized.", ("auto",)),
     "background": NotOffered("is not possible: read the response as a stream.", (False,)),
     "conversation": NotOffered("is not known here: name one in `model`, as AGENT@CONVERSATION."),
     "context_management": NotOffered(_OWNER, ([],)),
-    "max_tool_calls": NotOffered("counts calls of services of OpenAI's own, which are not offered here."),
+    "max_tool_calls": NotOffered(
+        "counts calls of services of OpenAI's own, which are not offered here."
+    ),
     "prompt": NotOffered("names a template that is kept at OpenAI."),
     "image": NotOffered("is not possible: responses are text."),
     "access_programs": NotOffered(_NO_SERVICE, ([],)),
@@ -351,7 +408,11 @@ def sent_on(open_request: Open, effects: Mapping[str, Effect]) -> Json:
         Unsupported: a parameter is not supported here or is unknown.
     """
     _check(open_request, effects, "")
-    return {name: value for name, value in _given_values(open_request).items() if isinstance(effects[name], SentOn)}
+    return {
+        name: value
+        for name, value in _given_values(open_request).items()
+        if isinstance(effects[name], SentOn)
+    }
 
 
 def _check(open_part: Open, parts: Mapping[str, Effect] | Kinds, place: str) -> None:
@@ -381,9 +442,17 @@ def _check(open_part: Open, parts: Mapping[str, Effect] | Kinds, place: str) -> 
 
 def _given_values(open_part: Open) -> Json:
     """Return the values in a part of a request, by their names in JSON; null counts as omitted."""
-    values, fields = {**open_part.__dict__, **(open_part.model_extra or {})}, type(open_part).model_fields
-    names = {name: fields[name].alias or name if name in fields else name for name in open_part.model_fields_set}
-    return {names[name]: value for name, value in values.items() if name in names and value is not None}
+    values, fields = (
+        {**open_part.__dict__, **(open_part.model_extra or {})},
+        type(open_part).model_fields,
+    )
+    names = {
+        name: fields[name].alias or name if name in fields else name
+        for name in open_part.model_fields_set
+    }
+    return {
+        names[name]: value for name, value in values.items() if name in names and value is not None
+    }
 
 
 MOST_SCHEMA_BYTES: Final = 64 << 10
@@ -417,7 +486,12 @@ class ResponseFormat(FormatSchema):
         schema = {key: value for key, value in (given.schema_ or {}).items() if key != "$schema"}
         if (why := _why_not(schema)) is not None:
             raise Unsupported(parameter, f"has a schema that cannot be kept: {why}.")
-        described = {"name": given.name, "description": given.description, "schema": schema, "strict": given.strict}
+        described = {
+            "name": given.name,
+            "description": given.description,
+            "schema": schema,
+            "strict": given.strict,
+        }
         return {
             "type": "json_schema",
             "json_schema": {key: value for key, value in described.items() if value is not None},

@@ -85,7 +85,9 @@ class InvalidBody(KnapperError):
 
     code = "invalid"
 
-    def __init__(self, problems: Sequence[tuple[tuple[int | str, ...], str]], *, is_json: bool = True) -> None:
+    def __init__(
+        self, problems: Sequence[tuple[tuple[int | str, ...], str]], *, is_json: bool = True
+    ) -> None:
         self.problems = [
             (tuple(one_line(str(place), _LONGEST_KEY) for place in places), message)
             for places, message in problems[:MOST_PROBLEMS]
@@ -192,9 +194,14 @@ class Operation:
             is_empty = self.body is Nothing and not body.strip()
             body_part = await read_part(self.body, b"{}" if is_empty else body or b"{}")
         except InvalidBody as error:
-            rows = [{"where": ".".join((where, *places)), "message": message} for places, message in error.problems]
+            rows = [
+                {"where": ".".join((where, *places)), "message": message}
+                for places, message in error.problems
+            ]
             fix = "See /openapi.json for what each operation takes."
-            raise ApiRefusal(422, "invalid", "The request is not as it must be.", fix, rows) from error
+            raise ApiRefusal(
+                422, "invalid", "The request is not as it must be.", fix, rows
+            ) from error
         given: dict[str, object] = dict(path)
         if "agent" in path:
             given["agent"] = await asked.rooms.known(path["agent"], asked.identity)
@@ -212,7 +219,13 @@ def _parameters(handler: Handler) -> Mapping[str, inspect.Parameter]:
 
 
 def operation(
-    method: str, path: str, scopes: tuple[Scope, ...], summary: str, *, status: int = 200, streams: bool = False
+    method: str,
+    path: str,
+    scopes: tuple[Scope, ...],
+    summary: str,
+    *,
+    status: int = 200,
+    streams: bool = False,
 ) -> Callable[[Handler], Operation]:
     """Make a handler the operation of a method and path; its docstring becomes the description.
 
@@ -222,8 +235,12 @@ def operation(
 
     def decorate(handler: Handler) -> Operation:
         hints = [param.annotation for param in _parameters(handler).values()]
-        part = next((hint for hint in hints if isinstance(hint, type) and issubclass(hint, Part)), Nothing)
+        part = next(
+            (hint for hint in hints if isinstance(hint, type) and issubclass(hint, Part)), Nothing
+        )
         body, query = (Nothing, part) if method in ("GET", "DELETE") else (part, Nothing)
-        return Operation(method, f"{API}{path}", scopes, summary, handler, body, query, status, streams)
+        return Operation(
+            method, f"{API}{path}", scopes, summary, handler, body, query, status, streams
+        )
 
     return decorate

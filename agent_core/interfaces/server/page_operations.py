@@ -50,7 +50,11 @@ async def verdicts(asked: Asked) -> object:
     rows: dict[str, dict[str, Any]] = {}  # Any: JSON
     for name, function in sorted(service.registry.snapshot().functions.items()):
         if (verdict := await judgment_on(store, function.body_hash, name)) is not None:
-            rows[name] = {"admitted": verdict.admitted, "agreed": verdict.agreed, "warned": len(verdict.problems)}
+            rows[name] = {
+                "admitted": verdict.admitted,
+                "agreed": verdict.agreed,
+                "warned": len(verdict.problems),
+            }
     return {"verdicts": rows, "pending": sorted(await service.all_pending())}
 
 
@@ -66,7 +70,9 @@ async def diff(asked: Asked, name: str, choice: VersionChoice) -> object:
     return await asked.functions.history.diff(name, choice.version)
 
 
-@operation("POST", "/functions/{name}/trace", ("edit",), "Call a function and return the lines that ran.")
+@operation(
+    "POST", "/functions/{name}/trace", ("edit",), "Call a function and return the lines that ran."
+)
 async def trace(asked: Asked, name: ThereFunction, arguments: Arguments) -> object:
     """Call a function, and return the lines that ran."""
     return await asked.functions.trace(name, arguments.arguments, by_hand(asked))
@@ -85,10 +91,15 @@ async def step(asked: Asked, agent: str, seq: str) -> object:
     number = int(seq) if seq.isdecimal() and len(seq) < 20 else -1
     await asked.hold(MOST_HELD)
     own = (await asked.rooms.host.agent(agent)).model_session.shown.pinned
-    functions = {function.name: function for function in own} | dict(asked.functions.registry.snapshot().functions)
+    functions = {function.name: function for function in own} | dict(
+        asked.functions.registry.snapshot().functions
+    )
     parts = await step_parts(asked.rooms.state.store, agent, number, functions)
     if parts is None:
-        raise NotThere(f"`{agent}` has no step {seq[:20]}.", fix=f"GET {API}/agents/{agent}/steps lists the last.")
+        raise NotThere(
+            f"`{agent}` has no step {seq[:20]}.",
+            fix=f"GET {API}/agents/{agent}/steps lists the last.",
+        )
     return {**parts, "window": (await asked.rooms.host.agent(agent)).status().context_limit}
 
 
@@ -98,7 +109,10 @@ async def costs(asked: Asked, agent: str) -> object:
     workspace = asked.workspace
     spending = Spending(workspace.root, workspace.settings.models, _MOST_TURNS)
     await asked.hold(PAGE_BYTES)
-    return {"agent": agent, **(await spent_since_ever(asked.rooms.state.store, agent, spending)).to_json()}
+    return {
+        "agent": agent,
+        **(await spent_since_ever(asked.rooms.state.store, agent, spending)).to_json(),
+    }
 
 
 @operation("GET", "/growth", ("read",), "Return how functions came to be.")
@@ -115,7 +129,9 @@ async def grown(asked: Asked, how_many: HowMany) -> object:
 @operation("GET", "/slash-commands", ("read",), "List the slash commands of the prompt.")
 async def slash_commands(asked: Asked) -> object:
     """Return the slash commands of the prompt, each with where the page has the same, if it has."""
-    return {"commands": [{"name": row.name, "typed": row.typed, "page": row.page} for row in ENTRIES]}
+    return {
+        "commands": [{"name": row.name, "typed": row.typed, "page": row.page} for row in ENTRIES]
+    }
 
 
 @operation("GET", "/tree", ("read",), "Return what all agents do.")
@@ -147,7 +163,9 @@ async def stop(asked: Asked, agent: str, reason: Reason) -> object:
     """End the running turn of an agent, and stop the threads that it is at work in."""
     is_interrupted = await asked.rooms.host.interrupt(agent)
     try:
-        threads = await (await _supervision(asked)).stop(agent, reason.why or "A person stopped it.")
+        threads = await (await _supervision(asked)).stop(
+            agent, reason.why or "A person stopped it."
+        )
     except UsageError:
         if not is_interrupted:
             raise
@@ -159,13 +177,21 @@ async def stop(asked: Asked, agent: str, reason: Reason) -> object:
 async def _supervision(asked: Asked) -> Supervision:
     workspace = asked.workspace
     must_hold = workspace.directory.folder.must_hold
-    return Supervision(workspace.store, await workspace.agent_names(), workspace.groups.read(), must_hold)
+    return Supervision(
+        workspace.store, await workspace.agent_names(), workspace.groups.read(), must_hold
+    )
 
 
 # The history of functions: wanted, written, rejected, fixed, admitted, used; read from the journals of agents.
 
 KINDS: Final = ("user", "assistant", "result")
-_WRITES: Final = ("create_function", "edit_function", "replace_function", "confirm_function", "add_example")
+_WRITES: Final = (
+    "create_function",
+    "edit_function",
+    "replace_function",
+    "confirm_function",
+    "add_example",
+)
 _NAMES: Final = ("function_name", "name")
 _WORDS: Final = 400
 Stage: TypeAlias = Literal["wanted", "written", "rejected", "fixed", "admitted", "used"]
@@ -184,10 +210,18 @@ async def growth(store: Store, agent: str) -> list[Json]:
                     wanted = entry
                 case "assistant":
                     rows = entry.payload.get("calls", [])
-                    calls = [unwrapped(Call(row["id"], row["name"], row["arguments"])) for row in rows]
+                    calls = [
+                        unwrapped(Call(row["id"], row["name"], row["arguments"])) for row in rows
+                    ]
                     arguments = {call.id: call.arguments for call in calls}
                 case _:
-                    _note_answer(grown, agent, entry, wanted, arguments.pop(str(entry.payload.get("call_id")), ""))
+                    _note_answer(
+                        grown,
+                        agent,
+                        entry,
+                        wanted,
+                        arguments.pop(str(entry.payload.get("call_id")), ""),
+                    )
     return list(grown.values())
 
 
@@ -196,7 +230,9 @@ def _add(row: Json, stage: Stage, entry: Entry, text: object = "") -> None:
     row["stages"].append({**about, "text": str(text)[:_WORDS]})
 
 
-def _note_answer(grown: dict[str, Json], agent: str, entry: Entry, wanted: Entry | None, arguments: str) -> None:
+def _note_answer(
+    grown: dict[str, Json], agent: str, entry: Entry, wanted: Entry | None, arguments: str
+) -> None:
     called = str(entry.payload.get("name", ""))
     if called in grown and entry.payload.get("outcome") == "returned":
         grown[called]["used"] += 1
@@ -204,7 +240,9 @@ def _note_answer(grown: dict[str, Json], agent: str, entry: Entry, wanted: Entry
             _add(grown[called], "used", entry, entry.payload.get("text", ""))
     if called not in _WRITES:
         return
-    name = str((entry.payload.get("detail") or {}).get("name") or "")  # the gate's verdict takes precedence
+    name = str(
+        (entry.payload.get("detail") or {}).get("name") or ""
+    )  # the gate's verdict takes precedence
     if not name:
         with suppress(Malformed):
             values = read_json(arguments, LOOSE)
@@ -224,8 +262,17 @@ def _note_answer(grown: dict[str, Json], agent: str, entry: Entry, wanted: Entry
     if is_admitted:
         _add(row, "admitted", entry, verdict.get("standing", ""))
     else:
-        problems = [problem for problem in verdict.get("problems") or [] if problem.get("severity") != "warns"]
-        _add(row, "rejected", entry, problems[0]["message"] if problems else entry.payload.get("text", ""))
+        problems = [
+            problem
+            for problem in verdict.get("problems") or []
+            if problem.get("severity") != "warns"
+        ]
+        _add(
+            row,
+            "rejected",
+            entry,
+            problems[0]["message"] if problems else entry.payload.get("text", ""),
+        )
 
 
 # The parts of what the model saw in a step, reconstructed from the journal.
@@ -239,7 +286,10 @@ _LONGEST_SHOWN: Final = 10_000  # characters of each
 
 async def steps(store: Store, agent: str, most: int) -> list[Json]:
     """Return the last steps of an agent, oldest first, with the calls, the text and the model of each."""
-    rows, unnamed = list[Json](), list[Json]()  # the newest first; those whose request is not read yet
+    rows, unnamed = (
+        list[Json](),
+        list[Json](),
+    )  # the newest first; those whose request is not read yet
     async for entries in read_pages(store, agent, kinds=(STEP, _REQUEST), is_newest=True):
         for entry in entries:
             if entry.kind == _REQUEST:
@@ -257,12 +307,18 @@ async def steps(store: Store, agent: str, most: int) -> list[Json]:
     return rows[::-1]
 
 
-async def step_parts(store: Store, agent: str, seq: int, functions: Mapping[str, Function]) -> Json | None:
+async def step_parts(
+    store: Store, agent: str, seq: int, functions: Mapping[str, Function]
+) -> Json | None:
     """Return what the model saw before a reply: parts with their texts and approximate token counts.
 
     `functions` are the current ones: a function that was deleted or changed since then is not counted.
     """
-    found = (await read_page(store, agent, since=seq - 1, before=seq + 1, kinds=(STEP,))).entries if seq > 0 else []
+    found = (
+        (await read_page(store, agent, since=seq - 1, before=seq + 1, kinds=(STEP,))).entries
+        if seq > 0
+        else []
+    )
     if not found:
         return None
     page = await read_page(store, agent, before=seq, kinds=(_REQUEST,), count=1, is_newest=True)
@@ -274,24 +330,39 @@ async def step_parts(store: Store, agent: str, seq: int, functions: Mapping[str,
     for hash in known.get("sections", []):
         text = await store.text(hash) or ""
         is_first = hash == known.get("instructions")
-        parts.append(_part("instructions" if is_first else "section", text, len(text.encode("utf-8", "replace"))))
+        parts.append(
+            _part(
+                "instructions" if is_first else "section",
+                text,
+                len(text.encode("utf-8", "replace")),
+            )
+        )
     if request is not None:
         names, versions = known.get("functions", []), known.get("versions", {})
-        there = [(function, versions.get(name)) for name in names if (function := functions.get(name)) is not None]
+        there = [
+            (function, versions.get(name))
+            for name in names
+            if (function := functions.get(name)) is not None
+        ]
         same = [function for function, version in there if version in (None, function.version)]
         sizes = [FunctionShown(each.name, each.description, each.parameters).size for each in same]
         part = _part("functions", "\n".join(names), sum(sizes))
-        parts.append({**part, "count": len(names), "tokens": part["tokens"] if sizes or not names else None})
+        parts.append(
+            {**part, "count": len(names), "tokens": part["tokens"] if sizes or not names else None}
+        )
     messages = list(history)
     if history.summary is not None:
         part = _part("summary", messages[0].text, size_of(messages.pop(0)))
         parts.append({**part, "count": history.summary.covers})
     rows = [
-        {"kind": _kind(message), "tokens": _tokens(size_of(message)), "text": _shown(message)} for message in messages
+        {"kind": _kind(message), "tokens": _tokens(size_of(message)), "text": _shown(message)}
+        for message in messages
     ]
     counts = Counter(_kind(message) for message in messages)
     part = _part("conversation", "", sum(size_of(message) for message in messages))
-    parts.append({**part, "count": len(messages), "kinds": dict(counts), "messages": rows[-_MOST_SHOWN:]})
+    parts.append(
+        {**part, "count": len(messages), "kinds": dict(counts), "messages": rows[-_MOST_SHOWN:]}
+    )
     facts = {"agent": agent, "seq": seq, "turn": found[0].turn, "model": known.get("model", "")}
     return {**facts, "tokens": sum(part["tokens"] or 0 for part in parts), "parts": parts}
 
@@ -312,7 +383,9 @@ def _kind(message: Message) -> str:
 def _shown(message: Message) -> str:
     text = _text(message)
     left = len(text) - _LONGEST_SHOWN
-    return text if left <= 0 else f"{text[:_LONGEST_SHOWN]}\n[Cut here: {left:,} characters left out.]"
+    return (
+        text if left <= 0 else f"{text[:_LONGEST_SHOWN]}\n[Cut here: {left:,} characters left out.]"
+    )
 
 
 def _text(message: Message) -> str:

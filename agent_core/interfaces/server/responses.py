@@ -37,7 +37,9 @@ def json_response(value: object, status: int = 200) -> Response:
 
 def stream_response(frames: AsyncGenerator[bytes, None]) -> Response:
     """Return a response of server-sent events, which proxies pass on at once."""
-    return StreamingResponse(frames, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+    return StreamingResponse(
+        frames, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"}
+    )
 
 
 def error_response(status: int, code: str, message: str, fix: str = "") -> Response:
@@ -85,14 +87,18 @@ async def answered(operation: Operation, rooms: Rooms, request: Request) -> Resp
         if operation.streams:
             request.scope["open_stream"]()
         asked = Asked(rooms, request.scope["identity"], last, trace, request.scope["hold"])
-        result = await operation.run(asked, request.path_params, request.query_params, await request.body())
+        result = await operation.run(
+            asked, request.path_params, request.query_params, await request.body()
+        )
     except KnapperError as error:
         return failure(error)
     except Exception as error:  # noqa: BLE001  (top of the interface: keep the traceback and continue)
         return error_response(500, "internal", "Knapper failed.", rooms.crash(error))
     if isinstance(result, AsyncGenerator):
         return stream_response(result)
-    return await aside(LARGE + 1 if _has_many_parts(result) else 0, json_response, result, operation.status)
+    return await aside(
+        LARGE + 1 if _has_many_parts(result) else 0, json_response, result, operation.status
+    )
 
 
 def _has_many_parts(result: object) -> bool:

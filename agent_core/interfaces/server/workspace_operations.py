@@ -105,7 +105,9 @@ class CandidateBody(Part):
 class Arguments(Part):
     """The arguments of a call, by name."""
 
-    arguments: Annotated[dict[str, Any], Field(default_factory=dict)]  # Any: JSON, checked by the function's schema
+    arguments: Annotated[
+        dict[str, Any], Field(default_factory=dict)
+    ]  # Any: JSON, checked by the function's schema
 
 
 class TestCall(Part):
@@ -123,7 +125,9 @@ class VersionChoice(Part):
 class Expected(Part):
     """What the calls must return that were asked about, as Python writes it, or nothing: as they returned."""
 
-    expected: Annotated[list[_Expected], Field(default_factory=list, max_length=100, fail_fast=True)]
+    expected: Annotated[
+        list[_Expected], Field(default_factory=list, max_length=100, fail_fast=True)
+    ]
     reason: _Reason = ""
 
 
@@ -142,7 +146,9 @@ async def _known_function(asked: Asked, name: str) -> str:
         NotThere: there is no such function.
     """
     if name not in asked.functions.names():
-        raise NotThere(f"There is no function `{name[:80]}`.", fix="The list of functions has the names.")
+        raise NotThere(
+            f"There is no function `{name[:80]}`.", fix="The list of functions has the names."
+        )
     return name
 
 
@@ -162,7 +168,9 @@ _ListedFunction = Annotated[str, _listed_function]
 @operation("GET", "/functions", ("read",), "List the functions.")
 async def functions(asked: Asked, function_filter: FunctionFilter) -> object:
     """List the functions, and what was rejected."""
-    return await asked.functions.list(function_filter.pattern, function_filter.module, function_filter.standing)
+    return await asked.functions.list(
+        function_filter.pattern, function_filter.module, function_filter.standing
+    )
 
 
 @operation("POST", "/functions/check", ("read", "edit"), "Judge a function.")
@@ -175,7 +183,9 @@ async def check(asked: Asked, body: CandidateBody) -> object:
         request = CheckRequest((path,), body.policy, body.name, body.module, asked.workspace.root)
         await asked.functions.batch.check(request, verdicts.append)
     if not verdicts:
-        raise UsageError("There is no function in the source.", fix="Send the text of one function.")
+        raise UsageError(
+            "There is no function in the source.", fix="Send the text of one function."
+        )
     return verdicts[0]
 
 
@@ -199,13 +209,17 @@ async def put(asked: Asked, name: str, body: FunctionBody) -> object:
     service = asked.functions
     if body.when == "there" or (body.when == "either" and name in service.names()):
         return _require_admitted(await service.replace(name, body.source, reason=body.reason))
-    return _require_admitted(await service.create(name, body.source, body.module, reason=body.reason))
+    return _require_admitted(
+        await service.create(name, body.source, body.module, reason=body.reason)
+    )
 
 
 @operation("PATCH", "/functions/{name}", ("edit",), "Edit a function.")
 async def edit(asked: Asked, name: ThereFunction, text_edit: TextEdit) -> object:
     """Replace a part of a function's source; the gate judges the result."""
-    return _require_admitted(await asked.functions.edit(name, text_edit.old, text_edit.new, reason=text_edit.reason))
+    return _require_admitted(
+        await asked.functions.edit(name, text_edit.old, text_edit.new, reason=text_edit.reason)
+    )
 
 
 @operation("DELETE", "/functions/{name}", ("edit",), "Delete a function.")
@@ -218,7 +232,9 @@ async def delete(asked: Asked, name: ThereFunction) -> object:
 async def call(asked: Asked, name: _ListedFunction, arguments: Arguments) -> object:
     """Call a function in a worker, on the record."""
     owners = await asked.rooms.owners(asked.identity)
-    return await asked.functions.call(name, arguments.arguments, author=by_hand(asked), owners=owners)
+    return await asked.functions.call(
+        name, arguments.arguments, author=by_hand(asked), owners=owners
+    )
 
 
 @operation("POST", "/functions/{name}/test", ("edit",), "Run a function's examples.")
@@ -236,7 +252,9 @@ async def rollback(asked: Asked, name: str, choice: VersionChoice) -> object:
 @operation("POST", "/functions/{name}/confirm", ("edit",), "Admit a candidate as it is.")
 async def confirm(asked: Asked, name: str, expected: Expected) -> object:
     """Admit a rejected candidate with the results that came back, if its examples expected others."""
-    return _require_admitted(await asked.functions.confirm(name, expected=expected.expected, reason=expected.reason))
+    return _require_admitted(
+        await asked.functions.confirm(name, expected=expected.expected, reason=expected.reason)
+    )
 
 
 @operation("POST", "/functions/{name}/release", ("edit",), "Release a function from quarantine.")
@@ -266,7 +284,12 @@ def _question_json(pending_question: PendingQuestion) -> dict[str, Any]:  # Any:
         "asked_at": pending_question.asked_at,
     }
     says, may = question.says, list(question.granted.sentences())
-    shown = {"title": title_of(question), "says": says, "may": may, "is_about_text": question.is_about_text}
+    shown = {
+        "title": title_of(question),
+        "says": says,
+        "may": may,
+        "is_about_text": question.is_about_text,
+    }
     return {**question.to_json(), **kept, **shown, "command": question.command}
 
 
@@ -280,8 +303,12 @@ async def answer(asked: Asked, id: str, approval: ApprovalAnswer) -> object:
     if id not in pending:
         if row := successor(id, pending.values()):
             changed = QuestionChanged(row.question)
-            raise ApiRefusal(409, changed.code, changed.message, changed.fix, question=_question_json(row))
-        raise NotThere(f"No question `{id[:80]}` is pending: it was answered, or its turn has ended.")
+            raise ApiRefusal(
+                409, changed.code, changed.message, changed.fix, question=_question_json(row)
+            )
+        raise NotThere(
+            f"No question `{id[:80]}` is pending: it was answered, or its turn has ended."
+        )
     question = pending[id].question
     is_wide = approval.wide and approval.answer == "yes" and bool(question.folder)
     if is_wide and question.maker and not await asked.rooms.shows(question.maker, asked.identity):
@@ -328,7 +355,9 @@ def by_hand(asked: Asked) -> Author:
     if asked.identity is not OWNER:
         return USER
     workspace = asked.workspace
-    return Author(approvals=Approvals(workspace.functions.granting.queue.asking(workspace.answered_by_id)))
+    return Author(
+        approvals=Approvals(workspace.functions.granting.queue.asking(workspace.answered_by_id))
+    )
 
 
 def _require_admitted(verdict: Judgment | HelperVerdict) -> object:
@@ -379,21 +408,33 @@ async def upload(asked: Asked, agent: str, upload: Upload) -> object:
         _remove_stale(folder)
     except OSError as error:
         fix = f"Remove `{error.filename}` if you did not put it there."
-        raise WorkspaceError(f"`{error.filename}` cannot be used: {error.strerror}.", fix=fix) from error
+        raise WorkspaceError(
+            f"`{error.filename}` cannot be used: {error.strerror}.", fix=fix
+        ) from error
     kind = _SUFFIX.search(upload.name)  # only the file type of the name is used in the path
     key = "\0".join((asked.identity.name, agent, upload.name))
-    place = folder / f"{hashlib.sha256(key.encode('utf-8', 'replace')).hexdigest()}{kind[0] if kind else ''}"
+    place = (
+        folder
+        / f"{hashlib.sha256(key.encode('utf-8', 'replace')).hexdigest()}{kind[0] if kind else ''}"
+    )
     size = _received(place)
     if upload.offset not in (0, size):
         message = f"The next part of `{one_line(upload.name, 80)}` begins at {size}, not at {upload.offset}."
-        raise ApiRefusal(409, "offset", message, "Go on there, or begin again at 0.", [{"offset": size}])
+        raise ApiRefusal(
+            409, "offset", message, "Go on there, or begin again at 0.", [{"offset": size}]
+        )
     try:
         data = b64decode(upload.data, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise UsageError("The data are not base64.", fix="Encode the bytes of the document as base64.") from error
+        raise UsageError(
+            "The data are not base64.", fix="Encode the bytes of the document as base64."
+        ) from error
     if upload.offset + len(data) > _MOST_BYTES:
         place.unlink(missing_ok=True)
-        raise UsageError(f"A document may have {_MOST_BYTES >> 20} MiB.", fix="Split it, or use knapper sources add.")
+        raise UsageError(
+            f"A document may have {_MOST_BYTES >> 20} MiB.",
+            fix="Split it, or use knapper sources add.",
+        )
     _receive(place, data, is_first=not upload.offset)
     received = {"name": upload.name, "received": upload.offset + len(data)}
     if upload.more:
@@ -484,7 +525,9 @@ class ReplayVersion(Part):
 
 async def _number(_: Asked, text: str) -> int:
     if not (text.isdecimal() and text.isascii() and len(text) < 19):
-        raise UsageError(f"`{text[:80]}` is no call's number.", fix="The list of calls has the numbers.")
+        raise UsageError(
+            f"`{text[:80]}` is no call's number.", fix="The list of calls has the numbers."
+        )
     return int(text)
 
 
@@ -494,7 +537,9 @@ _CallNumber = Annotated[int, _number]
 @operation("GET", "/grants", ("read", "approve"), "List the grants.")
 async def grants(asked: Asked, of_function: OfFunction) -> object:
     """List what functions may reach, and how much of it is in force."""
-    return await asked.functions.grants.listing(of_function.function, await asked.rooms.owners(asked.identity))
+    return await asked.functions.grants.listing(
+        of_function.function, await asked.rooms.owners(asked.identity)
+    )
 
 
 @operation("POST", "/grants/{name}/revoke", ("approve",), "Revoke grants.")
@@ -502,7 +547,10 @@ async def revoke(asked: Asked, name: str, revoking: Revoking) -> object:
     """Revoke grants of a function: those that are named, or all."""
     book = asked.functions.grants
     if revoking.all == bool(revoking.grants):
-        raise UsageError("Name the grants to revoke, or all of them.", fix='Send {"grants": {…}} or {"all": true}.')
+        raise UsageError(
+            "Name the grants to revoke, or all of them.",
+            fix='Send {"grants": {…}} or {"all": true}.',
+        )
     selection = book.wanted(revoking.grants) if revoking.grants else None
     return await book.revoke(name, selection, await asked.rooms.owners(asked.identity))
 
@@ -510,7 +558,11 @@ async def revoke(asked: Asked, name: str, revoking: Revoking) -> object:
 @operation("GET", "/calls", ("read",), "List recorded calls.")
 async def calls(asked: Asked, call_filter: CallFilter) -> object:
     """List the recorded calls, newest first."""
-    return {"calls": await (await _replays(asked)).calls(call_filter.function, failed=call_filter.failed)}
+    return {
+        "calls": await (await _replays(asked)).calls(
+            call_filter.function, failed=call_filter.failed
+        )
+    }
 
 
 @operation("GET", "/calls/{call}", ("read",), "Return a recorded call.")
@@ -594,15 +646,25 @@ async def restore_helper(asked: Asked, name: str, choice: HelperVersionChoice) -
     """Go back to an earlier version of a helper."""
     workspace = asked.workspace
     proposal = workspace.by_user(choice.reason)
-    return _require_admitted(await workspace.helper_changes.rollback(name, choice.version, proposal))
+    return _require_admitted(
+        await workspace.helper_changes.rollback(name, choice.version, proposal)
+    )
 
 
 @operation("GET", "/groups", ("read",), "List the groups.")
 async def groups(asked: Asked) -> object:
     """List the groups, and what is wrong with their files."""
     folder, names = asked.workspace.groups, await asked.workspace.agent_names()
-    files = {name: file for name, file in folder.read().items() if await asked.rooms.shows(name, asked.identity)}
-    hidden = {_path(name) for name in names if name not in files} if asked.identity.agents else frozenset()
+    files = {
+        name: file
+        for name, file in folder.read().items()
+        if await asked.rooms.shows(name, asked.identity)
+    }
+    hidden = (
+        {_path(name) for name in names if name not in files}
+        if asked.identity.agents
+        else frozenset()
+    )
     problems = {row.where.path: (row,) for row in folder.problems if row.where.path not in hidden}
     return {
         "groups": [_group(name, file) for name, file in files.items()],
@@ -621,16 +683,24 @@ async def put_group(asked: Asked, name: str, file_text: FileText) -> object:
     """Make a group, or replace its file."""
     workspace, text = asked.workspace, file_text.text
     if not AGENT.fullmatch(name):
-        raise UsageError(f"`{name[:80]}` cannot be a name.", fix="Use up to 64 letters, digits, `_` and `-`.")
+        raise UsageError(
+            f"`{name[:80]}` cannot be a name.", fix="Use up to 64 letters, digits, `_` and `-`."
+        )
     members = workspace.groups.parse(text, name).members
     # A token must not write the file of a group that it cannot see.
-    if not all(map(asked.identity.sees, (name, *members))) or not await asked.rooms.shows(name, asked.identity):
+    if not all(map(asked.identity.sees, (name, *members))) or not await asked.rooms.shows(
+        name, asked.identity
+    ):
         fix = "Name only agents that the token is for; the group is one of them."
         raise NotAllowed("The token may use certain agents only.", fix=fix)
     path = workspace.root / _path(name)
     old = await asyncio.to_thread(_text, path)
-    await asyncio.to_thread(save_text, workspace.root, _path(name), text, None if old is None else hash_of(old))
-    problems = [problem for problem in workspace.groups.problems if problem.where.path == _path(name)]
+    await asyncio.to_thread(
+        save_text, workspace.root, _path(name), text, None if old is None else hash_of(old)
+    )
+    problems = [
+        problem for problem in workspace.groups.problems if problem.where.path == _path(name)
+    ]
     return {"name": name, "problems": problems}
 
 
@@ -727,8 +797,17 @@ class ServerDoor(Door):
         """
         name = file or "-"
         if name not in self._line.texts:
-            problem = {"where": "texts", "message": "It is read where the command was typed.", "file": name}
-            raise ApiRefusal(409, NEEDS_TEXT, f"The text of {name} did not come with the command.", problems=[problem])
+            problem = {
+                "where": "texts",
+                "message": "It is read where the command was typed.",
+                "file": name,
+            }
+            raise ApiRefusal(
+                409,
+                NEEDS_TEXT,
+                f"The text of {name} did not come with the command.",
+                problems=[problem],
+            )
         return self._line.texts[name]
 
     async def confirm(self, question: str, *, about: str = "", is_final: bool = False) -> bool:
@@ -742,13 +821,19 @@ class ServerDoor(Door):
         digest = hash_of(json.dumps([shown, about]))
         if self.at_prompt and self._line.yes != digest:
             shown = f"{plain([CHANGED])}{shown}" if self._line.yes else shown
-            raise ApiRefusal(409, NEEDS_YES, shown, problems=[{"digest": digest, "is_final": is_final}])
+            raise ApiRefusal(
+                409, NEEDS_YES, shown, problems=[{"digest": digest, "is_final": is_final}]
+            )
         return True
 
-    async def agrees(self, question: str, fix: str, lines: Sequence[Line] = (), *, is_final: bool = False) -> bool:
+    async def agrees(
+        self, question: str, fix: str, lines: Sequence[Line] = (), *, is_final: bool = False
+    ) -> bool:
         """Ask the user who typed the command at a prompt; a shell that is elsewhere has to give the option."""
         if not self.at_prompt:
-            raise UsageError("This needs a yes, and a server cannot ask for it in the shell.", fix=fix)
+            raise UsageError(
+                "This needs a yes, and a server cannot ask for it in the shell.", fix=fix
+            )
         return await super().agrees(question, fix, lines, is_final=is_final)
 
     async def make_free(self, name: str) -> None:
@@ -777,10 +862,15 @@ async def command(asked: Asked, line: CommandLine) -> object:
         return _shown(Result(None, aside=warned(gone)))
     verb = verb_of(noun, name)
     if verb is None or not verb.scopes:
-        raise NotThere(f"`{noun[:80]} {name[:80]}` does not work over a server.", fix="Run it where the workspace is.")
+        raise NotThere(
+            f"`{noun[:80]} {name[:80]}` does not work over a server.",
+            fix="Run it where the workspace is.",
+        )
     asked.identity.needs(*verb.scopes)
     if asked.identity.agents and noun not in _OF_ALL_AGENTS:
-        raise UsageError(f"`{noun}` needs a token for all agents.", fix="Use the API, or another token.")
+        raise UsageError(
+            f"`{noun}` needs a token for all agents.", fix="Use the API, or another token."
+        )
     if any(word in _HELP for word in words):
         raise UsageError("Help is where the command is typed.")
     agent = await asked.rooms.known(line.agent, asked.identity) if line.agent else ""

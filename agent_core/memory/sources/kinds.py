@@ -53,7 +53,11 @@ def markdown(text: str) -> SourceParts:
 
     def part() -> SourcePart:
         return SourcePart(
-            "".join(lines), " > ".join(title[:_TITLE] for _, title in path if title), "line", begins, lead
+            "".join(lines),
+            " > ".join(title[:_TITLE] for _, title in path if title),
+            "line",
+            begins,
+            lead,
         )
 
     for number, line in enumerate(_marked_lines(text), 1):
@@ -61,7 +65,10 @@ def markdown(text: str) -> SourceParts:
             if has_body:
                 parts.append(part())
                 begins, lines, has_body = number, [], False
-            path = [*(heading for heading in path if heading[0] < line.level), (line.level, line.title)]
+            path = [
+                *(heading for heading in path if heading[0] < line.level),
+                (line.level, line.title),
+            ]
             lead = f"{'#' * line.level} {line.title}"
         has_body = has_body or not (line.is_heading or not line.text.strip())
         lines.append(f"{line.text}\n")
@@ -94,7 +101,12 @@ def _heading(line: str, following: str) -> tuple[int, str]:
     if (heading := _hash_heading(line))[0]:
         return heading
     under = _UNDERLINE.fullmatch(following[:200])
-    is_text = line.strip() and len(line) < 200 and line.lstrip()[0] not in "#>-*+|`=" and not line.startswith("    ")
+    is_text = (
+        line.strip()
+        and len(line) < 200
+        and line.lstrip()[0] not in "#>-*+|`="
+        and not line.startswith("    ")
+    )
     if under and is_text and len(under[1]) > 1:
         return (1 if under[1][0] == "=" else 2), line.strip()
     return 0, ""
@@ -131,8 +143,14 @@ def python(text: str) -> SourceParts:
     parts = []
     for (begin, name), end in zip(starts, ends, strict=True):
         own = lines[begin:end]
-        head = next((line for line in own if line.lstrip().startswith(("def ", "class ", "async "))), "")
-        parts.append(SourcePart("\n".join(own) + "\n", name, "line", begin + 1, head.rstrip() if name else ""))
+        head = next(
+            (line for line in own if line.lstrip().startswith(("def ", "class ", "async "))), ""
+        )
+        parts.append(
+            SourcePart(
+                "\n".join(own) + "\n", name, "line", begin + 1, head.rstrip() if name else ""
+            )
+        )
     return SourceParts(tuple(parts))
 
 
@@ -143,7 +161,9 @@ def split_blocks(text: str) -> SourceParts:
         block = text[start:end]
         names = list(dict.fromkeys(_DEFINED.findall(block)))
         first = next((line.rstrip() for line in block.split("\n") if line.strip()), "")
-        parts.append(SourcePart(block, ", ".join(names[:3]), "line", number, first if names else ""))
+        parts.append(
+            SourcePart(block, ", ".join(names[:3]), "line", number, first if names else "")
+        )
         number, start = number + block.count("\n"), end
     return SourceParts(tuple(parts)) if len(parts) > 1 else plain(text)
 
@@ -161,7 +181,10 @@ def _starts_of_parts(
                 first -= 1
             yield first, name
             end = node.end_lineno or node.lineno
-            if isinstance(node, ast.ClassDef) and len("\n".join(lines[node.lineno - 1 : end])) >= LONGEST:
+            if (
+                isinstance(node, ast.ClassDef)
+                and len("\n".join(lines[node.lineno - 1 : end])) >= LONGEST
+            ):
                 methods = [member for member in node.body if isinstance(member, _DEFINITIONS)]
                 yield from _starts_of_parts(methods, lines, node.lineno, f"{name}.")
             after = end
@@ -171,7 +194,9 @@ def _starts_of_parts(
 
 
 _DEEPEST: Final = 64
-_AS_WRITTEN: Final = Strictness(unique=False, constants=False, finite=False, whole=False, numbers=False)
+_AS_WRITTEN: Final = Strictness(
+    unique=False, constants=False, finite=False, whole=False, numbers=False
+)
 
 
 def records(text: str) -> SourceParts:
@@ -185,7 +210,11 @@ def records(text: str) -> SourceParts:
 def lines(text: str) -> SourceParts:
     """Return one record per line."""
     try:
-        rows = [read_json(line, _AS_WRITTEN, deepest=DEEPEST_ROW) for line in text.split("\n") if line.strip()]
+        rows = [
+            read_json(line, _AS_WRITTEN, deepest=DEEPEST_ROW)
+            for line in text.split("\n")
+            if line.strip()
+        ]
         return SourceParts(tuple(_parts(rows)), GOAL)
     except Malformed:
         return _as_text(text)
@@ -248,7 +277,9 @@ def table(text: str, delimiter: str = "") -> SourceParts:
     if not delimiter:  # the one that splits each of the first lines into the most columns
         first = [line for line in text[:_TABLE_SAMPLE].split("\n")[:20] if line.strip()]
         first = first[:-1] if len(first) > 2 else first
-        delimiter = max(_DELIMITERS, key=lambda mark: min((line.count(mark) for line in first), default=0))
+        delimiter = max(
+            _DELIMITERS, key=lambda mark: min((line.count(mark) for line in first), default=0)
+        )
     csv.field_size_limit(_LONGEST_CELL)
     try:
         lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
@@ -256,14 +287,22 @@ def table(text: str, delimiter: str = "") -> SourceParts:
     except csv.Error as error:
         return _as_text(text, f"It is not a table that can be read ({error}); read as text.")
     top = rows[0] if rows else []
-    is_header = len(top) > 1 and not any(_NUMBER.fullmatch(cell) for cell in top) and len({*top}) == len(top)
+    is_header = (
+        len(top) > 1
+        and not any(_NUMBER.fullmatch(cell) for cell in top)
+        and len({*top}) == len(top)
+    )
     header = " | ".join(top) if is_header else ""
     body = rows[1:] if header and len(rows) > 1 else rows
     lead = header if body is not rows else ""
     if len(lead) > GOAL // 3:  # too long to precede each chunk: it becomes a row
         lead, body = "", rows
     return SourceParts(
-        tuple(SourcePart(" | ".join(row), "", "row", number, lead) for number, row in enumerate(body, 1)), GOAL
+        tuple(
+            SourcePart(" | ".join(row), "", "row", number, lead)
+            for number, row in enumerate(body, 1)
+        ),
+        GOAL,
     )
 
 
@@ -273,7 +312,9 @@ header hr html li main nav ol option p pre section summary table tbody tfoot the
 """
 _BLOCK: Final = frozenset(_BLOCKS.split())
 _HEADINGS: Final = frozenset(f"h{level}" for level in range(1, 7))
-_APART: Final = frozenset({"p", "pre", "ul", "ol", "table", "section", "article", "blockquote", "title"})
+_APART: Final = frozenset(
+    {"p", "pre", "ul", "ol", "table", "section", "article", "blockquote", "title"}
+)
 _SILENT: Final = frozenset({"script", "style"})
 _DECLARED: Final = re.compile(r"<![a-zA-Z][^<>]*>")
 _MARKUP: Final = re.compile(r"<!\[CDATA\[|\]\]>|<[!?]")
@@ -291,7 +332,9 @@ def hypertext(text: str) -> SourceParts:
     kept.append(text[start:])
     reader = _Reader()
     bare = _MARKUP.sub(" ", _DECLARED.sub(" ", "".join(kept)))
-    last = bare.rfind(">") + 1  # after it no tag ends, and the parser would try each one that begins
+    last = (
+        bare.rfind(">") + 1
+    )  # after it no tag ends, and the parser would try each one that begins
     reader.feed(bare[:last] + bare[last:].replace("<", "&lt;"))
     reader.close()
     return SourceParts(tuple(reader.finished()))
@@ -365,7 +408,10 @@ class _Reader(HTMLParser):
     def _end_heading(self) -> None:
         if self._heading is not None:
             title = " ".join("".join(self._heading).split())
-            self._path = [*(heading for heading in self._path if heading[0] < self._level), (self._level, title)]
+            self._path = [
+                *(heading for heading in self._path if heading[0] < self._level),
+                (self._level, title),
+            ]
             self._heading = None
             self._said.append("\n")
 
@@ -392,7 +438,9 @@ _MARKS: Final = (
 _SAMPLE: Final = 1 << 16
 _CONTROL: Final = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _MOST_CONTROL: Final = 0.02
-_CHARSET: Final = re.compile(rb"""<meta[^>]{0,200}?charset\s*=[\s"']*([a-zA-Z0-9_:.-]{2,40})""", re.IGNORECASE)
+_CHARSET: Final = re.compile(
+    rb"""<meta[^>]{0,200}?charset\s*=[\s"']*([a-zA-Z0-9_:.-]{2,40})""", re.IGNORECASE
+)
 
 
 def decode(data: bytes, charset: str = "") -> tuple[str, tuple[str, ...]]:
@@ -403,7 +451,9 @@ def decode(data: bytes, charset: str = "") -> tuple[str, tuple[str, ...]]:
     """
     notes: tuple[str, ...] = ()
     begin = data[:_SAMPLE]
-    guessed: list[str] = []  # UTF-16 without a byte order mark: in Western text every other byte is zero
+    guessed: list[
+        str
+    ] = []  # UTF-16 without a byte order mark: in Western text every other byte is zero
     for start, name in ((0, "utf-16-be"), (1, "utf-16-le")):
         zeros, others = begin[start::2].count(0), begin[1 - start :: 2].count(0)
         if len(begin) > 3 and zeros > len(begin) * 0.35 and others < len(begin) * 0.02:
@@ -414,7 +464,10 @@ def decode(data: bytes, charset: str = "") -> tuple[str, tuple[str, ...]]:
             text = data.decode(name)
             break
     else:
-        text, notes = data.decode("cp1252", "replace"), ("It is not UTF-8; it was read as Latin-1 (Windows-1252).",)
+        text, notes = (
+            data.decode("cp1252", "replace"),
+            ("It is not UTF-8; it was read as Latin-1 (Windows-1252).",),
+        )
     sample = text[:_SAMPLE]
     if sample and len(_CONTROL.findall(sample)) > _MOST_CONTROL * len(sample):
         raise Unreadable("It is binary, not text.", fix="Convert it to text, HTML or PDF first.")
@@ -433,7 +486,11 @@ def _is_text_codec(name: str) -> bool:
         codec = codecs.lookup(name)
     except (LookupError, ValueError):
         return False
-    return bool(name) and getattr(codec, "_is_text_encoding", False) and codec.name not in {"idna", "punycode"}
+    return (
+        bool(name)
+        and getattr(codec, "_is_text_encoding", False)
+        and codec.name not in {"idna", "punycode"}
+    )
 
 
 _SUFFIXES: Final[Mapping[str, str]] = {
@@ -474,7 +531,9 @@ _FOREIGN: Final = (
     (b"\xd0\xcf\x11\xe0", "an old office file"),
     (b"7z\xbc\xaf", "an archive"),
 )
-_HTML: Final = re.compile(rb"\s*(?:\xef\xbb\xbf)?(?:<!--.{0,500}?-->\s*)?<(?:!doctype\s+html|html)\b", re.I | re.S)
+_HTML: Final = re.compile(
+    rb"\s*(?:\xef\xbb\xbf)?(?:<!--.{0,500}?-->\s*)?<(?:!doctype\s+html|html)\b", re.I | re.S
+)
 _PDF_WITHIN: Final = 1024
 _MOST_TEXT: Final = 64 << 20
 _MOST_PAGES: Final = 20_000
@@ -499,7 +558,9 @@ def kind_of(name: str, data: bytes, content_type: str = "") -> str:
         return "pdf"
     media_type = content_type.partition(";")[0].strip().lower()
     by_name = _SUFFIXES.get(PurePath(name).suffix.lower(), "")
-    if media_type == "text/html" or (not media_type and not by_name and _HTML.match(data[:_PDF_WITHIN])):
+    if media_type == "text/html" or (
+        not media_type and not by_name and _HTML.match(data[:_PDF_WITHIN])
+    ):
         return "html"
     return by_name or _TYPES.get(media_type) or ("json" if media_type.endswith("+json") else "text")
 
@@ -517,9 +578,14 @@ def read(name: str, data: bytes, content_type: str = "") -> Cut:
     else:
         for mark, description in _FOREIGN:
             if data.startswith(mark):
-                raise Unreadable(f"It is {description}, and no text.", fix="Convert it to text, HTML or PDF first.")
+                raise Unreadable(
+                    f"It is {description}, and no text.",
+                    fix="Convert it to text, HTML or PDF first.",
+                )
         match = re.search(r"charset=\"?([\w.:-]{2,40})", content_type)
-        text, notes = decode(data, match[1] if match else charset_of_html(data) if kind == "html" else "")
+        text, notes = decode(
+            data, match[1] if match else charset_of_html(data) if kind == "html" else ""
+        )
         parts = _READERS[kind](text)
     chunks = tuple(cut(parts))
     if not chunks:
@@ -544,24 +610,42 @@ def pages_of(data: bytes) -> SourceParts:
         if reader.is_encrypted and not reader.decrypt(""):
             raise Unreadable("The PDF is locked by a password.", fix="Save it without one first.")
         if len(reader.pages) > _MOST_PAGES:
-            raise Unreadable(f"The PDF says that it has {len(reader.pages)} pages; {_MOST_PAGES} are read at most.")
+            raise Unreadable(
+                f"The PDF says that it has {len(reader.pages)} pages; {_MOST_PAGES} are read at most."
+            )
         pages: list[str] = []
         size = 0
         for page in reader.pages:
             pages.append(page.extract_text())
             size += len(pages[-1])
             if size > _MOST_TEXT:
-                raise Unreadable(f"The PDF contains more than {_MOST_TEXT >> 20} MiB of text.", fix="Divide it.")
+                raise Unreadable(
+                    f"The PDF contains more than {_MOST_TEXT >> 20} MiB of text.", fix="Divide it."
+                )
     except DependencyError as error:
-        raise Unreadable(f"Reading the PDF needs a package that is not installed: {error}.") from error
-    except (PyPdfError, ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError) as error:
+        raise Unreadable(
+            f"Reading the PDF needs a package that is not installed: {error}."
+        ) from error
+    except (
+        PyPdfError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        IndexError,
+        ArithmeticError,
+    ) as error:
         raise Unreadable(f"The PDF is broken: {error or type(error).__name__}.") from error
-    parts = [SourcePart(text, "", "page", number) for number, text in enumerate(pages, 1) if text.strip()]
+    parts = [
+        SourcePart(text, "", "page", number) for number, text in enumerate(pages, 1) if text.strip()
+    ]
     if not parts:
         fix = "Scanned pages are images: run OCR first."
         raise Unreadable("The PDF contains no text.", fix=fix)
     empty = len(pages) - len(parts)
-    return SourceParts(tuple(parts), notes=(f"{empty} of {len(pages)} pages hold no text.",) if empty else ())
+    return SourceParts(
+        tuple(parts), notes=(f"{empty} of {len(pages)} pages hold no text.",) if empty else ()
+    )
 
 
 _MEMORY: Final = 1 << 30
@@ -573,7 +657,10 @@ def _answer(order: dict[str, Any], data: bytes) -> Iterator[dict[str, Any]]:  # 
     except Unreadable as error:
         yield {"error": error.message, "fix": error.fix}
         return
-    yield from ({"chunk": [whole_characters(chunk.text), whole_characters(chunk.place)]} for chunk in found.chunks)
+    yield from (
+        {"chunk": [whole_characters(chunk.text), whole_characters(chunk.place)]}
+        for chunk in found.chunks
+    )
     yield {"kind": found.kind, "notes": [*map(whole_characters, found.notes)]}
 
 

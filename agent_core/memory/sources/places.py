@@ -46,13 +46,19 @@ class SourceReader(ReaderProcess):
                 return
             text, place = item["chunk"]
             if len(chunks) >= _MOST_CHUNKS or len(text) > 2 * LONGEST:
-                raise Unreadable("It contains more than may be kept of one source.", fix="Divide it.")
+                raise Unreadable(
+                    "It contains more than may be kept of one source.", fix="Divide it."
+                )
             chunks.append(Chunk(str(text), str(place)))
 
         try:
-            await self.read({"name": name, "content_type": content_type}, pieces(data), take, _MOST_BYTES)
+            await self.read(
+                {"name": name, "content_type": content_type}, pieces(data), take, _MOST_BYTES
+            )
         except NotRead as error:
-            raise Unreadable(error.message, fix="Divide it, or convert it to plain text first.") from error
+            raise Unreadable(
+                error.message, fix="Divide it, or convert it to plain text first."
+            ) from error
         if "error" in last:
             raise Unreadable(str(last["error"]), fix=str(last["fix"]))
         return Cut(str(last["kind"]), tuple(chunks), tuple(map(str, last["notes"])))
@@ -132,7 +138,9 @@ def places(where: str, name: str = "") -> list[SourcePlace]:
             raise Unreadable("Standard input is empty.", fix="Pipe a text into it, or name a file.")
         return [SourcePlace(name or "standard input", where, is_unnamed=not name)]
     if "://" in where.partition("?")[0]:
-        raise Unreadable(f"{where} is not a URL that can be fetched.", fix="Only http:// and https:// are.")
+        raise Unreadable(
+            f"{where} is not a URL that can be fetched.", fix="Only http:// and https:// are."
+        )
     path = expand_home(where)
     if not name:  # the path as it was typed, relative if it is below the current folder
         whole, folder = Path(os.path.abspath(path)), Path.cwd()  # noqa: PTH100 - a link keeps the name that was given
@@ -141,7 +149,9 @@ def places(where: str, name: str = "") -> list[SourcePlace]:
         return [SourcePlace(name, str(path))]
     files = [
         SourcePlace(
-            f"{name}/{inside.as_posix()}" if name != "." else inside.as_posix(), str(path / inside), is_found=True
+            f"{name}/{inside.as_posix()}" if name != "." else inside.as_posix(),
+            str(path / inside),
+            is_found=True,
         )
         for inside in sorted(_files(path))
     ]
@@ -153,14 +163,19 @@ def places(where: str, name: str = "") -> list[SourcePlace]:
 def _files(folder: Path) -> Iterator[Path]:
     count = 0
     for top, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _LEFT_OUT)
+        folders[:] = sorted(
+            name for name in folders if not name.startswith(".") and name not in _LEFT_OUT
+        )
         for name in sorted(names):
             path = Path(top) / name
             if name.startswith(".") or path.is_symlink() or not path.is_file():
                 continue
             count += 1
             if count > MOST_FILES:
-                raise Unreadable(f"{folder} holds more than {MOST_FILES:,} files.", fix="Add its folders one by one.")
+                raise Unreadable(
+                    f"{folder} holds more than {MOST_FILES:,} files.",
+                    fix="Add its folders one by one.",
+                )
             yield path.relative_to(folder)
 
 

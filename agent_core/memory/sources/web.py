@@ -18,7 +18,9 @@ from .places import Material
 
 _PIECE: Final = 64 << 10
 _SAVE: Final = "If you trust it, save it as a file and add that."
-_HEADERS: Final = [["Accept", "text/html, text/*, application/json, application/pdf;q=0.9, */*;q=0.5"]]
+_HEADERS: Final = [
+    ["Accept", "text/html, text/*, application/json, application/pdf;q=0.9, */*;q=0.5"]
+]
 
 
 async def fetch(url: str, most: int, broker: Broker | None = None) -> Material:
@@ -54,11 +56,15 @@ async def _fetch_public(url: str, target: Target, own: bool, parent_broker: Brok
         return True
 
     broker = Broker(parent_broker.caps, resolved, parent_broker.tls, parent_broker.note)
-    async with broker.session("sources", (target.place,), CallExit(want_host=is_elsewhere)) as session:
+    async with broker.session(
+        "sources", (target.place,), CallExit(want_host=is_elsewhere)
+    ) as session:
         head = await session.answer("fetch", {"url": url, "headers": _HEADERS, "follow": True})
         _require_answer(head)
         if head["status"] != 200:
-            raise Unreadable(f"The server answered {head['status']} {one_line(head['reason'], 60)}.")
+            raise Unreadable(
+                f"The server answered {head['status']} {one_line(head['reason'], 60)}."
+            )
         data = bytearray()
         while head["stream"] is not None:
             piece = await session.answer("fetch_read", {"stream": head["stream"], "size": _PIECE})
@@ -68,12 +74,18 @@ async def _fetch_public(url: str, target: Target, own: bool, parent_broker: Brok
             data += piece
     headers = {name.lower(): value for name, value in reversed(head["headers"])}
     if headers.get("content-encoding", "identity").lower() not in ("identity", ""):
-        raise Unreadable(f"The server sent it compressed ({fence(headers['content-encoding'], 40)}), unasked.")
+        raise Unreadable(
+            f"The server sent it compressed ({fence(headers['content-encoding'], 40)}), unasked."
+        )
     notes = ("It was read from this machine, as the URL says.",) if own else ()
-    return Material(bytes(data), headers.get("content-type", ""), head["url"].partition("?")[0], notes)
+    return Material(
+        bytes(data), headers.get("content-type", ""), head["url"].partition("?")[0], notes
+    )
 
 
-def _public(host: str, address: Any, *, own: bool) -> None:  # Any: an address of either version, or None
+def _public(
+    host: str, address: Any, *, own: bool
+) -> None:  # Any: an address of either version, or None
     kind = kind_of(address) if address is not None else None
     if kind is not None and not (own and address.is_loopback):
         named = f"{host} is" if host == str(address) else f"{host} is {address},"

@@ -54,7 +54,9 @@ def main() -> None:
     with suppress(OSError):  # if memory runs out, the kernel should kill this process first
         Path("/proc/self/oom_score_adj").write_text("800", encoding="ascii")
     plan = json.loads(sys.stdin.buffer.readline())
-    leaving = threading.Thread(target=leave_with_the_host, args=(Path(plan["socket"]),), daemon=True)
+    leaving = threading.Thread(
+        target=leave_with_the_host, args=(Path(plan["socket"]),), daemon=True
+    )
     leaving.start()
     server: Any = None  # Any: an untyped package; the server runs as long as it is referenced
     try:

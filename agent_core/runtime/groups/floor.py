@@ -59,7 +59,9 @@ class Floor:
     @cached_property
     def run(self) -> Sequence[Speech]:
         """The speeches of members since the user's last message."""
-        start = max((place for place, speech in enumerate(self.said) if speech.by == USER), default=-1)
+        start = max(
+            (place for place, speech in enumerate(self.said) if speech.by == USER), default=-1
+        )
         return self.said[start + 1 :]
 
     @cached_property
@@ -79,7 +81,9 @@ class Floor:
         places = {speech.by: place for place, speech in enumerate(self.run)}
         since = {name: len(self.run) - 1 - places.get(name, -1) for name in self.allowed}
         members = len(self.members)
-        usual = max(min(3 * members, _LONGEST_RUN - members), members)  # in a small group, all speak within thirty
+        usual = max(
+            min(3 * members, _LONGEST_RUN - members), members
+        )  # in a small group, all speak within thirty
         patience = usual if self.patience is None else self.patience
         waited = [name for name in self.allowed if patience and since[name] >= patience]
         return max(waited, key=lambda name: since[name], default="")
@@ -116,7 +120,8 @@ def tail(said: Sequence[Speech], most: int) -> list[str]:
 # Who is addressed and who is asked in a text. Names in code, quotations and mail addresses do not count.
 
 _SILENT: Final = re.compile(
-    r"```.*?(?:```|\Z)|`[^`\n]*`|^[ \t]*>[^\n]*$|\"[^\"\n]{0,500}\"|“[^“”\n]{0,500}”", re.DOTALL | re.MULTILINE
+    r"```.*?(?:```|\Z)|`[^`\n]*`|^[ \t]*>[^\n]*$|\"[^\"\n]{0,500}\"|“[^“”\n]{0,500}”",
+    re.DOTALL | re.MULTILINE,
 )
 _SENTENCE: Final = re.compile(r"[^.!?？\n]*+[.!?？\n]?")
 _QUESTION_MARKS: Final = ("?", "？")
@@ -128,7 +133,9 @@ def names_addressed(text: str, names: Collection[str]) -> list[str]:
     places = [(match.start(1), match[1]) for match in forms["at"].finditer(bare)]
     for match in forms["call"].finditer(bare):
         start = match.start("names")
-        places += [(start + name.start(), name[1]) for name in forms["name"].finditer(match["names"])]
+        places += [
+            (start + name.start(), name[1]) for name in forms["name"].finditer(match["names"])
+        ]
     places += [(match.start(1), match[1]) for match in forms["end"].finditer(bare)]
     return _unique([name for _, name in sorted(places)], names)
 
@@ -136,8 +143,14 @@ def names_addressed(text: str, names: Collection[str]) -> list[str]:
 def asked(text: str, names: Collection[str]) -> list[str]:
     """Return the names that appear in a question of a text, in order."""
     forms = _forms(tuple(names))
-    questions = [sentence for sentence in _SENTENCE.findall(_audible(text)) if sentence.endswith(_QUESTION_MARKS)]
-    return _unique([match[1] for question in questions for match in forms["name"].finditer(question)], names)
+    questions = [
+        sentence
+        for sentence in _SENTENCE.findall(_audible(text))
+        if sentence.endswith(_QUESTION_MARKS)
+    ]
+    return _unique(
+        [match[1] for question in questions for match in forms["name"].finditer(question)], names
+    )
 
 
 def asks(text: str) -> bool:

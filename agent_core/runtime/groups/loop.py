@@ -68,7 +68,12 @@ class GroupLoop:
     is_group: Final = True
 
     def __init__(
-        self, model: "ModelSession", store: Store, functions: "FunctionService", plan: ReadPlan, open_member: OpenMember
+        self,
+        model: "ModelSession",
+        store: Store,
+        functions: "FunctionService",
+        plan: ReadPlan,
+        open_member: OpenMember,
     ) -> None:
         self.model_session = model
         self._store = store
@@ -98,7 +103,9 @@ class GroupLoop:
                     warning = _NOT_FOR.format(turn.agent)
                     await turn.append([Entry("notice", {"text": warning, _UNHEARD: True})])
                     return Ended("failed", warning=warning, fix="Use a token for all its members.")
-                for name in plan.members:  # all of them, so that no member begins another turn in between
+                for (
+                    name
+                ) in plan.members:  # all of them, so that no member begins another turn in between
                     member = await self._member(name)
                     if member.restored:
                         turn.note_made(member.receipt)
@@ -118,34 +125,56 @@ class GroupLoop:
         while True:
             # Add what the user sent meanwhile, but for messages that get a separate turn or are not for all members.
             waiting = await turn.store.waiting(turn.agent) if turn.journal.waits else []
-            waiting = [row for row in waiting if not is_alone(row) and _is_for(row.payload.get(ONLY) or (), plan)]
+            waiting = [
+                row
+                for row in waiting
+                if not is_alone(row) and _is_for(row.payload.get(ONLY) or (), plan)
+            ]
             if waiting:
-                await turn.append([turn.taken_up(event) for event in waiting], takes=[event.id for event in waiting])
+                await turn.append(
+                    [turn.taken_up(event) for event in waiting],
+                    takes=[event.id for event in waiting],
+                )
             turn.origin.group.allowance.spent["seconds"] = clock.monotonic() - began
             if why := turn.origin.group.allowance.broken("messages", *FOR_A_REQUEST):
                 return Ended("limits", warning=why)
             floor = await journal.floor(plan)
             if end := ended(plan, floor, called) or await self._ask_whether_over(turn, plan, floor):
-                return Ended("repeated" if end.is_stuck else "replied", floor.reply, warning=end.reason)
+                return Ended(
+                    "repeated" if end.is_stuck else "replied", floor.reply, warning=end.reason
+                )
             turn.step += 1
             async with turn.ending.interruption:
                 choice = await choose(floor, plan.policy, _Outside(self, turn, plan))
-            payload = {"name": choice.name, "rule": choice.rule, "reason": one_line(choice.reason, 200)}
+            payload = {
+                "name": choice.name,
+                "rule": choice.rule,
+                "reason": one_line(choice.reason, 200),
+            }
             passed = {"passed": [*choice.passed]} if choice.passed else {}
-            await turn.append([Entry(SPEAKER, {**payload, **passed, "asked_model": choice.asked_model})])
-            turn.tell(events.SpeakerChosen(agent=choice.name, rule=choice.rule, reason=choice.reason))
+            await turn.append(
+                [Entry(SPEAKER, {**payload, **passed, "asked_model": choice.asked_model})]
+            )
+            turn.tell(
+                events.SpeakerChosen(agent=choice.name, rule=choice.rule, reason=choice.reason)
+            )
             if choice.name == USER:
                 return Ended("replied", floor.reply)
             said = await self._speak(choice.name, turn, plan, floor)
             if said.reason not in ("replied", "handed_off"):
                 if said.reason == "parked":
                     warning = f"{choice.name} waits for the answer of another agent."
-                    return Ended("failed", warning=warning, fix="Go on when it is there: say “go on”.")
+                    return Ended(
+                        "failed", warning=warning, fix="Go on when it is there: say “go on”."
+                    )
                 warning = f"{choice.name} gave no answer: its turn ended with `{said.reason}`."
                 return Ended("failed", warning=warning, fix="Ask again; at the prompt: /retry.")
             turn.origin.group.allowance.spend(messages=1)
             called = said.called
-            text, to = said.reply or f"I hand over to {said.to}.", {"to": said.to} if said.to else {}
+            text, to = (
+                said.reply or f"I hand over to {said.to}.",
+                {"to": said.to} if said.to else {},
+            )
             speech = {"text": text, "thought": "", "calls": [], "speaker": choice.name, **to}
             await turn.append([Entry("assistant", speech)])
 
@@ -172,14 +201,21 @@ class GroupLoop:
             for speech in recent:
                 key = f"{plan.name}:{speech.seq}"  # always the same, so that a speech reaches a member only once
                 if speech.by == USER:
-                    posts.append(Post(name, "message", {"text": speech.text[:_HEARD_CHARS]}, key=key))
+                    posts.append(
+                        Post(name, "message", {"text": speech.text[:_HEARD_CHARS]}, key=key)
+                    )
                 else:
                     text = marked(speech.by, speech.text)[:_HEARD_CHARS]
                     posts.append(Post(name, HEARD, {"text": text, "speaker": speech.by}, key=key))
             heard = [*posts, Post(name, "system", {"text": plan.introduction(name)})]
             try:
                 async with aclosing(
-                    member.turn(None, approver=turn.questions.queue.approver, heard=heard, group=turn.origin.group)
+                    member.turn(
+                        None,
+                        approver=turn.questions.queue.approver,
+                        heard=heard,
+                        group=turn.origin.group,
+                    )
                 ) as its_turn:
                     return await _result_of_turn(name, its_turn, turn)
             finally:  # also after an interruption
@@ -187,7 +223,9 @@ class GroupLoop:
 
     async def _member(self, name: str) -> Agent:
         if name not in self._members:
-            self._members[name] = await self._resources.enter_async_context(await self._open_member(name))
+            self._members[name] = await self._resources.enter_async_context(
+                await self._open_member(name)
+            )
         return self._members[name]
 
     async def advice(self, name: str, floor: Floor, most: int) -> object:
@@ -200,9 +238,15 @@ class GroupLoop:
         """
         function = self._functions.registry.snapshot().functions.get(name)
         if function is None or self._functions.quarantine.holds(function):
-            raise NoAdvice("there is no such function" if function is None else "it is in quarantine")
+            raise NoAdvice(
+                "there is no such function" if function is None else "it is in quarantine"
+            )
         known = {"names": [*floor.allowed], "said": tail(floor.said, most), "last": floor.last.by}
-        takes = {key: value for key, value in known.items() if key in function.parameters.get("properties", {})}
+        takes = {
+            key: value
+            for key, value in known.items()
+            if key in function.parameters.get("properties", {})
+        }
         try:
             async with asyncio.timeout(_POLICY_S):
                 report = await self._functions.call(name, takes)
@@ -262,7 +306,9 @@ class _Outside:
             with self.turn.waiting("asking who speaks next"):
                 async with asyncio.timeout(_CHOICE_S):
                     model_session, request = self.loop.model_session, choice_request(question)
-                    return answered_name(await model_session.reply_alone(request, self.turn, self.plan.model))
+                    return answered_name(
+                        await model_session.reply_alone(request, self.turn, self.plan.model)
+                    )
         except (ModelError, TimeoutError) as error:
             raise NoAdvice(str(error) or f"it took longer than {_CHOICE_S:g} s") from error
 
@@ -287,7 +333,9 @@ def _is_for(only: Collection[str], plan: GroupPlan) -> bool:
     return not only or set(only).issuperset(plan.members)
 
 
-async def _result_of_turn(name: str, its_turn: AsyncGenerator[events.Event, None], turn: Turn) -> _TurnOutcome:
+async def _result_of_turn(
+    name: str, its_turn: AsyncGenerator[events.Event, None], turn: Turn
+) -> _TurnOutcome:
     told, handed = _TurnOutcome(), dict[str, str]()
     async for event in its_turn:
         match event:

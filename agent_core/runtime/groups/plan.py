@@ -90,7 +90,9 @@ async def choose(floor: Floor, policy: Policy, advisers: Advisers) -> SpeakerCho
     """Return who speaks next."""
     search = _SpeakerSearch()
     if floor.member(floor.cut_off) in (allowed := floor.allowed):
-        return search.choice(floor.cut_off, "cut_off", f"{floor.cut_off} was chosen before the program was stopped")
+        return search.choice(
+            floor.cut_off, "cut_off", f"{floor.cut_off} was chosen before the program was stopped"
+        )
     hands_back = "addressed" in policy.rules and _pick_addressed(floor)[0] == USER
     if (name := floor.starved) and not hands_back:
         return search.choice(name, "starved", f"{name} has waited too long")
@@ -121,7 +123,9 @@ async def _by(
             return _choice_of_adviser(answer, MODEL, floor, search)
         if rule not in RULES:
             name = rule.removeprefix(FUNCTION)
-            return _choice_of_adviser(await advisers.function(name, floor, policy.tail_chars), name, floor, search)
+            return _choice_of_adviser(
+                await advisers.function(name, floor, policy.tail_chars), name, floor, search
+            )
     except NoAdvice as failure:
         search.passed.append(one_line(f"{rule}: {failure}", 200))
         return None
@@ -133,7 +137,9 @@ async def _by(
     return None
 
 
-def _choice_of_adviser(answer: object, adviser: str, floor: Floor, search: _SpeakerSearch) -> SpeakerChoice | None:
+def _choice_of_adviser(
+    answer: object, adviser: str, floor: Floor, search: _SpeakerSearch
+) -> SpeakerChoice | None:
     """Return the choice of an adviser; None if its answer is not exactly one name of a member that may speak."""
     text = answer.strip().strip("\"'`.,:;!@*").strip() if isinstance(answer, str) else ""
     name = floor.member(text)
@@ -180,7 +186,11 @@ def _pick_asked(floor: Floor) -> _Pick:
 
 def _handoff(floor: Floor) -> _Pick:
     last = floor.last
-    return (floor.member(last.to) or last.to, f"{last.by} handed over to {last.to}") if last.to else _NOBODY
+    return (
+        (floor.member(last.to) or last.to, f"{last.by} handed over to {last.to}")
+        if last.to
+        else _NOBODY
+    )
 
 
 def _round_robin(floor: Floor) -> _Pick:
@@ -247,7 +257,9 @@ class GroupPlan:
     def introduction(self, name: str) -> str:
         """Return the text that a member reads when it is its turn."""
         others = {other: purpose for other, purpose in self.members.items() if other != name}
-        cards = "; ".join(f"{other}: {purpose}" if purpose else other for other, purpose in others.items())
+        cards = "; ".join(
+            f"{other}: {purpose}" if purpose else other for other, purpose in others.items()
+        )
         about = f" Its purpose: {self.purpose}" if self.purpose else ""
         ends = f" The talk ends when somebody says {self.stop.text}." if self.stop.text else ""
         return (
@@ -274,9 +286,16 @@ def ended(plan: GroupPlan, floor: Floor, called: Collection[str]) -> GroupEnd | 
         return GroupEnd(f"{last.by} called {stop.function}.")
     own = [speech.text for speech in run if speech.by == last.by][-_TIMES:]
     words = [{*text[:_COMPARED].casefold().split()} for text in own]
-    is_alike = all(len(words[-1] & other) >= _ALIKE * len(words[-1] | other) for other in words[:-1])
+    is_alike = all(
+        len(words[-1] & other) >= _ALIKE * len(words[-1] | other) for other in words[:-1]
+    )
     if stop.no_progress and len(own) == _TIMES and is_alike:
-        return GroupEnd(f"{last.by} said nearly the same {_TIMES} times. Say how they should go on.", is_stuck=True)
+        return GroupEnd(
+            f"{last.by} said nearly the same {_TIMES} times. Say how they should go on.",
+            is_stuck=True,
+        )
     if len(run) >= stop.turns:
-        return GroupEnd(f"{len(run)} turns were taken (`stop.turns` in {plan.path}). Say “go on” for more.")
+        return GroupEnd(
+            f"{len(run)} turns were taken (`stop.turns` in {plan.path}). Say “go on” for more."
+        )
     return None

@@ -79,7 +79,10 @@ def connect(conninfo: str) -> Db:
     # What libpq would read from the environment if the program had not removed it.
     given = {option: environment().get(name, "") for name, option in _SECRETS.items()}
     parts = conninfo_to_dict(conninfo)
-    options = {**_OPTIONS, **{option: value for option, value in given.items() if value and not parts.get(option)}}
+    options = {
+        **_OPTIONS,
+        **{option: value for option, value in given.items() if value and not parts.get(option)},
+    }
     db: Db = psycopg.connect(conninfo, autocommit=True, cursor_factory=RawCursor, **options)  # type: ignore[arg-type]
     try:
         db.adapters.register_loader(_FLOATS_OID, _FloatsLoader)
@@ -110,7 +113,9 @@ class DatabaseClock:
 def measure_skew(db: Db) -> float:
     """Return how many seconds the database is ahead of this machine; less than half a second counts as 0."""
     before = time()
-    there = db.execute("select extract(epoch from clock_timestamp())::double precision").fetchall()[0][0]
+    there = db.execute("select extract(epoch from clock_timestamp())::double precision").fetchall()[
+        0
+    ][0]
     after = time()
     skew = float(there) - (before + after) / 2
     return skew if abs(skew) > (after - before) / 2 + _SAME_CLOCK_S else 0.0
@@ -161,7 +166,11 @@ class PostgresSession:
     def number_on(self, table: str, column: str) -> None:
         """Set the sequence of a column to its highest number."""
         highest = f"(select max({column}) from {SCHEMA}.{table})"  # noqa: S608  (our own names)
-        self.all(f"select setval(pg_get_serial_sequence(?, ?), coalesce({highest}, 1))", f"{SCHEMA}.{table}", column)
+        self.all(
+            f"select setval(pg_get_serial_sequence(?, ?), coalesce({highest}, 1))",
+            f"{SCHEMA}.{table}",
+            column,
+        )
 
     def generation(self) -> str:
         """Return the number of times that something was forgotten."""
@@ -172,7 +181,9 @@ class PostgresSession:
         """Read everything in this block from one consistent snapshot."""
         self.db.execute("begin isolation level repeatable read read only")
         try:
-            self.db.execute(f"set local idle_in_transaction_session_timeout = '{STATEMENT_S}s'")  # it blocks nobody
+            self.db.execute(
+                f"set local idle_in_transaction_session_timeout = '{STATEMENT_S}s'"
+            )  # it blocks nobody
             yield
         finally:
             self._undo()
@@ -195,7 +206,9 @@ class PostgresSession:
             CommitLost: the connection was lost during the commit.
             psycopg.errors.SerializationFailure: a conflicting write by another process; nothing was written.
         """
-        begun = self.db.execute("begin isolation level serializable; select pg_current_xact_id()::text")
+        begun = self.db.execute(
+            "begin isolation level serializable; select pg_current_xact_id()::text"
+        )
         begun.nextset()
         number = str(begun.fetchall()[0][0])
         try:

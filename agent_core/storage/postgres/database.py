@@ -25,7 +25,15 @@ from agent_core.base.seal import Sealer
 from ..subject import FIX, Misfit, StoreClock
 from ..tables import SqlSession, Tables
 from . import search_index
-from .connection import SCHEMA, CommitLost, DatabaseClock, Db, PostgresSession, connect, measure_skew
+from .connection import (
+    SCHEMA,
+    CommitLost,
+    DatabaseClock,
+    Db,
+    PostgresSession,
+    connect,
+    measure_skew,
+)
 
 T = TypeVar("T")
 THREADS: Final = 4
@@ -115,13 +123,17 @@ class Database(Tables):
     async def _read(self, work: Callable[[SqlSession], T]) -> T:
         return await self._run(work)
 
-    async def _run(self, work: Callable[[PostgresSession], T], running: _Running | None = None) -> T:
+    async def _run(
+        self, work: Callable[[PostgresSession], T], running: _Running | None = None
+    ) -> T:
         if self._is_closed:
             raise StorageError(f"The database {self.place} is closed already.")
         running = running or _Running()
         return await self._threads.run(partial(self._until_done, work, running), running.interrupt)
 
-    def _in_transaction(self, work: Callable[[SqlSession], T], running: _Running, session: PostgresSession) -> T:
+    def _in_transaction(
+        self, work: Callable[[SqlSession], T], running: _Running, session: PostgresSession
+    ) -> T:
         result: list[T] = []
         try:
             with session.transaction():
@@ -138,13 +150,19 @@ class Database(Tables):
             try:
                 return self._once(work, running)
             except psycopg.Error as error:
-                is_surprise = isinstance(error, psycopg.errors.UniqueViolation) and surprises < _SURPRISES
+                is_surprise = (
+                    isinstance(error, psycopg.errors.UniqueViolation) and surprises < _SURPRISES
+                )
                 surprises += is_surprise
                 is_conflict = is_surprise or isinstance(error, _CONFLICTS)
-                is_break = isinstance(error, _BREAKS) and is_passing(error, is_connected=running.was_connected)
+                is_break = isinstance(error, _BREAKS) and is_passing(
+                    error, is_connected=running.was_connected
+                )
                 if not (is_conflict or is_break) or monotonic() > end:
                     # A wrong statement is a bug, and its error is raised unchanged.
-                    is_bug = isinstance(error, psycopg.ProgrammingError) and error.sqlstate != "42501"
+                    is_bug = (
+                        isinstance(error, psycopg.ProgrammingError) and error.sqlstate != "42501"
+                    )
                     raise (error if is_bug else explain(error, self.place)) from error
                 tries += 1
                 shortest = _SHORT_S if is_conflict else _SHORT_S * 20
@@ -158,7 +176,9 @@ class Database(Tables):
             with self._connection(running) as db:
                 clock = DatabaseClock(self._clock, self._skew)
                 return work(PostgresSession(db, clock, self._sealer, search_index))
-        except CommitLost as lost:  # of a transaction that a query began, which may safely run twice
+        except (
+            CommitLost
+        ) as lost:  # of a transaction that a query began, which may safely run twice
             raise psycopg.OperationalError("the connection is lost") from lost
         except Misfit as error:
             fix = "Restore it from a backup." if error.fix == FIX else error.fix
@@ -174,7 +194,9 @@ class Database(Tables):
         def status(session: PostgresSession) -> str:
             try:
                 return str(session.all("select pg_xact_status(?::xid8)", transaction)[0][0])
-            except psycopg.errors.InvalidParameterValue:  # it crashed before it knew of the transaction
+            except (
+                psycopg.errors.InvalidParameterValue
+            ):  # it crashed before it knew of the transaction
                 return "aborted"
 
         end, asking = monotonic() + PATIENCE_S, _Running(stopped=running.stopped)
@@ -200,7 +222,9 @@ class Database(Tables):
             yield db
         finally:
             running.use(None)
-            is_whole = not db.closed and db.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+            is_whole = (
+                not db.closed and db.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+            )
             with self._lock:
                 if is_whole and not self._is_closed:
                     self._idle.append(db)
@@ -220,10 +244,25 @@ class Database(Tables):
 UNSAVED: Final = "The change in progress is not saved; everything before it is."
 RESTARTING: Final = frozenset({"57P01", "57P02", "57P03", "25P03"})
 """SQLSTATEs after which a new connection may succeed: shut down, crashed, starting up, idle too long."""
-_TOO_MANY: Final = ("53300", "too many clients", "remaining connection slots", "too many connections")
-_REFUSED: Final = ("28P01", "28000", "authentication failed", "no pg_hba.conf entry", "no password supplied", 'role "')
+_TOO_MANY: Final = (
+    "53300",
+    "too many clients",
+    "remaining connection slots",
+    "too many connections",
+)
+_REFUSED: Final = (
+    "28P01",
+    "28000",
+    "authentication failed",
+    "no pg_hba.conf entry",
+    "no password supplied",
+    'role "',
+)
 _MISSING: Final = ("3D000", "does not exist")
-_NOBODY: Final = ("Connection refused", '" failed: No such file or directory')  # the second is for sockets
+_NOBODY: Final = (
+    "Connection refused",
+    '" failed: No such file or directory',
+)  # the second is for sockets
 _CERTIFICATE: Final = ("certificate file", "private key file")
 _UNKNOWN_HOST: Final = ("resolve host", "translate host name")
 _UNREADABLE: Final = (
@@ -252,8 +291,16 @@ _CAUSES: Final = (
         "needs a certificate that cannot be read ({short}).",
         "Correct sslcert, sslkey or sslrootcert in the URL.",
     ),
-    (_MISSING, "is not there ({short}).", "Make it with `createdb`, or correct `url` in [storage] of knapper.toml."),
-    (_UNREADABLE, "has an address that cannot be read ({short}).", "Correct the URL: postgresql://USER@HOST:PORT/NAME"),
+    (
+        _MISSING,
+        "is not there ({short}).",
+        "Make it with `createdb`, or correct `url` in [storage] of knapper.toml.",
+    ),
+    (
+        _UNREADABLE,
+        "has an address that cannot be read ({short}).",
+        "Correct the URL: postgresql://USER@HOST:PORT/NAME",
+    ),
     (
         _NOBODY,
         "is not there: no server listens ({short}).",
@@ -265,11 +312,23 @@ _CAUSES: Final = (
         "Correct the host in the URL, or see that this machine is in the network.",
     ),
     (("25006",), "is read-only: a replica, or set so.", "Give the address of the primary server."),
-    (("42501",), "lacks a right for this user ({short}).", "Its owner types: grant create on database NAME to USER"),
+    (
+        ("42501",),
+        "lacks a right for this user ({short}).",
+        "Its owner types: grant create on database NAME to USER",
+    ),
     (("53100", "53200"), "has no room ({short}).", "Free some space on its machine and try again."),
     (("54",), "cannot keep something as large as this ({short}).", "Make it shorter."),
-    (("57014",), "took longer than a minute to answer, or was interrupted.", "Type: knapper doctor"),
-    (("22", "23"), "has rows that do not let this be saved ({short}).", "Type: knapper storage check"),
+    (
+        ("57014",),
+        "took longer than a minute to answer, or was interrupted.",
+        "Type: knapper doctor",
+    ),
+    (
+        ("22", "23"),
+        "has rows that do not let this be saved ({short}).",
+        "Type: knapper storage check",
+    ),
 )
 
 
@@ -286,9 +345,13 @@ def is_passing(error: psycopg.Error, *, is_connected: bool) -> bool:
     Before a connection exists, an explicit refusal by the database is final: a wrong password or name.
     """
     if error.sqlstate is not None:
-        return error.sqlstate in RESTARTING or error.sqlstate.startswith("08") or _is(error, _TOO_MANY)
+        return (
+            error.sqlstate in RESTARTING or error.sqlstate.startswith("08") or _is(error, _TOO_MANY)
+        )
     text = str(error)
-    return is_connected or "FATAL" not in text or any(part in text for part in (*_PASSING, *_TOO_MANY))
+    return (
+        is_connected or "FATAL" not in text or any(part in text for part in (*_PASSING, *_TOO_MANY))
+    )
 
 
 def explain(error: psycopg.Error, place: str, outcome: str = UNSAVED) -> StorageError:
@@ -296,9 +359,14 @@ def explain(error: psycopg.Error, place: str, outcome: str = UNSAVED) -> Storage
     short = str(error).strip().partition("\n")[0].strip() or type(error).__name__
     message, fix = next(
         ((message, fix) for signs, message, fix in _CAUSES if _is(error, signs)),
-        ("does not answer ({short}).", "Check that it runs, and that this machine reaches it; then try again."),
+        (
+            "does not answer ({short}).",
+            "Check that it runs, and that this machine reaches it; then try again.",
+        ),
     )
-    return StorageError(f"The database {place} {message.format(short=short)} {outcome}".strip(), fix=fix)
+    return StorageError(
+        f"The database {place} {message.format(short=short)} {outcome}".strip(), fix=fix
+    )
 
 
 def _is(error: psycopg.Error, signs: tuple[str, ...]) -> bool:
@@ -332,7 +400,9 @@ def check_server(db: Db, place: str) -> None:
         message = f"The database {place} is PostgreSQL {db.info.server_version // 10_000}; {OLDEST} is the oldest"
         raise StorageError(f"{message} that works.", fix="Upgrade the server.")
     if db.execute("select pg_is_in_recovery()").fetchall()[0][0]:
-        raise StorageError(f"The database {place} is a read-only replica.", fix="Give the address of the primary.")
+        raise StorageError(
+            f"The database {place} is a read-only replica.", fix="Give the address of the primary."
+        )
     encoding = db.execute("show server_encoding").fetchall()[0][0]
     if encoding != "UTF8":
         fix = "Make one with: createdb --encoding=UTF8 --template=template0 NAME"
@@ -380,11 +450,17 @@ def settle(db: Db, place: str, workspace: str) -> None:
     if not workspace:
         return
     with db.transaction():
-        db.execute("lock table home in exclusive mode")  # of two workspaces at the same moment, one must be first
-        db.execute("insert into home select $1::text where not exists (select 1 from home)", (workspace,))
+        db.execute(
+            "lock table home in exclusive mode"
+        )  # of two workspaces at the same moment, one must be first
+        db.execute(
+            "insert into home select $1::text where not exists (select 1 from home)", (workspace,)
+        )
     if (workspace,) not in db.execute("select workspace from home").fetchall():
         message = f"The database {place} has the functions of another folder than this workspace's."
-        raise StorageError(message, fix="Work in that folder, or let this one share them: knapper storage join")
+        raise StorageError(
+            message, fix="Work in that folder, or let this one share them: knapper storage join"
+        )
 
 
 def schema(db: Db) -> int:

@@ -97,10 +97,14 @@ def nearest(session: PostgresSession, key: Key, vector: bytes, limit: int) -> li
     if width and width != asked:
         raise StorageError(f"A vector of {asked} components is asked for among vectors of {width}.")
     sql = f"{_cosines(session)} order by score desc, seq desc limit ?"
-    return [Hit(seq, score) for seq, score in session.all(sql, _text(vector), found.id, asked, limit)]
+    return [
+        Hit(seq, score) for seq, score in session.all(sql, _text(vector), found.id, asked, limit)
+    ]
 
 
-def cosines(session: PostgresSession, key: Key, vector: bytes, seqs: Collection[int]) -> dict[int, float]:
+def cosines(
+    session: PostgresSession, key: Key, vector: bytes, seqs: Collection[int]
+) -> dict[int, float]:
     """Return the cosines of those rows that have a vector."""
     found = lane(session, key)
     if found is None or trouble(session):
@@ -127,4 +131,10 @@ def _width(session: PostgresSession, lane: Lane) -> int:
 
 
 def _delete(session: PostgresSession, lane: Lane, seqs: Sequence[int]) -> int:
-    return len(session.all(f"delete from vector where lane = ? and {_AMONG} returning 1", lane.id, numbers(seqs)))  # noqa: S608  (our own text)
+    return len(
+        session.all(
+            f"delete from vector where lane = ? and {_AMONG} returning 1",  # noqa: S608  (our own text)
+            lane.id,
+            numbers(seqs),
+        )
+    )

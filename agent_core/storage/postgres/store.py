@@ -162,7 +162,10 @@ class Pulse:
                     # Handle notifications until the next beat.
                     for note in db.notifies(timeout=BEAT_S):
                         topic, _, whom = note.payload.partition(" ")
-                        self._tell(topic, is_for_another=bool(whom) and self.has_slots and whom != self.owner)
+                        self._tell(
+                            topic,
+                            is_for_another=bool(whom) and self.has_slots and whom != self.owner,
+                        )
                         if self._stopped.is_set():
                             break
                     self._beat(db)
@@ -173,7 +176,9 @@ class Pulse:
             db.execute(_BEAT, (self.owner, self.name, __version__, self._skew))
             self._beating.set()
             held = self.held.copy()
-            if held and held & self.held - {agent for (agent,) in db.execute(_HELD, (self.owner,)).fetchall()}:
+            if held and held & self.held - {
+                agent for (agent,) in db.execute(_HELD, (self.owner,)).fetchall()
+            }:
                 self._tell(LOST)
 
     def _tell(self, topic: str, *, is_for_another: bool = False) -> None:
@@ -189,7 +194,9 @@ class Leases(Database):
         super().__init__(conninfo, clock)
         self._pulse = Pulse(conninfo, clock.new_id())
         self._wanted: set[str] = set()  # held here, or about to be
-        self._lent: dict[str, tuple[str, str]] = {}  # the time of acquisition and the agent's state when it was lent
+        self._lent: dict[
+            str, tuple[str, str]
+        ] = {}  # the time of acquisition and the agent's state when it was lent
         self._taken = 0
 
     @property
@@ -259,7 +266,11 @@ class Leases(Database):
         """Record the number of slots in the row of this process."""
         await self._beating()
         self._pulse.has_slots = slots > 0
-        await self._run(lambda session: session.all("update worker set slots = ? where id = ?", slots, self.owner))
+        await self._run(
+            lambda session: session.all(
+                "update worker set slots = ? where id = ?", slots, self.owner
+            )
+        )
 
     async def workers(self) -> list[WorkerRow]:
         """Return all rows, including those of dead processes."""
@@ -274,24 +285,38 @@ class Leases(Database):
         sql = "select current_setting('server_version'), coalesce(max(number), 0) from migration"
         begun = monotonic()
         version, schema = (await self._run(lambda session: session.all(sql)))[0]
-        return Health(f"PostgreSQL {version.split()[0]}", int(schema), round((monotonic() - begun) * 1000, 1))
+        return Health(
+            f"PostgreSQL {version.split()[0]}", int(schema), round((monotonic() - begun) * 1000, 1)
+        )
 
     async def functions_number(self) -> int:
         """Return the number of the last line in the history of functions."""
-        return int((await self._run(lambda session: session.all("select coalesce(max(seq), 0) from change")))[0][0])
+        return int(
+            (
+                await self._run(
+                    lambda session: session.all("select coalesce(max(seq), 0) from change")
+                )
+            )[0][0]
+        )
 
     async def close(self) -> None:
         """Remove this process from the list and close the connections."""
         if not self._is_closed and self._pulse.is_started:
             self._pulse.stop()
-            await self._let_go("delete from worker where id = ?", self.owner)  # the pulse receives this, too
+            await self._let_go(
+                "delete from worker where id = ?", self.owner
+            )  # the pulse receives this, too
             await asyncio.to_thread(self._pulse.join, _LEAVE_S)
         await super().close()
 
     def _ownership_query(self, agent: str) -> tuple[object, ...]:
         """Return a query that yields a row unless another process has taken an agent that this one held."""
         is_held = agent in self._pulse.held
-        return ("select 1 from lease where agent = ? and owner = ?", agent, self.owner) if is_held else ("select 1",)
+        return (
+            ("select 1 from lease where agent = ? and owner = ?", agent, self.owner)
+            if is_held
+            else ("select 1",)
+        )
 
     def _of_others(self) -> str:
         """Return a query for the agents that other live processes hold; the embedded id is our own."""
@@ -311,7 +336,9 @@ class Leases(Database):
             if holder is not None:
                 name, since, is_gone = holder
                 if not is_gone or monotonic() > end:
-                    raise busy_agent(agent, f"{name} (since {datetime.fromtimestamp(since):%Y-%m-%d %H:%M:%S})")
+                    raise busy_agent(
+                        agent, f"{name} (since {datetime.fromtimestamp(since):%Y-%m-%d %H:%M:%S})"
+                    )
             elif monotonic() > end:
                 raise AgentBusy(f"Agent `{agent}` is in use by another process.", fix="Try again.")
             await asyncio.sleep(_PAUSE_S)
@@ -338,7 +365,9 @@ _POST = (
     " on conflict do nothing returning id) select id from new"
 )
 _POSTED = "select id from event where id = ?1 or (agent = ?2 and key = ?3)"
-_LOOSE = "select 1 from entry e where not exists (select 1 from turn t where t.seq = e.turn) limit 1"
+_LOOSE = (
+    "select 1 from entry e where not exists (select 1 from turn t where t.seq = e.turn) limit 1"
+)
 
 
 @final
@@ -408,7 +437,15 @@ def _post(session: PostgresSession, id: str, post: Post) -> str:
     is_timed = post.due is not None
     found = session.one(_POSTED, *names) or session.one(
         _POST,
-        *(*names, post.kind, dump(post.payload), post.due if is_timed else now, is_timed, now, INBOX_LIMIT),
+        *(
+            *names,
+            post.kind,
+            dump(post.payload),
+            post.due if is_timed else now,
+            is_timed,
+            now,
+            INBOX_LIMIT,
+        ),
     )
     found = found or session.one(_POSTED, *names)  # another process was faster with the same key
     if found is None:
@@ -420,7 +457,9 @@ def _forget(session: SqlSession, erasure: Erasure) -> dict[str, int]:
     session.all("set local idle_in_transaction_session_timeout = 0")
     counts = erase(session, erasure)
     session.index.rebuild(session)
-    session.all("update lane set rows = (select count(*) from vector where lane = id) where space <> ''")
+    session.all(
+        "update lane set rows = (select count(*) from vector where lane = id) where space <> ''"
+    )
     session.all("update forgotten set times = times + 1")
     return counts
 

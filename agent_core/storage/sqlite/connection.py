@@ -23,7 +23,9 @@ from ..subject import StoreClock, storable
 from ..tables import Row, SearchIndex
 
 BUSY_MS = 10_000
-PATIENCE_S = 60.0  # for one method of the store: a malicious file may make any statement run forever
+PATIENCE_S = (
+    60.0  # for one method of the store: a malicious file may make any statement run forever
+)
 LARGEST = 1 << 27  # bytes per row
 _STEPS = 50_000  # virtual machine instructions between two checks of the clock: some milliseconds
 # Features that this program does not use, but that a foreign file could exploit.
@@ -186,7 +188,9 @@ def explain(error: apsw.Error, path: Path) -> StorageError:
         case apsw.BusyError() | apsw.LockedError() | apsw.ProtocolError():
             message = f"The state file `{path}` is kept locked by another process."
             fix = "End the process that holds it, and try again."
-        case apsw.ReadOnlyError() | apsw.CantOpenError() | apsw.PermissionsError() | apsw.AuthError():
+        case (
+            apsw.ReadOnlyError() | apsw.CantOpenError() | apsw.PermissionsError() | apsw.AuthError()
+        ):
             message = f"The state file `{path}` cannot be opened for writing ({error})."
             fix = "Make its folder writable for you, or work in another folder."
         case apsw.FullError():
@@ -207,7 +211,9 @@ def explain(error: apsw.Error, path: Path) -> StorageError:
                 space = f"{shutil.disk_usage(path.parent).free // 2**20} MiB free"
             except OSError:
                 space = "its folder cannot be read"
-            message = f"The state file `{path}` cannot be read or written ({error}; {space}). {UNSAVED}"
+            message = (
+                f"The state file `{path}` cannot be read or written ({error}; {space}). {UNSAVED}"
+            )
             fix = "Check the disk, its space and your limits on file size, and try again."
     return StorageError(message, fix=fix)
 
@@ -296,7 +302,12 @@ def check_schema(db: apsw.Connection) -> None:
 
 def schema_digest(db: apsw.Connection) -> str:
     """Return the hash of all triggers and views, and of the permanent tables and indexes."""
-    rows = sorted(map(repr, db.execute(f"select type, name, tbl_name, sql from sqlite_schema where {_ALWAYS}")))  # noqa: S608  (our own text)
+    rows = sorted(
+        map(
+            repr,
+            db.execute(f"select type, name, tbl_name, sql from sqlite_schema where {_ALWAYS}"),  # noqa: S608  (our own text)
+        )
+    )
     return hashlib.sha256("\n".join(rows).encode()).hexdigest()
 
 
@@ -309,7 +320,11 @@ def drop_unread(db: apsw.Connection, names: str) -> None:
     db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 0)
     try:
         list(db.execute("pragma writable_schema = on"))
-        list(db.execute(f"delete from sqlite_schema where {ours} and sql like 'create virtual table%'"))  # noqa: S608  (our own text)
+        list(
+            db.execute(
+                f"delete from sqlite_schema where {ours} and sql like 'create virtual table%'"  # noqa: S608  (our own text)
+            )
+        )
         list(db.execute("pragma writable_schema = reset"))
     finally:
         db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)

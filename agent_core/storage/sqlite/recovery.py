@@ -31,7 +31,10 @@ _PURPOSE = "state"
 _ID_BYTES = 24
 _LONGEST = 1_000
 _MAGIC = b"SQLite format 3\0"
-COMPANIONS = (*LOGS, "")  # the file itself last: a new file must never be used with the old one's log
+COMPANIONS = (
+    *LOGS,
+    "",
+)  # the file itself last: a new file must never be used with the old one's log
 JOURNAL = "-journal"
 
 
@@ -104,7 +107,9 @@ def adopt(path: Path, name: str, clock: StoreClock) -> str:
     """
     place, aside = StatePlace(path, clock, Sealer(None)), path.with_name(Path(name).name)
     if not aside.is_file() or aside.is_symlink() or aside == path:
-        raise StorageError(f"There is no file {name} in {path.parent}.", fix=f"Look into {path.parent}.")
+        raise StorageError(
+            f"There is no file {name} in {path.parent}.", fix=f"Look into {path.parent}."
+        )
     with _alone(path):
         for file in (path, aside):
             _check_unused(file)
@@ -120,7 +125,11 @@ def adopt(path: Path, name: str, clock: StoreClock) -> str:
             list(db.execute("delete from reading"))
             for table, columns, shape in _SIGNED:
                 rows = list(db.execute(f"select rowid, {', '.join(columns)} from {table}"))  # noqa: S608  (our own names)
-                seals = [(sign(place.sealer, table, *row), n) for n, *row in rows if _is_of(row[-1], shape)]
+                seals = [
+                    (sign(place.sealer, table, *row), n)
+                    for n, *row in rows
+                    if _is_of(row[-1], shape)
+                ]
                 db.executemany(f"update {table} set seal = ? where rowid = ?", seals)  # noqa: S608  (our own names)
             search_index.forget_signs(db)
             search_index.forget_words(db)
@@ -224,8 +233,19 @@ def _alone(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-_PROBLEM: Final = {"code": str, "message": str, "severity": str, "line?": (int, None), "fix?": (str, None)}
-_VERDICT: Final = {"problems": [_PROBLEM], "fixes?": [{"message": str}], "standing?": str, "confirmed?": [str]}
+_PROBLEM: Final = {
+    "code": str,
+    "message": str,
+    "severity": str,
+    "line?": (int, None),
+    "fix?": (str, None),
+}
+_VERDICT: Final = {
+    "problems": [_PROBLEM],
+    "fixes?": [{"message": str}],
+    "standing?": str,
+    "confirmed?": [str],
+}
 _CANDIDATE: Final = {"name": str, "version": str, "source": str, "needs?": dict, **_VERDICT}
 _HEARD: Final = {"name": str, "arguments": ANYTHING, "refused?": str}
 _OUTCOME: Final = {
@@ -247,7 +267,11 @@ _RECORDED: Final = {
 }
 _SIGNED: Final[tuple[tuple[str, tuple[str, ...], Shape], ...]] = (
     ("verdict", ("version", "function", "verdict"), _VERDICT),
-    ("pending", ("function", "candidate"), {"code": str, "module": str, "reason": str, "verdict": _CANDIDATE}),
+    (
+        "pending",
+        ("function", "candidate"),
+        {"code": str, "module": str, "reason": str, "verdict": _CANDIDATE},
+    ),
     ("recorded", ("function", "outcome", "turn", "data"), _RECORDED),
 )
 

@@ -17,7 +17,18 @@ import apsw
 from agent_core.base.errors import StorageError
 from agent_core.base.own_installation import reinstall
 
-from ..search_index import FLOAT, WIDEST, Lane, advance, check_vectors, grow, lane, numbers, rebuild_later, spaces
+from ..search_index import (
+    FLOAT,
+    WIDEST,
+    Lane,
+    advance,
+    check_vectors,
+    grow,
+    lane,
+    numbers,
+    rebuild_later,
+    spaces,
+)
 from ..subject import dump
 from ..tables import Hit, Key
 from .connection import SqliteSession, drop_unread
@@ -41,7 +52,9 @@ def delete(session: SqliteSession, shelf: str, seqs: Collection[int]) -> None:
 def row_counts(session: SqliteSession, shelf: str, tokens: Sequence[str]) -> dict[str, int]:
     """Return the number of rows with each token, omitting tokens without rows; far cheaper than reading the rows."""
     table = _WORD_TABLES[shelf]
-    session.all(f"create virtual table if not exists temp.{table}_terms using fts5vocab(main, {table}, 'row')")
+    session.all(
+        f"create virtual table if not exists temp.{table}_terms using fts5vocab(main, {table}, 'row')"
+    )
     among = "where term in (select value from json_each(?))"
     return dict(session.all(f"select term, doc from temp.{table}_terms {among}", dump(tokens)))  # noqa: S608  (our own table)
 
@@ -49,7 +62,10 @@ def row_counts(session: SqliteSession, shelf: str, tokens: Sequence[str]) -> dic
 def holding(session: SqliteSession, shelf: str, token: str) -> str:
     """Return the rows that contain a token, in order."""
     table = _WORD_TABLES[shelf]
-    rows = session.all(f"select group_concat(rowid) from {table} where {table} match ?", f'"{token}"')[0][0]  # noqa: S608  (our own table)
+    rows = session.all(
+        f"select group_concat(rowid) from {table} where {table} match ?",  # noqa: S608  (our own table)
+        f'"{token}"',
+    )[0][0]
     return rows or ""
 
 
@@ -132,7 +148,8 @@ def save(session: SqliteSession, key: Key, vectors: Sequence[tuple[int, bytes]])
     seqs = [seq for seq, _ in vectors]
     gone = _delete(session, found, seqs)
     session.db.executemany(
-        "insert into vector (lane, seq, vector) values (?, ?, ?)", [(found.id, seq, vector) for seq, vector in vectors]
+        "insert into vector (lane, seq, vector) values (?, ?, ?)",
+        [(found.id, seq, vector) for seq, vector in vectors],
     )
     now, width = grow(session, key, len(vectors) - gone), len(vectors[0][1]) // FLOAT
     if found.done and _follow(session, found, seqs, vectors):
@@ -156,11 +173,18 @@ def remove(session: SqliteSession, agent: str, shelf: str, seqs: Sequence[int]) 
 
 
 def _delete(session: SqliteSession, lane: Lane, seqs: Sequence[int]) -> int:
-    which = "delete from vector where lane = ? and seq in (select value from json_each(?)) returning 1"
+    which = (
+        "delete from vector where lane = ? and seq in (select value from json_each(?)) returning 1"
+    )
     return len(session.all(which, lane.id, numbers(seqs)))
 
 
-def _follow(session: SqliteSession, lane: Lane, seqs: Sequence[int], vectors: Sequence[tuple[int, bytes]] = ()) -> bool:
+def _follow(
+    session: SqliteSession,
+    lane: Lane,
+    seqs: Sequence[int],
+    vectors: Sequence[tuple[int, bytes]] = (),
+) -> bool:
     """Keep the signs of rows in sync with their vectors; if this fails, the lane's signs are created again later."""
     try:
         if not trouble(session):
@@ -172,7 +196,9 @@ def _follow(session: SqliteSession, lane: Lane, seqs: Sequence[int], vectors: Se
     return False
 
 
-def _write_signs(session: SqliteSession, lane: Lane, seqs: Sequence[int], vectors: Sequence[tuple[int, bytes]]) -> None:
+def _write_signs(
+    session: SqliteSession, lane: Lane, seqs: Sequence[int], vectors: Sequence[tuple[int, bytes]]
+) -> None:
     which = "where rowid in (select value from json_each(?))"
     session.all(f"delete from {bits(lane)} {which}", numbers(seqs))  # noqa: S608  (our own table)
     session.db.executemany(
@@ -219,10 +245,17 @@ def drop(session: SqliteSession, name: str) -> None:
 
 def sweep(session: SqliteSession) -> None:
     """Drop each table of signs that no lane uses, or that sqlite-vec did not create."""
-    used = {bits(Lane(id, 0, 0, 0)) for (id,) in session.all("select id from lane where done and space <> ''")}
-    names = session.all("select name from sqlite_schema where type = 'table' and name glob 'bits_[0-9]*'")
+    used = {
+        bits(Lane(id, 0, 0, 0))
+        for (id,) in session.all("select id from lane where done and space <> ''")
+    }
+    names = session.all(
+        "select name from sqlite_schema where type = 'table' and name glob 'bits_[0-9]*'"
+    )
     for name in {"_".join(str(name).split("_")[:2]) for (name,) in names}:
-        if (name not in used or not _is_ours(_parts(session.db, name), name)) and not trouble(session):
+        if (name not in used or not _is_ours(_parts(session.db, name), name)) and not trouble(
+            session
+        ):
             drop(session, name)
 
 
@@ -244,7 +277,11 @@ def _parts(db: apsw.Connection, name: str) -> dict[str, str]:
 def forget_signs(db: apsw.Connection) -> None:
     """Drop all signs without reading them; the next search creates them again."""
     drop_unread(db, "bits_[0-9]*")
-    list(db.execute("update lane set done = 0, rows = (select count(*) from vector where lane = id) where space <> ''"))
+    list(
+        db.execute(
+            "update lane set done = 0, rows = (select count(*) from vector where lane = id) where space <> ''"
+        )
+    )
 
 
 def nearest(session: SqliteSession, key: Key, vector: bytes, limit: int) -> list[Hit]:
@@ -291,7 +328,9 @@ def _nearest_by_signs(session: SqliteSession, lane: Lane, vector: bytes, limit: 
     return _nearest(session, lane, vector, limit, among, most, within)
 
 
-def cosines(session: SqliteSession, key: Key, vector: bytes, seqs: Collection[int]) -> dict[int, float]:
+def cosines(
+    session: SqliteSession, key: Key, vector: bytes, seqs: Collection[int]
+) -> dict[int, float]:
     """Return the cosines of those rows that have a vector."""
     found = lane(session, key)
     if found is None or trouble(session):

@@ -102,11 +102,17 @@ class StateFile(Tables):
                 shares.append(self._shares.popleft())
                 shares[-1].was_tried = True
             self._guard(partial(self._try_together, shares))
-        return share.result[0] if share.result else self._guard(partial(self._in_transaction, share.work))
+        return (
+            share.result[0]
+            if share.result
+            else self._guard(partial(self._in_transaction, share.work))
+        )
 
     def _try_together(self, together: list[_Share[Any]]) -> None:  # Any: as above
         with suppress(Exception):  # each runs alone then and raises its own error
-            results = self._in_transaction(lambda session: [share.work(session) for share in together])
+            results = self._in_transaction(
+                lambda session: [share.work(session) for share in together]
+            )
             for share, result in zip(together, results, strict=True):
                 share.result.append(result)
 
@@ -123,9 +129,12 @@ class StateFile(Tables):
             raise explain(error, self.path) from error
         except OverflowError as error:
             message = (
-                f"A number is too large for `{self.path}`, which holds whole numbers up to 9,223,372,036,854,775,807."
+                f"A number is too large for `{self.path}`, which holds whole numbers up to "
+                f"9,223,372,036,854,775,807."
             )
-            raise StorageError(f"{message} Nothing was changed.", fix="Give a smaller one.") from error
+            raise StorageError(
+                f"{message} Nothing was changed.", fix="Give a smaller one."
+            ) from error
 
     def _with_index(self, work: Callable[[], T]) -> T:
         """Run work; if the word index is damaged, drop it, since it is derived, and run the work again."""
@@ -150,11 +159,15 @@ class StateFile(Tables):
         inode = self._inode
         try:
             place = StatePlace(self.path, self._session.clock, self._session.sealer)
-            db, self._recovered = replace(place, is_damaged=lambda: self.path.exists() and _inode(self.path) == inode)
+            db, self._recovered = replace(
+                place, is_damaged=lambda: self.path.exists() and _inode(self.path) == inode
+            )
         except SURROUNDINGS as error:
             return explain(error, self.path)
         except OSError as error:
-            return StorageError(f"The state file `{self.path}` {reason}, and none can be made: {error.strerror}.")
+            return StorageError(
+                f"The state file `{self.path}` {reason}, and none can be made: {error.strerror}."
+            )
         self._session = replace_fields(self._session, db=db)
         self._inode = _inode(self.path)
         return StorageError(
@@ -233,7 +246,9 @@ class SqliteStore(StateFile, Store):
 
     async def post_after(self, post: Post) -> Posted:
         """Post an event, and return its record."""
-        return await self._write_together(lambda session: posted(session, post_event(session, post), post.agent))
+        return await self._write_together(
+            lambda session: posted(session, post_event(session, post), post.agent)
+        )
 
     @query
     def check(self, session: SqlSession) -> str | None:
@@ -243,7 +258,9 @@ class SqliteStore(StateFile, Store):
             return str(result)
         loose = session.one("pragma foreign_key_check")
         # Entries have no foreign key to their turn: see migrations/0006.
-        loose = loose or session.one("select 'entry' from entry where turn not in (select seq from turn) limit 1")
+        loose = loose or session.one(
+            "select 'entry' from entry where turn not in (select seq from turn) limit 1"
+        )
         return f"a row of `{loose[0]}` points at nothing" if loose else None
 
     @query
@@ -263,7 +280,9 @@ class SqliteStore(StateFile, Store):
             scrub(session.db, self.path)
         except (apsw.BusyError, apsw.LockedError) as error:
             message = f"It is forgotten, but its bytes are still in `{self.path}`, which another process reads."
-            raise StorageError(message, fix="End that process: the next command here writes the file anew.") from error
+            raise StorageError(
+                message, fix="End that process: the next command here writes the file anew."
+            ) from error
         return counts
 
 

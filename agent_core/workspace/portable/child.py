@@ -22,7 +22,9 @@ _MEMORY: Final = 3 << 30
 
 def _answer(order: dict[str, Any], data: bytes) -> Iterator[Item]:  # Any: JSON
     try:
-        for whole, report in agents_in(data.decode("utf-8", "surrogatepass"), ReadingContext(**order)):
+        for whole, report in agents_in(
+            data.decode("utf-8", "surrogatepass"), ReadingContext(**order)
+        ):
             yield from items_of(whole, report)
     except AgentFileError as error:
         yield "refused", [error.where, error.what]
@@ -43,10 +45,15 @@ def fitted(sections: Sequence[SectionRow], report: AgentReport) -> tuple[Section
             while name in names:
                 name = f"{name}_"
             names.add(name)
-            report.took(f"section `{row.name}`", f"section `{name}`, for the program has one of that name")
+            report.took(
+                f"section `{row.name}`", f"section `{name}`, for the program has one of that name"
+            )
             row = replace(row, name=name)
         if len(row.text) > MOST:
-            report.leaves(f"the middle of section `{row.name}`", f"a section of a file has at most {MOST:,} characters")
+            report.leaves(
+                f"the middle of section `{row.name}`",
+                f"a section of a file has at most {MOST:,} characters",
+            )
             row = replace(row, text=shorten(row.text, MOST - _TOLD), limit=MOST)
         rows.append(row)
     return tuple(rows)
@@ -75,7 +82,12 @@ def agents_in(text: str, context: ReadingContext) -> Iterator[tuple[WholeAgent, 
     for whole, report in _agents(text, context):
         # Drop references to texts that are not in the file: a hash must not fetch a text of the workspace.
         turns = tuple(
-            replace(turn, entries=tuple(_without_others(entry, whole.texts, report) for entry in turn.entries))
+            replace(
+                turn,
+                entries=tuple(
+                    _without_others(entry, whole.texts, report) for entry in turn.entries
+                ),
+            )
             for turn in whole.turns
         )
         closed = _close_turn(replace(whole, turns=turns), report)
@@ -88,13 +100,22 @@ def _agents(text: str, context: ReadingContext) -> Iterator[tuple[WholeAgent, Ag
     if raw.get("format") == FORMAT:
         whole = agent_of(raw, indexed)
         report = AgentReport("knapper", whole.name)
-        settings = {key: value for key, value in (whole.settings or {}).items() if key in SettingsPayload.model_fields}
+        settings = {
+            key: value
+            for key, value in (whole.settings or {}).items()
+            if key in SettingsPayload.model_fields
+        }
         for key in (whole.settings or {}).keys() - settings:
-            report.leaves(f"setting `{one_line(key, 60)}`", "it is of the workspace that it comes from")
+            report.leaves(
+                f"setting `{one_line(key, 60)}`", "it is of the workspace that it comes from"
+            )
         for key, here in (("memory_class", context.classes), ("preset", context.presets)):
             if settings.get(key, "") not in ("", *here):
                 what = key.replace("_", " ")
-                report.leaves(f"{what} `{one_line(settings.pop(key), 60)}`", f"no {what} of that name is set up here")
+                report.leaves(
+                    f"{what} `{one_line(settings.pop(key), 60)}`",
+                    f"no {what} of that name is set up here",
+                )
         entries = [entry.kind for turn in whole.turns for entry in turn.entries]
         counts = {
             "turns": len(whole.turns),
@@ -107,14 +128,21 @@ def _agents(text: str, context: ReadingContext) -> Iterator[tuple[WholeAgent, Ag
         report.inbox, report.waiting = waiting_of(whole.inbox), len(whole.inbox)
         for what, count in counts.items():
             report.took(what, what, count)
-        report.took("events that wait in the inbox", "the end of the conversation", len(whole.inbox))
+        report.took(
+            "events that wait in the inbox", "the end of the conversation", len(whole.inbox)
+        )
         yield replace(whole, settings=whole.settings and settings), report
     elif is_memgpt(raw):
         yield _check(*agent_of_memgpt(raw, context.file_name, ids, context.now))
     elif is_letta(raw):
-        yield from (_check(*found) for found in agents_of_letta(raw, len(text), ids, context.now, indexed))
+        yield from (
+            _check(*found) for found in agents_of_letta(raw, len(text), ids, context.now, indexed)
+        )
     else:
-        raise AgentFileError("", f"expected the file of an agent: `format` is {FORMAT}, or one of MemGPT's or Letta's")
+        raise AgentFileError(
+            "",
+            f"expected the file of an agent: `format` is {FORMAT}, or one of MemGPT's or Letta's",
+        )
 
 
 def _check(whole: WholeAgent, report: AgentReport) -> tuple[WholeAgent, AgentReport]:
@@ -134,7 +162,10 @@ def _close_turn(whole: WholeAgent, report: AgentReport) -> WholeAgent:
             waiting = {call["id"]: call["name"] for call in entry.payload["calls"]}
         elif entry.kind == "result":
             waiting.pop(entry.payload["call_id"], None)
-    answers = [Entry("result", answer_of(id, name, MISSING, "unknown"), at=ended) for id, name in waiting.items()]
+    answers = [
+        Entry("result", answer_of(id, name, MISSING, "unknown"), at=ended)
+        for id, name in waiting.items()
+    ]
     report.took("an open turn", "a closed turn, which nothing goes on with")
     report.took("calls without an answer", "calls answered as unknown", len(answers))
     last = replace(turn, state=IMPORTED, ended=ended, entries=(*turn.entries, *answers))
@@ -150,9 +181,17 @@ def _without_others(entry: Entry, texts: Collection[str], report: AgentReport) -
         sections = [name for name in entry.payload.get("sections", ()) if name not in missing]
         first = entry.payload.get("instructions", "")
         return replace(
-            entry, payload={**entry.payload, "instructions": "" if first in missing else first, "sections": sections}
+            entry,
+            payload={
+                **entry.payload,
+                "instructions": "" if first in missing else first,
+                "sections": sections,
+            },
         )
-    return replace(entry, payload={key: said for key, said in entry.payload.items() if key not in ("whole", "chars")})
+    return replace(
+        entry,
+        payload={key: said for key, said in entry.payload.items() if key not in ("whole", "chars")},
+    )
 
 
 if __name__ == "__main__":

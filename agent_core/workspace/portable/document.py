@@ -13,7 +13,16 @@ from functools import cache
 from hashlib import sha256
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, TypeAdapter, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    TypeAdapter,
+    ValidationError,
+)
 
 from agent_core.base.problem import misfit_sentence
 from agent_core.base.records import dataclass, fields, replace
@@ -86,7 +95,10 @@ class Room:
         """
         self.left -= chars
         if self.left < 0:
-            raise AgentFileError(where, "expected a file that repeats its parts less often: it produces too much text")
+            raise AgentFileError(
+                where,
+                "expected a file that repeats its parts less often: it produces too much text",
+            )
 
 
 def at_most(where: str, most: int, count: int) -> None:
@@ -106,13 +118,17 @@ SHAPED = ("user", "notice", "assistant", "call", "result", "summary")
 class FilePart(BaseModel):
     """A part of the file: unknown fields are rejected, and no value is converted."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False, defer_build=True)
+    model_config = ConfigDict(
+        extra="forbid", strict=True, frozen=True, allow_inf_nan=False, defer_build=True
+    )
 
 
 class EntryPayload(BaseModel):
     """The payload of an entry; it may hold more than the program relies on."""
 
-    model_config = ConfigDict(extra="allow", strict=True, frozen=True, allow_inf_nan=False, defer_build=True)
+    model_config = ConfigDict(
+        extra="allow", strict=True, frozen=True, allow_inf_nan=False, defer_build=True
+    )
 
 
 Text: TypeAlias = Annotated[str, Field(max_length=LONGEST)]
@@ -309,7 +325,9 @@ class SummedPart(EntryPart):
 class OtherPart(EntryPart):
     """An entry for the record only, such as what a request was made of."""
 
-    model_config = ConfigDict(json_schema_extra={"not": {"properties": {"kind": {"enum": list(SHAPED)}}}})
+    model_config = ConfigDict(
+        json_schema_extra={"not": {"properties": {"kind": {"enum": list(SHAPED)}}}}
+    )
 
     kind: Annotated[str, Field(pattern=r"^[a-z_]{1,40}$")]
     payload: Payload
@@ -416,26 +434,36 @@ def check(file: AgentFile) -> None:
     once("turns", "id", [turn.id for turn in file.turns])
     once("passages", "id", [passage.id for passage in file.passages])
     once("documents", "hash", [document.hash for document in file.documents])
-    keys = [event.key for turn in file.turns for event in turn.events] + [event.key for event in file.inbox]
+    keys = [event.key for turn in file.turns for event in turn.events] + [
+        event.key for event in file.inbox
+    ]
     once("events", "key", [key for key in keys if key is not None])
     at_most("blocks", MOST_CHANGES, sum(len(block.history) for block in file.blocks))
     at_most("turns", MOST_EVENTS, sum(len(turn.events) for turn in file.turns))
     at_most("turns", MOST_ENTRIES, sum(len(turn.entries) for turn in file.turns))
     settings = file.agent.settings
     if settings and len(settings.model_dump_json()) > LONGEST_SETTINGS:
-        raise AgentFileError("agent.settings", f"expected at most {LONGEST_SETTINGS} characters of JSON")
+        raise AgentFileError(
+            "agent.settings", f"expected at most {LONGEST_SETTINGS} characters of JSON"
+        )
     for at, block in enumerate(file.blocks):
         where = f"blocks[{at}]"
         size = len(block.value if isinstance(block.value, str) else "\n".join(block.value))
         if size > block.limit:
-            raise AgentFileError(f"{where}.value", f"expected at most {block.limit} characters, got {size}")
+            raise AgentFileError(
+                f"{where}.value", f"expected at most {block.limit} characters, got {size}"
+            )
         versions = [change.version for change in block.history]
         if versions != sorted(set(versions)):
             raise AgentFileError(f"{where}.history", "expected versions that rise")
         if not versions or versions[-1] != block.version:
-            raise AgentFileError(f"{where}.history", f"expected its last line to be version {block.version}")
+            raise AgentFileError(
+                f"{where}.history", f"expected its last line to be version {block.version}"
+            )
         if block.history[-1].value != block.value:
-            raise AgentFileError(f"{where}.history", "expected its last line to hold the block's value")
+            raise AgentFileError(
+                f"{where}.history", "expected its last line to hold the block's value"
+            )
     for name, text in file.texts.items():
         if sha256(text.encode()).hexdigest() != name:
             raise AgentFileError(f"texts.{name}", "expected the text that has this SHA-256")
@@ -449,16 +477,26 @@ def _turns(file: AgentFile) -> None:
         if turn.state == "open" and at != len(file.turns) - 1:
             raise AgentFileError(f"{where}.state", "expected only the last turn to be open")
         if (turn.state == "open") != (turn.ended is None):
-            raise AgentFileError(f"{where}.ended", "expected a time for a turn that ended, and none for an open one")
+            raise AgentFileError(
+                f"{where}.ended", "expected a time for a turn that ended, and none for an open one"
+            )
         left = _answers(where, turn, handed if turn.hidden else waiting)
         waiting, handed = waiting if turn.hidden else left, handed | left
         for n, entry in enumerate(turn.entries):
             counted += 1
             if isinstance(entry, SummedPart) and entry.payload.upto >= counted:
-                raise AgentFileError(f"{where}.entries[{n}].payload.upto", f"expected less than {counted}")
-            packed = entry.payload.packed if isinstance(entry, ToldPart) and entry.kind == "user" else ""
-            if packed and unpacked(packed).kind != "user_message":  # to a model, it is another kind of event
-                raise AgentFileError(f"{where}.entries[{n}].payload.packed", "expected the type `user_message`")
+                raise AgentFileError(
+                    f"{where}.entries[{n}].payload.upto", f"expected less than {counted}"
+                )
+            packed = (
+                entry.payload.packed if isinstance(entry, ToldPart) and entry.kind == "user" else ""
+            )
+            if (
+                packed and unpacked(packed).kind != "user_message"
+            ):  # to a model, it is another kind of event
+                raise AgentFileError(
+                    f"{where}.entries[{n}].payload.packed", "expected the type `user_message`"
+                )
 
 
 def _answers(where: str, turn: TurnPart, waiting: set[str]) -> set[str]:
@@ -471,7 +509,9 @@ def _answers(where: str, turn: TurnPart, waiting: set[str]) -> set[str]:
     for n, entry in enumerate(turn.entries):
         if isinstance(entry, AnsweredPart):
             if entry.payload.call_id not in open_calls:
-                raise AgentFileError(f"{where}.entries[{n}].payload.call_id", "expected a call that waits for it")
+                raise AgentFileError(
+                    f"{where}.entries[{n}].payload.call_id", "expected a call that waits for it"
+                )
             open_calls.discard(entry.payload.call_id)
         elif isinstance(entry, ReplyPart):
             if has_replied or not turn.hidden:  # a hidden turn may follow one that is hidden, too
@@ -479,7 +519,10 @@ def _answers(where: str, turn: TurnPart, waiting: set[str]) -> set[str]:
             call_ids = [call.id for call in entry.payload.calls]
             once(f"{where}.entries[{n}].payload.calls", "id", call_ids)
             open_calls, has_replied = set(call_ids), True
-    if has_replied and turn.state not in ("open", "client_calls"):  # a client answers in the next turn
+    if has_replied and turn.state not in (
+        "open",
+        "client_calls",
+    ):  # a client answers in the next turn
         _require_answers(where, len(turn.entries), open_calls)
     return open_calls
 
@@ -487,7 +530,9 @@ def _answers(where: str, turn: TurnPart, waiting: set[str]) -> set[str]:
 def _require_answers(where: str, n: int, open_calls: set[str]) -> None:
     if open_calls:
         name = one_line(min(open_calls), 60)
-        raise AgentFileError(f"{where}.entries", f"expected an answer of the call `{name}` before entry {n}")
+        raise AgentFileError(
+            f"{where}.entries", f"expected an answer of the call `{name}` before entry {n}"
+        )
 
 
 _TAGS = ("told", "assistant", "call", "result", "summary", "other")
@@ -527,7 +572,11 @@ def agent_of(raw: dict[str, Any], words: Words) -> WholeAgent:  # Any: JSON
     for at, turn in enumerate(file.turns):
         entries: list[Entry] = []
         for n, part in enumerate(turn.entries):
-            payload = part.payload if isinstance(part.payload, dict) else part.payload.model_dump(exclude_unset=True)
+            payload = (
+                part.payload
+                if isinstance(part.payload, dict)
+                else part.payload.model_dump(exclude_unset=True)
+            )
             _require_readable(f"turns[{at}].entries[{n}].payload", part.kind, payload)
             entries.append(Entry(part.kind, payload, at=part.at))
         events = tuple(_event(event) for event in turn.events)
@@ -536,7 +585,9 @@ def agent_of(raw: dict[str, Any], words: Words) -> WholeAgent:  # Any: JSON
     for at, block in enumerate(file.blocks):
         values = _values(block)
         access = {name: values.pop(name) for name in ("attached", "readers", "writers")}
-        history = tuple(BlockChange(block.id, **_values(change)) for change in values.pop("history"))
+        history = tuple(
+            BlockChange(block.id, **_values(change)) for change in values.pop("history")
+        )
         row = BlockRow(**values)
         try:
             from_row(row)
@@ -551,13 +602,17 @@ def agent_of(raw: dict[str, Any], words: Words) -> WholeAgent:  # Any: JSON
         passages.append(PassageRow(agent=name, **(_values(passage) | {"words": indexed})))
     return WholeAgent(
         name=name,
-        settings=file.agent.settings.model_dump(exclude_unset=True) if file.agent.settings else None,
+        settings=file.agent.settings.model_dump(exclude_unset=True)
+        if file.agent.settings
+        else None,
         turns=tuple(turns),
         inbox=tuple(_event(event) for event in file.inbox),
         blocks=tuple(blocks),
         sections=tuple(SectionRow(**_values(section)) for section in file.sections),
         passages=tuple(passages),
-        documents=tuple(DocumentRow(agent=name, **_values(document)) for document in file.documents),
+        documents=tuple(
+            DocumentRow(agent=name, **_values(document)) for document in file.documents
+        ),
         pins=tuple(sorted(file.agent.pins)),
         texts=dict(file.texts),
     )
@@ -574,7 +629,9 @@ def _require_readable(where: str, kind: str, payload: Payload) -> None:
         if kind == SUMMARY:
             Summary.read(payload, 0)
     except Misfit as error:
-        raise AgentFileError(where, f"expected the fields of an entry of the kind `{kind}`") from error
+        raise AgentFileError(
+            where, f"expected the fields of an entry of the kind `{kind}`"
+        ) from error
 
 
 def _values(part: FilePart) -> dict[str, Any]:  # Any: JSON
@@ -583,7 +640,9 @@ def _values(part: FilePart) -> dict[str, Any]:  # Any: JSON
 
 
 def _event(event: EventPart) -> WholeEvent:
-    return WholeEvent(**(_values(event) | {"payload": event.payload.model_dump(exclude_unset=True)}))
+    return WholeEvent(
+        **(_values(event) | {"payload": event.payload.model_dump(exclude_unset=True)})
+    )
 
 
 Json = dict[str, Any]  # Any: JSON
@@ -593,9 +652,15 @@ def document_of(whole: WholeAgent) -> Json:
     """Return the document of an agent."""
     blocks, turns = list[Json](), list[Json]()
     for block in whole.blocks:
-        access = {"attached": block.attached, "readers": [*block.readers], "writers": [*block.writers]}
+        access = {
+            "attached": block.attached,
+            "readers": [*block.readers],
+            "writers": [*block.writers],
+        }
         history = [_part(ChangePart, change) for change in block.history]
-        blocks.append(_part(BlockPart, block.row, history=history, limit=from_row(block.row).limit, **access))
+        blocks.append(
+            _part(BlockPart, block.row, history=history, limit=from_row(block.row).limit, **access)
+        )
     for turn in whole.turns:
         events = [_event_part(event) for event in turn.events]
         entries = [_part(OtherPart, entry) for entry in turn.entries]
@@ -700,10 +765,16 @@ def items_of(whole: WholeAgent, report: AgentReport) -> Iterator[Item]:
             yield _item("entry", _Line(entry.kind, dump(payload), entry.at, upto))
         yield _item("turn", replace(turn, events=(), entries=()))
     yield from (_item("waiting", _as_text(event)) for event in whole.inbox)
-    for name, parts in (("section", whole.sections), ("passage", whole.passages), ("document", whole.documents)):
+    for name, parts in (
+        ("section", whole.sections),
+        ("passage", whole.passages),
+        ("document", whole.documents),
+    ):
         yield from (_item(name, part) for part in parts)
     yield from (_item("text", _KeptText(hash, text)) for hash, text in whole.texts.items())
-    mapped, left = (tuple((*key, n) for key, n in counted.items()) for counted in (report.mapped, report.left))
+    mapped, left = (
+        tuple((*key, n) for key, n in counted.items()) for counted in (report.mapped, report.left)
+    )
     told = (report.kind, mapped, left, tuple(report.inbox), report.waiting)
     yield _item("agent", _Head(whole.name, whole.settings, whole.pins, *told))
 
@@ -722,7 +793,9 @@ class Arriving:
     def __init__(self) -> None:
         self.agents: list[tuple[WholeAgent, AgentReport]] = []
         self.refused: AgentFileError | None = None
-        self._parts: defaultdict[str, list[Any]] = defaultdict(list)  # Any: a part of one of the shapes
+        self._parts: defaultdict[str, list[Any]] = defaultdict(
+            list
+        )  # Any: a part of one of the shapes
 
     def take(self, item: Any) -> None:  # Any: JSON
         """Process the next item.
@@ -740,12 +813,18 @@ class Arriving:
             case WholeBlock():
                 part = replace(part, history=self._those("change"))
             case WholeTurn():
-                part = _columns(replace(part, events=self._those("event"), entries=self._those("entry")))
+                part = _columns(
+                    replace(part, events=self._those("event"), entries=self._those("entry"))
+                )
             case WholeEvent() | _Line() | PassageRow():
                 part = _columns(part)
             case _Head():
-                mapped, left = (Counter({(a, b): n for a, b, n in lines}) for lines in (part.mapped, part.left))
-                report = AgentReport(part.kind, part.name, mapped, left, list(part.inbox), part.waiting)
+                mapped, left = (
+                    Counter({(a, b): n for a, b, n in lines}) for lines in (part.mapped, part.left)
+                )
+                report = AgentReport(
+                    part.kind, part.name, mapped, left, list(part.inbox), part.waiting
+                )
                 whole = WholeAgent(
                     name=part.name,
                     settings=part.settings,
@@ -772,7 +851,9 @@ def _columns(part: WholeTurn | WholeEvent | _Line | PassageRow) -> tuple[Any, ..
 
 def _made_turn(*columns: Any) -> WholeTurn:  # Any: columns
     turn: Any = WholeTurn(*columns)  # Any: its events and entries are columns, too
-    whole: WholeTurn = replace(turn, events=Made(turn.events, WholeEvent), entries=Made(turn.entries, _made_entry))
+    whole: WholeTurn = replace(
+        turn, events=Made(turn.events, WholeEvent), entries=Made(turn.entries, _made_entry)
+    )
     return whole
 
 

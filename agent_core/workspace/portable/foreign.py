@@ -34,11 +34,22 @@ from agent_core.storage import (
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import read_toml, whole_characters
 
-from .document import LONGEST, MOST_AGENTS, MOST_BLOCKS, MOST_CALLS, MOST_LINKS, Room, Words, at_most
+from .document import (
+    LONGEST,
+    MOST_AGENTS,
+    MOST_BLOCKS,
+    MOST_CALLS,
+    MOST_LINKS,
+    Room,
+    Words,
+    at_most,
+)
 from .report import AgentFileError, AgentReport, agent_name
 from .text import failed, stamp_time, unpacked
 
-MISSING = "Whether this call took effect is unknown: its answer is not in the file that this comes from."
+MISSING = (
+    "Whether this call took effect is unknown: its answer is not in the file that this comes from."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +88,9 @@ class Turns:
     last: float
     _turns: list[tuple[WholeEvent, list[Entry]]] = field(default_factory=list)
     _open: dict[str, ImportedCall] = field(default_factory=dict)
-    _queues: dict[str, deque[str]] = field(default_factory=dict)  # keys of calls by name, and under "" all keys
+    _queues: dict[str, deque[str]] = field(
+        default_factory=dict
+    )  # keys of calls by name, and under "" all keys
     _calls: int = 0
 
     @property
@@ -98,8 +111,13 @@ class Turns:
                     for number, call in enumerate(message.calls, self._calls + 1)
                 ]
                 self._calls += len(fresh)
-                calls = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in fresh]
-                self._put("assistant", {"text": message.text, "thought": message.thought, "calls": calls})
+                calls = [
+                    {"id": call.id, "name": call.name, "arguments": call.arguments}
+                    for call in fresh
+                ]
+                self._put(
+                    "assistant", {"text": message.text, "thought": message.thought, "calls": calls}
+                )
                 for old, new in zip(message.calls, fresh, strict=True):
                     key = new.id if not old.id or old.id in self._open else old.id
                     self._open[key] = new
@@ -110,9 +128,13 @@ class Turns:
             case "tool" | "function":
                 self._answer(message)
             case "system":
-                self.report.leaves("system messages", "the system message is rebuilt for every request")
+                self.report.leaves(
+                    "system messages", "the system message is rebuilt for every request"
+                )
             case role:
-                self.report.leaves(f"messages of the role `{role[:40]}`", "there is no such role here")
+                self.report.leaves(
+                    f"messages of the role `{role[:40]}`", "there is no such role here"
+                )
 
     def shorten(self, turns: int) -> None:
         """Remove the first turns from the context, with a summary entry that says how to find them."""
@@ -122,8 +144,12 @@ class Turns:
             return
         covers = sum(entry.kind in ("user", "assistant") for entry in dropped)
         text = f"{covers} earlier messages are not shown here. conversation_search finds them."
-        self._put("summary", {"text": text, "covers": covers, "upto": len(dropped), "style": "summary"})
-        self.report.took("messages out of the context", "messages out of the context, searchable", covers)
+        self._put(
+            "summary", {"text": text, "covers": covers, "upto": len(dropped), "style": "summary"}
+        )
+        self.report.took(
+            "messages out of the context", "messages out of the context, searchable", covers
+        )
 
     def whole(self, prefix: str) -> tuple[WholeTurn, ...]:
         """Return the turns, with every call answered."""
@@ -155,7 +181,10 @@ class Turns:
                 call = self._open.pop(queue.popleft(), None)
         if call is None:
             self._put(
-                "notice", {"text": f"An answer of {message.name or 'a function'}, to no call here: {message.text}"}
+                "notice",
+                {
+                    "text": f"An answer of {message.name or 'a function'}, to no call here: {message.text}"
+                },
             )
             self.report.took("answers without their call", "notices")
         else:
@@ -191,7 +220,9 @@ def _text_at(holder: Json, key: str, where: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str) or len(value) > LONGEST:
-        raise AgentFileError(f"{where}.{key}" if where else key, f"expected a text of at most {LONGEST} characters")
+        raise AgentFileError(
+            f"{where}.{key}" if where else key, f"expected a text of at most {LONGEST} characters"
+        )
     return whole_characters(value)
 
 
@@ -215,7 +246,11 @@ def _block_of(id: str, block: Json, where: str, at: float) -> WholeBlock:
     """Return a block from another program's form: label, value, limit, description."""
     label = re.sub(r"[^\w.-]+", "_", _text_at(block, "label", where))[:64].strip("_") or "block"
     value, limit = _text_at(block, "value", where), block.get("limit")
-    room = limit if isinstance(limit, int) and not isinstance(limit, bool) and 0 < limit < 1 << 31 else _SPARE
+    room = (
+        limit
+        if isinstance(limit, int) and not isinstance(limit, bool) and 0 < limit < 1 << 31
+        else _SPARE
+    )
     row = BlockRow(
         id=id,
         label=label,
@@ -239,7 +274,11 @@ def _asked_of(call: Json, where: str) -> ImportedCall:
     function = call.get("function")
     inner = function if isinstance(function, dict) else call
     arguments = inner.get("arguments")
-    raw = arguments if isinstance(arguments, str) else json.dumps(arguments if arguments is not None else {})
+    raw = (
+        arguments
+        if isinstance(arguments, str)
+        else json.dumps(arguments if arguments is not None else {})
+    )
     name = _text_at(inner, "name", where)[:200] or "unnamed"
     return ImportedCall(_text_at(call, "id", where)[:200], name, whole_characters(raw))
 
@@ -310,7 +349,9 @@ def agent_of_memgpt(raw: Json, name: str, ids: str, now: float) -> tuple[WholeAg
                 name=_text_at(message, "name", where)[:200],
             )
         )
-    times = [at for message in messages if message.role == "user" and (at := unpacked(message.text).at)]
+    times = [
+        at for message in messages if message.role == "user" and (at := unpacked(message.text).at)
+    ]
     turns = Turns(report, min(times, default=now))
     for part in messages:
         turns.add(part)
@@ -318,7 +359,12 @@ def agent_of_memgpt(raw: Json, name: str, ids: str, now: float) -> tuple[WholeAg
     if not isinstance(memory, dict):
         raise AgentFileError("memory", "expected an object")
     blocks = tuple(
-        _block_of(f"{ids}-{label}", {"label": label, "value": memory.get(label)}, f"memory.{label}", turns.last)
+        _block_of(
+            f"{ids}-{label}",
+            {"label": label, "value": memory.get(label)},
+            f"memory.{label}",
+            turns.last,
+        )
         for label in _LABELS
     )
     report.took("memory", "blocks", len(blocks))
@@ -338,7 +384,11 @@ def agent_of_memgpt(raw: Json, name: str, ids: str, now: float) -> tuple[WholeAg
         len(functions),
     )
     total = raw.get("messages_total")
-    if isinstance(total, int) and not isinstance(total, bool) and len(messages) - 1 < total < 1 << 40:
+    if (
+        isinstance(total, int)
+        and not isinstance(total, bool)
+        and len(messages) - 1 < total < 1 << 40
+    ):
         why = "MemGPT keeps them, and its archival memory, in files next to this one"
         report.leaves("messages before these", why, total - max(len(messages) - 1, 0))
     return whole, report
@@ -358,7 +408,10 @@ class _Files:
         """Return an agent's files as passages and documents."""
         passages: list[PassageRow] = []
         documents: dict[str, DocumentRow] = {}
-        links = {_text_at(link, "file_id", place): place for place, link in _objects_at(agent, "files_agents", where)}
+        links = {
+            _text_at(link, "file_id", place): place
+            for place, link in _objects_at(agent, "files_agents", where)
+        }
         at_most(f"{where}.files_agents", MOST_LINKS, len(links))
         for id, place in links.items():
             file_place, file = self.files.get(id, (place, {}))
@@ -382,7 +435,9 @@ class _Files:
                     )
                     for n, chunk in enumerate(cut(plain(text)))
                 ]
-                documents[hash] = DocumentRow(hash, report.name, name, "text", at, len(rows), len(rows), True)
+                documents[hash] = DocumentRow(
+                    hash, report.name, name, "text", at, len(rows), len(rows), True
+                )
                 passages += rows
                 report.took("files", "documents")
         report.took("text of files", "passages", len(passages))
@@ -427,7 +482,11 @@ _LEFT = (
     ("llm_config", "model", "the workspace's settings say which model answers"),
     ("embedding_config", "embedding", "texts are embedded anew, as the workspace's settings say"),
     ("tool_rules", "tool rules", "there are none here"),
-    ("tool_exec_environment_variables", "environment variables", "functions get secrets: knapper secrets set NAME"),
+    (
+        "tool_exec_environment_variables",
+        "environment variables",
+        "functions get secrets: knapper secrets set NAME",
+    ),
     ("multi_agent_group", "group of agents", "agents stand alone here"),
     ("group_ids", "groups of agents", "agents stand alone here"),
     ("identity_ids", "identities", "there are none here"),
@@ -451,7 +510,10 @@ class _SharedParts:
 
 def is_letta(raw: Json) -> bool:
     """Check whether the document is one of Letta's."""
-    return isinstance(raw.get("agents"), list) or {"core_memory", "messages", "agent_type"} <= raw.keys()
+    return (
+        isinstance(raw.get("agents"), list)
+        or {"core_memory", "messages", "agent_type"} <= raw.keys()
+    )
 
 
 def agents_of_letta(
@@ -470,10 +532,14 @@ def agents_of_letta(
         return
     agents = list(_objects_at(raw, "agents"))
     at_most("agents", MOST_AGENTS, len(agents))
-    yield from (_agent(where, agent, shared, f"{ids}-{at}") for at, (where, agent) in enumerate(agents, 1))
+    yield from (
+        _agent(where, agent, shared, f"{ids}-{at}") for at, (where, agent) in enumerate(agents, 1)
+    )
 
 
-def _agent(where: str, agent: Json, shared: _SharedParts, ids: str) -> tuple[WholeAgent, AgentReport]:
+def _agent(
+    where: str, agent: Json, shared: _SharedParts, ids: str
+) -> tuple[WholeAgent, AgentReport]:
     report = AgentReport("letta", agent_name(_text_at(agent, "name", where)))
     turns = _conversation(agent, where, shared, report)
     blocks = tuple(_blocks(agent, where, shared, ids, turns))
@@ -487,10 +553,20 @@ def _agent(where: str, agent: Json, shared: _SharedParts, ids: str) -> tuple[Who
     own = [tool for _, tool in _objects_at(agent, "tools", where)]
     for tool in [*own, *(shared.tools[id][1] for id in listed if id in shared.tools)]:
         name = _text_at(tool, "name", where)[:60]
-        report.leaves(*((f"function `{name}`", _CUSTOM) if tool.get("source_code") else ("functions", _BUILT_IN)))
+        report.leaves(
+            *(
+                (f"function `{name}`", _CUSTOM)
+                if tool.get("source_code")
+                else ("functions", _BUILT_IN)
+            )
+        )
     whole = WholeAgent(
         name=report.name,
-        settings={"preset": "memgpt" if _text_at(agent, "agent_type", where).startswith("memgpt") else "direct"},
+        settings={
+            "preset": "memgpt"
+            if _text_at(agent, "agent_type", where).startswith("memgpt")
+            else "direct"
+        },
         turns=turns.whole(ids),
         blocks=blocks,
         sections=_system_section(_text_at(agent, "system", where), report, turns.last),
@@ -507,10 +583,17 @@ def _conversation(agent: Json, where: str, shared: _SharedParts, report: AgentRe
     shown = agent.get("in_context_message_indices")
     if not isinstance(shown, list):
         listed_ids = agent.get("in_context_message_ids")
-        ids = {id for id in listed_ids if isinstance(id, str)} if isinstance(listed_ids, list) else set()
+        ids = (
+            {id for id in listed_ids if isinstance(id, str)}
+            if isinstance(listed_ids, list)
+            else set()
+        )
         shown = [at for at, (_, message) in enumerate(messages) if str(message.get("id")) in ids]
     positions = [at for at in shown if isinstance(at, int) and 0 <= at < len(messages)]
-    seen, shown_from = min((at for at in positions if messages[at][1].get("role") != "system"), default=0), 0
+    seen, shown_from = (
+        min((at for at in positions if messages[at][1].get("role") != "system"), default=0),
+        0,
+    )
     for at, (place, message) in enumerate(messages):
         for part in _messages_of(message, place, report):
             turns.add(part)
@@ -527,19 +610,29 @@ def _messages_of(message: Json, where: str, report: AgentReport) -> Iterator[Imp
         report.leaves("approvals", "what came of the calls is in their answers")
         return
     content = _content_of(message, where, report)
-    part = ImportedMessage("assistant" if role == "approval" else role, content.text, at, content.thought, calls)
+    part = ImportedMessage(
+        "assistant" if role == "approval" else role, content.text, at, content.thought, calls
+    )
     part = replace(
-        part, call_id=_text_at(message, "tool_call_id", where)[:200], name=_text_at(message, "name", where)[:200]
+        part,
+        call_id=_text_at(message, "tool_call_id", where)[:200],
+        name=_text_at(message, "name", where)[:200],
     )
     answers = []
     for place, answer in _objects_at(message, "tool_returns", where) if role == "tool" else ():
-        if answer.get("tool_call_id") and answer.get("func_response"):  # one message answers several calls
+        if answer.get("tool_call_id") and answer.get(
+            "func_response"
+        ):  # one message answers several calls
             text = whole_characters(_text_at(answer, "func_response", place))
-            answers.append(replace(part, text=text, call_id=_text_at(answer, "tool_call_id", place)[:200]))
+            answers.append(
+                replace(part, text=text, call_id=_text_at(answer, "tool_call_id", place)[:200])
+            )
     yield from answers or [part]
 
 
-def _blocks(agent: Json, where: str, shared: _SharedParts, ids: str, turns: Turns) -> Iterator[WholeBlock]:
+def _blocks(
+    agent: Json, where: str, shared: _SharedParts, ids: str, turns: Turns
+) -> Iterator[WholeBlock]:
     """Yield the blocks, renamed so that labels are unique."""
     own = [*_objects_at(agent, "core_memory", where), *_objects_at(agent, "memory_blocks", where)]
     block_ids = agent.get("block_ids")
@@ -549,7 +642,9 @@ def _blocks(agent: Json, where: str, shared: _SharedParts, ids: str, turns: Turn
         if id not in shared.blocks:
             raise AgentFileError(f"{where}.block_ids", "expected the id of a block of the file")
         own.append(shared.blocks[id])
-        shared.room.take(f"{where}.block_ids", len(_text_at(shared.blocks[id][1], "value", shared.blocks[id][0])))
+        shared.room.take(
+            f"{where}.block_ids", len(_text_at(shared.blocks[id][1], "value", shared.blocks[id][0]))
+        )
     labels: set[str] = set()
     counts: Counter[str] = Counter()
     for number, (place, block) in enumerate(own, 1):

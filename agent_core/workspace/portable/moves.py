@@ -11,7 +11,15 @@ from agent_core.access.grants import GrantStore
 from agent_core.base.errors import UsageError
 from agent_core.base.programs import NotRead, ReaderProcess, text_pieces
 from agent_core.base.records import dataclass, replace
-from agent_core.storage import AGENT, AgentStore, DropAgent, Store, WholeAgent, only_writer, prepare_state_dir
+from agent_core.storage import (
+    AGENT,
+    AgentStore,
+    DropAgent,
+    Store,
+    WholeAgent,
+    only_writer,
+    prepare_state_dir,
+)
 
 from ..agent_files import AgentFiles, group_names
 from ..presets import presets
@@ -51,7 +59,9 @@ class ImportOptions:
 @asynccontextmanager
 async def opened_moves(store: Store, root: Path, settings: "Settings") -> AsyncIterator["Moves"]:
     """Yield the export and import of a workspace's agents; a separate process parses files, started on first use."""
-    known_names = KnownNames({name for name, _ in presets(root)}, {"chat", settings.memory.class_name})
+    known_names = KnownNames(
+        {name for name, _ in presets(root)}, {"chat", settings.memory.class_name}
+    )
     files = AgentFiles(root, settings.agent, partial(group_names, root))
     grant_store = GrantStore(root, store, partial(only_writer, prepare_state_dir(root)))
     async with reader_of_files() as reader:
@@ -115,7 +125,10 @@ class Moves:
                     continue
                 last = last if last.agent in shown else replace(last, agent=name, turn="")
                 history = (*(change for change in earlier if change.agent in shown), last)
-                access = [tuple(who for who in part if who in ("*", *shown)) for part in (block.readers, block.writers)]
+                access = [
+                    tuple(who for who in part if who in ("*", *shown))
+                    for part in (block.readers, block.writers)
+                ]
                 blocks.append(replace(block, history=history, readers=access[0], writers=access[1]))
             whole = replace(whole, blocks=tuple(blocks))
         return await asyncio.to_thread(lambda: write(document_of(whole)))
@@ -141,7 +154,9 @@ class Moves:
                 _tell(moved.attached, whole, report)
         return [report for _, report in agents]
 
-    async def check(self, text: str, name: str, file_name: str = "") -> tuple[WholeAgent, AgentReport]:
+    async def check(
+        self, text: str, name: str, file_name: str = ""
+    ) -> tuple[WholeAgent, AgentReport]:
         """Return the only agent in a file, under this name; nothing is written.
 
         Raises:
@@ -184,7 +199,9 @@ class Moves:
         }
         arriving = Arriving()
         try:
-            await self._reader.read(order, text_pieces(text), arriving.take, _TIMES * len(text) + _SPARE)
+            await self._reader.read(
+                order, text_pieces(text), arriving.take, _TIMES * len(text) + _SPARE
+            )
         except NotRead as error:
             raise AgentFileError("", error.message.rstrip(".")) from error
         if arriving.refused is not None:
@@ -204,14 +221,22 @@ def _select(
     """Return the selected agents, under the names that they will have."""
     if options.name and not AGENT.fullmatch(options.name):
         raise UsageError(
-            f"`{options.name}` cannot be an agent's name.", fix="Use up to 64 letters, digits, `_` and `-`."
+            f"`{options.name}` cannot be an agent's name.",
+            fix="Use up to 64 letters, digits, `_` and `-`.",
         )
     names = [whole.name for whole, _ in agents]
-    selected = [pair for pair in agents if not options.only or pair[0].name == agent_name(options.only)]
+    selected = [
+        pair for pair in agents if not options.only or pair[0].name == agent_name(options.only)
+    ]
     if not selected:
-        raise AgentFileError("agents", f"expected one called `{options.only}`; there are {', '.join(names) or 'none'}")
+        raise AgentFileError(
+            "agents",
+            f"expected one called `{options.only}`; there are {', '.join(names) or 'none'}",
+        )
     if options.name and len(selected) > 1:
-        raise AgentFileError("agents", f"expected one agent to give a name to; there are {', '.join(names)}")
+        raise AgentFileError(
+            "agents", f"expected one agent to give a name to; there are {', '.join(names)}"
+        )
     if len({whole.name for whole, _ in selected}) < len(selected):
         raise AgentFileError("agents", f"expected different names; there are {', '.join(names)}")
     for whole, report in selected:

@@ -43,8 +43,13 @@ class AgentReport:
         return {
             "kind": self.kind,
             "agent": self.name,
-            "mapped": [{"what": kind, "as": became, "count": n} for (kind, became), n in self.mapped.items()],
-            "unmapped": [{"what": kind, "why": why, "count": n} for (kind, why), n in self.left.items()],
+            "mapped": [
+                {"what": kind, "as": became, "count": n}
+                for (kind, became), n in self.mapped.items()
+            ],
+            "unmapped": [
+                {"what": kind, "why": why, "count": n} for (kind, why), n in self.left.items()
+            ],
             "waiting": self.waiting,
             "inbox": self.inbox,
         }
@@ -76,7 +81,9 @@ class AgentFileError(KnapperError):
 
     code = "agent-file"
 
-    def __init__(self, where: str, problem: str, fix: str = "The shape is described in docs/agent-files.md.") -> None:
+    def __init__(
+        self, where: str, problem: str, fix: str = "The shape is described in docs/agent-files.md."
+    ) -> None:
         self.where, self.what = where, problem
         super().__init__(f"{where or 'the file'}: {problem}.", fix=fix)
 
@@ -88,7 +95,8 @@ class AgentExists(KnapperError):
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"There is an agent `{name}` already.", fix="Choose another name: --as NAME, or `name` from a program."
+            f"There is an agent `{name}` already.",
+            fix="Choose another name: --as NAME, or `name` from a program.",
         )
 
 
@@ -98,5 +106,9 @@ class NoAgent(KnapperError):
     code = "no-agent"
 
     def __init__(self, name: str, known_names: list[str]) -> None:
-        names = f"There are: {', '.join(known_names[:20])}." if known_names else "No agent yet. Next: knapper run"
+        names = (
+            f"There are: {', '.join(known_names[:20])}."
+            if known_names
+            else "No agent yet. Next: knapper run"
+        )
         super().__init__(f"There is no agent `{name}`.", fix=did_you_mean(name, known_names, names))

@@ -22,7 +22,9 @@ from sandbox.wire.strict_json import LOOSE, Malformed, Strictness, read_json
 from .report import AgentFileError
 
 DEEPEST = 100
-_AS_A_FILE = Strictness(whole=False)  # half a surrogate pair is rejected later, with its place in the file
+_AS_A_FILE = Strictness(
+    whole=False
+)  # half a surrogate pair is rejected later, with its place in the file
 
 
 def read_file(path: str | Path) -> str:
@@ -35,9 +37,13 @@ def read_file(path: str | Path) -> str:
     try:
         return read_named_text(path)
     except OSError as error:
-        raise AgentFileError(name, f"it cannot be read ({error.strerror})", fix="Name an agent's file.") from error
+        raise AgentFileError(
+            name, f"it cannot be read ({error.strerror})", fix="Name an agent's file."
+        ) from error
     except UnicodeDecodeError as error:
-        raise AgentFileError(name, f"expected UTF-8, got something else at byte {error.start}") from error
+        raise AgentFileError(
+            name, f"expected UTF-8, got something else at byte {error.start}"
+        ) from error
 
 
 def text_of(document: object) -> str:
@@ -52,9 +58,13 @@ def text_of(document: object) -> str:
         if isinstance(document, bytes):
             return document.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise AgentFileError("the document", f"expected UTF-8, got something else at byte {error.start}") from error
+        raise AgentFileError(
+            "the document", f"expected UTF-8, got something else at byte {error.start}"
+        ) from error
     except (TypeError, ValueError, RecursionError) as error:
-        raise AgentFileError("the document", f"expected an object of JSON: {one_line(str(error), 200)}") from error
+        raise AgentFileError(
+            "the document", f"expected an object of JSON: {one_line(str(error), 200)}"
+        ) from error
     if not isinstance(document, str):
         problem = f"expected its text, bytes, or the object in it, got {type(document).__name__}"
         raise AgentFileError("the document", problem, fix="For a file: `load(path)`.")
@@ -69,12 +79,20 @@ def write_file(path: str | Path, text: str) -> None:
     """
     place = expand_home(path)
     if is_behind_link(place):
-        raise UsageError(f"{path} is not written: {place.parent} is a link.", fix="Name the target itself.")
+        raise UsageError(
+            f"{path} is not written: {place.parent} is a link.", fix="Name the target itself."
+        )
     try:
-        with open(place, "x", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+        with open(
+            place, "x", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)
+        ) as file:
             file.write(text)
     except OSError as error:
-        fix = "Name another file, or remove that one first." if isinstance(error, FileExistsError) else ""
+        fix = (
+            "Name another file, or remove that one first."
+            if isinstance(error, FileExistsError)
+            else ""
+        )
         raise UsageError(f"{path} cannot be written: {error.strerror}.", fix=fix) from error
 
 
@@ -89,7 +107,9 @@ def parse(text: str) -> dict[str, Any]:  # Any: JSON
     except Malformed as error:
         if error.code == "syntax":
             where = f"line {error.line}, column {error.column}"
-            raise AgentFileError(where, f"expected JSON ({str(error).partition(' at line ')[0]})") from error
+            raise AgentFileError(
+                where, f"expected JSON ({str(error).partition(' at line ')[0]})"
+            ) from error
         raise AgentFileError("", str(error)) from error
     if not isinstance(value, dict):
         raise AgentFileError("", "expected an object")
@@ -106,7 +126,9 @@ def once(where: str, label: str, names: Iterable[str]) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise AgentFileError(where, f"expected each {label} once, got `{one_line(name, 60)}` twice")
+            raise AgentFileError(
+                where, f"expected each {label} once, got `{one_line(name, 60)}` twice"
+            )
         seen.add(name)
 
 
@@ -159,7 +181,11 @@ def stamp_time(value: object) -> float:
     """Parse an ISO 8601 time to seconds since 1970, as UTC if it has no zone; 0 if it is invalid."""
     try:
         when = datetime.fromisoformat(value) if isinstance(value, str) else None
-        return 0.0 if when is None else max((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp(), 0.0)
+        return (
+            0.0
+            if when is None
+            else max((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp(), 0.0)
+        )
     except (ValueError, OverflowError):
         return 0.0
 

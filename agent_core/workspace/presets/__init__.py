@@ -27,7 +27,10 @@ Kind: TypeAlias = Literal["persona", "human"]
 
 _FOLDERS: Final[Mapping[Kind, str]] = {"persona": "personas", "human": "humans"}
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_AMONG: Final[Mapping[str, tuple[str, ...]]] = {"style": ("direct", "memgpt"), "compaction": ("summary", "spr")}
+_AMONG: Final[Mapping[str, tuple[str, ...]]] = {
+    "style": ("direct", "memgpt"),
+    "compaction": ("summary", "spr"),
+}
 _STYLES: Final[Mapping[str, StyleName]] = {"direct": "direct", "memgpt": "memgpt"}
 _MOST_ATTEMPTS: Final = 10  # a preset may be untrusted, and each attempt uses the user's model
 _MOST_BYTES: Final = 200_000
@@ -75,23 +78,35 @@ def preset(root: Path, name: str) -> Preset:
             message = f"The preset `{name}` has a key `{one_line(key, 80)}`, which no preset has."
             raise SettingsError(message, fix=f"Known are: {', '.join(_TYPES)}.")
         if type(value) is not _TYPES[key] or value not in _AMONG.get(key, (value,)):
-            raise SettingsError(f"In the preset `{name}`, `{key}` cannot be {one_line(repr(value), 80)}.")
+            raise SettingsError(
+                f"In the preset `{name}`, `{key}` cannot be {one_line(repr(value), 80)}."
+            )
     style = MessageProtocol(
         _STYLES[definition.get("style", "direct")],
         name,
-        _instructions(folder, definition.get("instructions", ""), INSTRUCTIONS.partition("\n\n")[2]),
+        _instructions(
+            folder, definition.get("instructions", ""), INSTRUCTIONS.partition("\n\n")[2]
+        ),
         _instructions(folder, definition.get("brief", ""), FOR_SMALL_MODELS),
         definition.get("verify", False),
         min(definition.get("attempts", 3), _MOST_ATTEMPTS),
     )
     groups = _shipped_presets()["groups"]
     entries = definition.get("functions", [*_shipped_presets()["presets"]["direct"]["functions"]])
-    unknown = [function for function in entries if function not in groups and function not in _optional()]
+    unknown = [
+        function for function in entries if function not in groups and function not in _optional()
+    ]
     if unknown:
         fix = f"Known are the groups {', '.join(groups)}, and what is in them."
-        raise SettingsError(f"The preset `{name}` names `{unknown[0]}`, which is not a function.", fix=fix)
+        raise SettingsError(
+            f"The preset `{name}` names `{unknown[0]}`, which is not a function.", fix=fix
+        )
     functions = frozenset(function for entry in entries for function in groups.get(entry, [entry]))
-    texts = (definition.get("persona", "knapper"), definition.get("human", ""), definition.get("compaction", ""))
+    texts = (
+        definition.get("persona", "knapper"),
+        definition.get("human", ""),
+        definition.get("compaction", ""),
+    )
     return Preset(name, definition.get("about", ""), style, functions, *texts)
 
 
@@ -115,13 +130,26 @@ def text_of(root: Path, kind: Kind, name_or_text: str) -> str:
             return _text(root, file).strip()
     names = [*named(root, kind)]
     fix = f"Known are: {', '.join(names)}. Your own go into {folder}/NAME.txt."
-    raise UsageError(f"There is no {kind} `{name_or_text}`.", fix=did_you_mean(name_or_text, names, fix))
+    raise UsageError(
+        f"There is no {kind} `{name_or_text}`.", fix=did_you_mean(name_or_text, names, fix)
+    )
 
 
 def named(root: Path, kind: Kind) -> list[str]:
     """Return the personas or humans that can be chosen by name."""
-    places = [place for place in (_own(root, _FOLDERS[kind]), _SHIPPED / _FOLDERS[kind]) if place is not None]
-    return sorted({file.name[:-4] for place in places for file in place.iterdir() if file.name.endswith(".txt")})
+    places = [
+        place
+        for place in (_own(root, _FOLDERS[kind]), _SHIPPED / _FOLDERS[kind])
+        if place is not None
+    ]
+    return sorted(
+        {
+            file.name[:-4]
+            for place in places
+            for file in place.iterdir()
+            if file.name.endswith(".txt")
+        }
+    )
 
 
 _SHIPPED: Final[Traversable] = resources.files(__package__)

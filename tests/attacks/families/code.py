@@ -16,7 +16,11 @@ def _run(address, world):
 
 
 def _library():
-    return next(Path(each, "libz.so.1") for each in ("/lib/x86_64-linux-gnu", "/usr/lib64") if Path(each).exists())
+    return next(
+        Path(each, "libz.so.1")
+        for each in ("/lib/x86_64-linux-gnu", "/usr/lib64")
+        if Path(each).exists()
+    )
 
 
 def a_page_that_can_be_written_and_run(self, world):

@@ -76,7 +76,9 @@ def an_error_of_fifty_megabytes(self, world):
     """amount: a megabyte is taken | reader | ahead: there is no call yet that reports or asks"""
     import json
 
-    body = json.dumps({"kind": "raised", "type": "E", "message": "x" * (50 << 20), "frames": []}).encode()
+    body = json.dumps(
+        {"kind": "raised", "type": "E", "message": "x" * (50 << 20), "frames": []}
+    ).encode()
     data = memoryview(len(body).to_bytes(4, "big") + body)
     while data:
         data = data[os.write(3, data) :]

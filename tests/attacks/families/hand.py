@@ -44,7 +44,10 @@ LIBC.syscall.restype = ctypes.c_long
 
 def raw(number, *arguments):
     """A system call by its number."""
-    wide = [ctypes.c_ulong(each & (1 << 64) - 1) if isinstance(each, int) else each for each in arguments]
+    wide = [
+        ctypes.c_ulong(each & (1 << 64) - 1) if isinstance(each, int) else each
+        for each in arguments
+    ]
     result = LIBC.syscall(ctypes.c_long(number), *wide)
     if result < 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))

@@ -10,7 +10,11 @@ import zipimport
 
 def a_module_of_the_folder_of_secrets(self, world):
     """secret | namespaces landlock"""
-    return importlib.machinery.SourceFileLoader("outside", world["folder"] + "/outside.py").load_module().SECRET
+    return (
+        importlib.machinery.SourceFileLoader("outside", world["folder"] + "/outside.py")
+        .load_module()
+        .SECRET
+    )
 
 
 def from_an_archive(self, world):
@@ -72,14 +76,20 @@ def a_name_that_climbs_by_dots(self, world):
     """apart: a name is a key in the host and never a path, so that there is no layer to take away
 
     | | ahead: there is no call yet that reports or asks"""
-    return [_asked(self, name) for name in ("..outside", "...", "", ".", "__init__", "functions", "..agent_core.cage")]
+    return [
+        _asked(self, name)
+        for name in ("..outside", "...", "", ".", "__init__", "functions", "..agent_core.cage")
+    ]
 
 
 def a_name_with_an_end_in_it(self, world):
     """apart: a name is a key in the host and never a path, so that there is no layer to take away
 
     | | ahead: there is no call yet that reports or asks"""
-    return [_asked(self, name) for name in ("outside\0", "outside\n", "\x1b[2J", "ｏｕｔｓｉｄｅ", "out\u202eside")]
+    return [
+        _asked(self, name)
+        for name in ("outside\0", "outside\n", "\x1b[2J", "ｏｕｔｓｉｄｅ", "out\u202eside")
+    ]
 
 
 def a_name_without_end(self, world):
@@ -100,5 +110,13 @@ def say_what_another_module_is(self, world):
     """apart: the host keeps code that a worker compiled which ran no line of it, and hears none of this
 
     | | ahead: there is no call yet that reports or asks"""
-    self._channel.say({"kind": "code", "module": "honest", "code": "", "path": "functions/honest.py", "imports": []})
+    self._channel.say(
+        {
+            "kind": "code",
+            "module": "honest",
+            "code": "",
+            "path": "functions/honest.py",
+            "imports": [],
+        }
+    )
     return world["mark"][:0]

@@ -70,12 +70,18 @@ def what_lies_in_the_home(self, world):
 
 def what_the_worker_was_told_of_the_host(self, world):
     """apart: the warm process is started anew with an empty environment and never held a secret"""
-    found = [value for value in gc.get_objects() if isinstance(value, str) and "ARENA_SECRET" in value]
+    found = [
+        value for value in gc.get_objects() if isinstance(value, str) and "ARENA_SECRET" in value
+    ]
     frame = sys._getframe()
     while frame is not None:
-        found += [str(value) for value in frame.f_globals.values() if "secret" in str(value)[:100].lower()]
+        found += [
+            str(value) for value in frame.f_globals.values() if "secret" in str(value)[:100].lower()
+        ]
         frame = frame.f_back
-    return [text[:500] for text in found[:1000] if world["folder"] not in text and "def " not in text]
+    return [
+        text[:500] for text in found[:1000] if world["folder"] not in text and "def " not in text
+    ]
 
 
 def an_inherited_descriptor(self, world):

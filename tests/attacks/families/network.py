@@ -137,7 +137,9 @@ def fetch_by_asyncio(self, world):
 
 def pass_a_descriptor_to_the_host(self, world):
     """said: the host reads bytes and takes no descriptors | seccomp"""
-    socket.send_fds(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, fileno=os.dup(3)), [b""], [0])
+    socket.send_fds(
+        socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, fileno=os.dup(3)), [b""], [0]
+    )
     return world["mark"]
 
 

@@ -115,7 +115,9 @@ def be_traced(self, world):
 
 def steal_a_descriptor_of_the_victim(self, world):
     """secret | namespaces landlock seccomp privileges"""
-    return os.pread(raw(438, os.pidfd_open(world["victim"]), world["victims_descriptor"], 0), 100, 0)
+    return os.pread(
+        raw(438, os.pidfd_open(world["victim"]), world["victims_descriptor"], 0), 100, 0
+    )
 
 
 def steal_a_descriptor_by_its_path(self, world):

@@ -23,7 +23,9 @@ def a_secret_of_everybody(self, world):
 
 def by_the_old_call(self, world):
     """secret | namespaces landlock"""
-    return os.read(raw(2, world["open_secret"].encode(), 0, 0), 100)  # a mode too: what lies there else may be refused
+    return os.read(
+        raw(2, world["open_secret"].encode(), 0, 0), 100
+    )  # a mode too: what lies there else may be refused
 
 
 def by_the_newest_call(self, world):
@@ -84,13 +86,20 @@ def by_mapping_it(self, world):
 
 def by_sending_it_to_a_file_of_ones_own(self, world):
     """secret | namespaces landlock"""
-    os.sendfile(os.open("mine", os.O_CREAT | os.O_WRONLY), os.open(world["open_secret"], os.O_RDONLY), 0, 100)
+    os.sendfile(
+        os.open("mine", os.O_CREAT | os.O_WRONLY),
+        os.open(world["open_secret"], os.O_RDONLY),
+        0,
+        100,
+    )
     return Path("mine").read_text()
 
 
 def by_copying_its_range(self, world):
     """secret | namespaces landlock"""
-    os.copy_file_range(os.open(world["open_secret"], os.O_RDONLY), os.open("mine", os.O_CREAT | os.O_WRONLY), 100)
+    os.copy_file_range(
+        os.open(world["open_secret"], os.O_RDONLY), os.open("mine", os.O_CREAT | os.O_WRONLY), 100
+    )
     return Path("mine").read_text()
 
 
@@ -187,7 +196,10 @@ def the_victims_memory_by_its_number_alone(self, world):
 
 def the_hosts_descriptors(self, world):
     """said: a name among others | namespaces landlock privileges"""
-    return str([os.readlink(f"/proc/{world['host']}/fd/{number}") for number in range(3)])[:0] + world["mark"]
+    return (
+        str([os.readlink(f"/proc/{world['host']}/fd/{number}") for number in range(3)])[:0]
+        + world["mark"]
+    )
 
 
 def the_list_of_processes(self, world):

@@ -103,7 +103,9 @@ def become_another_program(self, world):
 def become_a_program_by_its_folder(self, world):
     """changed | namespaces landlock seccomp"""
     folder = os.open("/bin", os.O_PATH)
-    arguments = (ctypes.c_char_p * 4)(b"sh", b"-c", f"echo x > {world['open_folder']}/written".encode(), None)
+    arguments = (ctypes.c_char_p * 4)(
+        b"sh", b"-c", f"echo x > {world['open_folder']}/written".encode(), None
+    )
     raw(322, folder, b"sh", arguments, None, 0)
 
 

@@ -23,7 +23,9 @@ def a_pickle_in_a_tag(self, world):
     from base64 import b64encode
 
     text = b64encode(pickle.dumps(_Reduces(world["open_folder"] + "/struck"))).decode()
-    body = json.dumps({"kind": "returned", "shown": "", "value": {"$": "pickle", "v": text}}).encode()
+    body = json.dumps(
+        {"kind": "returned", "shown": "", "value": {"$": "pickle", "v": text}}
+    ).encode()
     os.write(3, len(body).to_bytes(4, "big") + body)
     os._exit(0)
 

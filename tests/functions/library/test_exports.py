@@ -63,7 +63,9 @@ async def a_workspace(here: Room) -> None:
     assert here.shop.names() == ["count_vowels", "ratio", "told"]
 
 
-def alone(folder: Path, code: str, python: str | Path = sys.executable) -> subprocess.CompletedProcess[str]:
+def alone(
+    folder: Path, code: str, python: str | Path = sys.executable
+) -> subprocess.CompletedProcess[str]:
     """Run code in an environment without variables and, with another `python`, without installed packages."""
     return subprocess.run(
         [python, "-I", "-c", f"import sys; sys.path.insert(0, {str(folder)!r})\n{code}"],
@@ -74,14 +76,17 @@ def alone(folder: Path, code: str, python: str | Path = sys.executable) -> subpr
 RUN = "import unittest; unittest.main(module=None, argv=['x', 'discover'])"
 
 
-async def test_an_exported_package_works_without_us_and_its_tests_pass_or_fail(here: Room, tmp_path: Path) -> None:
+async def test_an_exported_package_works_without_us_and_its_tests_pass_or_fail(
+    here: Room, tmp_path: Path
+) -> None:
     await a_workspace(here)
     report = await here.shop.batch.export(ExportRequest(tmp_path / "my-package"))
     assert report.functions == ("count_vowels", "ratio", "told")
     ran = alone(tmp_path / "my-package", RUN)
     assert (ran.returncode, "Ran 1 test" in ran.stderr) == (0, True), ran.stderr
     use = (
-        "import my_package as m, asyncio; print(asyncio.run(m.told(m.Context(), ['ae'])), 'agent_core' in sys.modules)"
+        "import my_package as m, asyncio; print(asyncio.run(m.told(m.Context(), "
+        "['ae'])), 'agent_core' in sys.modules)"
     )
     assert alone(tmp_path / "my-package", use).stdout == "{'ae': 2} False\n"
     project = tomllib.loads((tmp_path / "my-package" / "pyproject.toml").read_text())["project"]
@@ -93,7 +98,9 @@ async def test_an_exported_package_works_without_us_and_its_tests_pass_or_fail(h
     assert "function='count_vowels'" in ran.stderr
 
 
-async def test_named_functions_come_with_what_they_need_and_nothing_else(here: Room, tmp_path: Path) -> None:
+async def test_named_functions_come_with_what_they_need_and_nothing_else(
+    here: Room, tmp_path: Path
+) -> None:
     await a_workspace(here)
     report = await here.shop.batch.export(ExportRequest(tmp_path / "one", ("ratio",)))
     assert report.functions == ("ratio",)
@@ -136,20 +143,26 @@ SELVES = "\n\n".join(
     [
         "from functions.letters import count_vowels\n",
         function_text("quiet(self, text: str) -> int", "Count.", "return count_vowels(text)"),
-        function_text("asks(self, text: str) -> int", "Ask.", 'return self.call("quiet", text=text)'),
+        function_text(
+            "asks(self, text: str) -> int", "Ask.", 'return self.call("quiet", text=text)'
+        ),
         function_text(
             "noted(self, text: str, times: int = 2) -> str",
             "Note.",
             'self.progress(1, 2)\nfile = self.scratch / "t"\nfile.write_text(text)\nreturn file.read_text() * times',
         ),
-        function_text("async later(self, text: str) -> int", "Wait.", 'return self.call("asks", text=text)'),
+        function_text(
+            "async later(self, text: str) -> int", "Wait.", 'return self.call("asks", text=text)'
+        ),
         function_text(
             "counted(self) -> int",
             "Count calls.",
             'self.state["n"] = self.state.get("n", 0) + 1\nreturn self.state["n"]',
         ),
         function_text("keyed(self) -> str", "Show the key.", 'return self.secret("SHOP_KEY")'),
-        function_text("today(self) -> str", "Say the day.", "return self.now().tzname() and self.call_key"),
+        function_text(
+            "today(self) -> str", "Say the day.", "return self.now().tzname() and self.call_key"
+        ),
         function_text(
             "page(self, url: str) -> list[object]",
             "Fetch a page.",
@@ -183,7 +196,9 @@ except ValueError as error:
 """
 
 
-async def test_what_needs_self_runs_as_the_readme_says_in_a_clean_environment(here: Room, tmp_path: Path) -> None:
+async def test_what_needs_self_runs_as_the_readme_says_in_a_clean_environment(
+    here: Room, tmp_path: Path
+) -> None:
     await here.save(LETTERS)
     await here.save(SELVES, here.root / "functions" / "selves.py")
     await here.shop.batch.export(ExportRequest(tmp_path / "out"))
@@ -210,7 +225,11 @@ class Shop(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         is_there = self.path == "/"
-        body = gzip.compress('{"n": 7, "text": "rés"}'.encode()) if is_there else b'{"n": 0, "text": "no"}'
+        body = (
+            gzip.compress('{"n": 7, "text": "rés"}'.encode())
+            if is_there
+            else b'{"n": 0, "text": "no"}'
+        )
         self._give(200 if is_there else 404, body, {"Content-Encoding": "gzip"} if is_there else {})
 
     def do_POST(self) -> None:

@@ -92,7 +92,10 @@ def told() -> dict[str, str]:
     """Return the table in the documentation: its result for each name."""
     text = Path(__file__).parents[3].joinpath("docs", "gate.md").read_text()
     table = text.partition("| MemGPT's function | here |")[2].partition("\n\n")[0]
-    rows = [(names, says.replace("it also takes", "they also take")) for names, says in ROW.findall(table)]
+    rows = [
+        (names, says.replace("it also takes", "they also take"))
+        for names, says in ROW.findall(table)
+    ]
     return {name: says for names, says in rows for name in re.findall(r"`(\w+)`", names)}
 
 
@@ -100,7 +103,9 @@ def became(row: ImportedFunction) -> str:
     """Return the result that the import reports for a function, in the words of the table."""
     (first, *_), codes = row.problems, {problem.code for problem in row.problems}
     if row.outcome == "skipped":
-        shown, _, difference = first.message.partition(" is ")[2].partition(": a function of the agent itself; ")
+        shown, _, difference = first.message.partition(" is ")[2].partition(
+            ": a function of the agent itself; "
+        )
         more = re.sub("^it also takes", "they also take", difference).replace(
             "its parameters are the same", "with the same parameters"
         )
@@ -115,14 +120,18 @@ def became(row: ImportedFunction) -> str:
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_the_documentation_says_what_becomes_of_each_of_the_ten(here: Room, tmp_path: Path) -> None:
+async def test_the_documentation_says_what_becomes_of_each_of_the_ten(
+    here: Room, tmp_path: Path
+) -> None:
     for name, text in (("base", BASE), ("extras", EXTRAS)):
         (tmp_path / f"{name}.py").write_text(text)
     results = [
         row
         for name in ("base", "extras")
         for row in (
-            await here.shop.batch.import_library(ImportRequest(tmp_path / f"{name}.py"), lambda _: None, lambda _: None)
+            await here.shop.batch.import_library(
+                ImportRequest(tmp_path / f"{name}.py"), lambda _: None, lambda _: None
+            )
         ).functions
     ]
     outcome, documented = {row.name: became(row) for row in results}, told()
@@ -148,8 +157,14 @@ CONTEXT_USES = (
 def test_what_has_an_equivalent_is_written_so() -> None:
     for line, becomes in (
         ("self.interface.internal_monologue(text)", "self.progress(0, note=text)"),  # thought
-        ('self.interface.function_message(f"{text}!")', 'self.progress(0, note=f"{text}!")'),  # message
-        ('self.interface.internal_monologue("é" + text)', 'self.progress(0, note="é" + text)'),  # accent
+        (
+            'self.interface.function_message(f"{text}!")',
+            'self.progress(0, note=f"{text}!")',
+        ),  # message
+        (
+            'self.interface.internal_monologue("é" + text)',
+            'self.progress(0, note="é" + text)',
+        ),  # accent
         *((line, line) for line in CONTEXT_USES),
     ):
         found = adapt(f"{HEAD}    {line}\n    return text\n", "a.py")
@@ -159,20 +174,31 @@ def test_what_has_an_equivalent_is_written_so() -> None:
         assert [diff for _, diff in found.mapped.values()][:-1] == (
             [f"-    {line}\n+    {becomes}"] if line != becomes else []
         ), line
-        assert found.mapped[4][1] == "-def f(self: Agent, text: str) -> str:\n+def f(self, text: str) -> str:", line
+        assert (
+            found.mapped[4][1]
+            == "-def f(self: Agent, text: str) -> str:\n+def f(self, text: str) -> str:"
+        ), line
 
 
 def test_what_has_none_is_named_with_its_line_and_what_to_write() -> None:
     for line, says in (
         ('self.memory.edit_append("human", text)', "take the text as a parameter"),  # core
-        ("found = self.persistence_manager.recall_memory.text_search(text)", "the agent searches"),  # recall
+        (
+            "found = self.persistence_manager.recall_memory.text_search(text)",
+            "the agent searches",
+        ),  # recall
         ("self.interface.assistant_message(text)", "return the text instead"),  # say
-        ("kept = self.interface.internal_monologue(text)", "self.progress(0, note=…)"),  # value is used
+        (
+            "kept = self.interface.internal_monologue(text)",
+            "self.progress(0, note=…)",
+        ),  # value is used
         ("self.rebuild_memory()", "leave the line out"),  # rebuild
         ("text = self.functions_python['g'](text)", "self.call(name, …)"),  # other function
         ("text = self.whatever.there.may_be", "scratch, progress and call"),  # unknown
     ):
-        (problem,) = adapt(f"def f(self, text: str) -> str:\n    {line}\n    return text\n", "a.py").problems
+        (problem,) = adapt(
+            f"def f(self, text: str) -> str:\n    {line}\n    return text\n", "a.py"
+        ).problems
         assert (problem.code, problem.where.line) == ("foreign-context", 2), line
         assert line in problem.message, line
         assert says in (problem.fix or ""), line
@@ -190,7 +216,10 @@ def test_names_of_its_modules_are_defined_where_they_were_imported() -> None:
     exec(found.text, names)
     assert (names["f"](None), names["PLAIN"], "LIMIT" in names) == ("{}", False, False)
     assert names["dumps"]({"a": "é"}, indent=None) == '{"a": "é"}'
-    assert [names["extract_date_from_timestamp"](each) for each in ("2026-11-26 10:00", "no")] == ["2026-11-26", None]
+    assert [names["extract_date_from_timestamp"](each) for each in ("2026-11-26 10:00", "no")] == [
+        "2026-11-26",
+        None,
+    ]
     assert [line for line, _ in sorted(found.mapped.items())] == [2, 6]
 
 

@@ -54,8 +54,16 @@ def loud(title: str) -> str:
 '''
 HOLLOW = "\n\n" + "\n\n".join(
     [
-        function_text("later(text: str) -> str", "Do it.\n\nArgs:\n    text: What.", "raise NotImplementedError"),
-        function_text("needs_later(text: str) -> str", "Do it.\n\nArgs:\n    text: What.", 'return later(text) + "!"'),
+        function_text(
+            "later(text: str) -> str",
+            "Do it.\n\nArgs:\n    text: What.",
+            "raise NotImplementedError",
+        ),
+        function_text(
+            "needs_later(text: str) -> str",
+            "Do it.\n\nArgs:\n    text: What.",
+            'return later(text) + "!"',
+        ),
     ]
 )
 USER = "from helpers.text import slug\nfrom helpers import _shared\n\n\n" + function_text(
@@ -69,7 +77,9 @@ USER = "from helpers.text import slug\nfrom helpers import _shared\n\n\n" + func
 
 async def taken(here: Room, path: Path, **options: Any) -> ImportReport:
     rows: list[ImportedFunction] = []
-    report = await here.shop.batch.import_library(ImportRequest(path, **options), rows.append, lambda _: None)
+    report = await here.shop.batch.import_library(
+        ImportRequest(path, **options), rows.append, lambda _: None
+    )
     assert sorted(row.name for row in rows) == sorted(row.name for row in report.functions)
     return report
 
@@ -90,7 +100,9 @@ def a_library(root: Path, files: dict[str, str]) -> Path:
     return root / "lib"
 
 
-async def test_a_module_that_is_admitted_whole_keeps_the_authors_text(here: Room, tmp_path: Path) -> None:
+async def test_a_module_that_is_admitted_whole_keeps_the_authors_text(
+    here: Room, tmp_path: Path
+) -> None:
     report = await taken(here, a_library(tmp_path, {"text.py": TEXT}))
     assert outcomes(report) == {"slug": "fixed", "loud": "joined"}
     written = (here.root / "functions" / "text.py").read_text()
@@ -106,7 +118,12 @@ async def test_what_is_refused_stays_in_its_file_and_is_not_offered_nor_is_what_
     here: Room, tmp_path: Path
 ) -> None:
     report = await taken(here, a_library(tmp_path, {"text.py": TEXT + HOLLOW}))
-    assert outcomes(report) == {"slug": "fixed", "loud": "joined", "later": "refused", "needs_later": "refused"}
+    assert outcomes(report) == {
+        "slug": "fixed",
+        "loud": "joined",
+        "later": "refused",
+        "needs_later": "refused",
+    }
     assert "not-implemented" in codes(report, "later")
     assert codes(report, "needs_later") == {"needs-refused"}
     written = (here.root / "functions" / "text.py").read_text()
@@ -114,11 +131,15 @@ async def test_what_is_refused_stays_in_its_file_and_is_not_offered_nor_is_what_
     assert written.endswith(HOLLOW.lstrip("\n"))
     assert '__all__ = ["slug", "loud"]' in written
     assert here.shop.names() == ["loud", "slug"]
-    places = [one.where.line for row in report.functions if row.name == "later" for one in row.problems]
+    places = [
+        one.where.line for row in report.functions if row.name == "later" for one in row.problems
+    ]
     assert all(line > TEXT.count("\n") for line in places)
 
 
-async def test_modules_that_use_each_other_join_with_the_helpers_that_they_need(here: Room, tmp_path: Path) -> None:
+async def test_modules_that_use_each_other_join_with_the_helpers_that_they_need(
+    here: Room, tmp_path: Path
+) -> None:
     files = {
         "helpers/__init__.py": "",
         "helpers/text.py": TEXT,
@@ -130,7 +151,12 @@ async def test_modules_that_use_each_other_join_with_the_helpers_that_they_need(
     report = await taken(here, a_library(tmp_path, files), prefix="taken")
     assert set(outcomes(report).values()) == {"joined", "fixed"}, report
     modules = [row.module for row in report.modules]
-    assert sorted(modules) == ["taken.app.page", "taken.helpers._shared", "taken.helpers._unused", "taken.helpers.text"]
+    assert sorted(modules) == [
+        "taken.app.page",
+        "taken.helpers._shared",
+        "taken.helpers._unused",
+        "taken.helpers.text",
+    ]
     (page,) = [row for row in report.modules if row.module == "taken.app.page"]
     assert "-from helpers.text import slug\n" in page.diff
     assert "+from ..helpers.text import slug\n" in page.diff
@@ -140,7 +166,9 @@ async def test_modules_that_use_each_other_join_with_the_helpers_that_they_need(
     assert called.value == "<a-b>"
 
 
-async def test_an_import_can_be_run_again_and_overwrites_nothing(here: Room, tmp_path: Path) -> None:
+async def test_an_import_can_be_run_again_and_overwrites_nothing(
+    here: Room, tmp_path: Path
+) -> None:
     library = a_library(tmp_path, {"text.py": TEXT})
     await taken(here, library)
     before = (here.root / "functions" / "text.py").read_text()
@@ -166,26 +194,29 @@ async def test_a_name_that_is_there_already_is_told_and_stays(here: Room, tmp_pa
     assert not (here.root / "functions" / "a.py").exists()
 
 
-CALENDAR = '"""A calendar.\n\n>>> days(2)\nYEAR\n"""\n\n__all__ = ["days", "leap"]\n\n\n' + "\n\n".join(
-    [
-        function_text(
-            "days(years, *, leap=0)",
-            "Return the days of some years.",
-            "return sum(map(lambda days: days, [LENGTH] * years)) + leap",
-            "days(1) → LENGTH",
-            "days(0, leap=leap(3)) → 0",
-            "days(2) → YEAR",
-        ),
-        function_text(
-            "leap(year)",
-            "Return 1 for a year with a day more.",
-            "return int(year % BASE == days(0))",
-            "leap(BASE) → 1",
-            "[leap(days(0) + year) for year in (1,)] → [0]",
-            "leap(1) → 0",
-            "leap(2 * BASE) → 1",
-        ),
-    ]
+CALENDAR = (
+    '"""A calendar.\n\n>>> days(2)\nYEAR\n"""\n\n__all__ = ["days", "leap"]\n\n\n'
+    + "\n\n".join(
+        [
+            function_text(
+                "days(years, *, leap=0)",
+                "Return the days of some years.",
+                "return sum(map(lambda days: days, [LENGTH] * years)) + leap",
+                "days(1) → LENGTH",
+                "days(0, leap=leap(3)) → 0",
+                "days(2) → YEAR",
+            ),
+            function_text(
+                "leap(year)",
+                "Return 1 for a year with a day more.",
+                "return int(year % BASE == days(0))",
+                "leap(BASE) → 1",
+                "[leap(days(0) + year) for year in (1,)] → [0]",
+                "leap(1) → 0",
+                "leap(2 * BASE) → 1",
+            ),
+        ]
+    )
 )
 REPORT = "from . import moon\nfrom .sun import days, leap as is_leap\n\n\n" + function_text(
     "compare(years)",
@@ -218,7 +249,9 @@ async def test_functions_of_one_name_in_several_modules_join_under_their_modules
     assert set(outcomes(await taken(here, library)).values()) == {"skipped"}
 
 
-async def test_a_file_that_is_there_and_in_nobodys_use_is_not_written_over(here: Room, tmp_path: Path) -> None:
+async def test_a_file_that_is_there_and_in_nobodys_use_is_not_written_over(
+    here: Room, tmp_path: Path
+) -> None:
     (target := here.root / "functions" / "text.py").write_text("def broken(:\n")
     report = await taken(here, a_library(tmp_path, {"text.py": TEXT}))
     assert set(outcomes(report).values()) == {"refused"}
@@ -228,7 +261,8 @@ async def test_a_file_that_is_there_and_in_nobodys_use_is_not_written_over(here:
 
 async def test_a_dry_run_says_the_same_and_writes_nothing(here: Room, tmp_path: Path) -> None:
     library = a_library(
-        tmp_path, {"text.py": TEXT + HOLLOW, "page.py": USER.replace("helpers.", "").partition("\n")[0]}
+        tmp_path,
+        {"text.py": TEXT + HOLLOW, "page.py": USER.replace("helpers.", "").partition("\n")[0]},
     )
     tried = await taken(here, library, dry_run=True)
     assert (here.leftovers(), here.shop.names()) == ([], [])
@@ -245,7 +279,10 @@ CIRCLE = '''def {0}(n: int) -> bool:
     """
     return {4} if n == 0 else {1}(n - 1)
 '''
-EVEN, ODD = CIRCLE.format("even", "odd", False, True, True), CIRCLE.format("odd", "even", True, False, False)
+EVEN, ODD = (
+    CIRCLE.format("even", "odd", False, True, True),
+    CIRCLE.format("odd", "even", True, False, False),
+)
 
 
 async def test_of_functions_that_call_each_other_each_is_offered_for_what_it_shows_itself(
@@ -257,13 +294,17 @@ async def test_of_functions_that_call_each_other_each_is_offered_for_what_it_sho
     assert (await here.shop.call("even", {"n": 5})).value is False
 
 
-async def test_modules_that_load_in_the_order_of_their_package_alone_join_together(here: Room, tmp_path: Path) -> None:
+async def test_modules_that_load_in_the_order_of_their_package_alone_join_together(
+    here: Room, tmp_path: Path
+) -> None:
     files = {
         "parity/__init__.py": "from .tally import *\n",
         "parity/tally.py": f"from .odd import odd\n\n\n{CLAMP}",
         "parity/odd.py": f"LAST = False\n\nfrom .even import even\n\n\n{ODD}",
         "parity/even.py": "from .odd import LAST\n\n\n"
-        + EVEN.replace("    return True if n == 0 else odd(n - 1)".strip(), "return (n % 2 == 0) is not LAST"),
+        + EVEN.replace(
+            "    return True if n == 0 else odd(n - 1)".strip(), "return (n % 2 == 0) is not LAST"
+        ),
     }
     report = await taken(here, a_library(tmp_path, files))
     assert outcomes(report) == dict.fromkeys(("clamp", "odd", "even"), "joined"), report
@@ -290,17 +331,26 @@ async def test_what_is_mapped_for_another_agents_self_is_shown_and_can_be_switch
     library = a_library(tmp_path, {"a.py": THINKS})
     (tmp_path / "here").mkdir()
     async with Workspace.open(tmp_path / "here", flags={"gate.fixes": is_fixed}) as workspace:
-        report = await workspace.functions.batch.import_library(ImportRequest(library), lambda _: None, lambda _: None)
+        report = await workspace.functions.batch.import_library(
+            ImportRequest(library), lambda _: None, lambda _: None
+        )
     (row,) = report.functions
-    assert (row.outcome, [one.diff for one in row.fixes if one.code == "context"]) == (outcome, diffs)
+    assert (row.outcome, [one.diff for one in row.fixes if one.code == "context"]) == (
+        outcome,
+        diffs,
+    )
     assert ("foreign-context" in codes(report, "clamp")) is not is_fixed
 
 
-async def test_methods_that_are_left_behind_are_counted_by_class(here: Room, tmp_path: Path) -> None:
+async def test_methods_that_are_left_behind_are_counted_by_class(
+    here: Room, tmp_path: Path
+) -> None:
     needed = "class Held:\n    def get(self) -> int:\n        return 0\n"
     agent = "class Agent:\n    def send(self) -> None:\n        pass\n\n    def _own(self) -> None:\n        pass\n"
     more = "\n    async def search(self) -> None:\n        pass\n"
-    text = f"{needed}\n\n{agent}{more}\n\n{CLAMP.replace('value < low', 'value < low + Held().get()')}"
+    text = (
+        f"{needed}\n\n{agent}{more}\n\n{CLAMP.replace('value < low', 'value < low + Held().get()')}"
+    )
     report = await taken(here, a_library(tmp_path, {"a.py": text}))
     assert outcomes(report) == {"clamp": "joined"}
     ((where, code, what),) = [(str(one.where), one.code, one.message) for one in report.files]
@@ -308,10 +358,15 @@ async def test_methods_that_are_left_behind_are_counted_by_class(here: Room, tmp
     assert what == "2 methods are not taken of `Agent`: functions stand at the top of a module"
 
 
-async def test_lines_of_candidates_join_with_the_examples_that_came_beside_them(here: Room, tmp_path: Path) -> None:
+async def test_lines_of_candidates_join_with_the_examples_that_came_beside_them(
+    here: Room, tmp_path: Path
+) -> None:
     code = "def twice(n):\n    return n + n\n"
     examples = [{"call": "twice(2)", "expected": "4"}, {"call": "twice('a')", "expected": "'aa'"}]
-    rows = [{"name": "twice", "code": code, "examples": examples, "description": "Double it."}, {"name": "no"}]
+    rows = [
+        {"name": "twice", "code": code, "examples": examples, "description": "Double it."},
+        {"name": "no"},
+    ]
     (path := tmp_path / "my-set.jsonl").write_text("\n".join(map(json.dumps, rows)))
     report = await taken(here, path)
     assert outcomes(report) == {"twice": "fixed"}
@@ -320,7 +375,9 @@ async def test_lines_of_candidates_join_with_the_examples_that_came_beside_them(
     assert outcomes(await taken(here, path)) == {"twice": "skipped"}
 
 
-async def test_a_large_library_is_judged_by_other_processes_and_joins_all_the_same(here: Room, tmp_path: Path) -> None:
+async def test_a_large_library_is_judged_by_other_processes_and_joins_all_the_same(
+    here: Room, tmp_path: Path
+) -> None:
     (path := tmp_path / "many.jsonl").write_text("\n".join(made(13)))
     first = outcomes(await taken(here, path))
     joined = sorted(name for name, outcome in first.items() if outcome in {"joined", "fixed"})

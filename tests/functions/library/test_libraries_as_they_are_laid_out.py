@@ -164,7 +164,9 @@ async def taken(here: Room, root: Path, name: str, files: dict[str, str]) -> Imp
         path = root / name / file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    return await here.shop.batch.import_library(ImportRequest(root / name), lambda _: None, lambda _: None)
+    return await here.shop.batch.import_library(
+        ImportRequest(root / name), lambda _: None, lambda _: None
+    )
 
 
 def outcomes(report: ImportReport) -> dict[str, str]:
@@ -175,11 +177,17 @@ async def test_modules_that_import_their_own_package_join_and_so_do_private_ones
     here: Room, tmp_path: Path
 ) -> None:
     report = await taken(here, tmp_path, "shapes", SHAPES)
-    assert outcomes(report) == dict.fromkeys(("halves", "plus_two", "square", "total", "grow"), "trial"), report
+    assert outcomes(report) == dict.fromkeys(
+        ("halves", "plus_two", "square", "total", "grow"), "trial"
+    ), report
     assert {row.module for row in report.functions if row.name == "plus_two"} == {"shapes.inner"}
     answers = [
         (await here.shop.call(name, arguments)).value
-        for name, arguments in (("total", {"sides": [2, 4]}), ("grow", {"side": 2}), ("plus_two", {"n": 5}))
+        for name, arguments in (
+            ("total", {"sides": [2, 4]}),
+            ("grow", {"side": 2}),
+            ("plus_two", {"n": 5}),
+        )
     ]
     assert answers == [5, 8, 7]
 
@@ -203,14 +211,20 @@ BY_ATTRIBUTE = {
     "__init__.py": "from ._core import (\n    core,\n    step,\n)\n\n\n"
     + PLAIN.format("pace").replace("3 * n + 1", "_core.step(n)"),
     "_core.py": f"{PLAIN.format('step')}\n\ndef core():\n    pass\n",
-    "usea.py": "import pk._core\n\n\n" + PLAIN.format("walk").replace("3 * n + 1", "pk._core.step(n)"),
+    "usea.py": "import pk._core\n\n\n"
+    + PLAIN.format("walk").replace("3 * n + 1", "pk._core.step(n)"),
     "useb.py": "import pk\n\n\n" + PLAIN.format("run").replace("3 * n + 1", "pk._core.step(n)"),
 }
 
 
-async def test_a_private_module_that_becomes_public_is_still_found_by_its_old_name(here: Room, tmp_path: Path) -> None:
+async def test_a_private_module_that_becomes_public_is_still_found_by_its_old_name(
+    here: Room, tmp_path: Path
+) -> None:
     report = await taken(here, tmp_path, "pk", BY_ATTRIBUTE)
-    assert outcomes(report) == {"core": "refused", **dict.fromkeys(("pace", "step", "walk", "run"), "trial")}, report
+    assert outcomes(report) == {
+        "core": "refused",
+        **dict.fromkeys(("pace", "step", "walk", "run"), "trial"),
+    }, report
     text = (here.root / "functions" / "pk" / "__init__.py").read_text()
     assert text.startswith("from . import core as _core; from .core import (\n    core,\n")
 
@@ -228,9 +242,16 @@ def area_of(n: int) -> int:
 """
 
 
-async def test_a_source_folder_beside_other_files_is_no_part_of_the_names(here: Room, tmp_path: Path) -> None:
+async def test_a_source_folder_beside_other_files_is_no_part_of_the_names(
+    here: Room, tmp_path: Path
+) -> None:
     side = "def side(n: int) -> int:\n    return n\n"
-    files = {"src/sides/__init__.py": "", "src/sides/lengths.py": side, "src/sides/areas.py": AREA, "setup.py": "1\n"}
+    files = {
+        "src/sides/__init__.py": "",
+        "src/sides/lengths.py": side,
+        "src/sides/areas.py": AREA,
+        "setup.py": "1\n",
+    }
     await taken(here, tmp_path, "project", files)
     assert here.shop.registry.snapshot().functions["area_of"].module == "sides.areas"
     assert (await here.shop.call("area_of", {"n": 3})).value == 9
@@ -239,10 +260,16 @@ async def test_a_source_folder_beside_other_files_is_no_part_of_the_names(here: 
 async def test_all_functions_of_a_module_that_loads_a_package_wait_for_it_and_other_modules_do_without(
     here: Room, tmp_path: Path
 ) -> None:
-    files = {"__init__.py": "from .widths import halved\nfrom .plain import step\n", "widths.py": PACKAGES}
+    files = {
+        "__init__.py": "from .widths import halved\nfrom .plain import step\n",
+        "widths.py": PACKAGES,
+    }
     report = await taken(here, tmp_path, "wide", {**files, "plain.py": PLAIN.format("step")})
     assert outcomes(report) == {"shown_width": "draft", "halved": "draft", "step": "trial"}, report
-    needs = {row.name: [one for one in row.problems if one.code == "needs-packages"] for row in report.functions}
+    needs = {
+        row.name: [one for one in row.problems if one.code == "needs-packages"]
+        for row in report.functions
+    }
     assert (needs["shown_width"][0].where.line, needs["step"]) == (3, [])
     assert all("absent" in one.message for rows in needs.values() for one in rows)
     assert "asked for at the first call" in (needs["shown_width"][0].fix or "")
@@ -267,29 +294,47 @@ REFUSED = 'def later(n):\n    """Do it."""\n    raise NotImplementedError\n'
 async def test_where_all_names_of_a_file_are_taken_those_that_it_no_longer_offers_are_taken_too(
     here: Room, tmp_path: Path
 ) -> None:
-    user = "from .core import *\n\n\n" + PLAIN.format("pace").replace("return", "assert HELP and later\n    return")
+    user = "from .core import *\n\n\n" + PLAIN.format("pace").replace(
+        "return", "assert HELP and later\n    return"
+    )
     core = f"HELP = 2\n\n\n{PLAIN.format('step').replace('3 * n', 'n + 2 * n')}\n\n{REFUSED}"
     report = await taken(
-        here, tmp_path, "pk", {"core.py": core, "user.py": user, "__init__.py": "from .core import *\n"}
+        here,
+        tmp_path,
+        "pk",
+        {"core.py": core, "user.py": user, "__init__.py": "from .core import *\n"},
     )
     assert outcomes(report) == {"later": "refused", "step": "trial", "pace": "trial"}, report
-    assert (here.root / "functions" / "pk" / "user.py").read_text() == user.replace("*\n", "HELP, later, step\n", 1)
+    assert (here.root / "functions" / "pk" / "user.py").read_text() == user.replace(
+        "*\n", "HELP, later, step\n", 1
+    )
     assert (await here.shop.call("pace", {"n": 2})).value == 7
 
 
-async def test_what_is_refused_is_not_offered_however_its_module_lists_its_names(here: Room, tmp_path: Path) -> None:
+async def test_what_is_refused_is_not_offered_however_its_module_lists_its_names(
+    here: Room, tmp_path: Path
+) -> None:
     listing = "__all__ = ['la' + 'ter']\n__all__ += ['step', 'later']\n"
-    report = await taken(here, tmp_path, "dy", {"dy.py": f"{listing}\n\n{PLAIN.format('step')}\n\n{REFUSED}"})
+    report = await taken(
+        here, tmp_path, "dy", {"dy.py": f"{listing}\n\n{PLAIN.format('step')}\n\n{REFUSED}"}
+    )
     assert outcomes(report) == {"later": "refused", "step": "trial"}, report
     assert here.shop.names() == ["step"]
 
 
-async def test_a_module_that_does_at_its_import_what_no_grant_allows_offers_nothing(here: Room, tmp_path: Path) -> None:
+async def test_a_module_that_does_at_its_import_what_no_grant_allows_offers_nothing(
+    here: Room, tmp_path: Path
+) -> None:
     hostile = f"import os\n\nos.system('touch {tmp_path}/PWNED')\n\n\n{PLAIN.format('step')}"
     conditional = (
-        f"try:\n    import nothing_here\nexcept ImportError:\n    {REFUSED.replace(chr(10), chr(10) + '    ')}"
+        f"try:\n    import nothing_here\nexcept ImportError:\n    "
+        f"{REFUSED.replace(chr(10), chr(10) + '    ')}"
     )
-    files = {"hostile.py": hostile, "sitecustomize.py": PLAIN.format("pace"), "conditional.py": conditional}
+    files = {
+        "hostile.py": hostile,
+        "sitecustomize.py": PLAIN.format("pace"),
+        "conditional.py": conditional,
+    }
     report = await taken(here, tmp_path, "lib", files)
     assert outcomes(report) == {"step": "refused"}
     (row,) = report.functions
@@ -298,19 +343,28 @@ async def test_a_module_that_does_at_its_import_what_no_grant_allows_offers_noth
     assert (here.leftovers(), (tmp_path / "PWNED").exists()) == ([], False)
 
 
-async def test_types_without_a_schema_keep_no_other_function_out(here: Room, tmp_path: Path) -> None:
+async def test_types_without_a_schema_keep_no_other_function_out(
+    here: Room, tmp_path: Path
+) -> None:
     report = await taken(here, tmp_path, "types", {"types_.py": TYPES})
     assert outcomes(report) == {"doubled": "trial", "taken": "refused"}, report
     assert (await here.shop.call("doubled", {"text": "x"})).value == "xx"
 
 
-async def test_what_runs_at_the_top_finds_the_functions_that_stand_above_it(here: Room, tmp_path: Path) -> None:
+async def test_what_runs_at_the_top_finds_the_functions_that_stand_above_it(
+    here: Room, tmp_path: Path
+) -> None:
     report = await taken(here, tmp_path, "early", {"early.py": EARLY})
     assert outcomes(report) == {"web": "trial", "upper": "trial"}, report
     assert (await here.shop.call("web", {"name": "q"})).value == "Q1"
 
 
-DOUBLE = PLAIN.format("pace").replace("4\n", "8\n").replace("7\n", "14\n").replace("3 * n + 1", "2 * step(n)")
+DOUBLE = (
+    PLAIN.format("pace")
+    .replace("4\n", "8\n")
+    .replace("7\n", "14\n")
+    .replace("3 * n + 1", "2 * step(n)")
+)
 
 
 async def test_functions_of_a_package_are_changed_deleted_brought_back_and_exported_and_the_package_goes_on(
@@ -341,4 +395,6 @@ async def test_functions_of_a_package_are_changed_deleted_brought_back_and_expor
 def printed(folder: Path, line: str) -> str:
     """Return what another Python prints for a line, with a folder on its path."""
     code = f"import sys; sys.path.insert(0, {str(folder)!r}); {line}"
-    return subprocess.run([sys.executable, "-I", "-c", code], text=True, capture_output=True, check=True).stdout
+    return subprocess.run(
+        [sys.executable, "-I", "-c", code], text=True, capture_output=True, check=True
+    ).stdout

@@ -16,7 +16,9 @@ async def taken(here: Room, root: Path, **files: str) -> ImportReport:
     (root / "lib").mkdir()
     for name, text in files.items():
         (root / "lib" / f"{name}.py").write_text(text)
-    return await here.shop.batch.import_library(ImportRequest(root / "lib"), lambda _: None, lambda _: None)
+    return await here.shop.batch.import_library(
+        ImportRequest(root / "lib"), lambda _: None, lambda _: None
+    )
 
 
 def only(report: ImportReport, name: str) -> ImportedFunction:
@@ -69,7 +71,10 @@ async def test_stars_are_offered_as_a_list_and_an_object_and_iterators_come_back
     assert standings(report) == {"joined": "trial", "pairs": "trial", "halves": "trial"}, report
     arguments = {"first": "a", "others": ["b", "c"], "marks": {"end": "?"}}
     assert (await here.shop.call("joined", arguments)).value == "a-b-c?"
-    assert [row["v"] for row in (await here.shop.call("pairs", {"items": [1, 2, 3]})).value] == [[1, 2], [2, 3]]
+    assert [row["v"] for row in (await here.shop.call("pairs", {"items": [1, 2, 3]})).value] == [
+        [1, 2],
+        [2, 3],
+    ]
     halves = await here.shop.call("halves", {"items": [1, 2, 3]})
     assert halves.outcome == "returned", halves
     assert halves.value["v"] == [[1, 3], [2]]
@@ -78,9 +83,15 @@ async def test_stars_are_offered_as_a_list_and_an_object_and_iterators_come_back
 LITTLE = "\n\n".join(
     [
         function_text("none_shown(text)", "Shout.", "return text.upper()"),
-        function_text("once_shown(text)", "Whisper.", "return text.lower()", "once_shown(\"A\") → 'a'"),
         function_text(
-            "alike_shown(text)", "Measure.", "return len(text)", 'alike_shown("ab") → 2', 'alike_shown("cd") → 2'
+            "once_shown(text)", "Whisper.", "return text.lower()", "once_shown(\"A\") → 'a'"
+        ),
+        function_text(
+            "alike_shown(text)",
+            "Measure.",
+            "return len(text)",
+            'alike_shown("ab") → 2',
+            'alike_shown("cd") → 2',
         ),
         function_text(
             "wrongly_shown(text)",
@@ -148,17 +159,22 @@ EXCUSED = "\n\n".join(
 )
 
 
-async def test_examples_that_cannot_agree_here_are_left_out_with_a_word(here: Room, tmp_path: Path) -> None:
-    report = await taken(here, tmp_path, excused=EXCUSED.replace("from elsewhere import nothing_here\n", ""))
+async def test_examples_that_cannot_agree_here_are_left_out_with_a_word(
+    here: Room, tmp_path: Path
+) -> None:
+    report = await taken(
+        here, tmp_path, excused=EXCUSED.replace("from elsewhere import nothing_here\n", "")
+    )
     assert standings(report) == {
         "spot": "draft", "repeated": "trial", "drawn": "draft", "limited": "draft", "told": "trial"
     }, report  # fmt: skip
     said = {
-        row.name: [one.message for one in row.problems if one.code == "example-left-out"] for row in report.functions
+        row.name: [one.message for one in row.problems if one.code == "example-left-out"]
+        for row in report.functions
     }
-    assert said["drawn"] == ["an example is left out: its result differs from one run to the next"] or said[
-        "drawn"
-    ] == ["an example is left out: chance or the clock decides its result"]
+    assert said["drawn"] == [
+        "an example is left out: its result differs from one run to the next"
+    ] or said["drawn"] == ["an example is left out: chance or the clock decides its result"]
     assert said["limited"] == ["an example is left out: it uses what is not here"]
     written = (here.root / "functions" / "excused.py").read_text()
     assert ">>> limited(numbers())  # doctest: +SKIP\n" in written
@@ -225,11 +241,17 @@ def other(text):
     return text
 '''
 USER = "from own_marks import _marked\n\n\n" + function_text(
-    "marked(text)", "Mark a text.", "return _marked(text)", "marked(\"a\") → '<a>'", "marked(\"b\") → '<b>'"
+    "marked(text)",
+    "Mark a text.",
+    "return _marked(text)",
+    "marked(\"a\") → '<a>'",
+    "marked(\"b\") → '<b>'",
 )
 
 
-async def test_what_a_function_needs_of_its_library_comes_along_and_stays_private(here: Room, tmp_path: Path) -> None:
+async def test_what_a_function_needs_of_its_library_comes_along_and_stays_private(
+    here: Room, tmp_path: Path
+) -> None:
     report = await taken(here, tmp_path, needs=NEEDS, own_marks=PRIVATE, user=USER)
     assert standings(report) == {
         "applied": "", "looked_up": "trial", "shown_as": "trial", "other": "", "marked": "trial"
@@ -240,23 +262,26 @@ async def test_what_a_function_needs_of_its_library_comes_along_and_stays_privat
     assert "form" not in (await here.shop.introspect("shown_as")).function.parameters["properties"]
 
 
-SENT_AT_TIMES = 'from typing import Any\n\n\nclass Invalid:\n    """What is wrong with a value."""\n\n\n' + "\n\n".join(
-    [
-        function_text(
-            "halved(value: int) -> Any",
-            "Return half of an even number, else what is wrong.",
-            "return value // 2 if value % 2 == 0 else [Invalid()][0]",
-            "halved(2) → 1",
-            "halved(-4) → -2",
-        ),
-        function_text(
-            "wrapped(value)",
-            "Wrap a text.",
-            "return [Invalid(), value]",
-            "wrapped(\"ab\")[1] → 'ab'",
-            "wrapped(\"c\")[1] → 'c'",
-        ),
-    ]
+SENT_AT_TIMES = (
+    'from typing import Any\n\n\nclass Invalid:\n    """What is wrong with a value."""\n\n\n'
+    + "\n\n".join(
+        [
+            function_text(
+                "halved(value: int) -> Any",
+                "Return half of an even number, else what is wrong.",
+                "return value // 2 if value % 2 == 0 else [Invalid()][0]",
+                "halved(2) → 1",
+                "halved(-4) → -2",
+            ),
+            function_text(
+                "wrapped(value)",
+                "Wrap a text.",
+                "return [Invalid(), value]",
+                "wrapped(\"ab\")[1] → 'ab'",
+                "wrapped(\"c\")[1] → 'c'",
+            ),
+        ]
+    )
 )
 
 
@@ -305,13 +330,17 @@ def summed(numbers: Iterable[int]) -> int:
 '''
 
 
-async def test_what_is_there_for_type_checkers_alone_keeps_no_function_out(here: Room, tmp_path: Path) -> None:
+async def test_what_is_there_for_type_checkers_alone_keeps_no_function_out(
+    here: Room, tmp_path: Path
+) -> None:
     report = await taken(here, tmp_path, hints=TYPES_ONLY)
     assert standings(report) == {"plain": "draft", "summed": "trial"}, report
     assert (await here.shop.call("summed", {"numbers": [1, 2]})).value == 5
 
 
-async def test_a_function_of_another_workspace_keeps_the_context_of_its_calls(here: Room, tmp_path: Path) -> None:
+async def test_a_function_of_another_workspace_keeps_the_context_of_its_calls(
+    here: Room, tmp_path: Path
+) -> None:
     text = function_text(
         "title_of(self, url: str) -> str",
         "Return the title of a page.\n\nArgs:\n    url: The address of the page.",

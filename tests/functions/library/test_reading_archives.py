@@ -18,7 +18,9 @@ from agent_core.base.errors import UsageError
 from agent_core.functions.service.library_files import LibraryLimits, read_library
 
 GOOD = "def f() -> int:\n    return 1\n"
-SMALL = LibraryLimits(members=20, file_bytes=1_000, text_bytes=3_000, archive_bytes=200_000, unpacked_bytes=100_000)
+SMALL = LibraryLimits(
+    members=20, file_bytes=1_000, text_bytes=3_000, archive_bytes=200_000, unpacked_bytes=100_000
+)
 
 
 def a_zip(path: Path, members: dict[str, str], modes: dict[str, int] | None = None) -> Path:
@@ -67,7 +69,9 @@ def test_every_form_of_a_library_gives_the_same_texts(tmp_path: Path, make: Make
 
 
 def test_a_folder_around_everything_is_taken_off_unless_it_is_a_package(tmp_path: Path) -> None:
-    wrapped = read_library(a_zip(tmp_path / "w.zip", {"lib-1.0/src/a.py": GOOD, "lib-1.0/src/b.py": GOOD}))
+    wrapped = read_library(
+        a_zip(tmp_path / "w.zip", {"lib-1.0/src/a.py": GOOD, "lib-1.0/src/b.py": GOOD})
+    )
     assert set(wrapped.files) == {"a.py", "b.py"}
     package = read_library(a_zip(tmp_path / "p.zip", {"pkg/__init__.py": "", "pkg/a.py": GOOD}))
     assert set(package.files) == {"pkg/__init__.py", "pkg/a.py"}
@@ -78,20 +82,34 @@ ESCAPES = ["../up.py", "/etc/evil.py", "a/../../b.py", "..\\up.py", "C:/x.py", "
 
 @pytest.mark.parametrize("make", [a_zip, a_tar], ids=["zip", "tar"])
 def test_names_that_lead_out_are_told_and_not_taken(tmp_path: Path, make: Maker) -> None:
-    found = read_library(make(tmp_path / "lib.archive", {**dict.fromkeys(ESCAPES, GOOD), "good.py": GOOD}))
-    assert (set(found.files), [one.code for one in found.problems]) == ({"good.py"}, ["unsafe-path"] * len(ESCAPES))
+    found = read_library(
+        make(tmp_path / "lib.archive", {**dict.fromkeys(ESCAPES, GOOD), "good.py": GOOD})
+    )
+    assert (set(found.files), [one.code for one in found.problems]) == (
+        {"good.py"},
+        ["unsafe-path"] * len(ESCAPES),
+    )
     assert not any("\n" in str(one) for one in found.problems)
 
 
 def test_links_and_devices_in_a_tar_are_not_followed(tmp_path: Path) -> None:
-    kinds = {"a.py": tarfile.SYMTYPE, "b.py": tarfile.LNKTYPE, "c.py": tarfile.CHRTYPE, "d.py": tarfile.FIFOTYPE}
+    kinds = {
+        "a.py": tarfile.SYMTYPE,
+        "b.py": tarfile.LNKTYPE,
+        "c.py": tarfile.CHRTYPE,
+        "d.py": tarfile.FIFOTYPE,
+    }
     held = {"good.py": GOOD, **dict.fromkeys(kinds, "good.py"), "a.py": "/etc/passwd"}
     found = read_library(a_tar(tmp_path / "lib.tar", held, kinds))
     assert (set(found.files), [one.code for one in found.problems]) == ({"good.py"}, ["link"] * 4)
 
 
 def test_links_in_a_zip_and_in_a_folder_are_not_followed(tmp_path: Path) -> None:
-    zipped = a_zip(tmp_path / "lib.zip", {"evil.py": "/etc/passwd", "good.py": GOOD}, {"evil.py": stat.S_IFLNK | 0o777})
+    zipped = a_zip(
+        tmp_path / "lib.zip",
+        {"evil.py": "/etc/passwd", "good.py": GOOD},
+        {"evil.py": stat.S_IFLNK | 0o777},
+    )
     assert [one.code for one in read_library(zipped).problems] == ["link"]
     folder = a_folder(tmp_path / "lib", {"good.py": GOOD})
     (tmp_path / "secret.py").write_text("KEY = 1\n")
@@ -99,7 +117,10 @@ def test_links_in_a_zip_and_in_a_folder_are_not_followed(tmp_path: Path) -> None
     (folder / "up").symlink_to(tmp_path)
     os.mkfifo(folder / "pipe.py")
     found = read_library(folder)
-    assert (set(found.files), [one.code for one in found.problems]) == ({"good.py"}, ["link", "link"])
+    assert (set(found.files), [one.code for one in found.problems]) == (
+        {"good.py"},
+        ["link", "link"],
+    )
 
 
 def a_bomb(path: Path) -> Path:
@@ -109,24 +130,54 @@ def a_bomb(path: Path) -> Path:
 
 
 TOO_MUCH = [
-    pytest.param(lambda at: a_zip(at / "l.zip", {f"{n}.py": GOOD for n in range(30)}), "members", id="zip-count"),
-    pytest.param(lambda at: a_tar(at / "l.tar", {f"{n}.txt": "" for n in range(30)}), "members", id="tar-count"),
-    pytest.param(lambda at: a_zip(at / "l.zip", {f"{n}.py": "#" * 900 for n in range(9)}), "MiB of Python", id="text"),
+    pytest.param(
+        lambda at: a_zip(at / "l.zip", {f"{n}.py": GOOD for n in range(30)}),
+        "members",
+        id="zip-count",
+    ),
+    pytest.param(
+        lambda at: a_tar(at / "l.tar", {f"{n}.txt": "" for n in range(30)}),
+        "members",
+        id="tar-count",
+    ),
+    pytest.param(
+        lambda at: a_zip(at / "l.zip", {f"{n}.py": "#" * 900 for n in range(9)}),
+        "MiB of Python",
+        id="text",
+    ),
     pytest.param(lambda at: a_bomb(at / "l.tar.gz"), "read as a library|unpacks to", id="noise"),
-    pytest.param(lambda at: a_tar(at / "l.tar.gz", {"big": "\0" * 150_000, "z.py": GOOD}), "unpacks", id="bomb"),
-    pytest.param(lambda at: (at / "l.zip").write_bytes(b"x" * 300_000) and at / "l.zip", "larger than", id="size"),
-    pytest.param(lambda at: (at / "l.zip").write_bytes(b"no archive") and at / "l.zip", "read as a library", id="junk"),
+    pytest.param(
+        lambda at: a_tar(at / "l.tar.gz", {"big": "\0" * 150_000, "z.py": GOOD}),
+        "unpacks",
+        id="bomb",
+    ),
+    pytest.param(
+        lambda at: (at / "l.zip").write_bytes(b"x" * 300_000) and at / "l.zip",
+        "larger than",
+        id="size",
+    ),
+    pytest.param(
+        lambda at: (at / "l.zip").write_bytes(b"no archive") and at / "l.zip",
+        "read as a library",
+        id="junk",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("make", "said"), TOO_MUCH)
-def test_a_library_that_is_far_too_much_is_a_wrong_use(tmp_path: Path, make: Callable[[Path], Path], said: str) -> None:
+def test_a_library_that_is_far_too_much_is_a_wrong_use(
+    tmp_path: Path, make: Callable[[Path], Path], said: str
+) -> None:
     with pytest.raises(UsageError, match=said):
         read_library(make(tmp_path), SMALL)
 
 
-@pytest.mark.parametrize("says", [pytest.param(30_000_000, id="honest"), pytest.param(100, id="lying")])
-def test_a_member_that_unpacks_to_far_too_much_is_read_no_further(tmp_path: Path, says: int) -> None:
+@pytest.mark.parametrize(
+    "says", [pytest.param(30_000_000, id="honest"), pytest.param(100, id="lying")]
+)
+def test_a_member_that_unpacks_to_far_too_much_is_read_no_further(
+    tmp_path: Path, says: int
+) -> None:
     path = a_zip(tmp_path / "lib.zip", {"bomb.py": "#" * 30_000_000, "good.py": GOOD})
     real, said = (30_000_000).to_bytes(4, "little"), says.to_bytes(4, "little")
     path.write_bytes(path.read_bytes().replace(real, said))
@@ -165,7 +216,8 @@ PAX, NAME = tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME
 HOSTILE_TARS = {
     "digits": header(PAX, 100_000) + blocks(b"1" * 100_000),
     "digits of a small header": header(PAX, 60_000) + blocks(b"60000 a=" + b"1" * 59_991 + b"\n"),
-    "a global header": header(tarfile.XGLTYPE, 60_000) + blocks(b"60000 a=" + b"1" * 59_991 + b"\n"),
+    "a global header": header(tarfile.XGLTYPE, 60_000)
+    + blocks(b"60000 a=" + b"1" * 59_991 + b"\n"),
     "many small records": header(PAX, 60_000) + blocks(b"6 a=b\n" * 10_000),
     "many headers": (header(PAX, 60_000) + blocks(b"6 a=b\n" * 10_000)) * 200,
     "empty headers": header(PAX, 0) * 100_000,

@@ -60,9 +60,11 @@ def test_what_a_function_needs_is_found_by_the_names_that_are_read() -> None:
         needed = found.needed([name], frozenset(found.public) - {name})
         assert {one for at in needed for one in found.binds[at]} == bound, name
         code = found.part(needed)
-        assert all(text == line for text, line in zip(code.splitlines(), MODULE.splitlines(), strict=False) if text), (
-            name
-        )
+        assert all(
+            text == line
+            for text, line in zip(code.splitlines(), MODULE.splitlines(), strict=False)
+            if text
+        ), name
         assert f"def {name}" in code, name
 
 

@@ -22,7 +22,10 @@ BATCH = 64
 class CommonParams:
     def __init__(self) -> None:
         self.model = SimpleNamespace(path="")
-        self.cpuparams, self.cpuparams_batch = SimpleNamespace(n_threads=0), SimpleNamespace(n_threads=0)
+        self.cpuparams, self.cpuparams_batch = (
+            SimpleNamespace(n_threads=0),
+            SimpleNamespace(n_threads=0),
+        )
         self.n_ctx = 0
         self.hostnames: list[str] = []
         self.slot_save_path = ""
@@ -49,10 +52,16 @@ class Server:
     def _complete(self, body: dict[str, Any], take: Callable[[dict[str, Any]], bool]) -> None:
         print("noise on standard output", flush=True)
         print("noise on standard error", file=sys.stderr, flush=True)
-        words = [word for entry in body["messages"] for word in (entry["role"], *entry["content"].split())]
+        words = [
+            word
+            for entry in body["messages"]
+            for word in (entry["role"], *entry["content"].split())
+        ]
         if len(words) > self._window:
             raise ValueError("request exceeds the available context size")
-        same = (n for n, pair in enumerate(zip(words, self._read, strict=False)) if pair[0] != pair[1])
+        same = (
+            n for n, pair in enumerate(zip(words, self._read, strict=False)) if pair[0] != pair[1]
+        )
         cached = next(same, min(len(words), len(self._read)))
         if not self._take_in(words, cached, take) or body["max_tokens"] == 0:
             take({"choices": [{"delta": {}, "finish_reason": "length"}]})
@@ -62,10 +71,14 @@ class Server:
         take({"choices": [{"delta": {"content": text}, "finish_reason": "stop"}]})
         take({"choices": [], "usage": usage})
 
-    def _take_in(self, words: list[str], cached: int, take: Callable[[dict[str, Any]], bool]) -> bool:
+    def _take_in(
+        self, words: list[str], cached: int, take: Callable[[dict[str, Any]], bool]
+    ) -> bool:
         for processed in [*range(cached, len(words), BATCH), len(words)]:
             self._read = words[:processed]
-            if take({"choices": [], "prompt_progress": {"total": len(words), "processed": processed}}):
+            if take(
+                {"choices": [], "prompt_progress": {"total": len(words), "processed": processed}}
+            ):
                 return False
             time.sleep(0.03 if "slow" in words else 0)
         while "endless" in words:
@@ -81,7 +94,11 @@ class Server:
     def _answer(self, connection: socket.socket) -> None:
         with connection, connection.makefile("rb") as request:
             head = request.readline()
-            length = next(int(line.split()[1]) for line in request if line.lower().startswith(b"content-length"))
+            length = next(
+                int(line.split()[1])
+                for line in request
+                if line.lower().startswith(b"content-length")
+            )
             while request.readline().strip():
                 pass
             body = json.loads(request.read(length))
@@ -90,7 +107,9 @@ class Server:
             else:
                 with self._one:
                     self._stream(body, connection)
-            connection.recv(1)  # as the real server may do: a second request finds the connection closed
+            connection.recv(
+                1
+            )  # as the real server may do: a second request finds the connection closed
 
     def _stream(self, body: dict[str, Any], connection: socket.socket) -> None:
         begun: list[bool] = []

@@ -14,7 +14,10 @@ Priority = Literal["low", "high"]
 class TaskMemory(ChatMemory):
     """A conversation's memory with a queue of tasks."""
 
-    starts_with: ClassVar[tuple[Block, ...]] = (*ChatMemory.starts_with, Block(label="tasks", value=[], limit=60))
+    starts_with: ClassVar[tuple[Block, ...]] = (
+        *ChatMemory.starts_with,
+        Block(label="tasks", value=[], limit=60),
+    )
     without: ClassVar[frozenset[str]] = frozenset({"core_memory_rewrite"})
     most: Annotated[int, Field(description="How many tasks there may be.")] = 3
 

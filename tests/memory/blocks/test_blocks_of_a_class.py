@@ -15,14 +15,22 @@ from agent_core.registry.schema import read_methods
 from tests.memory.blocks.conftest import HUMAN, By, OpenBlocks, edit
 from tests.memory.blocks.own_class import TaskMemory
 
-LONG = "\n".join(f"Fact {n}" for n in range(38_000))  # comparing each line with all others would take minutes
+LONG = "\n".join(
+    f"Fact {n}" for n in range(38_000)
+)  # comparing each line with all others would take minutes
 
 
 def test_a_block_is_looked_up_by_its_label_in_both_ways() -> None:
     memory = ChatMemory(human="Name: Chad")
     assert memory.human is memory["human"]
-    assert (ChatMemory().human.value, copy.deepcopy(memory)) == ("", memory), "two memories share no block"
-    assert (str(memory.human), memory.labels, "human" in memory) == ("Name: Chad", ["persona", "human"], True)
+    assert (ChatMemory().human.value, copy.deepcopy(memory)) == ("", memory), (
+        "two memories share no block"
+    )
+    assert (str(memory.human), memory.labels, "human" in memory) == (
+        "Name: Chad",
+        ["persona", "human"],
+        True,
+    )
 
 
 def test_a_value_can_be_set_by_its_label_and_is_checked() -> None:
@@ -48,7 +56,11 @@ def test_there_is_one_block_per_label() -> None:
 
 def test_what_a_block_cannot_be_is_refused_by_how_much() -> None:
     rows: list[tuple[str, dict[str, object], str]] = [
-        ("text", {"value": "x" * 12}, "may hold 10 characters and would have 12, which is 2 too many"),
+        (
+            "text",
+            {"value": "x" * 12},
+            "may hold 10 characters and would have 12, which is 2 too many",
+        ),
         ("lines", {"value": ["aaaa", "bbbb", "cc"]}, "would have 12, which is 2 too many"),
         ("limit", {"limit": 3}, "may hold 3 characters and would have 4, which is 1 too many"),
         ("label", {"label": "no spaces"}, "letters, digits"),
@@ -73,14 +85,22 @@ def test_the_functions_of_memory_have_the_argument_names_of_memgpt() -> None:
 
 def test_the_methods_of_a_class_of_ones_own_are_read_by_the_same_loader() -> None:
     functions = {each.name: each for each in methods_of(TaskMemory)}
-    assert [*functions] == ["core_memory_append", "core_memory_replace", "core_memory_remove", "task_push", "task_pop"]
+    assert [*functions] == [
+        "core_memory_append",
+        "core_memory_replace",
+        "core_memory_remove",
+        "task_push",
+        "task_pop",
+    ]
     assert functions["core_memory_append"].description == "Add to a block, loudly."
     properties = functions["task_push"].parameters["properties"]
     assert properties["priority"]["enum"] == ["low", "high"]
     assert properties["task"]["description"] == "What is to be done."
 
 
-async def test_a_class_of_ones_own_edits_its_blocks_and_they_are_kept(blocks_of: OpenBlocks) -> None:
+async def test_a_class_of_ones_own_edits_its_blocks_and_they_are_kept(
+    blocks_of: OpenBlocks,
+) -> None:
     blocks = await blocks_of(memory=TaskMemory())
     await edit(blocks, "task_push", task="Wash up")
     said = await edit(blocks, "task_push", task="Call Ann", priority="high")
@@ -97,7 +117,9 @@ async def test_what_a_method_raises_is_an_answer_and_changes_nothing(blocks_of: 
     assert (edit.outcome, "1 too many" in edit.text) == ("refused", True)
 
 
-async def test_a_method_of_ones_own_does_not_change_a_read_only_block_for_an_agent(blocks_of: OpenBlocks) -> None:
+async def test_a_method_of_ones_own_does_not_change_a_read_only_block_for_an_agent(
+    blocks_of: OpenBlocks,
+) -> None:
     tasks = Block(label="tasks", value=["Wash up"], read_only=True)
     blocks = await blocks_of(memory=TaskMemory(blocks=[tasks]))
     assert "only the user" in (await blocks.call("task_pop", {}, By())).text
@@ -149,7 +171,9 @@ def test_a_setting_that_names_no_memory_class_is_refused() -> None:
             named(name)
 
 
-async def test_a_class_that_the_state_names_is_imported_only_if_the_user_names_it_too(tmp_path: Path) -> None:
+async def test_a_class_that_the_state_names_is_imported_only_if_the_user_names_it_too(
+    tmp_path: Path,
+) -> None:
     flags = {"memory.class_name": "tests.memory.blocks.own_class:TaskMemory"}
     async with Workspace.open(tmp_path, flags=flags) as mine:
         assert "tasks" in (await mine.agent("a")).memory.blocks.memory
@@ -160,7 +184,9 @@ async def test_a_class_that_the_state_names_is_imported_only_if_the_user_names_i
         assert "tasks" in (await mine.agent("a")).memory.blocks.memory
 
 
-async def test_a_text_that_no_block_could_hold_is_refused_before_it_is_compared(blocks_of: OpenBlocks) -> None:
+async def test_a_text_that_no_block_could_hold_is_refused_before_it_is_compared(
+    blocks_of: OpenBlocks,
+) -> None:
     blocks = await blocks_of(memory=ChatMemory(human="Name: Chad"))
     for function, arguments in (
         ("core_memory_append", {"content": LONG}),
@@ -169,4 +195,6 @@ async def test_a_text_that_no_block_could_hold_is_refused_before_it_is_compared(
         ("core_memory_remove", {"content": LONG}),
     ):
         said = await edit(blocks, function, name="human", **arguments)
-        assert said.startswith("`human` may hold 2,000 characters and would have 406,889, which is 404,889 too many.")
+        assert said.startswith(
+            "`human` may hold 2,000 characters and would have 406,889, which is 404,889 too many."
+        )

@@ -68,7 +68,9 @@ def flood(self) -> None:
 
 
 @pytest.fixture(autouse=True)
-def notes(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def notes(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The functions, and the user's data folder outside of the workspace."""
     home = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("XDG_DATA_HOME", str(home))
@@ -86,7 +88,9 @@ def _asks(name: str, **arguments: str) -> list[Ask | Say]:
     return [Ask(Wanted(name, arguments)), Say("Done.")]
 
 
-async def test_a_block_is_refused_until_it_is_granted_and_then_edited_within_bounds(at_desk: OpenDesk) -> None:
+async def test_a_block_is_refused_until_it_is_granted_and_then_edited_within_bounds(
+    at_desk: OpenDesk,
+) -> None:
     note = _asks("note", block="human", text="Likes: pie")
     desk = await at_desk([*_asks("pry"), *note, *_asks("rewrite"), *_asks("flood")])
     answered = await _call(desk, "pry")
@@ -112,7 +116,9 @@ async def _while_it_runs(desk: Desk, act: Callable[[], Awaitable[object]]) -> Ca
     return answered
 
 
-async def test_a_turn_that_lost_its_place_leaves_no_edit_of_a_function_behind(at_desk: OpenDesk) -> None:
+async def test_a_turn_that_lost_its_place_leaves_no_edit_of_a_function_behind(
+    at_desk: OpenDesk,
+) -> None:
     desk = await at_desk(_asks("pause")[:1])
     desk.workspace.functions.granting.approver = human("yes")
     store = desk.workspace._store
@@ -130,7 +136,9 @@ async def test_an_edit_of_a_function_comes_on_disk_with_its_answer(at_desk: Open
     store, seen = desk.workspace._store, list[str]()
 
     async def look() -> None:
-        seen.extend(str(row.value) for row in await store.blocks(desk.agent.name) if row.label == "human")
+        seen.extend(
+            str(row.value) for row in await store.blocks(desk.agent.name) if row.label == "human"
+        )
 
     answered = await _while_it_runs(desk, look)
     await look()
@@ -139,10 +147,14 @@ async def test_an_edit_of_a_function_comes_on_disk_with_its_answer(at_desk: Open
     assert ["Likes: pie" in value for value in seen] == [False, True]
 
 
-async def test_no_edit_of_a_function_takes_away_what_somebody_else_wrote_meanwhile(at_desk: OpenDesk) -> None:
+async def test_no_edit_of_a_function_takes_away_what_somebody_else_wrote_meanwhile(
+    at_desk: OpenDesk,
+) -> None:
     desk = await at_desk(_asks("twice"))
     desk.workspace.functions.granting.approver = human("yes")
-    beside = Blocks(desk.workspace._store, desk.agent.name, desk.agent.memory.blocks.memory, Clock())
+    beside = Blocks(
+        desk.workspace._store, desk.agent.name, desk.agent.memory.blocks.memory, Clock()
+    )
     await beside.load()
 
     async def write() -> None:

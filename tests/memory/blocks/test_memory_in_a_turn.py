@@ -29,8 +29,12 @@ CONVERSATION = {
     "My favourite food is cherry pie.": Ask(_append("Favourite food: cherry pie")),
     "My best friend is Mitya, he also loves cherry pies.": Ask(_append(MITYA)),
     "Mitua and Ann are my best friends too.": Ask(_append(MITUA), _append("Best friend: Ann")),
-    "Mitya is not my best friend.": Ask(_replace("Best friend: Mitya", "Mitya is not a best friend")),
-    "Mitua and Mitya for sure are not my best friends.": Ask(_replace("line 4", "Mitua is not a best friend")),
+    "Mitya is not my best friend.": Ask(
+        _replace("Best friend: Mitya", "Mitya is not a best friend")
+    ),
+    "Mitua and Mitya for sure are not my best friends.": Ask(
+        _replace("line 4", "Mitua is not a best friend")
+    ),
 }
 
 
@@ -38,8 +42,12 @@ async def _say(agent: Agent, message: str) -> list[CallAnswered]:
     return of(CallAnswered, [event async for event in agent.turn(message)])
 
 
-async def test_a_known_conversation_leaves_each_fact_once_and_no_contradiction(at_desk: OpenDesk) -> None:
-    desk = await at_desk([step for ask in CONVERSATION.values() for step in (ask, Say("All right."))])
+async def test_a_known_conversation_leaves_each_fact_once_and_no_contradiction(
+    at_desk: OpenDesk,
+) -> None:
+    desk = await at_desk(
+        [step for ask in CONVERSATION.values() for step in (ask, Say("All right."))]
+    )
     agent = await desk.workspace.agent("blank", memory=ChatMemory())
     answered = [answer for message in CONVERSATION for answer in await _say(agent, message)]
     assert [answer.outcome for answer in answered] == ["returned"] * 7
@@ -58,7 +66,11 @@ async def test_a_known_conversation_leaves_each_fact_once_and_no_contradiction(a
 async def test_what_was_kept_is_before_the_model_in_the_next_turn(at_desk: OpenDesk) -> None:
     asked = Ask(_append("Name: Chad"))
     desk = await at_desk(
-        [asked, Expect(Say("Yes."), contains("`human` reads now")), Expect(Say("Chad."), contains("Chad"))]
+        [
+            asked,
+            Expect(Say("Yes."), contains("`human` reads now")),
+            Expect(Say("Chad."), contains("Chad")),
+        ]
     )
     await desk.say("My name is Chad.")
     await desk.say("What is my name?")
@@ -69,10 +81,19 @@ async def test_older_names_are_understood_and_never_shown(at_desk: OpenDesk) -> 
     older = [
         ("edit_memory_append", {"name": "human", "content": "Name: Bob"}),
         ("edit_memory", {"name": "human", "content": "Name: Chad\nName: Bob"}),
-        ("edit_memory_replace", {"name": "human", "old_content": "Chad", "new_content": "Chad\nName: Bob"}),
-        ("core_memory_replace", {"label": "human", "old_str": "Chad", "new_str": "Chad\nName: Bob"}),
+        (
+            "edit_memory_replace",
+            {"name": "human", "old_content": "Chad", "new_content": "Chad\nName: Bob"},
+        ),
+        (
+            "core_memory_replace",
+            {"label": "human", "old_str": "Chad", "new_str": "Chad\nName: Bob"},
+        ),
         ("core_memory_append", {"label": "human", "text": "Name: Bob"}),
-        ("core_memory_append", {"name": "human", "label": "persona", "content": "Name: Bob"}),  # today's name counts
+        (
+            "core_memory_append",
+            {"name": "human", "label": "persona", "content": "Name: Bob"},
+        ),  # today's name counts
     ]
     desk = await at_desk([step for call in older for step in (Ask(Wanted(*call)), Say("Yes."))])
     for number, call in enumerate(older):
@@ -98,8 +119,12 @@ async def test_a_shared_block_that_changes_while_a_turn_runs_is_told_of(at_desk:
     assert len(desk.model.requests) == 3
 
 
-@pytest.mark.parametrize("leave", [Agent.begin_anew, Agent.pop], ids=["a-new-conversation", "the-last-turn-taken-out"])
-async def test_what_left_is_found_in_recall(at_desk: OpenDesk, leave: Callable[[Agent], Awaitable[object]]) -> None:
+@pytest.mark.parametrize(
+    "leave", [Agent.begin_anew, Agent.pop], ids=["a-new-conversation", "the-last-turn-taken-out"]
+)
+async def test_what_left_is_found_in_recall(
+    at_desk: OpenDesk, leave: Callable[[Agent], Awaitable[object]]
+) -> None:
     desk = await at_desk([Say("All right.")] * 2, memory__embedding="none")
     await desk.say("The word is heron.")
     await leave(desk.agent)

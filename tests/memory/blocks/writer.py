@@ -18,7 +18,9 @@ async def write(path: Path, agent: str, count: int) -> None:
     await blocks.load()
     for n in range(count):
         arguments = {"name": "log", "content": f"{agent} was here for the {n}. time"}
-        edit = await blocks.commit(await blocks.call("core_memory_append", arguments, By(agent=agent)))
+        edit = await blocks.commit(
+            await blocks.call("core_memory_append", arguments, By(agent=agent))
+        )
         assert edit.outcome == "returned", edit.text
     await store.close()
 
