@@ -69,6 +69,7 @@ check: .venv/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m tests.kit.tracked
+	$(BIN)/python -m tests.kit.house
 
 # The same types for systems on which nothing of this can be run here, without what runs on Linux or in the component.
 ON_LINUX := confine/(calls|kernel|landlock|limits|namespaces|seccomp)|inside/|portable/(guest|memory_files)|processes/(cgroup|launch|zygote)
