@@ -7,6 +7,7 @@ use.
 
 import ast
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property, lru_cache
 from itertools import accumulate
@@ -44,6 +45,7 @@ Names: TypeAlias = frozenset[str]
 Part: TypeAlias = tuple[str, str]
 """A module and a name in it; an empty name stands for what runs at the module's import."""
 _GROUND: Final = ""  # the name of statements that do not bind names
+_WORD: Final = re.compile(r"\w+")
 NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 
@@ -666,9 +668,22 @@ def importers(name: str, snapshot: "Snapshot") -> list[str]:
 def callees(name: str, snapshot: "Snapshot") -> list[str]:
     """Return the functions that a function mentions, sorted."""
     functions = snapshot.functions  # not as a set, which would be made of all of them for each
+    words = _words(snapshot.modules[functions[name].module].text)
+    if words is not None and not any(word in functions and word != name for word in words):
+        return []
     return sorted(
         word for word in uses(functions[name], snapshot) if word in functions and word != name
     )
+
+
+@lru_cache(maxsize=64)  # functions of one module are processed together
+def _words(text: str) -> Names | None:
+    """Return all words of a text in which every name stands letter by letter; None of another text.
+
+    Other letters are normalized, a backslash may stand for one, and `self.call` takes a name that is put together.
+    """
+    words = frozenset(_WORD.findall(text))
+    return None if not text.isascii() or "\\" in text or "call" in words else words
 
 
 def uses(function: "Function", snapshot: "Snapshot") -> frozenset[str]:

@@ -16,6 +16,8 @@ from agent_core.base.problem import Place, Problem
 from agent_core.base.records import dataclass, field, fields_to_json, replace
 from sandbox.wire.lines import kept_lines
 
+from .tree import imports_own_name
+
 if TYPE_CHECKING:
     from .function import Function, ModuleReading
     from .source import ModuleSource
@@ -49,6 +51,7 @@ class Snapshot:
     number: int = 0
     is_draft: bool = False
     helpers: frozenset[str] = frozenset()
+    packages: frozenset[str] = frozenset()  # modules whose name means a package: they import it
     whole: "Snapshot | None" = None
 
     @classmethod
@@ -124,6 +127,7 @@ class Snapshot:
             readings=_without(self.readings, module),
             rejections=_without(self.rejections, removed.source.path),
             waiting=_not_waiting(self.waiting, module),
+            packages=self.packages - {module},
             number=self.number + 1,
         )
         return bare._admit_waiting(freed)
@@ -188,12 +192,16 @@ class Snapshot:
             *(problem for problem in reading.problems if problem.severity == "refuses"),
             *refused,
         )
+        packages = self.packages - {module}
+        if imports_own_name(reading.source):
+            packages |= {module}
         placed = replace(
             self.with_rejection(path, problems),
             functions=functions,
             modules=self._own(self.modules, {module: reading.source}),
             readings=self._own(self.readings, {module: reading}),
             waiting=waiting,
+            packages=packages,
         )
         return placed._admit_waiting(had - functions.keys())
 

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base.records import dataclass, fields
 from agent_core.base.syntax import named, odd_in_name
-from agent_core.registry.tree import imports_own_name
 
 if TYPE_CHECKING:
-    from agent_core.registry.source import ModuleSource
+    from agent_core.registry.registry import Snapshot
 
 UNSAID = "?"
 WORKSPACE: Final = "./"
@@ -394,10 +393,7 @@ def joined(grants: Iterable[Grants]) -> Grants:
     return Grants.from_json({**items, **limits})
 
 
-def modules_of_workspace(
-    modules: Mapping[str, "ModuleSource"], grants: Grants = NOTHING
-) -> frozenset[str]:
+def modules_of_workspace(snapshot: "Snapshot", grants: Grants = NOTHING) -> frozenset[str]:
     """Return the names by which an import without `functions.` means a module of the workspace instead of a package."""
-    packages = {name for name, source in modules.items() if imports_own_name(source)}
-    names = frozenset(module.partition(".")[0] for module in modules)
-    return names - {*grants.packages} - packages - sys.stdlib_module_names
+    names = frozenset(module.partition(".")[0] for module in snapshot.modules)
+    return names - {*grants.packages} - snapshot.packages - sys.stdlib_module_names

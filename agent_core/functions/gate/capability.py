@@ -50,7 +50,7 @@ def capability(draft: D) -> D:
     """Return the draft with its needs, and findings about uses that are not granted."""
     if draft.tree is None:
         return draft.skip("the code could not be read")
-    own = modules_of_workspace(draft.snapshot.modules, draft.granted)
+    own = modules_of_workspace(draft.snapshot, draft.granted)
     all_uses = [
         *uses(draft.tree, draft.rules.packages, draft.guarded, own),
         *_through_names(draft, own),

@@ -169,10 +169,11 @@ async def try_import(file: SavedFile, trial_tools: TrialTools) -> SavedFile:
 
 def _waiting_functions(file: SavedFile) -> frozenset[str]:
     """Return the functions of a file for which something is imported that needs a package they do not have."""
-    after = file.snapshot.with_module(file.module).modules
-    known, waiting = (*file.rules.packages, *sorted(modules_of_workspace(after))), set[str]()
+    after = file.snapshot.with_module(file.module)
+    known = (*file.rules.packages, *sorted(modules_of_workspace(after)))
+    waiting = set[str]()
     for function in file.module.functions:
-        texts = (source.text for source in imported_with(function, after).values())
+        texts = (source.text for source in imported_with(function, after.modules).values())
         needed = frozenset[str]().union(*(imported_at_the_top(text, known) for text in texts))
         if not all(file.granted.gives("packages", project) for project in needed):
             waiting.add(function.name)
@@ -303,7 +304,7 @@ class JudgedFile:
             else set[str]()
         )
         self._problems = ProblemsByLine(verdict.problems)
-        self._own = modules_of_workspace(snapshot.modules)
+        self._own = modules_of_workspace(snapshot)
 
     def draft_of(self, name: str) -> Draft | None:
         """Return a function as a draft. Its examples have already run. None if the snapshot does not have this file.

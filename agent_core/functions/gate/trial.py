@@ -371,7 +371,7 @@ def missing_package(
     if match is None:
         return ""
     after = snapshot.with_module(reading)
-    known, project = (*listed, *sorted(modules_of_workspace(after.modules))), project_of(match[1])
+    known, project = (*listed, *sorted(modules_of_workspace(after))), project_of(match[1])
     texts = [source.text for source in modules_of(reading.source.module, after).values()]
     return project if any(project in needs_of_text(text, known).packages for text in texts) else ""
 
@@ -431,7 +431,7 @@ def _fix_of(failure: Failure, path: str, snapshot: "Snapshot") -> str:
         if rejected := next((file for file in files if file in snapshot.rejections), ""):
             return f"fix {rejected} first, which is rejected"
     missing = _NO_MODULE.fullmatch(error)
-    if missing and missing[1] in modules_of_workspace(snapshot.modules):
+    if missing and missing[1] in modules_of_workspace(snapshot):
         return (
             f"a file beside it is part of `functions`: write `from functions import {missing[1]}`"
         )

@@ -618,7 +618,7 @@ class GrantService:
     def _known_packages(self, snapshot: "Snapshot", entry: "GrantEntry | None") -> tuple[str, ...]:
         """Return the modules that imports may name without a package grant: the listed ones and the workspace's."""
         granted = entry.grants if entry else NOTHING
-        return (*self._packages, *sorted(modules_of_workspace(snapshot.modules, granted)))
+        return (*self._packages, *sorted(modules_of_workspace(snapshot, granted)))
 
     async def want(
         self,
