@@ -310,10 +310,7 @@ def _with_control(char: str) -> str:
     if char in _CONTROL:
         return _CONTROL[char]
     upper = char.upper()
-    return (
-        chr(ord(upper) - 0x40)
-        if "@" <= upper <= "_" and len(upper) == 1
-        else char
-        if char and char < " "
-        else ""
-    )
+    if len(upper) == 1 and "@" <= upper <= "_":
+        return chr(ord(upper) - 0x40)
+    is_control = bool(char) and char < " "
+    return char if is_control else ""

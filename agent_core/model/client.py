@@ -356,13 +356,11 @@ async def loaded_window(
         running = await _running(endpoint, loading)
     match = _SET.search(str(shown.get("parameters") or ""))
     set_tokens = (window(int(match[1])) or 0) if match else 0
-    tokens = running or set_tokens or (min(own, loading.unset) if own else 0)
-    source = "as its server loads it"
-    return (
-        (Window(tokens, source, loading.fix) if tokens < own else Window(tokens, source))
-        if tokens
-        else None
-    )
+    tokens = running or set_tokens or min(own, loading.unset)
+    if not tokens:
+        return None
+    is_cut = tokens < own
+    return Window(tokens, "as its server loads it", loading.fix if is_cut else "")
 
 
 async def _running(endpoint: Endpoint, loading: Loading) -> int:

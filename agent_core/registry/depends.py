@@ -668,9 +668,12 @@ def importers(name: str, snapshot: "Snapshot") -> list[str]:
 def callees(name: str, snapshot: "Snapshot") -> list[str]:
     """Return the functions that a function mentions, sorted."""
     functions = snapshot.functions  # not as a set, which would be made of all of them for each
-    words = _words(snapshot.modules[functions[name].module].text)
-    if words is not None and not any(word in functions and word != name for word in words):
-        return []
+    module = functions[name].module
+    words = _words(snapshot.modules[module].text)
+    if words is not None:
+        others = words - {name}
+        if not any(word in functions for word in others):
+            return []
     return sorted(
         word for word in uses(functions[name], snapshot) if word in functions and word != name
     )
@@ -683,7 +686,9 @@ def _words(text: str) -> Names | None:
     Other letters are normalized, a backslash may stand for one, and `self.call` takes a name that is put together.
     """
     words = frozenset(_WORD.findall(text))
-    return None if not text.isascii() or "\\" in text or "call" in words else words
+    if not text.isascii() or "\\" in text or "call" in words:
+        return None
+    return words
 
 
 def uses(function: "Function", snapshot: "Snapshot") -> frozenset[str]:

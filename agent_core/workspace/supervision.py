@@ -94,21 +94,18 @@ class Supervision:
         last = await self._store.spent_last()
         known = [name for row in threads.values() for name in (row.agent, *row.spent)]
         names = dict.fromkeys([*self._names, *known, *paused, *(item.agent for item in work)])
-        kinds = {
-            name: "helper"
-            if name.startswith(HELPER_RUN)
-            else "group"
-            if name in self._groups
-            else "agent"
-            for name in names
-        }
-        states = [_state(name, kind, asks, paused, work, threads) for name, kind in kinds.items()]
+        states = [_state(name, self._kind_of(name), asks, paused, work, threads) for name in names]
         states = [
             state if state.thread else replace(state, spent=last.get(state.name, {}))
             for state in states
         ]
         states = [state for state in states if state.kind != "helper" or state.state != "idle"]
         return sorted(states, key=lambda state: _depth(state.name, asks))
+
+    def _kind_of(self, name: str) -> str:
+        if name.startswith(HELPER_RUN):
+            return "helper"
+        return "group" if name in self._groups else "agent"
 
     async def asked(self, name: str) -> list[MessageRow]:
         """Return the open requests (asks) to this agent, or the one with this id.

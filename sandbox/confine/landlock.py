@@ -61,11 +61,12 @@ def ruleset(
     """
     abi_version = version()
     rights = _RIGHTS_OF_VERSION[min(abi_version, 5)]
-    attributes = struct.pack(
-        "=QQQ", rights, _TCP_BOTH if abi_version >= 4 else 0, _SCOPE_BOTH if abi_version >= 6 else 0
-    )
-    size = 24 if abi_version >= 6 else 16 if abi_version >= 4 else 8
-    rules = syscall("landlock_create_ruleset", _CREATE, attributes, size, 0)
+    attributes = struct.pack("=Q", rights)  # each version that can do more takes one more
+    if abi_version >= 4:
+        attributes += struct.pack("=Q", _TCP_BOTH)
+    if abi_version >= 6:
+        attributes += struct.pack("=Q", _SCOPE_BOTH)
+    rules = syscall("landlock_create_ruleset", _CREATE, attributes, len(attributes), 0)
     for path in readable:
         _allow(rules, path, _READ & rights)
     for path in writable:

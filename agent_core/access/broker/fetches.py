@@ -262,14 +262,7 @@ class Fetches:
         text = "{}: {} {}: {}, {} bytes, {:.3f} s".format(*line)
         _log.info("%s", text)
         self._broker.note(text)
-        fact: Fact = (
-            "reached"
-            if stream.is_connected
-            else "refused"
-            if stream.status == "refused"
-            else "unreached"
-        )
-        self._exit.note(fact, target.place, *stream.sent)
+        self._exit.note(_fact_of(stream), target.place, *stream.sent)
         if stream.exchange is not None:
             with suppress(OSError):
                 await stream.exchange.aclose()
@@ -304,3 +297,11 @@ class Fetches:
 
 def _now() -> float:
     return asyncio.get_running_loop().time()
+
+
+def _fact_of(stream: _Stream) -> Fact:
+    if stream.is_connected:
+        return "reached"
+    if stream.status == "refused":
+        return "refused"
+    return "unreached"

@@ -473,23 +473,21 @@ def changes(
     differing = sorted(
         part for part in before.keys() | now.keys() if before.get(part) != now.get(part)
     )
-    whole = [
-        f"`{function_part[1]}` itself is {'changed' if function_part in differing else 'unchanged'}",
-        moved,
-    ]
+    if not differing and not moved:
+        return ""
+    own = "changed" if function_part in differing else "unchanged"
+    changed = [f"`{function_part[1]}` itself is {own}"]
+    if moved:
+        changed.append(moved)
     for part in differing:
-        if part != function_part:
-            module, name = part
-            how = (
-                "changed"
-                if part in before and part in now
-                else "is new"
-                if part in now
-                else "is gone"
-            )
-            whole.append(
-                f"`{name}` of {module} {how}"
-                if name
-                else f"what {module} does when it is imported {how}"
-            )
-    return "; ".join(filter(None, whole)) if differing or moved else ""
+        if part == function_part:
+            continue
+        module, name = part
+        what = f"`{name}` of {module}" if name else f"what {module} does when it is imported"
+        if part not in before:
+            changed.append(f"{what} is new")
+        elif part not in now:
+            changed.append(f"{what} is gone")
+        else:
+            changed.append(f"{what} changed")
+    return "; ".join(changed)

@@ -519,11 +519,7 @@ class FileRequests:
         with self._hold(asked, writes=writes) as grant:
             if grant.is_folder:
                 raise IsADirectoryError(errno.EISDIR, "")
-            flags = os.O_RDWR if "+" in mode else os.O_WRONLY if writes else os.O_RDONLY
-            flags |= os.O_TRUNC if "w" in mode else 0
-            flags |= os.O_APPEND if "a" in mode else 0
-            flags |= machine.CLOEXEC | machine.NONBLOCK | machine.NOCTTY
-            return machine.reopen(grant.descriptor, grant.path, flags)
+            return machine.reopen(grant.descriptor, grant.path, _flags_of(mode))
 
     @contextmanager
     def _naming(self, asked: _Asked) -> Iterator[None]:
@@ -758,3 +754,17 @@ def _is_text(name: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def _flags_of(mode: str) -> int:
+    """Return the flags of `os.open` for a mode of `open`."""
+    flags = machine.CLOEXEC | machine.NONBLOCK | machine.NOCTTY
+    if "+" in mode:
+        flags |= os.O_RDWR
+    elif mode != "r":
+        flags |= os.O_WRONLY
+    if "w" in mode:
+        flags |= os.O_TRUNC
+    if "a" in mode:
+        flags |= os.O_APPEND
+    return flags

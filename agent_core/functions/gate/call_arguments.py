@@ -275,7 +275,7 @@ def _variations(value: Value, seen: Sequence[Value]) -> Iterator[Value]:
         case int() | float():
             yield from (value + 1, value * 2, value - 1, *(value + other for other in seen[:2]))
         case str() if len(value) <= _LONGEST:
-            between = "\n" if "\n" in value.strip() else " " if " " in value.strip() else ""
+            between = next((mark for mark in ("\n", " ") if mark in value.strip()), "")
             if between:  # the same lines or words, and those of the examples
                 pieces = value.split(between)
                 others = [

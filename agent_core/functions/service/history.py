@@ -139,17 +139,16 @@ def versions(rows: Iterable["VersionRow"], name: str) -> tuple[Version, ...]:
                 and row.reason == SAVED
             ):
                 entries.pop()
-        if source != (entries[-1].source if entries else ""):
-            last = entries[-1].source if entries else ""
-            kind = (
-                "changed"
-                if source and last
-                else "created"
-                if not entries
-                else "deleted"
-                if last
-                else "restored"
-            )
+        last = entries[-1].source if entries else ""
+        if source != last:
+            if not entries:
+                kind = "created"
+            elif not source:
+                kind = "deleted"
+            elif not last:
+                kind = "restored"
+            else:
+                kind = "changed"
             added, removed = compare(bare_lines(last), bare_lines(source), allowance).counts
             entries.append(
                 Version(len(entries) + 1, hash_of(source), source, row, kind, added, removed)

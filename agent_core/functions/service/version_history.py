@@ -221,7 +221,9 @@ class VersionHistory:
 
 def _policy(by: str, wrote: str) -> Policy:
     """Return the policy: users are only warned; agents are rejected, but a user's text is checked as an import."""
-    return "human" if by == "human" else "import" if wrote == "human" else "agent"
+    if by == "human":
+        return "human"
+    return "import" if wrote == "human" else "agent"
 
 
 def _fresh(function: "Function", code: str) -> tuple["Example"] | None:

@@ -133,14 +133,12 @@ async def list_(door: Door) -> Result:
         for name, entry in library.book.entries().items():
             tools = library.book.tools(name, entry)
             failure = library.book.failure(name, entry)
-            state = (
-                "approved"
-                if tools
-                else "started"
-                if library.book.is_started(name, entry)
-                else "unapproved"
-            )
-            state = "failed" if failure and state != "unapproved" else state
+            if not tools and not library.book.is_started(name, entry):
+                state = "unapproved"
+            elif failure:
+                state = "failed"
+            else:
+                state = "approved" if tools else "started"
             about = {"state": state, "problem": failure or None, "tools": sorted(tools)}
             rows.append({"name": name, **entry.model_dump(mode="json"), **about})
     lines = []

@@ -118,19 +118,15 @@ async def edit(
     owner = await door.agent(agent)
     if options["section"]:
         had = next((row for row in await owner.memory.sections.list() if row.name == label), None)
-        text = (
-            value
-            if value is not None
-            else await _text_from_editor(door, label, had.text if had else "")
-        )
-        position = (
-            options["position"] if options["position"] is not None else had.position if had else 0
-        )
-        outcome = (
-            None
-            if text is None
-            else await manual_edits.write_section(owner.memory.sections, label, position, text)
-        )
+        if value is None:
+            value = await _text_from_editor(door, label, had.text if had else "")
+        position = options["position"]
+        if position is None:
+            position = had.position if had else 0
+        outcome = None
+        if value is not None:
+            sections = owner.memory.sections
+            outcome = await manual_edits.write_section(sections, label, position, value)
         return Result(
             {"section": label, "text": outcome},
             [line(("ok", "✓ "), outcome or "Nothing was changed.")],
