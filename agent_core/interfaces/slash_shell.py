@@ -167,10 +167,9 @@ async def show(conversation: Conversation, result: Result) -> None:
     if result.table is not None:
         await conversation.voice.browse(result.table)
     hint = [line(("dim", result.hint))] if result.hint else []
-    if lines := [*result.before, *result.lines, *result.aside, *hint]:
-        conversation.voice.lines(lines)
-    if result.source is not None:
-        conversation.voice.source(*result.source)
+    lines = [*result.before, *result.lines, *result.aside, *hint]
+    if lines or result.source is not None:
+        await conversation.voice.result(conversation.commanded, lines, result.source)
 
 
 def _functions(words: str) -> list[str]:
