@@ -395,10 +395,11 @@ def _counted(hidden_rows: int) -> str:
     return f"+{counted(hidden_rows, 'row')}{' or more' if hidden_rows == MOST_COUNTED else ''}"
 
 
-_AROUND = 5  # rows: the title, the head, the rule, the input line, the bar
+_ABOVE = 1  # row that stays as it is: terminals keep a screen that is cleared from its top in their scrollback
+_AROUND = _ABOVE + 5  # rows: the title, the head, the rule, the input line, the bar
 LEAST_ROWS = 12
 _MOST_BELOW = 3
-_AROUND_PAGE = 4  # rows: the title, the rule, the input line, the bar
+_AROUND_PAGE = _ABOVE + 4  # rows: the title, the rule, the input line, the bar
 _PAGE_KEYS = "↑↓ PgUp PgDn · Enter prints it · Esc leaves"
 _KEYS = "type to filter · ↑↓ · Enter prints it · Esc leaves"
 
