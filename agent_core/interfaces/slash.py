@@ -184,7 +184,7 @@ async def _call(conversation: Conversation, words: str) -> None:
             conversation.results |= dict.fromkeys(
                 ("_", kept_as) if kept_as else ("_",), shown.document
             )
-        await show(conversation, shown)
+        await show(conversation, shown, in_short=True)
 
 
 def _typed_call(conversation: Conversation, text: str) -> tuple[str, str]:

@@ -322,8 +322,7 @@ async def _judge(response: httpx2.Response) -> None:
     else:
         attempt.failure = explain(response.status_code, response.headers, refusal, attempt.where)
         if refusal.is_page:
-            hint = base_url_hint(str(response.url).partition("?")[0])
-            attempt.failure.fix = f"{hint} {attempt.failure.fix}".strip()
+            attempt.failure.fix = f"{base_url_hint(attempt.where)} {attempt.failure.fix}".strip()
     response.headers["x-should-retry"] = (
         "true" if isinstance(attempt.failure, Unavailable) else "false"
     )

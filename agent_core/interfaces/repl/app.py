@@ -177,7 +177,9 @@ class Repl:
                     self._taken = ""
         except KnapperError as error:
             self._failure = error
-        except ExceptionGroup as errors:  # of a task beside the session, such as the one that greets
+        except (
+            ExceptionGroup
+        ) as errors:  # of a task beside the session, such as the one that greets
             from ..cli_context import innermost  # noqa: PLC0415  (the prompt must not wait for it)
 
             cause = innermost(errors)
