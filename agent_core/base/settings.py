@@ -778,9 +778,13 @@ def _unknown(key: str, keys: list[str]) -> SettingsError:
     table, _, _ = key.rpartition(".")
     if table.startswith("models."):
         keys = [f"{table}.{name}" for name in NamedModel.model_fields]
-    of_table = [known for known in keys if known.startswith(f"{table}.")] or keys
-    listed = f"Known are: {', '.join(sorted(of_table))}."
-    fix = did_you_mean(key, of_table, otherwise=did_you_mean(key, keys, otherwise=listed))
+    of_table = [known for known in keys if known.startswith(f"{table}.")]
+    tables = sorted({known.partition(".")[0] for known in keys})
+    listed = f"The tables are: {', '.join(tables)}."
+    if table and of_table:
+        listed = f"Known are: {', '.join(sorted(of_table))}."
+    anywhere = did_you_mean(key, [*keys, *tables], otherwise=listed)
+    fix = did_you_mean(key, of_table, otherwise=anywhere)
     return SettingsError(f"`{one_line(key, 200)}` is not a setting.", fix=fix)
 
 

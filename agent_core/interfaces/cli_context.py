@@ -170,6 +170,13 @@ def print_json(result: object) -> None:
     sys.stdout.flush()
 
 
+def with_scheme(_context: click.Context, _option: click.Parameter, url: str | None) -> str | None:
+    """Complete the address that an option gives, as the first menu does: a host and a port need no scheme."""
+    from agent_core.base.network_variables import whole_address  # noqa: PLC0415  (loads ssl, which `--help` needs not)
+
+    return whole_address(url) or url if url else url
+
+
 def must_have(extra: str, *modules: str) -> None:
     """Check that these modules are installed.
 

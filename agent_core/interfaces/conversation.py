@@ -161,7 +161,7 @@ class Conversation:
         self._command: Interruption | None = None
         self._held: list[FunctionsChanged] | None = None
         self._saved_by = "outside"
-        self.commanded: frozenset[str] = frozenset()  # the words of the running command
+        self.commanded = ""  # the running command, as typed
 
     @property
     def stoppable(self) -> bool:
@@ -468,7 +468,7 @@ class Conversation:
         self.undo_log.hear(changed)
         if self._held is not None:
             self._held.append(changed)
-        elif not is_own(changed, self.commanded):
+        elif not is_own(changed, frozenset(self.commanded.split()[1:])):
             self.voice.aloud(changed_lines(changed, self._saved_by))
 
     @contextmanager

@@ -184,7 +184,7 @@ async def _call(conversation: Conversation, words: str) -> None:
             conversation.results |= dict.fromkeys(
                 ("_", kept_as) if kept_as else ("_",), shown.document
             )
-        await show(conversation, shown)
+        await show(conversation, shown, in_short=True)
 
 
 def _typed_call(conversation: Conversation, text: str) -> tuple[str, str]:
@@ -335,9 +335,8 @@ async def _explain(command: str, conversation: Conversation, words: str) -> None
     name, options = needed(words, command), ["--brief"] if command == "about" else []
     if own := _own(conversation, name):
         schema = conversation.agent.model_session.functions.schema_of(own)
-        conversation.voice.lines(
-            [line(row) for row in presentation.own_function(own, schema).splitlines()]
-        )
+        lines = [line(row) for row in presentation.own_function(own, schema).splitlines()]
+        await conversation.voice.result(conversation.commanded, lines)
         return
     await show(
         conversation, await run_shell(conversation, "functions", "show", *options, "--", name)
@@ -590,7 +589,8 @@ async def command(conversation: Conversation, text: str) -> None:
     if run is None:
         conversation.explain(_no_command(name))
         return
-    earlier, conversation.commanded = conversation.commanded, frozenset(text.split()[1:])
+    earlier = conversation.commanded
+    conversation.commanded = text
     try:
         if words and " " not in BY_NAME[name].typed:
             raise UsageError(
@@ -627,12 +627,11 @@ def _name(text: str) -> str:
 async def _help(conversation: Conversation, words: str) -> None:
     name = words.removeprefix("/")
     if name in BY_NAME:
-        conversation.voice.lines(_explanation_lines([BY_NAME[name]]))
+        lines = _explanation_lines([BY_NAME[name]])
     elif name in ("all", *GROUPS):
-        lines: list[Line] = []
+        lines = []
         for each in GROUPS if name == "all" else [name]:
             lines += [line(("strong", each)), *_explanation_lines(group(each))]
-        conversation.voice.lines(lines)
     elif name:
         raise _no_command(name)
     else:
@@ -646,7 +645,8 @@ async def _help(conversation: Conversation, words: str) -> None:
                 )
             )
         ends = ("/help COMMAND explains one, /help all explains all", _IN_SHORT, _KEYS)
-        conversation.voice.lines([*lines, *(line(("dim", text)) for text in ends)])
+        lines += [line(("dim", text)) for text in ends]
+    await conversation.voice.result(conversation.commanded, lines)
 
 
 def _explanation_lines(entries: Sequence[CommandEntry]) -> list[Line]:
@@ -673,7 +673,7 @@ async def _show(conversation: Conversation, words: str) -> None:
             fix=f"Type /show {first} … /show {last}.{gone}",
         )
     call = calls[int(words) - first if words else -1]
-    head, source = f"[{call.number}] {one_line(call.name, 80)}", (call.source, 1)
+    head, source = f"[{call.number}] {one_line(call.name, 80)}", (call.source, 1, ())
     await conversation.voice.read(
         Choice(
             head,
@@ -757,7 +757,7 @@ async def _dump(conversation: Conversation, words: str) -> None:
         )
     lines = [*before, *(said or [line(("dim", "Nothing was said yet."))])]
     if not words:
-        conversation.voice.lines(lines)
+        await conversation.voice.result(conversation.commanded, lines)
         return
     await asyncio.to_thread(write_file, words, plain(lines))
     conversation.voice.lines([line(("ok", "✓ "), f"{len(lines)} lines in {words}")])
@@ -804,7 +804,8 @@ async def _show_models(conversation: Conversation) -> None:
     none = "Its endpoint does not say which models it has. " if listed == [] else ""
     hint = f"{more}{none}/model NAME switches to another."
     model = [line(line_of_model), *warned(conversation.agent.models.window_warning())]
-    conversation.voice.lines([*model, *columns(rows, ("ok", "name", "dim")), line(("dim", hint))])
+    lines = [*model, *columns(rows, ("ok", "name", "dim")), line(("dim", hint))]
+    await conversation.voice.result(conversation.commanded, lines)
 
 
 async def _switch_model(conversation: Conversation, name: str) -> str:
@@ -837,7 +838,9 @@ async def _summarize(conversation: Conversation, words: str) -> None:
         await conversation.keep_unsaved()
         with conversation.waiting(SUMMARIZING):
             summary = await conversation.agent.summarize()
-        conversation.voice.lines([line(row) for row in bare_lines(summary)])
+        await conversation.voice.result(
+            conversation.commanded, [line(row) for row in bare_lines(summary)]
+        )
 
 
 async def _memorywarning(conversation: Conversation, words: str) -> None:

@@ -342,6 +342,10 @@ def _words(line: Line, longest: int) -> Iterator[Span]:
 # A searchable list: one line per entry, the details of an entry, and the entries that match the typed text.
 
 
+ShownSource: TypeAlias = tuple[str, int, Sequence[int]]
+"""Python source, the number of its first line, and the numbers of its marked lines."""
+
+
 @dataclass(frozen=True, slots=True)
 class Choice:
     """An entry: its line in the list, its searchable text, and its details."""
@@ -350,8 +354,8 @@ class Choice:
     line: Line
     text: str
     lines: Callable[[], list[Line]]
-    source: Callable[[], tuple[str, int]] | None = None
-    """Python source and the number of its first line, shown under the lines."""
+    source: Callable[[], ShownSource] | None = None
+    """Python source, shown under the lines."""
 
 
 @dataclass(frozen=True, slots=True)

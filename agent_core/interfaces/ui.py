@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Protocol
 
@@ -31,7 +31,16 @@ from .progress import StatusLine, status_text
 from .render import call_log
 from .render.function_view import quarantine_lines, row_lines, source_lines
 from .render.grant_question import GrantDialog, denied_lines
-from .styled_lines import Choice, Line, Table, line, screen_columns, takes_colour, write
+from .styled_lines import (
+    Choice,
+    Line,
+    ShownSource,
+    Table,
+    line,
+    screen_columns,
+    takes_colour,
+    write,
+)
 
 # Listeners for turns outside the prompt: plain text for pipes and dumb terminals, JSON lines for scripts.
 
@@ -205,6 +214,14 @@ class Voice:
         self.lines(choice.lines())
         if choice.source:
             self.source(*choice.source())
+
+    async def result(
+        self, name: str, lines: Sequence[Line], source: ShownSource | None = None
+    ) -> None:
+        """Show the result of a command: lines, and Python source under them."""
+        self.lines(lines)
+        if source is not None:
+            self.source(*source)
 
     def aside(self) -> AbstractAsyncContextManager[None]:
         """Do nothing: this voice does not occupy the terminal."""

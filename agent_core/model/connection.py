@@ -99,6 +99,8 @@ class Refusal:
     code: str = ""
     parameter: str = ""
     wait_s: str = ""
+    is_page: bool = False
+    """True if it was a web page, as of a server that is no endpoint."""
 
     @classmethod
     def read(cls, text: str) -> "Refusal":
@@ -106,8 +108,9 @@ class Refusal:
         try:
             return cls.of(read_json(text, LOOSE))
         except Malformed:
-            page = text.lstrip()[:1] == "<"
-            return cls("a web page instead of JSON" if page else _short(text))
+            if text.lstrip()[:1] == "<":
+                return cls("a web page instead of JSON", is_page=True)
+            return cls(_short(text))
 
     @classmethod
     def of(cls, body: Any) -> "Refusal":  # Any: foreign JSON
@@ -318,6 +321,8 @@ async def _judge(response: httpx2.Response) -> None:
         attempt.failure = redirected(attempt.where, response.headers["location"])
     else:
         attempt.failure = explain(response.status_code, response.headers, refusal, attempt.where)
+        if refusal.is_page:
+            attempt.failure.fix = f"{base_url_hint(attempt.where)} {attempt.failure.fix}".strip()
     response.headers["x-should-retry"] = (
         "true" if isinstance(attempt.failure, Unavailable) else "false"
     )

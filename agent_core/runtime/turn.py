@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from .reply_work import ReplyWork
 
 
+_LONG_WAIT_S: Final = 5.0  # a longer wait is told each time
 _COUNTED: Final = tuple(
     name for name in NAMES if name not in ("hops", "seconds")
 )  # the others are not sums
@@ -307,6 +308,7 @@ class Turn:
     ending: TurnEnding = field(default_factory=TurnEnding)
     step: int = 0
     model: str = ""
+    _retried_for: str = ""  # the reason for the last wait that was told
 
     def taken(self, waiting: Sequence[Inbound]) -> list[Inbound]:
         """Return the waiting events that this turn accepts; the others begin separate turns.
@@ -445,7 +447,8 @@ class Turn:
                 self.tell(
                     events.Writing(place=piece.place, name=piece.name, arguments=piece.arguments)
                 )
-            case RetryPiece():
+            case RetryPiece() if piece.reason != self._retried_for or piece.wait_s > _LONG_WAIT_S:
+                self._retried_for = piece.reason  # told once: the waits after it are short
                 self.warn(f"{piece.reason} Trying again in {piece.wait_s:.1f} s.")
             case ReadingPiece(done, total, left_s):
                 self.tell_reading(total, done, left_s)

@@ -47,7 +47,7 @@ TYPED = {
     "cost": ("/cost", "Nothing was asked in this session yet."),
     "new": ("/new", "The conversation is already new."),
     "log": ("/log", "Nothing was said."),
-    "dump": ("/dump", "Nothing was said yet."),
+    "dump": ("/dump", "/dump · rows 1-"),
     "model": ("/model", "scripted at http://127.0.0.1"),
     "shell": ("/shell echo here", "it goes along with your next message"),
     "memorywarning": ("/memorywarning", "∙ 1 step"),

@@ -85,6 +85,7 @@ def test_lines_that_no_example_reaches_are_marked_in_the_source(folder: Path) ->
     with prompt([], folder, columns=110) as (screen, _):
         screen.line("/introspect grade")
         screen.wait_for("~ its examples reach 4 of 5 lines; none reaches 12 (marked below)")
+        screen.type(" ")
         screen.wait_for('❱ 12         return "none"')
     source = knapper("functions", "show", "grade", cwd=folder).stdout
     assert ("❱   12         return" in source, source.count("❱")) == (True, 1)

@@ -157,6 +157,16 @@ def test_the_message_of_a_turn_that_failed_does_not_go_along_with_the_next(tmp_p
         ]
 
 
+def test_waits_for_one_reason_are_told_once_and_an_address_needs_no_scheme(tmp_path: Path) -> None:
+    busy = Fail(503, "busy", {"Retry-After": "0"})
+    with scripted([busy, busy, Say("Here.")]) as model:
+        address = model.base_url.removeprefix("http://")
+        options = ("--base-url", address, "--model", "scripted", "--message", "hi")
+        done = knapper("run", *options, cwd=tmp_path)
+    assert done.stdout == "Here.\n", done.stderr
+    assert done.stderr.count("Trying again in") == 1, done.stderr
+
+
 def cut_off(root: Path, *arguments: str) -> None:
     """Kill a process while its model is replying."""
     reading, writing = os.pipe()

@@ -156,7 +156,8 @@ def test_questions_keep_their_form_on_every_screen_and_a_yes_counts_once_all_was
             "\u2066".encode(),
         ):
             assert sent not in screen.sent, sent
-        screen.do("/help", "Alt-Enter")
+        screen.do("/help", "/help · rows 1-")
+        screen.do("", "Alt-Enter")
         screen.resize(60, 14)
         screen.line("then all of them")
         screen.wait_for("Press d for the next page")

@@ -135,6 +135,12 @@ RECEIPTS: list[tuple[Made, int, str]] = [
         40,
         "created 1 · wrote 1 · asked you 2× · 3 steps, 2.5 s",
     ),
+    # What one long name gave back lets the others stay.
+    (
+        {"created": ["a", "b", "c", "d", "e"], "reached": ["a-long-name-of-a-host.example:8443"]},
+        60,
+        "created a, b, c, d, e · reached 1 · 3 steps, 2.5 s",
+    ),
 ]
 
 

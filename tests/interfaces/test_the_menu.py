@@ -40,6 +40,19 @@ def test_an_address_with_a_key_is_tried_written_with_a_yes_and_used(tmp_path: Pa
     assert not [file for file in files if SECRET.encode() in file.read_bytes()]
 
 
+def test_lines_typed_before_the_menu_are_told_as_not_sent(tmp_path: Path) -> None:
+    with terminal(
+        "run", cwd=tmp_path, environment={"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}
+    ) as screen:
+        screen.wait_for("getting ready")
+        screen.line("hello there")
+        screen.line("and more")
+        screen.wait_for(CHOICE)
+        shown = screen.scrolled()
+        assert "not sent: hello there" in shown
+        assert "not sent: and more" in shown
+
+
 FORMS = (
     "{host}",
     "localhost:{port}",

@@ -93,9 +93,9 @@ def test_every_count_of_functions_is_the_same_starters_are_marked_and_the_gate_i
         screen.do(
             "/functions", f"functions {len(rows)} of {len(rows)}:", "standing", "what it does"
         )
-        screen.wait_for(f"{len(rows)} functions of this workspace; ")
+        screen.wait_for(f"This workspace has {len(rows)} functions. ")
         screen.type(ESCAPE)
-        screen.wait_gone("functions of this workspace; ")
+        screen.wait_gone("This workspace has ")
         screen.do("/introspect shout", "checked by the gate in ")
         screen.wait_for("mutation: would its examples notice a wrong body? ")
         assert "mutant" not in screen.scrolled()

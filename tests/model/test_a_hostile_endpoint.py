@@ -268,6 +268,13 @@ async def test_what_is_broken_is_told_with_its_address_and_what_to_do(
 ) -> None:
     rows: list[tuple[str, int, str, tuple[bytes | str, ...], str]] = [
         ("page-as-json", 200, JSON, (b"<html>",), "a web page instead of JSON"),
+        (
+            "page-as-error",
+            501,
+            "text/html",
+            (b"<html>",),
+            r"\(501\): a web page.*endpoint's base URL",
+        ),
         ("half-a-stream", 200, STREAM, ("half",), "broke off in the middle.*Try again"),
         (
             "no-end",

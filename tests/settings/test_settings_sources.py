@@ -128,7 +128,9 @@ def test_every_setting_has_a_variable_that_reaches_it(
 def test_a_file_that_does_not_fit_is_told_with_the_key_and_a_way_out(root: Path) -> None:
     for text, named in {
         "[turn]\nmax_step = 3\n": "Did you mean `turn.max_steps`?",
-        "[tern]\nmax_steps = 3\n": "`tern` is not a setting.",
+        "[tern]\nmax_steps = 3\n": "Did you mean `turn`?",
+        "[grwoth]\ncreate = false\n": "Did you mean `growth`?",
+        "[elsewhere]\nx = 3\n": "The tables are: agent",
         "[models.m]\ninput_price = 3\n": "Did you mean `models.m.price`?",
         "[turn]\nmax_steps = 0\n": "`turn.max_steps` cannot be 0: expected at least 1",
         '[turn]\nmax_steps = "many"\n': "`turn.max_steps` cannot be 'many': expected a whole number",

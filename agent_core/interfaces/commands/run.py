@@ -28,6 +28,7 @@ from ..cli_context import (
     debug_file,
     innermost,
     loading,
+    with_scheme,
     workspace_command,
 )
 
@@ -138,7 +139,12 @@ _OVER_SERVER = (
     type=MODEL,
     help="The model that writes new functions in this run, for the agent's model to call; off for none.",
 )
-@click.option("--base-url", metavar="URL", help="An endpoint that speaks chat completions.")
+@click.option(
+    "--base-url",
+    metavar="URL",
+    callback=with_scheme,
+    help="An endpoint that speaks chat completions.",
+)
 @click.option(
     "--message",
     metavar="TEXT",

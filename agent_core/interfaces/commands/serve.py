@@ -14,7 +14,7 @@ import click
 from agent_core.base import machine
 from agent_core.base.errors import UsageError
 
-from ..cli_context import CliContext, must_have, print_json, workspace_command
+from ..cli_context import CliContext, must_have, print_json, with_scheme, workspace_command
 from ..styled_lines import line, write
 from .verb import Door, Opens, Result, verb
 
@@ -57,7 +57,12 @@ _SCOPES = ("chat", "read", "edit", "approve", "admin")
 @click.option(
     "--model", metavar="NAME", help="A model of the endpoint, local, local/NAME, or tour."
 )
-@click.option("--base-url", metavar="URL", help="An endpoint that speaks chat completions.")
+@click.option(
+    "--base-url",
+    metavar="URL",
+    callback=with_scheme,
+    help="An endpoint that speaks chat completions.",
+)
 @workspace_command
 def serve(context: CliContext, **options: object) -> int:
     """Serve the workspace over HTTP, to those with `knapper tokens`. Ctrl-C stops it.

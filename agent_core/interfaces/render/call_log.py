@@ -388,7 +388,6 @@ def is_speech(event: Event) -> bool:
             return False
 
 
-_MOST_NAMES: Final = 3
 _LAST: Final = INSIDE - {"unmade"}
 _ROLES: Final[Mapping[Fact | None, Role]] = {
     **dict.fromkeys((*TOUCHED, "remembered", "wrote", "told"), "ok"),
@@ -429,40 +428,66 @@ def _receipt_parts(event: TurnEnded, spending: Sequence[str], columns: int) -> t
     if not event.receipt:
         return [], spending[0]  # a turn without a receipt
     receipt = Receipt.from_json(event.made)
-    most: dict[Fact, int] = {
-        fact: min(_MOST_NAMES, len(receipt.names(fact))) for fact in receipt.facts()
-    }
-    outside, spent = [NOTHING_OUTSIDE, "nothing outside"] if receipt.is_inside else [], [*spending]
-    while True:
-        nothing: list[tuple[Fact | None, str]] = [(None, text) for text in outside[:1]]
-        parts = [
-            *nothing,
-            *((fact, receipt.phrase(fact, count, to_you=True)) for fact, count in most.items()),
+    most = max(columns // width("a, "), 1)  # so many names fit at best
+    names = {fact: min(len(receipt.names(fact)), most) for fact in receipt.facts()}
+    named: dict[Fact, int] = dict(names)
+    outside = [NOTHING_OUTSIDE, "nothing outside"] if receipt.is_inside else []
+    spent = [*spending]
+
+    def parts() -> _Parts:
+        nothing: _Parts = [(None, text) for text in outside[:1]]
+        phrases = [
+            (fact, receipt.phrase(fact, count, to_you=True)) for fact, count in named.items()
         ]
-        widths = {fact: width(text) for fact, text in parts if fact is not None}
-        if (
-            sum(width(text) for _, text in parts) + width(spent[0]) + width(" · ") * len(parts)
-            <= columns
-        ):
-            return parts, spent[0]
-        # What can be read elsewhere goes first: the question stands above, the figures are in /cost, the calls above.
-        several = [fact for fact in widths if most[fact] > 1]
-        inside = [fact for fact in widths if fact in _LAST]
-        named = [fact for fact in widths if most[fact] > 0]
-        if most.get("asked"):
-            most["asked"] = 0
-        elif len(spent) > 1:
-            del spent[0]
-        elif several:
-            most[max(several, key=widths.__getitem__)] -= 1
-        elif inside:
-            del most[inside[-1]]
-        elif len(outside) > 1:
-            del outside[0]
-        elif named:
-            most[max(named, key=widths.__getitem__)] = 0
-        else:
-            return parts, spent[0]
+        return [*nothing, *phrases]
+
+    def is_fitting() -> bool:
+        texts = [text for _, text in parts()]
+        return sum(map(width, texts)) + width(spent[0]) + width(" · ") * len(texts) <= columns
+
+    while not is_fitting() and _shorten(named, dict(parts()), outside, spent):
+        pass
+    for fact in named:  # one long name that went can leave room for several short ones
+        while named[fact] < names[fact]:
+            named[fact] += 1
+            if not is_fitting():
+                named[fact] -= 1
+                break
+    return parts(), spent[0]
+
+
+def _shorten(
+    named: dict[Fact, int],
+    phrases: Mapping[Fact | None, str],
+    outside: list[str],
+    spent: list[str],
+) -> bool:
+    """Take away what can be read elsewhere first: the question stands above, the figures are in /cost, the calls above.
+
+    `named` holds how many names are said of each fact. Return whether anything could be taken.
+    """
+    several = [fact for fact in named if named[fact] > 1]
+    inside = [fact for fact in named if fact in _LAST]
+    single = [fact for fact in named if named[fact] == 1]
+
+    def longest(facts: list[Fact]) -> Fact:
+        return max(facts, key=lambda fact: width(phrases[fact]))
+
+    if named.get("asked"):
+        named["asked"] = 0
+    elif len(spent) > 1:
+        del spent[0]
+    elif several:
+        named[longest(several)] -= 1
+    elif inside:
+        del named[inside[-1]]
+    elif len(outside) > 1:
+        del outside[0]
+    elif single:
+        named[longest(single)] = 0
+    else:
+        return False
+    return True
 
 
 def _result(call: ShownCall) -> tuple[str, Role]:

@@ -306,10 +306,9 @@ def unused_hint(listing: "FunctionListing", typed: str) -> list[Line]:
 
 def shown_line(shown: int, known: int, own: int) -> Line:
     """Return a line that explains the counts in the status bar: functions of the workspace, and Knapper's `own`."""
-    was = (
-        f"The model was last shown {shown} of {known} functions" if shown else f"{known} functions"
-    )
-    return line(("dim", f"{was} of this workspace; {own} more are Knapper's own."))
+    told = f"; the model was last shown {shown}" if shown else ""
+    text = f"This workspace has {counted(known, 'function')}{told}. {own} more are Knapper's own."
+    return line(("dim", text))
 
 
 def history_lines(entries: Iterable["HistoryEntry"]) -> list[Line]:
@@ -398,7 +397,7 @@ def functions_table(
 
     def choice(summary: "FunctionSummary", shown: Line) -> Choice:
         text = f"{summary.name} {summary.module} {summary.standing} {summary.description}"
-        return Choice(summary.name, shown, text, list, lambda: (source(summary.name), 1))
+        return Choice(summary.name, shown, text, list, lambda: (source(summary.name), 1, ()))
 
     return Table("functions", head, tuple(map(choice, listing.functions, lines)), below=below)
 

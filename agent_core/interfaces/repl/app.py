@@ -54,6 +54,7 @@ class Repl:
         self._failure: KnapperError | None = None
         self._ended_by = 0
         self._faults: set[str] = set()
+        self._taken = ""  # the line that is processed
 
     @cached_property
     def prompt(self) -> Prompt:
@@ -95,6 +96,7 @@ class Repl:
             else:
                 self._lines.put_nowait(None)  # the ending turn may not have begun with a line
         if self._failure is not None:
+            self._take_back(self._taken)
             self._take_back(*self.prompt.unsent())
             raise self._failure
         number = self._ended_by or (machine.HANGS_UP if self.prompt.output.gone else 0)
@@ -126,9 +128,9 @@ class Repl:
             self._group.create_task(self._session.interrupt())
 
     def _take_back(self, *more: str) -> None:
-        """Discard the waiting lines, and report these and the lines in `more` as not sent."""
+        """Discard the waiting lines, and report the lines in `more` and these as not sent."""
         waiting = [self._lines.get_nowait() for _ in range(self._lines.qsize())]
-        for text in filter(None, (*waiting, *more)):
+        for text in filter(None, (*more, *waiting)):
             first = text.partition("\n")[0]
             self._say(f"not sent: {shortened(first)}")
 
@@ -170,9 +172,20 @@ class Repl:
                     not self._session.conversation.left
                     and (text := await self._lines.get()) is not None
                 ):
+                    self._taken = text
                     await self._session.take(text)
+                    self._taken = ""
         except KnapperError as error:
             self._failure = error
+        except (
+            ExceptionGroup
+        ) as errors:  # of a task beside the session, such as the one that greets
+            from ..cli_context import innermost  # noqa: PLC0415  (the prompt must not wait for it)
+
+            cause = innermost(errors)
+            if not isinstance(cause, KnapperError):
+                raise
+            self._failure = cause
         finally:
             self.leave()
 

@@ -7,7 +7,15 @@ Slow to import: loaded after the prompt is shown.
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from contextlib import asynccontextmanager, contextmanager, suppress
 from itertools import islice
 from typing import Literal
@@ -43,6 +51,7 @@ from ..spending import describe_price, short
 from ..styled_lines import (
     Choice,
     Line,
+    ShownSource,
     Table,
     coloured,
     counted,
@@ -386,10 +395,11 @@ def _counted(hidden_rows: int) -> str:
     return f"+{counted(hidden_rows, 'row')}{' or more' if hidden_rows == MOST_COUNTED else ''}"
 
 
-_AROUND = 5  # rows: the title, the head, the rule, the input line, the bar
+_ABOVE = 1  # row that stays as it is: terminals keep a screen that is cleared from its top in their scrollback
+_AROUND = _ABOVE + 5  # rows: the title, the head, the rule, the input line, the bar
 LEAST_ROWS = 12
 _MOST_BELOW = 3
-_AROUND_PAGE = 4  # rows: the title, the rule, the input line, the bar
+_AROUND_PAGE = _ABOVE + 4  # rows: the title, the rule, the input line, the bar
 _PAGE_KEYS = "↑↓ PgUp PgDn · Enter prints it · Esc leaves"
 _KEYS = "type to filter · ↑↓ · Enter prints it · Esc leaves"
 
@@ -503,6 +513,10 @@ class Pager(Overlay):
         """The number of rows shown at once."""
         return max(self._prompt.output.get_size().rows - _AROUND_PAGE, 1)
 
+    def is_needed(self, columns: int) -> bool:
+        """Check whether there are more rows than the screen can show."""
+        return len(self._drawn_rows(columns, self.room + 1)) > self.room
+
     def press(self, text: str) -> None:
         """Page down on a space, leave on q; on a slash, leave and begin a command."""
         if text == " ":
@@ -569,7 +583,8 @@ def preview(choice: Choice, columns: int) -> Iterator[str]:
     """Draw the details of a table row, row by row."""
     yield from render.drawn(choice.lines(), columns)
     if choice.source:
-        yield from render.source(*choice.source(), columns)
+        code, first, marked = choice.source()
+        yield from render.source(code, first, columns, marked)
 
 
 def fits(prompt: Prompt) -> bool:
@@ -667,6 +682,17 @@ class TerminalVoice(Voice):
         """Show the details of an entry in a pager, which the same keys leave. On a low screen, print them."""
         if fits(self._prompt) and self._prompt.browser is None:
             await show(Pager(choice, self._prompt), self._prompt)
+        else:
+            self._prompt.print_above(preview(choice, self._prompt.columns))
+
+    async def result(
+        self, name: str, lines: Sequence[Line], source: ShownSource | None = None
+    ) -> None:
+        """Print a result that the screen can hold; show a longer one in a pager."""
+        choice = Choice(name, line(name), name, lambda: [*lines], source and (lambda: source))
+        pager = Pager(choice, self._prompt)
+        if pager.is_needed(self._prompt.columns):
+            await self.read(choice)
         else:
             self._prompt.print_above(preview(choice, self._prompt.columns))
 
