@@ -779,7 +779,7 @@ def _unknown(key: str, keys: list[str]) -> SettingsError:
     if table.startswith("models."):
         keys = [f"{table}.{name}" for name in NamedModel.model_fields]
     of_table = [known for known in keys if known.startswith(f"{table}.")]
-    tables = sorted({known.partition(".")[0] for known in keys})
+    tables = sorted(Settings.model_fields)
     listed = f"The tables are: {', '.join(tables)}."
     if table and of_table:
         listed = f"Known are: {', '.join(sorted(of_table))}."

@@ -470,21 +470,19 @@ def _shorten(
     inside = [fact for fact in named if fact in _LAST]
     single = [fact for fact in named if named[fact] == 1]
 
-    def longest(facts: list[Fact]) -> Fact:
-        return max(facts, key=lambda fact: width(phrases[fact]))
-
+    widths = {fact: width(phrases[fact]) for fact in named}
     if named.get("asked"):
         named["asked"] = 0
     elif len(spent) > 1:
         del spent[0]
     elif several:
-        named[longest(several)] -= 1
+        named[max(several, key=widths.__getitem__)] -= 1
     elif inside:
         del named[inside[-1]]
     elif len(outside) > 1:
         del outside[0]
     elif single:
-        named[longest(single)] = 0
+        named[max(single, key=widths.__getitem__)] = 0
     else:
         return False
     return True

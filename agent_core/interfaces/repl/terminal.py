@@ -17,7 +17,9 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
 from itertools import islice
+from operator import attrgetter
 from typing import Literal
 
 from prompt_toolkit.application import in_terminal
@@ -493,7 +495,7 @@ class Browser(Overlay):
 
     def _filter(self, typed: str) -> None:
         self._typed, self._at = typed, 0
-        self._found = fitting(typed.lstrip(), self._table.choices, lambda choice: choice.text)
+        self._found = fitting(typed.lstrip(), self._table.choices, attrgetter("text"))
         if self._table.keeps_order:
             self._found = [choice for choice in self._table.choices if choice in self._found]
 
@@ -689,7 +691,8 @@ class TerminalVoice(Voice):
         self, name: str, lines: Sequence[Line], source: ShownSource | None = None
     ) -> None:
         """Print a result that the screen can hold; show a longer one in a pager."""
-        choice = Choice(name, line(name), name, lambda: [*lines], source and (lambda: source))
+        shown_source = source and (lambda: source)
+        choice = Choice(name, line(name), name, partial(list, lines), shown_source)
         pager = Pager(choice, self._prompt)
         if pager.is_needed(self._prompt.columns):
             await self.read(choice)
