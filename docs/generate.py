@@ -22,7 +22,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 ROOT = Path(__file__).parent.parent
-TOP = ("agent_core", "meta_functions", "sandbox")
+TOP = ("agent_core", "knapper_ext", "meta_functions", "sandbox")
 SHARED = 3  # commands that take an option: it is explained once
 IN_A_ROW = 6  # options of a command: more get a table
 HELP = ("-h, --help", "Show this message and exit.")

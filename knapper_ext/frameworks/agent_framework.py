@@ -19,9 +19,9 @@ from agent_framework import (
 
 from agent_core.base import events
 from agent_core.base.events import Event
+from agent_core.interfaces.client import Client
 
-from ..client import Client
-from . import DESCRIPTION, USER, TeamMessage, TurnAdapter, note
+from .turn_adapter import DESCRIPTION, USER, TeamMessage, TurnAdapter, note
 
 Input: TypeAlias = str | Content | Message | Sequence[str | Content | Message] | None
 _MOST_SESSIONS: Final = 500

@@ -26,9 +26,9 @@ from autogen_core.models import FunctionExecutionResult, RequestUsage
 
 from agent_core.base import events
 from agent_core.base.events import Event
+from agent_core.interfaces.client import Client
 
-from ..client import Client
-from . import DESCRIPTION, TeamMessage, TurnAdapter, note
+from .turn_adapter import DESCRIPTION, TeamMessage, TurnAdapter, note
 
 Heard: TypeAlias = BaseAgentEvent | BaseChatMessage
 

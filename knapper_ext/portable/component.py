@@ -24,7 +24,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ..errors import SandboxError
+from sandbox.beside import Tell
+from sandbox.errors import SandboxError
 
 WORLD: Final = """package knapper:portable;
 
@@ -52,25 +53,25 @@ _KNOWN: Final = (
     "opened. Neither release has a wheel yet"
 )
 WHEELS: Final = ("componentize-py", "wasmtime", "tzdata")  # of the extra `portable`
-_ROOMS: Final = ("inside", "wire")  # packages of ours that go into the component
-_OWN: Final = ("__init__.py", "guest.py", "memory_files.py")  # modules of this package that do
+_ROOMS: Final = ("sandbox/inside", "sandbox/wire")  # packages that go into the component
 _FILES: Final = (
-    "__init__.py",
-    "errors.py",
-    "confine/__init__.py",
-    "confine/calls.py",
-    *(f"portable/{name}" for name in _OWN),
+    "sandbox/__init__.py",
+    "sandbox/errors.py",
+    "sandbox/confine/__init__.py",
+    "sandbox/confine/calls.py",
+    "knapper_ext/__init__.py",
+    "knapper_ext/portable/__init__.py",
+    "knapper_ext/portable/guest.py",
+    "knapper_ext/portable/memory_files.py",
 )
-_APP: Final = """from sandbox.portable import memory_files
+_APP: Final = """from knapper_ext.portable import memory_files
 
 memory_files.install()
-from sandbox.portable.guest import WitWorld
+from knapper_ext.portable.guest import WitWorld
 """
 _BUILD_S: Final = 600.0
 _KEPT_S: Final = 3 * 86_400.0
 _SHOWN: Final = 600  # characters of a failed build's output
-
-Tell = Callable[[str], None]
 
 
 class NoComponent(SandboxError):
@@ -220,13 +221,13 @@ def _name() -> str:
 
 
 def _sources() -> Iterator[tuple[str, bytes]]:
-    """Yield the sources that go into the component, with their paths below `sandbox`."""
-    room = Path(__file__).parents[1]
-    paths = [room / name for name in _FILES] + [
-        path for name in _ROOMS for path in (room / name).glob("*.py")
-    ]
+    """Yield the sources that go into the component, with their paths below the folder of our packages."""
+    top = Path(__file__).parents[2]
+    paths = [top / name for name in _FILES]
+    for name in _ROOMS:
+        paths += (top / name).glob("*.py")
     for path in sorted(paths):
-        yield path.relative_to(room).as_posix(), path.read_bytes()
+        yield path.relative_to(top).as_posix(), path.read_bytes()
 
 
 def _build(folder: Path, name: str, tell: Tell) -> StoredCode:
@@ -236,7 +237,7 @@ def _build(folder: Path, name: str, tell: Tell) -> StoredCode:
         wasm, compiled = Path(place, "component.wasm"), Path(place, "compiled")
         source = Path(place, "source")
         for name_of_source, text in _sources():
-            path = source / "sandbox" / name_of_source
+            path = source / name_of_source
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(text)
         source.joinpath("entry.py").write_text(_APP)
@@ -270,7 +271,7 @@ def _build(folder: Path, name: str, tell: Tell) -> StoredCode:
 
 _COMPILE: Final = (
     "import sys; from pathlib import Path; from wasmtime import Engine; from wasmtime.component import Component; "
-    "from sandbox.portable.runner import config; "
+    "from knapper_ext.portable.runner import config; "
     "Path(sys.argv[2]).write_bytes(Component.from_file(Engine(config()), sys.argv[1]).serialize())"
 )
 _END_WITH_PARENT: Final = (

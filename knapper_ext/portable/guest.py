@@ -25,11 +25,12 @@ from importlib.machinery import FileFinder, ModuleSpec, SourceFileLoader, Source
 from types import CodeType, FrameType, ModuleType
 from typing import Any, Final, NoReturn
 
-from ..inside import debugger, finder
-from ..inside.channel import Channel
-from ..inside.failure import attempt
-from ..inside.jobs import perform, rehearse, serve_attempts
-from ..wire.protocol import HEADER, Frame, unpack
+from sandbox.inside import debugger, finder
+from sandbox.inside.channel import Channel
+from sandbox.inside.failure import attempt
+from sandbox.inside.jobs import perform, rehearse, serve_attempts
+from sandbox.wire.protocol import HEADER, Frame, unpack
+
 from . import memory_files
 
 _host: Any = importlib.import_module(

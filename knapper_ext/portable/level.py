@@ -17,17 +17,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, cast
 
-from ..access import NOTHING, Access
-from ..confine.plan import Rlimits
-from ..errors import OneWall, SandboxUnavailable
-from ..policy import Limits
-from ..processes.compilation import Compiled
-from ..processes.ends import Death, Used, WorkerUsage
-from ..processes.launch import LayerFailed, NoPlace
-from ..processes.pool import SPARES, kernel_limits
-from ..processes.startup import ANSWERS, Level, another_user, examine
-from ..wire.strict_json import MESSAGE, Malformed, read_json
-from .component import NoComponent, StoredCode, Tell, engine, find_or_build
+import knapper_ext
+import sandbox
+from sandbox.access import NOTHING, Access
+from sandbox.beside import LevelBeside, Tell
+from sandbox.confine.plan import Rlimits
+from sandbox.errors import SandboxUnavailable
+from sandbox.policy import Limits
+from sandbox.processes.compilation import Compiled
+from sandbox.processes.ends import Death, Used, WorkerUsage
+from sandbox.processes.launch import LayerFailed, NoPlace
+from sandbox.processes.pool import SPARES, kernel_limits
+from sandbox.processes.startup import ANSWERS, another_user, examine
+from sandbox.wire.strict_json import MESSAGE, Malformed, read_json
+
+from .component import NoComponent, StoredCode, engine, find_or_build
 
 _HEAD_OUT: Final = 13  # bytes of a header: letter, CPU time, memory, length
 _MOST_WAITING: Final = 1 << 20  # buffered bytes before the child has to wait
@@ -38,10 +42,16 @@ _START_S: Final = 60.0
 _MOST_POOLS: Final = 6
 _ROOM: Final = 64 << 10
 _LARGEST: Final = (4 << 30) - _ROOM  # largest limit for a 32-bit memory
-_BOOT: Final = (  # without garbage collection, the imports take 8 ms less
-    "import gc; gc.disable(); import sys, types; room = types.ModuleType('sandbox'); room.__path__ = [sys.argv[2]]; "
-    "sys.modules['sandbox'] = room; sys.path.insert(0, sys.argv[3]); from sandbox.portable.runner import main; "
-    "del sys.path[0]; main()"
+_ROOMS: Final = tuple(str(Path(place.__file__ or "").parent) for place in (sandbox, knapper_ext))
+_BOOT: Final = (  # without garbage collection, the imports take 8 ms less; nothing else of the program is found
+    "import gc; gc.disable(); import sys, types\n"
+    "for at, name in enumerate(('sandbox', 'knapper_ext'), 2):\n"
+    "    sys.modules[name] = types.ModuleType(name)\n"
+    "    sys.modules[name].__path__ = [sys.argv[at]]\n"
+    "sys.path.insert(0, sys.argv[4])\n"
+    "from knapper_ext.portable.runner import main\n"
+    "del sys.path[0]\n"
+    "main()"
 )
 
 
@@ -220,9 +230,9 @@ class ComponentChild(asyncio.SubprocessProtocol):
         spec = find_spec("wasmtime")
         if spec is None or spec.origin is None:
             raise LayerFailed("portable", "wasmtime is not installed: add the extra `portable`")
-        room, site_packages = str(Path(__file__).parents[1]), str(Path(spec.origin).parents[1])
+        site_packages = str(Path(spec.origin).parents[1])
         command = [
-            sys.executable, "-I", "-S", "-B", "-X", "utf8", "-c", _BOOT, json.dumps(plan.to_json()), room,
+            sys.executable, "-I", "-S", "-B", "-X", "utf8", "-c", _BOOT, json.dumps(plan.to_json()), *_ROOMS,
             site_packages,
         ]  # fmt: skip
         child = cls(is_over)
@@ -610,7 +620,6 @@ class ChildPools:
             await pool.aclose()
 
 
-_AGREEMENT: Final = "one-wall"  # a file next to the stored code, in this user's private folder
 _ONE_WALL: Final = (
     "Functions can run here at level `portable`, with one wall: the WebAssembly sandbox of wasmtime. The operating "
     "system puts no second one around it, so an error in wasmtime would let a function do what you can do."
@@ -619,24 +628,9 @@ _WALLS: Final = frozenset({"landlock", "profile", "integrity"})  # any of these 
 _NOT_THERE: Final = frozenset({"threads", "socketpair"})  # features that no component has
 
 
-@dataclass(frozen=True, slots=True)
-class PortableLevel:
-    """The result of the start: the pools, the layers around the children, and the missing layers with reasons."""
-
-    pools: ChildPools
-    layers: dict[str, bool]
-    missing: tuple[str, ...]
-    level: Level = "portable"
-
-    @property
-    def is_one_wall(self) -> bool:
-        """True if the component's sandbox is the only wall, without a layer of the operating system."""
-        return not any(self.layers.get(wall) for wall in _WALLS)
-
-
 async def start_portable(
     folder: Path, slots: int, absent: tuple[str, ...], tell: Tell
-) -> PortableLevel:
+) -> LevelBeside:
     """Start the level and return it if it passes its self-test. Raise SandboxUnavailable otherwise."""
     try:
         code = await asyncio.to_thread(find_or_build, folder, tell)
@@ -671,45 +665,8 @@ async def start_portable(
         )
     layers = {"wasmtime": True} | {name: not reason for name, reason in held.items()}
     missing = tuple(f"{name}: {reason}" for name, reason in held.items() if reason)
-    return PortableLevel(pools, layers, missing)
-
-
-def agree_to_one_wall(folder: Path, *, agrees: bool) -> None:
-    """Store the user's answer next to the code that level `portable` stores."""
-    path = folder / _AGREEMENT
-    path.write_text("yes\n" if agrees else "no\n")
-    path.chmod(0o600)
-
-
-def with_enough_walls(level: PortableLevel, folder: Path) -> PortableLevel:
-    """Return an automatically chosen level if it has a second wall or the user agreed to one wall.
-
-    Raises:
-        OneWall: there is only one wall, and the user has not agreed.
-    """
-    if not level.is_one_wall:
-        return level
-    path = folder / _AGREEMENT
-    try:
-        answer = path.read_text(errors="replace").strip()
-    except OSError:
-        answer = ""
-    if answer == "yes":
-        return replace(
-            level,
-            missing=(
-                *level.missing,
-                f"a second wall: you agreed to one; to be asked again: rm {path}",
-            ),
-        )
-    asked = (
-        f"You were asked, and said no; to be asked again: rm {path}."
-        if answer == "no"
-        else "`knapper run` asks you once."
-    )
-    why = f"{_ONE_WALL} {asked} To choose it yourself: export KNAPPER_SANDBOX_LEVEL=portable"
-    missing = (*level.missing, f"a second wall around level `portable`. {asked}")
-    raise OneWall(why, missing, was_refused=answer == "no")
+    one_wall = "" if any(layers.get(wall) for wall in _WALLS) else _ONE_WALL
+    return LevelBeside("portable", pools, layers, missing, one_wall)
 
 
 def _unavailable(reason: str) -> SandboxUnavailable:

@@ -68,7 +68,7 @@ def _limit() -> None:
 
 def _linux(folders: Sequence[str], user: int | None) -> dict[str, str]:
     """Apply limits and Landlock, drop privileges (and root), and end this process with its parent."""
-    from ..confine import landlock, limits  # noqa: PLC0415 - only on Linux
+    from sandbox.confine import landlock, limits  # noqa: PLC0415 - only on Linux
 
     parent, rules = os.getppid(), -1
 

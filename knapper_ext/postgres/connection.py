@@ -22,9 +22,8 @@ from psycopg.conninfo import conninfo_to_dict
 from agent_core.base.own_environment import environment
 from agent_core.base.records import dataclass
 from agent_core.base.seal import Sealer
-
-from ..subject import StoreClock, storable
-from ..tables import Row, SearchIndex
+from agent_core.storage.subject import StoreClock, storable
+from agent_core.storage.tables import Row, SearchIndex
 
 SCHEMA: Final = "knapper"
 CONNECT_S: Final = 5

@@ -21,9 +21,9 @@ from agent_core.base.offload import WorkThreads
 from agent_core.base.own_installation import origin
 from agent_core.base.records import dataclass, field
 from agent_core.base.seal import Sealer
+from agent_core.storage.subject import FIX, Misfit, StoreClock
+from agent_core.storage.tables import SqlSession, Tables
 
-from ..subject import FIX, Misfit, StoreClock
-from ..tables import SqlSession, Tables
 from . import search_index
 from .connection import (
     SCHEMA,

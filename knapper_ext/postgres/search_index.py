@@ -10,9 +10,18 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from agent_core.base.errors import StorageError
+from agent_core.storage.search_index import (
+    FLOAT,
+    Lane,
+    check_vectors,
+    grow,
+    lane,
+    numbers,
+    rebuild_later,
+    spaces,
+)
+from agent_core.storage.tables import Hit, Key
 
-from ..search_index import FLOAT, Lane, check_vectors, grow, lane, numbers, rebuild_later, spaces
-from ..tables import Hit, Key
 from .connection import PostgresSession
 
 _WORD_TABLES: Final = {"recall": "said_words", "archival": "passage_words"}

@@ -16,13 +16,13 @@ import psycopg
 
 from agent_core import __version__
 from agent_core.base.errors import AgentBusy, StorageError
+from agent_core.storage.folder import busy_agent, check_name
+from agent_core.storage.forget_store import Erasure, erase
+from agent_core.storage.store import LOST, Health, Hear, Store, WorkerRow
+from agent_core.storage.subject import InboxFull, StoreClock, dump
+from agent_core.storage.tables import SqlSession, change, query
+from agent_core.storage.turn_store import INBOX_LIMIT, LAST_AT_ONCE, Post, Posted, posted
 
-from ..folder import busy_agent, check_name
-from ..forget_store import Erasure, erase
-from ..store import LOST, Health, Hear, Store, WorkerRow
-from ..subject import InboxFull, StoreClock, dump
-from ..tables import SqlSession, change, query
-from ..turn_store import INBOX_LIMIT, LAST_AT_ONCE, Post, Posted, posted
 from .connection import SCHEMA, STATEMENT_S, Db, PostgresSession, connect, measure_skew
 from .database import Database
 

@@ -20,7 +20,7 @@ ALLOWED = {
     "a file of this package, or of one that comes with it": """
         base/language functions/mcp/servers
         memory/embedding/models memory/search
-        model/dialect storage/postgres/database
+        model/dialect
         storage/sqlite/connection
         workspace/portable/foreign workspace/presets/__init__ workspace/scaffold""",
     "a file that the human names in a command, which may be a pipe or a link": """
@@ -96,7 +96,7 @@ class Survey:
 @cache
 def trees() -> dict[Path, ast.Module]:
     """Return the program's modules, parsed."""
-    rooms = ("agent_core", "sandbox", "meta_functions")
+    rooms = ("agent_core", "knapper_ext", "sandbox", "meta_functions")
     return {
         path: ast.parse(path.read_text("utf-8"))
         for room in rooms
@@ -155,7 +155,7 @@ OTHER_READERS = {
         interfaces/commands/agents interfaces/server/page_operations functions""",
     "whoever builds the confined interpreter": "portable/component",
     "a program that works for somebody": """
-        interfaces/integrations/__init__ interfaces/server/mcp_door""",
+        frameworks/turn_adapter interfaces/server/mcp_door""",
 }
 
 

@@ -17,7 +17,7 @@ from tests.kit import Ask, Script, ScriptedModel, Wanted
 from tests.kit.desk import VOWELS
 from tests.server.conftest import server
 
-PAGE = Path(__file__).parents[2] / "docs" / "integrations.md"
+PAGE = Path(__file__).parents[3] / "docs" / "integrations.md"
 Connect: TypeAlias = Callable[..., Awaitable[Client]]
 GROWS = Ask(
     Wanted(

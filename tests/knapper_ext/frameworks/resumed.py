@@ -7,7 +7,7 @@ import sys
 from autogen_agentchat.teams import RoundRobinGroupChat
 
 from agent_core import connect
-from agent_core.interfaces.integrations.autogen import AutoGenAgent
+from knapper_ext.frameworks.autogen import AutoGenAgent
 
 
 async def main(folder: str, url: str, state: str) -> None:

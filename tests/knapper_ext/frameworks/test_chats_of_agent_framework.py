@@ -18,7 +18,7 @@ pytest.importorskip(
 from agent_framework import Content, Message, SupportsAgentRun
 from agent_framework.orchestrations import GroupChatBuilder
 
-from agent_core.interfaces.integrations.agent_framework import FrameworkAgent
+from knapper_ext.frameworks.agent_framework import FrameworkAgent
 
 SLOW = Say("It takes so very long. " * 400, pause_s=0.05)
 
@@ -119,6 +119,6 @@ async def test_the_program_of_the_page_runs(
     tmp_path: Path, scripted: Callable[..., ScriptedModel]
 ) -> None:
     told = await run_program(
-        "integrations.agent_framework", scripted([Say("Five."), Say("None.")]), tmp_path
+        "frameworks.agent_framework", scripted([Say("Five."), Say("None.")]), tmp_path
     )
     assert told == "Five.\nNone."

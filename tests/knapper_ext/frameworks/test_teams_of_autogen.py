@@ -25,7 +25,7 @@ from autogen_core import CancellationToken, Image
 from autogen_core.models import UserMessage
 from PIL import Image as Picture
 
-from agent_core.interfaces.integrations.autogen import AutoGenAgent
+from knapper_ext.frameworks.autogen import AutoGenAgent
 
 SLOW = Say("It takes so very long. " * 400, pause_s=0.05)
 
@@ -187,7 +187,7 @@ async def test_the_program_of_the_page_runs(
     tmp_path: Path, scripted: Callable[..., ScriptedModel]
 ) -> None:
     told = await run_program(
-        "integrations.autogen", scripted([Say("I count five."), Say("So do I.")]), tmp_path
+        "frameworks.autogen", scripted([Say("I count five."), Say("So do I.")]), tmp_path
     )
     assert "I count five." in told
     assert "So do I." in told

@@ -24,6 +24,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from knapper_ext.portable.component import TESTED, NoComponent, engine, find_or_build, lacks
 from sandbox import (
     Access,
     Code,
@@ -39,12 +40,12 @@ from sandbox import (
     SandboxUnavailable,
     TimedOut,
 )
+from sandbox.beside import LevelsBeside, Tell
 from sandbox.job import DEFAULT
-from sandbox.portable.component import TESTED, NoComponent, engine, find_or_build, lacks
 from tests.attacks.outside import is_zygote, zygotes_of
 from tests.attacks.world import REPOSITORY
 from tests.kit.drawing import sampled
-from tests.kit.levels import IS_PORTABLE, STORE, lend, require_namespaces, skip_here
+from tests.kit.levels import BESIDE, IS_PORTABLE, STORE, lend, require_namespaces, skip_here
 from tests.kit.program import children
 from tests.kit.terminal import Terminal
 from tests.sandbox.support import modules
@@ -133,7 +134,7 @@ def write_a_file(path: str):
 
 @pytest_asyncio.fixture(scope="module", loop_scope="package")
 async def portable() -> AsyncIterator[Sandbox]:
-    async with await Sandbox.start(level="portable", store=STORE) as started:
+    async with await start_in(STORE) as started:
         yield started
 
 
@@ -151,7 +152,13 @@ async def called(
     )
 
 
-runners = partial(children, b"sandbox.portable.runner")
+async def start_in(store: Path, tell: Tell = print) -> Sandbox:
+    """Start the level with its own folder, which has its name."""
+    beside = LevelsBeside(BESIDE.offers, store.parent, tell)
+    return await Sandbox.start(level="portable", beside=beside)
+
+
+runners = partial(children, b"knapper_ext.portable.runner")
 
 
 async def test_what_never_returns_is_ended_with_its_process_and_the_next_call_works(
@@ -351,7 +358,7 @@ async def test_a_forged_reply_is_a_claim_and_no_second_one_is_taken(portable: Sa
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is looked at")
 async def test_a_child_that_is_killed_ends_its_call_alone_and_none_outlives_the_sandbox() -> None:
     before = runners()
-    async with await Sandbox.start(level="portable", store=STORE) as sandbox:
+    async with await start_in(STORE) as sandbox:
         running = asyncio.ensure_future(called(sandbox, "nap"))
         await asyncio.sleep(1)
         await _kill(runners() - before)
@@ -371,7 +378,7 @@ async def test_children_that_die_at_their_start_refuse_the_call() -> None:
                 os.kill(pid, signal.SIGKILL)
             await asyncio.sleep(0.01)
 
-    async with await Sandbox.start(level="portable", store=STORE) as sandbox:
+    async with await start_in(STORE) as sandbox:
         killing = asyncio.ensure_future(kill_all())
         await asyncio.sleep(0.5)
         outcomes = [await called(sandbox, "add", a=1, b=1) for _ in range(3)]
@@ -410,7 +417,7 @@ async def test_a_child_that_was_taken_over_and_lies_ends_its_call_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = runners()
-    async with await Sandbox.start(level="portable", store=STORE) as sandbox:
+    async with await start_in(STORE) as sandbox:
         for number, (lie, reason) in enumerate(sampled(LIES, 4)):
             program = f"{_TAKEN_OVER}{lie}\nos.write(1, bytes(1 << 24))\ntime.sleep(60)"
             (tmp_path / f"{number}" / "wasmtime").mkdir(parents=True)
@@ -449,9 +456,12 @@ def test_the_pinned_engine_is_named_with_what_is_known_against_it() -> None:
     assert re.match(re.escape(TESTED) + known, engine())
 
 
+_BESIDE = "from functools import partial; from agent_core.base.extensions import LEVELS, offers; "
+_BESIDE += "from sandbox.beside import LevelsBeside; beside = LevelsBeside(partial(offers, LEVELS), Path(sys.argv[1]))"
 _START = "import asyncio, resource, sys; from pathlib import Path; from sandbox import Sandbox; "
+_START += f"{_BESIDE}; "
 _START += "resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30)); "
-_START += "asyncio.run(Sandbox.start(level='portable', store=Path(sys.argv[1])))"
+_START += "asyncio.run(Sandbox.start(level='portable', beside=beside))"
 
 
 def _require_a_limit_on_memory() -> None:
@@ -472,7 +482,7 @@ def _require_a_limit_on_memory() -> None:
 )
 def test_too_little_memory_for_an_instance_is_named(portable: Sandbox) -> None:
     _require_a_limit_on_memory()
-    start = [sys.executable, "-c", _START, str(STORE)]
+    start = [sys.executable, "-c", _START, str(STORE.parent)]
     done = subprocess.run(
         start, cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=100
     )
@@ -562,7 +572,7 @@ async def test_a_call_that_is_cancelled_while_its_child_starts_leaves_no_error(
 
 
 def _copied(tmp_path: Path) -> Path:
-    store = tmp_path / "store"
+    store = tmp_path / "portable"
     store.mkdir(mode=0o700)
     code = find_or_build(STORE, print)
     assert (
@@ -582,14 +592,14 @@ async def test_code_that_others_could_write_or_a_link_in_its_place_is_not_loaded
         for path in paths:
             path.chmod(0o777 if path == store else 0o666)
         with pytest.raises(SandboxUnavailable, match="not this user's alone"):
-            await Sandbox.start(level="portable", store=store)
+            await start_in(store)
         for path in paths:
             path.chmod(0o700 if path == store else 0o600)
     for path in [*store.glob("*.compiled")]:
         path.rename(tmp_path / path.name)
         path.symlink_to(tmp_path / path.name)
     with pytest.raises(SandboxUnavailable, match="not this user's alone"):
-        await Sandbox.start(level="portable", store=store)
+        await start_in(store)
 
 
 @pytest.mark.slow
@@ -599,16 +609,16 @@ async def test_code_that_others_could_write_or_a_link_in_its_place_is_not_loaded
 async def test_code_that_is_changed_while_it_is_in_use_is_not_loaded(
     tmp_path: Path, portable: Sandbox
 ) -> None:
-    async with await Sandbox.start(level="portable", store=_copied(tmp_path)) as sandbox:
+    async with await start_in(_copied(tmp_path)) as sandbox:
 
         async def with_a_new_child(name: str) -> Outcome:
             job = Job(modules(work=TEXT), "work", FunctionCall("add", {"a": 2, "b": 3}))
             return await sandbox.run(replace(job, access=Access(packages=((name, str(tmp_path)),))))
 
-        for path in (tmp_path / "store").glob("*.compiled"):
+        for path in (tmp_path / "portable").glob("*.compiled"):
             os.utime(path)  # as the start of another program does
         assert isinstance(await with_a_new_child("first"), Returned)
-        for path in (tmp_path / "store").glob("*.compiled"):
+        for path in (tmp_path / "portable").glob("*.compiled"):
             data = bytearray(path.read_bytes())
             data[1000] ^= 1
             path.unlink()
@@ -617,7 +627,7 @@ async def test_code_that_is_changed_while_it_is_in_use_is_not_loaded(
         outcome = await with_a_new_child("second")
         assert isinstance(outcome, Refused)
         assert "was changed while it was in use: start Knapper again" in outcome.reason
-        for path in (tmp_path / "store").glob("*.compiled"):
+        for path in (tmp_path / "portable").glob("*.compiled"):
             path.chmod(0o666)
         assert "not this user's alone" in getattr(await with_a_new_child("third"), "reason", "")
 
@@ -632,7 +642,7 @@ def test_code_that_was_compiled_for_another_processor_is_not_taken(
     require_namespaces("another processor is a mount")
     facts = Path("/proc/cpuinfo").read_text()
     program = (
-        "import sys; from pathlib import Path; from sandbox.portable.component import find_or_build; "
+        "import sys; from pathlib import Path; from knapper_ext.portable.component import find_or_build; "
         "find_or_build(Path(sys.argv[1]), sys.exit); sys.exit('taken')"
     )
     command = [
@@ -686,7 +696,7 @@ async def test_code_that_is_not_what_was_stored_is_built_again(
 ) -> None:
     _damage(store := _copied(tmp_path), "changed")
     told: list[str] = []
-    async with await Sandbox.start(level="portable", store=store, tell=told.append) as sandbox:
+    async with await start_in(store, tell=told.append) as sandbox:
         assert isinstance(await called(sandbox, "add", a=1, b=1), Returned)
     assert told[0].startswith("building")
 
@@ -711,7 +721,7 @@ async def test_foreign_code_under_the_right_name_is_not_run_and_says_what_to_do(
         with pytest.raises(
             SandboxUnavailable, match=r"wasmtime cannot load .*\.compiled .*remove it"
         ) as told:
-            await Sandbox.start(level="portable", store=store)
+            await start_in(store)
         assert reason in str(told.value)
         assert "Traceback" not in str(told.value)
 
@@ -730,9 +740,7 @@ def test_code_of_another_owner_is_not_taken(tmp_path: Path, portable: Sandbox) -
             os.chown(path, 0, -1)
 
 
-_FIND = (
-    "import sys; from pathlib import Path; from sandbox.portable.component import find_or_build; "
-)
+_FIND = "import sys; from pathlib import Path; from knapper_ext.portable.component import find_or_build; "
 _FIND += "find_or_build(Path(sys.argv[1]), lambda _told: None)"
 
 
@@ -768,14 +776,14 @@ def test_a_build_ends_with_its_program_and_the_next_one_clears_it_away(tmp_path:
     folders: list[set[Path]] = []
     for _program in range(2):
         with subprocess.Popen(
-            [sys.executable, "-B", "-c", _FIND, str(tmp_path / "store")], cwd=REPOSITORY
+            [sys.executable, "-B", "-c", _FIND, str(tmp_path / "portable")], cwd=REPOSITORY
         ) as program:
-            while not _builds(tmp_path / "store")[1] and program.poll() is None:
+            while not _builds(tmp_path / "portable")[1] and program.poll() is None:
                 time.sleep(0.02)
-            folders.append(_builds(tmp_path / "store")[0])
+            folders.append(_builds(tmp_path / "portable")[0])
             program.kill()
         patience = time.monotonic() + 3
-        while (left := _builds(tmp_path / "store")[1]) and time.monotonic() < patience:
+        while (left := _builds(tmp_path / "portable")[1]) and time.monotonic() < patience:
             time.sleep(0.02)
         for pid in left:
             os.kill(pid, signal.SIGKILL)
@@ -788,7 +796,7 @@ def test_a_build_ends_with_its_program_and_the_next_one_clears_it_away(tmp_path:
 _BUILD_TWICE = """
 import fcntl, os, sys
 from pathlib import Path
-from sandbox.portable import component
+from knapper_ext.portable import component
 
 whole, os.fsync = os.fsync, lambda file: whole(file) if fcntl.fcntl(file, fcntl.F_GETFL) & os.O_RDWR else sys.exit(9)
 component.platform.machine = lambda: sys.argv[2]
@@ -803,7 +811,7 @@ async def test_programs_that_build_at_once_get_the_same_code_and_what_is_in_use_
     tmp_path: Path, portable: Sandbox
 ) -> None:
     store = _copied(tmp_path)
-    async with await Sandbox.start(level="portable", store=store) as sandbox:
+    async with await start_in(store) as sandbox:
         for path in [*store.iterdir()]:
             long_ago = time.time() - 4 * 86_400
             os.utime(path, (long_ago, long_ago))
@@ -843,8 +851,9 @@ def test_where_only_the_extra_is_missing_the_message_names_it(tmp_path: Path) ->
     )
 
 
-_AUTO = "import asyncio; from pathlib import Path; from sandbox import Sandbox; "
-_AUTO += "asyncio.run(Sandbox.start(packages=(), store=Path(sys.argv[1])))"
+_AUTO = "import asyncio, sys; from pathlib import Path; from sandbox import Sandbox; "
+_AUTO += f"{_BESIDE}; "
+_AUTO += "asyncio.run(Sandbox.start(packages=(), beside=beside))"
 
 
 def test_without_its_compiler_that_is_said(tmp_path: Path) -> None:
@@ -852,7 +861,7 @@ def test_without_its_compiler_that_is_said(tmp_path: Path) -> None:
         f"import sys; sys.path = [p for p in sys.path if not p.endswith('site-packages')]; {_FIND}"
     )
     assert "componentize-py, wasmtime, tzdata is not installed" in _not_built(
-        tmp_path / "store", program=program
+        tmp_path / "portable", program=program
     )
 
 
@@ -880,13 +889,15 @@ def test_too_little_memory_for_the_build_is_named(tmp_path: Path) -> None:
     program = (
         f"import resource; resource.setrlimit(resource.RLIMIT_AS, (1 << 29, 1 << 29)); {_FIND}"
     )
-    assert "the component could not be built: " in _not_built(tmp_path / "store", program=program)
+    assert "the component could not be built: " in _not_built(
+        tmp_path / "portable", program=program
+    )
 
 
 async def test_where_it_cannot_be_stored_that_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(SandboxUnavailable, match="cannot be stored"):
-        await Sandbox.start(level="portable", store=tmp_path / "file" / "store")
+        await start_in(tmp_path / "file" / "portable")
 
 
 def _behind_one_wall(data: Path, *command: str) -> dict[str, Any]:  # Any: what starts a program
