@@ -59,17 +59,16 @@ class LevelsBeside:
         return await start(self.store / level, slots, packages, self.tell)
 
     async def start_any(
-        self, own: SandboxUnavailable, slots: int, packages: tuple[str, ...]
+        self, unavailable: SandboxUnavailable, slots: int, packages: tuple[str, ...]
     ) -> LevelBeside:
-        """Start the first level that can be had, after none of this package's `own` could.
+        """Start the first level that can be had, after those of this package were `unavailable`.
 
         Raises:
             SandboxUnavailable: none can be had; with the reasons of all.
             OneWall: it has one wall, and the user has not agreed to it.
         """
         if self.store is None:
-            raise own
-        unavailable = own
+            raise unavailable
         for level in self.offers():
             try:
                 started = await self.start(level, slots, packages)
@@ -96,14 +95,14 @@ def agree_to_one_wall(folder: Path, *, agrees: bool) -> None:
     path.chmod(0o600)
 
 
-def with_enough_walls(started: LevelBeside, folder: Path) -> LevelBeside:
+def with_enough_walls(level: LevelBeside, folder: Path) -> LevelBeside:
     """Return an automatically chosen level if it has a second wall or the user agreed to one wall.
 
     Raises:
         OneWall: there is only one wall, and the user has not agreed.
     """
-    if not started.one_wall:
-        return started
+    if not level.one_wall:
+        return level
     path = folder / _AGREEMENT
     try:
         answer = path.read_text(errors="replace").strip()
@@ -112,15 +111,15 @@ def with_enough_walls(started: LevelBeside, folder: Path) -> LevelBeside:
     again = f"to be asked again: rm {path}"
     if answer == "yes":
         agreed = f"a second wall: you agreed to one; {again}"
-        return replace(started, missing=(*started.missing, agreed))
+        return replace(level, missing=(*level.missing, agreed))
     asked = "`knapper run` asks you once."
     if answer == "no":
         asked = f"You were asked, and said no; {again}."
-    choice = f"To choose it yourself: export KNAPPER_SANDBOX_LEVEL={started.level}"
-    missing = f"a second wall around level `{started.level}`. {asked}"
+    choice = f"To choose it yourself: export KNAPPER_SANDBOX_LEVEL={level.level}"
+    missing = f"a second wall around level `{level.level}`. {asked}"
     raise OneWall(
-        f"{started.one_wall} {asked} {choice}",
-        (*started.missing, missing),
+        f"{level.one_wall} {asked} {choice}",
+        (*level.missing, missing),
         was_refused=answer == "no",
         folder=folder,
     )

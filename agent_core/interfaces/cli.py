@@ -242,7 +242,7 @@ def _report_misuse(error: click.ClickException, *, as_json: bool) -> int:
                 f"No such command '{wanted}'.",
                 f"It is in a group: {' or '.join(places)}.",
             )
-        elif context.parent is None:
+        elif context.parent is None and not error.possibilities:
             fix = f"{fix}. {what_else()}"
     elif "unexpected extra argument" in error.message and context:
         texts = [

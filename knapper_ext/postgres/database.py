@@ -376,7 +376,8 @@ def _is(error: psycopg.Error, signs: tuple[str, ...]) -> bool:
     return any(sign in str(error) for sign in signs if not sign.isalnum())
 
 
-# The numbered migrations of a database: each file runs once, in order, and a table records its number.
+# The numbered migrations of a database: each file runs once, in order, and a table records its number. The first one is
+# the whole schema of its number: what earlier programs left is brought there by a program between the two.
 # Several processes may start at once: an advisory lock lets one of them migrate. All tables are in a separate schema.
 
 FOLDER: Final = Path(__file__).with_name("migrations")
@@ -413,10 +414,11 @@ def migrate(db: Db, place: str) -> None:
     """Upgrade the schema to the version that this program knows.
 
     Raises:
-        StorageError: a newer program created it.
+        StorageError: a newer program created it, or one that is too old.
     """
-    files = {int(file.name[:4]): file for file in FOLDER.glob("[0-9][0-9][0-9][0-9]_*.sql")}
-    latest = max(files, default=0)
+    paths = sorted(FOLDER.glob("[0-9][0-9][0-9][0-9]_*.sql"))
+    files = {int(file.name[:4]): file for file in paths}
+    latest = max(files)
     if schema(db) == latest:
         return
     db.execute("select pg_advisory_lock($1)", (_LOCK,))
@@ -425,9 +427,13 @@ def migrate(db: Db, place: str) -> None:
         if current > latest:
             message = f"The database {place} has schema {current}, and this program knows schemas up to {latest}."
             raise StorageError(message, fix=f"Upgrade the program; this copy came from {origin()}.")
-        for number in range(current + 1, latest + 1):
+        if current and current not in files:
+            message = f"The database {place} has schema {current}, and this program knows schemas from {min(files)} on."
+            fix = "Open it once with an earlier version of the program, which upgrades it."
+            raise StorageError(message, fix=fix)
+        for number in [number for number in files if number > current]:
             with db.transaction():
-                if number == 1:
+                if number == min(files):
                     db.execute(f"create schema if not exists {SCHEMA}")
                     db.execute(
                         "create table migration (number bigint primary key, at timestamptz not null default now())"

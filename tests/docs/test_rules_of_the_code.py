@@ -10,6 +10,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import agent_core
+from agent_core.base.extensions import LEVELS, STORES, offers
 
 TOP = Path(__file__).parents[2]
 ROOT = Path(__file__).parents[2] / "agent_core"
@@ -194,6 +195,26 @@ def test_type_checkers_are_told_the_same_names_and_no_more_than_twenty() -> None
     assert imported == {*agent_core.__all__}
     assert len(imported) <= 20
     assert [*agent_core.__all__] == sorted(agent_core.__all__)
+
+
+CORE = ("agent_core/", "knapper/", "meta_functions/", "sandbox/")
+OTHERS = ("agent_core.workspace.portable",)
+"""Strings that only look like the name of an extension."""
+
+
+def test_no_string_of_the_core_names_an_extension() -> None:
+    folders = [path.parent.name for path in (TOP / "knapper_ext").glob("*/__init__.py")]
+    names = {*folders, *offers(LEVELS), *offers(STORES)}
+    told = set()
+    for path, tree in trees().items():
+        bare = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            match node:
+                case ast.Constant(value=str(text)) if id(node) not in bare and text not in OTHERS:
+                    named = names & {*re.findall(r"\w+", text)}
+                    told |= {f"{path.relative_to(TOP)}:{node.lineno} {name}" for name in named}
+    assert {place for place in told if place.startswith(CORE)} == set()
+    assert told, "an extension names itself"
 
 
 PARSERS = {"ast.parse", "symtable.symtable", "compile", "eval", "exec"}

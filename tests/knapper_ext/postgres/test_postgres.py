@@ -98,6 +98,30 @@ def test_tables_of_a_newer_program_are_left_alone(database: str, postgres: Serve
         open_store(database, clock=Clock())
 
 
+def test_tables_older_than_the_first_migration_are_left_alone_and_say_who_upgrades_them(
+    database: str, postgres: Server
+) -> None:
+    postgres.execute("update knapper.migration set number = number - 2", name_of(database))
+    older = (
+        r"has schema 12, and this program knows schemas from 13 on\. Open it once with an earlier"
+    )
+    with pytest.raises(StorageError, match=older):
+        open_store(database, clock=Clock())
+    numbers = postgres.execute("select number from knapper.migration order by 1", name_of(database))
+    assert numbers == [(11,), (12,)]
+
+
+async def test_tables_of_the_first_migration_get_what_they_lack(
+    database: str, postgres: Server, clock: ManualClock
+) -> None:
+    postgres.execute("drop table knapper.made", name_of(database))
+    postgres.execute("delete from knapper.migration where number = 14", name_of(database))
+    async with open_store(database, clock=clock) as store:
+        await store.post(Post("main", "user", {"text": "hello"}))
+    found = postgres.execute("select count(*) from knapper.made", name_of(database))
+    assert found == [(0,)]
+
+
 async def test_a_database_that_takes_no_writes_says_so(
     database: str, postgres: Server, clock: ManualClock
 ) -> None:
