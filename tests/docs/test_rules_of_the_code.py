@@ -3,6 +3,7 @@
 import ast
 import itertools
 import re
+import tomllib
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cache
@@ -215,6 +216,19 @@ def test_no_string_of_the_core_names_an_extension() -> None:
                     told |= {f"{path.relative_to(TOP)}:{node.lineno} {name}" for name in named}
     assert {place for place in told if place.startswith(CORE)} == set()
     assert told, "an extension names itself"
+
+
+def test_every_file_of_a_package_is_in_the_wheel() -> None:
+    setuptools = tomllib.loads((TOP / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]
+    missing = []
+    for package in ("agent_core", "knapper", "knapper_ext", "meta_functions", "sandbox"):
+        assert f"{package}*" in setuptools["packages"]["find"]["include"]
+        patterns = setuptools["package-data"].get(package, [])
+        shipped = {path for pattern in patterns for path in (TOP / package).glob(pattern)}
+        files = [path for path in (TOP / package).rglob("*") if path.is_file()]
+        missing += [path for path in files if path.suffix not in (".py", ".pyc")]
+        missing = [path for path in missing if path not in shipped]
+    assert missing == []
 
 
 PARSERS = {"ast.parse", "symtable.symtable", "compile", "eval", "exec"}
