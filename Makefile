@@ -39,7 +39,7 @@ demo: .venv/.run
 # A test that fails only beside others is told, and counts if it fails by itself, too.
 test: export PYTHONDONTWRITEBYTECODE =
 test: .venv/.dev
-	@$(BIN)/python -m compileall -q agent_core knapper meta_functions sandbox tests
+	@$(BIN)/python -m compileall -q agent_core knapper knapper_ext meta_functions sandbox tests
 	@rm -rf .pytest_cache
 	$(SUITE) -n 3 --dist worksteal || { echo "Once more, alone, what failed beside all others:"; $(SUITE) --last-failed --last-failed-no-failures none; }
 	$(PORTABLE) -n 3 $(SAMPLE) || $(PORTABLE) --last-failed --last-failed-no-failures none
@@ -51,7 +51,7 @@ soak: .venv/.dev
 
 # The level portable and a sample of the attacks on arm64, which qemu emulates: as root, on Debian.
 arm64:
-	@sh tests/kit/arm64.sh tests/sandbox/test_the_portable_level.py $(SAMPLE) tests/attacks/test_every_row.py
+	@sh tests/kit/arm64.sh tests/knapper_ext/portable/test_the_portable_level.py $(SAMPLE) tests/attacks/test_every_row.py
 
 # Workers and their database under faults at random, for an hour: `make soak-cluster MINUTES=10` for less.
 soak-cluster: .venv/.dev
@@ -74,7 +74,7 @@ check: .venv/.dev
 # The same types for systems on which nothing of this can be run here, without what runs on Linux or in the component.
 ON_LINUX := confine/(calls|kernel|landlock|limits|namespaces|seccomp)|inside/|portable/(guest|memory_files)|processes/(cgroup|launch|zygote)
 check-platforms: .venv/.dev
-	@for platform in darwin win32; do $(BIN)/mypy --platform $$platform --cache-dir .mypy_cache/$$platform --no-warn-unreachable --follow-imports silent --exclude '^sandbox/($(ON_LINUX))' agent_core knapper meta_functions sandbox || exit 1; done
+	@for platform in darwin win32; do $(BIN)/mypy --platform $$platform --cache-dir .mypy_cache/$$platform --no-warn-unreachable --follow-imports silent --exclude '^(sandbox|knapper_ext)/($(ON_LINUX))' agent_core knapper knapper_ext meta_functions sandbox || exit 1; done
 
 format: .venv/.dev
 	$(BIN)/ruff format .
@@ -131,7 +131,7 @@ clean:
 .venv/.run: .venv/bin/python pyproject.toml constraints.txt
 	@$(PIP) --editable '.[local]' >&2 || { echo "The engine of the local model (xllamacpp) is not available here: installing without it." >&2; $(PIP) --editable . >&2; }
 	@$(FUNCTIONS)
-	@$(BIN)/python -m compileall -q agent_core knapper meta_functions sandbox
+	@$(BIN)/python -m compileall -q agent_core knapper knapper_ext meta_functions sandbox
 	@touch $@
 
 .venv/.serve: .venv/.run

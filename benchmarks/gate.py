@@ -13,18 +13,22 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Final
 
+from agent_core.base.extensions import LEVELS, offers
 from agent_core.base.user_folders import data_folder
 from agent_core.functions.gate import Candidate, Gate, GivenExample, Policy, Rules, Verdict
 from agent_core.registry.registry import Snapshot
 from benchmarks.documented import documented
 from sandbox import Limits, Sandbox
-from sandbox.processes.startup import LevelChoice
+from sandbox.beside import LevelsBeside
+from sandbox.processes.startup import CHOICES
 
 KINDS = ("good", "stub", "placeholder", "hardcoded", "mutant")
 AT_ONCE = 16
+BESIDE: Final = LevelsBeside(partial(offers, LEVELS), data_folder())
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +90,11 @@ async def judge_all(
     off: frozenset[str] = frozenset(),
     *,
     challenging: bool = False,
-    level: LevelChoice = "auto",
+    level: str = "auto",
 ) -> list[Judged]:
     """Return every verdict, many at once; `off` names fixes to skip, `challenging` questions the authors."""
     cores = os.cpu_count() or 1
-    store = data_folder() / "portable"
-    async with await Sandbox.start(parallel=cores, level=level, store=store) as sandbox:
+    async with await Sandbox.start(parallel=cores, level=level, beside=BESIDE) as sandbox:
         gate, turn = (
             Gate(sandbox, limits=Limits(wall_s=10), rules=Rules(off=off)),
             asyncio.Semaphore(AT_ONCE),
@@ -261,7 +264,7 @@ def main() -> None:
         "--unmended", action="store_true", help="judge everything as published, without a fix"
     )
     parser.add_argument(
-        "--level", choices=get_args(LevelChoice), default="auto", help="of the sandbox"
+        "--level", choices=(*CHOICES, *BESIDE.offers()), default="auto", help="of the sandbox"
     )
     parser.add_argument(
         "--json", action="store_true", help="one JSON document instead of the table"

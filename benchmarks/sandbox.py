@@ -23,10 +23,12 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from agent_core.base.extensions import LEVELS, offers
 from agent_core.base.user_folders import data_folder
+from knapper_ext.portable.component import find_or_build
+from knapper_ext.portable.level import ChildPlan, ChildPool, PoolPortion
 from sandbox import Access, Code, FunctionCall, Job, Limits, Returned, Sandbox
-from sandbox.portable.component import find_or_build
-from sandbox.portable.level import ChildPlan, ChildPool, PoolPortion
+from sandbox.beside import LevelsBeside
 from sandbox.processes.ends import WorkerPool
 from sandbox.processes.pool import Pool
 from sandbox.processes.sessions import WorkerReply, run
@@ -41,6 +43,11 @@ _SLOW_MODULES, _SLOW_CLASSES = 60, 40  # about as many as a data frame library i
 _PORTABLE_AIMS = {"cold call": 80.0, "stored code": 5.0, "build": 60_000.0, "memory at rest": 40.0}
 _TIMES_SPARE = 4.0  # for a call in an instance
 _PAUSE_S = 0.006  # time for a spare to get ready; every way gets it
+
+
+def levels_in(store: Path) -> LevelsBeside:
+    """Return the levels beside the sandbox, with this folder for what they build."""
+    return LevelsBeside(partial(offers, LEVELS), store)
 
 
 def _code(text: str) -> Code:
@@ -179,7 +186,7 @@ async def bench_portable(rounds: int, *, builds: bool) -> dict[str, float]:
     and its children after a call, in excess of that at the machine's own level.
     """
     with tempfile.TemporaryDirectory() as anew:
-        store = Path(anew, "store") if builds else data_folder() / "portable"
+        store = Path(anew if builds else data_folder(), "portable")
         began = time.perf_counter()
         code = find_or_build(
             store,
@@ -188,7 +195,9 @@ async def bench_portable(rounds: int, *, builds: bool) -> dict[str, float]:
         built = {"build": (time.perf_counter() - began) * 1000} if builds else {}
         async with (
             await Sandbox.start() as native,
-            await Sandbox.start(level="portable", packages=(), store=store) as portable,
+            await Sandbox.start(
+                level="portable", packages=(), beside=levels_in(store.parent)
+            ) as portable,
         ):
             spare = Pool(
                 plan_at(native.level, plan_for({}, slots=2, scratch_folder=f"{anew}/scratch"))
@@ -210,7 +219,9 @@ async def bench_portable(rounds: int, *, builds: bool) -> dict[str, float]:
         taken["stored code"] = statistics.median(
             [await _printed(_LOAD, str(code.path)) for _ in range(10)]
         )
-        resting = [await _printed(_REST, level, str(store)) for level in ("portable", "auto")]
+        resting = [
+            await _printed(_REST, level, str(store.parent)) for level in ("portable", "auto")
+        ]
     return taken | built | {"memory at rest": resting[0] - resting[1]}
 
 
@@ -225,7 +236,7 @@ import sys
 import time
 from wasmtime import Engine
 from wasmtime.component import Component
-from sandbox.portable.runner import config
+from knapper_ext.portable.runner import config
 engine = Engine(config())
 began = time.perf_counter()
 Component.deserialize_file(engine, sys.argv[1])
@@ -236,7 +247,7 @@ import asyncio
 import os
 import sys
 from pathlib import Path
-from benchmarks.sandbox import _CODE, _call
+from benchmarks.sandbox import _CODE, _call, levels_in
 from sandbox import Sandbox
 
 def private(pid):
@@ -245,7 +256,7 @@ def private(pid):
     return own + sum(map(private, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
 
 async def main():
-    async with await Sandbox.start(packages=(), level=sys.argv[1], store=Path(sys.argv[2])) as sandbox:
+    async with await Sandbox.start(packages=(), level=sys.argv[1], beside=levels_in(Path(sys.argv[2]))) as sandbox:
         await _call(sandbox, _CODE)
         await asyncio.sleep(1)
         print(private(os.getpid()) / 1000)

@@ -26,7 +26,7 @@ from tests.kit.desk import VOWELS, Desk, another, answers, desk
 from .measure import Row, options, show
 
 ROOT = Path(__file__).parents[1]
-OURS = tuple(f"{ROOT / name}/" for name in ("agent_core", "meta_functions"))
+OURS = tuple(f"{ROOT / name}/" for name in ("agent_core", "knapper_ext", "meta_functions"))
 AIMS: dict[str, tuple[int, int | None]] = {  # of modules and of functions
     "plain message": (38, 250),
     "one sandboxed call": (55, None),

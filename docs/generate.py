@@ -22,9 +22,10 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 ROOT = Path(__file__).parent.parent
-TOP = ("agent_core", "meta_functions", "sandbox")
+TOP = ("agent_core", "knapper_ext", "meta_functions", "sandbox")
 SHARED = 3  # commands that take an option: it is explained once
 IN_A_ROW = 6  # options of a command: more get a table
+TYPES = "bigint|blob|boolean|double|integer|real|text|timestamptz"  # of columns
 HELP = ("-h, --help", "Show this message and exit.")
 sys.path.insert(0, str(ROOT))
 
@@ -294,26 +295,17 @@ def says(path: Path) -> str:
 def tables() -> Iterator[str]:
     """Yield a row of each table: the migration that made it last, its columns, and the comment above it."""
     found = {}
-    for path in sorted((ROOT / "agent_core" / "storage").glob("*/migrations/*.sql"), reverse=True):
+    folders = ("agent_core/storage/sqlite/migrations", "knapper_ext/postgres/migrations")
+    for path in [path for folder in folders for path in sorted((ROOT / folder).glob("*.sql"))]:
         text = path.read_text("utf-8")
-        for made in re.finditer(
-            r"((?:^--.*\n)*)^create (?:virtual )?table (?:if not exists )?(\w+)", text, re.M
-        ):
+        for made in re.finditer(r'((?:^--.*\n)*)^create (?:virtual )?table "?(\w+)', text, re.M):
             about = " ".join(
                 line.removeprefix("--").strip() for line in made[1].splitlines()
             ).replace("|", "\\|")
-            body = text[made.end() :].partition("\n)")[0]
-            following = "".join(
-                other.read_text("utf-8") for other in sorted(path.parent.iterdir()) if other > path
-            )
-            renamed = re.search(
-                rf"^alter table {made[2]} rename to (\w+)", text[made.end() :] + following, re.M
-            )
-            name = renamed[1] if renamed else made[2]
-            columns = ", ".join(re.findall(r"^    ([a-z]\w*) (?!key|\()", body, re.M))
-            row = f"| `{name}` | `{path.parent.parent.name}/migrations/{path.name}` | {columns} | {about} |"
-            if f"drop table {name};" not in following:
-                found.setdefault(name, row)
+            body = text[made.end() :].partition(";\n")[0]
+            columns = ", ".join(re.findall(rf"(?:^    |, )([a-z]\w*) (?:{TYPES})\b", body, re.M))
+            place = f"{path.parent.parent.name}/migrations/{path.name}"
+            found.setdefault(made[2], f"| `{made[2]}` | `{place}` | {columns} | {about} |")
     yield from (found[name] for name in sorted(found))
 
 

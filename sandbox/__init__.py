@@ -43,7 +43,7 @@ _ROOMS = {
     "Then": "job",
     "TimedOut": "outcome",
     "Work": "job",
-    "agree_to_one_wall": "portable.level",
+    "agree_to_one_wall": "beside",
 }
 
 __all__ = [*_ROOMS]

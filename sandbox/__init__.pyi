@@ -1,4 +1,5 @@
 from .access import Access as Access
+from .beside import agree_to_one_wall as agree_to_one_wall
 from .code import Code as Code
 from .errors import OneWall as OneWall
 from .errors import SandboxError as SandboxError
@@ -23,7 +24,6 @@ from .outcome import Refused as Refused
 from .outcome import Returned as Returned
 from .outcome import TimedOut as TimedOut
 from .policy import Limits as Limits
-from .portable.level import agree_to_one_wall as agree_to_one_wall
 from .processes.debugging import CallEnded as CallEnded
 from .processes.debugging import CallHooks as CallHooks
 from .processes.debugging import Debug as Debug

@@ -2,9 +2,11 @@
 
 SandboxError
 ├── SandboxUnavailable   a layer is missing, so agent-written code does not run
-│   └── OneWall          level `portable` would run it, with one wall, to which the user has not agreed
+│   └── OneWall          a level beside this package would run it, with one wall, to which the user has not agreed
 └── ProtocolError        a frame broke the rules; the worker that sent it is killed
 """
+
+from pathlib import Path
 
 
 class SandboxError(Exception):
@@ -20,13 +22,17 @@ class SandboxUnavailable(SandboxError):
 
 
 class OneWall(SandboxUnavailable):
-    """Only one wall would confine function code. `was_refused` means that the user was asked and said no."""
+    """Only one wall would confine function code. `was_refused` means that the user was asked and said no.
+
+    The answer belongs into the `folder` of the level (`agree_to_one_wall`).
+    """
 
     def __init__(
-        self, message: str, missing: tuple[str, ...] = (), *, was_refused: bool = False
+        self, message: str, missing: tuple[str, ...], *, was_refused: bool, folder: Path
     ) -> None:
         super().__init__(message, missing)
         self.was_refused = was_refused
+        self.folder = folder
 
 
 class ProtocolError(SandboxError):

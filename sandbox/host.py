@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from .beside import NO_OTHERS, LevelBeside, LevelsBeside
 from .code import SourceText
 from .confine import mounts
 from .confine.plan import ZygotePlan
@@ -19,8 +20,6 @@ from .errors import ProtocolError, SandboxError, SandboxUnavailable
 from .job import Attempt, Attempts, Evaluation, FunctionCall, Job, ProgramJob, Work
 from .outcome import Killed, Outcome, Refused, TimedOut
 from .policy import Limits
-from .portable.component import Tell
-from .portable.level import PortableLevel, start_portable, with_enough_walls
 from .processes.calls import CallServer, by_size
 from .processes.compilation import Compiled, CompiledCache, UncompilableModule, parents
 from .processes.ends import PoolChoice, ProcessorWait, WorkerPool
@@ -38,7 +37,7 @@ from .processes.sessions import (
     judged,
     run,
 )
-from .processes.startup import Level, LevelChoice, StartedLevel, find_ground
+from .processes.startup import CHOICES, Level, StartedLevel, find_ground
 from .wire.caps import MOST_TRIED
 from .wire.claims import within
 from .wire.large import ValueGone
@@ -54,15 +53,11 @@ _SENT_ALONG: Final = (
 _NESTED: Final = 4  # workers per place; all but one wait for nested calls
 
 
-def _silent(_text: str) -> None:
-    return
-
-
 class Sandbox:
     """A runner of function code and async context manager, created by `start`."""
 
     def __init__(
-        self, ground: StartedLevel | PortableLevel, parallel: int, lender: "Sandbox | None" = None
+        self, ground: StartedLevel | LevelBeside, parallel: int, lender: "Sandbox | None" = None
     ) -> None:
         self.parallel = parallel
         self.level: Level = ground.level
@@ -71,7 +66,7 @@ class Sandbox:
         self._ground = ground
         self._places: Places = lender._places if lender else Places(parallel)
         self._pools: PoolChoice
-        if isinstance(ground, PortableLevel):
+        if isinstance(ground, LevelBeside):
             self._pools = ground.pools
         else:
             shared = lender._pools if lender else None
@@ -89,43 +84,31 @@ class Sandbox:
         parallel: int = 4,
         guarded: Sequence[str] = (),
         override: bool = False,
-        level: LevelChoice = "auto",
-        store: Path | None = None,
-        tell: Tell = _silent,
+        level: Level = "auto",
+        beside: LevelsBeside = NO_OTHERS,
     ) -> "Sandbox":
         """Start a sandbox and return it after it has passed its self-test.
 
         No function can be granted write access to `guarded` files and folders, nor to folders that contain them.
-        `store` is the folder for the files that level `portable` builds, which may take half a minute; `tell` gets its
-        progress.
+        `beside` are the levels that stand beside this package, for the machines on which no level of its own holds.
 
         Raises:
             SandboxUnavailable: no level works here; it names the missing layers.
-            OneWall: only level `portable` works, with one wall, and the user neither chose it nor agreed to it
-                (`agree_to_one_wall`).
+            OneWall: only a level beside this package works, with one wall, and the user neither chose it nor agreed
+                to it (`agree_to_one_wall`).
         """
         slots = _NESTED * parallel + SPARES
-        if level == "portable":
-            return cls(await _portable(store, slots, packages, tell), parallel)
         names = mounts.packages(packages)
+        if level not in CHOICES:
+            return cls(await beside.start(level, slots, tuple(names)), parallel)
         try:
             ground = await find_ground(
                 names, slots, _scratch_folder(), override=override, choice=level
             )
         except SandboxUnavailable as missing:
-            if level != "auto" or store is None:
+            if level != "auto":
                 raise
-            try:
-                portable = await _portable(store, slots, packages, tell)
-            except SandboxUnavailable as error:
-                reasons = (*missing.missing, *error.missing)
-                raise SandboxUnavailable(f"{missing} {error}", reasons) from error
-            portable = replace(portable, missing=(*missing.missing, *portable.missing))
-            try:
-                return cls(with_enough_walls(portable, store), parallel)
-            except BaseException:
-                await portable.pools.aclose()
-                raise
+            return cls(await beside.start_any(missing, slots, tuple(names)), parallel)
         ground.pool.refill()
         return cls(replace(ground, plan=replace(ground.plan, guarded=tuple(guarded))), parallel)
 
@@ -142,10 +125,15 @@ class Sandbox:
 
     @property
     def plan(self) -> ZygotePlan:
-        """The plan for starting zygotes. Raises SandboxError at level `portable`, which has none."""
-        if isinstance(self._ground, PortableLevel):
-            raise SandboxError("level `portable` has no zygote")
+        """The plan for starting zygotes. Raises SandboxError at a level beside this package, which has none."""
+        if isinstance(self._ground, LevelBeside):
+            raise SandboxError(f"level `{self.level}` has no zygote")
         return self._ground.plan
+
+    @property
+    def shows_files(self) -> bool:
+        """Whether a worker sees granted files itself; otherwise the host passes them on request."""
+        return isinstance(self._ground, StartedLevel)
 
     async def run(self, job: Job[Work]) -> Outcome:
         """Run a job in a new worker, and return its outcome."""
@@ -199,7 +187,7 @@ class Sandbox:
 
     async def aclose(self) -> None:
         """End all workers and warm processes, except shared ones."""
-        if not (self._is_lent and isinstance(self._ground, PortableLevel)):
+        if not (self._is_lent and isinstance(self._ground, LevelBeside)):
             await self._pools.aclose()
 
     async def __aenter__(self) -> "Sandbox":
@@ -296,14 +284,6 @@ def _values_of(work: Work) -> object:
     if isinstance(work, FunctionCall):
         return work.arguments
     return work.kept if isinstance(work, ProgramJob) else None
-
-
-async def _portable(
-    store: Path | None, slots: int, packages: Sequence[str], tell: Tell
-) -> PortableLevel:
-    if store is None:
-        raise SandboxError("level `portable` needs a folder for what it builds")
-    return await start_portable(store, slots, tuple(mounts.packages(packages)), tell)
 
 
 def _scratch_folder() -> str:

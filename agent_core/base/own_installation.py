@@ -55,6 +55,14 @@ def add_extra(extra: str) -> str:
     return _pip("install", *(["-e"] if _is_editable() else []), wanted)
 
 
+def extras() -> list[str]:
+    """Return the names of the extras that this copy of the program has; none without metadata."""
+    try:
+        return metadata.metadata(_NAME).get_all("Provides-Extra") or []
+    except metadata.PackageNotFoundError:
+        return []
+
+
 def reinstall(package: str) -> str:
     """Return the command that reinstalls a dependency of the program, in a version that fits."""
     wanted = next(

@@ -206,9 +206,10 @@ class TurnSettings(SettingsSection):
 class SandboxSettings(SettingsSection):
     """The limits of one call, and the packages that workers may import."""
 
-    level: Literal["auto", "full", "core", "portable"] = Field(
+    level: str = Field(
         "auto",
-        description="How functions are confined; `auto`: the strongest level that this machine enforces.",
+        description="How functions are confined: `full`, `core`, or a level that an extension adds; `auto` is the"
+        " strongest that this machine enforces.",
     )
     wall_s: float = Field(
         10,
@@ -485,7 +486,7 @@ class StorageSettings(SettingsSection):
 
     url: str | None = Field(
         None,
-        description="Address of a PostgreSQL database, as libpq reads it; unset: a SQLite file in `.knapper/`.",
+        description="Address of a database that an extension opens; unset: a SQLite file in `.knapper/`.",
     )
 
 
@@ -527,6 +528,7 @@ class ReplSettings(SettingsSection):
 
 
 FILE_NAME = SETTINGS
+OWN_LEVELS: Final = ("auto", "full", "core")  # of the sandbox without extensions
 MOST_BYTES = 256 << 10
 _MOST_SIGNS: Final = 100  # of `#` in a line, each of which may begin its comment
 PREFIX = "KNAPPER_"
@@ -542,7 +544,7 @@ _NOT_IN_FILE: Mapping[
     ),
     ("sandbox", "level"): (
         "auto",
-        f"To choose how functions are confined on this machine: {PREFIX}SANDBOX_LEVEL=portable, for example.",
+        f"To choose how functions are confined on this machine: {PREFIX}SANDBOX_LEVEL=core, for example.",
     ),
     ("memory", "class_name"): (
         "chat",
@@ -672,6 +674,7 @@ def load(
         settings = Settings(**_merge(file, mine))
     except ValidationError as error:
         raise _explain(error) from error
+    _check_level(settings.sandbox.level)
     if "base_url" in _section(file, "model") and "base_url" not in _section(mine, "model"):
         settings._address_from = root
     if "url" in _section(file, "storage") and "url" not in _section(mine, "storage"):
@@ -680,6 +683,19 @@ def load(
     return (
         settings.using(settings.model.name) if settings.model.name in settings.models else settings
     )
+
+
+def _check_level(level: str) -> None:
+    """Raise SettingsError unless the sandbox or an extension has this level."""
+    if level in OWN_LEVELS:
+        return
+    from .extensions import LEVELS, offers, what_else  # noqa: PLC0415 - hardly a start needs it
+
+    levels = (*OWN_LEVELS, *offers(LEVELS))
+    if level not in levels:
+        expected = ", ".join(levels)
+        message = f"The setting `sandbox.level` cannot be {one_line(repr(level), 200)}: expected one of {expected}."
+        raise SettingsError(message, fix=f"Set {PREFIX}SANDBOX_LEVEL to one of them. {what_else()}")
 
 
 def _of_environment() -> dict[str, Any]:

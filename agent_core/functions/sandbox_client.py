@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -20,10 +21,23 @@ from agent_core.access.grants.permit import (
 )
 from agent_core.access.secrets import CallSecrets, MaskedChannel, Secrets
 from agent_core.access.secrets.session import MaskedValues
+from agent_core.base.extensions import LEVELS, offers
 from agent_core.base.late import LateModule
 from agent_core.base.offload import aside, bulk
 from agent_core.base.user_folders import NoHome, data_folder
-from sandbox import Access, Attempts, Job, Limits, Outcome, Refused, SandboxUnavailable, Work
+from sandbox import (
+    Access,
+    Attempts,
+    Job,
+    Limits,
+    OneWall,
+    Outcome,
+    Refused,
+    SandboxUnavailable,
+    Work,
+    agree_to_one_wall,
+)
+from sandbox.beside import LevelsBeside
 
 from .debug import Debugger, Debugging
 
@@ -31,11 +45,10 @@ if TYPE_CHECKING:
     from agent_core.base.settings import SandboxSettings
     from agent_core.storage import ValueFiles
     from sandbox import Sandbox, host
-    from sandbox.portable import level
 
     from .mcp.library import ForeignLibrary
 else:
-    host, level = LateModule("sandbox.host"), LateModule("sandbox.portable.level")
+    host = LateModule("sandbox.host")
 
 
 _MAX_SILENCE_S: Final = 1_800.0  # at the debugger; then the call ends
@@ -56,10 +69,10 @@ def limits_of(settings: "SandboxSettings") -> Limits:
     )
 
 
-def _component_folder() -> Path | None:
-    """Return where level `portable` keeps its components; None for a user without a home folder."""
+def _levels_folder() -> Path | None:
+    """Return where levels that stand beside have their folders; None for a user without a home folder."""
     try:
-        return data_folder() / "portable"
+        return data_folder()
     except NoHome:
         return None
 
@@ -107,14 +120,16 @@ class SandboxClient:
 
     def answer_one_wall(self, *, agrees: bool) -> None:
         """Store whether functions may run behind one wall for this user; the sandbox restarts at the next use."""
-        if (folder := _component_folder()) is not None:
-            level.agree_to_one_wall(folder, agrees=agrees)
+        if self._starting is not None and self._starting.done():
+            missing = self._starting.result()
+            if isinstance(missing, OneWall):
+                agree_to_one_wall(missing.folder, agrees=agrees)
         self._starting = None
 
     async def shows_files(self) -> bool:
         """Return whether a worker sees granted files directly; otherwise the host passes them on request."""
         sandbox = await self.ready()
-        return isinstance(sandbox, SandboxUnavailable) or sandbox.level != "portable"
+        return isinstance(sandbox, SandboxUnavailable) or sandbox.shows_files
 
     async def run(
         self,
@@ -179,8 +194,7 @@ class SandboxClient:
                 guarded=self._guarded,
                 override=self.settings.unsafe,
                 level=self.settings.level,
-                store=_component_folder(),
-                tell=self._on_status,
+                beside=LevelsBeside(partial(offers, LEVELS), _levels_folder(), self._on_status),
             )
         except SandboxUnavailable as missing:
             return missing

@@ -16,6 +16,7 @@ import click
 
 from agent_core import __version__
 from agent_core.base.errors import KnapperError
+from agent_core.base.extensions import what_else
 from agent_core.base.gone import GONE, warn_of_gone
 from agent_core.base.untrusted import shorten
 from agent_core.base.workspace_folder import current_workspace
@@ -241,6 +242,8 @@ def _report_misuse(error: click.ClickException, *, as_json: bool) -> int:
                 f"No such command '{wanted}'.",
                 f"It is in a group: {' or '.join(places)}.",
             )
+        elif context.parent is None and not error.possibilities:
+            fix = f"{fix}. {what_else()}"
     elif "unexpected extra argument" in error.message and context:
         texts = [
             name for name, option in _options(context.command).items() if option.metavar == "TEXT"

@@ -1,18 +1,21 @@
 """The addresses of stores, and the only way to open one.
 
-To add a database, write a subclass of `Store` with its own session, and add a scheme here; the contract tests in
-`tests/storage/` run against any store.
+A database beside the core is a subclass of `Store` with its own session, in an extension that names its schemes; the
+contract tests in `tests/storage/` run against any store.
 """
 
-from importlib.util import find_spec
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 from agent_core.base.errors import StorageError
-from agent_core.base.own_installation import add_extra
+from agent_core.base.extensions import STORES, offers, what_else
 
 from .sqlite import SqliteStore
 from .store import Store
 from .subject import StoreClock
+
+OpenStore: TypeAlias = Callable[[str, StoreClock, str], Store]  # by address, clock, workspace id
 
 
 def open_store(
@@ -24,8 +27,8 @@ def open_store(
 ) -> Store:
     """Open the store at this address, a new one if there is none, unless the file of one `must_exist`.
 
-    The address is `sqlite:///PATH`, the path of its file alone, or `postgresql://USER@HOST/DATABASE` in libpq's format.
-    A database belongs to the first `workspace` id that opens it.
+    The address is `sqlite:///PATH`, the path of its file alone, or one whose scheme an extension knows. A database
+    belongs to the first `workspace` id that opens it.
 
     Raises:
         StorageError: the scheme is unknown, the store cannot be opened, or a newer program created it.
@@ -33,17 +36,14 @@ def open_store(
     scheme, separator, place = ("", "", "") if isinstance(url, Path) else url.partition("://")
     if not separator:
         return _open_file(Path(url), clock, must_exist=must_exist)
-    if scheme in ("postgresql", "postgres"):
-        if find_spec("psycopg") is None:
-            message = "A store in PostgreSQL needs the package psycopg, which is not installed."
-            raise StorageError(message, fix=f"Type: {add_extra('postgres')}")
-        from .postgres import PostgresStore  # noqa: PLC0415 an extra
-
-        return PostgresStore.open(str(url), clock, workspace)
-    if scheme != "sqlite" or not place.startswith("/") or place == "/":
-        fix = "Use sqlite:///PATH, or the path of a file, or postgresql://USER@HOST/DATABASE."
+    if scheme == "sqlite" and place.startswith("/") and place != "/":
+        return _open_file(Path(place[1:]), clock, must_exist=must_exist)
+    stores: dict[str, OpenStore] = offers(STORES)
+    if scheme not in stores:
+        others = "".join(f", or {other}://…" for other in stores)
+        fix = f"Use sqlite:///PATH, or the path of a file{others}. {what_else()}"
         raise StorageError(f"No store can be opened at `{url}`.", fix=fix)
-    return _open_file(Path(place[1:]), clock, must_exist=must_exist)
+    return stores[scheme](str(url), clock, workspace)
 
 
 def _open_file(path: Path, clock: StoreClock, *, must_exist: bool) -> Store:

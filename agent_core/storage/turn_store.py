@@ -157,7 +157,7 @@ class WakeAsker(Write):
 INBOX_LIMIT = 1_000
 EVERY = 1 << 62  # rows: effectively no limit
 IMPORTED = 0  # the attempt of imported entries: turns count theirs from 1
-N_BITS = 20  # an entry's seq is turn.seq << N_BITS | n; see migrations/0001
+N_BITS = 20  # an entry's seq is turn.seq << N_BITS | n; see migrations/0023
 _WAITING = "from event where agent = ? and turn is null and (due <= ? or not timed)"
 # The time of the last waiting event that is due at once: the next is handled after it, even if the clock goes back.
 LAST_AT_ONCE = (

@@ -111,7 +111,7 @@ def command_of(name: str) -> list[str]:
         OSError: it cannot be installed; says why.
     """
     if name in FRAMEWORKS:
-        tests = ROOT / "tests" / "integrations" / FRAMEWORKS[name]
+        tests = ROOT / "tests" / "knapper_ext" / "frameworks" / FRAMEWORKS[name]
         return [
             str(installed(name, HERE)),
             "-m",

@@ -19,7 +19,7 @@ import pytest
 import pytest_asyncio
 
 from agent_core import connect
-from agent_core.interfaces.integrations.autogen import AutoGenAgent
+from knapper_ext.frameworks.autogen import AutoGenAgent
 from sandbox import Sandbox
 from tests.kit import Repeat, Say, Seen, scripted
 

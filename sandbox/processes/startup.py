@@ -13,7 +13,7 @@ import sys
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, TypeAlias
 
 from ..confine import mounts
 from ..confine.calls import NEVER_RUN, TABLES
@@ -133,14 +133,14 @@ def _seen_outside(folder: Path, server: socket.socket) -> list[str]:
     return seen
 
 
-Level = Literal["full", "apart", "core", "portable", "none"]  # strongest first
-LevelChoice = Literal["auto", "full", "apart", "core", "portable"]
+Level: TypeAlias = str  # one of `LEVELS`, `none`, or a level beside this package
 
 _WITHOUT: Final[dict[Level, str]] = {
     "apart": "landlock",
     "core": "namespaces",
 }  # level → the missing wall
-LEVELS: Final[tuple[Level, ...]] = ("full", "apart", "core")
+LEVELS: Final[tuple[Level, ...]] = ("full", "apart", "core")  # strongest first
+CHOICES: Final = ("auto", *LEVELS)
 _NOBODY_BASE: Final = (
     0x60000000  # user ids above belong to no account; each host process uses a different one
 )
@@ -174,7 +174,7 @@ async def find_ground(
     scratch_folder: str,
     *,
     override: bool,
-    choice: LevelChoice = "auto",
+    choice: Level = "auto",
 ) -> StartedLevel:
     """Start the strongest (or the chosen) level that passes its self-test. Raise SandboxUnavailable if none does."""
     _require_platform(override=override)

@@ -84,5 +84,5 @@ def is_zygote(pid: int) -> bool:
     """Check whether it is a zygote that has not ended: a zombie has no command line."""
     with suppress(OSError):
         command = Path(f"/proc/{pid}/cmdline").read_bytes()
-        return b"sandbox.processes.zygote" in command or b"sandbox.portable.runner" in command
+        return b"sandbox.processes.zygote" in command or b"knapper_ext.portable.runner" in command
     return False

@@ -112,11 +112,14 @@ def bare(plan: ZygotePlan, without: tuple[str, ...]) -> ZygotePlan:
 async def sandbox_at(level: Level) -> AsyncIterator[tuple[Sandbox, Pool | None] | str]:
     """Yield a sandbox at exactly this level, or the reason why there is none."""
     if level == "portable":
-        from tests.kit.levels import STORE
+        from tests.kit.levels import BESIDE
 
         try:
             started = await Sandbox.start(
-                packages=(), parallel=_AT_ONCE + 1, level=level, store=STORE
+                packages=(),
+                parallel=_AT_ONCE + 1,
+                level=level,
+                beside=BESIDE,
             )
         except SandboxUnavailable as error:
             yield str(error)

@@ -12,7 +12,7 @@ import click
 from agent_core.interfaces.cli import knapper
 
 ROOT: Final = Path(__file__).parents[2]
-ROOMS: Final = ("agent_core", "knapper", "meta_functions", "sandbox")
+ROOMS: Final = ("agent_core", "knapper", "knapper_ext", "meta_functions", "sandbox")
 PAGES: Final = [
     *ROOT.glob("*.md"),
     *(ROOT / "docs").rglob("*.md"),

@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[2]
 LOOKED_AT = [
     "agent_core",
     "knapper",
+    "knapper_ext",
     "meta_functions",
     "sandbox",
     "docs",

@@ -3,6 +3,7 @@
 import ast
 import itertools
 import re
+import tomllib
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cache
@@ -10,6 +11,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import agent_core
+from agent_core.base.extensions import LEVELS, STORES, offers
 
 TOP = Path(__file__).parents[2]
 ROOT = Path(__file__).parents[2] / "agent_core"
@@ -20,7 +22,7 @@ ALLOWED = {
     "a file of this package, or of one that comes with it": """
         base/language functions/mcp/servers
         memory/embedding/models memory/search
-        model/dialect storage/postgres/database
+        model/dialect
         storage/sqlite/connection
         workspace/portable/foreign workspace/presets/__init__ workspace/scaffold""",
     "a file that the human names in a command, which may be a pipe or a link": """
@@ -96,7 +98,7 @@ class Survey:
 @cache
 def trees() -> dict[Path, ast.Module]:
     """Return the program's modules, parsed."""
-    rooms = ("agent_core", "sandbox", "meta_functions")
+    rooms = ("agent_core", "knapper_ext", "sandbox", "meta_functions")
     return {
         path: ast.parse(path.read_text("utf-8"))
         for room in rooms
@@ -155,7 +157,7 @@ OTHER_READERS = {
         interfaces/commands/agents interfaces/server/page_operations functions""",
     "whoever builds the confined interpreter": "portable/component",
     "a program that works for somebody": """
-        interfaces/integrations/__init__ interfaces/server/mcp_door""",
+        frameworks/turn_adapter interfaces/server/mcp_door""",
 }
 
 
@@ -194,6 +196,39 @@ def test_type_checkers_are_told_the_same_names_and_no_more_than_twenty() -> None
     assert imported == {*agent_core.__all__}
     assert len(imported) <= 20
     assert [*agent_core.__all__] == sorted(agent_core.__all__)
+
+
+CORE = ("agent_core/", "knapper/", "meta_functions/", "sandbox/")
+OTHERS = ("agent_core.workspace.portable",)
+"""Strings that only look like the name of an extension."""
+
+
+def test_no_string_of_the_core_names_an_extension() -> None:
+    folders = [path.parent.name for path in (TOP / "knapper_ext").glob("*/__init__.py")]
+    names = {*folders, *offers(LEVELS), *offers(STORES)}
+    told = set()
+    for path, tree in trees().items():
+        bare = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            match node:
+                case ast.Constant(value=str(text)) if id(node) not in bare and text not in OTHERS:
+                    named = names & {*re.findall(r"\w+", text)}
+                    told |= {f"{path.relative_to(TOP)}:{node.lineno} {name}" for name in named}
+    assert {place for place in told if place.startswith(CORE)} == set()
+    assert told, "an extension names itself"
+
+
+def test_every_file_of_a_package_is_in_the_wheel() -> None:
+    setuptools = tomllib.loads((TOP / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]
+    missing = []
+    for package in ("agent_core", "knapper", "knapper_ext", "meta_functions", "sandbox"):
+        assert f"{package}*" in setuptools["packages"]["find"]["include"]
+        patterns = setuptools["package-data"].get(package, [])
+        shipped = {path for pattern in patterns for path in (TOP / package).glob(pattern)}
+        files = [path for path in (TOP / package).rglob("*") if path.is_file()]
+        missing += [path for path in files if path.suffix not in (".py", ".pyc")]
+        missing = [path for path in missing if path not in shipped]
+    assert missing == []
 
 
 PARSERS = {"ast.parse", "symtable.symtable", "compile", "eval", "exec"}

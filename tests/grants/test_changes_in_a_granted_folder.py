@@ -244,7 +244,13 @@ async def test_times_are_set_as_given_or_refused_and_names_are_of_the_kind_of_th
 
 async def test_the_programs_own_folders_are_never_written(here: Room) -> None:
     await here.save(CHANGES)
-    for place in ("sandbox/portable/", "agent_core/__init__.py", "meta_functions/", ""):
+    for place in (
+        "sandbox/wire/",
+        "knapper_ext/portable/",
+        "agent_core/__init__.py",
+        "meta_functions/",
+        "",
+    ):
         with pytest.raises(WorkspaceError, match="can never be granted for writing"):
             await here.shop.grants.grant("change", Grants(write=(f"{REPOSITORY}/{place}",)))
     here.shop.granting.approver = human("once")

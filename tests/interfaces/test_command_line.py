@@ -42,6 +42,7 @@ MISUSES = {
     ("functions", "check", "none.py"): "does not exist",
     ("run", "--message", " "): "The message is empty",
     ("run", "hello"): "Put the text after --message, in quotes.",
+    ("xyzzy",): "More comes with the extras of this program: ",
     ("grants", "list"): "It is in a group: knapper functions grants.",
 }
 BEFORE = {

@@ -30,14 +30,14 @@ _PACKAGES: Final = (
     "agent_core",
     "knapper",
     "meta_functions",
+    "knapper_ext.portable",
     "sandbox.inside",
     "sandbox.wire",
-    "sandbox.portable",
 )
 _OF_LINUX: Final = (
     "agent_core.functions.mcp.confined",
     "sandbox.inside.canaries",
-    "sandbox.portable.guest",
+    "knapper_ext.portable.guest",
 )
 _ENDS: Final = ".__main__"
 
@@ -110,7 +110,7 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["--import"]:
         sys.exit("\n".join(_import_all()) or 0)
     if sys.argv[1:] == ["--build"]:
-        from sandbox.portable.component import find_or_build
+        from knapper_ext.portable.component import find_or_build
         from tests.kit.levels import STORE
 
         find_or_build(STORE, print)

@@ -7,18 +7,21 @@ import os
 import shutil
 import subprocess
 import sys
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from agent_core.base.extensions import LEVELS, offers
 from agent_core.base.user_folders import data_folder
 from sandbox import Sandbox
+from sandbox.beside import LevelsBeside
 
 STORE: Final[Path] = (
     data_folder() / "portable"
 )  # the user's own folder: building a component takes half a minute
+BESIDE: Final = LevelsBeside(partial(offers, LEVELS), STORE.parent)
 _SETTING = "KNAPPER_SANDBOX_LEVEL"
 
 
@@ -78,7 +81,7 @@ IS_PORTABLE: Final = FORCED == "portable"
 
 async def start(**options: Any) -> Sandbox:  # what Sandbox.start takes
     """Return a sandbox of the chosen level."""
-    return await Sandbox.start(level=FORCED, store=STORE, **options)
+    return await Sandbox.start(level=FORCED, beside=BESIDE, **options)
 
 
 def lend(folder: Path, *, always: bool = False) -> None:

@@ -19,7 +19,7 @@ from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any, Final, TypeAlias
 
 ROOT: Final = Path(__file__).parents[2]
-PACKAGES: Final = ("agent_core", "knapper", "meta_functions", "sandbox", "functions")
+PACKAGES: Final = ("agent_core", "knapper", "knapper_ext", "meta_functions", "sandbox", "functions")
 
 METHODS: Final = ("search", "match", "fullmatch", "finditer", "findall", "sub", "subn", "split")
 USES: Final = ("compile", *METHODS)

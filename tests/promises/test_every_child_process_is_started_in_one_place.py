@@ -28,21 +28,23 @@ EXCEPTIONS = {
         "os.execvp"
     },  # becomes the server that the user approved
     "sandbox/processes/zygote.py": {"os.fork"},
-    "sandbox/portable/level.py": {
+    "knapper_ext/portable/level.py": {
         "sys.executable",
         "?.subprocess_exec",
     },  # like `launch`, in both respects
-    "sandbox/portable/component.py": {
+    "knapper_ext/portable/component.py": {
         "sys.executable",
         "subprocess.run",
     },  # the same, for the steps of a build
     "sandbox/confine/opened_grants.py": {"os.?"},  # constants that not every system has
-    "sandbox/portable/memory_files.py": {"os.?"},  # in a component, where no program can be started
+    "knapper_ext/portable/memory_files.py": {
+        "os.?"
+    },  # in a component, where no program can be started
     "sandbox/inside/canaries.py": {"os.fork", "os.execv"},
 }
 FILES = [
     path
-    for room in ("agent_core", "meta_functions", "sandbox")
+    for room in ("agent_core", "knapper_ext", "meta_functions", "sandbox")
     for path in sorted((ROOT / room).rglob("*.py"))
 ]
 

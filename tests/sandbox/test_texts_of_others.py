@@ -25,8 +25,8 @@ ROOT = Path(__file__).parents[2]
 READER = "sandbox/wire/strict_json.py"
 OWN = {
     "sandbox/processes/zygote.py": "orders of the host to its own process, which reads nobody else's",
-    "sandbox/portable/runner.py": "orders of the host to its own process, which reads nobody else's",
-    "sandbox/portable/guest.py": "the runner's plan for an instance",
+    "knapper_ext/portable/runner.py": "orders of the host to its own process, which reads nobody else's",
+    "knapper_ext/portable/guest.py": "the runner's plan for an instance",
     "sandbox/inside/programs.py": "names that earlier programs kept: it runs in the worker, for the program",
     "sandbox/inside/channel.py": "large values of other workers: it runs in the worker, for the function",
     "sandbox/inside/context.py": "`.json()` in a function's source: it runs in the worker, for the function",
@@ -70,7 +70,7 @@ def may_parse(text: str) -> bool:
 def test_no_other_place_parses_json_or_toml() -> None:
     files = [
         file
-        for room in ("agent_core", "meta_functions", "sandbox")
+        for room in ("agent_core", "knapper_ext", "meta_functions", "sandbox")
         for file in (ROOT / room).rglob("*.py")
     ]
     texts = {str(file.relative_to(ROOT)): file.read_text() for file in files}

@@ -164,6 +164,16 @@ def test_a_variable_or_a_flag_that_does_not_fit_is_told(
                 load(root)
 
 
+def test_a_level_of_an_extension_can_be_chosen_and_an_unknown_one_lists_what_is_here(
+    root: Path,
+) -> None:
+    assert load(root, {"sandbox.level": "portable"}).sandbox.level == "portable"
+    with pytest.raises(SettingsError, match="expected one of auto, full, core, portable") as caught:
+        load(root, {"sandbox.level": "padded"})
+    assert "`sandbox.level` cannot be 'padded'" in caught.value.message
+    assert "extras of this program: " in caught.value.fix
+
+
 def test_a_file_that_travels_with_the_folder_cannot_take_the_walls_down(root: Path) -> None:
     for text, variable in {
         "[sandbox]\nunsafe = true\n": "KNAPPER_SANDBOX_UNSAFE",

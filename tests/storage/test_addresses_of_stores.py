@@ -1,5 +1,8 @@
 """A store is opened by its address: a path, or a URL with the scheme of its database."""
 
+import subprocess
+import sys
+from importlib.metadata import metadata
 from pathlib import Path
 
 import pytest
@@ -34,6 +37,41 @@ def test_an_address_of_no_store_is_refused_with_what_would_do(
     with pytest.raises(StorageError, match=r"sqlite:///PATH, or the path of a file") as refusal:
         open_store(address, clock=clock)
     assert address in str(refusal.value)
+
+
+def test_an_unknown_scheme_lists_those_that_are_here_and_the_extras(clock: ManualClock) -> None:
+    with pytest.raises(StorageError) as refusal:
+        open_store("mysql://here/agents", clock=clock)
+    fix = refusal.value.fix
+    assert [part in fix for part in ("postgresql://…", "postgres://…")] == [True, True]
+    extras = metadata("knapper").get_all("Provides-Extra") or []
+    assert "postgres" in extras
+    assert [extra for extra in extras if extra not in fix] == []
+    assert "pip install" in fix
+
+
+_CORE_ALONE = """
+import sys
+from pathlib import Path
+
+sys.modules["knapper_ext"] = None  # as if it were not installed
+from agent_core.base.clock import Clock
+from agent_core.storage import open_store
+for address in (Path(sys.argv[1], "state.db"), "postgresql://here/agents"):
+    try:
+        print(type(open_store(address, clock=Clock())).__name__)
+    except Exception as error:
+        print(error)
+"""
+
+
+def test_the_core_without_extensions_opens_files_and_names_no_other_scheme(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", _CORE_ALONE, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    opened, refused = done.stdout.splitlines()[:2]
+    assert opened == "SqliteStore"
+    assert "No store can be opened at `postgresql://here/agents`" in refused
+    assert "://…" not in refused
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,18 @@
 """Migrations run once, in order, each completely or not at all."""
 
+from contextlib import closing
 from pathlib import Path
 
 import apsw
 import pytest
 
-from agent_core.storage import RecordCall, Stats, adopt, open_store
-from agent_core.storage.block_store import BlockAccess
+from agent_core.base.errors import StorageError
+from agent_core.storage import adopt, open_store
 from agent_core.storage.sqlite.connection import MIGRATIONS, NEWEST, migrate, schema_digest
 from tests.storage.support import ManualClock, say
+
+FIRST = 23
+"""The schema that the first migration makes whole: programs of 3f560781 left it."""
 
 
 @pytest.fixture
@@ -69,9 +73,9 @@ def at_schema(number: int, folder: Path, path: Path) -> apsw.Connection:
 
 def test_every_shipped_version_reaches_the_newest_schema(tmp_path: Path) -> None:
     numbers = [int(file.name[:4]) for file in sorted(MIGRATIONS.glob("*.sql"))]
-    assert numbers == list(range(1, len(numbers) + 1))
+    assert numbers == list(range(FIRST, FIRST + len(numbers)))
     schemas = []
-    for upto in (0, *numbers):
+    for upto in range(len(numbers) + 1):
         db = at_schema(upto, tmp_path / f"upto-{upto}", tmp_path / f"{upto}.db")
         migrate(db)
         schemas.append(
@@ -84,42 +88,34 @@ def test_every_shipped_version_reaches_the_newest_schema(tmp_path: Path) -> None
     assert schema_digest(db) == NEWEST, f"write {schema_digest(db)} into `NEWEST`"
 
 
-OLD_CALLS = [
-    ("f", "v1", kind, s) for kind, s in (("returned", 0.5), ("raised", 0.1), ("returned", 0.9))
-]
-OLD_CALLS += [("g", "w", "killed", 2)]
+def names_in(folder: Path) -> set[str]:
+    return {file.name for file in folder.iterdir()}
 
 
-async def test_calls_of_the_first_schema_go_on_counting_in_the_newest(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [1, FIRST - 1])
+async def test_a_file_older_than_the_first_migration_is_left_alone_and_says_who_upgrades_it(
+    tmp_path: Path, number: int
+) -> None:
+    path = tmp_path / "state.db"
+    await open_store(path, clock=ManualClock()).close()
+    before = names_in(tmp_path)
+    with closing(apsw.Connection(str(path))) as db:
+        db.pragma("user_version", number)
+    with pytest.raises(StorageError, match=rf"has schema {number}, and .* from {FIRST} on") as told:
+        open_store(path, clock=ManualClock())
+    assert "earlier version of the program" in told.value.fix
+    with closing(apsw.Connection(str(path))) as db:
+        assert db.pragma("user_version") == number
+    assert names_in(tmp_path) == before
+
+
+async def test_a_conversation_of_the_first_schema_goes_on_in_the_newest(tmp_path: Path) -> None:
     path, old = tmp_path / "state.db", tmp_path / "old.db"
     db = at_schema(1, tmp_path / "first", old)
-    insert = "insert into call (function, version, turn, outcome, seconds, at) values (?, ?, 't', ?, ?, ?)"
-    db.executemany(insert, [(*call, 1000.0 + at) for at, call in enumerate(OLD_CALLS)])
-    totals = [
-        ("f", "v1", 3, 2, 1, 0, 1, 1000.0, 1002.0, 1.5),
-        ("g", "w", 1, 0, 1, 1, 0, 1003.0, 1003.0, 2.0),
-    ]
-    db.executemany(f"insert into call_total values ({', '.join('?' * 10)})", totals)
-    db.close()
-    adopt(path, old.name, ManualClock())
-    async with open_store(path, clock=ManualClock(2000.0)) as store:
-        await store.apply([RecordCall("f", "v1", "returned", 0.2, "t2")])
-        f, g = await store.call_stats("f"), await store.call_stats("g")
-        assert f == [Stats("f", "v1", 4, 3, 1, 0, 2, 1000.0, 2000.0, 1.7, 0, 1002.0, 2000.0, 0.9)]
-        assert g == [Stats("g", "w", 1, 0, 1, 1, 0, 1003.0, 1003.0, 2.0, 1, None, None, 2.0)]
-        outcomes = [call.outcome for call in await store.recent_calls("f")]
-        assert outcomes == ["returned", "returned", "raised", "returned"]
-        assert [(kind.outcome, kind.calls) for kind in await store.call_kinds("f")] == [
-            ("raised", 1)
-        ]
-        assert await store.failing(1) == {("g", "w")}
-
-
-async def test_conversations_of_the_fifth_schema_go_on_in_the_newest(tmp_path: Path) -> None:
-    path, old = tmp_path / "state.db", tmp_path / "old.db"
-    db = at_schema(5, tmp_path / "fifth", old)
+    assert db.pragma("user_version") == FIRST
     db.execute("insert into event values (1, 'e', 'main', null, 'user', '{}', 0, 0, 0, null)")
-    db.execute("insert into turn values (1, 't', 'main', 1, 'done', 1, 2, 'o', 0, 0, 0, 0)")
+    turn = "insert into turn values (1, 't', 'main', 1, 'done', 1, 2, 'o', 0, 0, 0, 0, '')"
+    db.execute(turn)
     for n in range(2):
         db.execute(
             "insert into entry (seq, kind, payload, attempt, at) values (?, 'user', ?, 1, 5)",
@@ -136,32 +132,3 @@ async def test_conversations_of_the_fifth_schema_go_on_in_the_newest(tmp_path: P
             ("2", 0),
         ]
         assert await store.check() is None
-
-
-async def test_blocks_of_an_earlier_schema_belong_to_the_agent_that_made_them(
-    tmp_path: Path,
-) -> None:
-    path, old = tmp_path / "state.db", tmp_path / "old.db"
-    db = at_schema(21, tmp_path / "earlier", old)
-    for id, limits in (
-        ("open", ()),
-        ("limited", ('["bob"]', "[]", "")),
-        ("copied", ('["bob"]', "[]", "eve")),
-    ):
-        db.execute("insert into block values (null, ?, ?, '\"x\"', 9, '', 0, 1, 2, 0)", (id, id))
-        for version, agent in ((1, "ada"), (2, "bob")):
-            db.execute(
-                "insert into block_change values (?, ?, '\"x\"', '', '', ?, '', 0)",
-                (id, version, agent),
-            )
-        if limits:
-            db.execute("insert into block_access values (?, ?, ?, ?)", (id, *limits))
-    db.close()
-    adopt(path, old.name, ManualClock())
-    async with open_store(path, clock=ManualClock()) as store:
-        owners = [await store.block_access(id) for id in ("open", "limited", "copied")]
-        assert owners == [
-            BlockAccess("ada"),
-            BlockAccess("ada", ("bob",), ()),
-            BlockAccess("eve", ("bob",), ()),
-        ]

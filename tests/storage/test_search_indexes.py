@@ -21,7 +21,6 @@ from agent_core.storage import (
     search_index,
 )
 from agent_core.storage.sqlite import search_index as sqlite_index
-from agent_core.storage.sqlite.connection import MIGRATIONS, migrate
 from tests.storage.memory_support import floats, found, insert
 from tests.storage.support import ManualClock, say, texts
 
@@ -173,42 +172,6 @@ async def test_without_the_extension_words_are_found_and_vectors_come_back_with_
     async with open_store(path, clock=clock) as store:
         assert await store.vector_trouble() == ""
         assert {*await by_vector(store, 5)} == {*range(1, 101)} - {7}
-
-
-EIGHTH = """
-insert into passage (id, agent, text, words, at, tags, source, place, document, n)
-    select 'p' || value, 'main', 't', 'pies', 0, '[]', '', '', '', 0 from json_each(?1);
-insert into said (seq, agent, n, text, words, at, speaker, session, length, asks, timed, turn)
-    select value, 'main', value, 't', 'apples', value, 'user', 0, 1, 0, 0, '' from json_each(?1);
-insert into lane (agent, shelf, space, rows, gone) values
-    ('main', 'archival', '', 102, 2), ('main', 'recall', '', 100, 0), ('main', 'archival', 'v', 100, 0);
-insert into sheet (lane, first, count, seqs, sizes, body) values (1, 0, 0, x'', x'', x'');
-"""
-
-
-async def test_a_file_of_the_eighth_schema_is_searched_whole_in_the_newest(
-    path: Path, tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    old, earlier, numbers = tmp_path / "old.db", tmp_path / "eighth", [*range(1, 101)]
-    earlier.mkdir()
-    for file in sorted(MIGRATIONS.glob("*.sql"))[:8]:
-        (earlier / file.name).write_text(file.read_text("utf-8"), "utf-8")
-    with raw(old) as db:
-        migrate(db, earlier)
-        list(db.execute(EIGHTH, (str(numbers),) * 2))
-        db.executemany(
-            "insert into vector values (3, ?, ?)", [(seq, vector(seq)) for seq in numbers]
-        )
-    monkeypatch.setattr("agent_core.storage.search_index.BATCH", 30)
-    monkeypatch.setattr(sqlite_index, "EXACT", 50)
-    adopt(path, old.name, clock)
-    async with open_store(path, clock=clock) as store:
-        assert (len(await by_words(store, "pie")), len(await by_vector(store, 5))) == (100, 100)
-        assert len(await store.search_words("recall", "main", ["apple"], 500)) == 100
-        counts = await store.memory_counts("main")
-        assert (counts.messages, counts.passages) == (100, 100)
-        assert await store.unembedded("archival", "v", 9) == []
-        assert await store.check() is None
 
 
 async def test_a_question_is_answered_by_its_rarer_words(

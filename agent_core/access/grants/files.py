@@ -35,12 +35,12 @@ _MOST_MISSED: Final = 20  # looks of one call at what is not there: it may not t
 _LONGEST_PATH: Final = 4_096
 _TILDE: Final = "only `os.path.expanduser` turns `~` into the home folder, and it was not called; give the whole path"
 _NOT_ENTERED: Final = (
-    "at the sandbox's level `portable` a function can read and write granted folders, and not enter them: name the "
+    "where the host opens files for a function, it can read and write granted folders, and not enter them: name the "
     "file by its whole path"
 )
 _NOT_MADE: Final = (
-    "at the sandbox's level `portable` the host makes folders, removes, renames and truncates for a function, and "
-    "changes no links or rights"
+    "where the host opens files for a function, it makes folders, removes, renames and truncates, and changes no links "
+    "or rights"
 )
 _UNREADABLE: Final = "it is too long, or not in a form that can be read"
 _MOST_LISTED: Final = 10_000

@@ -49,7 +49,8 @@ if TYPE_CHECKING:
 UNWRITTEN = (FUNCTIONS, STATE, SETTINGS, "mcp.toml", ".git", "presets", "personas", "humans")
 _NOT_LISTED: Final = frozenset(map(plain, (STATE, SETTINGS, "mcp.toml")))
 OF_THE_PROGRAM: Final = tuple(
-    Path(__file__).parents[3] / room for room in ("agent_core", "meta_functions", "sandbox")
+    Path(__file__).parents[3] / room
+    for room in ("agent_core", "knapper_ext", "meta_functions", "sandbox")
 )
 _SYSTEM = ("/proc", "/sys", "/dev")
 _KEYS = (".ssh", ".gnupg")  # in the user's home folder

@@ -157,6 +157,7 @@ _RESERVED = frozenset(
         "sandbox",
         "agent_core",
         "meta_functions",
+        "knapper_ext",
         "__main__",
         "site",
         "sitecustomize",

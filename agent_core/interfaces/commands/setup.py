@@ -313,7 +313,7 @@ async def vacuum(door: Door) -> Result:
 
 @storage.command()
 @click.option(
-    "--from", "source", required=True, metavar="URL", help="sqlite:///PATH or postgresql://…"
+    "--from", "source", required=True, metavar="URL", help="sqlite:///PATH or a database's address."
 )
 @click.option(
     "--to", "target", required=True, metavar="URL", help="An empty state; a file is created."
@@ -341,7 +341,7 @@ def copy(context: CliContext, source: str, target: str, resume: bool) -> None:  
         {"copied": counts},
         [line(("ok", "✓ "), f"{sum(counts.values()):,} rows, compared by their hashes")],
     )
-    if target.startswith("postgres"):
+    if "://" in target and not target.startswith("sqlite:"):
         context.hint("To use it in a workspace: export KNAPPER_STORAGE_URL=… with this address")
 
 
@@ -389,9 +389,7 @@ def confirm(context: CliContext) -> None:
 
     named = storage_of_file(load(context.root))
     if named is None:
-        raise UsageError(
-            "knapper.toml names no database.", fix='Write: [storage] url = "postgresql://…"'
-        )
+        raise UsageError("knapper.toml names no database.", fix='Write: [storage] url = "ADDRESS"')
     keep(*named)
     context.result({"confirmed": True}, [line(("ok", "✓ "), "confirmed")])
 

@@ -224,7 +224,8 @@ def explain_os(error: OSError, path: Path) -> StorageError:
     return StorageError(message, fix="Make its folder writable for you, or work in another folder.")
 
 
-# The numbered migrations: each file runs once, in order, and the state file records its number.
+# The numbered migrations: each file runs once, in order, and the state file records its number. The first one is the
+# whole schema of its number: what earlier programs left is brought there by a program between the two.
 # Two processes may start at once: the number is read again under the write lock. A file with a schema unlike these
 # files counts as damaged: its author may have replaced a table with anything.
 
@@ -240,14 +241,14 @@ def migrate(db: apsw.Connection, folder: Path = MIGRATIONS) -> None:
     """Upgrade the schema to the version that this program knows.
 
     Raises:
-        StorageError: a newer program created the file.
+        StorageError: a newer program created the file, or one that is too old.
     """
-    latest = _newest_number(folder)
-    if schema(db) == latest:
+    files = _migration_files(folder)
+    if schema(db) == max(files, default=0):
         return
     list(db.execute("begin immediate"))
     try:
-        _run_migrations(db, _missing(schema(db), latest, db.filename), folder)
+        _run_migrations(db, _missing(schema(db), files, db.filename))
         list(db.execute(f"pragma application_id = {APPLICATION_ID}"))
         list(db.execute("commit"))
     except BaseException:
@@ -256,13 +257,19 @@ def migrate(db: apsw.Connection, folder: Path = MIGRATIONS) -> None:
         raise
 
 
-def _missing(current: int, latest: int, path: str) -> range:
+def _missing(current: int, files: dict[int, Path], path: str) -> dict[int, Path]:
+    latest = max(files)
     if current > latest:
         raise StorageError(
             f"The state file `{path}` has schema {current}, and this program knows schemas up to {latest}.",
             fix=f"Upgrade the program; this copy came from {origin()}.",
         )
-    return range(current + 1, latest + 1)
+    if current and current not in files:
+        raise StorageError(
+            f"The state file `{path}` has schema {current}, and this program knows schemas from {min(files)} on.",
+            fix="Open it once with an earlier version of the program, which upgrades it.",
+        )
+    return {number: file for number, file in files.items() if number > current}
 
 
 @cache
@@ -291,12 +298,16 @@ def check_schema(db: apsw.Connection) -> None:
     Raises:
         apsw.CorruptError: it differs.
     """
-    digest, latest = schema_digest(db), _newest_number(MIGRATIONS)
-    if digest == NEWEST and schema(db) == latest:
+    digest = schema_digest(db)
+    number = schema(db)
+    files = _migration_files(MIGRATIONS)
+    if digest == NEWEST and number == max(files):
         return
+    if number and number not in files:
+        return  # `migrate` says why it cannot be used
     fresh = apsw.Connection(":memory:")
-    _run_migrations(fresh, range(1, min(schema(db), latest) + 1), MIGRATIONS)
-    if schema(db) <= latest and digest != schema_digest(fresh):
+    _run_migrations(fresh, {known: file for known, file in files.items() if known <= number})
+    if digest != schema_digest(fresh):
         raise apsw.CorruptError("its tables are not those of this program")
 
 
@@ -332,16 +343,13 @@ def drop_unread(db: apsw.Connection, names: str) -> None:
         list(db.execute(f'drop table "{name}"'))
 
 
-def _newest_number(folder: Path) -> int:
-    return max(_migration_files(folder), default=0)
-
-
 def _migration_files(folder: Path) -> dict[int, Path]:
-    return {int(file.name[:4]): file for file in folder.glob("[0-9][0-9][0-9][0-9]_*.sql")}
+    """Return the files by their numbers, in order."""
+    files = sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.sql"))
+    return {int(file.name[:4]): file for file in files}
 
 
-def _run_migrations(db: apsw.Connection, numbers: range, folder: Path) -> None:
-    files = _migration_files(folder)
-    for number in numbers:
-        list(db.execute(files[number].read_text(encoding="utf-8")))
+def _run_migrations(db: apsw.Connection, files: dict[int, Path]) -> None:
+    for number, file in files.items():
+        list(db.execute(file.read_text(encoding="utf-8")))
         list(db.execute(f"pragma user_version = {number}"))

@@ -257,7 +257,7 @@ class SqliteStore(StateFile, Store):
         if result != "ok":
             return str(result)
         loose = session.one("pragma foreign_key_check")
-        # Entries have no foreign key to their turn: see migrations/0006.
+        # Entries have no foreign key to their turn: see `entry` in migrations/0023.
         loose = loose or session.one(
             "select 'entry' from entry where turn not in (select seq from turn) limit 1"
         )

@@ -1,2 +1,0 @@
--- The turn in which the masked functions of a conversation were drawn; '' for older rows.
-alter table exposure add column draw text not null default '';
