@@ -3,7 +3,7 @@
 Each instance serves one worker's conversation; when it ends, the next one is created and waits for its job. Incoming
 messages have a letter, the number of the instance that they are for, a length of four bytes, and that many bytes: `f` a
 frame, `c` no more frames, `n` replace the instance by one with other limits, `s` a human wants a stop. Outgoing ones
-also have the CPU time and memory used: `h` the layers at the start, `f` a frame, `o` output, `e` how the instance ended.
+also have the CPU time and memory used: `h` the layers at the start, `f` a frame, `o` output, `e` how it ended.
 
 Instances are numbered from 1. What one did not hear is never heard by the next: it could pass for the next one's job.
 
