@@ -33,7 +33,7 @@ from sandbox.wire.strict_json import MESSAGE, Malformed, read_json
 
 from .component import NoComponent, StoredCode, engine, find_or_build
 
-_HEAD_OUT: Final = 13  # bytes of a header: letter, CPU time, memory, length
+_HEAD_OUT: Final = 17  # bytes of a header: letter, instance, CPU time, memory, length
 _MOST_WAITING: Final = 1 << 20  # buffered bytes before the child has to wait
 _MOST_SAID: Final = 2_000  # bytes of a dying child's standard error that are kept
 _FAREWELL_S: Final = 0.25  # grace for an instance to end by itself after its last reply
@@ -105,8 +105,9 @@ class InstanceSight:
 class InstanceWorker:
     """One instance as a worker, from before its job until its end."""
 
-    def __init__(self, child: "ComponentChild") -> None:
+    def __init__(self, child: "ComponentChild", number: int) -> None:
         self.child = child
+        self.number = number  # of its instance in the child
         self.sight = InstanceSight(child.pid)
         self.end: dict[str, Any] | None = None  # how it ended
         self.is_running = False  # it has a frame to answer
@@ -137,7 +138,7 @@ class InstanceWorker:
         if self.end is not None:
             raise ConnectionResetError
         self.is_running = True
-        await self.child.send(b"f" + data)
+        await self.child.send(b"f" + self.number.to_bytes(4, "big") + data)
 
     def read_output(self) -> bytes | None:
         """Return the printed output so far, or None if there is none now."""
@@ -146,10 +147,6 @@ class InstanceWorker:
     def listen(self, heard: Callable[[], None] | None) -> None:
         """Call `heard` whenever there is output; None removes the callback."""
         self._heard = heard
-
-    def is_silent(self) -> bool:
-        """Return whether it is alive and has sent nothing."""
-        return self.end is None and not self._frames
 
     def kill(self) -> None:
         """Kill its child process."""
@@ -182,10 +179,6 @@ class InstanceWorker:
         self.end = end
         self._wake()
 
-    def drop_ready(self) -> None:
-        """Drop the frames of an instance that is replaced before it had a job."""
-        self._take_out(self._frames)
-
     def _take_out(self, queue: bytearray) -> bytes:
         data = bytes(queue)
         queue.clear()
@@ -208,9 +201,9 @@ class ComponentChild(asyncio.SubprocessProtocol):
             b"",
             0,
         )  # of the message that is arriving: what it is, and the bytes to come
+        self._speaker = 0  # the number of the instance that the message comes from
         self._note = bytearray()  # a message of the runner
         self._said = bytearray()
-        self._old_ones = 0  # replaced instances that have not sent `ready` yet
         self._writable: asyncio.Future[None] | None = None
         self._transport: asyncio.SubprocessTransport
         self.held: dict[str, str] = {}
@@ -271,14 +264,13 @@ class ComponentChild(asyncio.SubprocessProtocol):
 
     def renew(self, options: dict[str, Any]) -> None:
         """Replace the waiting instance with one that has other limits."""
-        if self.worker.is_silent():
-            self._old_ones += 1
-        self.worker.drop_ready()
         self.tell(b"n", json.dumps(options).encode())
+        self.worker = InstanceWorker(self, self.worker.number + 1)
 
     def tell(self, letter: bytes, data: bytes = b"") -> None:
-        """Send a message to the runner without waiting."""
-        self._stdin.write(letter + len(data).to_bytes(4, "big") + data)
+        """Send a message about the current instance to the runner, without waiting."""
+        number = self.worker.number.to_bytes(4, "big")
+        self._stdin.write(letter + number + len(data).to_bytes(4, "big") + data)
 
     async def send(self, data: bytes) -> None:
         """Send bytes, and wait while the pipe is full."""
@@ -311,7 +303,7 @@ class ComponentChild(asyncio.SubprocessProtocol):
         self._transport = cast("asyncio.SubprocessTransport", transport)
         self._stdin: Any = self._transport.get_pipe_transport(0)
         self._stdout: Any = self._transport.get_pipe_transport(1)
-        self.worker = InstanceWorker(self)
+        self.worker = InstanceWorker(self, number=1)
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         """Process messages of the runner, and collect its standard error."""
@@ -358,13 +350,13 @@ class ComponentChild(asyncio.SubprocessProtocol):
             if not self._rest:
                 head = bytes(self._buffer[:_HEAD_OUT])
                 del self._buffer[:_HEAD_OUT]
-                self._letter, length, self._rest = (
-                    head[:1],
-                    head[9:],
-                    int.from_bytes(head[9:], "big"),
-                )
-                self.worker.sight.cpu_s = int.from_bytes(head[1:5], "big") / 1e6
-                self.worker.sight.memory = int.from_bytes(head[5:9], "big") << 10
+                self._letter = head[:1]
+                self._speaker = int.from_bytes(head[1:5], "big")
+                length = head[13:]
+                self._rest = int.from_bytes(length, "big")
+                if self._speaker == self.worker.number:
+                    self.worker.sight.cpu_s = int.from_bytes(head[5:9], "big") / 1e6
+                    self.worker.sight.memory = int.from_bytes(head[9:13], "big") << 10
             data = bytes(self._buffer[: self._rest])
             del self._buffer[: self._rest]
             self._rest -= len(data)
@@ -375,8 +367,8 @@ class ComponentChild(asyncio.SubprocessProtocol):
     def _take(self, length: bytes, data: bytes) -> None:
         """Process a piece of a message; the first one has the `length`."""
         match self._letter:
-            case b"f" if self._old_ones:
-                self._old_ones -= not self._rest
+            case b"f" | b"o" if self._speaker != self.worker.number:
+                pass  # of an instance that was replaced or has ended
             case b"f":
                 self.worker.take_frame(length + data, is_whole=not self._rest)
             case b"o" if data:  # an empty piece is the end of a pipe, and nothing is printed by it
@@ -398,8 +390,11 @@ class ComponentChild(asyncio.SubprocessProtocol):
         except Malformed:
             message = None
         match self._letter, message:
+            case b"e", _ if self._speaker != self.worker.number:
+                self.kill()  # of an instance that was replaced: the next one may have other limits
             case b"e", {"how": "done"} | {"how": "trap", "why": str()}:
-                ended, self.worker = self.worker, InstanceWorker(self)
+                ended = self.worker
+                self.worker = InstanceWorker(self, ended.number + 1)
                 ended.take_end(message)
                 if message["how"] != "done":
                     self.kill()

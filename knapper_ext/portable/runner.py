@@ -1,9 +1,11 @@
 """The child process: it loads the stored component, confines itself, and runs one instance after another.
 
 Each instance serves one worker's conversation; when it ends, the next one is created and waits for its job. Incoming
-messages have a letter, a length of four bytes, and that many bytes: `f` a frame for the instance, `c` no more frames,
-`n` replace the instance by one with other limits, `s` a human wants a stop. Outgoing ones also have the CPU time and
-memory used: `h` the layers at the start, `f` a frame, `o` output, `e` how the instance ended.
+messages have a letter, the number of the instance that they are for, a length of four bytes, and that many bytes: `f` a
+frame, `c` no more frames, `n` replace the instance by one with other limits, `s` a human wants a stop. Outgoing ones
+also have the CPU time and memory used: `h` the layers at the start, `f` a frame, `o` output, `e` how it ended.
+
+Instances are numbered from 1. What one did not hear is never heard by the next: it could pass for the next one's job.
 
 The child applies the operating system's layers to itself, in addition to the component's sandbox, after it has loaded
 its libraries and the component, before any function runs. Missing layers are reported; if none is a second wall, the
@@ -181,11 +183,12 @@ def _lower_integrity() -> None:
     _check(rights.SetTokenInformation(token, _INTEGRITY, ctypes.byref(label), size))
 
 
-HEAD_IN: Final = struct.Struct(">cI")
-HEAD_OUT: Final = struct.Struct(">cIII")  # letter, microseconds, KiB, length
+HEAD_IN: Final = struct.Struct(">cII")  # letter, instance, length
+HEAD_OUT: Final = struct.Struct(">cIIII")  # letter, instance, microseconds, KiB, length
 _IN, _OUT = 0, 1
 _STACK: Final = 1 << 20
 _READ: Final = 1 << 16
+_MOST_UNHEARD: Final = 8  # messages that wait for an instance; then the host waits
 
 
 def config() -> wasmtime.Config:
@@ -215,9 +218,10 @@ class ComponentRunner:
             root.add_func("stop-wanted", self._stop_wanted)
         self._default = plan
         self._plan = plan
+        self._number = 0  # of the current instance
         self._is_renewed = self._is_started = False
         self._stop = False
-        self._frames: queue.SimpleQueue[tuple[bytes, bytes]] = queue.SimpleQueue()
+        self._frames: queue.Queue[tuple[bytes, int, bytes]] = queue.Queue(_MOST_UNHEARD)
         self._began = 0.0
 
     def serve(self) -> NoReturn:
@@ -231,6 +235,7 @@ class ComponentRunner:
 
     def _run(self) -> dict[str, Any] | None:
         """Run one instance. Return how it ended, or None if the host replaced it."""
+        self._number += 1
         self._is_renewed = self._is_started = self._stop = False
         store = wasmtime.Store(self._engine)
         store.set_limits(memory_size=self._plan["memory"])
@@ -259,11 +264,9 @@ class ComponentRunner:
     # called by the instance
 
     def _hear(self, _store: object) -> str:
-        letter, data = self._frames.get()
-        while (
-            letter == b"c" and not self._is_started
-        ):  # for the previous instance, which ended by itself
-            letter, data = self._frames.get()
+        letter, number, data = self._frames.get()
+        while number != self._number:  # what an instance that has ended did not hear
+            letter, number, data = self._frames.get()
         if letter == b"n":
             self._plan = self._default | json.loads(data)
             self._is_renewed = True
@@ -287,7 +290,7 @@ class ComponentRunner:
 
     def _send(self, letter: bytes, data: bytes) -> None:
         spent = min(int((time.process_time() - self._began) * 1e6), 0xFFFFFFFF)
-        whole = HEAD_OUT.pack(letter, spent, peak_memory(), len(data)) + data
+        whole = HEAD_OUT.pack(letter, self._number, spent, peak_memory(), len(data)) + data
         sent = os.write(_OUT, whole)
         while sent < len(whole):
             sent += os.write(_OUT, memoryview(whole)[sent:])
@@ -295,12 +298,12 @@ class ComponentRunner:
     def _listen(self) -> NoReturn:
         """Receive the host's messages. When the host has gone, exit at once."""
         while True:
-            letter, size = HEAD_IN.unpack(_exactly(HEAD_IN.size))
+            letter, number, size = HEAD_IN.unpack(_exactly(HEAD_IN.size))
             data = _exactly(size)
-            if letter == b"s":
+            if letter != b"s":
+                self._frames.put((letter, number, data))
+            elif number == self._number:
                 self._stop = True
-            else:
-                self._frames.put((letter, data))
 
 
 def _exactly(count: int) -> bytes:

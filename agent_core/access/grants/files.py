@@ -42,6 +42,12 @@ _NOT_MADE: Final = (
     "where the host opens files for a function, it makes folders, removes, renames and truncates, and changes no links "
     "or rights"
 )
+_KIND_OF_ACT: Final = {  # an operation, and what it needs the right to change
+    **dict.fromkeys(("mkdir", "makedirs"), "folder"),
+    **dict.fromkeys(("remove", "unlink", "rmdir", "rename", "replace"), "names"),
+    **dict.fromkeys(("truncate", "utime"), "marks"),
+}
+_SECOND_NAME: Final = "this file has another name, too (a hard link), so it is not changed"
 _UNREADABLE: Final = "it is too long, or not in a form that can be read"
 _MOST_LISTED: Final = 10_000
 _PIECE: Final = 1 << 20
@@ -289,6 +295,8 @@ class FileRequests:
         """
         if kind == "enter":
             return self._enter(path)
+        if act and _KIND_OF_ACT.get(str(act[0])) != kind:  # two claims of a worker about one change
+            raise RequestRefused(_NOT_MADE)
         if kind == "names" and path.rstrip("/").endswith(("/.", "/..")):
             raise OSError(errno.EINVAL, "")
         asked = self._locate(path, follows=kind == "marks")
@@ -574,6 +582,8 @@ class FileRequests:
                     size = _within(_number(size), self._permit.limits.file_size)
                     flags = os.O_WRONLY | machine.NOFOLLOW | machine.NONBLOCK | machine.CLOEXEC
                     with os.fdopen(os.open(name, flags, dir_fd=folder), "wb") as file:
+                        if os.fstat(file.fileno()).st_nlink > 1:
+                            raise RequestRefused(_SECOND_NAME)
                         file.truncate(size)
                 case ["utime"]:
                     os.utime(name, dir_fd=folder, follow_symlinks=False)

@@ -222,6 +222,7 @@ def description_of(draft: Draft, *, with_calls: bool = True) -> str:
         if (is_call and with_calls) or not in_result:
             lines.append(f"    {line}".rstrip())
     text = "\n".join(lines).strip()
+    text = text.replace('"""', r"\"\"\"")  # or its author could end it, and show something else
     return f'{head}\n    """{text}"""'
 
 
