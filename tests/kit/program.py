@@ -107,6 +107,7 @@ def python(
     program: Path | str,
     *arguments: str,
     cwd: Path,
+    given: str | bytes = "",
     environment: Mapping[str, str] | None = None,
     first: str = "",
 ) -> subprocess.CompletedProcess[str]:
@@ -116,7 +117,7 @@ def python(
     )
     call = f"runpy.{run}({str(program)!r}, run_name='__main__'{more})"
     code = f"{first}\nimport runpy, sys\nsys.argv[0] = {str(program)!r}\n{call}\nsys.exit()"
-    return knapper(*arguments, cwd=cwd, environment=environment, first=code)
+    return knapper(*arguments, cwd=cwd, given=given, environment=environment, first=code)
 
 
 def knapper(
