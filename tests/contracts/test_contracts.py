@@ -10,10 +10,11 @@ from pathlib import Path
 
 from agent_core.memory.classes import KNOWN, methods_of
 from agent_core.runtime.host_functions import meta_functions
+from tests.contracts.commands import run_commands
 from tests.interfaces.support import COUNT_VOWELS, FLAWED, flags
 from tests.kit import Repeat, Say, scripted
-from tests.kit.contract import Contracts
-from tests.kit.program import knapper, python
+from tests.kit.contract import Contracts, shape
+from tests.kit.program import knapper
 
 COMMANDS = """\
 init
@@ -85,20 +86,20 @@ def test_the_documents_of_commands_have_the_shapes_that_programs_read(
         "note.md": "Herons fish at dusk.",
     }.items():
         (workspace / name).write_text(text)
-    commands = [shlex.split(line) for line in COMMANDS.splitlines()]
+    lines = COMMANDS.splitlines()
     with scripted([Repeat(Say("Hi."))]) as model:
-        done = python(
-            "tests.contracts.documents",
-            cwd=workspace,
-            given=json.dumps(commands),
-            environment={
-                "HOME": str(tmp_path),
-                "KNAPPER_MODEL_BASE_URL": model.base_url,
-                "KNAPPER_MODEL_NAME": "scripted",
-            },
-        )
-    assert done.returncode == 0, done.stderr
-    contracts.check_json("documents.json", json.loads(done.stdout))
+        environment = {
+            "HOME": str(tmp_path),
+            "KNAPPER_MODEL_BASE_URL": model.base_url,
+            "KNAPPER_MODEL_NAME": "scripted",
+        }
+        commands = [[*shlex.split(line), "--json"] for line in lines]
+        rows = run_commands(commands, workspace, environment)
+    documents = {}
+    for line, (code, out, _) in zip(lines, rows, strict=True):
+        shapes = shape([json.loads(document) for document in out.splitlines()])
+        documents[line] = {"exit": code, "lines": shapes}
+    contracts.check_json("documents.json", documents)
 
 
 def test_the_schemas_of_the_tools_are_those_that_models_know(contracts: Contracts) -> None:

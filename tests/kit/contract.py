@@ -25,7 +25,9 @@ Each section is one text as the program says it, made by the test of that name i
 `{COMMAND}` renews this file; the difference is what changed for the reader.
 """
 _INDENT = "    "
+_COUNT = re.compile(r"\b\d+ calls tried\b")  # as many as the time allows
 _TIME = re.compile(r"\b\d[\d,.]* m?s\b")
+_DATE = re.compile(r"\b\d{4}-\d\d-\d\d( \d\d:\d\d)?")
 
 
 @dataclass(frozen=True)
@@ -75,11 +77,12 @@ def write_sections(sections: Mapping[str, str]) -> None:
 
 
 def steady(text: str, values: Mapping[str, str]) -> str:
-    """Return a text without what differs from run to run: these values by their names, and times."""
+    """Return a text without what differs from run to run: these values by their names, and dates and times."""
     for value, name in values.items():
         text = text.replace(value, name)
-    lines = [line.rstrip() for line in _TIME.sub("N s", text).split("\n")]
-    return "\n".join(lines)
+    for pattern, name in ((_DATE, "DATE"), (_TIME, "N s"), (_COUNT, "N calls tried")):
+        text = pattern.sub(name, text)
+    return "\n".join(line.rstrip() for line in text.split("\n"))
 
 
 def shape(value: Any) -> Any:  # Any: a JSON value
