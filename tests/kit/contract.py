@@ -56,6 +56,11 @@ class Contracts:
         _compare(f"{SENTENCES.name}, {name}", sections.get(name, ""), text.strip("\n"))
 
 
+def said(name: str) -> str:
+    """Return the text of a section, for a test in which the text is all that is seen of what happened."""
+    return read_sections()[name]
+
+
 def read_sections() -> dict[str, str]:
     """Return the texts in the file of sentences, by the name of their section."""
     sections: dict[str, str] = {}
