@@ -23,6 +23,7 @@ from agent_core.model.dialect import quirks
 from agent_core.runtime.host_functions import parameters
 from agent_core.storage.sqlite.connection import blank
 from tests.kit.levels import FORCED, IS_PORTABLE, lend
+from tests.kit.waiting import patience_s
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
 FORKING = multiprocessing.get_context("forkserver")
@@ -135,8 +136,12 @@ def knapper(
         program = Program(
             arguments, streams, cwd=cwd, environment=surroundings(environment or {}), first=first
         )
+        most_s = 3 * patience_s()  # a whole program, which may judge many functions
         try:
-            code = program.wait(150)
+            code = program.wait(most_s)
+        except subprocess.TimeoutExpired:
+            message = f"waited {most_s:.0f} s for the end of knapper {' '.join(arguments)}"
+            raise AssertionError(f"{message}; it printed:\n{_text(out)}{_text(err)}") from None
         finally:
             program.kill()
         return subprocess.CompletedProcess(["knapper", *arguments], code, _text(out), _text(err))
