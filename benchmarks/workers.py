@@ -29,7 +29,8 @@ from pathlib import Path
 from typing import Any
 
 from agent_core.storage import Store, WorkerRow
-from tests.agents.workers import Cluster, cluster, until
+from tests.agents.workers import Cluster, cluster
+from tests.kit.waiting import until
 from tests.kit import Ask, Repeat, Say, Seen, Step, Wanted, scripted
 from tests.kit.postgres import Server
 from tests.kit.program import Program

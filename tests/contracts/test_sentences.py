@@ -5,7 +5,6 @@ A row is what is done; `sentences.md` has what comes back, under the row's name.
 
 import json
 import shlex
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -214,48 +213,42 @@ TYPED = (
 )
 
 
-@pytest.fixture
-def sentence(tmp_path: Path, contracts: Contracts) -> Callable[[str, str], None]:
-    """Compare a text with the section of its name, without what differs from run to run."""
-
-    def compare(name: str, text: str) -> None:
-        contracts.sentence(name, steady(text, {str(tmp_path): "FOLDER"}))
-
-    return compare
-
-
 async def test_answers_to_a_model_are_kept(
-    at_desk: OpenDesk, tmp_path: Path, sentence: Callable[[str, str], None]
+    at_desk: OpenDesk, tmp_path: Path, contracts: Contracts
 ) -> None:
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "today").write_text("Rain.")
     script: Script = [*(Ask(call) for call in CALLS.values()), Repeat(Say("Done."))]
     desk = await at_desk(script, turn__max_steps=100, model__context_tokens=128_000)
-    for name, text in zip(CALLS, answers(await desk.say("Go.")), strict=True):
-        sentence(name, text)
+    texts = [steady(text, {}) for text in answers(await desk.say("Go."))]
+    contracts.sentences(dict(zip(CALLS, texts, strict=True)))
 
 
 async def test_what_waits_for_a_refused_function_is_kept(
-    at_desk: OpenDesk, sentence: Callable[[str, str], None]
+    at_desk: OpenDesk, contracts: Contracts
 ) -> None:
     desk = await at_desk([Ask(*WAITING), Repeat(Say("Done."))])
     _, function, waiting = answers(await desk.say("Go."))
-    sentence("a reply: a function waits for one that is refused", function)
-    sentence("a reply: a program waits for one that is refused", waiting)
+    contracts.sentences(
+        {
+            "a reply: a function waits for one that is refused": function,
+            "a reply: a program waits for one that is refused": waiting,
+        }
+    )
 
 
-async def test_questions_for_a_grant_are_kept(
-    at_desk: OpenDesk, sentence: Callable[[str, str], None]
-) -> None:
+async def test_questions_for_a_grant_are_kept(at_desk: OpenDesk, contracts: Contracts) -> None:
     desk = await at_desk([*(Ask(call) for call in ASKED.values()), Repeat(Say("Done."))])
     desk.workspace.functions.granting.approver = human("yes", "no: not now")
     events = await desk.say("Go.")
-    questions = of(GrantAsked, events)
-    for name, question, answer in zip(ASKED, questions, answers(events), strict=True):
-        sentence(f"{name}", "\n".join([question.why, *question.says, "", answer]))
+    texts = [
+        steady("\n".join([*question.says, "", answer]), {})
+        for question, answer in zip(of(GrantAsked, events), answers(events), strict=True)
+    ]
+    contracts.sentences(dict(zip(ASKED, texts, strict=True)))
 
 
-def test_what_commands_print_is_kept(tmp_path: Path, sentence: Callable[[str, str], None]) -> None:
+def test_what_commands_print_is_kept(tmp_path: Path, contracts: Contracts) -> None:
     workspace = tmp_path / "workspace"
     (workspace / "functions").mkdir(parents=True)
     for name, text in {
@@ -266,21 +259,23 @@ def test_what_commands_print_is_kept(tmp_path: Path, sentence: Callable[[str, st
         (workspace / name).write_text(text)
     environment = {"HOME": str(tmp_path), "NO_COLOR": "1", "COLUMNS": "120", "USER": "ada"}
     commands = [shlex.split(line) for line in COMMANDS.values()]
+    texts = {}
     rows = run_commands(commands, workspace, environment)
     for (name, line), (code, out, err) in zip(COMMANDS.items(), rows, strict=True):
-        sentence(name, f"$ knapper {line}\n{out}{err}[{code}]")
+        printed = f"$ knapper {line}\n{out}{err}[{code}]"
+        texts[name] = steady(printed, {str(tmp_path): "FOLDER"})
+    contracts.sentences(texts)
 
 
 def test_what_the_prompt_says_in_a_new_session_is_kept(
-    tmp_path: Path, sentence: Callable[[str, str], None]
+    tmp_path: Path, contracts: Contracts
 ) -> None:
     (tmp_path / "knapper.toml").touch()
     with scripted([]) as model:
         given = "".join(f"{line}\n" for line in TYPED)
         done = knapper("run", "-y", *flags(model), cwd=tmp_path, given=given)
-        sentence(
-            "the prompt: commands in a new session", done.stdout.replace(model.base_url, "URL")
-        )
+    text = steady(done.stdout, {model.base_url: "URL"})
+    contracts.sentences({"the prompt: commands in a new session": text})
 
 
 def test_every_section_is_made_by_a_row() -> None:
@@ -295,7 +290,7 @@ def test_a_changed_sentence_is_shown_with_the_command_that_renews_it_and_nothing
 ):
     before = SENTENCES.read_bytes()
     with pytest.raises(pytest.fail.Exception) as failure:
-        Contracts(is_renewing=False).sentence("no function", "There is nothing of that name.")
+        Contracts(is_renewing=False).sentences({"no function": "There is nothing of that name."})
     assert COMMAND in str(failure.value)
     assert "+There is nothing of that name." in str(failure.value)
     assert "-✗ There is no function `nobody` in functions/." in str(failure.value)

@@ -7,7 +7,7 @@ whole file. Where the wording itself is meant, it is asserted there. All other t
 import difflib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,19 +41,23 @@ class Contracts:
         file = CONTRACTS / name
         if self.is_renewing:
             file.write_text(text, "utf-8")
-        _compare(name, file.read_text("utf-8") if file.exists() else "", text)
+        _fail([_difference(name, file.read_text("utf-8") if file.exists() else "", text)])
 
     def check_json(self, name: str, value: Any) -> None:  # Any: a JSON value
         """Compare a file of JSON, written so that a difference is one of lines."""
         self.check(name, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 
-    def sentence(self, name: str, text: str) -> None:
-        """Compare one section of the sentences."""
+    def sentences(self, texts: Mapping[str, str]) -> None:
+        """Compare sections of the sentences, by name; a failure shows each that differs."""
         sections = read_sections()
         if self.is_renewing:
-            sections[name] = text.strip("\n")
+            sections.update(texts)
             write_sections(sections)
-        _compare(f"{SENTENCES.name}, {name}", sections.get(name, ""), text.strip("\n"))
+        differences = [
+            _difference(f"{SENTENCES.name}, {name}", sections.get(name, ""), text)
+            for name, text in texts.items()
+        ]
+        _fail(differences)
 
 
 def said(name: str) -> str:
@@ -87,7 +91,7 @@ def steady(text: str, values: Mapping[str, str]) -> str:
         text = text.replace(value, name)
     for pattern, name in ((_DATE, "DATE"), (_TIME, "N s"), (_COUNT, "N calls tried")):
         text = pattern.sub(name, text)
-    return "\n".join(line.rstrip() for line in text.split("\n"))
+    return "\n".join(line.rstrip() for line in text.strip("\n").split("\n"))
 
 
 def shape(value: Any) -> Any:  # Any: a JSON value
@@ -100,14 +104,14 @@ def shape(value: Any) -> Any:  # Any: a JSON value
     return "null" if value is None else type(value).__name__
 
 
-def _compare(name: str, kept: str, text: str) -> None:
-    if kept == text:
-        return
-    difference = difflib.unified_diff(
-        kept.split("\n"), text.split("\n"), "kept", "said now", lineterm="", n=2
+def _difference(name: str, kept: str, text: str) -> str:
+    lines = difflib.unified_diff(
+        kept.split("\n"), text.split("\n"), f"{name}, kept", "said now", lineterm="", n=2
     )
-    pytest.fail(
-        f"{name} is not what the program says. If the change is meant: {COMMAND}\n"
-        + "\n".join(difference),
-        pytrace=False,
-    )
+    return "\n".join(lines)
+
+
+def _fail(differences: Sequence[str]) -> None:
+    if any(differences):
+        advice = f"This is not what the program says now. If the change is meant: {COMMAND}"
+        pytest.fail("\n".join([advice, *filter(None, differences)]), pytrace=False)
