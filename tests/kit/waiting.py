@@ -19,13 +19,17 @@ def patience_s() -> float:
     return min(MAX_PATIENCE_S, PATIENCE_S * max(1.0, waiting))
 
 
-async def until(look: Callable[[], Awaitable[T]], is_so: Callable[[T], object] = bool) -> T:
-    """Look again and again until the condition holds; return what was seen.
+async def until(
+    look: Callable[[], Awaitable[T]],
+    is_so: Callable[[T], object] = bool,
+    most_s: float | None = None,
+) -> T:
+    """Look again and again until the condition holds; return what was seen. Work that takes long gets `most_s`.
 
     Raises:
         AssertionError: it did not hold in time; the message has what was seen last.
     """
-    most_s = patience_s()
+    most_s = patience_s() if most_s is None else most_s
     end = time.monotonic() + most_s
     while not is_so(seen := await look()):
         if time.monotonic() > end:
