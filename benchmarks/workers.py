@@ -29,10 +29,11 @@ from pathlib import Path
 from typing import Any
 
 from agent_core.storage import Store, WorkerRow
-from tests.agents.workers import Cluster, cluster, until
+from tests.agents.workers import Cluster, cluster
 from tests.kit import Ask, Repeat, Say, Seen, Step, Wanted, scripted
 from tests.kit.postgres import Server
 from tests.kit.program import Program
+from tests.kit.waiting import until
 
 NOTE = '''\
 def note(self, number: int) -> int:
@@ -83,14 +84,14 @@ async def _wakes(given: argparse.Namespace) -> dict[str, Any]:
     async with at_work(given.workers, lambda _: Say("ok")) as (made, server, _):
         for number in range(_WARM_UP + 3 * _IDLE):
             await made.say(f"w{number}" if number < _WARM_UP else f"a{number % _IDLE}", "hello")
-            await until(made.store.due, lambda due: not due)
+            await until(made.store.due, lambda due: not due, _BACKLOG_S)
         begun = "select (t.started - e.at) * 1000 from knapper.turn t join knapper.event e on e.seq = t.event"
         waits = [float(row[0]) for row in server.execute(f"{begun} order by t.seq")][_WARM_UP:]
         wakes = {"wake_ms_first": spread(waits[:_IDLE]), "wake_ms": spread(waits[_IDLE:])}
         start = time.perf_counter()
         for number in range(40):
             await made.say(f"b{number}", "hello")
-        await until(made.store.due, lambda due: not due)
+        await until(made.store.due, lambda due: not due, _BACKLOG_S)
         return {**wakes, "turns_per_s": round(40 / (time.perf_counter() - start), 1)}
 
 

@@ -14,6 +14,7 @@ from hypothesis import settings
 from sandbox import Sandbox, SandboxUnavailable
 from tests.kit import Script, ScriptedModel
 from tests.kit import scripted as running
+from tests.kit.contract import RENEW
 from tests.kit.databases import database, lasting_database, postgres, template
 from tests.kit.desk import Desk, desk
 from tests.kit.drawing import SEARCHING, STEADY
@@ -29,6 +30,11 @@ settings.load_profile(STEADY)
 __all__ = ["database", "lasting_database", "postgres", "template"]  # fixtures
 
 OpenDesk: TypeAlias = Callable[..., Awaitable[Desk]]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that has the contracts written instead of compared."""
+    parser.addoption(RENEW, action="store_true", help="write tests/contracts anew")
 
 
 def pytest_configure() -> None:

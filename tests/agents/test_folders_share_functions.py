@@ -18,10 +18,11 @@ from agent_core.base.errors import StorageError
 from agent_core.registry.source import hash_of
 from agent_core.storage import open_store
 from sandbox import Sandbox
-from tests.agents.workers import cluster, until
+from tests.agents.workers import cluster
 from tests.kit import Ask, Repeat, Say, Seen, Step, Wanted, scripted
 from tests.kit.desk import VOWELS, another
 from tests.kit.program import knapper
+from tests.kit.waiting import until
 
 VOWELS_TOO = another("count_more")
 Opening: TypeAlias = Callable[[Path], AbstractAsyncContextManager[Workspace]]

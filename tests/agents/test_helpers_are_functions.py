@@ -1,6 +1,5 @@
 """A helper is a function to its caller: a schema from its file, a result of its type, and nothing else."""
 
-import asyncio
 import json
 import re
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from tests.kit import Ask, Expect, Say, ScriptedModel, Seen, Wanted, contains, s
 from tests.kit.desk import answers, ended, of
 from tests.kit.desk import desk as open_desk
 from tests.kit.program import knapper
+from tests.kit.waiting import until_it_is
 
 
 async def test_only_the_result_enters_the_context_of_the_caller(
@@ -202,14 +202,14 @@ async def test_the_model_is_told_of_helpers_that_others_save(
     desk.agent.functions.on_change(heard.append)
     await desk.say("Hello")
     write(tmp_path, "vowel_finder", FINDER.replace('"list[str]"', '"lits[str]"'))
-    await _until(lambda: bool(heard))
+    await until_it_is(lambda: bool(heard))
     assert "helpers/vowel_finder.toml:3 inexpressible-type" in heard[0].rejected[0]
     assert heard[0].lines == {heard[0].rejected[0]: 'result = "lits[str]"'}
     assert [*desk.workspace.helpers.helpers] == ["vowel_finder"], "the last good version"
     write(tmp_path, "vowel_finder", FINDER)
-    await _until(lambda: len(heard) > 1)
+    await until_it_is(lambda: len(heard) > 1)
     write(tmp_path, "new_helper", FINDER.replace("many vowels", "few letters"))
-    await _until(lambda: len(heard) > 2)
+    await until_it_is(lambda: len(heard) > 2)
     assert heard[1].fixed == ("helpers/vowel_finder.toml",)
     assert heard[2].loaded == ("new_helper",)
     await desk.say("Hello again")
@@ -264,9 +264,3 @@ async def test_under_a_schema_a_helper_has_its_functions_and_its_result(
     assert answers(events) == ['["sky"]']
     assert ended(events).reply == "Sky."
     assert all('"count_vowels"' in schema and '"give_result"' in schema for schema in offered)
-
-
-async def _until(is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
-        while not is_so():  # noqa: ASYNC110 - a file that is polled
-            await asyncio.sleep(0.05)

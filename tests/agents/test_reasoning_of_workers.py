@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.agents.workers import cluster, until
+from tests.agents.workers import cluster
 from tests.kit import Ask, Repeat, Say, Seen, Step, Wanted, scripted
 from tests.kit.responses import reasoning
+from tests.kit.waiting import until
 
 NOTE = '''\
 def note(self, text: str) -> str:

@@ -10,12 +10,13 @@ import pytest
 
 from agent_core.storage import Post
 from tests.agents.test_workers import calls, in_a_call, slow, with_wait
-from tests.agents.workers import Cluster, cluster, until
+from tests.agents.workers import Cluster, cluster
 from tests.kit import Ask, Repeat, Say, Seen, Step, Wanted, scripted
 from tests.kit.collector import attributes, collector
 from tests.kit.desk import VOWELS
 from tests.kit.numbers import numbers
 from tests.kit.program import knapper
+from tests.kit.waiting import until
 
 TRACE, SENDER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 

@@ -16,10 +16,11 @@ from agent_core.base.events import TurnStarted
 from agent_core.runtime.agent import Agent
 from agent_core.storage import SUMMARY, open_store
 from tests.agents.team import by_name, describe, of_whom
-from tests.agents.workers import Cluster, cluster, until
+from tests.agents.workers import Cluster, cluster
 from tests.kit import Ask, Repeat, Say, ScriptedModel, Seen, Stall, Step, Wanted, scripted
 from tests.kit.postgres import Server, link, name_of
 from tests.kit.program import Program, knapper
+from tests.kit.waiting import until
 
 WAIT = '''\
 def wait(self, seconds: int) -> int:

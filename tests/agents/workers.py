@@ -1,24 +1,21 @@
 """Worker processes at one database, with a scripted model."""
 
-import asyncio
 import os
 import re
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryFile
 from types import MappingProxyType
-from typing import IO, TypeVar
+from typing import IO
 
 from agent_core.base.clock import Clock
 from agent_core.storage import Post, Store, WorkerRow, open_store
 from tests.kit import ScriptedModel
 from tests.kit.program import Program, surroundings
-
-PATIENCE_S = 60.0
-T = TypeVar("T")
+from tests.kit.waiting import until
 
 
 @dataclass
@@ -108,14 +105,6 @@ def _holder(rows: list[WorkerRow], agent: str) -> int | None:
     names = [row.name for row in rows if agent in row.agents]
     match = re.match(r"process (\d+) ", names[0]) if names else None
     return int(match[1]) if match else None
-
-
-async def until(look: Callable[[], Awaitable[T]], is_so: Callable[[T], bool]) -> T:
-    """Poll until the condition holds; return the value."""
-    async with asyncio.timeout(PATIENCE_S):
-        while not is_so(found := await look()):  # noqa: ASYNC110  (another process sends no notification)
-            await asyncio.sleep(0.05)
-    return found
 
 
 @asynccontextmanager

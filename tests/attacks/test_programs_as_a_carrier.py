@@ -4,7 +4,7 @@ import pytest
 
 from tests.conftest import OpenDesk
 from tests.kit.drawing import sampled
-from tests.programs.support import Person, lines, ran
+from tests.programs.support import UNCHANGED, Person, lines, ran
 
 CHANNEL = "count_vowels('a')\nsend = count_vowels._channel.request\n"
 MADE = {"function_name": "a", "function_code_with_docstring": "def a(n: int) -> int: return n"}
@@ -33,7 +33,7 @@ async def test_what_a_program_sends_by_itself_is_refused_and_nothing_is_reached(
     told, desk = await ran(at_desk, *(CHANNEL + code for code in sent), person=Person())
     for text, (code, says) in zip(told, sent.items(), strict=True):
         assert says in text, code
-        assert text.endswith("Nothing was changed outside."), code
+        assert text.endswith(UNCHANGED), code
     assert lines(desk.workspace.root) == []
     names = desk.workspace.functions.names()
     assert {*names} == {"count_vowels", "note", "key_of", "keep", "ping"}

@@ -215,14 +215,13 @@ def test_a_yes_for_an_address_covers_the_key_that_it_named_and_no_other(
             == 0
         )
         names(folder, listener.url, 'key_variable = "STRIPE_API_KEY"\n')
-        done = knapper("run", "--message", DIARY, cwd=folder, environment=here)
+        message = ("--message", DIARY, "--json")
+        done = knapper("run", *message, cwd=folder, environment=here)
         named = f'[models.maker]\nname = "m"\nbase_url = "{listener.url}"\nkey_variable = "STRIPE_API_KEY"\n'
         names(folder, listener.url, named)
-        other = knapper("run", "--model", "maker", "--message", DIARY, cwd=folder, environment=here)
-        assert ("did not confirm" in done.stderr, "did not confirm" in other.stderr) == (
-            True,
-            True,
-        ), other.stderr
+        other = knapper("run", "--model", "maker", *message, cwd=folder, environment=here)
+        codes = [json.loads(each.stdout)["error"]["code"] for each in (done, other)]
+        assert codes == ["unconfirmed-address"] * 2, other.stderr
         assert not any("sk-stripe" in line for line in listener.heard)
         shown = knapper("configure", "--confirm-address", "--yes", cwd=folder, environment=here)
         assert "the key in STRIPE_API_KEY" in shown.stdout + shown.stderr

@@ -1,5 +1,6 @@
 """`run --once`, `log`, `--debug`, named models, and a workspace whose state is in a database."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -113,8 +114,10 @@ def test_a_named_model_has_its_address_key_and_price(folder: Path) -> None:
             f'[models.fast]\nname = "scripted"\nbase_url = "{model.base_url}"\nkey_variable = "FAST_API_KEY"\n'
             "price = { input = 1, output = 4000 }\n"
         )
-        refused = knapper("run", "--model", "fast", "--once", "--message", "hi", cwd=folder)
-        assert "you did not confirm here" in refused.stderr
+        refused = knapper(
+            "run", "--model", "fast", "--once", "--message", "hi", "--json", cwd=folder
+        )
+        assert json.loads(refused.stdout)["error"]["code"] == "unconfirmed-address"
         confirmed = knapper("configure", "--confirm-address", "--yes", cwd=folder)
         assert f"{model.base_url} is confirmed" in confirmed.stdout
         assert "the key in FAST_API_KEY" in confirmed.stderr
@@ -152,8 +155,8 @@ def test_a_database_that_only_the_folder_names_is_used_after_a_yes(
 ) -> None:
     (tmp_path / "functions").mkdir()
     (tmp_path / "knapper.toml").write_text(f'[storage]\nurl = "{database}"\n')
-    refused = knapper("storage", "check", cwd=tmp_path)
-    assert "you did not confirm here" in refused.stderr
+    refused = knapper("storage", "check", "--json", cwd=tmp_path)
+    assert json.loads(refused.stdout)["error"]["code"] == "unconfirmed-database"
     assert knapper("storage", "confirm", cwd=tmp_path).returncode == 0
     assert (
         knapper("storage", "check", cwd=tmp_path).stdout.strip()

@@ -12,6 +12,7 @@ from agent_core.workspace.workspace import Workspace
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Wanted
 from tests.kit.desk import Desk, of
+from tests.kit.waiting import patience_s, until_it_is
 
 from .support import LOOP, SUMMING, Typist, arm, room_of
 
@@ -209,13 +210,9 @@ async def test_break_now_stops_a_call_that_runs(workspace: Workspace) -> None:
     room = room_of(workspace)
     room.slot.debugger = typist = Typist("set left 3", "c")
     call = asyncio.create_task(workspace.functions.call("busy", {"turns": 10**10}))
-    async with asyncio.timeout(20):
-        while not room.break_now():  # noqa: ASYNC110 - a running call sends no notification
-            await asyncio.sleep(0.05)
-        while not typist.stops:
-            await asyncio.sleep(0.05)
-            room.break_now()
-        assert (await call).value == 0
+    await until_it_is(room.break_now)
+    await until_it_is(lambda: typist.stops or room.break_now(), lambda _: typist.stops)
+    assert (await call).value == 0
     assert typist.stops[0].why == "break now"
     assert typist.stops[0].at.function == "busy"
 
@@ -228,9 +225,9 @@ async def test_an_expression_without_end_is_stopped_alone(workspace: Workspace) 
         room.slot.debugger = typist = Typist(line, "result", "c")
         assert not room.stop_evaluation()
         call = asyncio.create_task(workspace.functions.call("sum_up", {"numbers": [5]}))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(patience_s()):
             while not typist.said:
-                await asyncio.sleep(0.3)
+                await asyncio.sleep(0.3)  # one stop must not meet the next expression
                 room.stop_evaluation()
             assert (await call).value == 5
         assert typist.said == ["*** KeyboardInterrupt: it was stopped at the prompt", "0"]

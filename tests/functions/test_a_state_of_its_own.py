@@ -24,6 +24,7 @@ from tests.kit.crash import Worker, kill_at_work
 from tests.kit.desk import answers
 from tests.kit.program import knapper
 from tests.kit.sources import function_text
+from tests.kit.waiting import until_it_is
 
 COUNT = function_text(
     "count(self, name: str) -> int",
@@ -216,8 +217,7 @@ async def test_a_call_that_wrote_a_file_is_not_made_again_and_is_recorded(
         return conflict.value
 
     asking = asyncio.create_task(asked())
-    while not (folder / "out" / "begun").exists():  # noqa: ASYNC110 - the worker sets no event
-        await asyncio.sleep(0.01)
+    await until_it_is((folder / "out" / "begun").exists)
     await store.apply([SaveState("log", {"n": 10}, 0)])
     (folder / "out" / "ended").touch()
     assert "changed its state meanwhile" in str(await asking)

@@ -9,11 +9,11 @@ from agent_core import Workspace
 from agent_core.base.events import FunctionsChanged
 from agent_core.interfaces.render.call_log import changed_lines
 from tests.agents.helper_files import FINDER, write
-from tests.agents.workers import until
 from tests.functions.support import named
 from tests.kit.desk import VOWELS
 from tests.kit.drawing import sampled
 from tests.kit.program import knapper
+from tests.kit.waiting import until
 
 # Drop the privileges of root that an ordinary user does not have.
 ORDINARY = """

@@ -15,6 +15,7 @@ from agent_core.interfaces.render.call_log import changed_lines
 from agent_core.workspace.workspace import Workspace
 from tests.functions.support import CLAMP, COPY, CRASH, STRONG
 from tests.kit.program import children
+from tests.kit.waiting import patience_s
 
 LONG = CRASH.replace('    return "', '    time.sleep(0.1)\n    return "')
 BOTH = STRONG + "\n\n" + CLAMP
@@ -43,8 +44,9 @@ class Saves:
 
     async def told(self) -> FunctionsChanged:
         """Return the next report on an earlier save."""
-        while not (event := await self._heard.get()).noted or event.loaded or event.changed:
-            pass
+        async with asyncio.timeout(patience_s()):
+            while not (event := await self._heard.get()).noted or event.loaded or event.changed:
+                pass
         return event
 
     def rest(self) -> list[FunctionsChanged]:

@@ -16,6 +16,7 @@ from agent_core.base.events import Event, GrantAnswered, GrantAsked
 from tests.interfaces.asking import CALL, DONE, made, service
 from tests.kit import Ask, Expect, Script, contains, scripted
 from tests.kit.desk import ended, of
+from tests.kit.waiting import until
 
 from .support import READS, human
 
@@ -39,10 +40,7 @@ async def turn_of(workspace: Workspace, approver: Approver | None = None) -> lis
 
 async def pending(workspace: Workspace) -> PendingQuestion:
     """Wait for the one pending question and return it."""
-    async with asyncio.timeout(30):
-        while not (questions := await workspace.questions()):  # noqa: ASYNC110 - another handle asks it
-            await asyncio.sleep(0.05)
-    [question] = questions
+    [question] = await until(workspace.questions)
     return question
 
 

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import subprocess
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -12,14 +11,15 @@ import pytest
 
 from agent_core.functions.service.judgment import Judgment
 from agent_core.interfaces.commands.checking import SarifLog
-from tests.interfaces.support import COUNT_VOWELS, FLAWED, HERE
+from tests.interfaces.support import COUNT_VOWELS, FLAWED
 from tests.kit import scripted
 from tests.kit.desk import HOLLOW, VOWELS
 from tests.kit.drawing import sampled
 from tests.kit.play import reading
-from tests.kit.program import knapper
+from tests.kit.program import Program, knapper, surroundings
 from tests.kit.steps import Seen, Step
-from tests.kit.terminal import KNAPPER, terminal
+from tests.kit.terminal import terminal
+from tests.kit.waiting import patience_s
 
 UNHINTED = COUNT_VOWELS.replace("    Args:\n        text: What to look at.\n\n", "").replace(
     "vowels", "more"
@@ -77,7 +77,7 @@ def test_many_paths_are_judged_in_order_and_what_is_found_has_its_line_in_every_
 
 def test_the_row_of_a_function_has_its_own_text_and_not_that_of_its_file(tmp_path: Path) -> None:
     rows = []
-    for count in (2, 40):
+    for count in (2, 12):
         text = "".join(
             f"def add_{at}(a: int) -> int:\n    return a + {at}\n\n\n" for at in range(count)
         )
@@ -119,16 +119,17 @@ def test_ctrl_c_ends_with_what_was_judged_and_a_whole_log(many: Path) -> None:
         for n in range(12)
     ]
     (many / "slow.jsonl").write_text("\n".join(lines))
-    command = [*KNAPPER, "functions", "check", "slow.jsonl", "bad.jsonl", "--json"]
+    command = ["functions", "check", "slow.jsonl", "bad.jsonl", "--json"]
     (many / "bad.jsonl").write_text("{\n")
-    with subprocess.Popen(
-        command, cwd=many, text=True, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": HERE}
-    ) as process:
-        assert process.stdout is not None
-        first = json.loads(process.stdout.readline())
-        process.send_signal(signal.SIGINT)
-        rest = [json.loads(text) for text in process.stdout.read().splitlines()]
-        assert process.wait(timeout=20) == 1
+    ours, theirs = os.pipe()
+    with os.fdopen(ours, encoding="utf-8") as out, Path(os.devnull).open("r+") as nothing:
+        streams = [nothing.fileno(), theirs, nothing.fileno()]
+        program = Program(command, streams, cwd=many, environment=surroundings({}))
+        os.close(theirs)
+        first = json.loads(out.readline())
+        os.kill(program.pid, signal.SIGINT)
+        rest = [json.loads(text) for text in out.read().splitlines()]
+        assert program.wait(patience_s()) == 1
     assert first["admitted"]
     assert rest[-1]["error"]["code"] == "interrupted"
     assert len(rest) < 12

@@ -9,11 +9,13 @@ import pytest
 
 from tests.interfaces.support import COUNT_VOWELS, flags, leave, prompt
 from tests.kit import Repeat, Say, ScriptedModel, scripted
+from tests.kit.drawing import sampled
 from tests.kit.program import knapper
 from tests.kit.terminal import ALT_ENTER, UP, Terminal, terminal
 
 BEGINS, ENDS = "\x1b[200~", "\x1b[201~"
 KEY = "AKIA-VICTIM"
+PAUSE_S = 0.2  # four times as long as lines that arrive together may be apart
 NOT_SENT = "was pasted, so it is not sent"
 KILL_BACK, YANK, START, END, DELETE, BACKSPACE = "\x15", "\x19", "\x01", "\x05", "\x04", "\x7f"
 
@@ -47,9 +49,9 @@ def sent(model: ScriptedModel) -> list[str]:
 
 def type_slowly(screen: Terminal, *pieces: str) -> None:
     """Type pieces with pauses, as a slow connection delivers them."""
-    for piece in pieces:
+    for number, piece in enumerate(pieces):
+        time.sleep(PAUSE_S if number else 0)
         screen.type(piece)
-        time.sleep(0.5)
 
 
 MAIL = "Summarize:\nHello,\n!touch pwned\nBye"
@@ -74,8 +76,14 @@ ONE_MESSAGE: dict[str, tuple[Sequence[str], str]] = {
 }
 
 
-@pytest.mark.parametrize("term", ["xterm-256color", "dumb"])
-@pytest.mark.parametrize(("pieces", "message"), ONE_MESSAGE.values(), ids=ONE_MESSAGE)
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    ("pieces", "message", "term"),
+    [
+        *[(*row, "xterm-256color") for row in ONE_MESSAGE.values()],
+        *sampled([(*row, "dumb") for row in ONE_MESSAGE.values()], 4),
+    ],
+)
 def test_lines_pasted_at_the_plain_prompt_are_one_message_and_run_nothing(
     folder: Path, pieces: Sequence[str], message: str, term: str
 ) -> None:

@@ -1,7 +1,6 @@
 """Screens of all sizes and kinds, compared without times and addresses."""
 
 import re
-import time
 from itertools import pairwise, product, takewhile
 from pathlib import Path
 
@@ -87,9 +86,12 @@ def test_what_was_printed_never_changes_and_neither_a_resize_nor_a_slow_terminal
     ]
     with prompt(script, tmp_path) as (screen, _):
         screen.line("go")
-        while not seen or "∙ 1 step" not in "".join(seen[-1]):
+
+        def is_over() -> bool:
             seen.append(normal(screen.scrolled()))
-            time.sleep(0.01)
+            return "∙ 1 step" in "".join(seen[-1])
+
+        screen.wait(is_over, "the end of the turn")
         kept = [common(each, seen[-1]) for each in seen]
         assert all(later >= earlier for earlier, later in pairwise(kept))
         assert len(set(kept)) > 5

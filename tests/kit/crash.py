@@ -9,6 +9,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 
 from tests.kit.program import FORKING
+from tests.kit.waiting import patience_s
 
 Work = Callable[[str, Connection], None]
 """The work of a process: it receives an argument and sends one text per acknowledged item."""
@@ -30,11 +31,22 @@ class Worker:
             target=_work, args=(work, dict(os.environ), argument, sender)
         )
         self._process.start()
+        self._last = ""
         sender.close()
 
     def next_report(self) -> str:
-        """Wait for one report and return it."""
-        return str(self._reports.recv())
+        """Wait for one report and return it.
+
+        Raises:
+            AssertionError: none came in time; the message has the one before.
+            EOFError: the process has ended.
+        """
+        most_s = patience_s()
+        if not self._reports.poll(most_s):
+            instead = f"its last report: {self._last!r}"
+            raise AssertionError(f"waited {most_s:.0f} s for a report; {instead}")
+        self._last = str(self._reports.recv())
+        return self._last
 
     def kill(self) -> None:
         """Kill the process, the closest that a process gets to a power failure."""
@@ -45,7 +57,7 @@ class Worker:
         found = []
         try:
             while True:
-                found.append(str(self._reports.recv()))
+                found.append(self.next_report())
         except EOFError:
             pass
         except OSError:  # a report cut off by the kill was never complete

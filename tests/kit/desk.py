@@ -131,6 +131,17 @@ def answers(events: list[Event]) -> list[str]:
     return [event.text for event in of(CallAnswered, events)]
 
 
+def outcomes(events: list[Event]) -> list[str]:
+    """Return how each of its calls ended, as the published word."""
+    return [call.outcome for call in of(CallAnswered, events)]
+
+
+def standings(events: list[Event]) -> list[str]:
+    """Return the standing of each function that it made or changed; empty if it was refused."""
+    verdicts = [call.detail for call in of(CallAnswered, events) if "admitted" in call.detail]
+    return [verdict.get("standing", "") for verdict in verdicts]
+
+
 def ended(events: list[Event]) -> TurnEnded:
     """Return how the turn ended."""
     (last,) = of(TurnEnded, events)

@@ -23,6 +23,7 @@ from agent_core.model.dialect import quirks
 from agent_core.runtime.host_functions import parameters
 from agent_core.storage.sqlite.connection import blank
 from tests.kit.levels import FORCED, IS_PORTABLE, lend
+from tests.kit.waiting import patience_s
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
 FORKING = multiprocessing.get_context("forkserver")
@@ -107,6 +108,7 @@ def python(
     program: Path | str,
     *arguments: str,
     cwd: Path,
+    given: str | bytes = "",
     environment: Mapping[str, str] | None = None,
     first: str = "",
 ) -> subprocess.CompletedProcess[str]:
@@ -116,7 +118,7 @@ def python(
     )
     call = f"runpy.{run}({str(program)!r}, run_name='__main__'{more})"
     code = f"{first}\nimport runpy, sys\nsys.argv[0] = {str(program)!r}\n{call}\nsys.exit()"
-    return knapper(*arguments, cwd=cwd, environment=environment, first=code)
+    return knapper(*arguments, cwd=cwd, given=given, environment=environment, first=code)
 
 
 def knapper(
@@ -134,8 +136,12 @@ def knapper(
         program = Program(
             arguments, streams, cwd=cwd, environment=surroundings(environment or {}), first=first
         )
+        most_s = 3 * patience_s()  # a whole program, which may judge many functions
         try:
-            code = program.wait(150)
+            code = program.wait(most_s)
+        except subprocess.TimeoutExpired:
+            message = f"waited {most_s:.0f} s for the end of knapper {' '.join(arguments)}"
+            raise AssertionError(f"{message}; it printed:\n{_text(out)}{_text(err)}") from None
         finally:
             program.kill()
         return subprocess.CompletedProcess(["knapper", *arguments], code, _text(out), _text(err))

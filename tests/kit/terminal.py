@@ -23,6 +23,7 @@ import pyte
 import pytest
 
 from .program import Program, surroundings
+from .waiting import patience_s
 
 KNAPPER = (sys.executable, "-m", "agent_core")
 ENTER, ALT_ENTER, CTRL_C, CTRL_D, TAB, ESCAPE = "\r", "\x1b\r", "\x03", "\x04", "\t", "\x1b"
@@ -161,7 +162,7 @@ class Terminal:
                     return cell.fg, cell.bg
         raise AssertionError(f"{text!r} is not on the screen:\n{self.scrolled()}")
 
-    def wait_for(self, text: str, timeout_s: float = 60) -> None:
+    def wait_for(self, text: str, timeout_s: float | None = None) -> None:
         """Wait until the screen shows the text."""
         self.wait(
             lambda: any(text in line for line in self.screen()),
@@ -169,11 +170,11 @@ class Terminal:
             timeout_s,
         )
 
-    def wait_count(self, text: str, count: int, timeout_s: float = 60) -> None:
+    def wait_count(self, text: str, count: int, timeout_s: float | None = None) -> None:
         """Wait until the text occurs this many times on the screen and in the scrollback."""
         self.wait(lambda: self.scrolled().count(text) >= count, f"{count} × {text!r}", timeout_s)
 
-    def wait_gone(self, text: str, timeout_s: float = 60) -> None:
+    def wait_gone(self, text: str, timeout_s: float | None = None) -> None:
         """Wait until the screen no longer shows the text."""
         self.wait(
             lambda: not any(text in line for line in self.screen()),
@@ -181,23 +182,29 @@ class Terminal:
             timeout_s,
         )
 
-    def wait(self, holds: Callable[[], bool], what: str, timeout_s: float = 60) -> None:
+    def wait(self, holds: Callable[[], bool], what: str, timeout_s: float | None = None) -> None:
         """Wait until the condition holds; check again whenever the screen changes."""
-        until = time.monotonic() + timeout_s
+        most_s = patience_s() if timeout_s is None else timeout_s
+        until = time.monotonic() + most_s
         while not holds():
             left = until - time.monotonic()
             if left <= 0:
                 raise AssertionError(
-                    f"waited {timeout_s} s for {what}; the screen is:\n{self.scrolled()}"
+                    f"waited {most_s:.0f} s for {what}; the screen is:\n{self.scrolled()}"
                 )
             with self._changed:
                 self._changed.wait(min(left, 0.05))
 
-    def exit_code(self, timeout_s: float = 60) -> int:
+    def exit_code(self, timeout_s: float | None = None) -> int:
         """Wait for the program to end and return its exit code."""
-        code = self.process.wait(timeout_s)
+        most_s = patience_s() if timeout_s is None else timeout_s
+        try:
+            code = self.process.wait(most_s)
+        except subprocess.TimeoutExpired:
+            message = f"waited {most_s:.0f} s for the end; the screen is:\n{self.scrolled()}"
+            raise AssertionError(message) from None
         self._has_ended.set()
-        self._reader.join(timeout_s)
+        self._reader.join(most_s)
         return code
 
     def fileno(self) -> int:

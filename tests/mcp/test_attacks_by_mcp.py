@@ -16,6 +16,7 @@ from agent_core.interfaces.cli import main
 from agent_core.interfaces.server import app as server_app
 from tests.kit.desk import VOWELS
 from tests.kit.http import Answer, Request, Server
+from tests.kit.waiting import until_it_is
 from tests.server.conftest import Served
 
 from .conftest import over_http, piped, text_of
@@ -42,10 +43,11 @@ async def test_a_server_gets_no_answer_to_what_it_asks_and_no_arguments_beyond_i
         await called(workspace, "echo", text="a", keys="all")
     assert await called(workspace, "echo", text="a") == ("returned", "fine")
     heard = workspace.root / "does.json.heard"
-    async with asyncio.timeout(60):
-        while not heard.exists() or heard.read_text().count("\n") < len(ASKS):  # noqa: ASYNC110 - a program's
-            await asyncio.sleep(0.02)
-    answers = [json.loads(line) for line in heard.read_text().splitlines()]
+    text = await until_it_is(
+        lambda: heard.read_text() if heard.exists() else "",
+        lambda found: found.count("\n") >= len(ASKS),
+    )
+    answers = [json.loads(line) for line in text.splitlines()]
     assert sorted(answer["id"] for answer in answers) == [row["id"] for row in sends]
     assert all("error" in answer and "result" not in answer for answer in answers)
 

@@ -20,6 +20,7 @@ from agent_core.interfaces.server.mcp_door import serve_streams
 from tests.conftest import OpenDesk
 from tests.kit.desk import VOWELS
 from tests.kit.drawing import crossed
+from tests.kit.waiting import until
 from tests.server.conftest import Served
 
 from .conftest import Era, names, over_http, pipe_pair, piped, text_of
@@ -61,12 +62,6 @@ async def saved(workspace: Workspace, name: str, text: str) -> None:
     await workspace.functions.reload()
 
 
-async def arrives(condition: Any) -> None:  # Any: a callable that returns a bool, or waits for one
-    async with asyncio.timeout(60):
-        while not await condition():  # noqa: ASYNC110 - another program changes it
-            await asyncio.sleep(0.01)
-
-
 @pytest.mark.sampled
 @pytest.mark.parametrize(("way", "era"), crossed(["pipe", "http"], ["auto", "legacy"]))
 async def test_clients_see_call_and_follow_the_functions(
@@ -88,7 +83,7 @@ async def test_clients_see_call_and_follow_the_functions(
             "count_vowels", VOWELS, "text", author=Author("agent")
         )
         assert made.admitted
-        await arrives(lambda: _is(seen, {"count_vowels"}))
+        await until(lambda: _is(seen, {"count_vowels"}))
         result = await client.call_tool("count_vowels", {"text": "queueing"})
         assert (text_of(result), result.structured_content) == ("5", {"result": 5})
         again = await client.call_tool(
@@ -100,7 +95,7 @@ async def test_clients_see_call_and_follow_the_functions(
         assert (await workspace.functions.list("count_vowels")).functions[0].calls == 2
         seen.clear()
         assert (await workspace.functions.replace("count_vowels", WIDER, reason="wider")).admitted
-        await arrives(lambda: _is(seen, {"count_vowels"}))
+        await until(lambda: _is(seen, {"count_vowels"}))
         described = text_of(
             await client.call_tool("describe_function", {"function_name": "count_vowels"})
         )
@@ -111,7 +106,7 @@ async def test_clients_see_call_and_follow_the_functions(
         history = await client.read_resource("knapper://functions/count_vowels/history")
         assert "wider" in history.contents[0].text  # type: ignore[union-attr]
         await workspace.functions.delete("count_vowels")
-        await arrives(lambda: _is(seen, set()))
+        await until(lambda: _is(seen, set()))
         gone = await client.call_tool("count_vowels", {"text": "a"})
         assert gone.is_error
         assert "`count_vowels` was deleted" in text_of(gone)
@@ -132,7 +127,7 @@ async def _following(
     async def look() -> None:
         ready.set()
         while True:
-            await arrives(lambda: _more(notices))
+            await until(lambda: _more(notices))
             notices.clear()
             seen.append(await names(client))
 
@@ -173,11 +168,11 @@ async def test_a_call_without_its_grant_says_what_to_do_and_its_question_waits(
                 await client.call_tool("call_function", asked)
             )
         assert await _kinds(workspace, "first_line") == {"refused"}
-        await arrives(lambda: _waiting(workspace, 1))
+        await until(lambda: _waiting(workspace, 1))
         (pending,) = await workspace.questions()
         assert pending.question.function == "first_line"
         await workspace.answer(pending.id, Decision("yes"))
-        await arrives(lambda: _may_read(workspace))
+        await until(lambda: _may_read(workspace))
         assert text_of(await client.call_tool("call_function", asked)) == "hello"
 
 
@@ -190,10 +185,10 @@ async def test_a_question_that_waits_is_replaced_when_what_it_covers_changes(
     asked = {"function_name": "first_line", "arguments": {"path": "notes.txt"}}
     async with over_http(served, await served.token("peer", "read", "chat")) as client:
         assert (await client.call_tool("call_function", asked)).is_error
-        await arrives(lambda: _waiting(workspace, 1))
+        await until(lambda: _waiting(workspace, 1))
         (before,) = await workspace.questions()
         await saved(workspace, "files", READS.replace("readline()", "read()"))
-        await arrives(lambda: _is_replaced(workspace, before.id))
+        await until(lambda: _is_replaced(workspace, before.id))
         (now,) = await workspace.questions()
         refused = await approver.post(f"/api/v1/approvals/{before.id}", json={"answer": "yes"})
         said = refused.json()
@@ -202,7 +197,7 @@ async def test_a_question_that_waits_is_replaced_when_what_it_covers_changes(
         assert now.question.version != before.question.version
         assert not await _may_read(workspace)
         await workspace.answer(now.id, Decision("yes"))
-        await arrives(lambda: _may_read(workspace))
+        await until(lambda: _may_read(workspace))
 
 
 async def _is_replaced(workspace: Workspace, question: str) -> bool:
@@ -244,12 +239,12 @@ async def test_a_canceled_call_ends_and_progress_arrives_on_the_way(workspace: W
         endless = asyncio.create_task(
             client.call_tool("call_function", call, progress_callback=report)
         )
-        await arrives(lambda: _more(heard))
+        await until(lambda: _more(heard))
         endless.cancel()
         await asyncio.gather(endless, return_exceptions=True)
         call["arguments"] = {"steps": 1}
         assert text_of(await client.call_tool("call_function", call)) == "1"
-        await arrives(lambda: _was_interrupted(workspace))
+        await until(lambda: _was_interrupted(workspace))
 
 
 async def _was_interrupted(workspace: Workspace) -> bool:
@@ -381,13 +376,13 @@ async def test_a_client_that_loads_slowly_has_loaded_before_it_hears_again(
     async with piped(workspace, "legacy", hear) as client:
         assert await names(client) == {"count_vowels"}
         assert (await workspace.functions.replace("count_vowels", WIDER, reason="wider")).admitted
-        await arrives(lambda: _more(notices))
+        await until(lambda: _more(notices))
         notices.clear()
         await asyncio.sleep(0.5)
         assert await names(client) == set()
         await asyncio.sleep(0.1)
         assert notices == [], "some clients drop what they are loading when they hear again"
-        await arrives(lambda: _more(notices))
+        await until(lambda: _more(notices))
         assert await names(client) == {"count_vowels"}
 
 
@@ -419,4 +414,4 @@ async def test_a_call_ends_when_its_client_closes_the_connection(served: Served)
         async for line in answer.aiter_lines():
             if "notifications/progress" in line:
                 break
-    await arrives(lambda: _was_interrupted(served.workspace))
+    await until(lambda: _was_interrupted(served.workspace))

@@ -18,6 +18,7 @@ from agent_core import Workspace
 from agent_core.access.grants import Decision, Question
 from agent_core.access.secrets import Secrets
 from agent_core.base.errors import UsageError
+from agent_core.functions.mcp import connection
 from agent_core.functions.mcp.library import ForeignLibrary
 from agent_core.functions.mcp.servers import (
     MOST_TOOLS,
@@ -35,6 +36,7 @@ from tests.kit.heartbeat import MOST_MS, heartbeat
 from tests.kit.levels import require_landlock
 from tests.server.conftest import Served
 
+LOOK_S = 0.3
 STRANGER = Path(__file__).with_name("stranger.py")
 TEXT = {
     "type": "object",
@@ -200,6 +202,8 @@ async def test_a_program_ends_when_its_entry_changes(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KNAPPER_SECRET_API", "swordfish-of-mine")
+    monkeypatch.setattr(connection, "_WANTED_S", LOOK_S)
+    monkeypatch.setattr(connection, "_ENDING_S", LOOK_S)
     approved(workspace.root, tool("echo"), says="fine")
     book, pids = ServerBook(workspace.root), workspace.root / "pids"
     command = ("sh", "-c", f"echo $$ >> {pids}; exec {shlex.join(book.entry('strange').command)}")
@@ -225,7 +229,7 @@ async def test_a_program_ends_when_its_entry_changes(
     await runs(False, False, True)
     text = (whole := workspace.root / "mcp.toml").read_text()
     whole.write_text(f"{text}[half")  # as an editor leaves it for a moment
-    await asyncio.sleep(1.5)  # longer than a program that is not wanted runs on
+    await asyncio.sleep(3 * LOOK_S)  # longer than a program that is not wanted runs on
     await runs(False, False, True)
     whole.write_text(text)
     book.forget("strange")
@@ -234,7 +238,7 @@ async def test_a_program_ends_when_its_entry_changes(
     assert await called(workspace, "echo", text="a") == ("returned", "fine")
     book.put("strange", None)
     os.kill(int(pids.read_text().split()[-1]), signal.SIGKILL)
-    await asyncio.sleep(1.5)  # longer than a program that died is waited for
+    await asyncio.sleep(3 * LOOK_S)  # longer than a program that died is waited for
     await runs(False, False, False, False)
 
 
@@ -603,12 +607,12 @@ def test_the_parts_of_a_schema_that_cannot_be_read_take_no_room_for_each() -> No
     odd = {"properties": {"k" * 10_000: {"properties": {f"{n:x}": 5 for n in range(900)}}}}
     tracemalloc.start()
     listing = read_tools(
-        tool(f"t{number}", "", {**odd, "title": str(number)}) for number in range(10)
+        tool(f"t{number}", "", {**odd, "title": str(number)}) for number in range(2)
     )
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert len(listing.tools) == 10
-    assert held < 20 << 20, "ten megabytes a tool before"
+    assert len(listing.tools) == 2
+    assert held < 4 << 20, f"{held:,}: ten megabytes a tool before"
 
 
 async def test_approved_tools_at_their_limit_do_not_hold_up_the_event_loop(tmp_path: Path) -> None:

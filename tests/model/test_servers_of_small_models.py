@@ -15,6 +15,7 @@ import pytest
 from agent_core.base import events
 from agent_core.base.events import CallStarted, Warned
 from agent_core.interfaces.progress import reading_text
+from agent_core.runtime import model_session
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Fail, Raw, Say, ScriptedModel, Seen, Wanted
 from tests.kit.desk import Desk, desk, ended, of
@@ -315,10 +316,12 @@ async def test_the_same_refusal_again_and_again_between_others_ends_the_turn(
 
 
 async def test_where_a_server_tells_nothing_it_is_told_how_much_is_being_read(
-    at_desk: OpenDesk,
+    at_desk: OpenDesk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(model_session, "_QUIET_S", 0.1)
+
     def slow(seen: Seen) -> Say:
-        time.sleep(2.3)
+        time.sleep(0.4)
         return Say("Hello.")
 
     place = await at_desk([slow], model__context_tokens=32_000)

@@ -11,6 +11,7 @@ from agent_core.access.packages.resolution import Lock, Pin, meaning
 from agent_core.base.programs import pip_environment as scrubbed
 from tests.kit.pace import least_s, time_of
 from tests.kit.program import children
+from tests.kit.waiting import until_it_is
 from tests.packages.support import opened, placed, put, wheel
 
 
@@ -146,8 +147,7 @@ async def test_an_interruption_leaves_neither_a_process_nor_a_folder(
     environment: Environment, root: Path
 ) -> None:
     task = asyncio.ensure_future(environment.resolve(["abacus"]))
-    while not children(b"pip"):  # noqa: ASYNC110
-        await asyncio.sleep(0.01)
+    await until_it_is(lambda: children(b"pip"))
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

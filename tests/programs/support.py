@@ -7,9 +7,12 @@ from agent_core import Decision, Question
 from agent_core.access.grants import Approver
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Repeat, Say, Wanted
+from tests.kit.contract import said
 from tests.kit.desk import VOWELS, Desk, answers
 from tests.kit.sources import function_text
 
+NOT_RUN = said("run_program: it is not run").splitlines()[0]
+UNCHANGED = said("run_program: it fails").splitlines()[-1]
 NOTES = function_text(
     "note(text: str) -> int",
     "Write a line down, and say how many there are.\n\nArgs:\n    text: The line.",

@@ -14,11 +14,12 @@ from agent_core import Decision, Question
 from agent_core.access.grants.approval import QuestionChanged
 from agent_core.runtime.session import GO_ON
 from agent_core.workspace.workspace import Workspace
-from tests.agents.workers import cluster, until
+from tests.agents.workers import cluster
 from tests.interfaces.support import flags
 from tests.kit import Ask, Repeat, Say, Script, ScriptedModel, Seen, Step, Wanted, scripted
 from tests.kit.crash import Worker
 from tests.kit.program import knapper
+from tests.kit.waiting import until, until_it_is
 
 from .support import lay_out, lines
 
@@ -176,8 +177,7 @@ async def test_a_call_that_was_given_something_and_killed_is_not_made_again(tmp_
     (tmp_path / "functions" / "keeping.py").write_text(slow, "utf-8")
     with scripted(script(waits)) as model:
         worker = turn(tmp_path, model, "Go.")
-        while not lines(tmp_path, "x.txt"):  # noqa: ASYNC110 - another process writes it
-            await asyncio.sleep(0.05)
+        await until_it_is(lambda: lines(tmp_path, "x.txt"))
         worker.kill()
         await asyncio.to_thread(worker.reports)
         reports = await asyncio.to_thread(turn(tmp_path, model, GO_ON).reports)

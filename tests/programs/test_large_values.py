@@ -1,6 +1,5 @@
 """Results and arguments that are too large for a conversation pass whole between functions, and to programs."""
 
-import asyncio
 import hashlib
 import json
 import os
@@ -20,6 +19,7 @@ from tests.kit import Ask, Repeat, Say, Wanted, scripted
 from tests.kit.crash import kill_after
 from tests.kit.desk import Desk, answers
 from tests.kit.sources import function_text
+from tests.kit.waiting import until_it_is
 
 from .support import lay_out, lines
 from .test_programs_that_are_cut_off import ended, journal, turn
@@ -253,8 +253,7 @@ async def test_a_program_that_was_cut_off_gets_a_large_result_again(
     code = f"import time\nrows = orders({COUNT})\nnote('z')\ntime.sleep(2)\ncents_of(rows)"
     with scripted([Ask(program(code)), Repeat(Say("Done."))]) as model:
         first = turn(tmp_path, model, "Go.")
-        while not lines(tmp_path):  # noqa: ASYNC110 - another process writes them
-            await asyncio.sleep(0.05)
+        await until_it_is(lambda: lines(tmp_path))
         kill_after(first, 0.5)
         if is_gone:
             shutil.rmtree(tmp_path / ".knapper" / FOLDER)

@@ -8,7 +8,8 @@ import pytest
 from tests.conftest import OpenDesk
 from tests.grants.support import FETCHES, weather_service
 from tests.kit import Ask, Repeat, Say, Wanted
-from tests.kit.desk import VOWELS, answers
+from tests.kit.contract import said
+from tests.kit.desk import VOWELS, answers, outcomes, standings
 from tests.kit.drawing import sampled
 from tests.kit.sources import function_text
 
@@ -21,6 +22,7 @@ def most_vowels(words: list[str]) -> str:
 print(most_vowels(["sky", "queue", "aha"]), most_vowels(["rhythm", "tree"]))
 """
 WHOLE = "words = {}\nbest = max(words, key=count_vowels)\nbest + '!'"
+KEEP_IT = said("run_program: much like one before").splitlines()[-1]
 WORDS = "Find the word with the most vowels.\n\nArgs:\n    words: The words to compare."
 
 
@@ -62,7 +64,7 @@ async def test_a_whole_program_is_kept_with_the_values_it_begins_with_as_paramet
     )
     assert ">>> most_vowels(words=['sky', 'queue'])\n    'queue!'" in text, told
     assert ">>> most_vowels(words=['tree', 'rhythm', 'aha'])\n    'tree!'" in text
-    assert "like a program that ran before" in told[1]
+    assert KEEP_IT in told[1]
 
 
 async def test_an_agent_that_makes_no_functions_is_not_advised_to_keep_a_program(
@@ -71,7 +73,7 @@ async def test_an_agent_that_makes_no_functions_is_not_advised_to_keep_a_program
     programs = (WHOLE.format("['sky', 'queue']"), WHOLE.format("['tree', 'rhythm', 'aha']"))
     told, _ = await kept(at_desk, *programs, growth__create=False)
     assert "tree!" in told[1]
-    assert "like a program that ran before" not in told[1]
+    assert KEEP_IT not in told[1]
 
 
 CALLS = {
@@ -99,7 +101,7 @@ async def test_to_keep_a_program_is_advised_if_it_has_logic_of_its_own(
     at_desk: OpenDesk, program: str, is_advised: bool
 ) -> None:
     told, _ = await kept(at_desk, program.format("aha"), program.format("queue"))
-    assert ("like a program that ran before" in told[1]) == is_advised, told[1]
+    assert (KEEP_IT in told[1]) == is_advised, told[1]
 
 
 async def test_what_only_a_program_has_is_not_kept_and_it_says_so(at_desk: OpenDesk) -> None:
@@ -273,9 +275,10 @@ async def test_a_program_that_calls_what_reaches_outside_is_kept_and_does_the_sa
             (root / "functions" / f"{name}.py").write_text(text)
         await desk.workspace.functions.reload()
         desk.workspace.functions.granting.approver = Person()
-        ran, told = answers(await desk.say("Go."))
+        events = await desk.say("Go.")
+        ran, told = answers(events)
         file = (root / "functions" / "grown.py").read_text("utf-8")
-        assert "and can be called now" in told, (ran, told)
+        assert outcomes(events)[1] == "returned", (ran, told)
         assert called in file
         assert also in file
         given = {"path": "out/a.txt", "city": "oslo", "text": "abc"}
@@ -316,8 +319,8 @@ async def test_a_program_that_calls_a_function_of_the_module_that_it_joins_is_ke
         Wanted("create_function", keep),
     ]
     desk = await at_desk([*map(Ask, calls), Repeat(Say("Done."))])
-    told = answers(await desk.say("Go."))
-    assert "2 of 2 examples agree" in told[-1], told
+    events = await desk.say("Go.")
+    assert standings(events)[-1] == "trial", answers(events)[-1]
     assert "import count_vowels" not in (desk.functions / "grown.py").read_text("utf-8")
 
 

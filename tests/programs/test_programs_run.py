@@ -17,7 +17,7 @@ from tests.kit.pace import slowness
 from tests.kit.program import knapper
 from tests.kit.sources import function_text
 
-from .support import Person, lines, ran, ready
+from .support import NOT_RUN, UNCHANGED, Person, lines, ran, ready
 
 
 async def test_the_answer_is_its_value_with_what_it_printed(at_desk: OpenDesk) -> None:
@@ -67,7 +67,7 @@ async def test_all_that_is_wrong_is_told_before_anything_runs(at_desk: OpenDesk)
     }
     told, desk = await ran(at_desk, *(f"note('x')\n{code}" for code in says), person=Person())
     for text, (code, expected) in zip(told, says.items(), strict=True):
-        assert text.startswith("The program was not run:")
+        assert text.startswith(NOT_RUN)
         assert [each for each in expected if each not in text] == [], code
     assert lines(desk.workspace.root) == []
 
@@ -83,7 +83,7 @@ async def test_a_program_that_fails_says_what_it_had_called(at_desk: OpenDesk) -
     for told, (code, expected) in zip(many, says.items(), strict=True):
         assert expected in told, code
         assert "1. count_vowels(text='aha') → 2" in told
-        assert told.endswith("Nothing was changed outside.")
+        assert told.endswith(UNCHANGED)
 
 
 @pytest.mark.slow
@@ -449,7 +449,7 @@ async def test_a_program_is_held_to_the_limits_of_a_file(at_desk: OpenDesk) -> N
     }
     told, desk = await ran(at_desk, *says)
     for text, (code, expected) in zip(told, says.items(), strict=True):
-        assert text.startswith("The program was not run:"), code[:40]
+        assert text.startswith(NOT_RUN), code[:40]
         assert expected in text, (code[:40], text)
     assert not [*desk.workspace.root.glob(".knapper/crash*")]
 

@@ -20,6 +20,7 @@ from sandbox.wire.values import read
 from tests.kit import Ask, Expect, Repeat, Say, Script, ScriptedModel, Wanted, contains, scripted
 from tests.kit.crash import Worker, kill_after
 from tests.kit.drawing import sampled
+from tests.kit.waiting import until_it_is
 
 from .support import lay_out, lines
 
@@ -138,8 +139,7 @@ async def test_what_takes_another_way_than_before_is_ended_and_says_where(tmp_pa
     code = "import threading\nnote(str(threading.get_native_id()))\nnote('z')\nwhile True: pass"
     with scripted([Ask(Wanted("run_program", {"code": code})), Repeat(Say("Done."))]) as model:
         first = turn(tmp_path, model, "Go.")
-        while len(lines(tmp_path)) < 2:  # noqa: ASYNC110 - another process writes them
-            await asyncio.sleep(0.05)
+        await until_it_is(lambda: lines(tmp_path), lambda found: len(found) >= 2)
         kill_after(first, 0.1)
         (told,) = ended(turn(tmp_path, model, GO_ON))
     assert told.startswith(
@@ -163,8 +163,7 @@ async def test_a_new_message_begins_the_same_program_anew_and_the_model_knows_wh
         first = turn(tmp_path, model, "Go.")
         while '"type": "progress"' not in first.next_report():
             pass
-        while not lines(tmp_path):  # noqa: ASYNC110 - another process writes them
-            await asyncio.sleep(0.05)
-        kill_after(first, 1.0)
+        await until_it_is(lambda: lines(tmp_path))
+        kill_after(first, 0.2)
         told = ended(turn(tmp_path, model, "How many lines are there? Look again."))
     assert (told, lines(tmp_path)) == (["2\nKept for your next program: lines."], ["z", "z"])

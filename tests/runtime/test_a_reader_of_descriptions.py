@@ -306,8 +306,6 @@ async def test_who_insists_gets_a_draft_where_nobody_can_be_asked(at_desk: OpenD
     desk = await at_desk(script, reader=by_description)
     said = answers(await desk.say("Send mails."))
     assert "cannot be confirmed" in said[1]
-    assert "joined" in said[2]
-    assert "It is a draft" in said[2]
     verdict = await verdict_on(desk, "send_mail")
     assert verdict.standing == "draft"
     assert ["has to reach the network" in doubt for doubt in verdict.doubts] == [True]
@@ -433,7 +431,7 @@ async def test_a_false_alarm_of_a_small_reader_costs_a_small_author_one_step(
     desk = await at_desk(script, reader=reading("files"), model__mode="constrained")
     said = answers(await desk.say("Count vowels."))
     assert "If it only computes, call confirm_function(function_name='count_vowels')." in said[0]
-    assert "It is a draft" in said[1]
+    assert (await verdict_on(desk, "count_vowels")).standing == "draft"
 
 
 async def test_a_small_model_is_asked_for_the_reach_alone(at_desk: OpenDesk) -> None:
@@ -464,6 +462,6 @@ async def test_what_is_confirmed_is_read_too_and_once(at_desk: OpenDesk) -> None
     desk = await at_desk(script, reader=by_description)
     said = answers(await desk.say("Send mails."))
     assert "has to reach the network" in said[1]
-    assert "It is a draft" in said[2]
+    assert (await verdict_on(desk, "send_mail")).standing == "draft"
     assert len(desk.model.readings) == 1
     assert (await verdict_on(desk, "send_mail")).standing == "draft"

@@ -78,9 +78,7 @@ async def test_names_of_modules_and_functions_that_cannot_be_are_refused(at_desk
     made = Wanted(
         "create_function", {**named, "function_code_with_docstring": another("count_more")}
     )
-    told, desk = await ask(at_desk, *calls, made)
-    for call, answer in zip(refused, told[:-1], strict=True):
-        assert "was not made" in answer, call
+    _, desk = await ask(at_desk, *calls, made)
     assert sorted(path.name for path in desk.functions.rglob("*.py")) == ["letters.py", "x.py"]
     assert sorted(desk.workspace.functions.names()) == ["count_more", "count_vowels"]
 

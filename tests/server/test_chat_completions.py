@@ -13,6 +13,7 @@ from agent_core.interfaces.server import agent_host, chat_threads
 from tests.agents.groups import Cast, group_file, playing
 from tests.kit import Ask, Expect, Fail, Say, Wanted, contains
 from tests.kit.desk import VOWELS
+from tests.kit.waiting import until
 
 from .conftest import Serve, Served
 from .programs import client, has_no, has_once, reply, user
@@ -207,8 +208,7 @@ async def test_who_waits_in_a_deleted_conversation_is_told(
     await server.client.post(f"/api/v1/agents/{desk}/pause")
     body: dict[str, Any] = {"model": "main@desk", "messages": [user("Hello")]}
     asking = asyncio.create_task(server.client.post("/v1/chat/completions", json=body))
-    while not await server.workspace.store.waiting(desk):  # noqa: ASYNC110 - it is on disk
-        await asyncio.sleep(0.01)
+    await until(lambda: server.workspace.store.waiting(desk))
     assert (await server.client.delete(f"/api/v1/agents/{desk}")).status_code == 200
     assert "the conversation was deleted" in (await asyncio.wait_for(asking, 10)).text
 

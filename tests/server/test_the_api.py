@@ -7,6 +7,7 @@ from agent_core import Workspace
 from agent_core.interfaces.server.app import OPERATIONS
 from tests.kit import Ask, Say, Wanted
 from tests.kit.desk import SHIPPING, VOWELS
+from tests.kit.waiting import until
 
 from .conftest import Serve, Served, end_of, ends
 
@@ -168,9 +169,10 @@ async def test_a_call_by_hand_asks_whoever_is_logged_in_to_the_page_and_refuses_
     assert "knapper functions grant" in str(refused)
     for answer, outcome in (("no", "raised"), ("once", "returned")):
         calling = asyncio.create_task(browser.post(f"{FUNCTIONS}/first_line/call", json=arguments))
-        async with asyncio.timeout(60):
-            while not (asked := (await browser.get("/api/v1/approvals")).json()["approvals"]):
-                pass
+        page = await until(
+            lambda: browser.get("/api/v1/approvals"), lambda found: found.json()["approvals"]
+        )
+        asked = page.json()["approvals"]
         assert [(row["function"], row["agent"]) for row in asked] == [("first_line", "")]
         assert (
             await browser.post(f"/api/v1/approvals/{asked[0]['id']}", json={"answer": answer})

@@ -1,11 +1,9 @@
 """Settings, grants, commands and flags of an earlier version: each is told once, has no effect, and stops nothing."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from agent_core import Workspace
 from agent_core.access.grants import Grants
 from agent_core.access.grants.book import GrantEntry, GrantsFile
 from agent_core.base.gone import GONE
@@ -51,49 +49,6 @@ def test_a_key_of_a_grant_that_went_is_told_once_and_the_others_are_granted(
     assert "stateful" not in (tmp_path / "grants.toml").read_text()
 
 
-OLD_SETTINGS = """\
-agent = "ada"
-
-[turn]
-max_steps = 9
-shown_functions = 64
-max_calls = 12
-message_llm_system = "Be brief."
-
-[sandbox]
-output_kib = 32
-result_kib = 512
-debug_wait_minutes = 5
-
-[gate]
-fixes_off = ["missing-import"]
-candidate_kib = 32
-module_kib = 128
-
-[standing]
-keep_calls = 50
-
-[growth]
-trigger = true
-mask = 0.2
-
-[memory]
-tidy = false
-page_chars = 6_000
-past_chars = 900
-session_gap_minutes = 30
-
-[heartbeat]
-pause_max_minutes = 60
-
-[runner]
-ask_hours = 8
-message_chars = 9_000
-
-[repl]
-theme = "light"
-bell = true
-"""
 OLD_GRANTS = """\
 [counted]
 stateful = true
@@ -138,40 +93,6 @@ def note_of(name: str) -> str:
     with open(f"notes/{name}") as file:
         return file.read()
 '''
-
-
-async def test_a_workspace_of_3f560781_opens_with_a_warning_for_each_thing_that_went_and_all_its_functions_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    written = {
-        "knapper.toml": OLD_SETTINGS,
-        "functions/old.py": OLD_FUNCTIONS,
-        "functions/grants.toml": OLD_GRANTS,
-    }
-    for name, text in (written | {"notes/today": "Rain."}).items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-    for _ in range(2):
-        async with Workspace.open(tmp_path, flags={"grants.unattended": "file"}) as workspace:
-            assert (workspace.settings.agent, workspace.settings.turn.max_steps) == ("ada", 9)
-            assert workspace.functions.rejected() == ()
-            calls: dict[str, dict[str, Any]] = {
-                "doubled": {"number": 4},
-                "counted": {},
-                "note_of": {"name": "today"},
-            }
-            found = {
-                name: await workspace.functions.call(name, arguments)
-                for name, arguments in calls.items()
-            }
-            assert [report.error for report in found.values()] == [None] * 3
-            values = {name: report.value for name, report in found.items()}
-    assert values == {"doubled": 8, "counted": 2, "note_of": "Rain."}
-    told = capsys.readouterr().err
-    assert {key: told.count(f"`{key}`") for key in (*SETTINGS, "stateful")} == dict.fromkeys(
-        (*SETTINGS, "stateful"), 1
-    )
-    assert {name: (tmp_path / name).read_text() for name in written} == written
 
 
 @pytest.mark.parametrize(
