@@ -118,7 +118,7 @@ class FileRequests:
         self._function = function
         self._permit = permit
         self._exit = exit
-        self._given = NOTHING  # during this call
+        self._given = permit.given  # during this call
         self.places = WrittenPlaces()
         """Where the call may write; what is given for writing is added."""
         self._noes: dict[Grants, str] = {}
@@ -143,6 +143,11 @@ class FileRequests:
     def _root(self) -> Path:
         """The workspace without symbolic links: resolved at the first request, which most calls never make."""
         return Path(os.path.realpath(self._resolver.root))
+
+    async def begin(self) -> None:
+        """Add the files that were asked for before the call to the places where it may write."""
+        if self._given.write:
+            await asyncio.to_thread(self._add_places, self._given)
 
     def close(self) -> None:
         """Close every file that is still open."""
@@ -437,7 +442,7 @@ class FileRequests:
             times = f"(A {self._kind} asks {MOST_ASKED} times.)"
             raise _NotGranted(f"{self._untold(asked, writes=bool(grants.write))} {times}")
         self._questions += 1
-        together, sent = await asyncio.to_thread(self._with_what_follows, grants)
+        together, sent = await asyncio.to_thread(self.with_what_follows, grants)
         doubt = "" if grants.write else self._doubt(asked)
         given, why = await self._exit.want_path(
             together, self._around(together), doubt, asked.sent, *sent
@@ -454,7 +459,7 @@ class FileRequests:
             await asyncio.to_thread(self._begin_writing, given)
         self._given |= given
 
-    def _with_what_follows(self, grants: Grants) -> tuple[Grants, list[str]]:
+    def with_what_follows(self, grants: Grants) -> tuple[Grants, list[str]]:
         """Return the grants with those for the other files that this call will open, and the paths of these.
 
         A file that is to be read is there, and one that is to be written is there or new.
@@ -489,6 +494,9 @@ class FileRequests:
         """Add places that were given for writing; a repository that appeared there since the question is not ours."""
         if why := self._resolver.refusal(grants, self._function):
             raise RequestRefused(why)
+        self._add_places(grants)
+
+    def _add_places(self, grants: Grants) -> None:
         self.places.add(str(self._root / item) for item in grants.write)
 
     @staticmethod

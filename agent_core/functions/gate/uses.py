@@ -24,7 +24,7 @@ from agent_core.registry.source import FOLDER
 from agent_core.registry.tree import Scope, survey
 
 from .draft import Finding
-from .tree import bound_names, context_nodes, defaults, nodes_of
+from .tree import bound_names, context_nodes, defaults, nodes_of, parse
 
 if TYPE_CHECKING:
     from .draft import Way
@@ -790,6 +790,21 @@ def files_of_parameters(tree: ast.Module, name: str) -> dict[str, NamedFile]:
                         other.writes or file.writes, other.is_sure or file.is_sure
                     )
     return found
+
+
+def opened_paths(arguments: object, name: str, source: str) -> Iterator[tuple[str, bool]]:
+    """Yield the paths among a call's arguments that the function's text opens as they are; True if to be written.
+
+    A text that it only perhaps opens, and that names no folder, is none: it may as well be a title.
+    """
+    if not isinstance(arguments, Mapping) or not isinstance(tree := parse(source), ast.Module):
+        return
+    for parameter, file in files_of_parameters(tree, name).items():
+        path = arguments.get(parameter)
+        if isinstance(path, str | PurePath) and (
+            file.is_sure or not file.writes or PurePath(path).parent.name
+        ):
+            yield str(path), file.writes
 
 
 def _running_always(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
