@@ -35,6 +35,7 @@ from .uses import (
     CONTEXT,
     FIXES,
     Use,
+    files_of_parameters,
     gives_text,
     gives_text_to_packages,
     is_in,
@@ -74,18 +75,19 @@ def capability(draft: D) -> D:
 
 
 def _waits_for_a_call(draft: Draft, missing: Iterable[Use]) -> bool:
-    """Check whether a candidate lacks packages alone, and only a call could try it: that asks for them with its files.
+    """Check whether a candidate lacks packages alone, and its call asks anyway: to write a file that it is given.
 
     Without an example, nothing of it runs before. Types that its text leaves open, and functions that call it, need an
-    import.
+    import. What only reads asks as it joins: its calls may have a folder without a question.
     """
     function, name = draft.own_function, draft.candidate.name
+    files = files_of_parameters(draft.tree, name) if isinstance(draft.tree, ast.Module) else {}
     return (
         draft.approval_mode == "joining"
         and {use.kind for use in missing} == {"packages"}
         and function is not None
         and not (draft.examples or function.unresolved or callers(name, draft.snapshot))
-        and may_open(draft)
+        and any(file.writes for file in files.values())
     )
 
 

@@ -531,6 +531,14 @@ class _Text:
         """The calls with positional arguments, with the dotted names that they call."""
         return [(self.scope.origin(call.func), call) for call in self.calls.values() if call.args]
 
+    @cached_property
+    def keeps_databases_in_memory(self) -> bool:
+        """Whether each database that the text opens is one without a file, which is gone after the call."""
+        opened = [call for name, call in self.opened if name == "sqlite3.connect"]
+        return bool(opened) and all(
+            text_prefix(call.args[0], self.names) == (_IN_MEMORY, True) for call in opened
+        )
+
     def uses_of_import(
         self, name: str, node: ast.Import | ast.ImportFrom, shown: str, *, is_read: bool
     ) -> Iterator[Use]:
@@ -735,6 +743,8 @@ def gives_text(tree: ast.Module, known_modules: frozenset[str]) -> bool:
     imported = text.scope.imports.items()
     attributes = {node.attr for node in text.nodes if isinstance(node, ast.Attribute)}
     known_modules |= frozenset() if attributes & _TO_DISK else {"pathlib"}
+    if text.keeps_databases_in_memory:
+        known_modules |= {"sqlite3"}
     names = frozenset(name for name, origin in imported if not is_in(origin or ".", known_modules))
     texts = frozenset(
         node.arg
