@@ -465,3 +465,16 @@ async def test_what_waits_for_its_package_is_not_put_where_others_would_import_i
     told = answers(await desk.say("Go."))
     assert owner.asked == []
     assert "Give `draw` another module_name" in told[1]
+
+
+async def test_a_folder_around_a_file_that_was_given_is_there_and_nobody_is_asked_to_make_it(
+    at_desk: OpenDesk,
+) -> None:
+    owner = Owner()
+    body = PLOTS.replace(
+        "import charts\n",
+        "import charts\nfrom pathlib import Path\nPath(path).parent.mkdir(parents=True, exist_ok=True)\n",
+    )
+    told, _ = await drawn(at_desk, owner, PICTURE, body=body)
+    assert told[1].startswith('"reports/chart.png"'), told
+    assert len(owner.asked) == 1, owner.asked

@@ -244,7 +244,10 @@ class FileRequests:
         there. What nobody allows looks the same as what is not there.
         """
         asked = self._locate(path)
-        if not lists and self._root.is_relative_to(asked.real):
+        is_around = self._root.is_relative_to(asked.real) or await asyncio.to_thread(
+            self._is_around_writable, asked
+        )
+        if is_around and not lists:
             return {"value": list(asked.real.stat())}
         if self._leaves_to_system(asked, is_probe=is_probe) or self._is_source(asked):
             return {"real": True}
@@ -303,6 +306,8 @@ class FileRequests:
         if kind == "folder":
             place = replace(asked, item=f"{asked.item.rstrip('/')}/")
         grants = place.grants(writes=True)
+        if kind == "folder" and await asyncio.to_thread(self._is_around_writable, asked):
+            raise FileExistsError(errno.EEXIST, "")
         if self._permit.grants.covers(grants):
             if self.is_shown:
                 return {"real": True}
@@ -332,6 +337,13 @@ class FileRequests:
             case _:
                 raise _NotGranted(self._untold(place, writes=True))
         self._exit.note("wrote", place.item, place.sent)
+
+    def _is_around_writable(self, asked: _Asked) -> bool:
+        """Check whether a folder is there in which the call may write a file: nothing is left to decide about it."""
+        writable = (self._permit.grants | self._given).write
+        places = [self._root / item for item in writable if item != UNSAID]
+        is_around = any(place.is_relative_to(asked.real) for place in places)
+        return is_around and asked.real.is_dir()
 
     def _enter(self, path: str) -> dict[str, Any]:  # Any: values that cross
         asked = self._locate(path)
