@@ -80,7 +80,8 @@ def _waits_for_a_call(draft: Draft, missing: Iterable[Use]) -> bool:
     Without an example, nothing of it runs before. Types that its text leaves open, and functions that call it, need an
     import. What only reads asks as it joins: its calls may have a folder without a question.
     """
-    function, name = draft.own_function, draft.candidate.name
+    function = draft.own_function
+    name = draft.candidate.name
     files = files_of_parameters(draft.tree, name) if isinstance(draft.tree, ast.Module) else {}
     return (
         draft.approval_mode == "joining"

@@ -434,7 +434,8 @@ class GrantService:
         """Return why a candidate cannot share its module with those that would then import its packages; or ""."""
         if verdict.reading is None:
             return ""
-        after, text = snapshot.with_module(verdict.reading), verdict.reading.source.text
+        after = snapshot.with_module(verdict.reading)
+        text = verdict.reading.source.text
         crowd = await aside(len(text), self._with_imports_of, verdict, after)
         return await self.packages.crowded(verdict.name, crowd)
 
@@ -515,7 +516,8 @@ class GrantService:
                 allowed = await self.book.allowed(function, snapshot)
                 shared = await self._shared(function, snapshot, allowed | once | question.missing)
                 own, note = allowed | once | question.missing, ""
-                now, given = own | shared, files
+                now = own | shared
+                given = files
                 flow.is_out |= _is_way_out(question.missing)
         return replace(
             self._permit(function, snapshot, now.without(given), note),
@@ -535,7 +537,8 @@ class GrantService:
         A call can only ask for its files once it has its packages, which would be a second question. One with a secret
         asks apart: a path may contain the secret.
         """
-        missing, before = question.missing, question.granted
+        missing = question.missing
+        before = question.granted
         if not missing.packages or _may_send(missing) or before.secrets or arguments is None:
             return question, NOTHING
         files = FileRequests(
@@ -544,8 +547,8 @@ class GrantService:
         source = snapshot.modules[function.module].text
         files.opens = lambda: opened_paths(arguments, function.name, source)
         found = (await asyncio.to_thread(files.with_what_follows, missing))[0].without(missing)
-        whole, creates = missing | found, self.reach.absent(found)
-        return replace(question, missing=whole, creates=(*question.creates, *creates)), found
+        creates = (*question.creates, *self.reach.absent(found))
+        return replace(question, missing=missing | found, creates=creates), found
 
     async def _with_what_was_read(
         self,
