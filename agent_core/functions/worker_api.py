@@ -54,7 +54,7 @@ from sandbox.wire.requests import without_handler
 from sandbox.wire.values import Members, Pairs, Written, encode, is_plain
 
 from .answers import bad_arguments, callee_error, error_in_caller, near_limit
-from .gate.uses import files_of_parameters
+from .gate.uses import opened_paths
 from .mcp.library import ForeignFunction, ForeignLibrary, reached_by
 
 if TYPE_CHECKING:
@@ -146,6 +146,7 @@ class Permits(Protocol):
         snapshot: "Snapshot",
         caller: str = "",
         flow: CallFlow | None = None,
+        arguments: Mapping[str, Any] | None = None,  # Any: values that can be sent
     ) -> Permit | Denied:
         """Return the permit for a call of a function, possibly by another function, or why it is denied."""
 
@@ -276,11 +277,12 @@ class WorkerApi:
             want_path=want_path,
         )
         files = self.permits.files_of(function.name, permit, exit)
-        files.opens = lambda: _opened(
+        files.opens = lambda: opened_paths(
             arguments, function.name, self.snapshot.modules[function.module].text
         )
         files.is_typed = self._is_typed
         files.is_shown = await self.sandbox.shows_files()
+        await files.begin()
         files.named = lambda: _texts(arguments, self.snapshot.modules[function.module].text)
         session = self.sandbox.broker.session(function.name, permit.grants.network, exit)
         async with _noting_changes(permit, exit), session as fetches:
@@ -443,7 +445,7 @@ class WorkerApi:
         checked = await _checked_arguments(function, arguments)
         if name in await self.permits.guarded(self.snapshot):
             await self._must_have_grant(name, "has grants of its own")
-        permit = await self.permits.permit(function, self.snapshot, self.caller, self.flow)
+        permit = await self.permits.permit(function, self.snapshot, self.caller, self.flow, checked)
         if isinstance(permit, Denied):
             self._note_denial(False)
             raise RequestRefused(permit.text)
@@ -547,21 +549,6 @@ def _texts(arguments: object, source: str = "") -> Iterator[str]:
         for node in nodes
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     )
-
-
-def _opened(arguments: object, name: str, source: str) -> Iterator[tuple[str, bool]]:
-    """Yield the paths among a call's arguments that the function's text opens as they are; True if to be written.
-
-    A text that it only perhaps opens, and that names no folder, is none: it may as well be a title.
-    """
-    tree = syntax.parse(source)
-    opened = files_of_parameters(tree, name) if isinstance(arguments, Mapping) else {}
-    for parameter, file in opened.items():
-        path = arguments.get(parameter) if isinstance(arguments, Mapping) else None
-        if isinstance(path, str | PurePath) and (
-            file.is_sure or not file.writes or PurePath(path).parent.name
-        ):
-            yield str(path), file.writes
 
 
 def typed_text(arguments: Mapping[str, Any], apart: Mapping[str, Any]) -> str:  # Any: as above

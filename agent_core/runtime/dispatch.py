@@ -607,7 +607,7 @@ class WorkspaceFunctions(FunctionSource):
         try:
             async with turn.ending.interruption:
                 decision = await service.granting.during(record.approvals).permit(
-                    function, snapshot, flow=record.flow
+                    function, snapshot, flow=record.flow, arguments=arguments
                 )
                 if isinstance(decision, Denied):
                     return await record.close(Refused(decision.text), decision.text)

@@ -50,7 +50,12 @@ class Human:
     agrees: tuple[str, ...] = ()
 
     async def permit(
-        self, function: Function, snapshot: Snapshot, caller: str = "", flow: CallFlow | None = None
+        self,
+        function: Function,
+        snapshot: Snapshot,
+        caller: str = "",
+        flow: CallFlow | None = None,
+        arguments: object = None,
     ) -> Permit:
         grants = Grants(network=self.granted.get(function.name, ()))
         return Permit(snapshot.modules, self.sandbox.limits, grants, is_bound=True)

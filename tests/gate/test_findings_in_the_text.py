@@ -2,6 +2,8 @@
 
 from typing import get_args
 
+import pytest
+
 from agent_core.functions.gate import Policy
 
 from .support import codes, function, on_text, snapshot_of, warnings
@@ -227,8 +229,26 @@ def test_a_parameter_that_is_never_used_is_named() -> None:
     assert "`b`" in problem.message
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return a + 1 if b else a + 1",
+        "if b:\n    return a + 1\nelse:\n    return a + 1",
+        "if b > 3 and b:\n    a += 1\nelse:\n    a += 1\nreturn a",
+        "return [each for each in a if (each if not b else each)]",
+        "with open(a) as file:\n    text = file.read()\nreturn text if b else text",
+    ],
+)
+def test_a_parameter_of_which_both_ways_do_the_same_is_dead(body: str) -> None:
+    assert "dead-parameter" in codes(on_text(function(body)))
+
+
 def test_a_parameter_that_something_hangs_on_is_not_dead() -> None:
     for body in (
+        "return a + 1 if {1: 2}[b] else a + 1",  # the test may raise
+        "if b.close():\n    return a\nelse:\n    return a",  # or act
+        "return a + 1 if b else a + 2",
+        "if b:\n    a += 1\nreturn a",
         "_ = {1: 2}[b]\nreturn a + 1",  # may raise
         "last = b\ndef add():\n    return a + last\nreturn add()",  # read by an inner function
         "global _kept\n_kept = b\nreturn a + 1",  # kept by the module

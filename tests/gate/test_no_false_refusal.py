@@ -132,6 +132,25 @@ OPENING = [
         id="a-line-break-in-a-docstring-that-is-not-raw",
     ),
     pytest.param(
+        described("total_of(path: str) -> float", "with open(path) as file:\n    return sum(map(float, file))",
+                  ">>> import tempfile; path = tempfile.mkdtemp() + '/a'\n>>> _ = open(path, 'w').write('1\\n2\\n')",
+                  ">>> total_of(path)\n3.0"),
+        id="one-example-that-writes-its-file",
+    ),
+    pytest.param(
+        described("write_lines(path: str, lines: list[str]) -> int",
+                  "with open(path, 'w') as file:\n    file.writelines(lines)\nreturn len(lines)",
+                  ">>> write_lines('a', ['x'])\n1", ">>> write_lines('b', ['y'])\n1"),
+        id="two-examples-with-one-result",
+    ),
+    pytest.param(
+        described("add_row(path: str, row: str) -> str",
+                  "base = sqlite3.connect(path)\nbase.execute('create table if not exists t (a)')\n"
+                  "base.execute('insert into t values (?)', [row])\nbase.commit()\nreturn path",
+                  ">>> add_row('a.db', 'x')\n'a.db'", top="import sqlite3"),
+        id="a-database-whose-path-comes-back",
+    ),
+    pytest.param(
         described("draw_line(values: list[float], path: str) -> str",
                   "plt.plot(values)\nplt.savefig(path)\nreturn path",
                   top="import matplotlib\nmatplotlib.use('Agg')\nimport matplotlib.pyplot as plt"),

@@ -146,6 +146,20 @@ async def test_an_error_about_code_that_is_not_there_says_why_and_what_to_do(her
     assert "`from functions.notes import tidy`" in report.lacks
 
 
+@pytest.mark.parametrize(
+    "way", ["open(path, tidy=1)", "raise ValueError(\"'tidy' is no answer\")", "int('tidy')"]
+)
+async def test_an_error_that_only_quotes_the_name_of_code_that_is_not_there_accuses_nobody(
+    here: Room, way: str
+) -> None:
+    text = NOTE.format(above="", way=way)
+    await here.save(text + PURE, here.root / "functions" / "notes.py")
+    await here.shop.grants.grant("note", Grants(read=("data/",), write=("data/",)))
+    report = await here.shop.call("note", {"path": "data/1"})
+    assert report.outcome == "raised"
+    assert "does not exist for this call" not in report.lacks
+
+
 def _indented(way: str) -> str:
     return way.replace("\n", "\n        ")
 

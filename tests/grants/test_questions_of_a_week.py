@@ -6,12 +6,14 @@ from pathlib import Path
 import pytest
 
 from agent_core import Decision, Question
-from agent_core.access.grants import Grants
+from agent_core.access.grants import Approver, Grants
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Repeat, Say, Script, Wanted
 from tests.kit.desk import Desk, answers
 from tests.kit.sources import function_text
 from tests.packages.support import placed
+
+from .support import human
 
 
 @dataclass
@@ -178,8 +180,7 @@ QUESTIONS = {
     "3 a workbook": ["read_workbook: import the package sheets"],
     "4 mails": ["run_program: read mails/"],
     "5 a picture": [
-        "draw: import the package charts",
-        "draw: read logo.png",
+        "draw: read logo.png; import the package charts",
         "draw: read and write reports/",
     ],
     "6 a service": [
@@ -212,7 +213,7 @@ async def edit_by_hand(desk: Desk) -> None:
 
 
 @pytest.mark.slow
-async def test_a_week_of_work_asks_twelve_questions_and_none_of_them_twice(
+async def test_a_week_of_work_asks_eleven_questions_and_none_of_them_twice(
     at_desk: OpenDesk, host: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KNAPPER_SECRET_WORKS_KEY", "wk-29-rivers")
@@ -241,7 +242,7 @@ async def test_a_week_of_work_asks_twelve_questions_and_none_of_them_twice(
     assert {
         title: [one.replace(host, "HOST") for one in each] for title, each in asked.items() if each
     } == QUESTIONS
-    assert sum(map(len, asked.values())) == 12
+    assert sum(map(len, asked.values())) == 11
 
 
 def _with_host(arguments: object, host: str) -> dict[str, object]:
@@ -341,7 +342,139 @@ async def test_a_title_that_a_package_gets_is_no_file_and_a_picture_beside_it_is
     owner = desk.workspace.functions.granting.approver = Owner()
     answers(await desk.say("Go."))
     assert owner.asked == [
-        "draw: import the package charts",
-        "draw: read logo.png; read and write depots/chart.png",
+        "draw: read logo.png; read and write depots/chart.png; import the package charts",
         "draw: read and write chart.png",
     ]
+
+
+PLOTS = "import charts\ncharts.draw(path, [len(open(logo).read())])\nreturn path"
+DRAW = "draw(path: str, logo: str) -> str"
+PICTURE = Wanted("draw", {"path": "reports/chart.png", "logo": "logo.png"})
+
+
+async def drawn(
+    at_desk: OpenDesk, decide: Approver, *calls: Wanted, body: str = PLOTS
+) -> tuple[list[str], Desk]:
+    """Return what a model reads of making a function that draws, and of these calls."""
+    desk = await at_desk(
+        [Ask(made("draw", "pictures", DRAW, body)), *map(Ask, calls), Say("Done.")]
+    )
+    lay_out(desk.workspace.root)
+    (desk.workspace.root / "reports").mkdir()
+    desk.workspace.functions.granting.approver = decide
+    return answers(await desk.say("Go.")), desk
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        PLOTS,
+        f"{PLOTS} if logo else path",
+        PLOTS.replace("import charts\n", "import charts as c\n").replace("charts.draw", "c.draw"),
+        PLOTS.replace("import charts\n", "from charts import draw as paint\n").replace(
+            "charts.draw", "paint"
+        ),
+        PLOTS.replace("charts.draw(path", "target = path\ncharts.draw(target"),
+    ],
+)
+async def test_a_picture_is_one_question_for_the_package_and_all_files_of_the_call(
+    at_desk: OpenDesk, body: str
+) -> None:
+    owner = Owner()
+    told, desk = await drawn(at_desk, owner, PICTURE, PICTURE, body=body)
+    assert owner.asked == [
+        "draw: read logo.png; read and write reports/chart.png; import the package charts"
+    ]
+    assert "joined" in told[0]
+    assert "needs-packages" in told[0]
+    assert all(text.startswith('"reports/chart.png"') for text in told[1:]), told
+    assert (desk.workspace.root / "reports/chart.png").read_text() == "[11]"
+
+
+async def test_a_yes_meant_once_gives_package_and_files_to_one_call(at_desk: OpenDesk) -> None:
+    owner = human("once", "no")
+    told, _ = await drawn(at_desk, owner, PICTURE, PICTURE)
+    assert told[1].startswith('"reports/chart.png"'), told
+    assert "not" in told[2], told
+    assert [bool(question.missing.packages) for question in owner.asked] == [True, True]
+
+
+async def test_a_no_to_package_and_files_runs_nothing_and_makes_no_file(at_desk: OpenDesk) -> None:
+    told, desk = await drawn(at_desk, human("no"), PICTURE)
+    assert "was asked and said no" in told[1]
+    assert list((desk.workspace.root / "reports").iterdir()) == []
+
+
+async def test_a_file_that_was_asked_for_before_the_call_is_not_there_before_the_call_writes_it(
+    at_desk: OpenDesk,
+) -> None:
+    body = PLOTS.replace(
+        "import charts\n", "import charts\nimport os\nwas = os.path.exists(path)\n"
+    )
+    told, _ = await drawn(
+        at_desk, human("yes"), PICTURE, body=body.replace("return path", "return f'{path} {was}'")
+    )
+    assert told[1].startswith('"reports/chart.png False"'), told
+
+
+async def test_a_function_with_an_example_asks_for_its_package_as_it_joins(
+    at_desk: OpenDesk,
+) -> None:
+    head, body = DRAW.replace("-> str", "-> int"), PLOTS.replace("return path", "return len(path)")
+    examples = "\n\nExamples:\n    >>> draw('a.png', 'b.png')\n    5\n    >>> draw('ab.png', 'b.png')\n    6"
+    makes = made("draw", "pictures", head, body, examples)
+    desk = await at_desk([Ask(makes), Say("Done.")])
+    lay_out(desk.workspace.root)
+    owner = desk.workspace.functions.granting.approver = Owner()
+    await desk.say("Go.")
+    assert owner.asked == ["draw: import the package charts"]
+
+
+async def test_a_named_file_is_asked_for_with_the_package_as_the_function_joins(
+    at_desk: OpenDesk,
+) -> None:
+    owner = Owner()
+    body = PLOTS.replace("charts.draw(path", "open('reports/log', 'w').close()\ncharts.draw(path")
+    await drawn(at_desk, owner, body=body)
+    assert owner.asked == ["draw: read and write reports/log; import the package charts"]
+
+
+async def test_what_reads_by_a_package_asks_for_it_as_it_joins_since_its_folder_may_be_granted(
+    at_desk: OpenDesk,
+) -> None:
+    owner = Owner()
+    told, _ = await drawn(at_desk, owner, body="import charts\nreturn charts.text(path, logo)")
+    assert owner.asked == ["draw: import the package charts"], told
+
+
+async def test_what_waits_for_its_package_is_not_put_where_others_would_import_it(
+    at_desk: OpenDesk,
+) -> None:
+    plain = made("plain", "pictures", "plain(path: str) -> str", "return open(path).read()")
+    calls = [plain, made("draw", "pictures", DRAW, PLOTS)]
+    code = dict(calls[1].arguments)  # type: ignore[arg-type]  # it is no text
+    text = str(code["function_code_with_docstring"]).replace(
+        "    import charts\n", "    import charts as c\n"
+    )
+    code["function_code_with_docstring"] = "import charts\n\n\n" + text.replace(
+        "charts.draw", "c.draw"
+    )
+    desk = await at_desk([Ask(plain), Ask(Wanted("create_function", code)), Say("No."), Say("No.")])
+    lay_out(desk.workspace.root)
+    owner = desk.workspace.functions.granting.approver = Owner()
+    told = answers(await desk.say("Go."))
+    assert owner.asked == []
+    assert "Give `draw` another module_name" in told[1]
+
+
+async def test_a_folder_around_a_file_that_was_given_is_there_and_nobody_is_asked_to_make_it(
+    at_desk: OpenDesk,
+) -> None:
+    owner = Owner()
+    body = PLOTS.replace(
+        "import charts\n",
+        "import charts\nfrom pathlib import Path\nPath(path).parent.mkdir(parents=True, exist_ok=True)\n",
+    )
+    told, _ = await drawn(at_desk, owner, PICTURE, body=body)
+    assert told[1].startswith('"reports/chart.png"'), told
+    assert len(owner.asked) == 1, owner.asked

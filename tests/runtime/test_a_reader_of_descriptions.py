@@ -214,6 +214,37 @@ async def test_what_keeps_something_keeps_what_its_description_promises(at_desk:
     assert "joined" in answers(await desk.say("Send mails."))[0]
 
 
+KEPT = (
+    "{top}store = {connect}({at})\nstore.execute('create table m (a)')\n"
+    "store.execute('insert into m values (?)', [to])\n"
+)
+PLACES = {
+    "sqlite3": ("import sqlite3\n", "sqlite3.connect", "':memory:'"),
+    "by name": ("from sqlite3 import connect\n", "connect", "':memory:'"),
+    "a name for it": ("import sqlite3\nplace = ':memory:'\n", "sqlite3.connect", "place"),
+    "another name": ("import sqlite3 as sql\n", "sql.connect", "':memory:'"),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+async def test_a_database_in_memory_keeps_nothing(at_desk: OpenDesk, place: str) -> None:
+    top, connect, at = PLACES[place]
+    lines = KEPT.format(top=top, connect=connect, at=at).splitlines()
+    code = HOLLOW.replace(
+        "    return f", "".join(f"    {line}\n" for line in lines) + "    return f"
+    )
+    desk = await at_desk([making(code), Say("No."), Say("No.")], reader=reading("files"))
+    assert "has to reach files" in answers(await desk.say("Send mails."))[0]
+
+
+async def test_a_database_in_a_file_may_keep_what_is_promised(at_desk: OpenDesk) -> None:
+    lines = KEPT.format(top="import sqlite3\n", connect="sqlite3.connect", at="subject + '.db'")
+    body = "".join(f"    {line}\n" for line in lines.splitlines())
+    code = HOLLOW.replace("    return f", f"{body}    store.commit()\n    return f")
+    desk = await at_desk([making(code), Say("Made.")], reader=reading("files"))
+    assert "has to reach" not in answers(await desk.say("Send mails."))[0]
+
+
 TOTALS = '''\
 from decimal import Decimal
 

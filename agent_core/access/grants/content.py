@@ -44,6 +44,7 @@ _IMPORTS: Final = ("Import ", "ImportFrom ")
 _NOT_THERE: Final = frozenset(
     {"KeyError", "LookupError", "IndexError", "AttributeError", "NameError"}
 )
+_NOT_IMPORTED: Final = frozenset({"ImportError", "ModuleNotFoundError"})
 _QUOTED: Final = re.compile(r"'(\w{1,100})'")
 _Covered: TypeAlias = Mapping[str, ApprovedParts]
 """What an approval covers: the function, and those that it calls by name."""
@@ -192,7 +193,8 @@ def withheld(modules: "Modules", whole: "Modules", failure: "Failure") -> str:
     Either its error quotes a name that the files bind and the worker does not have; or something is not there, and an
     import was left out that runs code. "" if there is no such reason.
     """
-    quoted = dict.fromkeys(_QUOTED.findall(failure.message))
+    is_of_name = failure.type in _NOT_THERE | _NOT_IMPORTED
+    quoted = dict.fromkeys(_QUOTED.findall(failure.message) if is_of_name else ())
     for source in (source for source in modules.values() if isinstance(source, ApprovedCode)):
         binding = ApprovedModule.of(source.text, source.module).binding
         for name in (name for name in quoted if name in binding):

@@ -124,7 +124,7 @@ class FileRequests:
         self._function = function
         self._permit = permit
         self._exit = exit
-        self._given = NOTHING  # during this call
+        self._given = permit.given  # during this call
         self.places = WrittenPlaces()
         """Where the call may write; what is given for writing is added."""
         self._noes: dict[Grants, str] = {}
@@ -149,6 +149,11 @@ class FileRequests:
     def _root(self) -> Path:
         """The workspace without symbolic links: resolved at the first request, which most calls never make."""
         return Path(os.path.realpath(self._resolver.root))
+
+    async def begin(self) -> None:
+        """Add the files that were asked for before the call to the places where it may write."""
+        if self._given.write:
+            await asyncio.to_thread(self._add_places, self._given)
 
     def close(self) -> None:
         """Close every file that is still open."""
@@ -245,7 +250,10 @@ class FileRequests:
         there. What nobody allows looks the same as what is not there.
         """
         asked = self._locate(path)
-        if not lists and self._root.is_relative_to(asked.real):
+        is_around = self._root.is_relative_to(asked.real) or await asyncio.to_thread(
+            self._is_around_writable, asked
+        )
+        if is_around and not lists:
             return {"value": list(asked.real.stat())}
         if self._leaves_to_system(asked, is_probe=is_probe) or self._is_source(asked):
             return {"real": True}
@@ -306,6 +314,8 @@ class FileRequests:
         if kind == "folder":
             place = replace(asked, item=f"{asked.item.rstrip('/')}/")
         grants = place.grants(writes=True)
+        if kind == "folder" and await asyncio.to_thread(self._is_around_writable, asked):
+            raise FileExistsError(errno.EEXIST, "")
         if self._permit.grants.covers(grants):
             if self.is_shown:
                 return {"real": True}
@@ -335,6 +345,13 @@ class FileRequests:
             case _:
                 raise _NotGranted(self._untold(place, writes=True))
         self._exit.note("wrote", place.item, place.sent)
+
+    def _is_around_writable(self, asked: _Asked) -> bool:
+        """Check whether a folder is there in which the call may write a file: nothing is left to decide about it."""
+        writable = (self._permit.grants | self._given).write
+        places = [self._root / item for item in writable if item != UNSAID]
+        is_around = any(place.is_relative_to(asked.real) for place in places)
+        return is_around and asked.real.is_dir()
 
     def _enter(self, path: str) -> dict[str, Any]:  # Any: values that cross
         asked = self._locate(path)
@@ -445,7 +462,7 @@ class FileRequests:
             times = f"(A {self._kind} asks {MOST_ASKED} times.)"
             raise _NotGranted(f"{self._untold(asked, writes=bool(grants.write))} {times}")
         self._questions += 1
-        together, sent = await asyncio.to_thread(self._with_what_follows, grants)
+        together, sent = await asyncio.to_thread(self.with_what_follows, grants)
         doubt = "" if grants.write else self._doubt(asked)
         given, why = await self._exit.want_path(
             together, self._around(together), doubt, asked.sent, *sent
@@ -462,7 +479,7 @@ class FileRequests:
             await asyncio.to_thread(self._begin_writing, given)
         self._given |= given
 
-    def _with_what_follows(self, grants: Grants) -> tuple[Grants, list[str]]:
+    def with_what_follows(self, grants: Grants) -> tuple[Grants, list[str]]:
         """Return the grants with those for the other files that this call will open, and the paths of these.
 
         A file that is to be read is there, and one that is to be written is there or new.
@@ -497,6 +514,9 @@ class FileRequests:
         """Add places that were given for writing; a repository that appeared there since the question is not ours."""
         if why := self._resolver.refusal(grants, self._function):
             raise RequestRefused(why)
+        self._add_places(grants)
+
+    def _add_places(self, grants: Grants) -> None:
         self.places.add(str(self._root / item) for item in grants.write)
 
     @staticmethod

@@ -16,7 +16,14 @@ from agent_core.access.grants.value import KINDS, UNSAID, joined, modules_of_wor
 from agent_core.base.problem import Problem
 from agent_core.base.untrusted import one_line
 from agent_core.registry.approved import ApprovedModule, approved_parts, without_unused_imports
-from agent_core.registry.depends import Part, callees, is_program, mentioned_outside, running_with
+from agent_core.registry.depends import (
+    Part,
+    callees,
+    callers,
+    is_program,
+    mentioned_outside,
+    running_with,
+)
 from agent_core.registry.source import FOLDER, first_line, is_literal
 from agent_core.registry.tree import imported_module, survey
 from sandbox.wire.lines import kept_lines
@@ -28,6 +35,7 @@ from .uses import (
     CONTEXT,
     FIXES,
     Use,
+    files_of_parameters,
     gives_text,
     gives_text_to_packages,
     is_in,
@@ -57,11 +65,31 @@ def capability(draft: D) -> D:
     ]
     missing = _missing(all_uses, draft.granted)
     is_asked = all(use.kind for use in missing)  # otherwise no human can allow it
-    lines = [use.finding.line for use in missing] if is_asked else []
-    draft = replace(draft, needs=needs_of(all_uses), asking=tuple(dict.fromkeys(lines)))
+    draft = replace(draft, needs=needs_of(all_uses))
+    is_due_later = _waits_for_a_call(draft, missing)
     is_imported = draft.policy == "import" and draft.approval_mode == "absent"
-    way = "importing" if is_imported else draft.approval_mode
-    return draft.with_findings(STAGE, lacking(missing, draft.granted, way))
+    way = "importing" if is_imported or is_due_later else draft.approval_mode
+    lines = [use.finding.line for use in missing] if is_asked and not is_due_later else []
+    draft = replace(draft, asking=tuple(dict.fromkeys(lines)))
+    return draft.with_findings(STAGE, lacking(missing, draft.granted, way), is_mild=is_due_later)
+
+
+def _waits_for_a_call(draft: Draft, missing: Iterable[Use]) -> bool:
+    """Check whether a candidate lacks packages alone, and its call asks anyway: to write a file that it is given.
+
+    Without an example, nothing of it runs before. Types that its text leaves open, and functions that call it, need an
+    import. What only reads asks as it joins: its calls may have a folder without a question.
+    """
+    function = draft.own_function
+    name = draft.candidate.name
+    files = files_of_parameters(draft.tree, name) if isinstance(draft.tree, ast.Module) else {}
+    return (
+        draft.approval_mode == "joining"
+        and {use.kind for use in missing} == {"packages"}
+        and function is not None
+        and not (draft.examples or function.unresolved or callers(name, draft.snapshot))
+        and any(file.writes for file in files.values())
+    )
 
 
 def _through_names(draft: D, own: frozenset[str]) -> Iterator[Use]:

@@ -689,7 +689,7 @@ def _verdict(draft: Draft, reports: tuple[StageReport, ...]) -> Verdict:
         is_bare
         or is_unsettled
         or draft.trials.is_unproven
-        or (draft.policy == "import" and draft.shows(*UNPROVEN))
+        or (draft.policy != "human" and draft.shows(*UNPROVEN))
     )
     standing: Standing = "" if not admitted else "draft" if is_draft else "trial"
     source = draft.reading.source if draft.reading else None

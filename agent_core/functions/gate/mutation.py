@@ -25,6 +25,7 @@ from agent_core.registry.source import first_line
 from sandbox import Attempt, Attempts, Evaluation, Outcome, Refused
 
 from .call_arguments import read_cases
+from .capability import may_open
 from .draft import (
     NOT_IMPORTED,
     NOTHING_YET,
@@ -487,11 +488,14 @@ async def check_mutants(draft: Draft, trial: TrialTools) -> Draft:
         certain = findings(MutationResult(_echoed_parameters(draft)), draft.candidate.name, line)
         return draft.with_findings(STAGE, certain).skip(reason)
     outcome = await run_mutants(draft, own, trial)
-    is_weak = draft.policy == "import" and bool(outcome.stubs or outcome.weak_stubs)
+    # What opens a file or reaches a host needs no examples, so those that it has cannot be too weak to join.
+    opens = draft.policy == "agent" and await aside(draft.size, may_open, draft)
+    is_weak = (opens or draft.policy == "import") and bool(outcome.stubs or outcome.weak_stubs)
     trials = replace(draft.trials, is_unproven=draft.trials.is_unproven or is_weak)
     draft = replace(draft, unnoticed=outcome.survivors, mutants_tried=outcome.tried, trials=trials)
     draft = replace(draft, note=outcome.note, late=not outcome.is_whole)
-    return draft.with_findings(STAGE, findings(outcome, own.function.name, line))
+    found = findings(outcome, own.function.name, line)
+    return draft.with_findings(STAGE, found, is_mild=opens)
 
 
 def _echoed_parameters(draft: Draft) -> tuple[str, ...]:

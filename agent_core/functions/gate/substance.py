@@ -25,6 +25,7 @@ from .uses import gives_text_to_packages, uses
 STAGE = "substance"
 HOLLOW = ("placeholder", "not-implemented", "constant", "echo", "print-only")
 _LEAVES = (ast.Return, ast.Raise)
+_MAY_ACT = (ast.Call, ast.NamedExpr, ast.Subscript, ast.Attribute, ast.BinOp, ast.Await)
 _EFFECTS = (ast.Yield, ast.YieldFrom, ast.Raise, ast.Assert)
 
 
@@ -65,10 +66,11 @@ def check(
     every = [
         child for child in nodes_of(node) if isinstance(child, ast.Name | ast.Global | ast.Nonlocal)
     ]
+    idle = _idle_names(node)
     read = {
         child.id
         for child in every
-        if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Load)
+        if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Load) and id(child) not in idle
     }
     read |= {name for child in every if not isinstance(child, ast.Name) for name in child.names}
     for parameter in parameters(node):
@@ -86,6 +88,26 @@ def check(
         fix = "remove the early `return`, or what follows it"
         findings.append(Finding("unreachable-code", message, fix, statements[len(live)].lineno))
     return findings
+
+
+def _idle_names(node: FunctionNode) -> set[int]:
+    """Return the IDs of the names that only a test reads whose answer changes nothing: both ways do the same."""
+    tests = [
+        child.test
+        for child in nodes_of(node)
+        if (isinstance(child, ast.IfExp) and _is_same([child.body], [child.orelse]))
+        or (isinstance(child, ast.If) and child.orelse and _is_same(child.body, child.orelse))
+    ]
+    return {
+        id(child)
+        for test in tests
+        if not any(isinstance(each, _MAY_ACT) for each in ast.walk(test))
+        for child in ast.walk(test)
+    }
+
+
+def _is_same(first: Sequence[ast.AST], second: Sequence[ast.AST]) -> bool:
+    return [*map(ast.dump, first)] == [*map(ast.dump, second)]
 
 
 def _hollow(

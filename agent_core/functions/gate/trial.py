@@ -189,8 +189,8 @@ async def load(draft: Draft, trial: TrialTools) -> Draft:
             "its name, its shape, a statement or a character of it has no place in a module"
         )
     around, text = draft.around, await aside(draft.size, lambda: draft.placed)
-    # A library's function may import a package when it is called.
-    is_due = draft.policy != "import" or imported_at_the_top(draft.text, draft.rules.packages)
+    # What asks for its package when it is called may import it there.
+    is_due = draft.has("needs-packages") or imported_at_the_top(draft.text, draft.rules.packages)
     lacking = "it needs the grant `packages`" if is_due and draft.shows("needs-packages") else ""
     if isinstance(text, Problem):
         where = (

@@ -24,7 +24,7 @@ from agent_core.registry.source import FOLDER
 from agent_core.registry.tree import Scope, survey
 
 from .draft import Finding
-from .tree import bound_names, context_nodes, defaults, nodes_of
+from .tree import bound_names, context_nodes, defaults, nodes_of, parse
 
 if TYPE_CHECKING:
     from .draft import Way
@@ -531,6 +531,14 @@ class _Text:
         """The calls with positional arguments, with the dotted names that they call."""
         return [(self.scope.origin(call.func), call) for call in self.calls.values() if call.args]
 
+    @cached_property
+    def keeps_databases_in_memory(self) -> bool:
+        """Whether each database that the text opens is one without a file, which is gone after the call."""
+        opened = [call for name, call in self.opened if name == "sqlite3.connect"]
+        return bool(opened) and all(
+            text_prefix(call.args[0], self.names) == (_IN_MEMORY, True) for call in opened
+        )
+
     def uses_of_import(
         self, name: str, node: ast.Import | ast.ImportFrom, shown: str, *, is_read: bool
     ) -> Iterator[Use]:
@@ -735,6 +743,8 @@ def gives_text(tree: ast.Module, known_modules: frozenset[str]) -> bool:
     imported = text.scope.imports.items()
     attributes = {node.attr for node in text.nodes if isinstance(node, ast.Attribute)}
     known_modules |= frozenset() if attributes & _TO_DISK else {"pathlib"}
+    if text.keeps_databases_in_memory:
+        known_modules |= {"sqlite3"}
     names = frozenset(name for name, origin in imported if not is_in(origin or ".", known_modules))
     texts = frozenset(
         node.arg
@@ -790,6 +800,21 @@ def files_of_parameters(tree: ast.Module, name: str) -> dict[str, NamedFile]:
                         other.writes or file.writes, other.is_sure or file.is_sure
                     )
     return found
+
+
+def opened_paths(arguments: object, name: str, source: str) -> Iterator[tuple[str, bool]]:
+    """Yield the paths among a call's arguments that the function's text opens as they are; True if to be written.
+
+    A text that it only perhaps opens, and that names no folder, is none: it may as well be a title.
+    """
+    if not isinstance(arguments, Mapping) or not isinstance(tree := parse(source), ast.Module):
+        return
+    for parameter, file in files_of_parameters(tree, name).items():
+        path = arguments.get(parameter)
+        if isinstance(path, str | PurePath) and (
+            file.is_sure or not file.writes or PurePath(path).parent.name
+        ):
+            yield str(path), file.writes
 
 
 def _running_always(body: Iterable[ast.AST]) -> Iterator[ast.AST]:

@@ -167,6 +167,11 @@ class Verdict:
         return bool(codes and self.asking) and codes <= GRANTABLE
 
     @property
+    def waits_for_packages(self) -> bool:
+        """True if it is admitted without its packages, which its first call asks for."""
+        return self.admitted and any(problem.code == "needs-packages" for problem in self.problems)
+
+    @property
     def refusals(self) -> tuple["Problem", ...]:
         """The problems that reject the candidate, in the order of `refusing`."""
         return refusing(self.problems)
@@ -269,7 +274,7 @@ CONTEXT = "context"
 # Findings with weak evidence that a function is hollow; a doubt never refuses.
 CHALLENGED = frozenset({"doubt-examples", "doubt-parameter"})
 """Findings that make the author predict the results of other calls."""
-# Findings about a library's function with too little evidence, which makes it a draft.
+# Findings about too little evidence, which make what is admitted a draft.
 WEAK = TOO_FEW | {"contradictory-examples", "unproven"}
 UNPROVEN = WEAK | GRANTABLE | {"needs-terminal"}
 

@@ -93,7 +93,7 @@ class CallService:
         apart = {} if isinstance(arguments, str) else {name: arguments[name] for name in written}
         checked = await _check_arguments(function, arguments_json, apart)
         granting = self._grants.during(author.approvals)
-        permit = await granting.permit(function, snapshot)
+        permit = await granting.permit(function, snapshot, arguments=checked)
         if isinstance(permit, Denied):
             refused = Refused(permit.text)
             return CallReport.of(refused), (recorded(function, snapshot, refused, 0.0),)

@@ -129,9 +129,11 @@ class CandidateReview:
             else held_to_what_was_proved(candidate, verdict, snapshot, summary)
         )
         cannot_run = await self._calls_refused(verdict, ground)
-        if granting.asks(proved, summary) and not cannot_run:
+        waits = policy == "agent" and proved.waits_for_packages
+        if (waits or granting.asks(proved, summary)) and not cannot_run:
             tried = await self._tried(candidate, verdict, ground, policy, granting, summary)
             verdict = proved = tried or verdict
+            waits = waits and not tried
         if granting.asks(proved, summary) and cannot_run:
             allowance = CandidateGrants(denied=cannot_run, is_all=True)
         elif granting.asks(proved, summary):
@@ -149,6 +151,8 @@ class CandidateReview:
                     candidate, ground, policy, granted=granted, reading=is_read
                 )
                 candidate = _count_reading(candidate, verdict, summary.author)
+        elif waits and (why := await granting.crowded(verdict, ground)):
+            allowance = CandidateGrants(denied=why, is_all=True)
         verdict = replace(verdict, fixes=(*fixes, *verdict.fixes))
         if candidate.examples and verdict.admitted:
             candidate, verdict = await self._with_given(candidate, verdict, ground, policy, granted)

@@ -73,7 +73,7 @@ from ..gate.capability import (
 )
 from ..gate.draft import unified_diff
 from ..gate.trial import Granted, Workers
-from ..gate.uses import needs_of, uses
+from ..gate.uses import needs_of, opened_paths, uses
 from ..gate.verdict import GRANTABLE
 from .agent_folders import NOTHING_WRITTEN, AgentFolders, WrittenCode
 from .file_sync import own_text, require_same
@@ -384,9 +384,7 @@ class GrantService:
             return CandidateGrants(
                 denied="It has no place in its module yet, so nobody was asked.", is_all=True
             )
-        text = verdict.reading.source.text
-        crowd = await aside(len(text), self._with_imports_of, verdict, after)
-        if why := misleading(function, after) or await self.packages.crowded(verdict.name, crowd):
+        if why := misleading(function, after) or await self.crowded(verdict, snapshot):
             return CandidateGrants(denied=why, is_all=True)
         state = await self.book.held(function, after)
         content = content_of(function, after)
@@ -432,6 +430,15 @@ class GrantService:
         given = CandidateGrants(state.now | shared | question.missing, *stored_or_once)
         return replace(given, agreed=doubts, is_asked=True)
 
+    async def crowded(self, verdict: "Verdict", snapshot: "Snapshot") -> str:
+        """Return why a candidate cannot share its module with those that would then import its packages; or ""."""
+        if verdict.reading is None:
+            return ""
+        after = snapshot.with_module(verdict.reading)
+        text = verdict.reading.source.text
+        crowd = await aside(len(text), self._with_imports_of, verdict, after)
+        return await self.packages.crowded(verdict.name, crowd)
+
     def _with_imports_of(
         self, verdict: "Verdict", new_snapshot: "Snapshot"
     ) -> Mapping[str, frozenset[str]]:
@@ -459,10 +466,12 @@ class GrantService:
         snapshot: "Snapshot",
         caller: str = "",
         flow: CallFlow | None = None,
+        arguments: Mapping[str, Any] | None = None,  # Any: values that can be sent
     ) -> Permit | Denied:
         """Return a permit for a call, after asking for missing grants, or the reason for denial.
 
-        `flow` is that of the function or program that makes the call.
+        `flow` is that of the function or program that makes the call. A question about a package also names the files
+        that the call will open by its `arguments`.
         """
         flow = flow or CallFlow()
         once = self.book.take_once(function, snapshot, self._approvals.turn_id)
@@ -478,6 +487,7 @@ class GrantService:
         own = state.now | once | by_file
         question = await self._with_what_was_read(question, function, snapshot, own, flow, caller)
         now, note = own | shared, _BY_FILE if by_file.without(state.now | once) else ""
+        given = NOTHING
         if question is None and self.packages.needs_install(now):
             question = replace(
                 Question.of(function, snapshot, Grants(packages=now.packages), now), is_again=True
@@ -490,6 +500,7 @@ class GrantService:
                 lines=_granting_lines(function, snapshot, self._known_packages(snapshot, None)),
                 caller=caller,
             )
+            question, files = await self._with_files(question, function, snapshot, arguments)
             question = await self._with_folder(question, function, snapshot)
             question = await self._with_precedents(question, function, snapshot)
             decision = await self._ask(question, now | question.missing)
@@ -506,11 +517,38 @@ class GrantService:
                 shared = await self._shared(function, snapshot, allowed | once | question.missing)
                 own, note = allowed | once | question.missing, ""
                 now = own | shared
+                given = files
                 flow.is_out |= _is_way_out(question.missing)
         return replace(
-            self._permit(function, snapshot, now, note),
+            self._permit(function, snapshot, now.without(given), note),
+            given=given,
             shared=Grants(read=shared.read).without(own),
         )
+
+    async def _with_files(
+        self,
+        question: Question,
+        function: "Function",
+        snapshot: "Snapshot",
+        arguments: Mapping[str, Any] | None,  # Any: values that can be sent
+    ) -> tuple[Question, Grants]:
+        """Return a question about a package with the files that the call will open, and the grants of these.
+
+        A call can only ask for its files once it has its packages, which would be a second question. One with a secret
+        asks apart: a path may contain the secret.
+        """
+        missing = question.missing
+        before = question.granted
+        if not missing.packages or _may_send(missing) or before.secrets or arguments is None:
+            return question, NOTHING
+        files = FileRequests(
+            self.reach, function.name, Permit({}, self._limits, before), CallExit()
+        )
+        source = snapshot.modules[function.module].text
+        files.opens = lambda: opened_paths(arguments, function.name, source)
+        found = (await asyncio.to_thread(files.with_what_follows, missing))[0].without(missing)
+        creates = (*question.creates, *self.reach.absent(found))
+        return replace(question, missing=missing | found, creates=creates), found
 
     async def _with_what_was_read(
         self,
