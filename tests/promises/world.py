@@ -26,6 +26,7 @@ from tests.memory.blocks.conftest import HUMAN
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz"
+TEMPORARY: Final = re.compile(r"\.py\.\w+\.tmp$")
 MESSAGE: Final = re.compile(r"Please: (word\d+)\.")
 EDITION: Final = re.compile(r"and add (-?\d+) \(edition (\d+)\)")
 STARTERS_OF_PROGRAMS: Final = (
@@ -156,14 +157,21 @@ class Talk:
 
 
 class Watch:
-    """Notes who starts programs, and with which environment, as long as it is on."""
+    """Notes who starts programs, and with which environment, as long as it is on.
+
+    `on_temporary` is called once, in the middle of the next write of a module: its text is beside the file by then.
+    """
 
     def __init__(self) -> None:
         self.is_on = False
+        self.on_temporary: Callable[[], None] | None = None
         self.faults: list[str] = []
         sys.addaudithook(self._hear)
 
     def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:  # Any: of each event
+        if event == "open" and self.on_temporary and TEMPORARY.search(str(arguments[0])):
+            act, self.on_temporary = self.on_temporary, None
+            act()
         if not self.is_on or event not in STARTS:
             return
         places = [place for place in _places(sys._getframe()) if not place.startswith("tests/")]
