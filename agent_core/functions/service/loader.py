@@ -843,9 +843,12 @@ class Loader:
             closed[self._folder] = "there is no such folder"
         snapshot = self._registry.snapshot()
         rejected = snapshot.rejections.keys() - sources.keys()
-        # Another process may have seen a deletion first: then the store does not have the file any more.
-        here = {source.path for source in snapshot.modules.values()}
-        gone = (good.readings.keys() | here) - sources.keys()
+        gone = set(good.readings)
+        for (
+            source
+        ) in snapshot.modules.values():  # another process may have recorded a deletion first
+            gone.add(source.path)
+        gone -= sources.keys()
         held = {*map(module_at, sources)} if self._copy is not None else set()
         for path in {path for path in gone if module_at(path) not in held} | rejected:
             sources[path] = _OUT_OF_REACH if is_below(self._whole(path), closed) else None
