@@ -15,13 +15,13 @@ STEADY, SEARCHING = "steady", "searching"
 
 def drawn(examples: int) -> int:
     """Return the number of examples for a property under the active profile: a fifth in the suite."""
-    return examples if _is_searching() else max(examples // 5, 5)
+    return examples if is_searching() else max(examples // 5, 5)
 
 
 def sampled(cases: Iterable[T], step: int, at: int = 0) -> Sequence[T]:
     """Return all cases in a search; in the suite every `step`th one, starting at `at`."""
     cases = list(cases)
-    return cases if _is_searching() else cases[at % step :: step] or cases[:1]
+    return cases if is_searching() else cases[at % step :: step] or cases[:1]
 
 
 def crossed(cases: Iterable[Case], others: Sequence[Case]) -> Sequence[ParameterSet]:
@@ -29,7 +29,7 @@ def crossed(cases: Iterable[Case], others: Sequence[Case]) -> Sequence[Parameter
     pairs = [
         (case, other)
         for at, case in enumerate(cases)
-        for other in (others if _is_searching() else [others[at % len(others)]])
+        for other in (others if is_searching() else [others[at % len(others)]])
     ]
     return [
         pytest.param(*_values(case), *_values(other), id=f"{_id(case)}-{_id(other)}")
@@ -45,5 +45,5 @@ def _id(case: Case) -> str:
     return case if isinstance(case, str) else str(case.id)
 
 
-def _is_searching() -> bool:
+def is_searching() -> bool:
     return settings.get_current_profile_name() == SEARCHING

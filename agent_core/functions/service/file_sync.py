@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from agent_core.base.errors import StaleFile, WorkspaceError
 from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import block
+from agent_core.registry.folder_access import is_there
 from agent_core.registry.source import ModuleSource, ParsedText, path_of, read_file
 from agent_core.storage import SavePending
 from sandbox.wire.lines import lines_of
@@ -103,10 +104,11 @@ class FileSync:
         return own_text(name, snapshot) or "" if is_taken else written_lines(source.text, name)
 
     def _is_other(self, path: str, existing: ModuleSource | None) -> bool:
-        source = read_file(self._folder, Path(path).relative_to("functions"), self._limit)
-        return isinstance(source, ModuleSource) and source.version != (
-            existing.version if existing else None
-        )
+        file = Path(path).relative_to("functions")
+        source = read_file(self._folder, file, self._limit)
+        if not isinstance(source, ModuleSource):  # what cannot be read is somebody's save, too
+            return is_there(self._folder / file)
+        return existing is None or source.version != existing.version
 
     async def _caught_up(self, path: str, name: str, old_snapshot: "Snapshot") -> "Snapshot":
         await self._catch_up(path)

@@ -841,8 +841,14 @@ class Loader:
         closed = dict(scanned.closed)
         if self._has_vanished(good):
             closed[self._folder] = "there is no such folder"
-        rejected = self._registry.snapshot().rejections.keys() - sources.keys()
-        gone = good.readings.keys() - sources.keys()
+        snapshot = self._registry.snapshot()
+        rejected = snapshot.rejections.keys() - sources.keys()
+        gone = set(good.readings)
+        for (
+            source
+        ) in snapshot.modules.values():  # another process may have recorded a deletion first
+            gone.add(source.path)
+        gone -= sources.keys()
         held = {*map(module_at, sources)} if self._copy is not None else set()
         for path in {path for path in gone if module_at(path) not in held} | rejected:
             sources[path] = _OUT_OF_REACH if is_below(self._whole(path), closed) else None
