@@ -20,7 +20,14 @@ from agent_core.base import events
 from agent_core.base.errors import ConfigError, UnknownName, UsageError
 from agent_core.base.late import LateModule
 from agent_core.base.limits import SpendingLimits
-from agent_core.base.matching import Wildcard, did_you_mean, look, nearest
+from agent_core.base.matching import (
+    LONGEST_PATTERN,
+    Wildcard,
+    did_you_mean,
+    look,
+    names_by_look,
+    nearest,
+)
 from agent_core.base.offload import in_background
 from agent_core.base.plain_files import read_plain
 from agent_core.base.problem import Place, Problem
@@ -87,6 +94,7 @@ _KINDS: Final[Mapping[str, tuple[type, str]]] = {
     ),
 }
 _LISTS: Final = ("functions", "helpers")
+_WILD: Final = frozenset("*?[")  # what makes a name a pattern
 _EXAMPLE_KEYS: Final = frozenset({"inputs", "function", "result"})
 
 
@@ -328,12 +336,30 @@ _NEAR_PURPOSE: Final = 0.75
 """The share of common words among all words of two purposes from which they count as nearly the same."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Surroundings:
     """The context for checking a helper's file: the functions, and other helpers."""
 
     snapshot: "Snapshot"
     helpers: Mapping[str, Helper]
+
+    @cached_property
+    def names_by_look(self) -> Mapping[str, Sequence[str]]:
+        """All names that a helper must not resemble, sorted, by how they look: a folder may have a thousand files."""
+        return names_by_look({*self.snapshot.functions, *OF_THE_PROGRAM, *self.helpers})
+
+    @cached_property
+    def function_names(self) -> frozenset[str]:
+        """The names of the functions, alone and with their modules."""
+        functions = self.snapshot.functions.values()
+        dotted = (f"{function.module}.{function.name}" for function in functions)
+        return frozenset(dotted).union(self.snapshot.functions)
+
+    def has_function(self, pattern: str) -> bool:
+        """Check whether a pattern names a function; a plain name is looked up, not compared with all of them."""
+        if len(pattern) <= LONGEST_PATTERN and _WILD.isdisjoint(pattern):
+            return pattern in self.function_names
+        return any(fits((pattern,), function) for function in self.snapshot.functions.values())
 
 
 def problems_around(helper: Helper, surroundings: Surroundings) -> tuple[Problem, ...]:
@@ -360,9 +386,9 @@ def _clashes(helper: Helper, surroundings: Surroundings) -> Iterator[Problem]:
         )
         yield Problem("name-clash", message, where, fix)
     else:
-        names = (*surroundings.snapshot.functions, *OF_THE_PROGRAM, *surroundings.helpers)
-        shape = look(helper.name)
-        for name in sorted(name for name in names if name != helper.name and look(name) == shape):
+        for name in surroundings.names_by_look.get(look(helper.name), ()):
+            if name == helper.name:
+                continue
             yield Problem(
                 "look-alike", f"`{helper.name}` looks like `{name}`, which is there", where, fix
             )
@@ -371,7 +397,7 @@ def _clashes(helper: Helper, surroundings: Surroundings) -> Iterator[Problem]:
 def _unknown(helper: Helper, surroundings: Surroundings) -> Iterator[Problem]:
     functions, where = surroundings.snapshot.functions, _place_of(helper, "functions")
     for pattern in helper.functions:
-        if any(fits((pattern,), function) for function in functions.values()):
+        if surroundings.has_function(pattern):
             continue
         shown = one_line(pattern, 80)
         if pattern in OF_THE_PROGRAM:
@@ -382,7 +408,7 @@ def _unknown(helper: Helper, surroundings: Surroundings) -> Iterator[Problem]:
                 where,
                 "`grows = true` lets it make functions; leave the others out",
             )
-        elif set(pattern) & set("*?["):
+        elif not _WILD.isdisjoint(pattern):
             yield Problem(
                 "no-function",
                 f"`{shown}` fits no function",
@@ -391,7 +417,7 @@ def _unknown(helper: Helper, surroundings: Surroundings) -> Iterator[Problem]:
                 "warns",
             )
         else:
-            names = nearest(pattern, [*functions, *surroundings.helpers])
+            names = nearest(pattern, chain(functions, surroundings.helpers))
             fix = (
                 f"did you mean `{names[0]}`?"
                 if names
@@ -409,7 +435,7 @@ def _unknown(helper: Helper, surroundings: Surroundings) -> Iterator[Problem]:
         if pattern == helper.name:
             fix = "leave it out: no helper calls itself"
             yield Problem("own-name", f"`{shown}` is the helper itself", where, fix)
-        elif not set(pattern) & set("*?[") and pattern not in surroundings.helpers:
+        elif _WILD.isdisjoint(pattern) and pattern not in surroundings.helpers:
             names = nearest(pattern, surroundings.helpers)
             fix = f"did you mean `{names[0]}`?" if names else "`knapper helpers list` names them"
             yield Problem("unknown-helper", f"there is no helper `{shown}`", where, fix)
