@@ -355,6 +355,18 @@ class Surroundings:
         dotted = (f"{function.module}.{function.name}" for function in functions)
         return frozenset(dotted).union(self.snapshot.functions)
 
+    @cached_property
+    def _nearest(self) -> dict[str, str]:
+        """What was found by `nearest_name`: a function that is gone may be named by every file."""
+        return {}
+
+    def nearest_name(self, name: str) -> str:
+        """Return the function or helper with the most similar name, or an empty text."""
+        if name not in self._nearest:
+            names = nearest(name, chain(self.snapshot.functions, self.helpers))
+            self._nearest[name] = names[0] if names else ""
+        return self._nearest[name]
+
     def has_function(self, pattern: str) -> bool:
         """Check whether a pattern names a function; a plain name is looked up, not compared with all of them."""
         if len(pattern) <= LONGEST_PATTERN and _WILD.isdisjoint(pattern):
@@ -395,7 +407,7 @@ def _clashes(helper: Helper, surroundings: Surroundings) -> Iterator[Problem]:
 
 
 def _unknown(helper: Helper, surroundings: Surroundings) -> Iterator[Problem]:
-    functions, where = surroundings.snapshot.functions, _place_of(helper, "functions")
+    where = _place_of(helper, "functions")
     for pattern in helper.functions:
         if surroundings.has_function(pattern):
             continue
@@ -417,17 +429,12 @@ def _unknown(helper: Helper, surroundings: Surroundings) -> Iterator[Problem]:
                 "warns",
             )
         else:
-            names = nearest(pattern, chain(functions, surroundings.helpers))
-            fix = (
-                f"did you mean `{names[0]}`?"
-                if names
-                else "list_functions and `knapper functions list` name them"
-            )
-            fix = (
-                f"{fix} A helper belongs into `helpers`"
-                if names and names[0] in surroundings.helpers
-                else fix
-            )
+            name = surroundings.nearest_name(pattern)
+            fix = "list_functions and `knapper functions list` name them"
+            if name:
+                fix = f"did you mean `{name}`?"
+            if name in surroundings.helpers:
+                fix = f"{fix} A helper belongs into `helpers`"
             yield Problem("unknown-function", f"there is no function `{shown}`", where, fix)
     where = _place_of(helper, "helpers")
     for pattern in helper.helpers:
@@ -546,6 +553,28 @@ class HelperVersion:
     reason: str
 
 
+def _read_helpers(
+    texts: Mapping[str, str | Problem],
+) -> dict[str, Helper | tuple[Problem, ...]]:
+    """Return what each file says, or its problems."""
+    readings: dict[str, Helper | tuple[Problem, ...]] = {}
+    left = MOST_PROBLEMS  # for all files together, but at least one per file
+    values = ValueCount(_FOLDER)
+    for name, text in texts.items():
+        if isinstance(text, Problem):
+            reading: Helper | tuple[Problem, ...] = (text,)
+        else:
+            try:
+                values.add(name, text)
+            except ConfigError as error:
+                reading = (Problem("too-many", error.message, Place(path_of(name), 1), error.fix),)
+            else:
+                reading = read_helper(name, text, max(left, 1))
+        left -= len(reading) if isinstance(reading, tuple) else 0
+        readings[name] = reading
+    return readings
+
+
 class HelperLibrary:
     """The helpers in force, the problems of rejected files, and the versions of all helpers."""
 
@@ -659,23 +688,7 @@ class HelperLibrary:
             self._functions.tell(change)
 
     async def _load(self, texts: Mapping[str, str | Problem], author: Author, reason: str) -> None:
-        readings: dict[str, Helper | tuple[Problem, ...]] = {}
-        left = MOST_PROBLEMS  # for all files together, but at least one per file
-        values = ValueCount(_FOLDER)
-        for name, text in texts.items():
-            if isinstance(text, Problem):
-                reading: Helper | tuple[Problem, ...] = (text,)
-            else:
-                try:
-                    values.add(name, text)
-                except ConfigError as error:
-                    reading = (
-                        Problem("too-many", error.message, Place(path_of(name), 1), error.fix),
-                    )
-                else:
-                    reading = read_helper(name, text, max(left, 1))
-            left -= len(reading) if isinstance(reading, tuple) else 0
-            readings[name] = reading
+        readings = await asyncio.to_thread(_read_helpers, texts)
         helpers = {
             name: reading for name, reading in readings.items() if isinstance(reading, Helper)
         }
@@ -683,15 +696,16 @@ class HelperLibrary:
             name: reading for name, reading in readings.items() if not isinstance(reading, Helper)
         }
         around = Surroundings(self._functions.registry.snapshot(), helpers)
+        wrong = await asyncio.to_thread(
+            lambda: {name: problems_around(helper, around) for name, helper in helpers.items()}
+        )
+        problems |= {name: found for name, found in wrong.items() if found}
         in_force: dict[str, Helper] = {}
         kept = {*await self._store.kept_modules(_FOLDER)}
         for name in texts:
             last, helper = self.helpers.get(name), helpers.get(name)
             if last is None and path_of(name) in kept:
                 last = await self._last_good(name)
-            problems |= (
-                {name: wrong} if helper and (wrong := problems_around(helper, around)) else {}
-            )
             if helper is not None and (last is None or last.text != helper.text):
                 if any(problem.severity == "refuses" for problem in problems.get(name, ())):
                     helper = None
