@@ -506,10 +506,11 @@ def _bits_of(text: str, names: Names) -> int:
 
 def positions(bits: int) -> Iterator[int]:
     """Yield the positions of the bits that are set, in order."""
-    while bits:
-        lowest = bits & -bits
-        yield lowest.bit_length() - 1
-        bits ^= lowest
+    digits = bin(bits)[:1:-1]  # taking bits off one by one would copy all that are left each time
+    at = digits.find("1")
+    while at >= 0:
+        yield at
+        at = digits.find("1", at + 1)
 
 
 def reachable(edges: Sequence[Iterable[int]]) -> list[int]:
@@ -580,14 +581,20 @@ def mentioned_outside(text: str) -> Mapping[str, tuple[int, Names]]:
     words, _ = _defined_words(text)
     order = {name: at for at, name in enumerate(words)}
     mentions = [_mentions(text, name) for name in words]
-    bits = reachable(
-        [[order[word] for word in mentioned if word in order] for mentioned in mentions]
-    )
-    outer = [mentioned - order.keys() for mentioned in mentions]
-    return {
-        name: (bits[at], frozenset().union(*(outer[each] for each in positions(bits[at]))))
-        for name, at in order.items()
-    }
+    outer = [mentioned.difference(order) for mentioned in mentions]
+    # The same few words stand in most functions, so each set of them is a node of the graph, too.
+    groups = {words: at for at, words in enumerate(dict.fromkeys(outer), len(order))}
+    edges = [
+        [*(order[word] for word in mentioned if word in order), groups[own]]
+        for mentioned, own in zip(mentions, outer, strict=True)
+    ]
+    bits, sets = reachable([*edges, *([] for _ in groups)]), [*groups]
+    found = dict[str, tuple[int, Names]]()
+    for name, at in order.items():
+        led_to = positions(bits[at] >> len(order))
+        others = frozenset[str]().union(*(sets[group] for group in led_to))
+        found[name] = bits[at] & (1 << len(order)) - 1, others
+    return found
 
 
 def is_program(node: ast.stmt) -> bool:
