@@ -257,6 +257,7 @@ def _missing(uses: Iterable[Use], grants: Grants) -> list[Use]:
     ]
 
 
+@lru_cache(maxsize=64)
 def uses_context(tree: ast.AST) -> frozenset[str]:
     """Return the attributes of `self` that a function uses: `call`, `progress`, `scratch`, …"""
     if isinstance(
