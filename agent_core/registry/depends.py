@@ -581,19 +581,21 @@ def mentioned_outside(text: str) -> Mapping[str, tuple[int, Names]]:
     words, _ = _defined_words(text)
     order = {name: at for at, name in enumerate(words)}
     mentions = [_mentions(text, name) for name in words]
-    outer = [mentioned.difference(order) for mentioned in mentions]
-    # The same few words stand in most functions, so each set of them is a node of the graph, too.
-    groups = {words: at for at, words in enumerate(dict.fromkeys(outer), len(order))}
-    edges = [
-        [*(order[word] for word in mentioned if word in order), groups[own]]
-        for mentioned, own in zip(mentions, outer, strict=True)
-    ]
-    bits, sets = reachable([*edges, *([] for _ in groups)]), [*groups]
+    # The same few other words stand in most functions, so each set of them is a node of the graph, too.
+    places = dict[Names, int]()
+    edges = list[list[int]]()
+    for mentioned in mentions:
+        others = mentioned.difference(order)
+        place = places.setdefault(others, len(order) + len(places))
+        inner = mentioned & order.keys()
+        edges.append([place, *map(order.__getitem__, inner)])
+    edges += [[] for _ in places]
+    bits = reachable(edges)
+    sets = [*places]
     found = dict[str, tuple[int, Names]]()
     for name, at in order.items():
-        led_to = positions(bits[at] >> len(order))
-        others = frozenset[str]().union(*(sets[group] for group in led_to))
-        found[name] = bits[at] & (1 << len(order)) - 1, others
+        led_to = map(sets.__getitem__, positions(bits[at] >> len(order)))
+        found[name] = bits[at] & (1 << len(order)) - 1, frozenset[str]().union(*led_to)
     return found
 
 

@@ -575,6 +575,17 @@ def _read_helpers(
     return readings
 
 
+def _problems_of(
+    helpers: Mapping[str, Helper], around: Surroundings
+) -> dict[str, tuple[Problem, ...]]:
+    """Return the problems of each helper that has any."""
+    problems = dict[str, tuple[Problem, ...]]()
+    for name, helper in helpers.items():
+        if found := problems_around(helper, around):
+            problems[name] = found
+    return problems
+
+
 class HelperLibrary:
     """The helpers in force, the problems of rejected files, and the versions of all helpers."""
 
@@ -696,10 +707,7 @@ class HelperLibrary:
             name: reading for name, reading in readings.items() if not isinstance(reading, Helper)
         }
         around = Surroundings(self._functions.registry.snapshot(), helpers)
-        wrong = await asyncio.to_thread(
-            lambda: {name: problems_around(helper, around) for name, helper in helpers.items()}
-        )
-        problems |= {name: found for name, found in wrong.items() if found}
+        problems |= await asyncio.to_thread(_problems_of, helpers, around)
         in_force: dict[str, Helper] = {}
         kept = {*await self._store.kept_modules(_FOLDER)}
         for name in texts:

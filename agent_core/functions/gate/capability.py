@@ -436,13 +436,16 @@ def _is_quiet(
 
 def _handed_selves(node: FunctionNode, known: Set[str]) -> frozenset[int]:
     """Return the nodes, by ID, by which a function hands its `self` to one of these functions, by its plain name."""
-    own = local_names(node)
-    calls = [each for each in nodes_of(node) if isinstance(each, ast.Call) and is_given_self(each)]
-    return frozenset(
-        id(call.args[0])
-        for call in calls
-        if isinstance(call.func, ast.Name) and call.func.id in known - own
-    )
+    names = known - local_names(node)
+    handed = set[int]()
+    for call in nodes_of(node):
+        if (
+            isinstance(call, ast.Call)
+            and is_given_self(call)
+            and getattr(call.func, "id", "") in names
+        ):
+            handed.add(id(call.args[0]))
+    return frozenset(handed)
 
 
 def needs_of_callees(name: str, snapshot: "Snapshot") -> Grants:

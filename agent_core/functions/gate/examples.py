@@ -363,7 +363,8 @@ def _has_effects(subject: TrialSubject) -> bool:
 
 def is_by_chance(tree: ast.Module) -> bool:
     """Check whether code calls something that differs each time, such as random numbers or the clock."""
-    drawn, called = set(_CHANCE), set[str]()
+    drawn = set(_CHANCE)
+    called = set[str]()
     for statement in tree.body:
         imported, names, is_certain = _chance_in(statement)
         if is_certain:
