@@ -576,12 +576,12 @@ def _read_helpers(
 
 
 def _problems_of(
-    helpers: Mapping[str, Helper], around: Surroundings
+    helpers: Mapping[str, Helper], surroundings: Surroundings
 ) -> dict[str, tuple[Problem, ...]]:
     """Return the problems of each helper that has any."""
     problems = dict[str, tuple[Problem, ...]]()
     for name, helper in helpers.items():
-        if found := problems_around(helper, around):
+        if found := problems_around(helper, surroundings):
             problems[name] = found
     return problems
 
