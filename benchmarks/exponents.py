@@ -21,7 +21,7 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -40,11 +40,15 @@ from agent_core.storage import (
     Post,
     QuestionRow,
     RecordCall,
+    SaveBlock,
     SaveDocument,
     SavePassages,
     SavePending,
     SaveRecorded,
     SaveVersion,
+    WholeAgent,
+    WholeEvent,
+    WholeTurn,
     Write,
 )
 from tests.agents.helper_files import FINDER
@@ -113,10 +117,14 @@ class Bench:
         for _ in range(n):
             await self.talk(agent, _said(2))
 
-    async def agents(self, n: int) -> None:
-        """Store a turn of each of so many agents."""
+    async def agents(self, n: int, inbox: tuple[WholeEvent, ...] = ()) -> None:
+        """Store a turn of each of so many agents, and what waits for each."""
+        turn = WholeEvent("bench", {"text": "Hello."}, 0.0)
         for at in range(n):
-            await self.talk(f"agent_{at}", _said(2))
+            talk = WholeTurn(f"turn_{at}", "done", 0.0, 1.0, (turn,), _said(2))
+            await self.desk.workspace.store.write_agent(
+                WholeAgent(f"agent_{at}", turns=(talk,), inbox=inbox)
+            )
 
     def command(self, *words: str) -> Act:
         """Return the act of a command as a server runs it."""
@@ -167,6 +175,12 @@ def _function(n: int, body: str = "") -> str:
         f'def add_{n}(number: int) -> int:\n    """Add {n} to a number."""\n    '
         f"{body or f'return number + {n}'}\n\n\n"
     )
+
+
+def _chain(n: int, first: str = "") -> str:
+    """Return so many functions, each of which calls the one above."""
+    calls = (_function(at, f"return add_{at - 1}(number)") for at in range(1, n))
+    return "".join([first or _function(0), *calls])
 
 
 _FETCHING = _function(0, 'return len(self.fetch("https://api.example.org/"))').replace(
@@ -246,8 +260,7 @@ async def _(bench: Bench, n: int) -> Act:
 
 @operation("save a file of n functions that call the one above", most=_IN_A_FILE)
 async def _(bench: Bench, n: int) -> Act:
-    calls = (_function(at, f"return add_{at - 1}(number)") for at in range(1, n))
-    return partial(bench.load, {"many.py": "".join([_function(0), *calls])})
+    return partial(bench.load, {"many.py": _chain(n)})
 
 
 @operation("save a file of n functions that call the one above, the first a host", most=1_200)
@@ -261,15 +274,13 @@ async def _(bench: Bench, n: int) -> Act:
 
 @operation("save again a file of n functions that call the one above", most=_IN_A_FILE)
 async def _(bench: Bench, n: int) -> Act:
-    calls = [_function(at, f"return add_{at - 1}(number)") for at in range(1, n)]
-    await bench.load({"many.py": "".join([_function(0), *calls])})
-    return partial(bench.load, {"many.py": "".join([_function(0, "return number + 7"), *calls])})
+    await bench.load({"many.py": _chain(n)})
+    return partial(bench.load, {"many.py": _chain(n, _function(0, "return number + 7"))})
 
 
 @operation("functions check FILE, n that call the one above", most=150, is_served=False)
 async def _(bench: Bench, n: int) -> Act:
-    calls = (_function(at, f"return add_{at - 1}(number)") for at in range(1, n))
-    (bench.root / "new.py").write_text("".join([_function(0), *calls]), "utf-8")
+    (bench.root / "new.py").write_text(_chain(n), "utf-8")
     return bench.shell("functions", "check", "new.py")
 
 
@@ -652,9 +663,13 @@ async def _(bench: Bench, n: int) -> Act:
 async def _(bench: Bench, n: int) -> Act:
     await bench.client.make_agent("other")
     memory = await bench.client.memory("other")
-    for at in range(n):
-        block = await memory.block("human")
-        await memory.edit("human", block["version"], f"Number {at}.")
+    await memory.show()  # makes the blocks of an agent that has said nothing
+    store = bench.desk.workspace.store
+    (block,) = [row for row in await store.blocks("other") if row.label == "human"]
+    versions = (
+        replace(block, value=f"Number {at}.", version=block.version + at) for at in range(1, n)
+    )
+    await bench.apply(SaveBlock(version, "other", "edit", by="user") for version in versions)
     return partial(memory.history, "human")
 
 
@@ -679,19 +694,14 @@ async def _(bench: Bench, n: int) -> Act:
     return partial(bench.client.make_agent, "other")
 
 
-@operation("timers that are due")
+@operation("n timers, every other one due")
 async def _(bench: Bench, n: int) -> Act:
     store = bench.desk.workspace.store
+    now = await store.now()
     for at in range(n):
-        await store.post(
-            Post(
-                f"agent_{at}",
-                "timer",
-                {"text": "Wake up."},
-                due=await store.now() + (at % 2) * 3600,
-            )
-        )
-    return bench.command("agents", "tree")
+        timer = Post(f"agent_{at}", "timer", {"text": "Wake up."}, due=now + at % 2 * 3_600)
+        await store.post(timer)
+    return store.work
 
 
 @operation("n messages in the inbox", most=900)  # 1,000 events are refused
@@ -701,16 +711,20 @@ async def _(bench: Bench, n: int) -> Act:
     return partial(bench.desk.say, "Go on.")
 
 
-@operation("helpers list", most=1_000)
+@operation("helpers list, n new files", most=1_000)
 async def _(bench: Bench, n: int) -> Act:
     await bench.load({"letters.py": VOWELS})
-    folder = bench.root / "helpers"
-    folder.mkdir(exist_ok=True)
+    folder = bench.root / "new"
+    folder.mkdir()
     for at in range(n):
-        (folder / f"finder_{at}.toml").write_text(
-            FINDER.replace("vowel_finder", f"finder_{at}"), "utf-8"
-        )
-    return bench.command("helpers", "list")
+        text = FINDER.replace("vowel_finder", f"finder_{at}")
+        (folder / f"finder_{at}.toml").write_text(text, "utf-8")
+
+    async def act() -> None:
+        folder.rename(bench.root / "helpers")
+        await bench.client.command(("helpers", "list"))
+
+    return act
 
 
 def main() -> None:

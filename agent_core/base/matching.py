@@ -63,6 +63,14 @@ def look(name: str) -> str:
     return name.casefold().translate(_LOOKS).replace("rn", "m").replace("vv", "w")
 
 
+def names_by_look(names: Iterable[str]) -> dict[str, list[str]]:
+    """Return the names by how they look, sorted, for comparing many names with each other."""
+    by_look: dict[str, list[str]] = {}
+    for name in sorted(names):
+        by_look.setdefault(look(name), []).append(name)
+    return by_look
+
+
 # Shell patterns: `*`, `?` and `[…]`.
 
 LONGEST_PATTERN: Final = 200

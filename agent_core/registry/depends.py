@@ -508,10 +508,11 @@ def _bits_of(text: str, names: Names) -> int:
 
 def positions(bits: int) -> Iterator[int]:
     """Yield the positions of the bits that are set, in order."""
-    while bits:
-        lowest = bits & -bits
-        yield lowest.bit_length() - 1
-        bits ^= lowest
+    digits = bin(bits)[:1:-1]  # taking bits off one by one would copy all that are left each time
+    at = digits.find("1")
+    while at >= 0:
+        yield at
+        at = digits.find("1", at + 1)
 
 
 def reachable(edges: Sequence[Iterable[int]]) -> list[int]:
@@ -582,14 +583,22 @@ def mentioned_outside(text: str) -> Mapping[str, tuple[int, Names]]:
     words, _ = _defined_words(text)
     order = {name: at for at, name in enumerate(words)}
     mentions = [_mentions(text, name) for name in words]
-    bits = reachable(
-        [[order[word] for word in mentioned if word in order] for mentioned in mentions]
-    )
-    outer = [mentioned - order.keys() for mentioned in mentions]
-    return {
-        name: (bits[at], frozenset().union(*(outer[each] for each in positions(bits[at]))))
-        for name, at in order.items()
-    }
+    # The same few other words stand in most functions, so each set of them is a node of the graph, too.
+    places = dict[Names, int]()
+    edges = list[list[int]]()
+    for mentioned in mentions:
+        others = mentioned.difference(order)
+        place = places.setdefault(others, len(order) + len(places))
+        inner = mentioned & order.keys()
+        edges.append([place, *map(order.__getitem__, inner)])
+    edges += [[] for _ in places]
+    bits = reachable(edges)
+    sets = [*places]
+    found = dict[str, tuple[int, Names]]()
+    for name, at in order.items():
+        led_to = map(sets.__getitem__, positions(bits[at] >> len(order)))
+        found[name] = bits[at] & (1 << len(order)) - 1, frozenset[str]().union(*led_to)
+    return found
 
 
 def is_program(node: ast.stmt) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, NoReturn, TypeAlias, TypeVar, get_type_h
 
 from agent_core.base.errors import ConfigError
 from agent_core.base.limits import SpendingLimits
-from agent_core.base.matching import Wildcard, look, nearest
+from agent_core.base.matching import Wildcard, look, names_by_look, nearest
 from agent_core.base.plain_files import read_plain
 from agent_core.base.problem import Place, Problem
 from agent_core.base.records import MISSING, dataclass, field, fields
@@ -82,10 +82,12 @@ class ValueCount:
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._of: dict[str, int] = {}
+        self._total = 0
 
     def keep(self, names: Iterable[str]) -> None:
         """Forget all files but these."""
         self._of = {name: self._of[name] for name in names if name in self._of}
+        self._total = sum(self._of.values())
 
     def add(self, name: str, text: str) -> None:
         """Count those of a file, replacing its earlier count.
@@ -93,13 +95,14 @@ class ValueCount:
         Raises:
             ConfigError: the folder would exceed the limit.
         """
-        self._of.pop(name, None)
+        self._total -= self._of.pop(name, 0)
         if (count := count_of_toml(text)) > OF_A_FILE:
             return
-        if sum(self._of.values()) + count > _MOST_VALUES:
+        if self._total + count > _MOST_VALUES:
             message = f"The files of {self._folder}/ have more than {_MOST_VALUES:,} keys and values in all."
             raise ConfigError(message, fix="Take out those that are not needed.")
         self._of[name] = count
+        self._total += count
 
 
 class ConfigFolder(Generic[T]):
@@ -146,15 +149,17 @@ class ConfigFolder(Generic[T]):
         self._problems = {
             name: problem for name, problem in self._problems.items() if name in stamps
         }
+        known = self._known_names()
         for name in sorted(stamps, key=lambda name: (name not in self._good, name)):
             if stamps[name] == before.get(name) and name not in self._problems:
                 continue
             text = b""
             try:
-                self.check_name(name)
+                known.check(name)
                 text = read_plain(self.folder / f"{name}.toml", MOST_BYTES)
                 self._values.add(name, text.decode("utf-8", "replace"))
                 self._good[name] = self.parse(text, name)
+                known.add(name)
                 self._problems.pop(name, None)
             except ConfigError as error:
                 self._note(name, error.message, error.fix, _line_of(text, error.message))
@@ -216,6 +221,21 @@ class ConfigFolder(Generic[T]):
         Raises:
             ConfigError: the name is invalid, reserved, taken, or looks like another one, also one of `others`.
         """
+        self._known_names(others).check(name)
+
+    def _known_names(self, others: Iterable[str] = ()) -> "_KnownNames":
+        taken = frozenset(self._taken())
+        return _KnownNames(taken, names_by_look({*self._good, *taken, *self._looks(), *others}))
+
+
+@dataclass(frozen=True, slots=True)
+class _KnownNames:
+    """The names next to which a file needs its own: those of groups are taken, and none may look like another."""
+
+    taken: frozenset[str]
+    by_look: dict[str, list[str]]
+
+    def check(self, name: str) -> None:
         if not AGENT.fullmatch(name):
             shown = one_line(name, 80)
             raise ConfigError(
@@ -223,13 +243,19 @@ class ConfigFolder(Generic[T]):
             )
         if name.casefold() in RESERVED or name.startswith((HELPER_RUN, PASSING)):
             raise ConfigError(f"The name `{name}` is reserved.", fix="Give it another name.")
-        if name in (taken := {*self._taken()}):
+        if name in self.taken:
             raise ConfigError(f"There is a group `{name}` already.", fix="Give it another name.")
-        others = {*self._good, *taken, *self._looks(), *others} - {name}
-        if like := next((other for other in sorted(others) if look(other) == look(name)), None):
+        alike = (other for other in self.by_look.get(look(name), ()) if other != name)
+        if like := next(alike, None):
             raise ConfigError(
                 f"The name `{name}` looks like `{like}`.", fix="Give it another name."
             )
+
+    def add(self, name: str) -> None:
+        """Add the name of a file that was read."""
+        alike = self.by_look.setdefault(look(name), [])
+        if name not in alike:
+            alike.append(name)
 
 
 class AgentFiles:

@@ -20,7 +20,14 @@ from agent_core.base import events
 from agent_core.base.errors import ConfigError, UnknownName, UsageError
 from agent_core.base.late import LateModule
 from agent_core.base.limits import SpendingLimits
-from agent_core.base.matching import Wildcard, did_you_mean, look, nearest
+from agent_core.base.matching import (
+    LONGEST_PATTERN,
+    Wildcard,
+    did_you_mean,
+    look,
+    names_by_look,
+    nearest,
+)
 from agent_core.base.offload import in_background
 from agent_core.base.plain_files import read_plain
 from agent_core.base.problem import Place, Problem
@@ -87,6 +94,7 @@ _KINDS: Final[Mapping[str, tuple[type, str]]] = {
     ),
 }
 _LISTS: Final = ("functions", "helpers")
+_WILD: Final = frozenset("*?[")  # what makes a name a pattern
 _EXAMPLE_KEYS: Final = frozenset({"inputs", "function", "result"})
 
 
@@ -328,12 +336,42 @@ _NEAR_PURPOSE: Final = 0.75
 """The share of common words among all words of two purposes from which they count as nearly the same."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Surroundings:
     """The context for checking a helper's file: the functions, and other helpers."""
 
     snapshot: "Snapshot"
     helpers: Mapping[str, Helper]
+
+    @cached_property
+    def names_by_look(self) -> Mapping[str, Sequence[str]]:
+        """All names that a helper must not resemble, sorted, by how they look: a folder may have a thousand files."""
+        return names_by_look({*self.snapshot.functions, *OF_THE_PROGRAM, *self.helpers})
+
+    @cached_property
+    def function_names(self) -> frozenset[str]:
+        """The names of the functions, alone and with their modules."""
+        functions = self.snapshot.functions.values()
+        dotted = (f"{function.module}.{function.name}" for function in functions)
+        return frozenset(dotted).union(self.snapshot.functions)
+
+    @cached_property
+    def _nearest(self) -> dict[str, str]:
+        """What was found by `nearest_name`: a function that is gone may be named by every file."""
+        return {}
+
+    def nearest_name(self, name: str) -> str:
+        """Return the function or helper with the most similar name, or an empty text."""
+        if name not in self._nearest:
+            names = nearest(name, chain(self.snapshot.functions, self.helpers))
+            self._nearest[name] = names[0] if names else ""
+        return self._nearest[name]
+
+    def has_function(self, pattern: str) -> bool:
+        """Check whether a pattern names a function; a plain name is looked up, not compared with all of them."""
+        if len(pattern) <= LONGEST_PATTERN and _WILD.isdisjoint(pattern):
+            return pattern in self.function_names
+        return any(fits((pattern,), function) for function in self.snapshot.functions.values())
 
 
 def problems_around(helper: Helper, surroundings: Surroundings) -> tuple[Problem, ...]:
@@ -360,18 +398,18 @@ def _clashes(helper: Helper, surroundings: Surroundings) -> Iterator[Problem]:
         )
         yield Problem("name-clash", message, where, fix)
     else:
-        names = (*surroundings.snapshot.functions, *OF_THE_PROGRAM, *surroundings.helpers)
-        shape = look(helper.name)
-        for name in sorted(name for name in names if name != helper.name and look(name) == shape):
+        for name in surroundings.names_by_look.get(look(helper.name), ()):
+            if name == helper.name:
+                continue
             yield Problem(
                 "look-alike", f"`{helper.name}` looks like `{name}`, which is there", where, fix
             )
 
 
 def _unknown(helper: Helper, surroundings: Surroundings) -> Iterator[Problem]:
-    functions, where = surroundings.snapshot.functions, _place_of(helper, "functions")
+    where = _place_of(helper, "functions")
     for pattern in helper.functions:
-        if any(fits((pattern,), function) for function in functions.values()):
+        if surroundings.has_function(pattern):
             continue
         shown = one_line(pattern, 80)
         if pattern in OF_THE_PROGRAM:
@@ -382,7 +420,7 @@ def _unknown(helper: Helper, surroundings: Surroundings) -> Iterator[Problem]:
                 where,
                 "`grows = true` lets it make functions; leave the others out",
             )
-        elif set(pattern) & set("*?["):
+        elif not _WILD.isdisjoint(pattern):
             yield Problem(
                 "no-function",
                 f"`{shown}` fits no function",
@@ -391,17 +429,12 @@ def _unknown(helper: Helper, surroundings: Surroundings) -> Iterator[Problem]:
                 "warns",
             )
         else:
-            names = nearest(pattern, [*functions, *surroundings.helpers])
-            fix = (
-                f"did you mean `{names[0]}`?"
-                if names
-                else "list_functions and `knapper functions list` name them"
-            )
-            fix = (
-                f"{fix} A helper belongs into `helpers`"
-                if names and names[0] in surroundings.helpers
-                else fix
-            )
+            name = surroundings.nearest_name(pattern)
+            fix = "list_functions and `knapper functions list` name them"
+            if name:
+                fix = f"did you mean `{name}`?"
+            if name in surroundings.helpers:
+                fix = f"{fix} A helper belongs into `helpers`"
             yield Problem("unknown-function", f"there is no function `{shown}`", where, fix)
     where = _place_of(helper, "helpers")
     for pattern in helper.helpers:
@@ -409,7 +442,7 @@ def _unknown(helper: Helper, surroundings: Surroundings) -> Iterator[Problem]:
         if pattern == helper.name:
             fix = "leave it out: no helper calls itself"
             yield Problem("own-name", f"`{shown}` is the helper itself", where, fix)
-        elif not set(pattern) & set("*?[") and pattern not in surroundings.helpers:
+        elif _WILD.isdisjoint(pattern) and pattern not in surroundings.helpers:
             names = nearest(pattern, surroundings.helpers)
             fix = f"did you mean `{names[0]}`?" if names else "`knapper helpers list` names them"
             yield Problem("unknown-helper", f"there is no helper `{shown}`", where, fix)
@@ -518,6 +551,39 @@ class HelperVersion:
     agent: str
     at: float
     reason: str
+
+
+def _read_helpers(
+    texts: Mapping[str, str | Problem],
+) -> dict[str, Helper | tuple[Problem, ...]]:
+    """Return what each file says, or its problems."""
+    readings: dict[str, Helper | tuple[Problem, ...]] = {}
+    left = MOST_PROBLEMS  # for all files together, but at least one per file
+    values = ValueCount(_FOLDER)
+    for name, text in texts.items():
+        if isinstance(text, Problem):
+            reading: Helper | tuple[Problem, ...] = (text,)
+        else:
+            try:
+                values.add(name, text)
+            except ConfigError as error:
+                reading = (Problem("too-many", error.message, Place(path_of(name), 1), error.fix),)
+            else:
+                reading = read_helper(name, text, max(left, 1))
+        left -= len(reading) if isinstance(reading, tuple) else 0
+        readings[name] = reading
+    return readings
+
+
+def _problems_of(
+    helpers: Mapping[str, Helper], surroundings: Surroundings
+) -> dict[str, tuple[Problem, ...]]:
+    """Return the problems of each helper that has any."""
+    problems = dict[str, tuple[Problem, ...]]()
+    for name, helper in helpers.items():
+        if found := problems_around(helper, surroundings):
+            problems[name] = found
+    return problems
 
 
 class HelperLibrary:
@@ -633,23 +699,7 @@ class HelperLibrary:
             self._functions.tell(change)
 
     async def _load(self, texts: Mapping[str, str | Problem], author: Author, reason: str) -> None:
-        readings: dict[str, Helper | tuple[Problem, ...]] = {}
-        left = MOST_PROBLEMS  # for all files together, but at least one per file
-        values = ValueCount(_FOLDER)
-        for name, text in texts.items():
-            if isinstance(text, Problem):
-                reading: Helper | tuple[Problem, ...] = (text,)
-            else:
-                try:
-                    values.add(name, text)
-                except ConfigError as error:
-                    reading = (
-                        Problem("too-many", error.message, Place(path_of(name), 1), error.fix),
-                    )
-                else:
-                    reading = read_helper(name, text, max(left, 1))
-            left -= len(reading) if isinstance(reading, tuple) else 0
-            readings[name] = reading
+        readings = await asyncio.to_thread(_read_helpers, texts)
         helpers = {
             name: reading for name, reading in readings.items() if isinstance(reading, Helper)
         }
@@ -657,15 +707,13 @@ class HelperLibrary:
             name: reading for name, reading in readings.items() if not isinstance(reading, Helper)
         }
         around = Surroundings(self._functions.registry.snapshot(), helpers)
+        problems |= await asyncio.to_thread(_problems_of, helpers, around)
         in_force: dict[str, Helper] = {}
         kept = {*await self._store.kept_modules(_FOLDER)}
         for name in texts:
             last, helper = self.helpers.get(name), helpers.get(name)
             if last is None and path_of(name) in kept:
                 last = await self._last_good(name)
-            problems |= (
-                {name: wrong} if helper and (wrong := problems_around(helper, around)) else {}
-            )
             if helper is not None and (last is None or last.text != helper.text):
                 if any(problem.severity == "refuses" for problem in problems.get(name, ())):
                     helper = None

@@ -10,6 +10,7 @@ from agent_core.runtime.colleagues import AgentProfile
 from agent_core.workspace.agent_files import AgentFiles
 from tests.kit import Ask, Say, Seen, Step, Wanted
 from tests.kit.desk import VOWELS, answers, ended, of
+from tests.kit.pace import time_of
 
 from .team import describe, team
 from .test_messages_between_agents import calling
@@ -180,3 +181,16 @@ async def test_what_an_agent_makes_outside_of_its_patterns_stays_in_its_sight(
             await editor.begin_anew()
         await agents.say("Again.", to="editor")
         assert "count_vowels" in agents.last("editor").functions
+
+
+def test_a_file_is_read_in_the_same_time_among_many(tmp_path: Path) -> None:
+    def seconds(count: int) -> float:
+        folder = tmp_path / str(count)
+        (folder / "agents").mkdir(parents=True)
+        for number in range(count):
+            (folder / "agents" / f"agent_{number}.toml").write_text('purpose = "Edits."\n', "utf-8")
+        files = AgentFiles(folder, "main")
+        return time_of(lambda: files.profile("agent_1"))
+
+    few, many = seconds(200), seconds(1_600)
+    assert many / few <= 20, (few, many)  # the square would be 64

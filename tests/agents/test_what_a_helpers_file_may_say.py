@@ -2,9 +2,17 @@
 
 from pathlib import Path
 
+from agent_core.registry.registry import Snapshot
+from agent_core.workspace.helper_library import (
+    Helper,
+    Surroundings,
+    problems_around,
+    read_helper,
+)
 from tests.agents.helper_files import FINDER, put, write
 from tests.conftest import OpenDesk
 from tests.kit.desk import VOWELS
+from tests.kit.pace import time_of
 
 OTHER = FINDER.replace("which words of a text have many vowels", "how a title reads best, and why")
 MISTAKES = (
@@ -101,3 +109,18 @@ async def test_a_saved_function_with_a_helpers_name_hides_it(
     desk = await at_desk([])
     assert not desk.workspace.helpers.helpers
     assert "name-clash" in str(desk.workspace.helpers.problems[0])
+
+
+def test_a_helper_is_judged_in_the_same_time_among_many() -> None:
+    def seconds(count: int) -> float:
+        texts = {
+            f"finder_{at}": FINDER.replace("vowel_finder", f"finder_{at}") for at in range(count)
+        }
+        readings = [read_helper(name, text) for name, text in texts.items()]
+        helpers = {each.name: each for each in readings if isinstance(each, Helper)}
+        assert len(helpers) == count
+        around = Surroundings(Snapshot.empty(), helpers)
+        return time_of(lambda: [problems_around(helper, around) for helper in helpers.values()])
+
+    few, many = seconds(100), seconds(1_600)
+    assert many / few <= 60, (few, many)  # 16 times as many; the square would be 256

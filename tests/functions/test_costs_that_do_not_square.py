@@ -28,10 +28,12 @@ def _file(count: int, value: str) -> str:
 
 
 def _chain(count: int, first: str) -> str:
-    """Return functions of which each calls the one above; the first has this body."""
+    """Return functions of which each calls the one above; the first has this body. They hand on its `self`, if any."""
+    own = "self, " if "self" in first else ""
+    bodies = (f"return add_{at - 1}({own}number)" if at else first for at in range(count))
     return "".join(
-        f"def add_{at}(number: int) -> int:\n    {f'return add_{at - 1}(number)' if at else first}\n\n\n"
-        for at in range(count)
+        f"def add_{at}({own}number: int) -> int:\n    {body}\n\n\n"
+        for at, body in enumerate(bodies)
     )
 
 
@@ -64,7 +66,13 @@ async def test_a_save_takes_a_time_that_grows_with_the_functions_of_its_file(
 
 
 @pytest.mark.parametrize(
-    "first", ["return number + {run}", "return len(open(str({run})).read())"], ids=["plain", "file"]
+    "first",
+    [
+        "return number + {run}",
+        "return len(open(str({run})).read())",
+        "return len(self.fetch('https://example.org/{run}'))",
+    ],
+    ids=["plain", "file", "self"],
 )
 async def test_a_save_of_a_chain_of_functions_takes_a_time_that_grows_with_its_length(
     here: Room, first: str

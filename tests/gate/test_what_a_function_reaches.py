@@ -3,7 +3,15 @@
 import pytest
 
 from agent_core.access.grants import Grants
-from agent_core.functions.gate.capability import reach, reach_in
+from agent_core.functions.gate.capability import (
+    needs_of_callees,
+    quiet_functions,
+    reach,
+    reach_in,
+)
+from agent_core.registry.registry import Snapshot
+from agent_core.registry.schema import read_module
+from agent_core.registry.source import ModuleSource
 
 ONLY_COMPUTES = [
     pytest.param("def f(a):\n    return sum(a)", id="builtins"),
@@ -145,3 +153,40 @@ def test_a_function_reaches_what_the_helpers_constants_and_imports_of_its_module
     assert reach_in(MODULE, "rate_of") == ("fetches rates.example.org",)
     assert reach_in(MODULE, "rounded") == ()
     assert reach_in(MODULE + "\nprint(open('x'))\n", "rounded") == ("reads x",)
+
+
+FETCHING = """from functions.others import elsewhere
+
+
+def base(self, number: int) -> int:
+    return len(self.fetch("https://api.example.org/"))
+
+
+"""
+HANDED: list[tuple[str, bool]] = [
+    ("self, number: int) -> int:\n    return base(self, number)", True),
+    ("self, number: int) -> int:\n    return base(self, base(self, number))", True),
+    ("self, number: int) -> int:\n    return base(self, self.now())", False),
+    ("self, number: int) -> int:\n    other = self\n    return base(other, number)", False),
+    ("self, base: int) -> int:\n    return base(self, 1)", False),
+    ("self, number: int) -> int:\n    base = number\n    return base(self, 1)", False),
+    ("self, number: int) -> int:\n    return elsewhere(self, number)", False),
+    ("self, number: int) -> int:\n    return base(number, self)", False),
+    ("self, number: int) -> int:\n    return base(self, number, self)", False),
+]
+
+
+def _handing(rest: str) -> str:
+    top = "def top(self, number: int) -> int:\n    return hand(self, number)\n"
+    return f"{FETCHING}def hand({rest}\n\n\n{top}"
+
+
+@pytest.mark.parametrize(("rest", "is_quiet"), HANDED)
+def test_a_function_is_quiet_if_it_only_hands_its_self_on(rest: str, is_quiet: bool) -> None:
+    assert ("hand" in quiet_functions(_handing(rest))) == is_quiet
+
+
+@pytest.mark.parametrize("rest", [rest for rest, is_quiet in HANDED if is_quiet])
+def test_a_function_reaches_what_it_hands_its_self_to_over_others(rest: str) -> None:
+    snapshot = Snapshot.empty().with_module(read_module(ModuleSource.of("shop", _handing(rest))))
+    assert needs_of_callees("top", snapshot).network == ("api.example.org",)

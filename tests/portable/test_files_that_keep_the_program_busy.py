@@ -3,6 +3,7 @@
 import asyncio
 import json
 import time
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from agent_core.runtime.entries import messages_of
 from agent_core.storage import Entry, SaveText, content_hash
 from agent_core.workspace.agent_files import AgentFiles
 from agent_core.workspace.portable import AgentFileError, ImportOptions, Moves, reader_of_files
+from agent_core.workspace.portable.text import write
 from tests.kit.drawing import sampled
 from tests.kit.heartbeat import MOST_MS, stall_of
 from tests.portable.shapes import BUSY, entry, letta, own, turn
@@ -236,3 +238,15 @@ async def test_a_hash_in_a_file_does_not_fetch_a_text_of_the_workspace() -> None
     assert said == {"text": "Hi."}
     assert (request["instructions"], request["sections"]) == ("", [])
     assert "the texts are not in the file" in str(report.to_json())
+
+
+def test_a_document_is_written_in_little_more_memory_than_its_text_and_a_copy() -> None:
+    turns = [{"text": f"Hello {at}.", "calls": []} for at in range(20_000)]
+    tracemalloc.start()
+    try:
+        text = write({"turns": turns})
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert json.loads(text)["turns"] == turns
+    assert peak <= 4 * len(text), (peak, len(text))

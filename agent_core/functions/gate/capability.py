@@ -30,7 +30,16 @@ from sandbox.wire.lines import kept_lines
 from sandbox.wire.statements import StatementPart
 
 from .draft import D, Draft, Finding
-from .tree import FunctionNode, bound_names, context_nodes, missing_names, nodes_of, parse
+from .tree import (
+    FunctionNode,
+    bound_names,
+    context_nodes,
+    is_given_self,
+    is_self,
+    missing_names,
+    nodes_of,
+    parse,
+)
 from .uses import (
     CONTEXT,
     FIXES,
@@ -39,6 +48,7 @@ from .uses import (
     gives_text,
     gives_text_to_packages,
     is_in,
+    local_names,
     needs_of,
     use_of,
     uses,
@@ -275,6 +285,7 @@ def _missing(uses: Iterable[Use], grants: Grants) -> list[Use]:
     ]
 
 
+@lru_cache(maxsize=64)
 def uses_context(tree: ast.AST) -> frozenset[str]:
     """Return the attributes of `self` that a function uses: `call`, `progress`, `scratch`, …"""
     if isinstance(
@@ -396,9 +407,10 @@ def _text_of_statements(module_text: str, name: str, without: frozenset[str]) ->
 def quiet_functions(text: str) -> frozenset[str]:
     """Return the functions of a module that reach nothing by themselves, so nobody needs to read them again for others.
 
-    Each shows it by its own text: it has no `self` and shares nothing, and all that it reads of its module are other
-    functions, imports that only compute, and literals. If each function of a file calls the one above, reading all that
-    run with each would take the square.
+    Each shows it by its own text: it does nothing with its `self` but hand it to other functions of its module, which
+    are read for themselves; it shares nothing, and all that it reads of its module are other functions, imports that
+    only compute, and literals. If each function of a file calls the one above, reading all that run with each would
+    take the square.
     """
     tree = parse(text)
     if not isinstance(tree, ast.Module):
@@ -429,22 +441,39 @@ def quiet_functions(text: str) -> frozenset[str]:
     }
     if "*" in imports:
         return frozenset()
-    return frozenset(node.name for node in functions if _is_quiet(node, imports, others))
+    known = frozenset(node.name for node in functions) - others
+    return frozenset(node.name for node in functions if _is_quiet(node, imports, others, known))
 
 
-def _is_quiet(node: FunctionNode, imports: Mapping[str, ast.stmt], others: Set[str]) -> bool:
-    names = {each.id for each in nodes_of(node) if isinstance(each, ast.Name)}
-    if (
-        names & others
-        or node.name in others
-        or "self" in names
-        or any(isinstance(each, ast.Global) for each in nodes_of(node))
-    ):
+def _is_quiet(
+    node: FunctionNode, imports: Mapping[str, ast.stmt], others: Set[str], known: Set[str]
+) -> bool:
+    nodes = nodes_of(node)
+    names = {each.id for each in nodes if isinstance(each, ast.Name)}
+    shares = any(isinstance(each, ast.Global) for each in nodes)
+    if names & others or node.name in others or shares:
+        return False
+    handed = _handed_selves(node, known)
+    if any(is_self(each) and id(each) not in handed for each in nodes):
         return False
     alone = ast.Module(
         [*dict.fromkeys(imports[name] for name in names if name in imports), node], []
     )
-    return _is_plain(alone) and not uses(alone, ())
+    return _is_plain(alone, handed) and not uses(alone, ())
+
+
+def _handed_selves(node: FunctionNode, known: Set[str]) -> frozenset[int]:
+    """Return the nodes, by ID, by which a function hands its `self` to one of these functions, by its plain name."""
+    names = known - local_names(node)
+    handed = set[int]()
+    for call in nodes_of(node):
+        if (
+            isinstance(call, ast.Call)
+            and is_given_self(call)
+            and getattr(call.func, "id", "") in names
+        ):
+            handed.add(id(call.args[0]))
+    return frozenset(handed)
 
 
 def needs_of_callees(name: str, snapshot: "Snapshot") -> Grants:
@@ -575,19 +604,27 @@ def _is_own(module: str) -> bool:
 
 def called_by_self(tree: ast.Module) -> set[str]:
     """Return the functions that are called by `self.call`; UNSAID represents one that the text does not name."""
+    return set[str]().union(*map(_called_by_statement, tree.body))
+
+
+@lru_cache(maxsize=4096)  # a statement is read once, however many functions it runs with
+def _called_by_statement(statement: ast.stmt) -> frozenset[str]:
     called = set[str]()
-    for node in nodes_of(tree):
+    for node in nodes_of(statement):
         match node:
             case ast.Call(
                 func=ast.Attribute(attr="call", value=ast.Name(id="self")), args=arguments
             ):
                 name = getattr(arguments[0], "value", None) if arguments else None
                 called.add(name if isinstance(name, str) else UNSAID)
-    return called
+    return frozenset(called)
 
 
-def _is_plain(tree: ast.Module) -> bool:
-    """Check whether a text shows everything that it accesses: it only imports computing modules, and passes none on."""
+def _is_plain(tree: ast.Module, handed: frozenset[int] = frozenset()) -> bool:
+    """Check whether a text shows everything that it accesses: it only imports computing modules, and passes none on.
+
+    The nodes in `handed`, by ID, may pass the context on: the functions that get it are read as well.
+    """
     nodes = nodes_of(tree)
     imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
     whole = [alias for node in imports if isinstance(node, ast.Import) for alias in node.names]
@@ -626,12 +663,9 @@ def _is_plain(tree: ast.Module) -> bool:
         for node in in_context
         if isinstance(node, ast.Attribute) and node.attr in _HARMLESS
     }
+    known |= handed
     return (
-        all(
-            id(node) in known
-            for node in in_context
-            if isinstance(node, ast.Name) and node.id == "self"
-        )
+        all(id(node) in known for node in in_context if is_self(node))
         and not doors
         and all(is_in(origin, COMPUTING) for origin in own)
         and not any(

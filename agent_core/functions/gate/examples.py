@@ -363,9 +363,15 @@ def _has_effects(subject: TrialSubject) -> bool:
 
 def is_by_chance(tree: ast.Module) -> bool:
     """Check whether code calls something that differs each time, such as random numbers or the clock."""
-    found = [*map(_chance_in, tree.body)]
-    drawn = _CHANCE.union(*(imported for imported, _, _ in found))
-    return any(is_certain or not drawn.isdisjoint(called) for _, called, is_certain in found)
+    drawn = set(_CHANCE)
+    called = set[str]()
+    for statement in tree.body:
+        imported, names, is_certain = _chance_in(statement)
+        if is_certain:
+            return True
+        drawn |= imported
+        called |= names
+    return not drawn.isdisjoint(called)
 
 
 @lru_cache(maxsize=4096)

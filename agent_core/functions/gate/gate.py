@@ -50,7 +50,7 @@ from .reader import DescriptionReader
 from .robust import robust
 from .substance import check as check_substance
 from .substance import substance
-from .tree import find, parse
+from .tree import function_in, parse
 from .trial import (
     UNGRANTED,
     Granted,
@@ -130,7 +130,7 @@ def look(file: SavedFile) -> SavedFile:
         return file
     after = file
     for function in file.module.functions:
-        if node := find(file.tree, function.name):
+        if node := function_in(file.text, function.name):
             after = after.with_findings("conform", check_shape(node))
             examples = [(example.call, example.expected) for example in function.examples]
             after = after.with_findings("substance", check_substance(node, examples))

@@ -76,9 +76,16 @@ def _definitions(tree: ast.Module) -> dict[str, FunctionNode]:
 
 
 def function_in(text: str, name: str) -> FunctionNode | None:
-    """Return the function with this name in a text, or None."""
+    """Return the function with this name in a text, or None; in a file of many, each is looked up."""
     tree = parse(text)
-    return find(tree, name) if isinstance(tree, ast.Module) else None
+    if not isinstance(tree, ast.Module):
+        return None
+    return _at_top(tree).get(name) or find(tree, name)
+
+
+@lru_cache(maxsize=64)
+def _at_top(tree: ast.Module) -> dict[str, FunctionNode]:
+    return {node.name: node for node in functions(tree)}
 
 
 def parameters(node: FunctionNode) -> list[ast.arg]:
@@ -185,9 +192,14 @@ def context_nodes(tree: ast.AST) -> tuple[ast.AST, ...]:
     return tuple(node for node in nodes_of(tree) if id(node) not in own)
 
 
+def is_self(node: ast.AST) -> bool:
+    """Check whether a node is the name of the call's context."""
+    return isinstance(node, ast.Name) and node.id == "self"
+
+
 def is_given_self(node: ast.Call) -> bool:
     """Check whether a call passes the call's context on as its first argument."""
-    return bool(node.args) and isinstance(node.args[0], ast.Name) and node.args[0].id == "self"
+    return bool(node.args) and is_self(node.args[0])
 
 
 def given_self(tree: ast.AST) -> set[str]:

@@ -6,10 +6,11 @@ Also the JSON that MemGPT packs into the text of a message: a type, a time, and 
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from agent_core.base.errors import UsageError
 from agent_core.base.plain_files import LARGEST_FILE, read_named_text
@@ -22,6 +23,7 @@ from sandbox.wire.strict_json import LOOSE, Malformed, Strictness, read_json
 from .report import AgentFileError
 
 DEEPEST = 100
+_TOKENS_AT_ONCE: Final = 10_000
 _AS_A_FILE = Strictness(
     whole=False
 )  # half a surrogate pair is rejected later, with its place in the file
@@ -118,7 +120,15 @@ def parse(text: str) -> dict[str, Any]:  # Any: JSON
 
 def write(document: dict[str, Any]) -> str:  # Any: JSON
     """Return the text of a document, indented, with sorted keys and without terminal control characters."""
-    return in_json(json.dumps(document, ensure_ascii=False, sort_keys=True, indent=1)) + "\n"
+    return "".join(_pieces(document))
+
+
+def _pieces(document: dict[str, Any]) -> Iterator[str]:  # Any: JSON
+    """Yield the text in pieces: a list of all its tokens would take several times the memory of the text."""
+    tokens = json.JSONEncoder(ensure_ascii=False, sort_keys=True, indent=1).iterencode(document)
+    while few := [*islice(tokens, _TOKENS_AT_ONCE)]:
+        yield in_json("".join(few))
+    yield "\n"
 
 
 def once(where: str, label: str, names: Iterable[str]) -> None:
