@@ -188,7 +188,7 @@ HEAD_OUT: Final = struct.Struct(">cIIII")  # letter, instance, microseconds, KiB
 _IN, _OUT = 0, 1
 _STACK: Final = 1 << 20
 _READ: Final = 1 << 16
-_MOST_UNHEARD: Final = 8  # messages that wait for an instance; then the host waits
+_UNHEARD_LIMIT: Final = 8  # messages that wait for an instance; then the host waits
 
 
 def config() -> wasmtime.Config:
@@ -221,7 +221,7 @@ class ComponentRunner:
         self._number = 0  # of the current instance
         self._is_renewed = self._is_started = False
         self._stop = False
-        self._frames: queue.Queue[tuple[bytes, int, bytes]] = queue.Queue(_MOST_UNHEARD)
+        self._frames: queue.Queue[tuple[bytes, int, bytes]] = queue.Queue(_UNHEARD_LIMIT)
         self._began = 0.0
 
     def serve(self) -> NoReturn:

@@ -348,10 +348,11 @@ class FileRequests:
 
     def _is_around_writable(self, asked: _Asked) -> bool:
         """Check whether a folder is there in which the call may write a file: nothing is left to decide about it."""
-        writable = (self._permit.grants | self._given).write
-        places = [self._root / item for item in writable if item != UNSAID]
-        is_around = any(place.is_relative_to(asked.real) for place in places)
-        return is_around and asked.real.is_dir()
+        for item in (self._permit.grants | self._given).write:
+            place = self._root / item
+            if item != UNSAID and place.is_relative_to(asked.real):
+                return asked.real.is_dir()
+        return False
 
     def _enter(self, path: str) -> dict[str, Any]:  # Any: values that cross
         asked = self._locate(path)

@@ -490,7 +490,8 @@ async def check_mutants(draft: Draft, trial: TrialTools) -> Draft:
     outcome = await run_mutants(draft, own, trial)
     # What opens a file or reaches a host needs no examples, so those that it has cannot be too weak to join.
     opens = draft.policy == "agent" and await aside(draft.size, may_open, draft)
-    is_weak = (opens or draft.policy == "import") and bool(outcome.stubs or outcome.weak_stubs)
+    needs_none = opens or draft.policy == "import"
+    is_weak = needs_none and bool(outcome.stubs or outcome.weak_stubs)
     trials = replace(draft.trials, is_unproven=draft.trials.is_unproven or is_weak)
     draft = replace(draft, unnoticed=outcome.survivors, mutants_tried=outcome.tried, trials=trials)
     draft = replace(draft, note=outcome.note, late=not outcome.is_whole)

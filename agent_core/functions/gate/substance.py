@@ -92,18 +92,26 @@ def check(
 
 def _idle_names(node: FunctionNode) -> set[int]:
     """Return the IDs of the names that only a test reads whose answer changes nothing: both ways do the same."""
-    tests = [
-        child.test
-        for child in nodes_of(node)
-        if (isinstance(child, ast.IfExp) and _is_same([child.body], [child.orelse]))
-        or (isinstance(child, ast.If) and child.orelse and _is_same(child.body, child.orelse))
-    ]
-    return {
-        id(child)
-        for test in tests
-        if not any(isinstance(each, _MAY_ACT) for each in ast.walk(test))
-        for child in ast.walk(test)
-    }
+    idle = set[int]()
+    for child in nodes_of(node):
+        test = _idle_test(child)
+        if test is None:
+            continue
+        parts = [*ast.walk(test)]
+        if not any(isinstance(part, _MAY_ACT) for part in parts):
+            idle.update(map(id, parts))
+    return idle
+
+
+def _idle_test(node: ast.AST) -> ast.expr | None:
+    """Return the test of a choice if both of its ways do the same."""
+    match node:
+        case ast.IfExp() if _is_same([node.body], [node.orelse]):
+            return node.test
+        case ast.If() if node.orelse and _is_same(node.body, node.orelse):
+            return node.test
+        case _:
+            return None
 
 
 def _is_same(first: Sequence[ast.AST], second: Sequence[ast.AST]) -> bool:

@@ -534,10 +534,13 @@ class _Text:
     @cached_property
     def keeps_databases_in_memory(self) -> bool:
         """Whether each database that the text opens is one without a file, which is gone after the call."""
-        opened = [call for name, call in self.opened if name == "sqlite3.connect"]
-        return bool(opened) and all(
-            text_prefix(call.args[0], self.names) == (_IN_MEMORY, True) for call in opened
-        )
+        is_opened = False
+        for name, call in self.opened:
+            if name == "sqlite3.connect":
+                is_opened = True
+                if text_prefix(call.args[0], self.names) != (_IN_MEMORY, True):
+                    return False
+        return is_opened
 
     def uses_of_import(
         self, name: str, node: ast.Import | ast.ImportFrom, shown: str, *, is_read: bool
