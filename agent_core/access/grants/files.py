@@ -485,23 +485,32 @@ class FileRequests:
 
         A file that is to be read is there, and one that is to be written is there or new.
         """
-        granted, sent = self._permit.grants | self._given, list[str]()
+        granted = self._permit.grants | self._given
+        sent = list[str]()
         for path, writes in itertools.islice(self.opens(), MOST_ASKED):
-            try:
-                asked = self._locate(path)
-            except RequestRefused:
-                continue  # it is refused when it is opened
-            own, is_new = asked.grants(writes=writes), not os.path.lexists(asked.real)
-            is_file = asked.real.is_file() or (is_new and writes and asked.real.parent.is_dir())
-            is_settled = self._leaves_to_system(asked, is_probe=True) or granted.covers(own)
-            if is_file and not (
-                is_settled or self._exit.hides(path) or self._resolver.refusal(own, self._function)
-            ):
-                grants |= own
-                sent.append(path)
+            with suppress(RequestRefused, OSError):  # which the call is told when it opens the file
+                own = self._grants_of_file(path, writes=writes)
+                if own and not (granted.covers(own) or self._exit.hides(path)):
+                    grants |= own
+                    sent.append(path)
         return replace(
             grants, read=tuple(item for item in grants.read if item not in grants.write)
         ), sent
+
+    def _grants_of_file(self, path: str, *, writes: bool) -> Grants:
+        """Return what opening a file needs of a person; nothing if the system decides, or there is no such file.
+
+        Raises:
+            RequestRefused: no grant can name it.
+            OSError: the path leads where this program may not look, or is too long.
+        """
+        asked = self._locate(path)
+        grants = asked.grants(writes=writes)
+        is_new = not os.path.lexists(asked.real)
+        is_file = asked.real.is_file() or (is_new and writes and asked.real.parent.is_dir())
+        if not is_file or self._leaves_to_system(asked, is_probe=True):
+            return NOTHING
+        return NOTHING if self._resolver.refusal(grants, self._function) else grants
 
     def _around(self, grants: Grants) -> str:
         """Return the one folder around the files, in the form of a grant, if it can be granted; otherwise ""."""

@@ -535,11 +535,14 @@ class GrantService:
         """Return a question about a package with the files that the call will open, and the grants of these.
 
         A call can only ask for its files once it has its packages, which would be a second question. One with a secret
-        asks apart: a path may contain the secret.
+        asks apart: a path may contain the secret. Where nobody can be asked, nothing is looked for: the answer would
+        tell which files there are.
         """
         missing = question.missing
         before = question.granted
-        if not missing.packages or _may_send(missing) or before.secrets or arguments is None:
+        if not self.can_ask or arguments is None:
+            return question, NOTHING
+        if not missing.packages or _may_send(missing) or before.secrets:
             return question, NOTHING
         files = FileRequests(
             self.reach, function.name, Permit({}, self._limits, before), CallExit()
