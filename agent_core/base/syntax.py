@@ -25,7 +25,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Final, Literal, ParamSpec, TypeVar, cast, overload
 
 from sandbox.wire.lines import bare_lines, first_lines, place_of, reader_of
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 else:
     regex = LateModule("regex")
 
+P = ParamSpec("P")
 T = TypeVar("T")
 MAX_TOKENS: Final = 40_000
 """The limit of tokens in a parsed text, with statements and fields weighted; this many take 0.06 s."""
@@ -69,6 +70,41 @@ _FEW_SCOPES, _MAX_NAMES_IN_SCOPES = 300, 4_000_000
 _ONE_AT_A_TIME = threading.Lock()
 
 
+class TreeRoom:
+    """The memory for trees and for what is derived from them, which caches keep.
+
+    A node takes about 700 bytes. Once trees with more nodes than there is room for were parsed, all these caches begin
+    anew: how many texts somebody hands in, and how dense they are, does not matter.
+    """
+
+    def __init__(self, most_nodes: int) -> None:
+        self._most_nodes = most_nodes
+        self._nodes = 0
+        self._caches: list[Callable[[], None]] = []
+
+    def kept(self, maxsize: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
+        """Cache a function whose arguments or results hold parts of trees, as `lru_cache` does."""
+
+        def cached(work: Callable[P, T]) -> Callable[P, T]:
+            cache = lru_cache(maxsize=maxsize)(work)
+            self._caches.append(cache.cache_clear)
+            return cast("Callable[P, T]", cache)
+
+        return cached
+
+    def take(self, nodes: int) -> None:
+        """Count the nodes of a tree that was parsed, and make room for them."""
+        self._nodes += nodes
+        if self._nodes > self._most_nodes:
+            self._nodes = nodes
+            for clear in self._caches:
+                clear()
+
+
+_room: Final = TreeRoom(most_nodes=150_000)
+kept_with_trees: Final = _room.kept
+
+
 class BeyondLimits(SyntaxError):
     """A text beyond a limit of `parse`: `code` names the limit, `fix` says what to do."""
 
@@ -93,7 +129,7 @@ def parse(text: str, filename: str = "<unknown>", mode: str = "exec") -> ast.AST
     _check_size(text)
     tree: ast.AST = _without_warnings(lambda: ast.parse(text, filename, mode))
     if len(text) > MAX_DEPTH:  # each level takes a character
-        _check_shape(tree)
+        _room.take(_check_shape(tree))
     return tree
 
 
@@ -179,12 +215,14 @@ def _parts(kind: type) -> tuple[str, ...]:
     return tuple(name for name in kind._fields if name not in _WITHOUT_PARTS)
 
 
-def _check_shape(tree: ast.AST) -> None:
-    """Raise if a tree is too deep, or a function in it has too many parameters."""
+def _check_shape(tree: ast.AST) -> int:
+    """Return how many nodes a tree has at most. Raise if it is too deep, or a function has too many parameters."""
+    count = 0
     here: list[ast.AST | None] = [tree]
     linked: list[ast.AST | None] = []  # half a level below
     line = 0
     for _half_level in range(2 * MAX_DEPTH):
+        count += len(here)
         below: list[ast.AST | None] = []  # a whole level below
         for node in here:
             kind = node.__class__
@@ -203,7 +241,7 @@ def _check_shape(tree: ast.AST) -> None:
                     below.append(value)
         here, linked = linked, below
         if not (here or linked):
-            return
+            return count
         line = getattr(here[0], "lineno", line) if here else line
     raise _too_deep(line)
 
@@ -384,8 +422,8 @@ def tree_of(text: str) -> ast.Module:
     return _tree_of(text) if len(text) < _LARGE else _large_tree_of(text)
 
 
-_tree_of = lru_cache(maxsize=64)(parse)
-_large_tree_of = lru_cache(maxsize=2)(parse)  # one may take 40 MB
+_tree_of = kept_with_trees(64)(parse)
+_large_tree_of = kept_with_trees(2)(parse)  # one may take 40 MB
 
 
 def stray_characters(text: str) -> list[int]:

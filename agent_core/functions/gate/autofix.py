@@ -11,7 +11,6 @@ import sys
 import tokenize
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from functools import lru_cache
 from importlib import import_module
 
 import docstring_parser
@@ -19,7 +18,7 @@ from docstring_parser.common import DocstringParam, DocstringReturns, DocstringS
 
 from agent_core.base import syntax
 from agent_core.base.records import dataclass
-from agent_core.base.syntax import escaped, stray_characters
+from agent_core.base.syntax import escaped, kept_with_trees, stray_characters
 from agent_core.registry import docstring
 from agent_core.registry.docstring import Described
 from agent_core.registry.examples import find as find_examples
@@ -554,7 +553,7 @@ def keeps_meaning(before: str, after: str, name: str) -> bool:
     ) and all(example in examples for example in _examples(old_words))
 
 
-@lru_cache(maxsize=8)
+@kept_with_trees(8)
 def computation(tree: ast.Module) -> str:
     """Return the tree's dump without what no computation needs: docstrings, hints, imports, `self` passed along."""
     mentioned = [

@@ -12,11 +12,11 @@ import math
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from agent_core.base.offload import aside
 from agent_core.base.records import dataclass, field, replace
+from agent_core.base.syntax import kept_with_trees
 from agent_core.registry.tree import Scope, survey
 from sandbox.wire.lines import lines_of
 
@@ -55,7 +55,7 @@ def normal_form(name: str, *texts: str, literals: list[str] | None = None) -> Fo
         return None
 
 
-@lru_cache(maxsize=64)
+@kept_with_trees(64)
 def _scope_of(text: str) -> Scope | None:
     tree = parse(text)
     return survey(tree) if isinstance(tree, ast.Module) else None

@@ -1,0 +1,25 @@
+"""Dense texts by the dozen: their trees, and what is derived from them, take only so much memory together."""
+
+import ast
+import gc
+
+from agent_core.base.syntax import tree_of
+from agent_core.functions.gate.tree import context_nodes, nodes_of
+from agent_core.registry.depends import statements_of
+
+TEXTS = 8
+SIGNS = 12_000  # in a text, each of which is two nodes
+
+
+def test_the_trees_of_many_dense_texts_are_let_go() -> None:
+    most = 0
+    for number in range(TEXTS):
+        text = f"def part{number}(x: int) -> int:\n    y = ({'-x,' * SIGNS})\n    return y[0]\n"
+        tree = tree_of(text)
+        assert len(nodes_of(tree)) > SIGNS
+        context_nodes(tree.body[0])
+        statements_of(text)
+        del tree
+        alive = sum(isinstance(each, ast.AST) for each in gc.get_objects())
+        most = max(most, alive)
+    assert most < TEXTS * SIGNS, most  # half of what all of them have
