@@ -75,11 +75,7 @@ class Supervision:
         if name not in self._names:
             if self._must_hold is not None:
                 self._must_hold(name)
-            names = [
-                each
-                for each in self._names
-                if not (each.startswith(HELPER_RUN) or is_history(each))
-            ]
+            names = [each for each in self._names if not _is_passing(each)]
             known = (
                 f"There are: {', '.join(names)}." if names else "No agent yet. Next: knapper run"
             )
@@ -112,11 +108,7 @@ class Supervision:
             state if state.thread else replace(state, spent=last.get(state.name, {}))
             for state in states
         ]
-        states = [
-            state
-            for state in states
-            if state.state != "idle" or not (state.kind == "helper" or is_history(state.name))
-        ]
+        states = [state for state in states if state.state != "idle" or not _is_passing(state.name)]
         return sorted(states, key=lambda state: _depth(state.name, asks))
 
     async def asked(self, name: str) -> list[MessageRow]:
@@ -194,6 +186,11 @@ class Supervision:
         await self._store.apply(
             [SetThread(row.id, "open") for row in rows if row and row.state == "stuck"]
         )
+
+
+def _is_passing(name: str) -> bool:
+    """Return whether an agent is the run of a helper, or a history that a program sent."""
+    return name.startswith(HELPER_RUN) or is_history(name)
 
 
 def _state(

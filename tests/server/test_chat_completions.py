@@ -205,6 +205,20 @@ async def test_histories_push_out_no_stored_conversation_and_no_conversation_wit
     assert "main--mine" in await server.workspace.agent_names()
 
 
+async def test_a_history_that_grows_begins_with_the_prompt_that_an_endpoint_has_in_its_cache(
+    served: Serve,
+) -> None:
+    server = await served([Say("Yes.")] * 3)
+    messages: list[Any] = []
+    async with client(server) as program:
+        for number in range(3):
+            messages.append(user(f"question {number}"))
+            messages.append(reply(await says(program, *messages)))
+    first, second, third = (request.body["messages"] for request in server.model.requests)
+    assert second[: len(first)] == first
+    assert third[: len(second)] == second
+
+
 GROWS = {"function_name": "count_vowels", "function_code_with_docstring": VOWELS}
 
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from functools import partial
 from itertools import chain, groupby
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import Annotated, Any, Final, Literal, TypeAlias
 from weakref import WeakSet
 
@@ -55,7 +55,7 @@ PER_MESSAGE: Final = (
     40  # cost of one message besides its text, in characters as `base/offload.py` counts them
 )
 _SYSTEM: Final = ("system", "developer")
-_HANDED: Final = re.compile(r"(.+)(--(?:chat|resp)-[0-9a-f]{20})", re.DOTALL)
+_CALL_ID: Final = re.compile(r"(.+)(--(?:chat|resp)-[0-9a-f]{20})", re.DOTALL)
 """The id of a call as a program gets it: models repeat their own ids, so that of an unnamed conversation is added."""
 
 
@@ -167,7 +167,7 @@ class ClientHistory:
 
 def _split_id(id: str) -> tuple[str, str]:
     """Return the id that a call has here, and the end of the name of the conversation that handed it out, or ""."""
-    found = _HANDED.fullmatch(id)
+    found = _CALL_ID.fullmatch(id)
     return (found[1], found[2]) if found else (id, "")
 
 
@@ -402,8 +402,8 @@ _MOST_NAMED: Final = (
     1_000  # named ones of one agent; beyond that, none is created, since a client relies on each
 )
 _RESPONSE: Final = re.compile(r"resp_[0-9a-f]{32}")
-_MOST_REQUESTS: Final = 32  # of one conversation that are known when they come again
-_LONGEST_KEY: Final = 255
+_REQUESTS: Final = 32  # of one conversation that are known when they come again
+_KEY_CHARS: Final = 255
 _JOINED_S: Final = 600.0  # after its end, an answer that nobody got waits this long for its sender
 _MOST_BUSY: Final = (
     1_000  # unnamed conversations of one agent with a message that waits or is being answered
@@ -444,8 +444,8 @@ class RequestMark:
         Raises:
             UsageError: the key is too long.
         """
-        if len(key) > _LONGEST_KEY:
-            what = f"The `Idempotency-Key` has more than {_LONGEST_KEY} characters."
+        if len(key) > _KEY_CHARS:
+            what = f"The `Idempotency-Key` has more than {_KEY_CHARS} characters."
             raise UsageError(what, fix="Send a random one, such as a UUID.")
         content = hashlib.sha256(path.encode() + b"\n" + body).hexdigest()
         asked = _digest("key", token, key) if key else _digest("bytes", token, content)
@@ -731,7 +731,7 @@ class ChatThreads:
         number = await self._store.turn_number(thread.name, reply.ended.turn) or 0
         async with self._one_at_a_time:
             settings = await self._store.agent_settings(thread.name) or {}
-            rows = {row["asked"]: row for row in settings.get("chat_requests") or ()}
+            rows = _requests(settings)
             own = rows.pop(thread.row["asked"], None)
             if own is None or own["told"]:
                 return
@@ -777,36 +777,26 @@ class ChatThreads:
         """Return the conversation in which a request came before, or None: it is new.
 
         Without a key, an equal request is a retry only while nobody got the answer.
-        """
-        asked = await self._asked_before(client_request.mark)
-        if asked is None:
-            return None
-        name, row = asked
-        history = await _read(messages, is_known=True)
-        thread = Thread(name, client_request, history.without_past(), row, is_again=True)
-        is_retry = client_request.mark.is_keyed or await self._is_awaited(thread)
-        return thread if is_retry else None
-
-    async def _asked_before(self, request_mark: RequestMark) -> tuple[str, Json] | None:
-        """Return the conversation of a request that came before, and what is stored of that; None if there is none.
 
         Raises:
             ApiRefusal: its key is that of another request.
         """
+        request_mark = client_request.mark
         found = await self._store.agents_with("", request_mark.asked)
-        rows = [
-            (_number(settings), name, row)
-            for name, settings in found.items()
-            for row in settings.get("chat_requests") or ()
-            if row["asked"] == request_mark.asked
-        ]
-        if not rows:
-            return None
-        _, name, row = max(rows, key=itemgetter(0))
-        if row["content"] != request_mark.content:
-            what = "The `Idempotency-Key` is that of another request, so this one was not sent."
-            raise ApiRefusal(409, "key", what, "Send each request with a key of its own.")
-        return name, row
+        for name, settings in found.items():
+            rows = _requests(settings)
+            row = rows.pop(request_mark.asked, None)
+            if row is None:
+                continue
+            if row["content"] != request_mark.content:
+                what = "The `Idempotency-Key` is that of another request, so this one was not sent."
+                raise ApiRefusal(409, "key", what, "Send each request with a key of its own.")
+            history = await _read(messages, is_known=True)
+            thread = Thread(name, client_request, history.without_past(), row, is_again=True)
+            if request_mark.is_keyed or await self._is_awaited(thread):
+                return thread
+            await self._save(name, settings, chat_requests=[*rows.values()])
+        return None
 
     async def _is_awaited(self, thread: Thread) -> bool:
         """Return whether the answer to a request waits for its sender: as long as its turn, and a while after that."""
@@ -867,13 +857,8 @@ class ChatThreads:
                 "The server gives names with `chat-` and `resp-` itself. " if is_reserved else ""
             )
             raise UsageError(what, fix=f"{given}Choose another name after the @.")
-        if (
-            sum(
-                not known.removeprefix(agent).startswith((HISTORY, STORED))
-                for known, _ in await self._known(agent)
-            )
-            >= _MOST_NAMED
-        ):
+        named = len(await self._known(agent)) - len(await self._unnamed(agent))
+        if named >= _MOST_NAMED:
             what = f"{agent} has {_MOST_NAMED:,} named conversations, which is the most."
             raise UsageError(
                 what,
@@ -897,11 +882,11 @@ class ChatThreads:
 
     async def _key_for_another_try(self, thread: Thread, ended: EndedTurn) -> str:
         """Return the key for posting a request again whose turn failed, and remove that turn if it is the last."""
-        store, name, asked = self._store, thread.name, thread.row["asked"]
+        store = self._store
+        name = thread.name
         async with self._rooms.host.idle(name) as agent, self._one_at_a_time:
             settings = await store.agent_settings(name) or {}
-            rows = {row["asked"]: row for row in settings.get("chat_requests") or ()}
-            row = rows.get(asked, thread.row)
+            row = _requests(settings).get(thread.row["asked"], thread.row)
             if row["key"] != thread.row["key"]:  # it came twice, and the other one was first
                 return str(row["key"])
             if not await store.ended_turns(name, ended.seq, most=1):
@@ -953,8 +938,8 @@ class ChatThreads:
     async def _begin(self, agent: str, name: str, history: ClientHistory) -> None:
         """Create the agent of a new conversation, with the earlier messages and the memory blocks of its owner."""
         store, owner = self._store, await self._rooms.host.agent(agent)
-        unnamed = [*await self._known(agent, mark=HISTORY), *await self._known(agent, mark=STORED)]
-        number = max((_number(had) for _, had in unnamed), default=0) + 1
+        numbers = [_number(had) for _, had in await self._unnamed(agent)]
+        number = max(numbers, default=0) + 1
         settings = {
             **(await store.agent_settings(agent) or {}),
             "chat_of": agent,
@@ -970,12 +955,15 @@ class ChatThreads:
 
     async def _note(self, name: str, settings: Json, row: Json) -> None:
         """Store that a request is posted, so that it is known when it comes again."""
-        rows = {old["asked"]: old for old in settings.get("chat_requests") or ()}
+        rows = _requests(settings)
         rows.pop(row["asked"], None)
-        await self._save(name, settings, chat_requests=[*rows.values(), row][-_MOST_REQUESTS:])
+        await self._save(name, settings, chat_requests=[*rows.values(), row][-_REQUESTS:])
 
     async def _save(self, name: str, settings: Json, **more: Any) -> None:  # Any: JSON
         await self._store.apply([SaveAgent(name, {**settings, **more})])
+
+    async def _unnamed(self, agent: str) -> list[tuple[str, Json]]:
+        return await self._known(agent, mark=HISTORY) + await self._known(agent, mark=STORED)
 
     async def _known(
         self, agent: str, text: str = "", mark: str = CONVERSATION
@@ -1001,6 +989,11 @@ def _digest(*parts: object) -> str:
 def _key_of_response(response: str, owner: str) -> str:
     """Return the key by which a response is found, for those only who have got it."""
     return _digest([owner], ["assistant", response]) if response else ""
+
+
+def _requests(settings: Json) -> dict[str, Json]:
+    """Return what is stored of the requests of a conversation, the oldest first, by what they are known by."""
+    return {row["asked"]: row for row in settings.get("chat_requests") or ()}
 
 
 def _number(settings: Json) -> int:
