@@ -12,6 +12,7 @@ import pytest
 
 from agent_core.base.errors import AgentBusy
 from agent_core.interfaces.server import agent_host, chat_threads
+from agent_core.storage import SaveAgent
 from sandbox import Sandbox
 from tests.agents.groups import Cast, group_file, playing
 from tests.kit import Ask, Expect, Fail, Say, ScriptedModel, Wanted, contains, shows
@@ -185,6 +186,24 @@ async def test_an_answer_that_nobody_got_waits_for_the_same_bytes_and_not_for_ev
 def bearer(token: str) -> dict[str, str]:
     """Return the header of a token."""
     return {"Authorization": f"Bearer {token}"}
+
+
+async def test_a_response_that_an_earlier_version_stored_can_be_gone_on_from(served: Serve) -> None:
+    server = await served([Say("On.")])
+    of_old = "bf2b528e14154b911497a6ce2fa35df12ef1019766f7c8e0436cce37533c297a"
+    stored = {
+        "chat_of": "main",
+        "chat_asks": [["a", "k", 1.0]],
+        "chat_sent": ["b"],
+        "chat_open": [],
+    }
+    await server.workspace.store.apply(
+        [SaveAgent("main--chat-0", {**stored, "chat_response": of_old})]
+    )
+    program = await server.as_("old", "chat")
+    body = {"model": "main", "input": "And?", "previous_response_id": f"resp_{'0' * 32}"}
+    answer = await program.post("/v1/responses", json=body)
+    assert answer.json()["output"][0]["content"][0]["text"] == "On."
 
 
 async def test_histories_push_out_no_stored_conversation_and_no_conversation_with_a_name(

@@ -988,7 +988,7 @@ def _digest(*parts: object) -> str:
 
 def _key_of_response(response: str, owner: str) -> str:
     """Return the key by which a response is found, for those only who have got it."""
-    return _digest([owner], ["assistant", response]) if response else ""
+    return _digest([owner], ["assistant", "", response]) if response else ""
 
 
 def _requests(settings: Json) -> dict[str, Json]:
