@@ -12,6 +12,7 @@ import pytest
 
 from agent_core.base.errors import AgentBusy
 from agent_core.interfaces.server import agent_host, chat_threads
+from agent_core.runtime.programs import repeated_programs
 from agent_core.storage import SaveAgent
 from sandbox import Sandbox
 from tests.agents.groups import Cast, group_file, playing
@@ -204,6 +205,30 @@ async def test_a_response_that_an_earlier_version_stored_can_be_gone_on_from(ser
     body = {"model": "main", "input": "And?", "previous_response_id": f"resp_{'0' * 32}"}
     answer = await program.post("/v1/responses", json=body)
     assert answer.json()["output"][0]["content"][0]["text"] == "On."
+
+
+async def test_programs_that_repeat_from_history_to_history_are_found_as_those_of_a_conversation(
+    served: Serve,
+) -> None:
+    runs = [Ask(Wanted("run_program", {"code": f"sum([{n}, 2, 3]) * 2"})) for n in range(2)]
+    server = await served([step for run in runs for step in (run, Say("Done."))])
+    async with client(server) as program:
+        for number in range(2):
+            assert await says(program, user(f"What is it? {number}")) == "Done."
+    assert [len(found) for found in await repeated_programs(server.workspace.store)] == [2]
+
+
+async def test_of_the_keys_of_a_conversation_the_last_are_known(
+    served: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chat_threads, "_REQUESTS", 2)
+    server = await served([Say(f"{number}.") for number in range(4)])
+    body = {"model": "main@desk", "messages": [user("Hi")]}
+    said = []
+    for key in ("a", "b", "c", "b", "a"):
+        answer = await server.client.post(CHAT, json=body, headers={"Idempotency-Key": key})
+        said.append(answer.json()["choices"][0]["message"]["content"])
+    assert said == ["0.", "1.", "2.", "1.", "3."]
 
 
 async def test_histories_push_out_no_stored_conversation_and_no_conversation_with_a_name(
