@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from agent_core.base.records import replace
+from agent_core.storage.folder import is_history
 
 from .archival import Archival
 from .blocks import Blocks, NamedAuthor
@@ -85,7 +86,13 @@ class AgentMemory:
         return self.blocks.render()
 
     async def counts(self) -> "Counts":
-        """Return the counts of the searchable memory."""
+        """Return the counts of the searchable memory.
+
+        The messages of a history that a program sent are in the context. Their number would be another one in each
+        request, after which no endpoint would find the beginning of the prompt in its cache.
+        """
+        if is_history(self.agent):
+            return replace(await self.store.memory_counts(self.agent), messages=0)
         counts, waiting = await _count_memory(self.store, self.agent)
         if waiting > _MANY:
             await self.recall.catch_up()

@@ -56,7 +56,7 @@ from agent_core.functions.program_text import (
 from agent_core.functions.worker_api import apart_of, large_of, typed_text
 from agent_core.model.reading import meant
 from agent_core.registry.arguments import read_with
-from agent_core.storage import Entry, Plan, Store, TurnStore, Write
+from agent_core.storage import HISTORY, Entry, Plan, Store, TurnStore, Write
 from agent_core.storage.value_files import KEPT_DAYS
 from sandbox import (
     CallEnded,
@@ -1158,14 +1158,19 @@ class OtherFunctions:
 
 
 async def repeated_programs(store: Store) -> list[list[SeenProgram]]:
-    """Return the runs of programs that a conversation ran in several turns, grouped by form."""
-    found = [
-        runs
-        for agent in await store.agent_names()
-        for runs in (await _seen_runs(store, agent)).values()
-    ]
+    """Return the runs of programs that a conversation ran in several turns, grouped by form.
+
+    The histories that programs sent for an agent, of which each has one turn, count with its own conversation.
+    """
+    found: dict[tuple[str, str], list[tuple[str, SeenProgram]]] = {}
+    for agent in await store.agent_names():
+        conversation = agent.partition(HISTORY)[0]
+        for form, runs in (await _seen_runs(store, agent)).items():
+            found.setdefault((conversation, form), []).extend(runs)
     return [
-        [run for _turn, run in runs] for runs in found if len({turn for turn, _run in runs}) > 1
+        [run for _turn, run in runs]
+        for runs in found.values()
+        if len({turn for turn, _run in runs}) > 1
     ]
 
 

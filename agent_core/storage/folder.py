@@ -29,6 +29,13 @@ _ID_BYTES = 100
 AGENT = re.compile(r"[A-Za-z0-9_-]{1,64}")
 CONVERSATION: Final = "--"
 """The separator between the name of an agent and the name of a conversation with it."""
+HISTORY: Final = f"{CONVERSATION}chat-"
+"""Follows the agent's name in the name of a history that a program sent: it is no conversation, and is not listed."""
+
+
+def is_history(name: str) -> bool:
+    """Return whether an agent is a history that a program sent with a request."""
+    return f"{CONVERSATION}{name.partition(CONVERSATION)[2]}".startswith(HISTORY)
 
 
 def prepare_state_dir(root: Path) -> Path:

@@ -110,6 +110,7 @@ class EndedTurn:
     id: str
     state: str
     seq: int
+    at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -473,8 +474,9 @@ class TurnStore(Tables):
         A turn's end uses its highest possible number, which no entry has.
         """
         rows = session.all(
-            "select id, state, (seq + 1 << 20) - 1 from turn where agent = ?1 and state <> 'open'"
-            " and (seq + 1 << 20) - 1 > ?2 and (seq + 1 << 20) - 1 < ?3 order by seq limit ?4",
+            "select id, state, (seq + 1 << 20) - 1, coalesce(ended, started) from turn"
+            " where agent = ?1 and state <> 'open' and (seq + 1 << 20) - 1 > ?2 and (seq + 1 << 20) - 1 < ?3"
+            " order by seq limit ?4",
             *(agent, since, before, most),
         )
         return [EndedTurn(*row) for row in rows]

@@ -16,6 +16,7 @@ from agent_core.storage import (
     SetThread,
     Store,
     ThreadRow,
+    is_history,
 )
 from agent_core.storage.agent_store import HELPER_RUN
 
@@ -74,7 +75,7 @@ class Supervision:
         if name not in self._names:
             if self._must_hold is not None:
                 self._must_hold(name)
-            names = [each for each in self._names if not each.startswith(HELPER_RUN)]
+            names = [each for each in self._names if not _is_passing(each)]
             known = (
                 f"There are: {', '.join(names)}." if names else "No agent yet. Next: knapper run"
             )
@@ -84,7 +85,7 @@ class Supervision:
     async def tree(self) -> list[AgentState]:
         """Return the state of each agent: those that no one waits for first, each before the one that it waits for.
 
-        Idle runs of helpers are left out.
+        Idle runs of helpers are left out, and so are idle histories that programs sent.
         """
         asks, paused = await self._store.asks(), await self._store.paused()
         work, threads = (
@@ -99,7 +100,7 @@ class Supervision:
             state if state.thread else replace(state, spent=last.get(state.name, {}))
             for state in states
         ]
-        states = [state for state in states if state.kind != "helper" or state.state != "idle"]
+        states = [state for state in states if state.state != "idle" or not _is_passing(state.name)]
         return sorted(states, key=lambda state: _depth(state.name, asks))
 
     def _kind_of(self, name: str) -> str:
@@ -182,6 +183,11 @@ class Supervision:
         await self._store.apply(
             [SetThread(row.id, "open") for row in rows if row and row.state == "stuck"]
         )
+
+
+def _is_passing(name: str) -> bool:
+    """Return whether an agent is the run of a helper, or a history that a program sent."""
+    return name.startswith(HELPER_RUN) or is_history(name)
 
 
 def _state(

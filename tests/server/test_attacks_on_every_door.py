@@ -13,7 +13,7 @@ import openai
 import pytest
 
 from agent_core.interfaces.server import guard
-from tests.kit import Ask, Expect, Repeat, Say, Wanted
+from tests.kit import Ask, Expect, Repeat, Say, Wanted, contains
 
 from .conftest import Serve, Served, end_of
 from .programs import client, has_no, reply, user
@@ -231,7 +231,17 @@ async def test_a_conversation_cannot_be_a_door_to_another_agent(served: Serve) -
         await owner.chat.completions.create(model="main--a@b", messages=[user("nothing yet")])
     token = await server.token("guest", "chat", agents=("main",))
     async with client(server, token) as guest:
-        others = ("@board", "@a--b", "@a", "@chat-1", "--board", "--a@b", "@../x", "@" + "x" * 190)
+        others = (
+            "@board",
+            "@a--b",
+            "@a",
+            "@chat-1",
+            "@resp-1",
+            "--board",
+            "--a@b",
+            "@../x",
+            "@" + "x" * 190,
+        )
         for name in (f"main{other}" for other in others):
             with pytest.raises(openai.APIStatusError) as refused:
                 await guest.chat.completions.create(model=name, messages=[user("tell me")])
@@ -251,11 +261,51 @@ async def test_a_history_or_response_that_another_token_has_is_not_joined(served
         await two.chat.completions.create(model="main", messages=[*history, user("left")])
         await one.chat.completions.create(model="main", messages=[*history, user("right")])
         assert (
-            len([name for name in await server.workspace.agent_names() if "--chat-" in name]) == 2
+            len([name for name in await server.workspace.agent_names() if "--chat-" in name]) == 3
         )
         first = await one.responses.create(model="other", input="Tell me.")
         with pytest.raises(openai.BadRequestError):
             await two.responses.create(model="main", input="And?", previous_response_id=first.id)
+
+
+async def test_an_answer_with_the_id_of_anothers_call_reaches_only_the_history_that_came_with_it(
+    served: Serve,
+) -> None:
+    tool: Any = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
+    looks = [Ask(Wanted("look", {"at": "a"}, id="c"), text="The word is walrus.")]
+    theirs = [Expect(Say("Nothing."), has_no("walrus"))] * 3
+    server = await served([*looks, *theirs, Expect(Say("Seen."), contains("walrus"))])
+    async with (
+        client(server, await server.token("one", "chat")) as one,
+        client(server, await server.token("two", "chat")) as two,
+    ):
+        first = await one.chat.completions.create(model="main", messages=[user("Hi")], tools=[tool])
+        calls = first.choices[0].message.tool_calls or []
+        call = calls[0]
+        answer: Any = {"role": "tool", "tool_call_id": call.id, "content": "nothing"}
+        called = {
+            "id": call.id,
+            "type": "function",
+            "function": {"name": "look", "arguments": "{}"},
+        }
+        messages = [user("Hi"), {"role": "assistant", "tool_calls": [called]}, answer]
+        for program, more in (
+            (two, {}),
+            (one, {"user": "eve"}),
+            (one, {"messages": [*messages[:1], *_with_id(messages[1:], "d" + call.id[1:])]}),
+        ):
+            asked: Any = {"model": "main", "messages": messages, "tools": [tool], **more}
+            done = await program.chat.completions.create(**asked)
+            assert done.choices[0].message.content == "Nothing."
+        asked = {"model": "main", "messages": messages, "tools": [tool]}
+        assert (await one.chat.completions.create(**asked)).choices[0].message.content == "Seen."
+
+
+def _with_id(messages: list[Any], id: str) -> list[Any]:  # Any: messages
+    """Return a call and its answer with another id."""
+    call, answer = messages
+    called = {**call["tool_calls"][0], "id": id}
+    return [{**call, "tool_calls": [called]}, {**answer, "tool_call_id": id}]
 
 
 async def test_what_a_model_calls_cannot_begin_a_frame_of_its_own(served: Serve) -> None:

@@ -64,16 +64,12 @@ async def test_a_call_comes_to_the_client_and_its_answer_to_the_model_also_after
             first = await asks(program, [user("Weather?")])
     assert first.finish_reason == "tool_calls"
     (call,) = first.message.tool_calls
-    assert (call.id, call.function.name, call.function.arguments) == (
-        "call_w",
-        "weather",
-        '{"place": "Brindle"}',
-    )
+    assert call.id.startswith("call_w--chat-"), "it names the history whose turn waits"
+    assert (call.function.name, call.function.arguments) == ("weather", '{"place": "Brindle"}')
     async with server(tmp_path, model, one_sandbox) as after, client(after, token) as program:
-        second = await asks(program, [user("Weather?"), sent_back(first), answer("call_w", "rain")])
+        second = await asks(program, [user("Weather?"), sent_back(first), answer(call.id, "rain")])
         assert (second.message.content, second.finish_reason) == ("It rains.", "stop")
-        names = await after.workspace.agent_names()
-        assert len([name for name in names if "--chat-" in name]) == 1  # the same conversation
+        assert len(await after.workspace.agent_names()) == 2, "the turn that waited went on"
 
 
 async def test_a_stream_ends_with_the_calls_and_ours_have_run(served: Serve) -> None:
@@ -89,9 +85,7 @@ async def test_a_stream_ends_with_the_calls_and_ours_have_run(served: Serve) -> 
         )
         chunks = [chunk async for chunk in stream]
         calls = [call for chunk in chunks for call in chunk.choices[0].delta.tool_calls or ()]
-        assert [(call.id, call.function and call.function.name) for call in calls] == [
-            ("call_w", "weather")
-        ]
+        assert [call.function and call.function.name for call in calls] == ["weather"]
         assert chunks[-1].choices[0].finish_reason == "tool_calls"
         happened = [
             event["name"]
@@ -101,14 +95,14 @@ async def test_a_stream_ends_with_the_calls_and_ours_have_run(served: Serve) -> 
         ]
         assert happened == ["count_vowels", "count_vowels"]
         sent = {
-            "id": "call_w",
+            "id": calls[0].id,
             "type": "function",
             "function": {"name": "weather", "arguments": "{}"},
         }
         # As many clients do: no text next to calls.
         messages += [
             {"role": "assistant", "content": None, "tool_calls": [sent]},
-            answer("call_w", "rain"),
+            answer(str(calls[0].id), "rain"),
         ]
         second = await program.chat.completions.create(
             model="main", messages=messages, tools=[tool()]
@@ -132,8 +126,8 @@ async def test_several_calls_are_answered_in_any_order_and_a_client_that_takes_o
         assert (await asks(program, messages, "main@x")).message.content == "Both."
         single: dict[str, Any] = {"parallel_tool_calls": False}
         first = await asks(program, [user("Where else?")], **single)
-        assert [call.id for call in first.message.tool_calls] == ["call_a"]
-        messages = [user("Where else?"), sent_back(first), answer("call_a", "sun")]
+        (call,) = first.message.tool_calls
+        messages = [user("Where else?"), sent_back(first), answer(call.id, "sun")]
         assert (await asks(program, messages, **single)).message.content == "One."
 
 
@@ -272,7 +266,7 @@ async def test_what_cannot_be_passed_on_is_told(served: Serve) -> None:
                 )
 
 
-async def test_a_streamed_response_has_the_calls_as_items_and_its_history_is_known(
+async def test_a_streamed_response_has_the_calls_as_items_and_goes_on_with_the_answer(
     served: Serve,
 ) -> None:
     server = await served(
@@ -290,7 +284,8 @@ async def test_a_streamed_response_has_the_calls_as_items_and_its_history_is_kno
         assert [item.type for item in done] == ["message", "function_call"]
         assert parts[-1].response.output == done
         history += [item.model_dump(exclude_none=True) for item in done]
-        history += [{"type": "function_call_output", "call_id": "call_w", "output": "rain"}]
+        call_id = parts[-1].response.output[-1].call_id
+        history += [{"type": "function_call_output", "call_id": call_id, "output": "rain"}]
         second = await program.responses.create(model="main", input=history, tools=[own])
     assert second.output_text == "It rains."
-    assert len([name for name in await server.workspace.agent_names() if "--chat-" in name]) == 1
+    assert len([name for name in await server.workspace.agent_names() if "--resp-" in name]) == 1

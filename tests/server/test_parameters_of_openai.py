@@ -128,7 +128,7 @@ async def test_who_says_something_stands_before_it_and_nobody_else_is_the_agent(
         ]
         return f"missing: {missing}" if missing else None
 
-    server = await served([Expect(Say("Hello both."), has_them), Say("On.")])
+    server = await served([Expect(Say("Hello both."), has_them), Expect(Say("On."), has_them)])
     path = "/v1/chat/completions"
     said = [
         {**user("hello"), "name": "ada"},
@@ -149,7 +149,6 @@ async def test_who_says_something_stands_before_it_and_nobody_else_is_the_agent(
     assert (
         await server.client.post(path, json={"model": "main", "messages": mine})
     ).status_code == 200
-    assert len([name for name in await server.workspace.agent_names() if "--chat-" in name]) == 1
 
 
 async def test_a_strict_function_gets_arguments_that_fit(served: Serve) -> None:
@@ -317,16 +316,16 @@ async def test_a_reply_that_the_clients_limit_cuts_off_ends_as_length(served: Se
     )
 
 
-async def test_users_of_one_token_have_conversations_of_their_own(served: Serve) -> None:
-    server = await served([Say("Hello."), Say("Twice."), Say("New.")])
-    chat = "/v1/chat/completions"
-    body: dict[str, Any] = {"model": "main", "messages": [user("first")]}
-    await server.client.post(chat, json={**body, "user": "ada"})
-    body["messages"] += [{"role": "assistant", "content": "Hello."}, user("second")]
-    await server.client.post(chat, json={**body, "user": "ada"})
-    await server.client.post(chat, json={**body, "user": "bob"})
-    names = [name for name in await server.workspace.agent_names() if "--chat-" in name]
-    assert len(names) == 2
+async def test_a_response_is_gone_on_from_by_the_user_only_whom_it_was_given_to(
+    served: Serve,
+) -> None:
+    server = await served([Say("Hello."), Say("Twice.")])
+    body: dict[str, Any] = {"model": "main", "input": "first", "user": "ada"}
+    first = (await server.client.post("/v1/responses", json=body)).json()
+    on = {"model": "main", "input": "second", "previous_response_id": first["id"]}
+    for more, status in (({"user": "bob"}, 400), ({}, 400), ({"user": "ada"}, 200)):
+        answer = await server.client.post("/v1/responses", json={**on, **more})
+        assert answer.status_code == status, more
 
 
 CITY = {

@@ -4,10 +4,11 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -19,11 +20,12 @@ import pytest
 from agent_core import Workspace
 from agent_core.base import machine
 from agent_core.base.seal import Sealer
-from tests.kit import Say, ScriptedModel, Stall
+from tests.kit import Expect, Say, ScriptedModel, Stall
 from tests.kit.program import Program, knapper, surroundings
 from tests.kit.terminal import KNAPPER
 
 from .conftest import Frames, ends
+from .programs import has_once
 
 
 class Process:
@@ -236,6 +238,29 @@ def test_a_stream_ends_with_the_server(
         process.interrupt()
         assert [*lines] in ([], [""])
     assert process.end(signal.SIGCONT) == 0
+
+
+@pytest.mark.slow
+def test_a_program_that_asks_again_after_a_kill_is_answered_in_the_history_that_it_began(
+    place: tuple[Path, str], scripted: Callable[..., ScriptedModel]
+) -> None:
+    root, token = place
+    answered = Expect(Say("One."), has_once("Count to one."))
+    model = scripted([Stall(60, "It comes in pieces"), answered])
+    body = {
+        "model": "main",
+        "messages": [{"role": "user", "content": "Count to one."}],
+        "stream": True,
+    }
+    first = Process(root, model, token)
+    with first.client.stream("POST", "/v1/chat/completions", json=body) as answer:
+        assert any('"content": "I' in line for line in answer.iter_lines())
+        first.end(signal.SIGKILL)
+    histories = "select name from agent where name like 'main--chat-%'"
+    with ended(Process(root, model, token)) as second:
+        assert '"One."' in second.client.post("/v1/chat/completions", json=body).text
+        with closing(sqlite3.connect(root / ".knapper" / "state.db")) as state:
+            assert len(state.execute(histories).fetchall()) == 1
 
 
 @pytest.mark.slow

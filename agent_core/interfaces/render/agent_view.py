@@ -8,7 +8,7 @@ from agent_core.base.clock import shown_time
 from agent_core.base.events import Event
 from agent_core.base.untrusted import one_line
 from agent_core.registry.function import signature
-from agent_core.storage import Misfit
+from agent_core.storage import Misfit, is_history
 from agent_core.storage.agent_store import HELPER_RUN, PASSING
 from agent_core.workspace.portable import AgentReport, waiting_of
 from sandbox.wire.lines import bare_lines
@@ -28,11 +28,14 @@ Json = dict[str, Any]  # Any: JSON
 
 
 async def agents_listing(state: "WorkspaceState") -> Json:
-    """Return all agents with the sizes of their conversations and memories, except temporary ones and helpers' runs."""
+    """Return all agents with the sizes of their conversations and memories.
+
+    Temporary ones, runs of helpers and histories that programs sent are left out.
+    """
     last = {row.name: row for row in await state.store.agents()}
     rows = []
     for name in await state.moves.names():
-        if name.startswith((HELPER_RUN, PASSING)):
+        if name.startswith((HELPER_RUN, PASSING)) or is_history(name):
             continue
         counts = await state.store.memory_counts(name)
         had, trouble, labels = last.get(name), dict[str, str](), list[str]()

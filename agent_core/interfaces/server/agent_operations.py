@@ -10,7 +10,7 @@ from pydantic import Field
 from agent_core.base.errors import UsageError
 from agent_core.runtime.client_calls import ALONE
 from agent_core.runtime.entries import RECEIPT, receipt_in
-from agent_core.storage import ENDED, LARGEST_NUMBER, BlockRow, EndedTurn, Entry
+from agent_core.storage import ENDED, LARGEST_NUMBER, BlockRow, EndedTurn, Entry, is_history
 from agent_core.storage.turn_store import N_BITS
 from agent_core.workspace.portable import ImportOptions
 
@@ -112,7 +112,7 @@ async def agents(asked: Asked) -> object:
         "passages": 0,
         "blocks": [],
     }
-    known_names = await asked.workspace.agent_names()
+    known_names = [name for name in await asked.workspace.agent_names() if not is_history(name)]
     listing["agents"] += [{"name": name, **empty} for name in known_names if name not in names]
     seen = await asked.rooms.shown(known_names, asked.identity)
     rows = [row for row in listing["agents"] if row["name"] in seen]

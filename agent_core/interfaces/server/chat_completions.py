@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import secrets
-import time
 from collections.abc import AsyncGenerator, Callable, Collection
 from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
@@ -25,7 +23,9 @@ from .chat_threads import (
     ChatThreads,
     ClientMessage,
     ClientReply,
+    ClientRequest,
     Json,
+    RequestMark,
     Thread,
     Unsupported,
     offered,
@@ -210,11 +210,13 @@ class ChatDoor:
         answer: "Callable[[ChatThreads, Thread, R], _ClientAnswer]",
     ) -> Response:
         try:
-            asked, size = await _read_request(request, kind)
+            asked, request_mark, size = await _read_request(request, kind)
             if asked.stream:
                 request.scope["open_stream"]()
             turn = answer(
-                self._threads, await self._thread(asked, request.scope["identity"], size), asked
+                self._threads,
+                await self._thread(asked, request.scope["identity"], request_mark, size),
+                asked,
             )
             request.scope["body_done"]()
             if asked.stream:
@@ -236,23 +238,38 @@ class ChatDoor:
         except Exception as error:  # noqa: BLE001  (the endpoint's edge: the traceback is stored, and the server continues)
             return client_error(500, f"Knapper failed. {self._rooms.crash(error)}", "internal")
 
-    async def _thread(self, shared: Shared, identity: Identity, size: int) -> Thread:
+    async def _thread(
+        self, shared: Shared, identity: Identity, request_mark: RequestMark, size: int
+    ) -> Thread:
         """Return the conversation that a request of `size` bytes continues or starts."""
         identity.needs("chat")
         agent = await self._rooms.known(shared.agent, identity)
         client = await client_terms(self._rooms, agent, shared, size)
         messages = await aside(size, shared.read)
         shared.forget()  # otherwise they would stay in memory during the turn
-        owner = shared.owner(identity.name)
-        return await self._threads.take_up(
-            identity, shared.model, messages, client, owner=owner, response=shared.previous
+        client_request = ClientRequest(
+            identity,
+            shared.owner(identity.name),
+            shared.model,
+            client,
+            request_mark,
+            shared.previous,
+            shared.is_stored,
         )
+        return await self._threads.take_up(client_request, messages)
 
 
-async def _read_request(request: Request, kind: type[R]) -> tuple[R, int]:
-    """Return what a client asks, and the size of the body, of which nothing is kept: the turn may take long."""
+async def _read_request(request: Request, kind: type[R]) -> tuple[R, RequestMark, int]:
+    """Return what a client asks, by what it is known if it comes again, and the size of the body.
+
+    Nothing of the body is kept: the turn may take long.
+    """
     body = b"".join([part async for part in request.stream()])  # `request.body` would keep it
-    return await read_part(kind, body), len(body)
+    asked = await read_part(kind, body)
+    token = request.scope["identity"].name
+    key = request.headers.get("idempotency-key", "")
+    request_mark = await aside(len(body), RequestMark.of, token, request.scope["path"], body, key)
+    return asked, request_mark, len(body)
 
 
 async def client_terms(rooms: Rooms, agent: str, shared: Shared, size: int) -> Json:
@@ -282,9 +299,10 @@ class _ClientAnswer:
     """The response of one turn to one client."""
 
     def __init__(self, threads: ChatThreads, thread: Thread) -> None:
-        self._threads, self._thread = threads, thread
-        self._reply = ClientReply(thread.client)
-        self._created = int(time.time())
+        self._threads = threads
+        self._thread = thread
+        self._reply = ClientReply(thread.request.client, thread.mark)
+        self._created = int(thread.row["at"])
 
     async def whole(self) -> Response:
         """Return the response in one piece."""
@@ -293,7 +311,7 @@ class _ClientAnswer:
             if event is not None:
                 self._reply.take(event)
                 happened += self._reply.shown(event)
-        await self._remember()
+        await self._threads.remember(self._thread, self._reply)
         ended = self._reply.ended
         if ended is None or not self._reply.is_whole:
             return client_error(502, self._reply.failure(), "turn_failed")
@@ -302,9 +320,6 @@ class _ClientAnswer:
     def stream(self) -> AsyncGenerator[bytes, None]:
         """Yield the response in pieces."""
         raise NotImplementedError
-
-    async def _remember(self) -> None:
-        await self._threads.remember(self._thread, self._reply)
 
     def _document(self, ended: events.TurnEnded, happened: list[Json]) -> Json:
         raise NotImplementedError
@@ -316,11 +331,11 @@ class _Completion(_ClientAnswer):
     def __init__(self, threads: ChatThreads, thread: Thread, chat_request: ChatRequest) -> None:
         super().__init__(threads, thread)
         self._request = chat_request
-        self._id = f"chatcmpl-{thread.name}-{time.time_ns():x}"
+        self._id = f"chatcmpl-{thread.id}"
 
     def _document(self, ended: events.TurnEnded, happened: list[Json]) -> Json:
         message: Json = {"role": "assistant", "content": ended.reply}
-        if calls := self._reply.calls:
+        if calls := self._reply.handed:
             message = {
                 **message,
                 "content": ended.reply or None,
@@ -340,12 +355,12 @@ class _Completion(_ClientAnswer):
                 yield self._chunk({"content": text})
             if happened := self._reply.shown(event):
                 yield self._chunk({}, happened=happened)
-        await self._remember()
+        await self._threads.remember(self._thread, self._reply)
         ended = self._reply.ended
         if ended is None or not self._reply.is_whole:
             yield _data(_error_of(self._reply.failure(), "turn_failed"))
         else:
-            for place, call in enumerate(self._reply.calls):
+            for place, call in enumerate(self._reply.handed):
                 yield self._chunk({"tool_calls": [{"index": place, **_call_json(call)}]})
             yield self._chunk({}, finish=self._finish())
             if self._request.stream_options and self._request.stream_options.include_usage:
@@ -533,6 +548,11 @@ class ResponsesRequest(Shared):
         """The id of the response to continue from, or ""."""
         return self.previous_response_id or ""
 
+    @property
+    def is_stored(self) -> bool:
+        """Whether the response can be continued from."""
+        return self.store is not False
+
 
 class _Response(_ClientAnswer):
     """A reply as an object of the responses API."""
@@ -542,8 +562,8 @@ class _Response(_ClientAnswer):
     ) -> None:
         super().__init__(threads, thread)
         self._request = responses_request
-        self._id = f"resp_{secrets.token_hex(16)}"
-        self._item = f"msg_{secrets.token_hex(16)}"
+        self._id = f"resp_{thread.id}"
+        self._item = f"msg_{thread.id}"
         self._sent = 0
 
     def _document(self, ended: events.TurnEnded, happened: list[Json]) -> Json:
@@ -570,7 +590,7 @@ class _Response(_ClientAnswer):
                     response=self._object("in_progress"),
                     **_vendors(happened),
                 )
-        await self._remember()
+        await self._threads.remember(self._thread, self._reply)
         if not self._reply.is_whole:
             error = {"code": "server_error", "message": self._reply.failure()}
             yield self._event("response.failed", response=self._object("failed") | {"error": error})
@@ -581,7 +601,7 @@ class _Response(_ClientAnswer):
             yield self._event("response.content_part.done", **place, part=_part(said))
             item = self._message(said, "completed")
             yield self._event("response.output_item.done", output_index=0, item=item)
-        for index, call in enumerate(self._reply.calls, int(begun)):
+        for index, call in enumerate(self._reply.handed, int(begun)):
             of_call = {"item_id": _item_id(call), "output_index": index}
             item = _call_item(call, "in_progress") | {"arguments": ""}
             yield self._event("response.output_item.added", output_index=index, item=item)
@@ -600,12 +620,6 @@ class _Response(_ClientAnswer):
     @property
     def _status(self) -> str:
         return "incomplete" if self._reply.is_cut else "completed"
-
-    async def _remember(self) -> None:
-        """Store the keys of the conversation. With `store: false`, it can be continued only by its messages."""
-        await self._threads.remember(
-            self._thread, self._reply, "" if self._request.store is False else self._id
-        )
 
     def _object(self, status: str, text: str = "") -> Json:
         ended = self._reply.ended
@@ -630,7 +644,7 @@ class _Response(_ClientAnswer):
             else None,
             "instructions": self._request.instructions,
             "model": self._request.model,
-            "output": [*said, *(_call_item(call, status) for call in self._reply.calls)]
+            "output": [*said, *(_call_item(call, status) for call in self._reply.handed)]
             if ended
             else [],
             "parallel_tool_calls": self._request.parallel_tool_calls is not False,
@@ -643,7 +657,7 @@ class _Response(_ClientAnswer):
             "top_p": self._request.top_p,
             "max_output_tokens": self._request.max_output_tokens,
             "text": _as_sent(self._request, "text", {"format": {"type": "text"}}),
-            "store": self._request.store is not False,
+            "store": self._request.is_stored,
         }
 
     def _message(self, text: str, status: str) -> Json:

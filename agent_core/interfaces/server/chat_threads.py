@@ -1,7 +1,9 @@
-"""Conversations of clients that send the whole history with each request: continue a known one, or begin a new one.
+"""Conversations of clients of chat completions and responses: each request brings its history, or names a conversation.
 
-Each conversation is a separate agent, `AGENT--chat-…`, which shares the blocks of the agent that the client named.
-A request is recorded before its message is posted, so a retry after a crash or a lost response is recognized.
+A history without a name is the context of one turn: the agent `AGENT--chat-…` is made for it. A conversation goes on by
+its name, by the id of its last response, or by an answer to a call that it handed out. All of them share the blocks of
+the agent that the client named. A request is recorded before its message is posted, so that it is answered once, also
+if it is sent again after a crash or a lost response.
 """
 
 import asyncio
@@ -9,6 +11,7 @@ import hashlib
 import json
 import re
 from collections.abc import AsyncIterator, Collection, Iterable, Sequence
+from functools import partial
 from itertools import chain, groupby
 from operator import attrgetter
 from typing import Annotated, Any, Final, Literal, TypeAlias
@@ -29,7 +32,9 @@ from agent_core.runtime.entries import assistant, user
 from agent_core.storage import (
     AGENT,
     CONVERSATION,
+    HISTORY,
     AttachBlock,
+    EndedTurn,
     Entry,
     SaveAgent,
     TurnStore,
@@ -45,15 +50,13 @@ from .agent_host import Rooms
 from .identity import ApiRefusal, Identity
 from .operations import Open
 
-# Split the history of a request into old and new messages, and recognize the old ones. Texts are compared without
-# whitespace; the text of a message with calls is ignored. Clients trim texts, join those of several steps, split them
-# into parts, or omit them where there are calls.
-
 MOST_CALLS: Final = 128  # calls of consecutive messages, which are merged into one
 PER_MESSAGE: Final = (
     40  # cost of one message besides its text, in characters as `base/offload.py` counts them
 )
 _SYSTEM: Final = ("system", "developer")
+_CALL_ID: Final = re.compile(r"(.+)(--(?:chat|resp)-[0-9a-f]{20})", re.DOTALL)
+"""The id of a call as a program gets it: models repeat their own ids, so that of an unnamed conversation is added."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,27 +73,27 @@ class ClientMessage:
     answers: str = ""
     name: str = ""
 
+    def with_bare_ids(self) -> "ClientMessage":
+        """Return the message with the ids that its calls have here."""
+        calls = tuple(replace(call, id=_split_id(call.id)[0]) for call in self.calls)
+        return replace(self, calls=calls, answers=_split_id(self.answers)[0])
+
 
 @dataclass(frozen=True, slots=True)
 class ClientHistory:
-    """A parsed request of a client: the instructions, the earlier messages, the new ones, and who sent it (`by`)."""
+    """A parsed request of a client: the instructions, the earlier messages, and the new ones.
 
-    system: str
-    before: tuple[ClientMessage, ...]
-    answers: tuple[ClientMessage, ...]
-    text: str
-    by: str
-    said: "HistoryKey"
-    """The key of all messages, to which that of an answer can be added."""
-    sent: str = ""
-    """The key of the earlier messages."""
-    asked: str = ""
-    """The key of the whole request."""
+    `waiting` ends the name of the conversation that handed out the calls which are answered, if the ids say so.
+    """
+
+    system: str = ""
+    before: tuple[ClientMessage, ...] = ()
+    answers: tuple[ClientMessage, ...] = ()
+    text: str = ""
+    waiting: str = ""
 
     @classmethod
-    def read(
-        cls, messages: Iterable[ClientMessage], by: str, *, is_known: bool = False
-    ) -> "ClientHistory":
+    def read(cls, messages: Iterable[ClientMessage], *, is_known: bool = False) -> "ClientHistory":
         """Parse the messages of a request.
 
         With `is_known`, the calls that the answers belong to may be missing, because they are stored.
@@ -98,7 +101,8 @@ class ClientHistory:
         Raises:
             UsageError: no message is new, or an answer belongs to no call.
         """
-        rows = [*messages]
+        sent = [*messages]
+        rows = [row.with_bare_ids() for row in sent]
         system = "\n\n".join(row.text for row in rows if row.role in _SYSTEM)
         said = _merge_messages(row for row in rows if row.role not in _SYSTEM)
         begin = max(
@@ -114,11 +118,10 @@ class ClientHistory:
             _check_answers(said)
         answers = tuple(row for row in new if row.role == "tool")
         text = "\n\n".join(row.text for row in new if row.role == "user")
-        before, key = tuple(said[:begin]), HistoryKey(by)
-        key.add(*before)
-        sent = key.text
-        key.add(*answers, *([ClientMessage("user", text)] if text or not answers else []))
-        return cls(system, before, answers, text, by, key, sent, key.text)
+        last = max((place for place, row in enumerate(sent) if row.role == "assistant"), default=-1)
+        marks = {_split_id(row.answers)[1] for row in sent[last + 1 :] if row.role == "tool"}
+        waiting = marks.pop() if len(marks) == 1 else ""
+        return cls(system, tuple(said[:begin]), answers, text, waiting)
 
     def without_past(self) -> "ClientHistory":
         """Return what the turn needs; the rest is stored, and may take megabytes while the turn waits or runs."""
@@ -127,7 +130,7 @@ class ClientHistory:
     def turns(self) -> list[WholeTurn]:
         """Return the earlier messages as finished turns, one for each message of the user."""
         turns: list[tuple[str, list[Entry]]] = []
-        names = {call.id: call.name for row in self.before for call in row.calls}
+        names = dict[str, str]()
         for place, row in enumerate(self.before):
             if row.role == "user" or not turns:
                 turns.append((row.text, []))
@@ -141,6 +144,7 @@ class ClientHistory:
             else:
                 following = self.before[place + 1 : place + 1 + max(len(row.calls), 1)]
                 answers = {other.answers for other in following}
+                names |= {call.id: call.name for call in row.calls}  # models repeat their ids
                 entries.append(assistant(Assistant(row.text, row.calls)))
                 # Unanswered calls get an entry that says so; those of the last message are still open.
                 entries += [
@@ -161,47 +165,10 @@ class ClientHistory:
         ]
 
 
-class HistoryKey:
-    """The key of a sender's messages, which grows with each: it keeps a digest of them, and not the messages."""
-
-    def __init__(self, by: str) -> None:
-        self._begun = hashlib.sha256(b"[")
-        self._begun.update(json.dumps([by]).encode())
-
-    def add(self, *messages: ClientMessage) -> None:
-        """Add messages at the end."""
-        for message in messages:
-            calls = [call.id for call in message.calls]
-            row = [message.role, *(calls or (message.answers, "".join(message.text.split())))]
-            self._begun.update(f", {json.dumps(row)}".encode())
-
-    def with_one(self, message: ClientMessage) -> str:
-        """Return the key as it would be with one message more."""
-        other = HistoryKey("")
-        other._begun = self._begun.copy()
-        other.add(message)
-        return other.text
-
-    @property
-    def text(self) -> str:
-        """The key of the messages so far."""
-        whole = self._begun.copy()
-        whole.update(b"]")
-        return whole.hexdigest()
-
-
-def forms(history: ClientHistory, texts: Iterable[str], calls: Sequence[Call]) -> list[str]:
-    """Return the keys that the client's next request may have; `texts` are the forms in which it may send our reply."""
-    return sorted(
-        {history.said.with_one(ClientMessage("assistant", text, tuple(calls))) for text in texts}
-    )
-
-
-def digest(by: str, messages: Iterable[ClientMessage]) -> str:
-    """Return the key of a sender's messages."""
-    key = HistoryKey(by)
-    key.add(*messages)
-    return key.text
+def _split_id(id: str) -> tuple[str, str]:
+    """Return the id that a call has here, and the end of the name of the conversation that handed it out, or ""."""
+    found = _CALL_ID.fullmatch(id)
+    return (found[1], found[2]) if found else (id, "")
 
 
 def _merge_messages(messages: Iterable[ClientMessage]) -> list[ClientMessage]:
@@ -426,22 +393,22 @@ def _depth(value: object) -> int:
     return 0 if parts is None else 1 + max(map(_depth, parts), default=0)
 
 
-MARK: Final = f"{CONVERSATION}chat-"
-"""Follows the agent's name in the generated names of unnamed conversations."""
-_KEPT: Final = 100  # unnamed conversations of one agent; beyond that, the oldest are deleted
+STORED: Final = f"{CONVERSATION}resp-"
+"""Follows the agent's name in the generated names of conversations that go on by the id of their last response."""
+_KEPT: Final = (
+    100  # unnamed conversations of one agent and kind; beyond that, the oldest are deleted
+)
 _MOST_NAMED: Final = (
     1_000  # named ones of one agent; beyond that, none is created, since a client relies on each
 )
 _RESPONSE: Final = re.compile(r"resp_[0-9a-f]{32}")
-_MOST_ASKED: Final = (
-    8  # unanswered requests of one conversation that are recognized when they are repeated
-)
-_SAME_S: Final = 900.0  # later, an equal request without earlier messages is a new one
+_REQUESTS: Final = 32  # of one conversation that are known when they come again
+_KEY_CHARS: Final = 255
+_JOINED_S: Final = 600.0  # after its end, an answer that nobody got waits this long for its sender
 _MOST_BUSY: Final = (
     1_000  # unnamed conversations of one agent with a message that waits or is being answered
 )
 _SECTION: Final = "client"
-_NOTHING_SAID: Final = ClientHistory("", (), (), "", "", HistoryKey(""))
 _SHOWN: Final = (
     events.CallStarted,
     events.CallAnswered,
@@ -462,21 +429,79 @@ _WELL: Final = (
 )  # the corresponding reasons for the end of a turn
 
 
+@dataclass(frozen=True, slots=True)
+class RequestMark:
+    """By what a request is known if it comes again: the `Idempotency-Key` of a token, or else its bytes."""
+
+    asked: str
+    content: str
+    is_keyed: bool
+
+    @classmethod
+    def of(cls, token: str, path: str, body: bytes, key: str) -> "RequestMark":
+        """Return the mark of a request.
+
+        Raises:
+            UsageError: the key is too long.
+        """
+        if len(key) > _KEY_CHARS:
+            what = f"The `Idempotency-Key` has more than {_KEY_CHARS} characters."
+            raise UsageError(what, fix="Send a random one, such as a UUID.")
+        content = hashlib.sha256(path.encode() + b"\n" + body).hexdigest()
+        asked = _digest("key", token, key) if key else _digest("bytes", token, content)
+        return cls(asked, content, bool(key))
+
+    def row(self, now: float) -> Json:
+        """Return what is stored of the request with its conversation."""
+        row: Json = {"asked": self.asked, "content": self.content, "keyed": self.is_keyed}
+        return {**row, "key": Clock().new_id(), "at": now, "told": False}
+
+
+@dataclass(frozen=True, slots=True)
+class ClientRequest:
+    """A client's request without its messages: who sends it, for which owner, to which `AGENT` or `AGENT@CONVERSATION`.
+
+    `client` holds the functions and options that the client offers. `previous` is the id of the response to continue
+    from; if `is_stored`, the one to this request can be continued from.
+    """
+
+    identity: Identity
+    owner: str
+    model: str
+    client: Json
+    mark: RequestMark
+    previous: str = ""
+    is_stored: bool = False
+
+    @property
+    def agent(self) -> str:
+        """The agent that `model` names."""
+        return self.model.partition("@")[0]
+
+
 @dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
 class Thread:
-    """A conversation (the agent `name`) and the client's current request, which is posted under `key`.
+    """A conversation (the agent `name`) and the client's current request, of which `row` is stored.
 
-    `client` holds the functions and options that the client offers. `is_again` marks the retry of a request that has
-    had no response yet.
+    `is_again` marks a request that came before.
     """
 
     name: str
-    agent: str
+    request: ClientRequest
     history: ClientHistory
-    client: Json
-    key: str
+    row: Json
     is_again: bool
-    by: Identity
+
+    @property
+    def id(self) -> str:
+        """The id of its response, which is the same when the request comes again."""
+        return _digest(self.row["asked"], self.row["at"])[:32]
+
+    @property
+    def mark(self) -> str:
+        """What a program gets after the id of each call of its functions, so that the answer finds its conversation."""
+        end = self.name.removeprefix(self.request.agent)
+        return end if end.startswith((HISTORY, STORED)) else ""
 
 
 @dataclass(slots=True)
@@ -484,11 +509,17 @@ class ClientReply:
     """The reply of one turn as the client receives it: the text of all steps, and the calls of its own functions."""
 
     client: Json
+    mark: str = ""
     text: str = ""
     calls: list[Call] = field(default_factory=list)
     ended: events.TurnEnded | None = None
     warning: str = ""
     _step: int = 0
+
+    @property
+    def handed(self) -> list[Call]:
+        """The calls as the client gets them."""
+        return [replace(call, id=f"{call.id}{self.mark}") for call in self.calls]
 
     @property
     def is_cut(self) -> bool:
@@ -597,55 +628,40 @@ class ChatThreads:
         self._answering = WeakSet[Thread]()
 
     async def take_up(
-        self,
-        identity: Identity,
-        model: str,
-        messages: Sequence[ClientMessage],
-        client: Json,
-        *,
-        owner: str,
-        response: str = "",
+        self, client_request: ClientRequest, messages: Sequence[ClientMessage]
     ) -> Thread:
-        """Return the conversation that the messages continue, or a new one.
-
-        `identity` belongs to the token of the request; a history is recognized only for the same `owner`. `model` is
-        `AGENT` or `AGENT@CONVERSATION`. `response` is the id of the response to continue from.
+        """Return the conversation of a request: the one that it names or that waits for it, or a new one.
 
         Raises:
             UsageError: no message is new, the conversation cannot have this name, or there is no such response.
-            ApiRefusal: too many new conversations wait for an answer.
+            ApiRefusal: too many new conversations wait for an answer, or the key is that of another request.
         """
-        agent, _, conversation = model.partition("@")
         async with self._one_at_a_time:
-            if is_group(self._rooms.workspace.root, agent):
-                if conversation:
-                    raise UsageError(
-                        "A group has one conversation.", fix="Leave out the @ and what follows."
-                    )
-                name, history = agent, await _read(messages, owner, client, is_known=True)
-            else:
-                name, history = await self._find_conversation(
-                    owner, model, messages, client, response
-                )
+            thread = await self._again(client_request, messages)
+            if thread is not None:
+                self._answering.add(thread)
+                return thread
+            name, history = await self._find_conversation(client_request, messages)
             settings = await self._store.agent_settings(name) or {}
-            for row in () if history.before else history.answers:
-                if row.answers not in (settings.get("chat_open") or ()):
-                    what = f"The conversation waits for no answer to `{row.answers[:80]}`."
+            for answer in () if history.before else history.answers:
+                if answer.answers not in (settings.get("chat_open") or ()):
+                    what = f"The conversation waits for no answer to `{answer.answers[:80]}`."
                     raise UsageError(what, fix="Answer the calls of the last reply, each once.")
-            now = await self._store.now()
-            key = _key_of(settings, history, now)
-            is_again = bool(key)  # a retry that has no response yet
-            key = key or Clock().new_id()
-            await self._note(name, settings, history.asked, key, now)
-            thread = Thread(name, agent, history.without_past(), client, key, is_again, identity)
+            await self._instruct(name, history.system)
+            row = client_request.mark.row(await self._store.now())
+            await self._note(name, settings, row)
+            thread = Thread(name, client_request, history.without_past(), row, is_again=False)
             self._answering.add(thread)
+            return thread
+
+    async def _instruct(self, name: str, system: str) -> None:
+        """Let a conversation have the instructions of its client, in a section of the agent's own."""
         sections = (await self._rooms.host.agent(name)).memory.sections
         has = {section.name: section.text for section in await sections.list()}
-        if history.system and has.get(_SECTION) != history.system:
-            await sections.set(_SECTION, 0, history.system)
-        elif not history.system and _SECTION in has:
+        if system and has.get(_SECTION) != system:
+            await sections.set(_SECTION, 0, system)
+        elif not system and _SECTION in has:
             await sections.drop(_SECTION)
-        return thread
 
     async def named(self, agent: str, conversation: str) -> str:
         """Return the agent of a named conversation, which is created if it does not exist.
@@ -656,7 +672,7 @@ class ChatThreads:
         name = self._name_of(agent, conversation)
         async with self._one_at_a_time:
             if name != agent:
-                await self._make_sure(agent, conversation, name, _NOTHING_SAID)
+                await self._make_sure(agent, conversation, name, ClientHistory())
         return name
 
     def _name_of(self, agent: str, conversation: str) -> str:
@@ -708,57 +724,119 @@ class ChatThreads:
                 if isinstance(heard, events.TurnEnded) and own.is_over:
                     return
 
-    async def remember(self, thread: Thread, reply: ClientReply, response: str = "") -> None:
-        """Store the keys by which the client's next request will be recognized, and the id of its response."""
+    async def remember(self, thread: Thread, reply: ClientReply) -> None:
+        """Store that the client is told, for what it waits, and by which id it goes on."""
         if not reply.is_whole or reply.ended is None:
             return
-        history, texts = thread.history, (reply.text, reply.ended.reply)
-        sent = await aside(sum(map(len, texts)), forms, history, texts, reply.calls)
-        noted: Json = {"chat_sent": sent, "chat_open": [call.id for call in reply.calls]}
-        noted["chat_response"] = _key_of_response(response, history.by)
+        number = await self._store.turn_number(thread.name, reply.ended.turn) or 0
         async with self._one_at_a_time:
-            settings = await self._store.agent_settings(thread.name)
-            if settings is not None:
-                rows = settings.get("chat_asks") or []
-                own = next(
-                    (at for at, (asked, *_) in enumerate(rows, 1) if asked == history.asked), 0
-                )
-                # The turns of those before it have ended, too.
-                await self._save(
-                    thread.name, settings, chat_of=thread.agent, **noted, chat_asks=rows[own:]
-                )
+            settings = await self._store.agent_settings(thread.name) or {}
+            rows = _requests(settings)
+            own = rows.pop(thread.row["asked"], None)
+            if own is None or own["told"]:
+                return
+            if own["keyed"]:
+                rows[own["asked"]] = {**own, "told": True}
+            noted: Json = {"chat_requests": [*rows.values()]}
+            if number >= int(settings.get("chat_told") or 0):  # no later turn was told
+                response = f"resp_{thread.id}" if thread.request.is_stored else ""
+                noted |= {"chat_told": number, "chat_by": _digest(thread.request.owner)}
+                noted |= {"chat_open": [call.id for call in reply.calls]}
+                noted |= {"chat_response": _key_of_response(response, thread.request.owner)}
+            await self._save(thread.name, settings, chat_of=thread.request.agent, **noted)
 
     async def _find_conversation(
-        self, by: str, model: str, messages: Sequence[ClientMessage], client: Json, response: str
+        self, client_request: ClientRequest, messages: Sequence[ClientMessage]
     ) -> tuple[str, ClientHistory]:
         """Return the conversation that a request belongs to, created if necessary, and the parsed messages."""
-        agent, _, conversation = model.partition("@")
-        if response:
-            key = _key_of_response(response, by)
-            known = await self._known(agent, key) if _RESPONSE.fullmatch(response) else []
-            name = next((name for name, had in known if had.get("chat_response") == key), "")
-            if not name:
-                fix = "Only the last response of a conversation can be continued; or send its messages as `input`."
-                what = f"names no response to go on from: `{response[:80]}`."
-                raise Unsupported("previous_response_id", what, fix)
-        else:
-            name = self._name_of(agent, conversation) if conversation else ""
-        settings = await self._store.agent_settings(name) if name else None
-        history = await _read(messages, by, client, is_known=settings is not None)
+        agent, _, conversation = client_request.model.partition("@")
+        if is_group(self._rooms.workspace.root, agent):
+            if conversation:
+                fix = "Leave out the @ and what follows."
+                raise UsageError("A group has one conversation.", fix=fix)
+            return agent, await _read(messages, is_known=True)
+        if client_request.previous:
+            name = await self._of_response(client_request)
+            return name, await _read(messages, is_known=True)
+        if conversation:
+            name = self._name_of(agent, conversation)
+            is_known = await self._store.agent_settings(name) is not None
+            history = await _read(messages, is_known=is_known)
+            await self._make_sure(agent, conversation, name, history)
+            return name, history
+        history = await _read(messages, is_known=False)
+        name = await self._waiting(client_request, history)
         if not name:
-            now = await self._store.now()
-            for known_name, had in await self._known(agent, history.asked, MARK):
-                if _key_of(had, history, now):
-                    return known_name, history
-            for known_name, had in await self._known(agent, history.sent) if history.before else ():
-                is_last = not had.get("chat_asks") or _key_of(
-                    had, history, now
-                )  # no other message since
-                if is_last and history.sent in (had.get("chat_sent") or ()):
-                    return known_name, history
-            return await self._new(agent, history), history
-        await self._make_sure(agent, conversation, name, history)
+            kind = STORED if client_request.is_stored else HISTORY
+            name = await self._new(agent, history, kind)
         return name, history
+
+    async def _again(
+        self, client_request: ClientRequest, messages: Sequence[ClientMessage]
+    ) -> Thread | None:
+        """Return the conversation in which a request came before, or None: it is new.
+
+        Without a key, an equal request is a retry only while nobody got the answer.
+
+        Raises:
+            ApiRefusal: its key is that of another request.
+        """
+        request_mark = client_request.mark
+        found = await self._store.agents_with("", request_mark.asked)
+        for name, settings in found.items():
+            rows = _requests(settings)
+            row = rows.pop(request_mark.asked, None)
+            if row is None:
+                continue
+            if row["content"] != request_mark.content:
+                what = "The `Idempotency-Key` is that of another request, so this one was not sent."
+                raise ApiRefusal(409, "key", what, "Send each request with a key of its own.")
+            history = await _read(messages, is_known=True)
+            thread = Thread(name, client_request, history.without_past(), row, is_again=True)
+            if request_mark.is_keyed or await self._is_awaited(thread):
+                return thread
+            await self._save(name, settings, chat_requests=[*rows.values()])
+        return None
+
+    async def _is_awaited(self, thread: Thread) -> bool:
+        """Return whether the answer to a request waits for its sender: as long as its turn, and a while after that."""
+        event = await self._post_message(thread, thread.row["key"])
+        ended = await self._end_of(thread.name, event)
+        return (
+            ended is None
+            or ended.state == "parked"
+            or await self._store.now() < ended.at + _JOINED_S
+        )
+
+    async def _of_response(self, client_request: ClientRequest) -> str:
+        """Return the conversation of which a response is the last.
+
+        Raises:
+            Unsupported: there is none that the sender may go on with.
+        """
+        agent = client_request.agent
+        response = client_request.previous
+        key = _key_of_response(response, client_request.owner)
+        known = await self._known(agent, key) if _RESPONSE.fullmatch(response) else []
+        name = next((name for name, had in known if had.get("chat_response") == key), "")
+        if not name:
+            fix = "Only the last response of a conversation can be continued; or send its messages as `input`."
+            what = f"names no response to go on from: `{response[:80]}`."
+            raise Unsupported("previous_response_id", what, fix)
+        return name
+
+    async def _waiting(self, client_request: ClientRequest, history: ClientHistory) -> str:
+        """Return the conversation that waits for the answers in a history, which are then no longer awaited, or ""."""
+        name = f"{client_request.agent}{history.waiting}"
+        settings = await self._store.agent_settings(name) if history.waiting else None
+        if settings is None or settings.get("chat_of") != client_request.agent:
+            return ""
+        if settings.get("chat_by") != _digest(client_request.owner):
+            return ""
+        if not {row.answers for row in history.answers} <= {*(settings.get("chat_open") or ())}:
+            return ""
+        await self._save(name, settings, chat_open=[])
+        return name
 
     async def _make_sure(
         self, agent: str, conversation: str, name: str, history: ClientHistory
@@ -772,19 +850,15 @@ class ChatThreads:
         settings = await self._store.agent_settings(name)
         if settings is not None and settings.get("chat_of") == agent:
             return
-        is_reserved = f"{CONVERSATION}{conversation}".startswith(MARK)
+        is_reserved = f"{CONVERSATION}{conversation}".startswith((HISTORY, STORED))
         if is_reserved or await self._rooms.workspace.can_be_talked_to(name):
             what = f"A conversation cannot have the name `{conversation[:80]}` here."
             given = (
-                f"The server gives names with `chat-` itself, and keeps the last {_KEPT}. "
-                if is_reserved
-                else ""
+                "The server gives names with `chat-` and `resp-` itself. " if is_reserved else ""
             )
             raise UsageError(what, fix=f"{given}Choose another name after the @.")
-        if (
-            sum(not known.startswith(f"{agent}{MARK}") for known, _ in await self._known(agent))
-            >= _MOST_NAMED
-        ):
+        named = len(await self._known(agent)) - len(await self._unnamed(agent))
+        if named >= _MOST_NAMED:
             what = f"{agent} has {_MOST_NAMED:,} named conversations, which is the most."
             raise UsageError(
                 what,
@@ -798,42 +872,55 @@ class ChatThreads:
         If the request was posted before and answered, return the events of its turn, too. If its turn failed, remove
         that turn and post the messages again.
         """
-        store, name = self._store, thread.name
-        event = await self._post_message(thread, thread.key)
-        turn, ended = await store.turn_of(event, name), await store.ended_turns(name, 0)
-        state = next((row.state for row in ended if row.id == turn), "")
-        if state in _ANSWERED:
-            return event, await self._past(name, event)
-        if state in ("", "parked"):
+        event = await self._post_message(thread, thread.row["key"])
+        ended = await self._end_of(thread.name, event)
+        if ended is None or ended.state == "parked":
             return event, []
-        if ended[-1].id == turn:
-            async with self._rooms.host.idle(name) as agent:
+        if ended.state in _ANSWERED:
+            return event, await self._past(thread.name, event)
+        return await self._post_message(thread, await self._key_for_another_try(thread, ended)), []
+
+    async def _key_for_another_try(self, thread: Thread, ended: EndedTurn) -> str:
+        """Return the key for posting a request again whose turn failed, and remove that turn if it is the last."""
+        store = self._store
+        name = thread.name
+        async with self._rooms.host.idle(name) as agent, self._one_at_a_time:
+            settings = await store.agent_settings(name) or {}
+            row = _requests(settings).get(thread.row["asked"], thread.row)
+            if row["key"] != thread.row["key"]:  # it came twice, and the other one was first
+                return str(row["key"])
+            if not await store.ended_turns(name, ended.seq, most=1):
                 await agent.pop()
-        async with self._one_at_a_time:
-            settings, key = await store.agent_settings(name) or {}, Clock().new_id()
-            await self._note(name, settings, thread.history.asked, key, await store.now())
-        return await self._post_message(thread, key), []
+            row = {**row, "key": Clock().new_id()}
+            await self._note(name, settings, row)
+            return str(row["key"])
+
+    async def _end_of(self, name: str, event: str) -> EndedTurn | None:
+        """Return the end of the turn that took a message; None while it waits or runs."""
+        turn = await self._store.turn_of(event, name) or ""
+        number = await self._store.turn_number(name, turn)
+        after = [] if number is None else await self._store.ended_turns(name, number, most=1)
+        return after[0] if after and after[0].id == turn else None
 
     async def _past(self, name: str, event: str) -> list[events.Event]:
         """Return the events of the turn that took a message, from the journal; empty until the turn has ended."""
-        store = self._store
-        turn = await store.turn_of(event, name)
-        if all(row.id != turn for row in await store.ended_turns(name, 0)):
+        ended = await self._end_of(name, event)
+        if ended is None:
             return []
-        return [event async for event in self._rooms.host.past(name, turn)]
+        return [event async for event in self._rooms.host.past(name, ended.id)]
 
     async def _post_message(self, thread: Thread, key: str) -> str:
         answers = [{"id": row.answers, "text": row.text} for row in thread.history.answers]
-        host, by, text = self._rooms.host, thread.by, thread.history.text
+        host, by, text = self._rooms.host, thread.request.identity, thread.history.text
         return (
             await host.post(
-                thread.name, text, key, identity=by, client=thread.client, answers=answers
+                thread.name, text, key, identity=by, client=thread.request.client, answers=answers
             )
         ).event
 
-    async def _new(self, agent: str, history: ClientHistory) -> str:
+    async def _new(self, agent: str, history: ClientHistory, kind: str) -> str:
         host, moves = self._rooms.host, self._rooms.state.moves
-        if surplus := [old for old, _ in (await self._known(agent, mark=MARK))[_KEPT - 1 :]]:
+        if surplus := [old for old, _ in (await self._known(agent, mark=kind))[_KEPT - 1 :]]:
             busy = {work.agent for work in await self._store.open_work()} | {
                 thread.name for thread in self._answering
             }
@@ -844,16 +931,15 @@ class ChatThreads:
                 if old not in busy and not host.is_running(old):
                     await host.close_idle(old)
                     await moves.delete(old)
-        name = f"{agent}{MARK}{Clock().new_id().replace('-', '')[:20]}"
+        name = f"{agent}{kind}{Clock().new_id().replace('-', '')[:20]}"
         await self._begin(agent, name, history)
         return name
 
     async def _begin(self, agent: str, name: str, history: ClientHistory) -> None:
         """Create the agent of a new conversation, with the earlier messages and the memory blocks of its owner."""
         store, owner = self._store, await self._rooms.host.agent(agent)
-        number = (
-            max([_number(had) for _, had in await self._known(agent, mark=MARK)], default=0) + 1
-        )
+        numbers = [_number(had) for _, had in await self._unnamed(agent)]
+        number = max(numbers, default=0) + 1
         settings = {
             **(await store.agent_settings(agent) or {}),
             "chat_of": agent,
@@ -867,13 +953,17 @@ class ChatThreads:
         await store.apply([AttachBlock(name, row.id, row.position) for row in blocks.rows])
         await self._save(name, settings)
 
-    async def _note(self, name: str, settings: Json, asked: str, key: str, now: float) -> None:
-        """Store that a request is posted under a key, so that a repeated one is recognized until it is answered."""
-        rows = {row[0]: row for row in settings.get("chat_asks") or ()} | {asked: (asked, key, now)}
-        await self._save(name, settings, chat_asks=[*rows.values()][-_MOST_ASKED:])
+    async def _note(self, name: str, settings: Json, row: Json) -> None:
+        """Store that a request is posted, so that it is known when it comes again."""
+        rows = _requests(settings)
+        rows.pop(row["asked"], None)
+        await self._save(name, settings, chat_requests=[*rows.values(), row][-_REQUESTS:])
 
     async def _save(self, name: str, settings: Json, **more: Any) -> None:  # Any: JSON
         await self._store.apply([SaveAgent(name, {**settings, **more})])
+
+    async def _unnamed(self, agent: str) -> list[tuple[str, Json]]:
+        return await self._known(agent, mark=HISTORY) + await self._known(agent, mark=STORED)
 
     async def _known(
         self, agent: str, text: str = "", mark: str = CONVERSATION
@@ -887,32 +977,23 @@ class ChatThreads:
         return sorted(own, key=lambda row: (_number(row[1]), row[0]), reverse=True)
 
 
-async def _read(
-    messages: Sequence[ClientMessage], by: str, client: Json, *, is_known: bool
-) -> ClientHistory:
+async def _read(messages: Sequence[ClientMessage], *, is_known: bool) -> ClientHistory:
     size = sum(PER_MESSAGE + len(message.text) for message in messages)
-
-    def read() -> ClientHistory:
-        history = ClientHistory.read(messages, by, is_known=is_known)
-        terms = ClientMessage(
-            "system", json.dumps([history.system, client])
-        )  # a repeated request has the same
-        return replace(history, asked=digest(history.asked, [terms]))
-
-    return await aside(size, read)
+    return await aside(size, partial(ClientHistory.read, messages, is_known=is_known))
 
 
-def _key_of(settings: Json, history: ClientHistory, now: float) -> str:
-    """Return the key under which a request was posted that has had no response yet, or ""."""
-    for asked, key, at in settings.get("chat_asks") or ():
-        if asked == history.asked and (history.before or now < at + _SAME_S):
-            return str(key)
-    return ""
+def _digest(*parts: object) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def _key_of_response(response: str, by: str) -> str:
+def _key_of_response(response: str, owner: str) -> str:
     """Return the key by which a response is found, for those only who have got it."""
-    return digest(by, (ClientMessage("assistant", response),)) if response else ""
+    return _digest([owner], ["assistant", "", response]) if response else ""
+
+
+def _requests(settings: Json) -> dict[str, Json]:
+    """Return what is stored of the requests of a conversation, the oldest first, by what they are known by."""
+    return {row["asked"]: row for row in settings.get("chat_requests") or ()}
 
 
 def _number(settings: Json) -> int:

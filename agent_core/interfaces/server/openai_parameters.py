@@ -68,7 +68,7 @@ _CAP: Final = (
     "the most tokens of each of the model's replies; one that is cut off ends the turn as `length`"
 )
 _WHO: Final = (
-    "whose conversation it is, next to the token: a history is known again under the same one only"
+    "for whom the token asks: a response, or a call, is gone on from under the same one only"
 )
 _FORMAT: Final = (
     "the shape of the reply, sent on or enforced otherwise, checked here, and mended once"
@@ -214,7 +214,10 @@ _SHARED: Final[Mapping[str, Effect]] = {
 }
 CHAT: Final[Mapping[str, Effect]] = {
     **_SHARED,
-    "messages": Acts("the whole history; what is new is said to the agent", _MESSAGES),
+    "messages": Acts(
+        "the whole history, which is the context; in a named conversation, what is new of it",
+        _MESSAGES,
+    ),
     "tools": Acts(
         _TOOLS,
         Kinds("type", {"function": {"function": Acts("the function", _FUNCTION)}}, _NO_FUNCTION),
@@ -389,6 +392,11 @@ class Shared(Open):
     def previous(self) -> str:
         """The id of the response to continue from, or "" if none was given."""
         return ""
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether the answer has an id to continue from."""
+        return False
 
     def owner(self, token: str) -> str:
         """Return the owner of the conversation: the token, or a user that the token acts for."""

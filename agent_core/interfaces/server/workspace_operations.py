@@ -40,7 +40,7 @@ from agent_core.memory.source_catalog import Sources
 from agent_core.registry.module_edits import remove_text, save_text
 from agent_core.registry.source import hash_of
 from agent_core.runtime.agent import Agent
-from agent_core.storage import AGENT, CallOwners, own_folder, prepare_state_dir
+from agent_core.storage import AGENT, CallOwners, is_history, own_folder, prepare_state_dir
 from agent_core.workspace.agent_files import GROUPS, GroupFile, first_problems
 from agent_core.workspace.helper_changes import HelperVerdict
 from agent_core.workspace.portable import NoAgent
@@ -331,7 +331,7 @@ async def status(asked: Asked) -> object:
     return {
         "workspace": rooms.workspace.root.name,
         "agent": usual if asked.identity.sees(usual) else min(asked.identity.agents),
-        "agents": len(agents),
+        "agents": sum(not is_history(name) for name in agents),
         "running": [name for name in agents if rooms.host.is_running(name)],
         "functions": rooms.workspace.functions.count(),
         "approvals": len(await _pending(asked)),

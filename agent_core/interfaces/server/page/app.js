@@ -63,7 +63,7 @@ function App({ link: given }) {
   }, []);
   if (!isIn) return html`<${LogIn} link=${link} done=${() => { setLink(""); return look(); }} />`;
   if (!agent) return html`<main>${fault ? html`<${Fault} text=${fault} />` : html`<p class="dim">Loading…</p>`}</main>`;
-  const choices = agents.filter((row) => !row.name.includes("--chat-")); // of programs: in the room Agents
+  const choices = [...agents];
   if (choices.every((row) => row.name !== agent)) choices.push({ name: agent });
   const beat = status ? `${status.saves}/${status.functions}/${status.grants}/${status.running.join()}/${approvals.length}` : "", saved = status && status.last_save && status.saves + status.last_save;
   return html`<div class="frame"><header><a class="skip" href=${location.hash || "#"} onClick=${(event) => { event.preventDefault(); main.current.focus(); }}>Skip to the room</a><h1>Knapper</h1>
