@@ -215,14 +215,6 @@ class BeginState(Write):
 
 
 @dataclass(frozen=True, slots=True)
-class DropState(Write):
-    """A write that reverts a state to the previous one if it is still at `n`. Raises StateConflict otherwise."""
-
-    function: str
-    n: int
-
-
-@dataclass(frozen=True, slots=True)
 class SaveTended(Write):
     """A change that tending made: `changed`, `deleted` or `archived`, with the hashes of the text before and after."""
 
@@ -567,13 +559,6 @@ def _save_state(save: SaveState, session: SqlSession) -> None:
 def _begin_state(begin: BeginState, session: SqlSession) -> None:
     if _newest_state(session, begin.function):
         _add_state(session, begin.function, BEGUN, {})
-
-
-@perform.register
-def _drop_state(drop: DropState, session: SqlSession) -> None:
-    if _newest_state(session, drop.function) != drop.n:
-        raise StateConflict(drop.function)
-    session.all("delete from state where n = ?", drop.n)
 
 
 def _newest_state(session: SqlSession, function: str) -> int:

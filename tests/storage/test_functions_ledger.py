@@ -7,10 +7,10 @@ import pytest
 from agent_core.base.errors import StorageError
 from agent_core.storage import (
     BEGUN,
+    RESTORED,
     BeginState,
     BeginWrite,
     DropReading,
-    DropState,
     EndWrite,
     ManifestConflict,
     OpenWrite,
@@ -316,20 +316,21 @@ async def test_of_two_writers_of_a_state_the_one_who_saw_the_newest_is_taken(
     assert [row.value for row in await one.states("count")] == [{}, {"n": 1}, {"n": 2}]
 
 
-async def test_a_state_goes_back_turn_by_turn_and_no_number_comes_twice(store: Store) -> None:
+async def test_of_the_states_of_a_turn_the_last_is_kept_and_no_number_comes_twice(
+    store: Store,
+) -> None:
     for number, turn in enumerate(("turn-1", "turn-2", "turn-2"), 1):
         rows = await store.states("count")
         await store.apply([SaveState("count", number, rows[-1].n if rows else 0, turn)])
     *_, newest = await store.states("count")
-    await store.apply([DropState("count", newest.n)])
-    _begun, before = await store.states()
-    assert (before.value, before.turn) == (1, "turn-1")
+    for back in (1, {}):
+        *_, last = await store.states("count")
+        await store.apply([SaveState("count", back, last.n, RESTORED)])
     with pytest.raises(StateConflict):
         await store.apply([SaveState("count", 4, newest.n, "turn-3")])
-    await store.apply([SaveState("count", 4, before.n, "turn-3")])
     assert (await store.states())[-1].n > newest.n
     await store.apply([BeginState("count"), BeginState("another")])
-    assert [row.value for row in await store.states()] == [{}, 1, 4, {}]
+    assert [row.value for row in await store.states()] == [{}, 1, 3, {}, {}]
 
 
 async def test_of_one_function_the_newest_good_calls_are_kept_and_the_newest_others(

@@ -30,7 +30,6 @@ from agent_core.storage import (
     FUNCTIONS,
     RESTORED,
     CallOwners,
-    DropState,
     SaveState,
     StateConflict,
     StateRow,
@@ -677,19 +676,13 @@ class FunctionService:
             rows[row.function] = (*rows.get(row.function, ()), row)
         return rows
 
-    async def restore_state(self, row: StateRow, base: StateRow | None = None) -> None:
-        """Restore the state of a function before the newest one, or the value of the earlier state `base`.
+    async def restore_state(self, row: StateRow, base: StateRow) -> None:
+        """Give a function, whose newest state is `row`, the value of the earlier state `base` again.
 
         Raises:
             StateConflict: a call changed it meanwhile.
         """
-        value = base and base.value
-        write = (
-            SaveState(row.function, value, row.n, RESTORED)
-            if base
-            else DropState(row.function, row.n)
-        )
-        await self._store.apply([write])
+        await self._store.apply([SaveState(row.function, base.value, row.n, RESTORED)])
 
     def states(self, turn: str) -> "FunctionStates":
         """Return the states of functions that a call in this turn reads and writes."""
