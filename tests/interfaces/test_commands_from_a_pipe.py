@@ -126,7 +126,7 @@ def test_a_pipe_that_is_vouched_for_does_all_but_what_needs_a_terminal(grown: Pa
     unknown = (f"/pending {NAME} dropp", f"/pending {NAME} drop it", f"/grants {NAME} revok")
     agreed = (
         "hello",
-        "/undo",
+        "/pop",
         f"/delete {NAME}",
         "/memory edit human Likes tea.",
         "/save kept.json",

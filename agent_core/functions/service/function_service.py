@@ -354,13 +354,13 @@ class FunctionService:
 
     async def carry_out(self, plan: PlannedChange, record: Record, author: Author) -> PlannedChange:
         """Carry out a planned change. `record` stores it in one transaction with what must be atomic with it."""
-        waiting = self.registry.snapshot().waiting
+        has_clash = self.registry.snapshot().has_clash
         done = await self._carrier.carry_out(plan, record, author.by)
-        if waiting and done.change is not None:
+        if has_clash and done.change is not None:
             with suppress(KnapperError):  # the next refresh of the folder will do it
                 await self._catch_up(
                     done.change.path
-                )  # judge the functions that can have their name now
+                )  # judge the files that can have their names now
         return done
 
     async def plan_create(
