@@ -57,8 +57,9 @@ def gone_command(name: str, words: str) -> str | None:
     A number is `N` in the table.
     """
     first = words.strip().partition(" ")[0]
-    form = "N" if first.isdecimal() else first
-    return gone_sentence(f"/{name}") or gone_sentence(f"/{name} {form}")
+    if first.isdecimal():
+        first = "N"
+    return gone_sentence(f"/{name}") or gone_sentence(f"/{name} {first}")
 
 
 @lru_cache(_MAX_TOLD)

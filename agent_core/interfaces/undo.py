@@ -29,9 +29,9 @@ from .render.memory_view import edit_says
 from .render.verdicts import folded_lines
 from .styled_lines import Line, line
 
-_MOST_RECEIPTS: Final = 50
-_MOST_BYTES: Final = 1 << 20
-_MOST_STEPS: Final = 200
+_RECEIPT_LIMIT: Final = 50
+_BYTE_LIMIT: Final = 1 << 20
+_STEP_LIMIT: Final = 200
 _YOU: Final = "you"
 _FUNCTION: Final = ""
 _HELPER: Final = "the helper "
@@ -122,7 +122,7 @@ def counting(steps: Sequence[Step]) -> list[Step]:
     A deletion is a step of its own, which can be taken back.
     """
     kept: list[Step] = []
-    for step in steps[-_MOST_STEPS:]:
+    for step in steps[-_STEP_LIMIT:]:
         same = [at for at, earlier in enumerate(kept) if earlier.content == step.content]
         is_back = step.by == _YOU and step.content is not None
         if same and (is_back or same[-1] == len(kept) - 1):
@@ -201,8 +201,8 @@ async def _last_turn(conversation: Conversation) -> Undoing:
     page = await store.history_page(
         conversation.agent.name,
         kinds=(RECEIPT,),
-        count=_MOST_RECEIPTS,
-        most_bytes=_MOST_BYTES,
+        count=_RECEIPT_LIMIT,
+        most_bytes=_BYTE_LIMIT,
         is_newest=True,
     )
     stays: list[Line] = []
@@ -266,15 +266,12 @@ async def _last_change(conversation: Conversation, name: str) -> Undoing:
 
 async def _changed(conversation: Conversation) -> list[Thing]:
     """Return the things that were changed in this session, the one changed last at the end."""
-    names = conversation.touched
-    things = [
-        *[
-            await _function(conversation, kind, name)
-            for kind in (_FUNCTION, _HELPER)
-            for name in names
-        ],
-        *[await _block(conversation, row.label) for row in conversation.agent.memory.blocks.rows],
-        *(await _states_of_functions(conversation)).values(),
+    things = list((await _states_of_functions(conversation)).values())
+    for name in conversation.touched:
+        things.append(await _function(conversation, _FUNCTION, name))
+        things.append(await _function(conversation, _HELPER, name))
+    things += [
+        await _block(conversation, row.label) for row in conversation.agent.memory.blocks.rows
     ]
     changed = [
         thing
@@ -288,19 +285,17 @@ async def _touched(
     conversation: Conversation, receipt: Receipt, states: Mapping[str, Thing]
 ) -> list[Thing]:
     """Return the things that a turn touched, as its receipt says, as far as they are there."""
-    functions = receipt.names(*TOUCHED[:3])
-    helpers = receipt.names(*TOUCHED[3:])
-    labels = {row.label for row in conversation.agent.memory.blocks.rows}
-    things = [
-        *[await _function(conversation, _FUNCTION, name) for name in functions],
-        *[await _function(conversation, _HELPER, name) for name in helpers],
-        *[
-            await _block(conversation, label)
-            for label in receipt.names("remembered")
-            if label in labels
-        ],
-        *[states[name] for name in receipt.names("called") if name in states],
-    ]
+    things = list[Thing]()
+    for name in receipt.names(*TOUCHED[:3]):
+        things.append(await _function(conversation, _FUNCTION, name))
+    for name in receipt.names(*TOUCHED[3:]):
+        things.append(await _function(conversation, _HELPER, name))
+    remembered = {*receipt.names("remembered")}
+    for row in conversation.agent.memory.blocks.rows:
+        if row.label in remembered:
+            things.append(await _block(conversation, row.label))
+    called = receipt.names("called")
+    things += [states[name] for name in called if name in states]
     return [thing for thing in things if thing.steps]
 
 

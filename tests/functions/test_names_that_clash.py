@@ -1,15 +1,14 @@
 """A text with a name that another file has is refused whole, and leaves no trace on the function of that name."""
 
-import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from agent_core.base.errors import WorkspaceError
 from agent_core.base.events import FunctionsChanged
 from agent_core.functions.sandbox_client import SandboxClient
+from agent_core.functions.service.plan import USER, entered
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
 from tests.functions.support import CLAMP, Room, room
@@ -191,29 +190,20 @@ async def test_functions_that_an_earlier_version_kept_out_stay_out_and_all_other
     tmp_path: Path, sandbox: SandboxClient
 ) -> None:
     """Such a state is made here by hand: of two files with the same two names, each has one."""
+    kept_out = {"letters": "clamp", "a": "count_vowels"}
     async with room(tmp_path, sandbox) as here:
         await here.save(VOWELS)
         await here.save(CLAMP, file(here, "a.py"))
-    both = {"letters": f"{VOWELS}\n\n{CLAMP}", "a": f"{CLAMP}\n\n{OTHER}"}
-    kept_out = {"letters": "clamp", "a": "count_vowels"}
+        modules = here.shop.registry.snapshot().modules
+        for module, more in (("letters", CLAMP), ("a", OTHER)):
+            known = modules[module]
+            source = ModuleSource.of(module, f"{known.text}\n\n{more}", known.path)
+            file(here, f"{module}.py").write_text(source.text)
+            await here.store.apply(entered(read_module(source), known.version, USER, "saved"))
     with closing(sqlite3.connect(tmp_path / ".knapper" / "state.db")) as state:
-        for module, text in both.items():
-            source = ModuleSource.of(module, text, f"functions/{module}.py")
-            reading = json.dumps(read_module(source).to_json())
-            state.execute("insert into text (hash, text) values (?, ?)", (source.version, text))
-            state.execute(
-                "insert into change (module, version, by, turn, model, reason, at, kept_out)"
-                " values (?, ?, 'human', '', '', 'saved', 9e9, ?)",
-                (module, source.version, kept_out[module]),
-            )
-            state.execute(
-                "update manifest set version = ? where module = ?", (source.version, module)
-            )
-            state.execute(
-                "update reading set version = ?, reading = ? where path = ?",
-                (source.version, reading, source.path),
-            )
-            file(here, f"{module}.py").write_text(text)
+        for module, name in kept_out.items():
+            newest = "(select max(seq) from change where module = ?1)"
+            state.execute(f"update change set kept_out = ?2 where seq = {newest}", (module, name))
         state.commit()
     for _ in range(2):
         async with room(tmp_path, sandbox) as here:
@@ -226,8 +216,9 @@ async def test_functions_that_an_earlier_version_kept_out_stay_out_and_all_other
                 ("functions/letters.py", "name-clash"),
             ]
             assert [module for module, _ in await versions(here)] == ["letters"]
-            with pytest.raises(WorkspaceError, match="is already the function at"):
-                await here.shop.edit("clamp", "Keep a value", "Hold a value")
+            refused = await here.shop.edit("clamp", "Keep a value", "Hold a value")
+            assert not refused.admitted
+            assert any("is already the function at" in one.message for one in refused.problems)
     async with room(tmp_path, sandbox) as here:
         await here.save(VOWELS)
         assert (place(here), place(here, "clamp")) == ("functions/letters.py", "functions/a.py")
