@@ -208,7 +208,7 @@ async def chosen(functions: Mapping[str, Function], message: str) -> str | None:
     """Return the shown function that shares the most words with a message."""
     if not functions:
         return None
-    plain = await Plain.of(Pool(Snapshot(functions, {}, {}, {}, {}), {}), None)
+    plain = await Plain.of(Pool(Snapshot(functions, {}, {}, {}), {}), None)
     return (await plain.rank(message))["BM25"][0]
 
 

@@ -193,7 +193,7 @@ def pool_of(tools: Iterable[dict[str, Any]]) -> Pool:  # Any: JSON
             name, f"functions/{name}.py", f"def {name}(): {', '.join(needs) or '...'}\n", name
         )
         functions[name] = _function(tool, name)
-    snapshot = Snapshot(functions, modules, {}, {}, {})
+    snapshot = Snapshot(functions, modules, {}, {})
     return Pool(snapshot, {name: id for id, name in names.items()})
 
 

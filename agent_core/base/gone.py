@@ -35,6 +35,8 @@ GONE: Final[Mapping[str, str]] = {
     "memory.tidy": "Remove it: in any turn, ask the agent to clean up the block.",
     "memory tidy": "In any turn, ask the agent to clean up the block; `knapper memory edit LABEL` does it by hand.",
     "/memory tidy": "Ask the agent to clean up the block; `/memory edit LABEL` does it by hand.",
+    "/undo N": "`/undo` takes back what the last turn did; `/changes NAME` takes back any other change.",
+    "/undo all": "Type `/undo` once for each turn; `/changes` lists the other changes.",
     "growth.trigger": "Remove it: you or the agent edit the description of a function that is called wrongly.",
     "growth.mask": "Remove it: no function is hidden at random any more.",
 }
@@ -50,8 +52,13 @@ def gone_sentence(name: str, where: str = "") -> str | None:
 
 
 def gone_command(name: str, words: str) -> str | None:
-    """Return the sentence for a slash command that went, also one of two words; None if it did not."""
+    """Return the sentence for a slash command that went, also one of two words; None if it did not.
+
+    A number is `N` in the table.
+    """
     first = words.strip().partition(" ")[0]
+    if first.isdecimal():
+        first = "N"
     return gone_sentence(f"/{name}") or gone_sentence(f"/{name} {first}")
 
 

@@ -12,7 +12,6 @@ from collections.abc import (
     Callable,
     Iterable,
     Iterator,
-    Mapping,
     Sequence,
 )
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
@@ -61,68 +60,6 @@ _QUIET_S: Final = 0.5  # time before a running command is shown
 RunCommand = Callable[["Conversation", str], Awaitable[None]]
 
 
-class UndoLog:
-    """The functions and helpers touched and the messages sent in a session."""
-
-    def __init__(self) -> None:
-        self.began = time.time()
-        self.touched: dict[str, None] = {}
-        self.messages: list[tuple[float, str, str, str]] = []
-        """The time, agent, turn, and text of each: a message, or the event that began a turn."""
-        self.forgot = False
-        """True if something was forgotten in this session, which cannot be undone."""
-        self.undone: dict[tuple[str, int], int] = {}
-        """Versions created by undo, which are not actions, with the number of earlier versions that each cancels."""
-        self._turns: dict[str, set[str]] = {}
-
-    def hear(self, event: Event) -> None:
-        """Record what began a turn and what it changed."""
-        match event:
-            case TurnStarted():
-                said = headline(event.message) or event.event
-                self._turns.setdefault(event.agent, set()).add(event.turn)
-                self.messages.append((time.time(), event.agent, event.turn, said))
-            case TurnEnded():
-                self.touch(Receipt.from_json(event.made).names(*TOUCHED))
-            case FunctionsChanged():
-                self.touch([*event.loaded, *event.changed, *event.removed])
-            case _:
-                pass
-
-    def of(self, agent: str) -> list[tuple[float, str]]:
-        """Return the messages to one agent, with their times."""
-        return [(at, text) for at, name, _, text in self.messages if name == agent]
-
-    def turns_of(self, agent: str) -> set[str]:
-        """Return the turns of one agent in this session."""
-        return self._turns.get(agent, set())
-
-    def unsay(self, agent: str) -> None:
-        """Remove the last message to an agent, because its turn was removed."""
-        last = max(
-            (at for at, (_, name, *_) in enumerate(self.messages) if name == agent), default=None
-        )
-        if last is not None:
-            del self.messages[last]
-
-    def unsay_all(self, agent: str) -> None:
-        """Remove all messages to an agent, because it began a new conversation."""
-        self.messages = [row for row in self.messages if row[1] != agent]
-
-    def reread(self, begun: Mapping[str, str]) -> None:
-        """After something was forgotten, update the messages from `begun`, the recorded beginning of each turn."""
-        self.forgot = True
-        self.messages = [
-            (at, agent, turn, said if said in begun[turn] else begun[turn])
-            for at, agent, turn, said in self.messages
-            if turn in begun
-        ]
-
-    def touch(self, names: Iterable[str]) -> None:
-        """Record that functions or helpers with these names may have changed."""
-        self.touched |= dict.fromkeys(names)
-
-
 class Conversation:
     """A conversation: it processes the user's input and records what was shown.
 
@@ -143,7 +80,9 @@ class Conversation:
         voice.agent = agent.name
         voice.secrets = Secrets(workspace.root)
         self.log = CallLog(is_full=workspace.settings.repl.show == "full")
-        self.undo_log = UndoLog()
+        self.began = time.time()
+        self.touched: dict[str, None] = {}
+        """Names of functions and helpers that may have been changed in this session."""
         self.spending = Spending(workspace.root, workspace.settings.models)
         self.busy = False
         self.left = False
@@ -162,6 +101,10 @@ class Conversation:
         self._held: list[FunctionsChanged] | None = None
         self._saved_by = "outside"
         self.commanded = ""  # the running command, as typed
+
+    def touch(self, names: Iterable[str]) -> None:
+        """Record that functions or helpers with these names may have changed."""
+        self.touched |= dict.fromkeys(names)
 
     @property
     def stoppable(self) -> bool:
@@ -208,12 +151,13 @@ class Conversation:
                     if isinstance(event, CallAnswered) and "sent" in event.detail:
                         self.has_sent = True
                         self._poke()
-                    self.undo_log.hear(event)
                     if isinstance(event, TurnStarted | Usage):
                         self.spending.hear(
                             event, event.agent or self.agent.name, self.agent.status().model
                         )
-                    reason = event.reason if isinstance(event, TurnEnded) else reason
+                    if isinstance(event, TurnEnded):
+                        reason = event.reason
+                        self.touch(Receipt.from_json(event.made).names(*TOUCHED))
         except* LostLease:
             self._lost()
         finally:
@@ -416,9 +360,7 @@ class Conversation:
             kept = [
                 line(("ok", "✓ "), "kept in memory: ", ("strong", one_line(text))) for text in texts
             ]
-            self.voice.lines(
-                [*kept, line(("dim", "  to undo: /undo, or knapper memory undo human"))]
-            )
+            self.voice.lines([*kept, line(("dim", "  to undo: knapper memory undo human"))])
 
     @contextmanager
     def waiting(self, what: str) -> Iterator[None]:
@@ -465,7 +407,7 @@ class Conversation:
 
     def announce(self, changed: FunctionsChanged) -> None:
         """Report functions that someone else changed, now or when the editor that has the screen is closed."""
-        self.undo_log.hear(changed)
+        self.touch([*changed.loaded, *changed.changed, *changed.removed])
         if self._held is not None:
             self._held.append(changed)
         elif not is_own(changed, frozenset(self.commanded.split()[1:])):

@@ -24,6 +24,7 @@ from agent_core.functions.answers import CallReport
 from agent_core.functions.debug import Placed, typed_breakpoint
 from agent_core.registry.arguments import misfits
 from agent_core.registry.function import Function
+from agent_core.runtime.agent import RemovedTurn
 from agent_core.runtime.model_session import SUMMARIZING
 from agent_core.workspace.portable import read_file, write_file
 from agent_core.workspace.state_store import opened_state
@@ -32,7 +33,7 @@ from sandbox.wire.strict_json import Malformed, read_json
 from sandbox.wire.values import BODY, TAG
 
 from . import slash_shell, undo
-from .attachments import as_sent, command_block, named_in, pasted_notes, with_blocks
+from .attachments import as_sent, command_block, headline, named_in, pasted_notes, with_blocks
 from .commands.functions import challenge_hint, ended, judged, stopping_first
 from .commands.verb import ALWAYS, CommandEntry
 from .conversation import Conversation, RunCommand, made_line
@@ -66,7 +67,6 @@ from .styled_lines import (
     screen_columns,
     warned,
 )
-from .undo import pop_last_turn, removed_line
 
 # Shorthands at a terminal: `=NAME(…)`, `?NAME`, `!COMMAND`, and @FILE within a message. The first three also have slash
 # commands. In a pipe they are ordinary text. The result of a call is kept as `_` and, with `=x = NAME(…)`, as `x` too;
@@ -598,7 +598,7 @@ async def command(conversation: Conversation, text: str) -> None:
             )
         check_source(name, words, is_trusted=conversation.voice.is_trusted)
         await run(conversation, words)
-        conversation.undo_log.touch(text.split()[1:2])
+        conversation.touch(text.split()[1:2])
     except KnapperError as error:
         conversation.explain(error)
     finally:
@@ -697,16 +697,23 @@ async def _cost(conversation: Conversation, words: str) -> None:
 
 
 async def _pop(conversation: Conversation, words: str) -> None:
-    removed = await pop_last_turn(conversation)
+    removed = await conversation.agent.pop()
     conversation.voice.lines(
-        [removed_line(removed) if removed else line(("dim", "There is no turn to remove."))]
+        [_removed_line(removed) if removed else line(("dim", "There is no turn to remove."))]
+    )
+
+
+def _removed_line(removed: RemovedTurn) -> Line:
+    """Return a line about what was removed: the user's message, or the turn that an event began."""
+    what = "" if removed.is_message else "a turn that no message began: "
+    return line(
+        ("ok", "✓ "), "removed from the context: ", what, ("strong", headline(removed.text))
     )
 
 
 async def _new(conversation: Conversation, words: str) -> None:
     await conversation.keep_unsaved()
     turns = await conversation.agent.begin_anew()
-    conversation.undo_log.unsay_all(conversation.agent.name)
     message = (
         f"A new conversation. {counted(turns, 'turn')} left the context and "
         f"stay{'s' if turns == 1 else ''} on record."
@@ -722,12 +729,12 @@ async def _new(conversation: Conversation, words: str) -> None:
 
 async def _retry(conversation: Conversation, words: str) -> None:
     await conversation.agent.require_own_message()
-    removed = await pop_last_turn(conversation)
+    removed = await conversation.agent.pop()
     while (
         removed is not None and not removed.is_message
     ):  # also removes a later turn that an event began
-        conversation.voice.lines([removed_line(removed)])
-        removed = await pop_last_turn(conversation)
+        conversation.voice.lines([_removed_line(removed)])
+        removed = await conversation.agent.pop()
     if removed is None:
         raise UsageError("There is no message to send again.")
     first, *others = bare_lines(removed.text) or [""]

@@ -112,12 +112,14 @@ _OF_PROMPT: Final = (
     ),
     CommandEntry("/pop", "Remove the last turn from the context; it stays on record."),
     CommandEntry(
-        "/changes", "List what this session made and changed, numbered for /undo.", shows=ALWAYS
+        "/changes [NAME]",
+        "List what this session made and changed; with NAME, take its last change back, after asking.",
+        takes="<function>",
+        shows=ALONE,
     ),
     CommandEntry(
-        "/undo [N | all]",
-        "Undo the last step (a function, a block of memory, a message), or number N of /changes, after asking.",
-        takes="all",
+        "/undo",
+        "Take back what the last turn changed in functions, helpers, memory and states, after asking.",
     ),
     CommandEntry(
         "/cost",

@@ -368,9 +368,7 @@ async def reload_after_forget(conversation: Conversation) -> None:
     if conversation.ran:
         conversation.ran = []
         conversation.voice.aloud([line(("warn", f"! {_RAN_IS_GONE}"))])
-    agents = {name for _, name, _, _ in conversation.undo_log.messages} | {
-        turn.agent for turn in conversation.spending.turns
-    }
+    agents = {turn.agent for turn in conversation.spending.turns}
     begun: dict[str, dict[str, str]] = {}  # the text that began each turn of an agent, on one line
     for agent in agents:
         entries = await conversation.workspace.store.history(
@@ -382,7 +380,4 @@ async def reload_after_forget(conversation: Conversation) -> None:
             for entry in entries[::-1]
             if entry.kind == kind
         }
-    conversation.undo_log.reread(
-        {turn: text for texts in begun.values() for turn, text in texts.items()}
-    )
     conversation.spending.reread({agent: [*texts.values()] for agent, texts in begun.items()})

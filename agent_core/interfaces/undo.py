@@ -1,413 +1,423 @@
-"""The actions of a session on functions, memory and messages, and how to undo them."""
+"""What a turn changed in functions, helpers, memory and states, and how to take it back.
+
+Nothing is remembered for it: the receipts of the conversation say what a turn touched, and the kept versions say
+whether it is still there. What somebody changed since stays.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
-from itertools import product, takewhile
-from typing import Final, Literal, TypeAlias
+from itertools import takewhile
+from typing import Final, TypeAlias
 
 from agent_core.base.clock import shown_time
 from agent_core.base.errors import KnapperError, UsageError
-from agent_core.base.records import dataclass
+from agent_core.base.receipt import TOUCHED, Fact, Receipt
+from agent_core.base.records import dataclass, field
 from agent_core.base.untrusted import one_line
 from agent_core.functions.service.history import Version
-from agent_core.memory.blocks import undo_of
-from agent_core.runtime.agent import RemovedTurn
-from agent_core.storage import BEGUN, BlockChange, StateRow
+from agent_core.runtime.entries import RECEIPT, receipt_in
+from agent_core.storage import RESTORED, BlockChange, Entry, StateRow
 
 from .attachments import headline
 from .commands.verb import CHANGED
 from .conversation import Conversation, RunCommand
-from .manual_edits import set_up_block, undo_block
+from .manual_edits import set_up_block
 from .render.agent_view import text_of
 from .render.agent_view import verdict_lines as helper_lines
 from .render.memory_view import edit_says
 from .render.verdicts import folded_lines
-from .styled_lines import Line, counted, line
+from .styled_lines import Line, line
 
-_UNDONE = "undo"
+_RECEIPT_LIMIT: Final = 50
+_BYTE_LIMIT: Final = 1 << 20
+_STEP_LIMIT: Final = 200
+_YOU: Final = "you"
+_FUNCTION: Final = ""
+_HELPER: Final = "the helper "
+_STAYING: Final[tuple[Fact, ...]] = ("wrote", "removed", "told")
+_NOTHING: Final = "No turn of this conversation changed anything that is still there."
+_NO_CHANGE: Final = "Nothing was made or changed in this session."
+_OLDER: Final = "For older changes: /rollback NAME, /memory undo LABEL."
+_HINT: Final = (
+    "/undo takes back what the last turn did; /changes NAME the last change of one of these."
+)
+
+Put: TypeAlias = "Callable[[Step], Awaitable[None]]"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A state of a thing: its content (None: it was not there), by whom, in which turn, when, and the row of it."""
+
+    content: object
+    by: str = ""
+    turn: str = ""
+    at: float = 0.0
+    row: Version | BlockChange | StateRow | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """Something that a turn can change: what it is called, its steps that still count, and how to go back to one."""
+
+    says: str
+    steps: Sequence[Step]
+    put: Put
+
+    def taken_back(self, steps: int) -> "UndoableAction | None":
+        """Return the action that takes its last steps back, or None if it is not known what was before them."""
+        if not 0 < steps < len(self.steps):
+            return None
+        return UndoableAction(self, self.steps[-steps - 1], self.steps[-steps])
 
 
 @dataclass(frozen=True, slots=True)
 class UndoableAction:
-    """An action: when it happened, what it did, what undoing it does, and the function that undoes it."""
+    """Going back to an earlier step of a thing. `first` is the oldest step that it takes back."""
 
-    at: float
-    says: str
-    undoes: str
-    undo: Callable[[], Awaitable[None]]
+    thing: Thing
+    before: Step
+    first: Step
 
+    @property
+    def says(self) -> str:
+        """What it will do, for the question."""
+        what, last = self.thing.says, self.thing.steps[-1]
+        match self.before.row:
+            case BlockChange() if isinstance(self.first.row, BlockChange):
+                return f"restore {what} as it was before {edit_says(self.first.row)}"
+            case StateRow():
+                return f"take {what} back to before {shown_time(self.first.at, '%H:%M')}"
+            case Version() as version if self.before.content and last.content:
+                by = f"(by {self.before.by}, {version.when})"
+                return f"change {what} back to version {version.number} {by}"
+        if self.before.content:
+            return f"bring {what} back, which {last.by} deleted ({shown_time(last.at)})"
+        changed = f" and changed by {last.by}" if last.by != self.first.by else ""
+        return f"delete {what}, made by {self.first.by}{changed}"
 
-def states(
-    versions: Sequence[Version], undone: Mapping[tuple[str, int], int], name: str
-) -> list[Version]:
-    """Return the versions that still count. A version created by undo cancels the versions that it reverted."""
-    live_versions: list[Version] = []
-    for version in versions:
-        steps = undone.get((name, version.number), 0)
-        live_versions = live_versions[:-steps] if steps else [*live_versions, version]
-    return live_versions
-
-
-def last_edit(changes: Sequence[BlockChange]) -> BlockChange | None:
-    """Return the change that an undo of a block would revert, if there is one."""
-    if undo_of(changes) is None:
-        return None
-    same = [
-        change
-        for change in changes
-        if change.value == changes[-1].value and _UNDONE not in change.action.lower()
-    ]
-    return same[-1] if same else changes[-1]
+    async def undo(self) -> None:
+        """Do it."""
+        await self.thing.put(self.before)
 
 
-# Undoing actions: the last one, one from the list, or all. An action belongs to the agent of the conversation; actions
-# of other agents are reported but not undone.
+@dataclass(frozen=True, slots=True)
+class Undoing:
+    """What an undo will take back, of which turn, and lines about what stays."""
 
-_Scope: TypeAlias = Literal["step", "author", "session"]
-"""The versions that one undo covers: the last one, the latest run by the same author, or all in the session."""
-_NOT_ALL = "Nothing is left to undo in this session: what /forget removed cannot be restored."
-_OLDER = "For older changes: /rollback NAME, /memory undo, /pop."
+    turn: str = ""
+    actions: Sequence[UndoableAction] = ()
+    stays: Sequence[Line] = field(default_factory=list)
+
+    @property
+    def says(self) -> str:
+        """What it will do, for the question."""
+        return f"Undo{self.turn}: {'; '.join(action.says for action in self.actions)}?"
 
 
-async def _changes(conversation: Conversation, words: str) -> None:
-    """List what differs from the start of the session, and who changed it last."""
-    changes = await _whole(conversation, "author")
-    count = len(conversation.undo_log.of(conversation.agent.name))
-    rows = [
-        line(("name", f"{number:3} "), ("dim", f"{shown_time(change.at, '%H:%M')}  "), change.says)
-        for number, change in enumerate(changes, 1)
-    ]
-    turns = (
-        [line(("dim", f"and {counted(count, 'turn')}: /pop removes the last one."))]
-        if count
-        else []
-    )
-    hint = [
-        line(
-            (
-                "dim",
-                "/undo N undoes one of them, /undo all everything; /undo alone only the last step.",
-            )
-        )
-    ]
-    lines = [*rows, *await _not_undone(conversation, 0.0), *(turns + hint if rows else ())]
-    conversation.voice.lines(
-        lines or [line(("dim", "Nothing was made or changed in this session."))]
-    )
+def counting(steps: Sequence[Step]) -> list[Step]:
+    """Return the steps that still count: what a person puts back as it was takes back what came after.
+
+    A deletion is a step of its own, which can be taken back.
+    """
+    kept: list[Step] = []
+    for step in steps[-_STEP_LIMIT:]:
+        same = [at for at, earlier in enumerate(kept) if earlier.content == step.content]
+        is_back = step.by == _YOU and step.content is not None
+        if same and (is_back or same[-1] == len(kept) - 1):
+            del kept[same[-1] + 1 :]
+        else:
+            kept.append(step)
+    return kept
 
 
 async def _undo(conversation: Conversation, words: str) -> None:
+    await _carry_out(conversation, partial(_last_turn, conversation), _NOTHING)
+
+
+async def _changes(conversation: Conversation, words: str) -> None:
+    """List what differs from the start of the session, and who changed it last, or take the last change of one back."""
     if words:
-        await _carry_out(conversation, partial(_named_actions, conversation, words))
+        nothing = f"{one_line(words, 60)} was not changed in this session."
+        await _carry_out(conversation, partial(_last_change, conversation, words), nothing)
         return
-    last = await _last_actions(conversation)
-    conversation.voice.lines(await _not_undone(conversation, last[0].at if last else 0.0))
-    await _carry_out(conversation, partial(_last_actions, conversation))
-
-
-async def _named_actions(conversation: Conversation, words: str) -> list[UndoableAction]:
-    """Return the action with this number, or all in the session."""
-    changes = await _whole(conversation, "session" if words == "all" else "author")
-    if not changes:
-        raise UsageError("Nothing was made or changed in this session.", fix=_OLDER)
-    if words != "all" and not (words.isdecimal() and 1 <= int(words) <= len(changes)):
-        raise UsageError(
-            f"There is no change {one_line(words, 40)}.", fix="Type /changes for the list."
+    rows = [
+        line(
+            ("dim", f"{shown_time(last.at, '%H:%M')}  "),
+            f"{last.by} {_deed(thing)} ",
+            ("name", thing.says),
         )
-    return changes[::-1] if words == "all" else [changes[int(words) - 1]]
+        for thing in await _changed(conversation)
+        if (last := thing.steps[-1])
+    ]
+    rows += await _elsewhere(conversation)
+    conversation.voice.lines([*rows, line(("dim", _HINT if rows else _NO_CHANGE))])
 
 
-async def _last_actions(conversation: Conversation) -> list[UndoableAction]:
-    """Return the last step, which may be a message, or nothing."""
-    actions = await _whole(conversation, "step")
-    if messages := conversation.undo_log.of(conversation.agent.name):
-        at, message = messages[-1]
-        undoes = f"remove the message “{one_line(message, 60)}” and its turn from the context"
-        actions.append(UndoableAction(at, "", undoes, partial(_unsay, conversation)))
-    return sorted(actions, key=lambda action: action.at)[-1:]
+def _deed(thing: Thing) -> str:
+    if thing.steps[-1].content is None:
+        return "deleted"
+    return "made" if thing.steps[-2].content is None else "changed"
 
 
 async def _carry_out(
-    conversation: Conversation, choose: Callable[[], Awaitable[list[UndoableAction]]]
+    conversation: Conversation, choose: Callable[[], Awaitable[Undoing]], nothing: str
 ) -> None:
-    """Undo the chosen actions after asking, and asking again if they are others when the answer comes.
+    """Undo what was chosen after asking, and asking again if it is something else when the answer comes.
 
     Report an action that cannot be undone, and undo the others.
     """
-    shown: list[UndoableAction] = []
-    actions = await choose()
-    if not actions:
-        nothing = (
-            _NOT_ALL
-            if conversation.undo_log.forgot
-            else "Nothing was changed or said in this session."
-        )
+    undoing = await choose()
+    conversation.voice.lines(undoing.stays)
+    if not undoing.actions:
         raise UsageError(nothing, fix=_OLDER)
-    while actions and _states(actions) != _states(shown):
-        if shown:
-            conversation.voice.lines([CHANGED])
-        if not await conversation.voice.confirm(
-            f"Undo: {'; '.join(action.undoes for action in actions)}?"
-        ):
+    shown = Undoing()
+    while _states(undoing) != _states(shown):
+        if shown.actions:
+            conversation.voice.lines([CHANGED, *undoing.stays])
+        if not undoing.actions:
+            return
+        if not await conversation.voice.confirm(undoing.says):
             conversation.voice.lines([line(("dim", "Nothing was changed."))])
             return
-        shown, actions = actions, await choose()
-    for action in actions:
+        shown = undoing
+        undoing = await choose()
+    for action in undoing.actions:
         try:
             await action.undo()
         except KnapperError as error:
             conversation.explain(error)
 
 
-def _states(actions: Sequence[UndoableAction]) -> list[tuple[float, str]]:
-    """Return what identifies actions: what undoing each does, and when the thing was last changed."""
-    return [(action.at, action.undoes) for action in actions]
+def _states(undoing: Undoing) -> list[tuple[float, str]]:
+    """Return what identifies actions: what each does, and when the thing was last changed."""
+    return [(action.thing.steps[-1].at, action.says) for action in undoing.actions]
 
 
-_KINDS: Final = {"": "/rollback {}", "the helper ": "`knapper helpers rollback {}`"}
-"""The words before the name of a function or helper, and the command that goes back to the version before."""
-
-
-async def _whole(conversation: Conversation, scope: _Scope) -> list[UndoableAction]:
-    """Return one action for each thing that was changed in the session, oldest first."""
-    touched = product(_KINDS, conversation.undo_log.touched)
-    things = [await _last_changes(conversation, kind, name, scope) for kind, name in touched]
-    blocks = [
-        await _block(conversation, row.label, scope)
-        for row in conversation.agent.memory.blocks.rows
-    ]
-    kept_states = await conversation.workspace.functions.kept_states()
-    states = [_state(conversation, rows, scope) for rows in kept_states.values()]
-    return sorted(
-        (action for action in (*things, *blocks, *states) if action), key=lambda action: action.at
+async def _last_turn(conversation: Conversation) -> Undoing:
+    """Return what the last turn of the conversation did that is still there, and what was changed since."""
+    store = conversation.workspace.store
+    page = await store.history_page(
+        conversation.agent.name,
+        kinds=(RECEIPT,),
+        count=_RECEIPT_LIMIT,
+        most_bytes=_BYTE_LIMIT,
+        is_newest=True,
     )
+    stays: list[Line] = []
+    states = await _states_of_functions(conversation)
+    for entry in reversed(page.entries):
+        if entry.is_imported:  # anyone may have written it
+            continue
+        receipt = receipt_in([entry])
+        things = await _touched(conversation, receipt, states)
+        stays += [row for thing in things for row in _changed_since(thing, entry.turn)]
+        actions = [
+            action for thing in things if (action := thing.taken_back(_steps_of(thing, entry.turn)))
+        ]
+        if actions:
+            stays += _staying(receipt)
+            return Undoing(_turn(await store.load(entry.turn)), actions, stays)
+    return Undoing(stays=stays)
 
 
-async def _last_changes(
-    conversation: Conversation, kind: str, name: str, scope: _Scope
-) -> UndoableAction | None:
-    """Return the last changes to a function or helper as one action, or None if another agent made the last change."""
-    live_versions = await _live_versions(conversation, kind, name)
-    began, last = conversation.undo_log.began, live_versions[-1] if live_versions else None
-    if last is None or last.row.at < began or _is_of_another(conversation, last):
-        return None
-    what, by = f"{kind}{name}", _hand(last)
-    since = takewhile(lambda version: version.row.at >= began, live_versions[::-1])
-    if scope == "author":
-        since = takewhile(lambda version: _hand(version) == by, since)
-    changes = [last] if scope == "step" else [*since]
-    steps, maker = len(changes), _hand(changes[-1])
-    before = live_versions[-steps - 1] if steps < len(live_versions) else None
-    there, here = before is not None and bool(before.hash), bool(last.hash)
-    if before is not None and there and here and before.hash == last.hash:
-        return (
-            await _last_changes(conversation, kind, name, "session") if scope == "author" else None
+def _steps_of(thing: Thing, turn: str) -> int:
+    """Return how many of the last steps of a thing are of this turn."""
+    return len([*takewhile(lambda step: step.turn == turn, reversed(thing.steps))])
+
+
+def _changed_since(thing: Thing, turn: str) -> list[Line]:
+    """Return a line about what the turn changed, and who changed it since; none if nobody did."""
+    own = [at for at, step in enumerate(thing.steps) if step.turn == turn]
+    last = thing.steps[-1]
+    is_back = own and last.content == thing.steps[max(own[0] - 1, 0)].content
+    if not own or last.turn == turn or is_back:
+        return []
+    did_last = thing.steps[own[-1]]
+    did = f"{did_last.by} changed it at {shown_time(did_last.at, '%H:%M')}"
+    since = f"{last.by} at {shown_time(last.at, '%H:%M')}"
+    what = f"{thing.says} stays: {did}, and {since}."
+    how = f" /changes {thing.says.rpartition(' ')[2]} takes back the last change."
+    return [line(("warn", "! "), what, ("dim", how))]
+
+
+def _staying(receipt: Receipt) -> list[Line]:
+    """Return a line about what a turn did that nothing takes back."""
+    phrases = [receipt.phrase(fact, 3) for fact in receipt.facts() if fact in _STAYING]
+    return [line(("dim", f"It also {'; '.join(phrases)}, which stays."))] if phrases else []
+
+
+def _turn(entries: Sequence[Entry]) -> str:
+    """Return the words for a turn: what the user said in it."""
+    said = next((str(entry.payload["text"]) for entry in entries if entry.kind == "user"), "")
+    return f" what “{one_line(headline(said), 40)}” did" if said else ""
+
+
+async def _last_change(conversation: Conversation, name: str) -> Undoing:
+    """Return the last change in this session of what has this name."""
+    named = [
+        thing
+        for thing in await _changed(conversation)
+        if name in (thing.says, thing.says.rpartition(" ")[2])
+    ]
+    return Undoing(actions=[action for thing in named[-1:] if (action := thing.taken_back(1))])
+
+
+async def _changed(conversation: Conversation) -> list[Thing]:
+    """Return the things that were changed in this session, the one changed last at the end."""
+    things = list((await _states_of_functions(conversation)).values())
+    for name in conversation.touched:
+        things.append(await _function(conversation, _FUNCTION, name))
+        things.append(await _function(conversation, _HELPER, name))
+    things += [
+        await _block(conversation, row.label) for row in conversation.agent.memory.blocks.rows
+    ]
+    changed = [
+        thing
+        for thing in things
+        if len(thing.steps) > 1 and thing.steps[-1].at >= conversation.began
+    ]
+    return sorted(changed, key=lambda thing: thing.steps[-1].at)
+
+
+async def _touched(
+    conversation: Conversation, receipt: Receipt, states: Mapping[str, Thing]
+) -> list[Thing]:
+    """Return the things that a turn touched, as its receipt says, as far as they are there."""
+    things = list[Thing]()
+    for name in receipt.names(*TOUCHED[:3]):
+        things.append(await _function(conversation, _FUNCTION, name))
+    for name in receipt.names(*TOUCHED[3:]):
+        things.append(await _function(conversation, _HELPER, name))
+    remembered = {*receipt.names("remembered")}
+    for row in conversation.agent.memory.blocks.rows:
+        if row.label in remembered:
+            things.append(await _block(conversation, row.label))
+    called = receipt.names("called")
+    things += [states[name] for name in called if name in states]
+    return [thing for thing in things if thing.steps]
+
+
+async def _function(conversation: Conversation, kind: str, name: str) -> Thing:
+    """Return a function or a helper with its versions; without steps if there never was one."""
+    workspace = conversation.workspace
+    versions: Sequence[Version] = ()
+    with suppress(UsageError):  # the name is of another kind
+        versions = await (
+            workspace.helpers.versions(name) if kind else workspace.functions.history.versions(name)
         )
-    if before is None or not there:
-        says = f"{maker} made {what}"
-        undoes = f"delete {what}, made by {maker}" + (
-            f" and changed by {by}" if by != maker else ""
-        )
-        undo = partial(_restore, conversation, kind, name, None, steps)
-        return UndoableAction(last.row.at, says, undoes, undo) if here else None
-    undo = partial(_restore, conversation, kind, name, before, steps)
-    change = f"change {what} back to version {before.number} (by {_hand(before)}, {before.when})"
-    bring = f"bring {what} back, which {by} deleted ({last.when})"
-    return UndoableAction(
-        last.row.at,
-        f"{by} {'changed' if here else 'deleted'} {what}",
-        change if here else bring,
-        undo,
+    steps = [
+        Step(version.hash or None, _hand(version), version.row.turn, version.row.at, version)
+        for version in versions
+    ]
+    first = [Step(None)] if steps else []
+    return Thing(
+        f"{kind}{name}",
+        counting([*first, *steps]),
+        partial(_restore, conversation, kind, name),
     )
 
 
 def _hand(version: Version) -> str:
     """Return the author of a version as a phrase for the user."""
-    return "you" if version.row.by == "human" else f"the {version.who}"
+    return _YOU if version.row.by == "human" else f"the {version.who}"
 
 
-async def _versions(conversation: Conversation, kind: str, name: str) -> Sequence[Version]:
-    """Return the versions of a function or helper, oldest first.
-
-    Raises:
-        UsageError: none with this name ever existed.
-    """
-    workspace = conversation.workspace
-    return await (
-        workspace.helpers.versions(name) if kind else workspace.functions.history.versions(name)
-    )
-
-
-async def _live_versions(conversation: Conversation, kind: str, name: str) -> list[Version]:
-    try:
-        versions = await _versions(conversation, kind, name)
-    except UsageError:  # the touched name never existed, or is of another kind
-        return []
-    return states(versions, conversation.undo_log.undone, f"{kind}{name}")
+async def _block(conversation: Conversation, label: str) -> Thing:
+    """Return a block of memory with its edits."""
+    changes = await conversation.agent.memory.blocks.history(label)
+    steps = [
+        Step(
+            change.value,
+            _YOU if change.by == "human" else f"the agent {change.agent}".rstrip(),
+            change.turn,
+            change.at,
+            change,
+        )
+        for change in changes
+    ]
+    put = partial(_restore_block, conversation, label, changes[-1].version)
+    return Thing(f"the block {label}", counting(steps), put)
 
 
-def _is_of_another(conversation: Conversation, version: Version) -> bool:
-    return version.row.agent not in ("", conversation.agent.name)
+async def _states_of_functions(conversation: Conversation) -> dict[str, Thing]:
+    """Return the states of functions that are kept, by function."""
+    functions = conversation.workspace.functions
+    return {
+        name: Thing(
+            f"the state of {name}",
+            counting([_state_step(row) for row in rows]),
+            partial(_restore_state, conversation, rows[-1]),
+        )
+        for name, rows in (await functions.kept_states()).items()
+    }
 
 
-async def _block(conversation: Conversation, label: str, scope: _Scope) -> UndoableAction | None:
-    """Return an action for the last edit of a block, for the latest edits by one hand that still count, or for what
-    differs from the start of the session.
-    """
-    changes, began = (
-        await conversation.agent.memory.blocks.history(label),
-        conversation.undo_log.began,
-    )
-    last, base = last_edit(changes) if scope == "step" else changes[-1], None
-    if scope == "author":
-        last, base = _edits_by_one_hand(changes, began)
-    elif scope == "session":
-        base = next((change for change in reversed(changes) if change.at < began), changes[0])
-    if last is None or last.at < began or last.agent not in ("", conversation.agent.name):
-        return None
-    if base is not None and base.value == changes[-1].value:
-        return None
-    by = "you" if last.by == "human" else f"the agent {last.agent}".rstrip()
-    is_as_begun = base is not None and (base.at < began or base is changes[0])
-    was = f"the block {label} as it was {'when the session began' if is_as_begun else f'before {edit_says(last)}'}"
-    undo = partial(_restore_block, conversation, label, base, was)
-    return UndoableAction(last.at, f"{by} changed the block {label}", f"restore {was}", undo)
+def _state_step(row: StateRow) -> Step:
+    by = {"": "a call of yours", RESTORED: _YOU}.get(row.turn, "a turn")
+    return Step((row.value,), by, row.turn, row.at, row)
 
 
-def _edits_by_one_hand(
-    changes: Sequence[BlockChange], began: float
-) -> tuple[BlockChange, BlockChange]:
-    """Return the last of the latest edits by one author that still count, and the change before them."""
-    at = len(changes) - 1
-    while True:
-        last = changes[at]
-        while (
-            at
-            and changes[at].at >= began
-            and (changes[at].by, changes[at].agent) == (last.by, last.agent)
-        ):
-            at -= 1
-        if not at or changes[at].at < began or changes[at].value != changes[-1].value:
-            return last, changes[
-                at
-            ]  # otherwise these edits were undone, and those before them count
-
-
-def _state(
-    conversation: Conversation, rows: Sequence[StateRow], scope: _Scope
-) -> UndoableAction | None:
-    """Return an action for the last state that this conversation left in a function, or for what differs from the state
-    at the start of the session or function, or from the oldest that is kept. None if only the last one is kept.
-    """
-    last, log, base = rows[-1], conversation.undo_log, None
-    turns = log.turns_of(conversation.agent.name) | {""}  # "": a call of the user
-    if last.at < log.began or last.turn not in turns or len(rows) == 1:
-        return None
-    undoes = f"take the state of {last.function} back to before {shown_time(last.at, '%H:%M')}"
-    if scope != "step":
-        before = [row for row in rows if row.at < log.began or row.turn == BEGUN]
-        base = before[-1] if before else rows[0]
-        since = "as it was when the session began" if before else "as far back as it is kept"
-        undoes = f"restore the state of {last.function} {since}"
-        if base.value == last.value:
-            return None
-    undo = partial(_restore_state, conversation, last, base)
-    return UndoableAction(last.at, f"changed the state of {last.function}", undoes, undo)
-
-
-async def _restore_state(conversation: Conversation, row: StateRow, base: StateRow | None) -> None:
-    await conversation.workspace.functions.restore_state(row, base)
-    conversation.voice.lines([line(("ok", "✓ "), f"restored the state of {row.function}")])
-
-
-async def _not_undone(conversation: Conversation, since: float) -> list[Line]:
-    """Return a warning about the latest change if it cannot be undone here, with the command that reverts it."""
-    memory, now = conversation.agent.memory, max(since, conversation.undo_log.began)
+async def _elsewhere(conversation: Conversation) -> list[Line]:
+    """Return lines about changes that have a command of their own to take them back."""
+    memory = conversation.agent.memory
     newer = [
-        (row.edited, f"The section {row.name}", f"/memory section {row.name} drop removes it")
+        (row.edited, f"the section {row.name}", f"/memory section {row.name} drop removes it")
         for row in await memory.sections.list()
     ]
     newer += [
         (
             row.at,
-            f"The source {one_line(row.name)}",
+            f"the source {one_line(row.name)}",
             f"`knapper sources remove {row.hash[:8]}` forgets it",
         )
         for row in await memory.sources.list()
     ]
-    for kind, name in product(_KINDS, conversation.undo_log.touched):
-        versions = await _live_versions(conversation, kind, name)
-        if versions and _is_of_another(conversation, versions[-1]):
-            what = f"A change of {kind}{name} by {_hand(versions[-1])}"
-            before = [str(version.number) for version in versions[:-1] if version.hash][-1:]
-            back = _KINDS[kind].format(" ".join([name, *before]))
-            newer.append((versions[-1].row.at, what, f"{back} goes back to the version before"))
-    at, action, how = max(newer, default=(0.0, "", ""))
-    return (
-        [line(("warn", f"{action} is newer and cannot be undone here: {how}."))] if at > now else []
-    )
+    return [
+        line(("dim", f"{shown_time(at, '%H:%M')}  "), ("name", what), ("dim", f": {how}"))
+        for at, what, how in sorted(newer)
+        if at >= conversation.began
+    ]
 
 
-async def _restore(
-    conversation: Conversation, kind: str, name: str, version: Version | None, steps: int
-) -> None:
-    """Restore a version of a function or helper, or delete it (None), and show what came of it."""
-    functions, changes = conversation.workspace.functions, conversation.workspace.helper_changes
-    is_in_force, told = True, [line(("ok", "✓ "), f"deleted {kind}{name}")]
+async def _restore(conversation: Conversation, kind: str, name: str, before: Step) -> None:
+    """Go back to a version of a function or helper, or delete it if there was none, and show what came of it."""
+    functions = conversation.workspace.functions
+    changes = conversation.workspace.helper_changes
+    told = [line(("ok", "✓ "), f"deleted {kind}{name}")]
+    version = before.row if isinstance(before.row, Version) and before.content else None
     if kind:
         by_user = conversation.workspace.by_user("undo")
         if version is None:
             await changes.delete(name, by_user)
         else:
             verdict = await changes.rollback(name, str(version.number), by_user)
-            is_in_force, told = verdict.admitted, helper_lines(verdict, "was restored")
+            told = helper_lines(verdict, "was restored")
     elif version is None:
         result = await functions.delete(name)
         told = [line(("ok", "✓ "), f"deleted {result.name} from {result.module}")]
     else:
-        judgment = await functions.rollback(name, version.hash)
-        is_in_force, told = judgment.admitted, folded_lines(judgment, f"??{name}")
-    if is_in_force:  # the latest version is not an action, but undid this many versions
-        number = (await _versions(conversation, kind, name))[-1].number
-        conversation.undo_log.undone[f"{kind}{name}", number] = steps
+        told = folded_lines(await functions.rollback(name, version.hash), f"??{name}")
     conversation.voice.lines(told)
 
 
 async def _restore_block(
-    conversation: Conversation, label: str, base: BlockChange | None, was: str
+    conversation: Conversation, label: str, version: int, before: Step
 ) -> None:
-    """Restore a block to an earlier change, or to what it was before its last edit (None)."""
+    """Restore a block that still has the version which was shown."""
+    assert isinstance(before.row, BlockChange)
     blocks = conversation.agent.memory.blocks
-    edit = await (
-        set_up_block(blocks, label, value=text_of(base.value))
-        if base
-        else undo_block(blocks, label)
-    )
+    edit = await set_up_block(blocks, label, version, value=text_of(before.row.value))
     if edit.outcome != "returned":
         raise UsageError(edit.text)
-    conversation.voice.lines([line(("ok", "✓ "), f"restored {was}" if base else edit.text)])
+    conversation.voice.lines([line(("ok", "✓ "), f"restored the block {label}")])
 
 
-async def _unsay(conversation: Conversation) -> None:
-    removed = await pop_last_turn(conversation)
-    conversation.voice.lines(
-        [removed_line(removed) if removed else line("It was already removed.")]
-    )
-
-
-async def pop_last_turn(conversation: Conversation) -> RemovedTurn | None:
-    """Remove the last turn from the context and its message from the undo log."""
-    removed = await conversation.agent.pop()
-    conversation.undo_log.unsay(conversation.agent.name)
-    return removed
-
-
-def removed_line(removed: RemovedTurn) -> Line:
-    """Return a line about what was removed: the user's message, or the turn that an event began."""
-    what = "" if removed.is_message else "a turn that no message began: "
-    return line(
-        ("ok", "✓ "), "removed from the context: ", what, ("strong", headline(removed.text))
-    )
+async def _restore_state(conversation: Conversation, row: StateRow, before: Step) -> None:
+    assert isinstance(before.row, StateRow)
+    await conversation.workspace.functions.restore_state(row, before.row)
+    conversation.voice.lines([line(("ok", "✓ "), f"restored the state of {row.function}")])
 
 
 RUNS: dict[str, RunCommand] = {"undo": _undo, "changes": _changes}

@@ -5,12 +5,12 @@ listeners of differences.
 
 A snapshot's `with_…` and `without_…` return a new one with one module replaced. The maps are copied whole, which takes
 10 µs for 1,000 entries (benchmarks/registry.py). In a draft, which only its creator has, they are changed in place. A
-name is unique across the workspace: the existing function keeps it, and others wait until it is free.
+name is unique across the workspace: the existing function keeps it.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from agent_core.base.problem import Place, Problem
 from agent_core.base.records import dataclass, field, fields_to_json, replace
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 
 _T = TypeVar("_T")
+_TAKEN: Final = ("name-clash", "reserved-name")
 
 
 def _without(mapping: Mapping[str, _T], key: str) -> Mapping[str, _T]:
@@ -46,7 +47,6 @@ class Snapshot:
     modules: Mapping[str, "ModuleSource"]
     readings: Mapping[str, "ModuleReading"]  # by module
     rejections: Mapping[str, tuple[Problem, ...]]  # by path
-    waiting: Mapping[str, tuple[str, ...]]  # function name → other modules that define it
     reserved: frozenset[str] = frozenset()
     number: int = 0
     is_draft: bool = False
@@ -57,7 +57,7 @@ class Snapshot:
     @classmethod
     def empty(cls, reserved: frozenset[str] = frozenset()) -> "Snapshot":
         """Return a snapshot without functions."""
-        return cls({}, {}, {}, {}, {}, reserved)
+        return cls({}, {}, {}, {}, reserved)
 
     @property
     def rejected(self) -> tuple[Problem, ...]:
@@ -111,12 +111,11 @@ class Snapshot:
         return self._place(reading)
 
     def without_module(self, module: str) -> "Snapshot":
-        """Return the snapshot without one module; functions that waited for its names become available."""
+        """Return the snapshot without one module."""
         if module not in self.modules:
             return self
         removed = self.readings[module]
-        freed = [name for name, function in self.functions.items() if function.module == module]
-        bare = replace(
+        return replace(
             self,
             functions={
                 name: function
@@ -126,11 +125,9 @@ class Snapshot:
             modules=_without(self.modules, module),
             readings=_without(self.readings, module),
             rejections=_without(self.rejections, removed.source.path),
-            waiting=_not_waiting(self.waiting, module),
             packages=self.packages - {module},
             number=self.number + 1,
         )
-        return bare._admit_waiting(freed)
 
     def with_rejection(self, path: str, problems: tuple[Problem, ...]) -> "Snapshot":
         """Return the same functions with the problems of a rejected file; an empty tuple clears them."""
@@ -138,26 +135,6 @@ class Snapshot:
             {**self.rejections, path: problems} if problems else _without(self.rejections, path)
         )
         return replace(self, rejections=rejections, number=self.number + 1)
-
-    def given_to(self, name: str, module: str) -> "Snapshot":
-        """Return the snapshot in which a waiting module gets a name, and its holder waits for it."""
-        function = next(known for known in self.readings[module].functions if known.name == name)
-        taken = replace(self, functions={**self.functions, name: function})
-        return taken._place(self.readings[self.functions[name].module])._place(
-            self.readings[module]
-        )
-
-    def kept_out(self, reading: "ModuleReading") -> frozenset[str]:
-        """Return the functions of a file that are kept out: another function has the name, or it is reserved."""
-        held = (self.functions.get(function.name) for function in reading.functions)
-        own = {
-            function.name
-            for function in held
-            if function is not None and function.path == reading.source.path
-        }
-        return frozenset(
-            function.name for function in reading.functions if function.name not in own
-        )
 
     def _place(self, reading: "ModuleReading") -> "Snapshot":
         module, path = reading.source.module, reading.source.path
@@ -171,23 +148,14 @@ class Snapshot:
         functions, refused = self._own(self.functions), []
         for name in had - {function.name for function in reading.functions}:
             del functions[name]
-        waiting = dict(_not_waiting(self.waiting, module))
         for function in reading.functions:
-            where = Place(function.path, function.line)
-            problem = _name_clash(
-                functions.get(function.name), function.name, function.module, where
-            )
-            if function.name in self.reserved:
-                message = f"`{function.name}` is the name of a function that is built in"
-                problem = Problem("reserved-name", message, where, "give the function another name")
+            problem = self._taken(functions, function)
             if problem is None:
                 functions[function.name] = (
                     function  # in the old place, which keeps the order that the model has seen
                 )
-                continue
-            refused.append(problem)
-            if function.name not in self.reserved:
-                waiting[function.name] = (*waiting.get(function.name, ()), module)
+            else:
+                refused.append(problem)
         problems = (
             *(problem for problem in reading.problems if problem.severity == "refuses"),
             *refused,
@@ -195,15 +163,13 @@ class Snapshot:
         packages = self.packages - {module}
         if imports_own_name(reading.source):
             packages |= {module}
-        placed = replace(
+        return replace(
             self.with_rejection(path, problems),
             functions=functions,
             modules=self._own(self.modules, {module: reading.source}),
             readings=self._own(self.readings, {module: reading}),
-            waiting=waiting,
             packages=packages,
         )
-        return placed._admit_waiting(had - functions.keys())
 
     def _own(
         self, mapping: Mapping[str, _T], more: Mapping[str, _T] | None = None
@@ -213,17 +179,26 @@ class Snapshot:
         own.update(more or {})
         return own
 
+    def clashes(self, reading: "ModuleReading") -> tuple[Problem, ...]:
+        """Return the problems that another module has a name of this one, or that it is built in."""
+        problems = (self._taken(self.functions, function) for function in reading.functions)
+        return tuple(problem for problem in problems if problem is not None)
+
+    @property
+    def has_clash(self) -> bool:
+        """True if a file is rejected because of a name that is taken."""
+        return any(problem.code in _TAKEN for problem in self.rejected)
+
+    def _taken(self, functions: Mapping[str, "Function"], function: "Function") -> Problem | None:
+        where = Place(function.path, function.line)
+        if function.name in self.reserved:
+            message = f"`{function.name}` is the name of a function that is built in"
+            return Problem("reserved-name", message, where, "give the function another name")
+        return _name_clash(functions.get(function.name), function.name, function.module, where)
+
     def clash(self, name: str, module: str, place: Place) -> Problem | None:
         """Return the problem that a function's name is taken by another module, or None."""
         return _name_clash(self.functions.get(name), name, module, place)
-
-    def _admit_waiting(self, freed: Iterable[str]) -> "Snapshot":
-        snapshot = self
-        for name in freed:
-            modules = snapshot.waiting.get(name, ())
-            if modules:
-                snapshot = snapshot._place(snapshot.readings[modules[0]])
-        return snapshot
 
 
 def _name_clash(holder: "Function | None", name: str, module: str, place: Place) -> Problem | None:
@@ -231,17 +206,6 @@ def _name_clash(holder: "Function | None", name: str, module: str, place: Place)
         return None
     message = f"`{name}` is already the function at {holder.path}:{holder.line}, which stays"
     return Problem("name-clash", message, place, "rename one of the two, or remove one")
-
-
-def _not_waiting(
-    waiting: Mapping[str, tuple[str, ...]], module: str
-) -> Mapping[str, tuple[str, ...]]:
-    if not any(module in modules for modules in waiting.values()):
-        return waiting
-    remaining = {
-        name: tuple(path for path in modules if path != module) for name, modules in waiting.items()
-    }
-    return {name: modules for name, modules in remaining.items() if modules}
 
 
 Hand = Literal["human", "agent", "user"]

@@ -25,8 +25,8 @@ Author: TypeAlias = Literal["human", "agent"]
 class VersionRow:
     """A line of a module's history. A removal has an empty `version` and no text. `agent` is the agent of the turn.
 
-    `kept_out` are functions in the text that are not in force, because another file or a built-in has the name; the
-    line is not part of their history.
+    `kept_out` are functions in the text that are not in force, because another file or a built-in had the name when an
+    earlier version of this program took the text; the line is not part of their history.
     """
 
     module: str
@@ -65,10 +65,7 @@ class ReadingRow:
 
 @dataclass(frozen=True, slots=True)
 class SaveVersion(Write):
-    """Store a module's source under its hash, and add a line to the module's history.
-
-    `kept_out` are the functions of the source that are not in force with it.
-    """
+    """Store a module's source under its hash, and add a line to the module's history."""
 
     module: str
     version: str
@@ -77,7 +74,6 @@ class SaveVersion(Write):
     turn: str = ""
     reason: str = ""
     model: str = ""
-    kept_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,14 +211,6 @@ class BeginState(Write):
 
 
 @dataclass(frozen=True, slots=True)
-class DropState(Write):
-    """A write that reverts a state to the previous one if it is still at `n`. Raises StateConflict otherwise."""
-
-    function: str
-    n: int
-
-
-@dataclass(frozen=True, slots=True)
 class SaveTended(Write):
     """A change that tending made: `changed`, `deleted` or `archived`, with the hashes of the text before and after."""
 
@@ -276,7 +264,7 @@ class FunctionStore(Tables):
 
     @query
     def kept_out(self, session: SqlSession) -> dict[str, frozenset[str]]:
-        """Return the functions that are kept out of each current module, for modules with any."""
+        """Return the functions that an earlier version kept out of each current module, for modules with any."""
         sql = (
             "select module, kept_out from change c where kept_out <> ''"
             " and seq = (select max(seq) from change where module = c.module)"
@@ -448,7 +436,7 @@ def _save_version(save: SaveVersion, session: SqlSession) -> None:
         )
     keep_text(session, save.version, save.text)
     session.all(
-        "insert into change (module, version, by, turn, model, reason, at, kept_out) values (?, ?, ?, ?, ?, ?, ?, ?)",
+        "insert into change (module, version, by, turn, model, reason, at) values (?, ?, ?, ?, ?, ?, ?)",
         *(
             save.module,
             save.version,
@@ -458,7 +446,6 @@ def _save_version(save: SaveVersion, session: SqlSession) -> None:
             save.reason,
             session.clock.now(),
         ),
-        " ".join(save.kept_out),
     )
 
 
@@ -567,13 +554,6 @@ def _save_state(save: SaveState, session: SqlSession) -> None:
 def _begin_state(begin: BeginState, session: SqlSession) -> None:
     if _newest_state(session, begin.function):
         _add_state(session, begin.function, BEGUN, {})
-
-
-@perform.register
-def _drop_state(drop: DropState, session: SqlSession) -> None:
-    if _newest_state(session, drop.function) != drop.n:
-        raise StateConflict(drop.function)
-    session.all("delete from state where n = ?", drop.n)
 
 
 def _newest_state(session: SqlSession, function: str) -> int:

@@ -150,7 +150,7 @@ async def test_a_taken_name_is_kept_by_the_same_file_everywhere(
                     workspace.functions.registry.snapshot().functions["count_vowels"].module
                     == "letters"
                 )
-                assert codes(workspace) == ["name-clash"]
+                assert codes(workspace) == ["name-clash"] * (workspace is one)
                 assert len(await workspace.functions.history.versions("count_vowels")) == 1
             file(one, "letters.py").unlink()
             for workspace in (one, two):

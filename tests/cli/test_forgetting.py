@@ -12,7 +12,7 @@ from agent_core.storage import lock_agent, prepare_state_dir
 from agent_core.workspace.workspace import Workspace
 from tests.cli.support import run
 from tests.interfaces.asking import agree_in_full
-from tests.interfaces.support import COUNT_VOWELS, create, leave, prompt
+from tests.interfaces.support import COUNT_VOWELS, NOTHING_LEFT, create, leave, prompt
 from tests.kit import Ask, Expect, Say, Script, Seen, Wanted, contains, scripted
 from tests.kit.levels import require_functions
 from tests.kit.program import knapper
@@ -245,13 +245,8 @@ def test_a_text_is_forgotten_in_mid_conversation_and_nothing_brings_it_back(tmp_
             forget(screen, "turn last", "To forget: turn 3 of main (“hello?”)")
             screen.wait_for("✓ forgot turn 3 of main")
         for left in ("my password is [forgotten] do not tell", "good morning"):
-            screen.do("/undo", f"Undo: remove the message “{left}”")
-            screen.answer("y")
-            screen.wait_count("removed from the context", 2 if left == "good morning" else 1)
-        screen.do(
-            "/undo",
-            "✗ Nothing is left to undo in this session: what /forget removed cannot be restored.",
-        )
+            screen.do("/pop", f"removed from the context: {left}")
+        screen.do("/undo", NOTHING_LEFT)
         assert leave(screen) == 0
     state = [path for path in (tmp_path / ".knapper").rglob("*") if path.is_file()]
     assert [path.name for path in state if b"hunter2" in path.read_bytes().lower()] == []

@@ -38,7 +38,7 @@ def test_what_the_model_chooses_is_kept_shown_and_undone_when_a_conversation_end
         screen.do(SAID, "1 step")
         screen.do("/new", "✓ kept in memory: My best friend is Alya.", "A new conversation.")
         assert human_of(asking) == "My best friend is Alya."
-        screen.do("/undo", "restore the block human")
+        screen.do("/changes human", "restore the block human")
         screen.answer("y")
         screen.wait_count("✓ ", 3)
         assert human_of(asking) == ""

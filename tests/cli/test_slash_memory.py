@@ -38,9 +38,8 @@ def test_memory_is_shown_edited_searched_and_taken_back_at_the_prompt(kept: Path
             ("/memory undo human", "As in version"),
             ("/memory section manner 10 Speak like a pirate.", "The section `manner` is kept"),
             (
-                "/undo",
-                "The section manner is newer and cannot be undone here: /memory section manner drop",
-                "✗ Nothing",
+                "/changes",
+                "the section manner: /memory section manner drop removes it",
             ),
             ("/memory section", "manner  at 10"),
             ("hello", "Aye.", "∙ 1 step"),

@@ -278,7 +278,7 @@ async def test_the_state_agrees_with_what_was_answered_after_kills_at_any_instan
     assert rows[-1].value["ada"] == len(counts)
 
 
-def test_undo_takes_a_state_back_call_by_call_and_all_at_once(folder: Path) -> None:
+def test_each_undo_takes_the_state_back_that_a_turn_left(folder: Path) -> None:
     one: Script = [Ask(Wanted("count", {"name": "ada"})), Say("Counted.")]
     with prompt([*one, *one], folder) as (screen, _model):
         for number in (1, 2):
@@ -291,15 +291,15 @@ def test_undo_takes_a_state_back_call_by_call_and_all_at_once(folder: Path) -> N
         screen.answer("y")
         screen.wait_for("restored the state of count")
         assert shown(folder)["value"] == {"ada": 1}
-        screen.line("/undo all")
-        screen.wait_for("as it was when the session began")
+        screen.line("/undo")
+        screen.wait_count("take the state of count back", 2)
         screen.answer("y")
         screen.wait_count("restored the state of count", 2)
     assert shown(folder)["value"] == {}
 
 
 @pytest.mark.slow
-def test_undo_goes_as_far_back_as_a_state_is_kept_and_does_not_empty_it(folder: Path) -> None:
+def test_a_state_goes_back_call_by_call_and_as_far_as_it_is_kept(folder: Path) -> None:
     async def count() -> None:
         async with calling(folder) as (_, called):
             for _ in range(20):
@@ -308,11 +308,13 @@ def test_undo_goes_as_far_back_as_a_state_is_kept_and_does_not_empty_it(folder: 
     call(folder, "count", name="ada")
     with prompt([], folder) as (screen, _model):
         asyncio.run(count())
-        screen.line("/undo all")
-        screen.wait_for("as far back as it is kept")
-        screen.answer("y")
-        screen.wait_for("restored the state of count")
-    assert shown(folder)["value"] == {"ada": 2}
+        for number in range(1, 19):
+            screen.line("/changes count")
+            screen.wait_count("take the state of count back", number)
+            screen.answer("y")
+            screen.wait_count("restored the state of count", number)
+        screen.do("/changes count", "count was not changed in this session.")
+    assert shown(folder)["value"] == {"ada": 3}
 
 
 def test_a_recorded_call_gets_its_state_again_and_one_that_leaves_another_is_told(

@@ -1,15 +1,21 @@
-"""A definition rejected for a name clash leaves no trace on the existing function of that name."""
+"""A text with a name that another file has is refused whole, and leaves no trace on the function of that name."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from agent_core.base.events import FunctionsChanged
 from agent_core.functions.sandbox_client import SandboxClient
+from agent_core.functions.service.plan import USER, entered
+from agent_core.registry.schema import read_module
+from agent_core.registry.source import ModuleSource
 from tests.functions.support import CLAMP, Room, room
 from tests.kit.desk import VOWELS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
+WORDS = "functions/words.py"
 OTHER = "def count_vowels(text: str) -> int:\n    return 0\n"
 WRONG = (
     'def count_vowels(text: str) -> int:\n    """Count.\n\n    >>> '
@@ -79,17 +85,55 @@ async def test_a_refused_file_leaves_no_version_and_no_verdict(
     assert await here.shop.history.versions("count_vowels") == before
 
 
-async def test_what_does_not_clash_in_the_same_file_is_taken_with_its_versions(here: Room) -> None:
+async def test_a_text_with_a_taken_name_is_refused_whole_and_its_last_good_version_goes_on(
+    here: Room,
+) -> None:
     await here.save(VOWELS)
-    (event,) = await heard(here, f"{OTHER}\n\n{CLAMP}", "words.py")
-    assert (event.loaded, [*event.standings], len(event.rejected)) == (("clamp",), ["clamp"], 1)
+    await here.save(CLAMP, file(here, "words.py"))
     (event,) = await heard(here, f"{OTHER}\n\n{CLAMP.replace('Keep', 'Hold')}", "words.py")
-    assert (event.changed, [*event.standings]) == (("clamp",), ["clamp"])
+    assert (event.changed, event.standings, len(event.rejected)) == ((), {}, 1)
+    assert "until then, nothing of this text is taken" in event.rejected[0]
     assert await versions(here) == [("letters", "trial")]
-    assert await versions(here, "clamp") == [("words", "trial"), ("words", "trial")]
-    assert (await here.shop.edit("clamp", "Hold a value", "Keep the value")).admitted
-    assert len(await versions(here, "clamp")) == 3
-    assert await versions(here) == [("letters", "trial")]
+    assert await versions(here, "clamp") == [("words", "trial")]
+    (event,) = await heard(here, CLAMP.replace("Keep", "Hold"), "words.py")
+    assert (event.changed, event.rejected, event.fixed) == (("clamp",), (), ("functions/words.py",))
+
+
+async def test_a_name_moves_between_files_in_one_save_or_in_two(here: Room) -> None:
+    """Also if the file that gives the name up imports the one that takes it, and in a swap."""
+    await here.save(f"{VOWELS}\n\n{CLAMP}")
+    words = file(here, "words.py")
+    user = "from functions.words import count_vowels\n\n\n"
+    here.letters.write_text(user + CLAMP)
+    words.write_text(VOWELS)
+    await here.shop.saved([here.letters, words])
+    assert (place(here), codes(here)) == ("functions/words.py", [])
+    here.letters.write_text(VOWELS)
+    words.write_text(CLAMP)
+    await here.shop.saved([words, here.letters])
+    assert (place(here), place(here, "clamp")) == ("functions/letters.py", "functions/words.py")
+    await here.save(f"{VOWELS}\n\n{CLAMP}", words)
+    assert codes(here) == [("functions/words.py", "name-clash")]
+    here.letters.unlink()
+    await here.shop.saved([here.letters])
+    assert (place(here), codes(here)) == ("functions/words.py", [])
+
+
+async def test_what_imports_a_refused_text_is_judged_with_the_one_that_goes_on(here: Room) -> None:
+    await here.save(VOWELS)
+    words = file(here, "words.py")
+    user = file(here, "user.py")
+    words.write_text(f"{OTHER}\n\n{CLAMP}")
+    user.write_text(
+        "from functions.words import clamp\n\n\ndef held(value: int) -> int:\n"
+        '    """Hold a value.\n\n    Args:\n        value: What to hold.\n    """\n'
+        "    return clamp(value, 0, 9)\n"
+    )
+    await here.shop.saved([words, user])
+    assert codes(here) == [("functions/user.py", "import-fails"), (WORDS, "name-clash")]
+    await here.save(CLAMP, words)
+    assert codes(here) == []
+    assert place(here, "held") == "functions/user.py"
 
 
 @pytest.mark.parametrize("how", ["removed", "by-a-command"])
@@ -126,9 +170,12 @@ async def test_after_a_restart_the_one_that_stayed_stays(
     refused = "a.py"
     async with room(tmp_path, sandbox) as here:
         await here.save(VOWELS)
+        await here.save(CLAMP, file(here, refused))
         await here.save(f"{OTHER}\n\n{CLAMP}", file(here, refused))
     async with room(tmp_path, sandbox) as here:
-        assert here.shop.changed_since() is None
+        event = here.shop.changed_since()
+        assert event is not None
+        assert (event.changed, event.removed, len(event.rejected)) == ((), (), 1)
         assert (place(here), codes(here)) == (
             "functions/letters.py",
             [(f"functions/{refused}", "name-clash")],
@@ -137,14 +184,47 @@ async def test_after_a_restart_the_one_that_stayed_stays(
         assert (event.standings, len(event.rejected)) == ({}, 1)
         assert await versions(here) == [("letters", "trial")]
         assert await standing(here) == "trial"
-        await here.save(
-            f"{CLAMP.replace('return low', 'return low + 0')}\n\n{VOWELS}"
-        )  # each keeps the other out
+
+
+async def test_functions_that_an_earlier_version_kept_out_stay_out_and_all_others_stay(
+    tmp_path: Path, sandbox: SandboxClient
+) -> None:
+    """Such a state is made here by hand: of two files with the same two names, each has one."""
+    kept_out = {"letters": "clamp", "a": "count_vowels"}
     async with room(tmp_path, sandbox) as here:
-        assert (place(here), place(here, "clamp")) == (
-            "functions/letters.py",
-            f"functions/{refused}",
-        )
+        await here.save(VOWELS)
+        await here.save(CLAMP, file(here, "a.py"))
+        modules = here.shop.registry.snapshot().modules
+        for module, more in (("letters", CLAMP), ("a", OTHER)):
+            known = modules[module]
+            source = ModuleSource.of(module, f"{known.text}\n\n{more}", known.path)
+            file(here, f"{module}.py").write_text(source.text)
+            await here.store.apply(entered(read_module(source), known.version, USER, "saved"))
+    with closing(sqlite3.connect(tmp_path / ".knapper" / "state.db")) as state:
+        for module, name in kept_out.items():
+            newest = "(select max(seq) from change where module = ?1)"
+            state.execute(f"update change set kept_out = ?2 where seq = {newest}", (module, name))
+        state.commit()
+    for _ in range(2):
+        async with room(tmp_path, sandbox) as here:
+            assert (place(here), place(here, "clamp")) == (
+                "functions/letters.py",
+                "functions/a.py",
+            )
+            assert codes(here) == [
+                ("functions/a.py", "name-clash"),
+                ("functions/letters.py", "name-clash"),
+            ]
+            assert [module for module, _ in await versions(here)] == ["letters"]
+            refused = await here.shop.edit("clamp", "Keep a value", "Hold a value")
+            assert not refused.admitted
+            assert any("is already the function at" in one.message for one in refused.problems)
+    async with room(tmp_path, sandbox) as here:
+        await here.save(VOWELS)
+        assert (place(here), place(here, "clamp")) == ("functions/letters.py", "functions/a.py")
+        await here.save(CLAMP, file(here, "a.py"))
+        assert codes(here) == []
+        assert (await here.shop.edit("clamp", "Keep a value", "Hold a value")).admitted
 
 
 async def test_what_is_refused_while_no_program_runs_is_said_to_be_refused_and_no_more(

@@ -30,6 +30,7 @@ SLOW = "import time\n\n\n" + function_text(
     "Go slowly.",
     'for n in range(4):\n    self.progress(n, 4, "part\\x1b[5m")\n    time.sleep(0.3)\nreturn "done"',
 )
+NOTHING_LEFT = "No turn of this conversation changed anything that is still there."
 FLAWED = COUNT_VOWELS.replace("        0\n", "        7\n")
 
 

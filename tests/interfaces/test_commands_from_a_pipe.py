@@ -68,7 +68,8 @@ DOES_MORE = {
     "log": ["-o kept.md", "--last 1 -o kept.md", "--since '1 -o kept.md'"],
     "retry": [""],
     "pop": [""],
-    "undo": ["", "all"],
+    "changes": [NAME],
+    "undo": [""],
     "new": [""],
     "shell": ["touch kept"],
     "dump": ["kept.txt"],
@@ -125,7 +126,7 @@ def test_a_pipe_that_is_vouched_for_does_all_but_what_needs_a_terminal(grown: Pa
     unknown = (f"/pending {NAME} dropp", f"/pending {NAME} drop it", f"/grants {NAME} revok")
     agreed = (
         "hello",
-        "/undo",
+        "/pop",
         f"/delete {NAME}",
         "/memory edit human Likes tea.",
         "/save kept.json",

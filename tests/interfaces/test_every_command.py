@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from agent_core.interfaces.slash_catalog import ENTRIES
-from tests.interfaces.support import prompt
+from tests.interfaces.support import NOTHING_LEFT, prompt
 from tests.kit import Repeat, Say
 
 TYPED = {
@@ -43,7 +43,7 @@ TYPED = {
     "retry": ("/retry", "There is no message to send again."),
     "pop": ("/pop", "There is no turn to remove."),
     "changes": ("/changes", "Nothing was made or changed in this session."),
-    "undo": ("/undo", "Nothing was changed or said in this session."),
+    "undo": ("/undo", NOTHING_LEFT),
     "cost": ("/cost", "Nothing was asked in this session yet."),
     "new": ("/new", "The conversation is already new."),
     "log": ("/log", "Nothing was said."),

@@ -160,9 +160,6 @@ def test_what_was_typed_is_listed_on_one_line_without_what_goes_along(tmp_path: 
         ]
         listed = [" ".join(row[1 : row.index("1")]) for row in rows]
         assert listed == ["ok", "read @notes.md", "and @long.md", "two lines"]
-        screen.line("/undo")
-        screen.wait_for("remove the message “two lines”")
-        screen.do("n", "→ no")
         screen.line("/pop")
         screen.wait_for("removed from the context: two lines")
     with prompt([], tmp_path, columns=110) as (screen, _):

@@ -10,7 +10,7 @@ from agent_core.interfaces.commands.run import RunOptions
 from agent_core.interfaces.conversation import opened
 from agent_core.interfaces.slash import command, during
 from agent_core.interfaces.ui import Voice
-from tests.interfaces.support import COUNT_VOWELS, leave, prompt
+from tests.interfaces.support import COUNT_VOWELS, NOTHING_LEFT, leave, prompt
 from tests.kit import Expect, Say, Script, contains, scripted
 from tests.kit.sources import function_text
 from tests.kit.terminal import CTRL_C, ENTER, ESCAPE
@@ -115,7 +115,7 @@ def test_new_begins_a_conversation_that_knows_nothing_of_the_one_before(tmp_path
         screen.do("/new", "A new conversation. 2 turns left the context and stay on record.")
         screen.wait_for(" 0% ")
         screen.do("/pop", "There is no turn to remove.")
-        screen.do("/undo", "Nothing was changed or said in this session.")
+        screen.do("/undo", NOTHING_LEFT)
         screen.do("/new", "The conversation is already new.")
         screen.do("which colour?", "I do not know.", "∙ 1 step")
         assert "teal" not in model.requests[-1].text

@@ -64,22 +64,6 @@ def test_on_a_name_clash_the_first_stays_and_both_places_are_named() -> None:
     assert str(problem.where) == "functions/b.py:2"
 
 
-def test_the_one_that_waited_takes_the_name_when_it_is_free() -> None:
-    snapshot = snapshot_of(a="def f(): ...", b="def f(x): ...", c="def f(y): ...")
-    without = snapshot.without_module("a")
-    assert without.functions["f"].module == "b"
-    assert codes(without.rejected) == ["name-clash"]
-    renamed = snapshot.with_module(read("def h(): ...", "a"))
-    assert (renamed.functions["f"].module, renamed.functions["h"].module) == ("b", "a")
-
-
-def test_one_that_no_longer_waits_does_not_come_back() -> None:
-    snapshot = (
-        snapshot_of(a="def f(): ...", b="def f(x): ...").without_module("b").without_module("a")
-    )
-    assert (dict(snapshot.functions), snapshot.rejected, dict(snapshot.waiting)) == ({}, (), {})
-
-
 def test_the_holder_of_a_name_keeps_it_when_its_module_changes() -> None:
     snapshot = snapshot_of(a="def f(): ...", b="def f(x): ...").with_module(
         read("def f(z): ...", "a")

@@ -126,5 +126,7 @@ def test_a_slash_command_that_went_is_told_with_what_to_do(tmp_path: Path) -> No
     with prompt([Say("Yes.")], tmp_path) as (screen, _):
         screen.do("/blame slug", "`/blame` is gone")
         screen.do("/memory tidy human", "`/memory tidy` is gone")
+        screen.do("/undo 12", "`/undo N` is gone", "`/changes NAME` takes back any other change")
+        screen.do("/undo all", "`/undo all` is gone")
         screen.do("Go.", "∙ 1 step")
         assert leave(screen) == 0

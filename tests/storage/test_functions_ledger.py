@@ -7,10 +7,10 @@ import pytest
 from agent_core.base.errors import StorageError
 from agent_core.storage import (
     BEGUN,
+    RESTORED,
     BeginState,
     BeginWrite,
     DropReading,
-    DropState,
     EndWrite,
     ManifestConflict,
     OpenWrite,
@@ -38,15 +38,13 @@ ONE, TWO = "x = 1\n", "x = 2\n"
 V1, V2 = content_hash(ONE), content_hash(TWO)
 
 
-async def test_a_version_tells_its_source_maker_reason_and_what_was_kept_out(
+async def test_a_version_tells_its_source_maker_and_reason(
     store: Store, clock: ManualClock
 ) -> None:
     with pytest.raises(StorageError, match="not the hash"):
         await store.apply([SaveVersion("text", V1, TWO)])
     turn = await say(store, "make it", agent="scout")
-    made = SaveVersion(
-        "text", V1, ONE, "agent", turn.id, "counts vowels", "qwen", kept_out=("f", "g")
-    )
+    made = SaveVersion("text", V1, ONE, "agent", turn.id, "counts vowels", "qwen")
     await store.apply([made])
     row = await store.version(V1)
     assert row is not None
@@ -58,12 +56,9 @@ async def test_a_version_tells_its_source_maker_reason_and_what_was_kept_out(
         clock.time,
     )
     assert await store.version(V2) is None
-    await store.apply([SaveVersion("more", V1, ONE, kept_out=("h",))])
-    assert await store.kept_out() == {"text": {"f", "g"}, "more": {"h"}}
     await store.apply([SaveVersion("text", V2, TWO, "agent", "gone")])
-    assert await store.kept_out() == {"more": {"h"}}, "the newest line says so"
-    rows = await store.module_history("text")
-    assert [(row.kept_out, row.agent) for row in rows] == [(("f", "g"), "scout"), ((), "")]
+    assert await store.kept_out() == {}
+    assert [row.agent for row in await store.module_history("text")] == ["scout", ""]
 
 
 async def test_the_history_of_a_module_has_every_change_also_its_return_and_removal(
@@ -316,20 +311,21 @@ async def test_of_two_writers_of_a_state_the_one_who_saw_the_newest_is_taken(
     assert [row.value for row in await one.states("count")] == [{}, {"n": 1}, {"n": 2}]
 
 
-async def test_a_state_goes_back_turn_by_turn_and_no_number_comes_twice(store: Store) -> None:
+async def test_of_the_states_of_a_turn_the_last_is_kept_and_no_number_comes_twice(
+    store: Store,
+) -> None:
     for number, turn in enumerate(("turn-1", "turn-2", "turn-2"), 1):
         rows = await store.states("count")
         await store.apply([SaveState("count", number, rows[-1].n if rows else 0, turn)])
     *_, newest = await store.states("count")
-    await store.apply([DropState("count", newest.n)])
-    _begun, before = await store.states()
-    assert (before.value, before.turn) == (1, "turn-1")
+    for back in (1, 0):
+        *_, last = await store.states("count")
+        await store.apply([SaveState("count", back, last.n, RESTORED)])
     with pytest.raises(StateConflict):
         await store.apply([SaveState("count", 4, newest.n, "turn-3")])
-    await store.apply([SaveState("count", 4, before.n, "turn-3")])
     assert (await store.states())[-1].n > newest.n
     await store.apply([BeginState("count"), BeginState("another")])
-    assert [row.value for row in await store.states()] == [{}, 1, 4, {}]
+    assert [row.value for row in await store.states()] == [{}, 1, 3, 0, {}]
 
 
 async def test_of_one_function_the_newest_good_calls_are_kept_and_the_newest_others(

@@ -47,7 +47,7 @@ from agent_core.storage import (
 from sandbox.wire.strict_json import read_json
 
 from .judgment import Judgment
-from .plan import FileChange, PlannedChange, with_kept_out
+from .plan import FileChange, PlannedChange
 
 if TYPE_CHECKING:
     from agent_core.access.grants import GrantStore
@@ -122,6 +122,11 @@ class ChangeExecutor:
         before = modules.get(change.module)
         if change.expected != (before.version if before else None):
             raise StaleFile(f"`{change.path}` was changed since it was read.", fix="Read it again.")
+        clashes = self._registry.snapshot().clashes(change.reading) if change.reading else ()
+        if clashes:
+            raise WorkspaceError(
+                f"{clashes[0].where}: {clashes[0].message}.", fix=clashes[0].fix or ""
+            )
         tended = next(
             (write for write in plan.writes if isinstance(write, (SaveTended, UndoTended))), None
         )
@@ -133,10 +138,8 @@ class ChangeExecutor:
         except WorkspaceError:
             await self._store.apply([end])
             raise
-        after = _after(self._registry.snapshot(), change)
-        writes = [with_kept_out(write, change.reading, after) for write in plan.writes]
         try:
-            await record(replace(plan, writes=(*writes, end)))
+            await record(replace(plan, writes=(*plan.writes, end)))
         except (StorageError, LostLease):
             undo = replace(change, expected=change.version, text=before.text if before else None)
             with suppress(StaleFile):  # someone else has saved it meanwhile: keep theirs

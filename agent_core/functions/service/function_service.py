@@ -30,7 +30,6 @@ from agent_core.storage import (
     FUNCTIONS,
     RESTORED,
     CallOwners,
-    DropState,
     SaveState,
     StateConflict,
     StateRow,
@@ -355,13 +354,13 @@ class FunctionService:
 
     async def carry_out(self, plan: PlannedChange, record: Record, author: Author) -> PlannedChange:
         """Carry out a planned change. `record` stores it in one transaction with what must be atomic with it."""
-        waiting = self.registry.snapshot().waiting
+        has_clash = self.registry.snapshot().has_clash
         done = await self._carrier.carry_out(plan, record, author.by)
-        if waiting and done.change is not None:
+        if has_clash and done.change is not None:
             with suppress(KnapperError):  # the next refresh of the folder will do it
                 await self._catch_up(
                     done.change.path
-                )  # judge the functions that can have their name now
+                )  # judge the files that can have their names now
         return done
 
     async def plan_create(
@@ -677,19 +676,13 @@ class FunctionService:
             rows[row.function] = (*rows.get(row.function, ()), row)
         return rows
 
-    async def restore_state(self, row: StateRow, base: StateRow | None = None) -> None:
-        """Restore the state of a function before the newest one, or the value of the earlier state `base`.
+    async def restore_state(self, row: StateRow, base: StateRow) -> None:
+        """Give a function, whose newest state is `row`, the value of the earlier state `base` again.
 
         Raises:
             StateConflict: a call changed it meanwhile.
         """
-        value = base and base.value
-        write = (
-            SaveState(row.function, value, row.n, RESTORED)
-            if base
-            else DropState(row.function, row.n)
-        )
-        await self._store.apply([write])
+        await self._store.apply([SaveState(row.function, base.value, row.n, RESTORED)])
 
     def states(self, turn: str) -> "FunctionStates":
         """Return the states of functions that a call in this turn reads and writes."""

@@ -3,8 +3,8 @@
 A bad file never replaces a good function: the last good version stays in force, and the problems say why. Texts that
 were judged before are known by their hash and are neither judged nor parsed again.
 
-A function is kept out if another function has its name or it is built in; then no version or verdict is stored for it,
-and only its rejection is reported. The function that had a name keeps it, even after a restart or a move.
+A text that defines a name which another file has, or which is built in, is rejected like any other bad file. It is
+judged again at each change, so it is taken when the name is free.
 
 The review after a save runs the stages that the save does not wait for, one function at a time. Saves take precedence,
 and a newer version of a function replaces an older one in the queue. Findings are stored and reported. Functions that
@@ -72,7 +72,7 @@ from . import change_texts, history
 from .change_executor import FolderCopy, Pulled
 from .history import REMOVED, SAVED
 from .judgment import judgment_on, marked_as_broken
-from .plan import USER, entered, saved_reading, with_kept_out
+from .plan import USER, entered, saved_reading
 
 if TYPE_CHECKING:
     from ..gate import Disagreement, Gate, ModuleVerdict, capability
@@ -84,6 +84,8 @@ else:
     example_regression = LateModule("agent_core.functions.service.example_regression")
 
 
+_LATE: Final = ("import-fails", "name-clash", "reserved-name")
+"""Codes of problems that a change of another file may resolve."""
 _WHY_DRAFT = {
     True: "draft: its examples need what is not granted yet; its first call asks for it",
     False: "draft: it has no examples",
@@ -94,8 +96,9 @@ _WHY_DRAFT = {
 class GoodVersions:
     """The baseline of a refresh.
 
-    It has the good version of each module, the stored readings by path, and the functions of each module that are kept
-    out. With `tries_all`, files whose import did not end are tried again, although nothing changed.
+    It has the good version of each module and the stored readings by path. Earlier versions of this program took a
+    text without those of its functions whose name another file had: they are `kept_out`, by module. With `tries_all`,
+    files whose import did not end are tried again, although nothing changed.
     """
 
     manifest: Mapping[str, str]
@@ -131,6 +134,10 @@ class LoadedFile:
         """True if the file could not be imported. The missing module may still arrive."""
         return _lacks_import(self.problems)
 
+    def imports_any(self, modules: Collection[str | None]) -> bool:
+        """Check whether a text that is to be taken imports one of these modules."""
+        return self.verdict is not None and not {*modules}.isdisjoint(self.verdict.reading.imports)
+
     def mistook_neighbor(self, others: Mapping[str, "LoadedFile"]) -> bool:
         """Check whether the file imports a module of the same save that was mistaken for a missing package."""
         if self.verdict is None or all(
@@ -142,10 +149,11 @@ class LoadedFile:
 
 
 def _unfit(results: Mapping[str, LoadedFile]) -> set[str]:
+    refused = {result.module for result in results.values() if result.problems}
     return {
         path
         for path, result in results.items()
-        if result.lacks_import or result.mistook_neighbor(results)
+        if result.lacks_import or result.mistook_neighbor(results) or result.imports_any(refused)
     }
 
 
@@ -225,7 +233,7 @@ def unchanged(
     path: str, source: ModuleSource, good: GoodVersions, snapshot: Snapshot
 ) -> ModuleReading | None:
     """Return the reading of a text that was judged before, from the registry or the store; None if it is new."""
-    if source.version != good.manifest.get(source.module):
+    if source.version != good.manifest.get(source.module) or source.module in good.kept_out:
         return None
     reading = snapshot.readings.get(source.module)
     if reading is not None and reading.source == source:
@@ -263,11 +271,10 @@ def module_at(path: str) -> str:
 
 def admission(
     loaded: LoadedFile,
-    snapshot: Snapshot,
     good: GoodVersions,
     confirmed: Mapping[str, Sequence[str]],
 ) -> tuple[Write, ...]:
-    """Return the writes that admit a good saved file, as it is placed, with the user as author.
+    """Return the writes that admit a good saved file, with the user as author.
 
     `confirmed` are the confirmed calls, by function.
     """
@@ -280,7 +287,7 @@ def admission(
         writes = entered(reading, expected, USER, SAVED)
     elif source.module in good.kept_out:
         freed = SaveVersion(
-            source.module, source.version, source.text, reason="its name became free"
+            source.module, source.version, source.text, reason="its names became free"
         )
         writes = (freed, *writes)
     functions = {function.name: function for function in verdict.reading.functions}
@@ -291,7 +298,7 @@ def admission(
         verdicts.append(
             SaveVerdict(functions[name].body_hash, name, shared.on(functions[name]) | own)
         )
-    return (*(with_kept_out(write, reading, snapshot) for write in writes), *verdicts)
+    return (*writes, *verdicts)
 
 
 class SharedVerdict:
@@ -429,8 +436,14 @@ def all_placed(
     old_snapshot: Snapshot, results: Collection[LoadedFile], good: GoodVersions
 ) -> Snapshot:
     """Return the snapshot with the results of all files."""
-    snapshot = old_snapshot.draft()
-    for result in sorted(results, key=lambda result: precedence(result, good)):
+    snapshot = _placed(old_snapshot.draft(), results, good)
+    if snapshot.has_clash:  # a name that a file gave up is free for those placed before it
+        snapshot = _placed(snapshot, results, good)
+    return snapshot.finished() if snapshot.number != old_snapshot.number else old_snapshot
+
+
+def _placed(snapshot: Snapshot, results: Collection[LoadedFile], good: GoodVersions) -> Snapshot:
+    for result in in_order(results, good):
         if result.is_removed:
             snapshot = snapshot.without_module(result.module or "").with_rejection(result.path, ())
             continue
@@ -442,18 +455,40 @@ def all_placed(
                 snapshot = snapshot.with_module(reading)
         if result.problems:
             snapshot = snapshot.with_rejection(result.path, result.problems)
-    if snapshot.waiting:  # a name that several files define belongs to the module that had it
-        removed = [known_of(result.path, good) for result in results if result.is_removed]
-        had = {
-            function.name: function
-            for reading in removed
-            if reading
-            for function in reading.functions
-        }
-        for name in snapshot.waiting:
-            heir = _heir(name, had.get(name) or old_snapshot.functions.get(name), snapshot, good)
-            snapshot = snapshot.given_to(name, heir) if heir else snapshot
-    return snapshot.finished() if snapshot.number != old_snapshot.number else old_snapshot
+    return snapshot
+
+
+def without_clashes(
+    old_snapshot: Snapshot, results: dict[str, LoadedFile], good: GoodVersions
+) -> tuple[dict[str, LoadedFile], Snapshot]:
+    """Refuse each new text that defines a name which another file has. Return the results and their snapshot.
+
+    The file that had a name keeps it; of new ones, the first has it.
+    """
+    while True:
+        snapshot = all_placed(old_snapshot, results.values(), good)
+        taken = [result for result in results.values() if result.verdict is not None]
+        refused = {result.path: _refused(result, snapshot) for result in taken}
+        clashing = {path: result for path, result in refused.items() if result.problems}
+        if not clashing:
+            return results, snapshot
+        results = results | clashing
+
+
+def _refused(loaded: LoadedFile, snapshot: Snapshot) -> LoadedFile:
+    """Return the result of a good text without it, if names in it are taken; else the result."""
+    verdict = loaded.verdict
+    assert verdict is not None
+    problems = tuple(
+        replace(problem, fix=f"{problem.fix}; until then, nothing of this text is taken")
+        for problem in snapshot.clashes(verdict.reading)
+    )
+    if not problems:
+        return loaded
+    source = verdict.reading.source
+    return LoadedFile(
+        loaded.path, source.module, loaded.previous, problems, rejected_version=source.version
+    )
 
 
 def all_writes(
@@ -465,7 +500,7 @@ def all_writes(
     """Return the writes for the results of all files, as they were placed."""
     writes = list[Write]()
     moved = {result.module for result in results if result.reading is not None}
-    for result in sorted(results, key=lambda result: precedence(result, good)):
+    for result in in_order(results, good):
         own: Iterable[Write] = result.writes
         holder = snapshot.modules.get(result.module or "")
         if result.is_removed and result.module in moved:
@@ -476,71 +511,19 @@ def all_writes(
     return writes
 
 
-def precedence(loaded: LoadedFile, good: GoodVersions) -> tuple[bool, bool, bool, str]:
-    """Return the sort key: deleted files first to make room, then those in the manifest, which win a clash of names."""
-    version = loaded.reading.source.version if loaded.reading else None
-    return (
-        not loaded.is_removed,
-        loaded.module not in good.manifest,
-        version != good.manifest.get(loaded.module or ""),
-        loaded.path,
-    )
+def in_order(results: Iterable[LoadedFile], good: GoodVersions) -> list[LoadedFile]:
+    """Return the results in the order of their places, of which the first wins a clash of names.
 
-
-def _heir(name: str, was: Function | None, snapshot: Snapshot, good: GoodVersions) -> str:
-    """Return the module that should have a name instead of its holder; empty if the holder is right.
-
-    It is the module to which the function moved, or the one that had the name in the manifest.
+    Deleted files make room, good texts follow, also if they were moved, then other texts of known modules.
     """
-    holder, waiting = snapshot.functions[name], snapshot.waiting.get(name, ())
-    if (
-        was is not None
-        and was.module not in (holder.module, *waiting)
-        and holder.body_hash != was.body_hash
-    ):
-        for module in waiting:
-            offered = snapshot.readings[module].function(name)
-            if offered is not None and offered.body_hash == was.body_hash:
-                return module
-    if name not in good.kept_out.get(holder.module, ()):
-        return ""
-    known = (module for module in waiting if module in good.manifest)
-    return next((module for module in known if name not in good.kept_out.get(module, ())), "")
+    versions = {*good.manifest.values()}
 
+    def place(loaded: LoadedFile) -> tuple[bool, bool, bool, str]:
+        version = loaded.reading.source.version if loaded.reading else None
+        is_new = version not in versions
+        return not loaded.is_removed, is_new, loaded.module not in good.manifest, loaded.path
 
-def as_placed(loaded: LoadedFile, snapshot: Snapshot) -> LoadedFile:
-    """Return the result of a judged file with its verdict reduced to the functions that are not kept out."""
-    verdict, out = (
-        loaded.verdict,
-        snapshot.kept_out(loaded.verdict.reading) if loaded.verdict else frozenset[str](),
-    )
-    if verdict is None or not out:
-        return loaded
-    verdict = replace(
-        verdict,
-        reading=without(verdict.reading, out),
-        standings=tuple(pair for pair in verdict.standings if pair[0] not in out),
-        disagreements=tuple(pair for pair in verdict.disagreements if pair[0] not in out),
-        breakages=tuple(
-            replace(broken, name="") if broken.name in out else broken
-            for broken in verdict.breakages
-        ),
-    )
-    return replace(loaded, verdict=verdict)
-
-
-def modules_with_free_names(
-    snapshot: Snapshot, good: GoodVersions, results: Iterable[LoadedFile]
-) -> list[ModuleSource]:
-    """Return the files, not judged yet, with functions that were kept out and are in force now."""
-    judged = {result.module for result in results if result.verdict is not None}
-    sources: list[ModuleSource] = []
-    for module, names in good.kept_out.items():
-        held = (snapshot.functions.get(name) for name in names)
-        is_in_force = any(function is not None and function.module == module for function in held)
-        if is_in_force and module in snapshot.modules and module not in judged:
-            sources.append(snapshot.modules[module])
-    return sources
+    return sorted(results, key=place)
 
 
 _TRIES = 3
@@ -665,7 +648,7 @@ class Loader:
             if not stored:
                 sources = await asyncio.to_thread(self._read, paths, baseline)
                 if not await self._has_others(sources.values(), baseline):
-                    kept_out = await self._store.kept_out() if now.waiting else {}
+                    kept_out = await self._store.kept_out() if now.has_clash else {}
                     refused = self._copy.refused() if self._copy else {}
                     found = {path: refused.get(path, source) for path, source in sources.items()}
                     return replace(baseline, kept_out=kept_out), found
@@ -716,7 +699,9 @@ class Loader:
     ) -> RegistryChange:
         before = self._registry.snapshot()
         late = {
-            path for path, problems in before.rejections.items() if _lacks_import(problems)
+            path
+            for path, problems in before.rejections.items()
+            if any(problem.code in _LATE for problem in problems)
         } - sources.keys()
         sources = {
             **sources,
@@ -731,6 +716,7 @@ class Loader:
             ):
                 results |= await self._take_layer(layer, sources, good, snapshot)
                 snapshot = all_placed(ground, results.values(), good)
+            results, snapshot = without_clashes(ground, results, good)
             # A missing import may have been saved at the same time.
             unfit = await asyncio.to_thread(_unfit, results)
             retried = unfit if unfit < retried else set()
@@ -739,13 +725,7 @@ class Loader:
         renewed = await self._read_outdated(snapshot)
         if renewed:
             snapshot = all_placed(snapshot, renewed, good)
-        freed = modules_with_free_names(snapshot, good, results.values()) if good.kept_out else ()
-        judged = [await self._judge_file(source, good, snapshot, snapshot) for source in freed]
-        admitted = (result for result in judged if result.verdict is not None)
-        taken = [
-            await self._place_and_write(result, snapshot, good)
-            for result in (*results.values(), *admitted)
-        ]
+        taken = [await self._with_writes(result, good) for result in results.values()]
         if writes := all_writes([*taken, *renewed], snapshot, good, finished):
             async with only_writer(self._state):  # a process that just wrote a file also records it
                 await self._store.apply(writes)
@@ -1024,11 +1004,8 @@ class Loader:
         judged = {**SharedVerdict(verdict).on(function), **kept, "standing": standing}
         await self._store.apply([SaveVerdict(function.body_hash, function.name, judged)])
 
-    async def _place_and_write(
-        self, loaded: LoadedFile, snapshot: Snapshot, good: GoodVersions
-    ) -> LoadedFile:
-        """Return the result of a placed file, with its writes."""
-        loaded = as_placed(loaded, snapshot)
+    async def _with_writes(self, loaded: LoadedFile, good: GoodVersions) -> LoadedFile:
+        """Return the result of a file, with its writes."""
         verdict = loaded.verdict
         if verdict is None:
             return loaded
@@ -1046,7 +1023,7 @@ class Loader:
             for function in judged
         }
         size = len(verdict.reading.source.text)
-        writes = [*await aside(size, admission, loaded, snapshot, good, confirmed)]
+        writes = [*await aside(size, admission, loaded, good, confirmed)]
         writes += [
             BeginState(each.name)
             for each in judged
@@ -1088,11 +1065,12 @@ class Loader:
             return None
         source = ModuleSource(module, path, text, row.version)
         tree = await aside(len(text), parse_accepted, source)
-        if reading := stored(row, source):
-            return reading
+        if kept := good.in_force(stored(row, source)):
+            return kept
         reading = read_module(source, tree=tree if isinstance(tree, ast.Module) else None)
         is_open = any(function.unresolved for function in reading.functions)
-        return replace(reading, leans=((module, "unread"), *reading.leans)) if is_open else reading
+        leans = ((module, "unread"), *reading.leans) if is_open else reading.leans
+        return good.in_force(replace(reading, leans=leans))
 
 
 def _is_file(path: Path) -> bool:

@@ -262,14 +262,3 @@ def saved_reading(reading: "ModuleReading") -> SaveReading:
     return SaveReading(
         reading.source.path, _NO_STAMP, reading.source.version, json.dumps(reading.to_json())
     )
-
-
-def with_kept_out(write: Write, reading: "ModuleReading | None", snapshot: "Snapshot") -> Write:
-    """Return the write of a changed file with the names of its functions that are kept out."""
-    if (
-        isinstance(write, SaveVersion)
-        and reading is not None
-        and write.module == reading.source.module
-    ):
-        return replace(write, kept_out=tuple(sorted(snapshot.kept_out(reading))))
-    return write
