@@ -101,8 +101,7 @@ class TreeRoom:
                 clear()
 
 
-_room: Final = TreeRoom(most_nodes=150_000)
-kept_with_trees: Final = _room.kept
+tree_room: Final = TreeRoom(most_nodes=150_000)
 
 
 class BeyondLimits(SyntaxError):
@@ -129,7 +128,7 @@ def parse(text: str, filename: str = "<unknown>", mode: str = "exec") -> ast.AST
     _check_size(text)
     tree: ast.AST = _without_warnings(lambda: ast.parse(text, filename, mode))
     if len(text) > MAX_DEPTH:  # each level takes a character
-        _room.take(_check_shape(tree))
+        tree_room.take(_check_shape(tree))
     return tree
 
 
@@ -422,8 +421,8 @@ def tree_of(text: str) -> ast.Module:
     return _tree_of(text) if len(text) < _LARGE else _large_tree_of(text)
 
 
-_tree_of = kept_with_trees(64)(parse)
-_large_tree_of = kept_with_trees(2)(parse)  # one may take 40 MB
+_tree_of = tree_room.kept(64)(parse)
+_large_tree_of = tree_room.kept(2)(parse)  # one may take 40 MB
 
 
 def stray_characters(text: str) -> list[int]:

@@ -156,7 +156,7 @@ def _statement(text: str) -> Statement | None:
     return Statement.of(body[0]) if len(body) == 1 else None
 
 
-@syntax.kept_with_trees(64)
+@syntax.tree_room.kept(64)
 def statements_of(text: str) -> tuple[tuple[ast.stmt, Statement, str], ...]:
     """Return the top-level statements of a text with their facts, and their text if they share no line.
 
@@ -399,7 +399,7 @@ def _reach(
     return found
 
 
-@syntax.kept_with_trees(64)
+@syntax.tree_room.kept(64)
 def _parts(text: str, path: str, is_private: bool) -> ModuleParts | Problem:  # noqa: FBT001 - a fact about the module
     tree = parse(ModuleSource(path, path, text, ""))
     if isinstance(tree, Problem):
@@ -557,7 +557,7 @@ def reachable(edges: Sequence[Iterable[int]]) -> list[int]:
     return found
 
 
-@syntax.kept_with_trees(64)
+@syntax.tree_room.kept(64)
 def _running(text: str) -> tuple[Sequence[ast.stmt], Mapping[str, Sequence[int]], Sequence[int]]:
     """Return the statements of a module that may run, where each name is bound, and what runs with each statement."""
     nodes = [node for node in tree_of(text).body if not (is_bare_value(node) or is_program(node))]

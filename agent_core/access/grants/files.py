@@ -510,7 +510,9 @@ class FileRequests:
         is_file = asked.real.is_file() or (is_new and writes and asked.real.parent.is_dir())
         if not is_file or self._leaves_to_system(asked, is_probe=True):
             return NOTHING
-        return NOTHING if self._resolver.refusal(grants, self._function) else grants
+        if self._resolver.refusal(grants, self._function):
+            return NOTHING
+        return grants
 
     def _around(self, grants: Grants) -> str:
         """Return the one folder around the files, in the form of a grant, if it can be granted; otherwise ""."""

@@ -18,7 +18,7 @@ from docstring_parser.common import DocstringParam, DocstringReturns, DocstringS
 
 from agent_core.base import syntax
 from agent_core.base.records import dataclass
-from agent_core.base.syntax import escaped, kept_with_trees, stray_characters
+from agent_core.base.syntax import escaped, stray_characters, tree_room
 from agent_core.registry import docstring
 from agent_core.registry.docstring import Described
 from agent_core.registry.examples import find as find_examples
@@ -553,7 +553,7 @@ def keeps_meaning(before: str, after: str, name: str) -> bool:
     ) and all(example in examples for example in _examples(old_words))
 
 
-@kept_with_trees(8)
+@tree_room.kept(8)
 def computation(tree: ast.Module) -> str:
     """Return the tree's dump without what no computation needs: docstrings, hints, imports, `self` passed along."""
     mentioned = [

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeGuard
 from agent_core.access.grants import NOTHING, Grants
 from agent_core.access.grants.value import KINDS, UNSAID, joined, modules_of_workspace, spelled
 from agent_core.base.problem import Problem
-from agent_core.base.syntax import kept_with_trees
+from agent_core.base.syntax import tree_room
 from agent_core.base.untrusted import one_line
 from agent_core.registry.approved import ApprovedModule, approved_parts, without_unused_imports
 from agent_core.registry.depends import (
@@ -286,7 +286,7 @@ def _missing(uses: Iterable[Use], grants: Grants) -> list[Use]:
     ]
 
 
-@kept_with_trees(64)
+@tree_room.kept(64)
 def uses_context(tree: ast.AST) -> frozenset[str]:
     """Return the attributes of `self` that a function uses: `call`, `progress`, `scratch`, …"""
     if isinstance(
@@ -296,7 +296,7 @@ def uses_context(tree: ast.AST) -> frozenset[str]:
     return _uses_of_statement(tree)
 
 
-@kept_with_trees(4096)
+@tree_room.kept(4096)
 def _uses_of_statement(tree: ast.AST) -> frozenset[str]:
     attributes = [node for node in context_nodes(tree) if isinstance(node, ast.Attribute)]
     return frozenset(
@@ -608,7 +608,7 @@ def called_by_self(tree: ast.Module) -> set[str]:
     return set[str]().union(*map(_called_by_statement, tree.body))
 
 
-@kept_with_trees(4096)  # a statement is read once, however many functions it runs with
+@tree_room.kept(4096)  # a statement is read once, however many functions it runs with
 def _called_by_statement(statement: ast.stmt) -> frozenset[str]:
     called = set[str]()
     for node in nodes_of(statement):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from agent_core.base.offload import aside
 from agent_core.base.records import dataclass, field, replace
-from agent_core.base.syntax import kept_with_trees
+from agent_core.base.syntax import tree_room
 from agent_core.registry.tree import Scope, survey
 from sandbox.wire.lines import lines_of
 
@@ -55,7 +55,7 @@ def normal_form(name: str, *texts: str, literals: list[str] | None = None) -> Fo
         return None
 
 
-@kept_with_trees(64)
+@tree_room.kept(64)
 def _scope_of(text: str) -> Scope | None:
     tree = parse(text)
     return survey(tree) if isinstance(tree, ast.Module) else None

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from agent_core.base.problem import Place, Problem
 from agent_core.base.records import dataclass, replace
-from agent_core.base.syntax import kept_with_trees
+from agent_core.base.syntax import tree_room
 from agent_core.registry.source import first_line
 from sandbox.outcome import Outcome, Raised, Returned
 from sandbox.wire.lines import bare_lines, lines_of
@@ -375,7 +375,7 @@ def is_by_chance(tree: ast.Module) -> bool:
     return not drawn.isdisjoint(called)
 
 
-@kept_with_trees(4096)
+@tree_room.kept(4096)
 def _chance_in(statement: ast.stmt) -> tuple[frozenset[str], frozenset[str], bool]:
     """Return the random generators that a statement imports, the names that it calls, and whether one is by chance."""
     nodes = nodes_of(statement)

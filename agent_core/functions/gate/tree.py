@@ -70,7 +70,7 @@ def find(tree: ast.Module, name: str) -> FunctionNode | None:
     return next(at_top, None) or _definitions(tree).get(name)
 
 
-@syntax.kept_with_trees(64)
+@syntax.tree_room.kept(64)
 def _definitions(tree: ast.Module) -> dict[str, FunctionNode]:
     return survey(tree).definitions
 
@@ -83,7 +83,7 @@ def function_in(text: str, name: str) -> FunctionNode | None:
     return _at_top(tree).get(name) or find(tree, name)
 
 
-@syntax.kept_with_trees(64)
+@syntax.tree_room.kept(64)
 def _at_top(tree: ast.Module) -> dict[str, FunctionNode]:
     return {node.name: node for node in functions(tree)}
 
@@ -169,7 +169,7 @@ def _walk(stack: list[Any], *, within: bool) -> Iterator[ast.AST]:  # Any: whate
                     stack.append(value)  # non-nodes are skipped when they are popped
 
 
-@syntax.kept_with_trees(64)
+@syntax.tree_room.kept(64)
 def nodes_of(tree: ast.AST) -> tuple[ast.AST, ...]:
     """Return every node of a tree from the top down, in text order, without operators and contexts.
 
@@ -178,7 +178,7 @@ def nodes_of(tree: ast.AST) -> tuple[ast.AST, ...]:
     return tuple(_walk([tree], within=True))
 
 
-@syntax.kept_with_trees(64)
+@syntax.tree_room.kept(64)
 def context_nodes(tree: ast.AST) -> tuple[ast.AST, ...]:
     """Return the nodes of a tree in which `self` is the context of a call rather than an instance of a class."""
     classes = [node for node in nodes_of(tree) if isinstance(node, ast.ClassDef)]
@@ -209,7 +209,7 @@ def given_self(tree: ast.AST) -> set[str]:
     )
 
 
-@syntax.kept_with_trees(4096)  # a statement is read once, however many functions it runs with
+@syntax.tree_room.kept(4096)  # a statement is read once, however many functions it runs with
 def _given_self(tree: ast.AST) -> frozenset[str]:
     calls = [
         node for node in context_nodes(tree) if isinstance(node, ast.Call) and is_given_self(node)
@@ -222,7 +222,7 @@ def own_nodes(statements: Sequence[ast.AST]) -> Iterator[ast.AST]:
     return _walk(list(reversed(statements)), within=False)
 
 
-@syntax.kept_with_trees(64)
+@syntax.tree_room.kept(64)
 def bound_names(tree: ast.Module) -> frozenset[str]:
     """Return the names that a module defines or imports at the top level."""
     names: set[str] = set()
