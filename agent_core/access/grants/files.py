@@ -238,10 +238,12 @@ class FileRequests:
         A library's attempt leads to a question only if the call or the function names the path, and something is
         there. What nobody allows looks the same as what is not there.
         """
+        if lists and self._is_shown_whole(path):
+            return {"real": True}
         asked = self._locate(path)
         if not lists and self._root.is_relative_to(asked.real):
             return {"value": list(asked.real.stat())}
-        if self._leaves_to_system(asked, is_probe=is_probe) or self._is_source(asked):
+        if self._leaves_to_system(asked, is_probe=is_probe):
             return {"real": True}
         has = (self._permit.grants | self._given).covers(asked.grants(writes=False))
         is_attempt = is_try and not has
@@ -261,13 +263,14 @@ class FileRequests:
             "value": await asyncio.to_thread(self._list_folder if lists else self._facts, asked)
         }
 
+    def _is_shown_whole(self, path: str) -> bool:
+        """Check whether a worker sees all of a folder, whatever its name: it is granted, or lies in one that is."""
+        real = Path(os.path.realpath(self._root / path)) if "\0" not in path else Path("/")
+        return self.is_shown and any(map(real.is_relative_to, self._permit.access.paths))
+
     def _leaves_to_system(self, asked: _Asked, *, is_probe: bool = False) -> bool:
         """Check whether a path is the system's, so that the worker's kernel answers and nobody is asked."""
         return self._is_systems(asked)
-
-    def _is_source(self, asked: _Asked) -> bool:
-        """Check whether a path is that of a module, which tracebacks look for."""
-        return asked.is_inside and asked.item.startswith("functions/")
 
     async def _look_at_name(self, path: str) -> dict[str, Any] | None:
         """Examine a name in a granted folder, and not what a link of that name leads to; None in another folder."""
@@ -708,9 +711,6 @@ class ProgramFiles(FileRequests):
         if is_systems and not is_probe:
             raise _OfTheSystem(self._untold(asked, writes=False))
         return is_systems
-
-    def _is_source(self, asked: _Asked) -> bool:
-        return False
 
     def _enter(self, path: str) -> dict[str, Any]:  # Any: values that cross the sandbox
         asked = self._locate(path)
