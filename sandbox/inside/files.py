@@ -50,7 +50,8 @@ _CHANGES: Final = os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _OWN: Final = f"{Path(__file__).parents[1]}/"
 """The folder of the sandbox's sources, which tracebacks look for."""
 _OF_ANOTHER: Final = (
-    "a temporary file is there only for the call or program that made it: use its content, or a folder of the user"
+    "a temporary file is there only for the call or program that made it: "
+    "use its content, or a folder of the user"
 )
 _OF_TRACEBACKS: Final = frozenset({"linecache", "inspect"})
 _CALLS_TO_OPEN: Final = (
@@ -398,8 +399,9 @@ def install(channel: Channel, scratch: Path, sources: Collection[str]) -> None:
     asking = _open(opener)
     asking.asks = opener  # type: ignore[attr-defined]  # marks it as installed
     io.open = builtins.open = asking
-    io.open_code = _open_code(asking)  # of `runpy`
-    sys.modules["_io"].__dict__["open_code"] = io.open_code  # of loaders, which load a module from a path
+    # `runpy` opens by the first, a loader of a module from a path by the second.
+    for names in (vars(io), vars(sys.modules["_io"])):
+        names["open_code"] = _open_code(asking)
     for module in [*sys.modules.values()]:
         for name in ("_builtin_open", "bltn_open"):  # references in bz2, tokenize and tarfile
             if vars(module).get(name) is opener.open:

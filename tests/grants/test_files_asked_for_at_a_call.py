@@ -268,7 +268,9 @@ async def test_a_module_is_there_for_each_way_to_look_and_is_asked_for(here: Roo
 
 
 async def test_a_temporary_file_of_another_call_is_said_to_be_that(here: Room) -> None:
-    place = function_text("scratch() -> str", "Name scratch.", 'import os\nreturn os.environ["TMPDIR"]')
+    place = function_text(
+        "scratch() -> str", "Name scratch.", 'import os\nreturn os.environ["TMPDIR"]'
+    )
     await here.save(place, here.root / "functions" / "places.py")
     own = Path(str((await called(here, None, {}, "scratch")).value))
     for how in ("open", "path", "os.open", "stat", "listdir", "write", "mkdir", "remove"):

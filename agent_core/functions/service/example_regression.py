@@ -108,14 +108,16 @@ def problem(
     if missing:
         many = len(missing) > 1
         what = ["are gone" if many else "is gone"] if not all(now for _, now in missing) else []
-        what += ["promise another result" if many else "promises another result"] if any(now for _, now in missing) else []
+        what += (
+            ["promise another result" if many else "promises another result"]
+            if any(now for _, now in missing)
+            else []
+        )
         named = [
             f"{fence(example.call, 120)} → {fence(promise(example), 80)}{f', now {fence(now, 80)}' if now else ''}"
             for example, now in missing
         ]
-        message = (
-            f"{_count(len(missing))} that `{function.name}` had {' or '.join(what)}: {_first_few(named)}"
-        )
+        message = f"{_count(len(missing))} that `{function.name}` had {' or '.join(what)}: {_first_few(named)}"
         fix = "put it back, and add others next to it"
         fix += _way_out(function) if severity == "refuses" else ""
         return Problem(CODE, message, place, fix, severity, _lost_evidence(missing))

@@ -665,6 +665,9 @@ class GrantService:
         if why := misleading(target, snapshot):
             self._approvals.close(question, Decision("no", why, "unavailable"))
             return NOTHING, why
+        if not flow.is_out and await self._reads_own_code(target, snapshot, question.missing):
+            flow.read |= question.missing
+            return question.missing, ""
         if not _may_send(grants):
             question = await self._with_lapsed(question, target, snapshot)
         if not flow.is_out:
@@ -681,11 +684,26 @@ class GrantService:
             return given, ""
         return question.missing, ""
 
-    async def want_path_of_text(self, question: Question) -> tuple[Grants, str]:
+    async def _reads_own_code(
+        self, function: "Function", snapshot: "Snapshot", grants: Grants
+    ) -> bool:
+        """Return whether an unchanged starter reads code that the agent which calls it wrote."""
+        agent = self._approvals.agent
+        if not await self._folders.wrote_files(agent, grants, snapshot):
+            return False
+        is_agents = await self._folders.maker(function, snapshot, caller_agent=agent) == agent
+        return is_agents and not await self._folders.maker(function, snapshot)
+
+    async def want_path_of_text(
+        self, question: Question, snapshot: "Snapshot"
+    ) -> tuple[Grants, str, bool]:
         """Ask for a path that a program is opening; a yes is for its text. Return the grants, or why there are none.
 
-        The reason is empty if nobody can be asked.
+        Also return whether they are for the folder. Code that its agent wrote is not asked for. The reason is empty if
+        nobody can be asked.
         """
+        if await self._folders.wrote_files(question.maker, question.missing, snapshot):
+            return question.missing, "", False
         if question.maker:
             folder = self._folder_to_read(question)
             question = replace(
@@ -693,10 +711,10 @@ class GrantService:
             )
         decision = await self._ask(question)
         if decision.answer == "no":
-            return NOTHING, "" if decision.by == "policy" else denial(question, decision)
+            return NOTHING, "" if decision.by == "policy" else denial(question, decision), False
         if decision.is_wide and question.maker:
             await self.book.give_folder(question.maker, question.folder, who())
-        return given_by(question, decision), ""
+        return given_by(question, decision), "", decision.is_wide
 
     async def is_programs_maker(
         self, agent: str, code: str, callees: Iterable["Function"], snapshot: "Snapshot"
@@ -709,12 +727,16 @@ class GrantService:
         return await self._folders.of_program(agent, snapshot)
 
     def files_of_program(
-        self, exit: CallExit, instead: str, grants: Grants = NOTHING, flow: CallFlow | None = None
+        self,
+        exit: CallExit,
+        instead: str,
+        grants: Grants = NOTHING,
+        flow: CallFlow | None = None,
+        of_turn: Grants = NOTHING,
     ) -> ProgramFiles:
         """Return the handler of a program's requests for files; `instead` says what it may call for them."""
-        return ProgramFiles(
-            self.reach, Permit({}, self._limits, grants), exit, instead, flow or CallFlow()
-        )
+        permit = Permit({}, self._limits, grants)
+        return ProgramFiles(self.reach, permit, exit, instead, flow or CallFlow(), of_turn)
 
     def _denial(self, question: Question, decision: Decision) -> str:
         """Return the refusal of a call; outside of a turn, it is phrased for the user, who made the call."""
