@@ -31,7 +31,7 @@ def list_folder(path: str = "") -> list[str]:
 
 
 def read_text(path: str) -> str:
-    """Read a text file: as UTF-8 or, if it is not valid as that, as Windows-1252 or else as ISO-8859-1.
+    """Read a text file. It is read as UTF-8 or, if it is not valid as that, as Windows-1252 or else as ISO-8859-1.
 
     Args:
         path: The file.
