@@ -58,9 +58,10 @@ async def introspect_function(self: Agent, function_name: str) -> str:
         except UsageError as error:
             texts.append(str(error))
     if left := names[_MOST_SHOWN:]:
-        few = ", ".join(fence(name, 60) for name in left[:_MOST_SHOWN])
-        more = f" and {len(left) - _MOST_SHOWN} more" if len(left) > _MOST_SHOWN else ""
-        texts.append(f"Not shown, because {_MOST_SHOWN} are shown at once: {few}{more}.")
+        few = [fence(name, 60) for name in left[:_MOST_SHOWN]]
+        if len(left) > len(few):
+            few[-1] += f" and {len(left) - len(few)} more"
+        texts.append(f"Not shown, because {_MOST_SHOWN} are shown at once: {', '.join(few)}.")
     return "\n\n".join(texts)
 
 

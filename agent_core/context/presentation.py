@@ -31,7 +31,7 @@ PAGE = 40
 _MOST_VERSIONS = 20
 _MOST_CALLERS = 3
 _MOST_IDLE = 40
-_MOST_WEAK = 2
+_WEAK_NOTES = 2
 _MAX_SOURCE = 8_000
 
 
@@ -162,7 +162,7 @@ def introspection(details: FunctionDetails, schema: Mapping[str, Any]) -> str:  
         f"{_versions(kept)} of its module {'is' if kept == 1 else 'are'} kept.",
         *_confirmed_lines(details.verdict.confirmed if details.verdict else ()),
         *([f"Not checked to the end: {one_line('; '.join(late), 600)}."] if late else []),
-        *(f"Note: {problem}" for problem in weak[:_MOST_WEAK]),
+        *(f"Note: {problem}" for problem in weak[:_WEAK_NOTES]),
     ]
     coverage = details.coverage
     if missed := ", ".join(map(str, coverage.missed[:20])):

@@ -649,7 +649,7 @@ class Programs:
         rows, agent = tuple(enumerate(bare_lines(program.code), 1)), run.turn.agent
         is_own = await self._is_own(run, program, granting)
         given = await granting.of_program(agent, run.snapshot) if is_own else NOTHING
-        of_turn = run.turn.work.folders if is_own else NOTHING
+        turn_grants = run.turn.work.folders if is_own else NOTHING
 
         async def want_path(grants: Grants, folder: str, doubt: str) -> tuple[Grants, str]:
             text = json.dumps([run.key, run.text, grants.to_json()], sort_keys=True)
@@ -680,7 +680,7 @@ class Programs:
         ):  # what these may have read is not on record
             run.flow.received |= await granting.of_program(agent, run.snapshot)
         run.exit = CallExit(did=run.record.did, want_path=want_path)
-        return granting.files_of_program(run.exit, instead, given, run.flow, of_turn)
+        return granting.files_of_program(run.exit, instead, given, run.flow, turn_grants)
 
     async def _is_own(self, run: ProgramRun, program: ProgramText, grants: "GrantService") -> bool:
         """Return whether a program has what its agent was given: it calls functions of the workspace alone, for one."""

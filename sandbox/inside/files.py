@@ -49,11 +49,11 @@ _CHANGES: Final = os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 _OWN: Final = f"{Path(__file__).parents[1]}/"
 """The folder of the sandbox's sources, which tracebacks look for."""
-_OF_ANOTHER: Final = (
+_FOREIGN_SCRATCH: Final = (
     "a temporary file is there only for the call or program that made it: "
     "use its content, or a folder of the user"
 )
-_OF_TRACEBACKS: Final = frozenset({"linecache", "inspect"})
+_TRACEBACK_MODULES: Final = frozenset({"linecache", "inspect"})
 _CALLS_TO_OPEN: Final = (
     6  # frames from `linecache` through `tokenize.open` to `named`, and a few more
 )
@@ -332,7 +332,7 @@ class Opener:
     ) -> Any:  # values that can be sent
         """Return the host's answer. If the host refers to the real file, raise the kernel's error or return None."""
         if error is not None and self._is_of_another(path):
-            raise FileNotFoundError(errno.ENOENT, _OF_ANOTHER, path)
+            raise FileNotFoundError(errno.ENOENT, _FOREIGN_SCRATCH, path)
         is_try = finder.is_package(sys._getframe(1))
         probe = {"is_probe": True} if finder.is_probe(sys._getframe(1)) else {}
         try:
@@ -353,9 +353,10 @@ class Opener:
 
     def _is_of_another(self, path: str) -> bool:
         """Return whether a path was one of another worker's scratch, which lies beside this one's by its number."""
-        around, own = os.path.split(self._scratch)
-        name = os.path.normpath(path).removeprefix(f"{around}/").partition("/")[0]
-        return own.isdigit() and name.isdigit() and path.startswith(f"{around}/")
+        own = os.path.basename(self._scratch)
+        around = f"{os.path.dirname(self._scratch)}/"
+        name = os.path.normpath(path).removeprefix(around).partition("/")[0]
+        return own.isdigit() and name.isdigit() and path.startswith(around)
 
     def stream(self, path: str, mode: str, error: OSError | None) -> HostFile | None:
         """Open a file at the host; return None if the real file is to be used."""
@@ -384,7 +385,7 @@ def _is_for_a_traceback() -> bool:
     if caller is not None and caller.f_globals.get("__name__") == "threading":
         return True
     for _ in range(_CALLS_TO_OPEN):
-        if caller is None or caller.f_globals.get("__name__") in _OF_TRACEBACKS:
+        if caller is None or caller.f_globals.get("__name__") in _TRACEBACK_MODULES:
             return caller is not None
         caller = caller.f_back
     return False
@@ -426,7 +427,8 @@ def install(channel: Channel, scratch: Path, sources: Collection[str]) -> None:
         setattr(os, real.__name__, _asking(opener, real, kind, 2 if real.__name__ in _MOVES else 1))
     os.makedirs = _makedirs(opener, os.makedirs)
     os.listxattr = _listxattr(opener, os.listxattr)
-    os.getcwd = sys.modules["posix"].__dict__["getcwd"] = _getcwd(opener)  # of loaders, too
+    os.getcwd = _getcwd(opener)
+    sys.modules["posix"].__dict__["getcwd"] = os.getcwd  # for loaders
     os.getcwdb = lambda: os.fsencode(os.getcwd())
     os.chdir = _chdir(opener, os.chdir)  # type: ignore[assignment]  # the name of its parameter
     os.access = _access(opener, os.access)

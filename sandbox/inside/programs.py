@@ -39,7 +39,7 @@ _MOST_DROPPED, _LONGEST_KIND = (
     60,
 )  # names of variables that are not kept, and characters of the name of a type
 ROOM = 512 << 10  # bytes of a reply in addition to its value
-_MOST_LOOKED = 1_000  # values of a call's arguments in which a temporary file is looked for
+_LOOK_LIMIT = 1_000  # values of a call's arguments in which a temporary file is looked for
 _ROWS_AT_ONCE = 32  # of `each`, so that the host holds few results at a time
 MOST_SEEN = 4  # recorded calls of one function that a program defines
 _TICK_NS = 1_000_000
@@ -114,13 +114,15 @@ class Offered:
 def _own_files(row: Any) -> Iterator[str]:  # any values
     """Yield the temporary files of this program that arguments name, to a depth that a tool with arguments has."""
     scratch = os.environ.get("TMPDIR")
-    waiting, looked = [row], 0
-    while scratch and waiting and looked < _MOST_LOOKED:
-        value, looked = waiting.pop(), looked + 1
+    waiting = [row]
+    for _ in range(_LOOK_LIMIT if scratch else 0):
+        if not waiting:
+            return
+        value = waiting.pop()
         if isinstance(value, dict):
-            waiting += islice(value.values(), _MOST_LOOKED)
+            waiting += islice(value.values(), _LOOK_LIMIT)
         elif isinstance(value, list | tuple):
-            waiting += islice(value, _MOST_LOOKED)
+            waiting += islice(value, _LOOK_LIMIT)
         elif isinstance(value, str | os.PathLike):
             path = os.fspath(value)
             if isinstance(path, str) and path.startswith(f"{scratch}/") and os.path.lexists(path):

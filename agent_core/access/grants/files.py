@@ -677,8 +677,8 @@ class FileRequests:
 class ProgramFiles(FileRequests):
     """Answers a program's requests for files. It has what its agent may read; any other path needs a yes to its text.
 
-    It has that, and the folders that a person gave to the programs `of_turn`, until one of its calls is given a way out
-    while it runs. What it may not reach is never said to be missing: `instead` says what it may call.
+    It has that, and the `turn_grants` that a person gave to all programs of the turn, until one of its calls is given a
+    way out while it runs. What it may not reach is never said to be missing: `instead` says what it may call.
     """
 
     _kind = "program"
@@ -690,28 +690,29 @@ class ProgramFiles(FileRequests):
         exit: CallExit,
         instead: str,
         flow: CallFlow,
-        of_turn: Grants = NOTHING,
+        turn_grants: Grants = NOTHING,
     ) -> None:
         super().__init__(resolver, "", permit, exit)
         self.is_shown = False
         self._instead = instead
         self._flow = flow
         self._has_folders = True
-        self._of_turn = self._given = of_turn
+        self._turn_grants = turn_grants
+        self._given = turn_grants
 
     async def _require_grant(self, asked: _Asked, *, writes: bool) -> bool:
         grants, folders = asked.grants(writes=writes), self._permit.grants
         if self._flow.is_out and self._has_folders:
             self._has_folders = False
             self._permit = replace(self._permit, grants=NOTHING)
-            self._given = self._given.without(self._flow.read).without(self._of_turn)
+            self._given = self._given.without(self._flow.read).without(self._turn_grants)
         elif folders.covers(grants) and not self._flow.read.covers(grants):
             self._flow.read |= Grants(
                 read=tuple(item for item in folders.read if Grants(read=(item,)).covers(grants))
             )
-        elif self._given.covers(grants) and self._of_turn.covers(grants):
-            await asyncio.to_thread(self._begin_writing, self._of_turn)
-            self._flow.read |= Grants(read=self._of_turn.write)
+        elif self._given.covers(grants) and self._turn_grants.covers(grants):
+            await asyncio.to_thread(self._begin_writing, self._turn_grants)
+            self._flow.read |= Grants(read=self._turn_grants.write)
         return await super()._require_grant(asked, writes=writes)
 
     def _leaves_to_system(self, asked: _Asked, *, is_probe: bool = False) -> bool:

@@ -61,7 +61,8 @@ def dropped(
     """Return the examples that a function no longer has, each with the current promise of its call, if any."""
     if old_function is None or function is None:
         return []
-    now, wider = _ExamplesByCall(function.examples), _wider_examples(old_function, function)
+    now = _ExamplesByCall(function.examples)
+    wider = _wider_examples(old_function, function)
     found = [(each, now.kept(each) or wider.kept(each)) for each in old_function.examples]
     return [
         (example, "" if now_example is None else promise(now_example))
@@ -83,7 +84,8 @@ def _narrowed(call: str, function: "Function", new_names: Collection[str]) -> st
         tree = syntax.parse(call.strip(), mode="eval")
     except SyntaxError:
         return ""
-    names, was = _parameters(function), ast.unparse(tree)
+    names = _parameters(function)
+    was = ast.unparse(tree)
     for node in ast.walk(tree) if new_names else ():
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == function.name:
             given = zip(node.args, [*names, *[""] * len(node.args)], strict=False)

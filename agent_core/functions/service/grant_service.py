@@ -732,11 +732,11 @@ class GrantService:
         instead: str,
         grants: Grants = NOTHING,
         flow: CallFlow | None = None,
-        of_turn: Grants = NOTHING,
+        turn_grants: Grants = NOTHING,
     ) -> ProgramFiles:
         """Return the handler of a program's requests for files; `instead` says what it may call for them."""
         permit = Permit({}, self._limits, grants)
-        return ProgramFiles(self.reach, permit, exit, instead, flow or CallFlow(), of_turn)
+        return ProgramFiles(self.reach, permit, exit, instead, flow or CallFlow(), turn_grants)
 
     def _denial(self, question: Question, decision: Decision) -> str:
         """Return the refusal of a call; outside of a turn, it is phrased for the user, who made the call."""
