@@ -31,7 +31,7 @@ def list_folder(path: str = "") -> list[str]:
 
 
 def read_text(path: str) -> str:
-    """Read a text file. It is read as UTF-8 or, if it is not valid as that, as ISO-8859-1.
+    """Read a text file. It is read as UTF-8 or, if it is not valid as that, as Windows-1252 or else as ISO-8859-1.
 
     Args:
         path: The file.
@@ -41,13 +41,18 @@ def read_text(path: str) -> str:
         >>> _ = open(path, "w", encoding="utf-8").write("day;paid\\n1;2,50\\n2;4\\n")
         >>> read_text(path)
         'day;paid\\n1;2,50\\n2;4\\n'
-        >>> other = path + "2"; _ = open(other, "wb").write(b"Gr\\xfc\\xdfe\\r\\n")
+        >>> other = path + "2"; _ = open(other, "wb").write(b"Gr\\xfc\\xdfe: 5 \\x80\\r\\n")
         >>> read_text(other)
-        'Grüße\\r\\n'
+        'Grüße: 5 €\\r\\n'
+        >>> third = path + "3"; _ = open(third, "wb").write(b"caf\\xe9 \\x81")
+        >>> read_text(third)
+        'café \\x81'
     """
     with open(path, "rb") as file:
         content = file.read()
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return content.decode("iso-8859-1")
+    for encoding in ("utf-8-sig", "cp1252"):
+        try:
+            return content.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+    return content.decode("iso-8859-1")

@@ -5,6 +5,7 @@ from typing import Any  # whatever the function's own schema takes
 
 from agent_core import Agent, PlannedChange, presentation
 from agent_core.base.errors import UsageError
+from agent_core.base.untrusted import fence
 from agent_core.functions.debug import Breakpoint
 from agent_core.functions.service.change_texts import read_edits
 from agent_core.functions.service.function_facts import KINDS, matches, unknown_function
@@ -48,18 +49,19 @@ async def introspect_function(self: Agent, function_name: str) -> str:
         function_name: Several, with commas.
     """
     names = [*dict.fromkeys(filter(None, map(str.strip, function_name.split(","))))]
-    if len(names) > _MOST_SHOWN:
-        raise UsageError(
-            f"At most {_MOST_SHOWN} functions are shown at once, and these are {len(names)}."
-        )
     if len(names) <= 1:
         return await _introspected(self, names[0] if names else function_name)
     texts: list[str] = []
-    for name in names:
+    for name in names[:_MOST_SHOWN]:
         try:
             texts.append(await _introspected(self, name))
         except UsageError as error:
             texts.append(str(error))
+    if left := names[_MOST_SHOWN:]:
+        few = [fence(name, 60) for name in left[:_MOST_SHOWN]]
+        if len(left) > len(few):
+            few[-1] += f" and {len(left) - len(few)} more"
+        texts.append(f"Not shown, because {_MOST_SHOWN} are shown at once: {', '.join(few)}.")
     return "\n\n".join(texts)
 
 

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from agent_core.storage import Counts, SectionRow
 
 
-ABOUT_PROGRAMS: Final = """\
-- A program (run_program) has no hosts, secrets or packages, and asks for files. Values up to 4 MB stay for the next.
+PROGRAM_LIMIT: Final = "10 s"
+ABOUT_PROGRAMS: Final = f"""\
+- A program (run_program) has {PROGRAM_LIMIT} besides its calls, no hosts, secrets or packages, its own temporary \
+files, and asks for others. Values up to 4 MB stay for the next.
 """
-"""A part of the instructions, for a model that is offered programs."""
+"""A part of the instructions, for a model that is offered programs, with the limit that the settings have at first."""
 
 INSTRUCTIONS: Final = f"""\
 You are an assistant that makes its own functions. Answer in plain text; compute with functions instead of guessing.

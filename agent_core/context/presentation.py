@@ -8,6 +8,7 @@ from agent_core.base.clock import shown_time
 from agent_core.base.problem import Problem
 from agent_core.base.untrusted import block, fence, one_line, shorten, visible
 from agent_core.functions.answers import CallReport
+from agent_core.functions.gate.mutation import WEAK
 from agent_core.functions.service.call_records import FunctionStatistics
 from agent_core.functions.service.function_facts import (
     FunctionDetails,
@@ -30,6 +31,7 @@ PAGE = 40
 _MOST_VERSIONS = 20
 _MOST_CALLERS = 3
 _MOST_IDLE = 40
+_WEAK_NOTES = 2
 _MAX_SOURCE = 8_000
 
 
@@ -141,6 +143,8 @@ def introspection(details: FunctionDetails, schema: Mapping[str, Any]) -> str:  
     late = (
         details.verdict.late if details.verdict else ()
     )  # the gate's stages that it has not passed
+    problems = details.verdict.problems if details.verdict else ()
+    weak = [problem for problem in problems if problem.code == WEAK]
     lines = [f"`{function.name}` in {function.path}, standing {details.standing}; {reached}."]
     lines.append(f"{signature(function)}: {visible(function.description)}".rstrip(": "))
     if (quarantined := details.quarantine) is not None:
@@ -158,6 +162,7 @@ def introspection(details: FunctionDetails, schema: Mapping[str, Any]) -> str:  
         f"{_versions(kept)} of its module {'is' if kept == 1 else 'are'} kept.",
         *_confirmed_lines(details.verdict.confirmed if details.verdict else ()),
         *([f"Not checked to the end: {one_line('; '.join(late), 600)}."] if late else []),
+        *(f"Note: {problem}" for problem in weak[:_WEAK_NOTES]),
     ]
     coverage = details.coverage
     if missed := ", ".join(map(str, coverage.missed[:20])):

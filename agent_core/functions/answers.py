@@ -120,7 +120,8 @@ def answer(
             )
         case TimedOut():
             of = " with these arguments" if subject == "function" else ""
-            advice = f"Ask for less at once, or fix the {subject}: it may never end{of}."
+            lost = "" if subject == "function" else "No value of it is kept. "
+            advice = f"{lost}Ask for less at once, or fix the {subject}: it may never end{of}."
             return with_output(f"Stopped after {outcome.limit_s:g} s. {advice}", outcome.output)
         case Killed():
             return with_output(

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from agent_core.base.errors import UsageError
 from agent_core.base.records import dataclass
+from agent_core.base.untrusted import from_difference
 
 ALREADY = "Already there"  # the beginning of the message if nothing needs to change
 _WORD = re.compile(r"\w+")
@@ -174,7 +175,8 @@ def _replace(text: str, span: _Span, new: str) -> Edited:
     known = _places(others)
     fresh = [line for line in new_lines if normalized(line) not in known]
     if fresh:
-        summary = f"Line {number} was {shown(old)} and is {shown(' / '.join(fresh))}."
+        was, now = shown_change(old, " / ".join(fresh))
+        summary = f"Line {number} was {was} and is {now}."
     else:
         instead = " What was to stand there, another line says already." if new_lines else ""
         summary = f"Removed line {number}: {shown(old)}.{instead}"
@@ -206,6 +208,13 @@ def shown(text: str) -> str:
     return _quote(text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…")
 
 
+def shown_change(old: str, new: str) -> tuple[str, str]:
+    """Return both texts in quotation marks; of long ones, the parts that begin shortly before their difference."""
+    was = from_difference(old, new, _SHOWN)
+    now = from_difference(new, old, _SHOWN)
+    return shown(was), shown(now)
+
+
 def beginning(text: str, most_bytes: int) -> str:
     """Return the beginning of a text up to this many bytes, with an ellipsis if it is cut: tokens grow with bytes."""
     encoded = text.encode("utf-8", "replace")
@@ -224,7 +233,7 @@ def difference(before: Sequence[str], after: Sequence[str]) -> str:
     removed = [line for line in before if line not in new]
     come = [line for line in after if line not in old]
     if removed and come:
-        return f"{shown(' / '.join(removed))} became {shown(' / '.join(come))}"
+        return " became ".join(shown_change(" / ".join(removed), " / ".join(come)))
     if come:
         return f"added {shown(' / '.join(come))}"
     return f"removed {shown(' / '.join(removed))}" if removed else ""

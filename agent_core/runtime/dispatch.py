@@ -10,6 +10,7 @@ The record of a call goes from its start to its answer: its arguments, what is s
 
 import asyncio
 import hashlib
+import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -24,7 +25,7 @@ from agent_core.base.offload import aside
 from agent_core.base.receipt import CHANGING, Receipt
 from agent_core.base.records import dataclass, replace, to_json
 from agent_core.base.untrusted import one_line
-from agent_core.context import beginning, first_page, large_page
+from agent_core.context import RUN_PROGRAM, beginning, first_page, large_page
 from agent_core.functions import answers
 from agent_core.functions.answers import CallOutcome, InterruptedCall, Skipped
 from agent_core.functions.debug.debugging import Watch
@@ -53,6 +54,7 @@ from agent_core.storage import (
 from agent_core.storage.agent_store import HELPER_RUN
 from sandbox import Failure, Raised, Refused, Returned
 from sandbox.wire.large import Large
+from sandbox.wire.strict_json import Malformed, read_json
 
 from .entries import REACH, call_started, facts_entry, result, unwrapped
 from .reply_work import ReplyWork
@@ -71,6 +73,7 @@ if TYPE_CHECKING:
     from agent_core.registry.registry import Snapshot
 
 
+_WORD: Final = re.compile(r"\w+")
 MOST_CHARS = 4 << 20
 """The maximum number of characters of a stored answer."""
 
@@ -370,6 +373,17 @@ class FunctionSource(Protocol):
         return ""
 
 
+def _called_by(call: Call) -> Iterator[str]:
+    """Yield the name that a call calls, and the words of a program's code, which calls some of them."""
+    call = unwrapped(call)
+    yield call.name
+    if call.name == RUN_PROGRAM:
+        with suppress(Malformed):
+            arguments = read_json(call.arguments)
+            code = arguments.get("code") if isinstance(arguments, dict) else None
+            yield from _WORD.findall(code) if isinstance(code, str) else ()
+
+
 class Dispatcher:
     """The dispatcher that runs the calls of a reply."""
 
@@ -404,7 +418,9 @@ class Dispatcher:
         accepted = calls[:MAX_CALLS]
         done: dict[str, Done] = {}
         work = turn.work.reply = ReplyWork(
-            snapshot, await self._changes_of(accepted, snapshot, turn)
+            snapshot,
+            await self._changes_of(accepted, snapshot, turn),
+            [name for call in accepted for name in _called_by(call)],
         )
         tasks: list[asyncio.Task[Done]] = []
         late: list[Call] = []

@@ -20,6 +20,7 @@ from agent_core.context import (
     ABOUT_PROGRAMS,
     BYTES_PER_TOKEN,
     INSTRUCTIONS,
+    PROGRAM_LIMIT,
     READ_ON,
     RUN_PROGRAM,
     Budget,
@@ -709,7 +710,10 @@ class StepFunctions:
         if mode == "constrained":
             return self._protocol.brief or FOR_SMALL_MODELS
         text = self._protocol.instructions or INSTRUCTIONS
-        return text.replace(ABOUT_PROGRAMS, "") if RUN_PROGRAM in self.withheld() else text
+        if RUN_PROGRAM in self.withheld():
+            return text.replace(ABOUT_PROGRAMS, "")
+        about = ABOUT_PROGRAMS.replace(PROGRAM_LIMIT, f"{self._settings.sandbox.wall_s:g} s")
+        return text.replace(ABOUT_PROGRAMS, about)
 
     def index(self, mode: Mode, *, is_kept: bool) -> str:
         """Return the index of the callable functions that are not shown as tools; empty if all are tools."""

@@ -519,6 +519,8 @@ class Programs:
                     )
                     job = replace(job, on_output=record.tell_printed)
                     outcome = _sound(await self._sandbox.run(job, places=files.places))
+                    if run.flow.is_out:
+                        turn.work.folders = NOTHING
         except StopRequested:
             outcome = Unknown() if turn.resumes_later else InterruptedCall()  # it resumes later
         return await self._close(
@@ -647,22 +649,27 @@ class Programs:
         rows, agent = tuple(enumerate(bare_lines(program.code), 1)), run.turn.agent
         is_own = await self._is_own(run, program, granting)
         given = await granting.of_program(agent, run.snapshot) if is_own else NOTHING
+        turn_grants = run.turn.work.folders if is_own else NOTHING
 
         async def want_path(grants: Grants, folder: str, doubt: str) -> tuple[Grants, str]:
             text = json.dumps([run.key, run.text, grants.to_json()], sort_keys=True)
             question = Question.of_text(RUN_PROGRAM, text, "open", grants)
             maker = agent if is_own and not run.flow.is_out else ""
+            is_for_turn = bool(maker and grants.write)
             question = replace(
                 question,
                 lines=rows,
                 creates=granting.reach.absent(grants),
-                folder=folder,
+                folder=folder or (_folder_in(grants) if is_for_turn else ""),
                 maker=maker,
             )
+            question = replace(question, is_for_turn=is_for_turn and bool(question.folder))
             before = granting.stood
-            given, why = await granting.want_path_of_text(
-                replace(question, doubts=(doubt,) if doubt else ())
+            given, why, is_wide = await granting.want_path_of_text(
+                replace(question, doubts=(doubt,) if doubt else ()), run.snapshot
             )
+            if is_wide and question.is_for_turn and not run.flow.is_out:
+                run.turn.work.folders |= given
             run.record.stood += granting.stood - before
             if maker and (await granting.of_program(agent, run.snapshot)).covers(given):
                 run.flow.read |= given
@@ -673,7 +680,7 @@ class Programs:
         ):  # what these may have read is not on record
             run.flow.received |= await granting.of_program(agent, run.snapshot)
         run.exit = CallExit(did=run.record.did, want_path=want_path)
-        return granting.files_of_program(run.exit, instead, given, run.flow)
+        return granting.files_of_program(run.exit, instead, given, run.flow, turn_grants)
 
     async def _is_own(self, run: ProgramRun, program: ProgramText, grants: "GrantService") -> bool:
         """Return whether a program has what its agent was given: it calls functions of the workspace alone, for one."""
@@ -889,6 +896,12 @@ async def run_apart(
         return "\n".join([await aside(1, _value_text, outcome), *map(visible, exit.refusals)]), True
     text = await aside(1, lambda: answers.answer(outcome, 1 << 20, subject="program"))
     return "\n".join([text, *_call_list(told)]), False
+
+
+def _folder_in(grants: Grants) -> str:
+    """Return the one folder that is to be written itself, if that is all; else ""."""
+    items = grants.write if grants == Grants(write=grants.write) else ()
+    return items[0] if len(items) == 1 and items[0].endswith("/") else ""
 
 
 def _instead(snapshot: "Snapshot") -> str:

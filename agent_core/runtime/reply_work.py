@@ -31,9 +31,15 @@ class WaitingChange(Generic[T]):
 class ReplyWork(Generic[T]):
     """The changes of functions in one reply: those that are still to come, and those that wait for them."""
 
-    def __init__(self, before: "Snapshot", due: Mapping[str, str]) -> None:
-        """Begin; `due` are the functions that the calls will change, by the ids of these, in order."""
+    def __init__(
+        self, before: "Snapshot", due: Mapping[str, str], called: Iterable[str] = ()
+    ) -> None:
+        """Begin; `due` are the functions that the calls will change, by the ids of these, in order.
+
+        `called` are the names that the reply calls.
+        """
         self._before = before
+        self._called = frozenset(called)
         self._due = dict(due)
         self._names = frozenset(due.values())
         self._waiting: dict[str, WaitingChange[T]] = {}
@@ -47,7 +53,11 @@ class ReplyWork(Generic[T]):
         """Return what is changed together with the candidate that is judged now."""
         coming = frozenset((*self._due.values(), *self._waiting))
         return ReplyChanges(
-            coming, self._before, frozenset(self.broken) - self._names, is_once_more
+            coming,
+            self._before,
+            frozenset(self.broken) - self._names,
+            is_once_more,
+            self._called,
         )
 
     def hold(self, name: str, change: WaitingChange[T]) -> None:

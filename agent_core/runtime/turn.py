@@ -10,7 +10,7 @@ from copy import deepcopy
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
-from agent_core.access.grants import Answered, ApprovalQueue, Approvals
+from agent_core.access.grants import NOTHING, Answered, ApprovalQueue, Approvals, Grants
 from agent_core.base import events
 from agent_core.base.limits import NAMES, Allowance, SpendingLimits
 from agent_core.base.messages import SEND
@@ -258,6 +258,8 @@ class TurnWork:
         default_factory=dict
     )  # rejected candidates: how often each was called before
     reply: "ReplyWork[Any] | None" = None  # the changes of functions in the reply; Any: `Done`
+    folders: Grants = NOTHING
+    """What a person gave to the programs of this turn, until one has a way out."""
     function_messages: list[str] = field(
         default_factory=list
     )  # messages that functions showed the user

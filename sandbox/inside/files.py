@@ -49,6 +49,11 @@ _CHANGES: Final = os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 _OWN: Final = f"{Path(__file__).parents[1]}/"
 """The folder of the sandbox's sources, which tracebacks look for."""
+_FOREIGN_SCRATCH: Final = (
+    "a temporary file is there only for the call or program that made it: "
+    "use its content, or a folder of the user"
+)
+_TRACEBACK_MODULES: Final = frozenset({"linecache", "inspect"})
 _CALLS_TO_OPEN: Final = (
     6  # frames from `linecache` through `tokenize.open` to `named`, and a few more
 )
@@ -326,6 +331,8 @@ class Opener:
         self, name: str, path: str, error: OSError | None, **arguments: Any
     ) -> Any:  # values that can be sent
         """Return the host's answer. If the host refers to the real file, raise the kernel's error or return None."""
+        if error is not None and self._is_of_another(path):
+            raise FileNotFoundError(errno.ENOENT, _FOREIGN_SCRATCH, path)
         is_try = finder.is_package(sys._getframe(1))
         probe = {"is_probe": True} if finder.is_probe(sys._getframe(1)) else {}
         try:
@@ -343,6 +350,13 @@ class Opener:
                 raise error
             return None
         return _value_of(answer, path)
+
+    def _is_of_another(self, path: str) -> bool:
+        """Return whether a path was one of another worker's scratch, which lies beside this one's by its number."""
+        own = os.path.basename(self._scratch)
+        around = f"{os.path.dirname(self._scratch)}/"
+        name = os.path.normpath(path).removeprefix(around).partition("/")[0]
+        return own.isdigit() and name.isdigit() and path.startswith(around)
 
     def stream(self, path: str, mode: str, error: OSError | None) -> HostFile | None:
         """Open a file at the host; return None if the real file is to be used."""
@@ -365,13 +379,13 @@ class Opener:
 def _is_for_a_traceback() -> bool:
     """Return whether a traceback is reading a source; a function may open its source itself.
 
-    The caller is `linecache`, or the interpreter, which reports the error of a thread without a frame.
+    The caller is `linecache`, `inspect`, or the interpreter, which reports the error of a thread without a frame.
     """
     caller = sys._getframe(2).f_back
     if caller is not None and caller.f_globals.get("__name__") == "threading":
         return True
     for _ in range(_CALLS_TO_OPEN):
-        if caller is None or caller.f_globals.get("__name__") == "linecache":
+        if caller is None or caller.f_globals.get("__name__") in _TRACEBACK_MODULES:
             return caller is not None
         caller = caller.f_back
     return False
@@ -386,6 +400,9 @@ def install(channel: Channel, scratch: Path, sources: Collection[str]) -> None:
     asking = _open(opener)
     asking.asks = opener  # type: ignore[attr-defined]  # marks it as installed
     io.open = builtins.open = asking
+    # `runpy` opens by the first, a loader of a module from a path by the second.
+    for names in (vars(io), vars(sys.modules["_io"])):
+        names["open_code"] = _open_code(asking)
     for module in [*sys.modules.values()]:
         for name in ("_builtin_open", "bltn_open"):  # references in bz2, tokenize and tarfile
             if vars(module).get(name) is opener.open:
@@ -411,6 +428,7 @@ def install(channel: Channel, scratch: Path, sources: Collection[str]) -> None:
     os.makedirs = _makedirs(opener, os.makedirs)
     os.listxattr = _listxattr(opener, os.listxattr)
     os.getcwd = _getcwd(opener)
+    sys.modules["posix"].__dict__["getcwd"] = os.getcwd  # for loaders
     os.getcwdb = lambda: os.fsencode(os.getcwd())
     os.chdir = _chdir(opener, os.chdir)  # type: ignore[assignment]  # the name of its parameter
     os.access = _access(opener, os.access)
@@ -455,6 +473,14 @@ def _open(opener: Opener) -> Callable[..., Any]:
         return _add_layers(raw, mode, buffering, *texts, **more)
 
     return open
+
+
+def _open_code(asking: Callable[..., Any]) -> Callable[[str], Any]:
+    @functools.wraps(io.open_code)
+    def open_code(path: str) -> Any:  # a binary file
+        return asking(path, "rb")
+
+    return open_code
 
 
 def _add_layers(  # noqa: PLR0913, PLR0917 - the parameters of `open`
@@ -553,14 +579,17 @@ def _listdir(opener: Opener) -> Callable[..., list[Any]]:
 
 
 def _rows(opener: Opener, path: Any) -> list[tuple[str, int]] | None:  # any path
-    """Return the names and modes in a folder of the host, or None if the kernel shows the folder."""
+    """Return the names and modes in a folder of the host, or None if the kernel shows the folder.
+
+    The kernel shows a folder around a granted one, too, with that one alone in it: only the host knows which is whole.
+    """
     error: OSError | None = None
     if not (opener.is_in_place() and path is not None and opener.is_workspace(path)):
         try:
             opener.scandir(path).close()
         except OSError as failure:
             error = failure.with_traceback(None)
-        if error is None or error.errno not in _SHUT:
+        if error is not None and error.errno not in _SHUT:
             return None
     name = opener.named(path)
     return None if name is None else opener.request("file_list", name, error)

@@ -39,6 +39,7 @@ _MOST_DROPPED, _LONGEST_KIND = (
     60,
 )  # names of variables that are not kept, and characters of the name of a type
 ROOM = 512 << 10  # bytes of a reply in addition to its value
+_LOOK_LIMIT = 1_000  # values of a call's arguments in which a temporary file is looked for
 _ROWS_AT_ONCE = 32  # of `each`, so that the host holds few results at a time
 MOST_SEEN = 4  # recorded calls of one function that a program defines
 _TICK_NS = 1_000_000
@@ -80,7 +81,13 @@ class Offered:
         first = dict(zip(self._parameters, positional, strict=False))
         if twice := [name for name in named if name in first]:
             raise TypeError(f"{self.__name__}() got two values for {twice[0]!r}")
-        return first | dict(named)
+        row = first | dict(named)
+        if own := next(_own_files(row), None):
+            raise ValueError(
+                f"{self.__name__} cannot open {own}: a program's temporary files are there for the program alone. "
+                "Pass what is in it, or write it into a folder of the user"
+            )
+        return row
 
     def each(self, rows: Iterable[Any]) -> list[Any]:
         """Call the function for each row and return the results, with a CallFailed for each failed call."""
@@ -102,6 +109,24 @@ class Offered:
 
     def __repr__(self) -> str:
         return f"<function {self.__name__}({', '.join(self._parameters)})>"
+
+
+def _own_files(row: Any) -> Iterator[str]:  # any values
+    """Yield the temporary files of this program that arguments name, to a depth that a tool with arguments has."""
+    scratch = os.environ.get("TMPDIR")
+    waiting = [row]
+    for _ in range(_LOOK_LIMIT if scratch else 0):
+        if not waiting:
+            return
+        value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += islice(value.values(), _LOOK_LIMIT)
+        elif isinstance(value, list | tuple):
+            waiting += islice(value, _LOOK_LIMIT)
+        elif isinstance(value, str | os.PathLike):
+            path = os.fspath(value)
+            if isinstance(path, str) and path.startswith(f"{scratch}/") and os.path.lexists(path):
+                yield path
 
 
 def _batches(rows: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:

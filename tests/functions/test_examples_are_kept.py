@@ -239,6 +239,66 @@ async def test_examples_that_a_new_signature_makes_unfit_are_replaced_by_as_many
     assert (verdict.admitted, codes(verdict)) == (True, [])
 
 
+OPTION = (
+    TALLY.replace("(text: str)", '(text: str, letters: str = "aeiou")')
+    .replace("look at.\n", "look at.\n        letters: What to count.\n")
+    .replace('in "aeiou"', "in letters")
+    .replace("a, e, i, o or u", "among them")
+)
+
+
+@pytest.mark.parametrize(
+    ("now", "is_asked"),
+    [
+        pytest.param(('("queueing")', '("queueing", "aeiou")'), False, id="by position"),
+        pytest.param(('("queueing")', '("queueing", letters="aeiou")'), False, id="by name"),
+        pytest.param(
+            ('("queueing")', '(text="queueing", letters="ue")'), True, id="other spelling"
+        ),
+        pytest.param(
+            (FIVE, FIVE.replace('g")\n    5', 'g", "u")\n    2')), True, id="other result"
+        ),
+        pytest.param(('("queueing")', '("queue", "aeiou")'), True, id="other text"),
+        pytest.param((FIVE, ""), True, id="gone"),
+        pytest.param(
+            (FIVE, "    >>> more = 'ae' + 'iou'\n" + FIVE.replace('g")', 'g", more)')),
+            False,
+            id="with setup",
+        ),
+    ],
+)
+async def test_an_example_that_stands_with_an_argument_for_a_new_parameter_is_not_gone(
+    here: Room, now: tuple[str, str], is_asked: bool
+) -> None:
+    await here.save(TALLY)
+    verdict = await here.shop.replace("tally", OPTION.replace(*now), author=AGENT)
+    assert ("example-dropped" in codes(verdict)) == is_asked, verdict.problems
+    if now[1].endswith("    2\n"):
+        assert (
+            '1 example that `tally` had promises another result: `tally("queueing")` → `5`, now `2`'
+            in told(verdict)
+        )
+
+
+async def test_another_return_type_excuses_no_other_result(here: Room) -> None:
+    await here.save(TALLY)
+    longer = TALLY.replace("-> int", "-> list[int]").replace("return sum(", "return [sum(")
+    longer = (
+        longer.replace(".lower())", ".lower())]")
+        .replace("    5\n", "    [5]\n")
+        .replace("    0\n", "    [0]\n")
+    )
+    verdict = await here.shop.replace("tally", longer, author=AGENT)
+    assert (verdict.admitted, codes(verdict)) == (False, ["example-dropped"])
+    assert "`5`, now `[5]`" in told(verdict)
+    here.shop.granting.approver = asked = human("yes")
+    more = longer.replace(
+        "    [5]\n", "    [5]\n    >>> tally('eel')\n    [2]\n    >>> tally('ibis')\n    [2]\n"
+    )
+    verdict = await here.shop.replace("tally", more, reason="a list now", author=AGENT)
+    assert (verdict.admitted, len(asked.asked)) == (True, 1)
+
+
 async def test_an_argument_that_may_be_less_than_before_takes_no_example_away(here: Room) -> None:
     await here.save(TALLY)
     narrow = 'text: Literal["rhythm", "rhythms", "banana"]'

@@ -221,6 +221,65 @@ async def test_looking_is_asked_for_too(here: Room, sales: Path) -> None:
         assert await tried(here, human("once"), path, how) == gives, (how, path)
 
 
+PARTS = {
+    "listdir": "sales.csv",
+    "iterdir": "data/sales.csv",
+    "walk": "sales.csv",
+    "glob": "data/sales.csv",
+}
+
+
+async def test_a_folder_of_which_a_part_is_granted_is_never_listed_as_if_that_were_all(
+    here: Room, sales: Path
+) -> None:
+    (here.root / "data/mails/old").mkdir(parents=True)
+    (here.root / "data/mails/1.eml").write_text("")
+    await here.save(TRIES)
+    await here.shop.grants.grant("tries", Grants(read=("data/mails/",)))
+    for how, name in PARTS.items():
+        path = "data/*" if how == "glob" else "data"
+        who = human("once")
+        assert name in await tried(here, who, path, how), how
+        assert [question.missing for question in who.asked] == [Grants(read=("data/",))], how
+    names = await tried(here, human("once"), str(here.root), "listdir")
+    assert names.split(",") == ["data", "functions"]
+    who = human("no")
+    assert (await tried(here, who, "data/mails", "listdir")).split(",") == ["1.eml", "old"]
+    assert await tried(here, who, "data/mails/old", "listdir") == ""
+    assert who.asked == []
+    assert "PermissionError" in await tried(here, who, "data", "listdir")
+    here.shop.granting.approver = None
+    assert "PermissionError" in await tried(here, None, "data", "listdir")
+
+
+async def test_a_module_is_there_for_each_way_to_look_and_is_asked_for(here: Room) -> None:
+    for how, path, gives in (
+        ("listdir", "functions", "letters.py"),
+        ("walk", "functions", "[['letters.py']]"),
+        ("glob", "functions/*", "functions/letters.py"),
+        ("stat", "functions/letters.py", str(len(TRIES))),
+        ("exists", "functions/letters.py", "True"),
+        ("Path.exists", "functions/", "True"),
+        ("access", "functions/letters.py", "True"),
+    ):
+        who = human("once")
+        assert await tried(here, who, path, how) == gives, how
+        assert len(who.asked) == 1, how
+
+
+async def test_a_temporary_file_of_another_call_is_said_to_be_that(here: Room) -> None:
+    place = function_text(
+        "scratch() -> str", "Name scratch.", 'import os\nreturn os.environ["TMPDIR"]'
+    )
+    await here.save(place, here.root / "functions" / "places.py")
+    own = Path(str((await called(here, None, {}, "scratch")).value))
+    for how in ("open", "path", "os.open", "stat", "listdir", "write", "mkdir", "remove"):
+        who = human("yes")
+        told = await tried(here, who, own.parent / "987/tmp/a.txt", how)
+        assert "a temporary file is there only for the call or program that made it" in told, how
+        assert who.asked == [], how
+
+
 async def test_writing_is_asked_for_and_done_in_place(here: Room, sales: Path) -> None:
     for how, path, text in (
         ("write", "data/sales.csv", "new"),

@@ -310,9 +310,7 @@ async def test_a_starter_has_the_folder_of_an_agent_only_for_that_agent_and_as_i
     functions.granting.approver = Owner()
     await desk.say("Go.")
     if case == "after an edit by hand":
-        await desk.save(
-            "files.py", STARTERS.read_text().replace('decode("utf-8-sig")', 'decode("utf-8")')
-        )
+        await desk.save("files.py", STARTERS.read_text().replace('"utf-8-sig"', '"utf-8"'))
     if case == "by what may send":
         await desk.save("sends.py", READS_FOR_A_STRANGER.replace("HOST", host))
         await functions.grants.grant("send", Grants(network=(host,)))

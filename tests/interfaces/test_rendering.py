@@ -256,6 +256,24 @@ def test_each_line_of_a_paragraph_stays_on_a_line_of_its_own() -> None:
     assert [row for row in said if row] == ["Porvoo 1", "Hanko 2", "• a", "• b", "Together 3"]
 
 
+@pytest.mark.parametrize(
+    "indents", [("    ", ""), ("        ", "  "), ("    ", "    "), ("  ", "")]
+)
+def test_a_table_with_an_indented_head_is_a_table(indents: tuple[str, str]) -> None:
+    head, marks = indents
+    text = f"As asked:\n\n{head}| month | paid |\n{marks}|---|---:|\n| May | 7 |\n"
+    drawn = re.sub("\x1b\\[[0-9;]*m", "", "".join(render.markdown(text, 60)))
+    plain = re.sub(
+        "\x1b\\[[0-9;]*m",
+        "",
+        "".join(render.markdown(text.replace(f"{head}|", "|").replace(f"{marks}|-", "|-"), 60)),
+    )
+    assert drawn == plain
+    assert "|" not in drawn
+    code = "Code:\n\n    a | b\n    c | d\n"
+    assert "a | b" in "".join(render.markdown(code, 60))
+
+
 def test_markdown_is_drawn_without_blank_edges_links_or_foreign_escapes() -> None:
     for text, lines in MARKDOWN.items():
         drawn = "".join(render.markdown(text, 60))

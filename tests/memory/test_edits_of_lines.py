@@ -133,3 +133,15 @@ def test_the_history_tells_a_change_by_its_lines() -> None:
 def test_a_part_that_is_replaced_by_more_of_itself_is_replaced_once() -> None:
     once = replace(["Ann is a cook"], "Ann is", "Ann is not").lines
     assert replace(once, "Ann is", "Ann is not").lines == once == ["Ann is not a cook"]
+
+
+@pytest.mark.parametrize("place", [0, 150, 170, 400, 800])
+def test_the_change_of_a_long_line_shows_what_changed(place: int) -> None:
+    old = " ".join(f"rule{number}" for number in range(130))
+    new = f"{old[:place]}CHANGED {old[place:]}"
+    summary = replace([old], "line 1", new).edit_summary
+    assert "CHANGED" in summary
+    assert "CHANGED" in difference([old], [new])
+    was, _, now = summary.removeprefix("Line 1 was ").partition(" and is ")
+    assert was != now
+    assert len(summary) < 400

@@ -219,6 +219,47 @@ async def test_libraries_that_look_for_their_own_files_work_and_ask_nothing(
     assert person.asked == []
 
 
+OPENED_AGAIN = {
+    "runpy": "import runpy\nrunpy.run_path(path)['value']",
+    "open_code": "import io\nint(io.open_code(path).read().split()[-1])",
+    "a loader": (
+        "from importlib.machinery import SourceFileLoader\nint(SourceFileLoader('a', path).get_data(path).split()[-1])"
+    ),
+    "a module from a path": (
+        "import importlib.util as util\nspec = util.spec_from_file_location('made', path)\n"
+        "made = util.module_from_spec(spec)\nspec.loader.exec_module(made)\nmade.value"
+    ),
+    "tokenize": "import tokenize\nint(tokenize.open(path).read().split()[-1])",
+    "zipfile": "import zipfile\n7 if not zipfile.is_zipfile(path) else 0",
+    "a copy": "import shutil, tempfile\nint(open(shutil.copyfile(path, tempfile.mkdtemp() + '/x')).read().split()[-1])",
+}
+
+
+async def test_what_a_program_wrote_is_there_for_all_that_opens_it_then(at_desk: OpenDesk) -> None:
+    first = "path = 'out/made.py'\nwith open(path, 'w') as file:\n    _ = file.write('value = 7')\n"
+    codes = [first + way for way in OPENED_AGAIN.values()]
+    desk = await ready(at_desk, *codes, person=Person(Decision("yes", is_wide=True)))
+    many = [answers(await desk.say("Go."))[0].splitlines()[0] for _ in codes]
+    assert dict(zip(OPENED_AGAIN, many, strict=True)) == dict.fromkeys(OPENED_AGAIN, "7")
+
+
+async def test_a_temporary_file_of_a_program_is_said_to_be_its_own(at_desk: OpenDesk) -> None:
+    made = "import tempfile\npath = tempfile.mkdtemp() + '/a.txt'\n_ = open(path, 'w').write('x')\n"
+    ways = [
+        "keep(path, 'y')",
+        "keep(text='y', path=path)",
+        "each(keep, [(path, 'y')])",
+        "trace_function('keep', {'path': path, 'text': 'y'})",
+        "test_function('keep', {'path': path, 'text': 'y'})",
+    ]
+    person = Person()
+    desk = await ready(at_desk, *(made + way for way in ways), person=person)
+    for way in ways:
+        (text,) = answers(await desk.say("Go."))
+        assert "a program's temporary files are there for the program alone" in text, way
+    assert person.asked == []
+
+
 async def test_the_workspaces_own_folder_is_listed_by_name_after_one_yes(
     at_desk: OpenDesk, tmp_path: Path
 ) -> None:

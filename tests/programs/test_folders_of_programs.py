@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
@@ -106,9 +107,12 @@ class Day:
         return text, self.owner.says()
 
 
-async def begin(at_desk: OpenDesk, *calls: Wanted, owner: Owner | None = None) -> Day:
-    """Return a conversation in which the model makes one of these calls in each turn."""
-    script = [step for call in calls for step in (Ask(call), Say("Done."))]
+async def begin(
+    at_desk: OpenDesk, *calls: Wanted, owner: Owner | None = None, is_one_turn: bool = False
+) -> Day:
+    """Return a conversation in which the model makes one of these calls in each turn, or all in the first."""
+    rest = [] if is_one_turn else [Say("Done.")]
+    script = [step for call in calls for step in (Ask(call), *rest)]
     desk = await at_desk([*script, Repeat(Say("Done."))])
     root = desk.workspace.root
     (root / "data").mkdir()
@@ -414,3 +418,103 @@ async def test_a_function_that_was_granted_a_host_while_the_program_ran_asks_for
     functions.granting.approver = owner
     await day.step_of_questions()
     assert asked == [("run_program", ["read other.csv"]), ("leak", ["read data/"])]
+
+
+@dataclass
+class Wide(Owner):
+    """A person who presses `f` wherever it is offered for the programs of a turn."""
+
+    async def __call__(self, question: Question) -> Decision:
+        self.asked.append(question)
+        return Decision("yes", is_wide=question.is_for_turn and self.is_generous)
+
+
+MAKES_IT = "import os\nos.makedirs('reports/new')\nopen('reports/new/a.md', 'w').write('one')"
+USES_IT = (
+    "open('reports/new/b.md', 'w').write(open('reports/new/a.md').read())\n"
+    "import os\nsorted(os.listdir('reports/new'))"
+)
+
+
+async def in_one_turn(
+    at_desk: OpenDesk, owner: Owner, *calls: Wanted, host: str = ""
+) -> tuple[Owner, list[str]]:
+    """Return the person, and the answers to calls of one turn."""
+    day = await begin(at_desk, *calls, owner=owner, is_one_turn=True)
+    if host:
+        await day.desk.save("leak.py", LEAK.replace("HOST", host))
+    return owner, answers(await day.desk.say("Go."))
+
+
+async def test_a_folder_given_to_a_program_is_for_those_of_the_same_turn(at_desk: OpenDesk) -> None:
+    calls = [program(MAKES_IT), program(USES_IT), program("open('reports/old.md').read()")]
+    owner, many = await in_one_turn(at_desk, Wide(), *calls)
+    assert [text.splitlines()[0] for text in many] == ["3", '["a.md", "b.md"]', '"old"']
+    asked = [(each.says, each.folder, each.is_for_turn) for each in owner.asked]
+    assert asked == [
+        (["create reports/new/"], "reports/new/", True),
+        (["read reports/old.md"], "reports/", False),
+    ]
+
+
+async def test_it_ends_with_the_turn_and_a_yes_without_it_is_for_the_shown_text(
+    at_desk: OpenDesk,
+) -> None:
+    day = await begin(at_desk, program(MAKES_IT), program(USES_IT), owner=Wide())
+    assert (await day.step())[1] == ["run_program: read and write reports/new/"]
+    assert (await day.step())[1] == ["run_program: read and write reports/new/b.md"]
+
+
+async def test_a_plain_yes_is_for_the_shown_text(at_desk: OpenDesk) -> None:
+    owner, _many = await in_one_turn(
+        at_desk, Wide(is_generous=False), program(MAKES_IT), program(USES_IT)
+    )
+    asked = [each.says for each in owner.asked]
+    assert asked == [
+        ["create reports/new/"],
+        ["create reports/new/b.md"],
+        ["read reports/new/a.md"],
+        ["read reports/new/"],
+    ]
+
+
+@pytest.mark.parametrize("is_before", [False, True])
+async def test_a_folder_of_the_turn_ends_with_a_way_out_and_is_told_where_one_is_asked_for(
+    at_desk: OpenDesk, is_before: bool
+) -> None:
+    with weather_service() as host:
+        leaks = "text = open('reports/new/a.md').read()\nleak(text=text)"
+        codes = [MAKES_IT, "leak(text='x')" if is_before else leaks, USES_IT]
+        owner, _many = await in_one_turn(at_desk, Wide(), *map(program, codes), host=host)
+        asked = ["; ".join(each.says) for each in owner.asked]
+    read = "" if is_before else "; read reports/new/"
+    assert asked[:2] == ["create reports/new/", f"fetch from {host}{read}"]
+    assert asked[2:] == ["create reports/new/b.md"]
+
+
+async def test_an_agents_own_module_is_read_without_a_question(at_desk: OpenDesk) -> None:
+    starters = (Path(__file__).parents[2] / "functions" / "files.py").read_text("utf-8")
+    reads, by_starter = (
+        "open('functions/peek.py').read()",
+        Wanted("read_text", {"path": "functions/peek.py"}),
+    )
+    day = await begin(
+        at_desk,
+        made("peek", PEEK),
+        program(reads),
+        by_starter,
+        program(reads),
+        by_starter,
+        program("open('functions/files.py').read(3)"),
+    )
+    await day.desk.save("files.py", starters)
+    await day.step()
+    for _ in range(2):
+        text, asked = await day.step()
+        assert ("def peek" in text, asked) == (True, [])
+    module = day.desk.workspace.root / "functions" / "peek.py"
+    await day.desk.save("peek.py", f"KEY = 'mine'\n{module.read_text('utf-8')}")
+    day.owner.is_generous = False
+    for function in ("run_program", "read_text"):
+        assert (await day.step())[1] == [f"{function}: read functions/peek.py"]
+    assert (await day.step())[1] == ["run_program: read functions/files.py"]

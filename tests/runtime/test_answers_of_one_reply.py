@@ -199,3 +199,14 @@ async def test_a_change_says_what_nothing_uses_any_more(at_desk: OpenDesk) -> No
     )
     (answer,) = answers(await desk.say("Change it."))
     assert "Nothing uses `count_vowels` now: delete_function, unless the user calls it." in answer
+
+
+@pytest.mark.parametrize(
+    "calls", [(MADE, DIRECT), (MADE, PROGRAM), (MADE, BY_NAME), (DIRECT, MADE), (MADE,)]
+)
+async def test_a_call_is_proposed_only_where_the_reply_makes_none(
+    at_desk: OpenDesk, calls: tuple[Wanted, ...]
+) -> None:
+    desk = await at_desk([Ask(*calls), Repeat(Say("So."))])
+    made = answers(await desk.say("Go."))[calls.index(MADE)]
+    assert ("Next: call `count_vowels`" in made) == (len(calls) == 1), made

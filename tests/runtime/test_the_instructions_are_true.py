@@ -96,3 +96,11 @@ async def test_the_request_has_the_date(at_desk: OpenDesk) -> None:
     await desk.say("Go.")
     system = "".join(str(message["content"]) for message in desk.model.requests[0].messages)
     assert re.search(r"Today is \w+day, \d{4}-\d\d-\d\d\.", system)
+
+
+async def test_the_limit_of_a_program_is_that_of_the_settings(at_desk: OpenDesk) -> None:
+    desk = await at_desk([Repeat(Say("So."))], sandbox__wall_s=7)
+    await desk.say("Go.")
+    system = "".join(str(message["content"]) for message in desk.model.requests[0].messages)
+    assert "A program (run_program) has 7 s besides its calls" in system
+    assert "10 s" not in system

@@ -82,8 +82,9 @@ class Question:
     `installs` lists what an approval installs, `doubts` what is unknown about its effect, and `precedents` which of it
     the user has given to functions that this one calls by name, one line each. `creates` are files and folders to be
     written that are not there yet. `folder` is the requested folder, or the one around the requested files, to which an
-    approval may be widened: for this function, or for all functions of its `maker`, the agent that made it. `changed`
-    is the reason why an earlier approval is not in force. `unset` are names of requested secrets without a value.
+    approval may be widened: for this function, for all functions of its `maker`, the agent that made it, or, if it
+    `is_for_turn`, for the programs of this turn. `changed` is the reason why an earlier approval is not in force.
+    `unset` are names of requested secrets without a value.
     `asker` is the agent that has the turn; it may work for another one, `whom`. Texts are a model's, so they are shown
     as untrusted. `occasion` tells apart two questions about the same.
 
@@ -106,6 +107,7 @@ class Question:
     creates: tuple[str, ...] = ()
     folder: str = ""
     maker: str = ""
+    is_for_turn: bool = False
     changed: str = ""
     unset: tuple[str, ...] = ()
     asker: str = ""
@@ -143,6 +145,12 @@ class Question:
             for sentence in _writing(self.creates)
         }
         return [made.get(sentence, sentence) for sentence in self.missing.sentences()]
+
+    def asking_also(self, more: Grants) -> "Question":
+        """Return the question about more grants, too; it asks again only if all of them were granted before."""
+        missing = self.missing | more
+        is_again = self.is_again and self.granted.covers(missing)
+        return replace(self, missing=missing, is_again=is_again)
 
     @property
     def digest(self) -> str:

@@ -249,13 +249,15 @@ class FileRequests:
         A library's attempt leads to a question only if the call or the function names the path, and something is
         there. What nobody allows looks the same as what is not there.
         """
+        if lists and self._is_shown_whole(path):
+            return {"real": True}
         asked = self._locate(path)
         is_around = self._root.is_relative_to(asked.real) or await asyncio.to_thread(
             self._is_around_writable, asked
         )
         if is_around and not lists:
             return {"value": list(asked.real.stat())}
-        if self._leaves_to_system(asked, is_probe=is_probe) or self._is_source(asked):
+        if self._leaves_to_system(asked, is_probe=is_probe):
             return {"real": True}
         has = (self._permit.grants | self._given).covers(asked.grants(writes=False))
         is_attempt = is_try and not has
@@ -275,13 +277,14 @@ class FileRequests:
             "value": await asyncio.to_thread(self._list_folder if lists else self._facts, asked)
         }
 
+    def _is_shown_whole(self, path: str) -> bool:
+        """Check whether a worker sees all of a folder, whatever its name: it is granted, or lies in one that is."""
+        real = Path(os.path.realpath(self._root / path)) if "\0" not in path else Path("/")
+        return self.is_shown and any(map(real.is_relative_to, self._permit.access.paths))
+
     def _leaves_to_system(self, asked: _Asked, *, is_probe: bool = False) -> bool:
         """Check whether a path is the system's, so that the worker's kernel answers and nobody is asked."""
         return self._is_systems(asked)
-
-    def _is_source(self, asked: _Asked) -> bool:
-        """Check whether a path is that of a module, which tracebacks look for."""
-        return asked.is_inside and asked.item.startswith("functions/")
 
     async def _look_at_name(self, path: str) -> dict[str, Any] | None:
         """Examine a name in a granted folder, and not what a link of that name leads to; None in another folder."""
@@ -716,33 +719,42 @@ class FileRequests:
 class ProgramFiles(FileRequests):
     """Answers a program's requests for files. It has what its agent may read; any other path needs a yes to its text.
 
-    It has that until one of its calls is given a way out while it runs. What it may not reach is never said to be
-    missing: `instead` says what it may call.
+    It has that, and the `turn_grants` that a person gave to all programs of the turn, until one of its calls is given a
+    way out while it runs. What it may not reach is never said to be missing: `instead` says what it may call.
     """
 
     _kind = "program"
 
     def __init__(
-        self, resolver: AccessResolver, permit: Permit, exit: CallExit, instead: str, flow: CallFlow
+        self,
+        resolver: AccessResolver,
+        permit: Permit,
+        exit: CallExit,
+        instead: str,
+        flow: CallFlow,
+        turn_grants: Grants = NOTHING,
     ) -> None:
         super().__init__(resolver, "", permit, exit)
         self.is_shown = False
         self._instead = instead
         self._flow = flow
         self._has_folders = True
+        self._turn_grants = turn_grants
+        self._given = turn_grants
 
     async def _require_grant(self, asked: _Asked, *, writes: bool) -> bool:
         grants, folders = asked.grants(writes=writes), self._permit.grants
         if self._flow.is_out and self._has_folders:
             self._has_folders = False
-            self._permit, self._given = (
-                replace(self._permit, grants=NOTHING),
-                self._given.without(self._flow.read),
-            )
+            self._permit = replace(self._permit, grants=NOTHING)
+            self._given = self._given.without(self._flow.read).without(self._turn_grants)
         elif folders.covers(grants) and not self._flow.read.covers(grants):
             self._flow.read |= Grants(
                 read=tuple(item for item in folders.read if Grants(read=(item,)).covers(grants))
             )
+        elif self._given.covers(grants) and self._turn_grants.covers(grants):
+            await asyncio.to_thread(self._begin_writing, self._turn_grants)
+            self._flow.read |= Grants(read=self._turn_grants.write)
         return await super()._require_grant(asked, writes=writes)
 
     def _leaves_to_system(self, asked: _Asked, *, is_probe: bool = False) -> bool:
@@ -750,9 +762,6 @@ class ProgramFiles(FileRequests):
         if is_systems and not is_probe:
             raise _OfTheSystem(self._untold(asked, writes=False))
         return is_systems
-
-    def _is_source(self, asked: _Asked) -> bool:
-        return False
 
     def _enter(self, path: str) -> dict[str, Any]:  # Any: values that cross the sandbox
         asked = self._locate(path)

@@ -58,13 +58,15 @@ class ReplyChanges:
 
     `coming` are the functions that are changed after it: how they are now is not held against it. `before` is the
     snapshot before all of them. `broken` are functions that none of them changes, and that an earlier one broke. The
-    candidate was refused in the reply, and `is_once_more` judged, after the others.
+    candidate was refused in the reply, and `is_once_more` judged, after the others. `called` are names that the reply
+    calls.
     """
 
     coming: frozenset[str] = frozenset()
     before: "Snapshot | None" = None
     broken: frozenset[str] = frozenset()
     is_once_more: bool = False
+    called: frozenset[str] = frozenset()
 
 
 ALONE: Final = ReplyChanges()

@@ -226,6 +226,16 @@ class AgentFolders:
         makers = await self._book.makers(copied)
         return all(agent in makers.get(code, ()) for code in copied - await self._starter_codes())
 
+    async def wrote_files(self, agent: str, grants: Grants, snapshot: "Snapshot") -> bool:
+        """Check whether grants are for reading modules alone that an agent wrote whole, which it is shown anyway."""
+        modules = (snapshot.whole or snapshot).modules.values() if agent and grants.read else ()
+        sources = [source for source in modules if source.path in grants.read]
+        if grants != Grants(read=grants.read) or len(sources) < len(grants.read):
+            return False
+        codes = await asyncio.to_thread(_codes_of_sources, sources)
+        makers = await self._book.makers(codes)
+        return bool(codes) and all(agent in makers.get(code, ()) for code in codes)
+
     async def guarded(self, snapshot: "Snapshot") -> frozenset[str]:
         """Return the functions that may read what others may not, so that calling them needs a grant."""
         folders = await self._book.folders_of_agents()
@@ -256,6 +266,13 @@ def _codes_of(texts: Callable[[], Mapping[str, str]]) -> frozenset[str]:
     """Return the hashes of all statements of these modules."""
     modules = (ApprovedModule.of(text, module) for module, text in texts().items())
     return frozenset(code_hash(each.whole) for module in modules for each in module.statements)
+
+
+def _codes_of_sources(sources: Iterable["ModuleSource"]) -> frozenset[str]:
+    """Return the hashes of the statements of modules, without their imports."""
+    modules = (ApprovedModule.of(source.text, source.module) for source in sources)
+    texts = (each.whole for module in modules for each in module.statements)
+    return frozenset(code_hash(text) for text in texts if not text.startswith(_IMPORTS))
 
 
 def _own_code(function: "Function", snapshot: "Snapshot") -> str:

@@ -13,6 +13,7 @@ from agent_core.registry.function import signature
 from agent_core.registry.source import UNREADABLE_FOLDER
 from sandbox.wire.lines import bare_lines
 
+from ..gate.mutation import WEAK
 from ..gate.verdict import GRANTABLE, REACHES_NOTHING
 
 if TYPE_CHECKING:
@@ -34,11 +35,14 @@ def admitted(
     done: str,
     left_over: Sequence[str] = (),
     told: Collection["Problem"] = (),
+    *,
+    is_called: bool = False,
 ) -> str:
-    """Return the answer that the function was admitted: its signature, its examples, the fixes, and its weak points.
+    """Return the answer that the function was admitted: its signature, its examples, the fixes, and doubts about it.
 
     `left_over` are functions that the version before used, and that nothing uses now. Notes that were `told` about the
-    version before are not told again.
+    version before are not told again. What its examples leave open is told by introspect_function. The same reply may
+    call it already.
     """
     lines = [
         f"`{verdict.name}` {done} in {function.path} and can be called now. It is: {signature(function)}"
@@ -53,7 +57,7 @@ def admitted(
     notes = [
         problem
         for problem in verdict.problems
-        if problem.severity == "warns" and problem not in told
+        if problem.severity == "warns" and problem.code != WEAK and problem not in told
     ]
     lines += [f"Note: {problem}" for problem in notes[:MOST_NOTES]]
     if left_over:
@@ -67,7 +71,8 @@ def admitted(
     if verdict.standing == "draft":
         lines.append("It is a draft: no example could prove its results.")
     lines += [broken_until_changed(breakage) for breakage in verdict.breakages]
-    lines.append(f"Next: call `{verdict.name}` with the user's data.")
+    if not is_called:
+        lines.append(f"Next: call `{verdict.name}` with the user's data.")
     return "\n".join(lines)
 
 
@@ -420,7 +425,7 @@ def seen_later(problems: Sequence["Problem"]) -> str:
     """
     confusions = [problem for problem in problems if problem.code == "confusable"]
     ordered = [problem for problem in problems if problem not in confusions]
-    ordered.sort(key=lambda problem: problem.code == "weak-examples")
+    ordered.sort(key=lambda problem: problem.code == WEAK)
     shown = [
         f"{problem.message} ({problem.where})" + (f": {problem.fix}" if problem.fix else "")
         for problem in [*ordered[:_MOST_SEEN], *confusions]

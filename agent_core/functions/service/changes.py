@@ -32,13 +32,11 @@ from agent_core.storage import (
     SavePending,
     SaveVerdict,
 )
-from sandbox.wire.lines import bare_lines
 
 from ..gate import CONTEXT, Candidate, Fix, Gate, Policy, Verdict
 from ..gate.conform import UNDEFINED
 from ..gate.draft import unified_diff
 from ..gate.examples import error_of, is_blank, predictions, with_example, with_returned_values
-from ..gate.mutation import WEAK
 from ..gate.trial import UNGRANTED, Granted
 from ..gate.verdict import REACHES_NOTHING
 from . import change_texts, example_regression, file_sync
@@ -277,8 +275,11 @@ class CandidateReview:
         left_over = (
             _left_over(verdict.name, snapshot, snapshot.with_module(reading)) if before else []
         )
-        told = await self._told(verdict, before, snapshot, reading.source.text) if before else []
-        text = change_texts.admitted(verdict, function, summary.said, left_over, told)
+        told = await self._told(verdict, before) if before else []
+        is_called = verdict.name in summary.author.together.called
+        text = change_texts.admitted(
+            verdict, function, summary.said, left_over, told, is_called=is_called
+        )
         plan = replace(
             planned(text, judgment, source, reading, summary), breakages=verdict.breakages
         )
@@ -460,25 +461,11 @@ class CandidateReview:
             was_asked=grants.is_asked,
         )
 
-    async def _told(
-        self, verdict: Verdict, old_function: "Function", snapshot: "Snapshot", text: str
-    ) -> list[Problem]:
-        """Return the notes that say nothing new: the version before had them, or one on the same lines."""
+    async def _told(self, verdict: Verdict, old_function: "Function") -> list[Problem]:
+        """Return the notes that say nothing new: the version before had them."""
         earlier = await judgment_on(self._store, old_function.body_hash, old_function.name)
-        if earlier is None:
-            return []
-        said = {(problem.code, problem.message) for problem in earlier.problems}
-        codes = {problem.code for problem in earlier.problems} & {WEAK}
-        old_lines = {
-            line.strip() for line in bare_lines(own_text(old_function.name, snapshot) or "")
-        }
-        lines = dict(enumerate(map(str.strip, bare_lines(text)), 1))
-        return [
-            problem
-            for problem in verdict.problems
-            if (problem.code, problem.message) in said
-            or (problem.code in codes and lines.get(problem.where.line) in old_lines)
-        ]
+        said = {(problem.code, problem.message) for problem in earlier.problems} if earlier else ()
+        return [each for each in verdict.problems if (each.code, each.message) in said]
 
     async def _unmade(self, verdict: Verdict) -> list[str]:
         """Return the candidates that are not made yet and that a candidate calls by name."""

@@ -1,8 +1,9 @@
 """Regression check: every promise of an example must be kept, and so must checks and the uses that were granted.
 
 Pure. An example is identified by its call, as Python parses it, with the setup lines that the call depends on; between
-these there may be others, if they bind none of its names. Examples that are gone or promise another result are named;
-after a change of the signature, as many new ones must replace them.
+these there may be others, if they bind none of its names. It still stands if its call has arguments for new parameters
+besides. Examples that are gone or promise another result are named; as many new ones must replace those whose calls do
+not fit a new signature.
 A check is an error that the docstring lists, or a bound on an argument in the schema. A grant is given for what the
 code reaches.
 """
@@ -17,6 +18,7 @@ from agent_core.access.grants import Grants
 from agent_core.access.grants.value import KINDS, UNSAID, covered
 from agent_core.base import syntax
 from agent_core.base.problem import Evidence, Place, Problem, Severity
+from agent_core.base.records import replace
 from agent_core.base.untrusted import fence
 from agent_core.registry import docstring
 from agent_core.registry.source import bound_names
@@ -60,12 +62,37 @@ def dropped(
     if old_function is None or function is None:
         return []
     now = _ExamplesByCall(function.examples)
-    found = [(example, now.kept(example)) for example in old_function.examples]
+    wider = _wider_examples(old_function, function)
+    found = [(each, now.kept(each) or wider.kept(each)) for each in old_function.examples]
     return [
         (example, "" if now_example is None else promise(now_example))
         for example, now_example in found
         if now_example is None or promise(now_example) != promise(example)
     ]
+
+
+def _wider_examples(old_function: "Function", function: "Function") -> "_ExamplesByCall":
+    """Return the examples that have arguments for new parameters, by their calls without these."""
+    new_names = set(_parameters(function)) - set(_parameters(old_function))
+    narrowed = ((each, _narrowed(each.call, function, new_names)) for each in function.examples)
+    return _ExamplesByCall([replace(each, call=call) for each, call in narrowed if call])
+
+
+def _narrowed(call: str, function: "Function", new_names: Collection[str]) -> str:
+    """Return a call without its arguments for the new parameters; "" if it has none."""
+    try:
+        tree = syntax.parse(call.strip(), mode="eval")
+    except SyntaxError:
+        return ""
+    names = _parameters(function)
+    was = ast.unparse(tree)
+    for node in ast.walk(tree) if new_names else ():
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == function.name:
+            given = zip(node.args, [*names, *[""] * len(node.args)], strict=False)
+            node.args = [argument for argument, name in given if name not in new_names]
+            node.keywords = [each for each in node.keywords if each.arg not in new_names]
+    now = ast.unparse(tree)
+    return "" if now == was else now
 
 
 def problem(
@@ -76,19 +103,23 @@ def problem(
     if old_function is None or function is None or not lost:
         return None
     is_other = _signature(old_function) != _signature(function)
-    unfit = [pair for pair in lost if is_other and not _fits(pair[0], old_function, function)]
+    unfit = [pair for pair in lost if is_other and not _fits(pair[0], function)]
     before = _ExamplesByCall(old_function.examples)
     fresh = sum(before.kept(example) is None for example in function.examples)
     missing = [pair for pair in lost if pair not in unfit]
     if missing:
-        verb = "is" if len(missing) == 1 else "are"
+        many = len(missing) > 1
+        what = ["are gone" if many else "is gone"] if not all(now for _, now in missing) else []
+        what += (
+            ["promise another result" if many else "promises another result"]
+            if any(now for _, now in missing)
+            else []
+        )
         named = [
             f"{fence(example.call, 120)} → {fence(promise(example), 80)}{f', now {fence(now, 80)}' if now else ''}"
             for example, now in missing
         ]
-        message = (
-            f"{_count(len(missing))} that `{function.name}` had {verb} gone: {_first_few(named)}"
-        )
+        message = f"{_count(len(missing))} that `{function.name}` had {' or '.join(what)}: {_first_few(named)}"
         fix = "put it back, and add others next to it"
         fix += _way_out(function) if severity == "refuses" else ""
         return Problem(CODE, message, place, fix, severity, _lost_evidence(missing))
@@ -324,18 +355,21 @@ def _names(source: str) -> tuple[frozenset[str], frozenset[str]]:
     return frozenset().union(*binding), frozenset(node.id for node in names)
 
 
+def _parameters(function: "Function") -> "dict[str, Schema]":
+    schemas: dict[str, Schema] = function.parameters.get("properties", {})
+    return schemas
+
+
 def _signature(function: "Function") -> object:
     typed = {
         name: {key: value for key, value in schema.items() if key not in ("description", "default")}
-        for name, schema in function.parameters.get("properties", {}).items()
+        for name, schema in _parameters(function).items()
     }
-    return list(typed.items()), sorted(function.parameters.get("required", ())), function.returns
+    return list(typed.items()), sorted(function.parameters.get("required", ()))
 
 
-def _fits(example: "Example", old_function: "Function", function: "Function") -> bool:
-    """Return whether an example may still hold: its call fits the signature, and the return type is the same."""
-    if old_function.returns != function.returns:
-        return False
+def _fits(example: "Example", function: "Function") -> bool:
+    """Return whether an example may still hold: its call fits the signature, whatever type is returned now."""
     try:
         tree = syntax.parse(example.call.strip(), mode="eval")
     except SyntaxError:
@@ -347,7 +381,7 @@ def _fits(example: "Example", old_function: "Function", function: "Function") ->
 
 
 def _takes(function: "Function", call: ast.Call) -> bool:
-    schemas: dict[str, Schema] = function.parameters.get("properties", {})
+    schemas = _parameters(function)
     names = list(schemas)
     if any(isinstance(argument, ast.Starred) for argument in call.args) or any(
         keyword.arg is None for keyword in call.keywords

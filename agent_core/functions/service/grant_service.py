@@ -303,9 +303,8 @@ class GrantService:
         lapsed, why = await self._folders.lapsed(function, snapshot)
         if not any(lapsed.gives("read", item) for item in question.missing.read if item != UNSAID):
             return question
-        missing, doubts = question.missing | lapsed, (*question.doubts, why)
-        is_again = question.is_again and question.granted.covers(missing)
-        return replace(question, missing=missing, is_again=is_again, folder="", doubts=doubts)
+        doubts = (*question.doubts, why)
+        return replace(question.asking_also(lapsed), folder="", doubts=doubts)
 
     def _is_by_file(self) -> bool:
         """Return whether the file alone puts grants in force: no one can be asked, and the settings allow it."""
@@ -489,9 +488,7 @@ class GrantService:
         now, note = own | shared, _BY_FILE if by_file.without(state.now | once) else ""
         given = NOTHING
         if question is None and self.packages.needs_install(now):
-            question = replace(
-                Question.of(function, snapshot, Grants(packages=now.packages), now), is_again=True
-            )
+            question = Question.of(function, snapshot, Grants(packages=now.packages), now)
         if question is not None and (
             not now.covers(question.missing) or self.packages.needs_install(now)
         ):
@@ -551,7 +548,7 @@ class GrantService:
         files.opens = lambda: opened_paths(arguments, function.name, source)
         found = (await asyncio.to_thread(files.with_what_follows, missing))[0].without(missing)
         creates = (*question.creates, *self.reach.absent(found))
-        return replace(question, missing=missing | found, creates=creates), found
+        return replace(question.asking_also(found), creates=creates), found
 
     async def _with_what_was_read(
         self,
@@ -576,9 +573,8 @@ class GrantService:
         ):
             return question
         question = question or Question.of(function, snapshot, held_grants=own_grants)
-        is_again = question.is_again and question.granted.covers(read)
         doubts = (*question.doubts, _MAY_SEND.format("; ".join(read.sentences())))
-        return replace(question, missing=question.missing | read, is_again=is_again, doubts=doubts)
+        return replace(question.asking_also(read), doubts=doubts)
 
     async def prove_after(self, function: "Function", snapshot: "Snapshot", grants: Grants) -> None:
         """Run the examples of a function that waited for a package, now that a human has granted it."""
@@ -706,6 +702,9 @@ class GrantService:
         if why := misleading(target, snapshot):
             self._approvals.close(question, Decision("no", why, "unavailable"))
             return NOTHING, why
+        if not flow.is_out and await self._reads_own_code(target, snapshot, question.missing):
+            flow.read |= question.missing
+            return question.missing, ""
         if not _may_send(grants):
             question = await self._with_lapsed(question, target, snapshot)
         if not flow.is_out:
@@ -722,11 +721,26 @@ class GrantService:
             return given, ""
         return question.missing, ""
 
-    async def want_path_of_text(self, question: Question) -> tuple[Grants, str]:
+    async def _reads_own_code(
+        self, function: "Function", snapshot: "Snapshot", grants: Grants
+    ) -> bool:
+        """Return whether an unchanged starter reads code that the agent which calls it wrote."""
+        agent = self._approvals.agent
+        if not await self._folders.wrote_files(agent, grants, snapshot):
+            return False
+        is_agents = await self._folders.maker(function, snapshot, caller_agent=agent) == agent
+        return is_agents and not await self._folders.maker(function, snapshot)
+
+    async def want_path_of_text(
+        self, question: Question, snapshot: "Snapshot"
+    ) -> tuple[Grants, str, bool]:
         """Ask for a path that a program is opening; a yes is for its text. Return the grants, or why there are none.
 
-        The reason is empty if nobody can be asked.
+        Also return whether they are for the folder. Code that its agent wrote is not asked for. The reason is empty if
+        nobody can be asked.
         """
+        if await self._folders.wrote_files(question.maker, question.missing, snapshot):
+            return question.missing, "", False
         if question.maker:
             folder = self._folder_to_read(question)
             question = replace(
@@ -734,10 +748,10 @@ class GrantService:
             )
         decision = await self._ask(question)
         if decision.answer == "no":
-            return NOTHING, "" if decision.by == "policy" else denial(question, decision)
+            return NOTHING, "" if decision.by == "policy" else denial(question, decision), False
         if decision.is_wide and question.maker:
             await self.book.give_folder(question.maker, question.folder, who())
-        return given_by(question, decision), ""
+        return given_by(question, decision), "", decision.is_wide
 
     async def is_programs_maker(
         self, agent: str, code: str, callees: Iterable["Function"], snapshot: "Snapshot"
@@ -750,12 +764,16 @@ class GrantService:
         return await self._folders.of_program(agent, snapshot)
 
     def files_of_program(
-        self, exit: CallExit, instead: str, grants: Grants = NOTHING, flow: CallFlow | None = None
+        self,
+        exit: CallExit,
+        instead: str,
+        grants: Grants = NOTHING,
+        flow: CallFlow | None = None,
+        turn_grants: Grants = NOTHING,
     ) -> ProgramFiles:
         """Return the handler of a program's requests for files; `instead` says what it may call for them."""
-        return ProgramFiles(
-            self.reach, Permit({}, self._limits, grants), exit, instead, flow or CallFlow()
-        )
+        permit = Permit({}, self._limits, grants)
+        return ProgramFiles(self.reach, permit, exit, instead, flow or CallFlow(), turn_grants)
 
     def _denial(self, question: Question, decision: Decision) -> str:
         """Return the refusal of a call; outside of a turn, it is phrased for the user, who made the call."""

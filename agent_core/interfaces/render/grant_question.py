@@ -32,6 +32,7 @@ _ONCE, _ALWAYS = (
 )
 _FOLDER = AnswerKey("f", "always, for its folder", "folder", is_yes=True)
 _THIS_TIME = AnswerKey("f", "yes, for its folder", "folder", is_yes=True)
+_TURN_PROGRAMS = "for the programs of this turn"
 _ANSWERS: dict[str, Answer] = {_ONCE.letter: "once", _ALWAYS.letter: "yes", _FOLDER.letter: "yes"}
 _TITLES = {
     "join": (" asks to join, and to", " asks to join"),
@@ -95,6 +96,7 @@ class GrantDialog(Dialog):
         if decision.is_wide:
             answer += ", the folder" + (
                 f" for all that {self._question.maker} makes" * bool(self._question.maker)
+                + f" {_TURN_PROGRAMS}" * self._question.is_for_turn
             )
         if decision.answer == "yes" and (
             self._is_kept or (decision.is_wide and self._question.maker)
@@ -110,9 +112,9 @@ def _folder_keys(question: Question, key: AnswerKey) -> Iterator[AnswerKey]:
         whose = f"for all that {one_line(question.maker, 80)} makes here"
         yield replace(_FOLDER, says=f"always, read {whole_line(question.folder)} {whose}")
     elif question.folder and question.missing.write:  # not only the file that is named above
-        yield replace(
-            key, says=f"{key.says.partition(',')[0]}, read and write {whole_line(question.folder)}"
-        )
+        whose = f" {_TURN_PROGRAMS}" if question.is_for_turn else ""
+        yes = key.says.partition(",")[0]
+        yield replace(key, says=f"{yes}, read and write {whole_line(question.folder)}{whose}")
     elif question.folder:
         yield key
 

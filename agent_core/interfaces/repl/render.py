@@ -17,6 +17,7 @@ from itertools import chain
 from typing import Any, ClassVar, Final, TypeAlias
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock, table
 from markdown_it.rules_core import StateCore
 from pygments.lexer import ExtendedRegexLexer, LexerContext  # type: ignore[import-untyped]
 from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]
@@ -173,6 +174,7 @@ _THEME = Theme(
 )  # the default has a black background, a bar on light screens
 _MARKED, _NEXT, _DIM = Style.parse("red"), Style.parse("bold yellow"), Style.parse("dim")
 _LONGEST_PAINTED = 100_000  # characters of a source; reaching its last line takes two seconds
+_MARKS = frozenset("|:- \t")  # of the row below the head of a table
 _SGR = re.compile("(\x1b\\[[0-9;]*m)")
 # Without the rules for elements that would be invisible in a terminal.
 _PARSER = (
@@ -190,6 +192,21 @@ def _keep_line_breaks(state: StateCore) -> None:
 
 
 _PARSER.core.ruler.push("keep_line_breaks", _keep_line_breaks)
+
+
+def _indented_table(state: StateBlock, first: int, end: int, silent: bool) -> bool:  # noqa: FBT001 - the signature of a rule
+    """Read a table whose head is indented: models align its first cell, which may be empty, under the others."""
+    marks = state.getLines(first + 1, first + 2, 0, keepLastLF=False) if first + 1 < end else ""
+    if not marks.strip() or not _MARKS.issuperset(marks):
+        return False
+    indents = state.sCount[first : first + 2]
+    state.sCount[first : first + 2] = [state.blkIndent] * 2
+    is_table = table(state, first, end, silent)
+    state.sCount[first : first + 2] = indents
+    return is_table
+
+
+_PARSER.block.ruler.at("table", _indented_table, {"alt": ["paragraph", "reference"]})
 
 
 class _Title(Heading):
