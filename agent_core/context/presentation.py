@@ -135,6 +135,14 @@ def _schema(schema: Mapping[str, Any]) -> str:  # Any: JSON Schema
     return f"Schema: {json.dumps(schema, ensure_ascii=False)}"
 
 
+def _weak_notes(details: FunctionDetails) -> list[str]:
+    """Return the notes about changes of the body that no example notices, the first ones."""
+    if details.verdict is None:
+        return []
+    notes = [f"Note: {each}" for each in details.verdict.problems if each.code == WEAK]
+    return notes[:_WEAK_NOTES]
+
+
 def introspection(details: FunctionDetails, schema: Mapping[str, Any]) -> str:  # Any: JSON Schema
     """Return a function's source with line numbers, the schema that the model gets, and the known facts about it."""
     function, kept = details.function, len(details.versions)
@@ -143,8 +151,6 @@ def introspection(details: FunctionDetails, schema: Mapping[str, Any]) -> str:  
     late = (
         details.verdict.late if details.verdict else ()
     )  # the gate's stages that it has not passed
-    problems = details.verdict.problems if details.verdict else ()
-    weak = [problem for problem in problems if problem.code == WEAK]
     lines = [f"`{function.name}` in {function.path}, standing {details.standing}; {reached}."]
     lines.append(f"{signature(function)}: {visible(function.description)}".rstrip(": "))
     if (quarantined := details.quarantine) is not None:
@@ -162,7 +168,7 @@ def introspection(details: FunctionDetails, schema: Mapping[str, Any]) -> str:  
         f"{_versions(kept)} of its module {'is' if kept == 1 else 'are'} kept.",
         *_confirmed_lines(details.verdict.confirmed if details.verdict else ()),
         *([f"Not checked to the end: {one_line('; '.join(late), 600)}."] if late else []),
-        *(f"Note: {problem}" for problem in weak[:_WEAK_NOTES]),
+        *_weak_notes(details),
     ]
     coverage = details.coverage
     if missed := ", ".join(map(str, coverage.missed[:20])):

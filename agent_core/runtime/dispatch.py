@@ -379,9 +379,9 @@ def _called_by(call: Call) -> Iterator[str]:
     yield call.name
     if call.name == RUN_PROGRAM:
         with suppress(Malformed):
-            arguments = read_json(call.arguments)
-            code = arguments.get("code") if isinstance(arguments, dict) else None
-            yield from _WORD.findall(code) if isinstance(code, str) else ()
+            match read_json(call.arguments):
+                case {"code": str(code)}:
+                    yield from _WORD.findall(code)
 
 
 class Dispatcher:

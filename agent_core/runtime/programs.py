@@ -900,8 +900,11 @@ async def run_apart(
 
 def _folder_in(grants: Grants) -> str:
     """Return the one folder that is to be written itself, if that is all; else ""."""
-    items = grants.write if grants == Grants(write=grants.write) else ()
-    return items[0] if len(items) == 1 and items[0].endswith("/") else ""
+    match grants.write:
+        case [folder] if folder.endswith("/") and grants == Grants(write=grants.write):
+            return folder
+        case _:
+            return ""
 
 
 def _instead(snapshot: "Snapshot") -> str:
