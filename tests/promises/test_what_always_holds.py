@@ -1250,8 +1250,8 @@ class World(RuleBasedStateMachine):
 
     @invariant()
     def one_place_starts_programs(self) -> None:
-        """Outside `sandbox/`, only `base/programs.py` starts programs; in it, `processes/launch.py` starts the zygote,
-        and `portable/` its children and the build of the component. None inherits a key.
+        """Outside the sandbox, only `base/programs.py` starts programs; in it, `sandbox/processes/launch.py` starts the
+        zygote, and `knapper_ext/portable/` its children and the build of the component. None inherits a key.
         """
         assert not self.watch.faults
 
