@@ -88,15 +88,44 @@ import builtins, os, sys
 builtins.struck = os.getpid()
 sys.modules["struck"] = sys
 
-def strike(at: int = setattr(builtins, "struck", 1) or 1) -> int:
+def strike(at: int = setattr(__import__("builtins"), "struck", 1) or 1) -> int:
     """Give the process's number."""
     return os.getpid()
 '''
+MARK: Final = '''\
+def mark(text: str) -> str:
+    """Print a text, and give it back."""
+    print(text)
+    return text
+'''
+WAIT: Final = '''\
+import time
+
+def wait(self) -> None:
+    """Wait until somebody ends it."""
+    self.progress(0, 1, "waiting")
+    time.sleep(60)
+'''
+MARKED: Final = "one\x0ctwo\u2028three\x85four"
+"""One line, whatever `str.splitlines` takes it for."""
+STRIKES: Final = 'setattr(__import__("builtins"), "struck", 1) or 7'
+"""An expression with an effect, whose value is 7."""
+STRIKERS: Final = {
+    "default": ("text: str", f"text: str, more: int = {STRIKES}"),
+    "expectation": ("\n    7\n", f"\n    {STRIKES}\n"),
+    "example": ('"queueing")', f'"queueing" if {STRIKES} else "")'),
+    "annotation": ("-> int:", f"-> [int, {STRIKES}][0]:"),
+    "decorator": ("def ", f"@[lambda made: made, {STRIKES}][0]\ndef "),
+    "constant": ("def ", f"SEVEN = {STRIKES}\n\n\ndef "),
+}
+"""Where a function may have such an expression: what is put in the place of what."""
 HIDDEN: Final = ("\u202e", "\u2066", "\u200b", "\u2028", "\x0c", "\x85")
-DISGUISE: Final = (
-    "type('Same', (int,), {'__eq__': lambda *_: True, '__repr__': lambda _: '%d',"
-    " '__hash__': int.__hash__})"
-)
+DISGUISES: Final = {
+    base: f"type('Same', ({base},), {{'__eq__': lambda *_: True, '__hash__': {base}.__hash__,"
+    " '__repr__': lambda made: str(int(made) - 1)})"
+    for base in ("int", "str")
+}
+"""Classes of numbers that are equal to everything and look like the number below, by what they are in truth."""
 FIRST_WORD: Final = 10_001
 
 
@@ -168,7 +197,7 @@ class Deeds(RuleBasedStateMachine):
         (self.root / "data" / "1").write_text("5")
         for process in self.processes:
             await process.open()
-        for path, text in (("tell.py", TELL), ("fail.py", FAIL), ("strike.py", STRIKE)):
+        for path, text in (("tell.py", TELL), ("fail.py", FAIL), ("strike.py", STRIKE), ("mark.py", MARK), ("wait.py", WAIT)):
             self._save_own(path, text)
         self._save_own("total.py", TOTAL.format(number=0))
         await self._reload()
@@ -212,20 +241,35 @@ class Deeds(RuleBasedStateMachine):
         if should:
             self._put(counter)
 
-    @rule(name=NAMES, place=PLACES, is_disguised=st.booleans(), by=st.sampled_from([AGENT, PERSON]))
-    def create_a_liar(self, name: str, place: int, is_disguised: bool, by: Author) -> None:
+    @rule(name=NAMES, place=PLACES, disguise=st.sampled_from(["", *DISGUISES]), by=st.sampled_from([AGENT, PERSON]))
+    def create_a_liar(self, name: str, place: int, disguise: str, by: Author) -> None:
         """Its examples say what it does not return; disguised, its value says so itself, in the worker."""
         counter = Counter(f"{name}_lies", self.number())
         said, does = f"return {counter.number} +", f"return {counter.number + 1} +"
         text = counter.source.replace(said, does)
-        if is_disguised:
-            expected = counter.value("queueing")
-            text = counter.source.replace("return ", f"return ({DISGUISE % expected})(1 + ")
+        if disguise:
+            lying = f"return ({DISGUISES[disguise]})(1 + "
+            text = counter.source.replace("return ", lying).replace("-> int", f"-> {disguise}")
             text = f"{text.rstrip()})\n"
         verdict = self.run(self.functions(place).create(counter.name, text, "lies", author=by))
         if verdict.admitted:
             self.broken[2].append(f"admitted a function that does not do as its examples:\n{text}")
         assert not self.path("lies.py").exists()
+
+    @rule(where=st.sampled_from([*STRIKERS]), place=PLACES, is_saved=st.booleans())
+    def strike_from(self, where: str, place: int, is_saved: bool) -> None:
+        """A function with an effect in some place is created or saved: whatever becomes of it, the host has none."""
+        text = Counter("six", 0).source.replace(*STRIKERS[where], 1)
+        assert STRIKES in text
+        service = self.functions(place)
+        if is_saved:
+            self.path("six.py").write_text(text)
+            self.run(service.reload())
+            self.path("six.py").unlink()
+        else:
+            self.run(service.create("six", text, "six", author=AGENT))
+            self.path("six.py").unlink(missing_ok=True)
+        self.run(self._reload())
 
     @precondition(lambda self: self.counters)
     @rule(which=WHICH, place=PLACES)

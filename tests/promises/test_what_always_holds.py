@@ -31,7 +31,7 @@ from agent_core.storage import BlockRow
 from agent_core.storage.turn_store import SAID
 from tests.kit.drawing import is_searching, sampled
 from tests.kit.levels import lend, start
-from tests.promises.deeds import AGENT, HIDDEN, PERSON, Deeds
+from tests.promises.deeds import AGENT, DISGUISES, HIDDEN, PERSON, STRIKERS, Deeds
 from tests.promises.world import (
     KEY,
     SECRET,
@@ -131,7 +131,7 @@ class World(Deeds):
                 there = {name: each for name, each in self.counters.items() if each.path == path}
                 assert counters_in(path, text) == there
                 assert comments_in(text) == self.comments[path]
-        fixed = ["fail", "strike", "tell", "total"]
+        fixed = [path.removesuffix(".py") for path in self.own_texts]
         for process in self.processes:
             service = process.workspace.functions
             assert service.names() == sorted([*self.counters, *fixed])
@@ -344,8 +344,14 @@ CHAPTERS: Final[dict[str, list[Deed]]] = {
         lambda one: one.create("alpha", "letters.py", 0),
         lambda one: one.create("beta", "letters.py", 1),
         lambda one: one.create("alpha", "words.py", 1),
-        lambda one: one.create_a_liar("gamma", 0, False, AGENT),
-        lambda one: one.create_a_liar("gamma", 0, True, PERSON),
+        lambda one: one.create_a_liar("gamma", 0, "", AGENT),
+        *(
+            lambda one, base=base: one.create_a_liar("gamma", 0, base, PERSON) for base in DISGUISES
+        ),
+        *(
+            lambda one, where=where: one.strike_from(where, 0, where in ("default", "constant"))
+            for where in STRIKERS
+        ),
         lambda one: one.replace(0, 1),
         lambda one: one.reword(1, 0),
         lambda one: one.roll_back("alpha", 1),
