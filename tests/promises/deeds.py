@@ -6,6 +6,7 @@ the way and no look at the workspace would show is collected in `broken`, by the
 
 import asyncio
 import json
+import re
 import shutil
 import tempfile
 from collections import Counter as Tally
@@ -26,10 +27,21 @@ from hypothesis.stateful import (
 
 from agent_core.access.grants import Grants
 from agent_core.access.grants.record import confirm
+from agent_core.base import programs
 from agent_core.base.errors import KnapperError, LostLease
-from agent_core.base.events import CallAnswered, CallStarted, Event, TurnEnded, TurnStarted
+from agent_core.base.events import (
+    CallAnswered,
+    CallStarted,
+    Event,
+    MessageAdded,
+    Progress,
+    TurnEnded,
+    TurnStarted,
+)
 from agent_core.functions.service import Author, PlannedChange
 from agent_core.functions.service.library import ImportRequest
+from agent_core.runtime.turn import MAX_CALLS
+from agent_core.workspace import scaffold
 from agent_core.workspace.forgetting import ForgetRequest, Forgetting
 from agent_core.workspace.workspace import Workspace
 from sandbox import Sandbox
@@ -37,8 +49,10 @@ from sandbox.wire.lines import lines_of
 from tests.kit import Ask, Say, Seen, Step, Wanted, scripted
 from tests.kit.crash import Worker
 from tests.kit.levels import IS_PORTABLE, lend
+from tests.memory.blocks.conftest import HUMAN
 from tests.promises.doomed import act
 from tests.promises.world import (
+    KEY,
     SECRET,
     Counter,
     Process,
@@ -126,6 +140,7 @@ DISGUISES: Final = {
     for base in ("int", "str")
 }
 """Classes of numbers that are equal to everything and look like the number below, by what they are in truth."""
+INDEX: Final = re.compile(r"^Call these .*?\n(?=And of )", re.MULTILINE | re.DOTALL)
 FIRST_WORD: Final = 10_001
 
 
@@ -160,6 +175,7 @@ class Deeds(RuleBasedStateMachine):
         self.comments: dict[str, list[str]] = {}
         self.rejected: dict[str, str] = {}  # the whole text of files that stand rejected, by path
         self.own_texts: dict[str, str] = {}  # files that only a person changes
+        self.shown_index: dict[str, str] = {}  # as a conversation's first request has it
         self.said: dict[str, set[str]] = {"main": set(), "other": set()}
         self.forgotten: set[str] = set()
         self.lines: set[str] = set()  # of the shared block, each told as added
@@ -197,8 +213,15 @@ class Deeds(RuleBasedStateMachine):
         (self.root / "data" / "1").write_text("5")
         for process in self.processes:
             await process.open()
-        for path, text in (("tell.py", TELL), ("fail.py", FAIL), ("strike.py", STRIKE), ("mark.py", MARK), ("wait.py", WAIT)):
+        for path, text in (
+            ("tell.py", TELL),
+            ("fail.py", FAIL),
+            ("strike.py", STRIKE),
+            ("mark.py", MARK),
+            ("wait.py", WAIT),
+        ):
             self._save_own(path, text)
+        self._save_own("wait.py", WAIT)
         self._save_own("total.py", TOTAL.format(number=0))
         await self._reload()
         for name in ("tell", "fail"):
@@ -241,7 +264,12 @@ class Deeds(RuleBasedStateMachine):
         if should:
             self._put(counter)
 
-    @rule(name=NAMES, place=PLACES, disguise=st.sampled_from(["", *DISGUISES]), by=st.sampled_from([AGENT, PERSON]))
+    @rule(
+        name=NAMES,
+        place=PLACES,
+        disguise=st.sampled_from(["", *DISGUISES]),
+        by=st.sampled_from([AGENT, PERSON]),
+    )
     def create_a_liar(self, name: str, place: int, disguise: str, by: Author) -> None:
         """Its examples say what it does not return; disguised, its value says so itself, in the worker."""
         counter = Counter(f"{name}_lies", self.number())
@@ -547,7 +575,7 @@ class Deeds(RuleBasedStateMachine):
     async def _turn(self, place: int, word: str, *steps: Step) -> list[Event]:
         """Say a word in a conversation, and look at the record whenever something is shown."""
         process = self.processes[place]
-        self.talk.turns[word] = Turn(deque(steps))
+        self.talk.turns[word] = Turn(deque(steps), agent=process.name)
         self.said[process.name].add(word)
         events = []
         async for event in process.agent.turn(f"Please: {word}."):
@@ -571,6 +599,8 @@ class Deeds(RuleBasedStateMachine):
                 shown = ("call", "id", event.call_id)
             case CallAnswered():
                 shown = ("result", "call_id", event.call_id)
+            case MessageAdded() if event.turn:
+                shown = ("user", "text", event.message)
             case TurnEnded() if event.reply:
                 shown = ("assistant", "text", event.reply)
         stored = {
@@ -623,6 +653,11 @@ class Deeds(RuleBasedStateMachine):
         first = turn.requests[0]
         if seen.messages[0] != first.messages[0]:
             self.broken[13].append("the system message changed within a turn")
+        index = INDEX.search(str(first.messages[0]["content"]))
+        if turn.agent and index:
+            before_index = self.shown_index.setdefault(turn.agent, index[0])
+            if index[0] != before_index:
+                self.broken[3].append(f"the index changed from {before_index} to {index[0]}")
         if len(turn.requests) > 1:
             before = turn.requests[-2].messages
             if seen.messages[: len(before)] != before:
@@ -633,13 +668,14 @@ class Deeds(RuleBasedStateMachine):
             message["tool_call_id"] for message in seen.messages if message["role"] == "tool"
         }
         looking = asyncio.run_coroutine_threadsafe(self._results(), self.loop)
-        if missing := answered - looking.result(20):
+        if missing := answered - looking.result(20).keys():
             self.broken[4].append(f"sent to the model and not on disk: {missing}")
 
-    async def _results(self) -> set[str]:
+    async def _results(self) -> dict[str, str]:
+        """Return the outcome of each call that has one on disk."""
         store = self.processes[1].workspace.store
         return {
-            str(entry.payload["call_id"])
+            str(entry.payload["call_id"]): str(entry.payload["outcome"])
             for agent in ("main", "other", "guest")
             for entry in await store.history(agent, kinds=("result",), with_removed=True)
         }
@@ -712,7 +748,8 @@ class Deeds(RuleBasedStateMachine):
         word = f"word{self.number()}"
         process = self.processes[place]
         call = self._wanted(deed, name, word, 0)
-        self.talk.turns[word] = Turn(deque([Ask(call)]))
+        behind = self._wanted("remember", name, word, 1)
+        self.talk.turns[word] = Turn(deque([Ask(call, behind)]))
         seen: list[Event] = []
         is_time = asyncio.Event()
 
@@ -735,6 +772,41 @@ class Deeds(RuleBasedStateMachine):
         if not self.run(cancelled()):
             self.broken[8].append(f"a cancellation after {after} events did not pass: {seen}")
         self.run(self._settle(word, call, name))
+        self.run(self._settle(word, behind, name))
+
+    @rule(place=PLACES, is_whole=st.booleans())
+    def interrupt_a_call(self, place: int, is_whole: bool) -> None:
+        """What waits for a turn is cancelled while a function of the workspace runs; or every task of the turn is, as
+        at the end of a program.
+        """
+        word = f"word{self.number()}"
+        process = self.processes[place]
+        turn = self.talk.turns[word] = Turn(deque([Ask(Wanted("wait", {}, f"{word}wait"))]))
+        self.said[process.name].add(word)
+        has_begun = asyncio.Event()
+
+        async def listen() -> None:
+            async for event in process.agent.turn(f"Please: {word}."):
+                if isinstance(event, Progress):
+                    has_begun.set()
+
+        async def cancelled() -> list[str]:
+            others = asyncio.all_tasks()
+            listening = asyncio.create_task(listen())
+            await asyncio.wait_for(has_begun.wait(), 20)
+            tasks = asyncio.all_tasks() - others if is_whole else {listening}
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks, timeout=20)
+            return [str(task) for task in tasks if not task.cancelled()]
+
+        if went_on := self.run(cancelled()):
+            self.broken[8].append(f"a cancellation in a call did not pass: {went_on}")
+        outcome = self.run(self._results()).get(f"{word}wait", "")
+        if outcome not in (["", "unknown"] if is_whole else ["", "unknown", "interrupted"]):
+            self.broken[8].append(f"a call that was cancelled is answered as {outcome}")
+        if len(turn.requests) > 1:
+            self.broken[8].append("a turn that was cancelled asked on")
 
     async def _settle(self, word: str, call: Wanted, name: str) -> None:
         """Take over what a turn has done that was cut off, and only what it may have done."""
@@ -753,38 +825,98 @@ class Deeds(RuleBasedStateMachine):
             if name in self.functions(0).names():
                 self._put(counter)
 
-    @rule(place=PLACES)
-    def take_a_turn_over(self, place: int) -> None:
-        """Another process goes on with a turn: the first one writes no more, and says so."""
+    @rule(place=PLACES, deed=st.sampled_from(["remember", "create", "call"]), is_late=st.booleans())
+    def take_a_turn_over(self, place: int, deed: str, is_late: bool) -> None:
+        """Another process goes on with a turn, before its call or while that runs: the first one writes no more, and
+        says so.
+        """
         word = f"word{self.number()}"
         process = self.processes[place]
         store = self.processes[1 - place].workspace.store
-        call = self._wanted("remember", "alpha", word, 0)
+        call = self._wanted(deed, "late", word, 0)
         taken: list[Any] = []
 
-        def take(seen: Seen) -> None:
-            work = store.next(process.name, "another")
-            taken.append(asyncio.run_coroutine_threadsafe(work, self.loop).result(20))
+        async def take() -> None:
+            taken.append(await store.next(process.name, "another"))
 
-        async def turn() -> bool:
-            self.talk.turns[word] = Turn(deque([Ask(call)]), on_request=take)
+        def on_request(_: Seen) -> None:
+            if not is_late:
+                asyncio.run_coroutine_threadsafe(take(), self.loop).result(20)
+
+        lost: list[object] = []
+
+        async def turn() -> None:
+            self.talk.turns[word] = Turn(deque([Ask(call)]), on_request=on_request)
             self.said[process.name].add(word)
             try:
-                async for _event in process.agent.turn(f"Please: {word}."):
-                    pass
-            except LostLease:
-                return True
-            return False
+                async for event in process.agent.turn(f"Please: {word}."):
+                    if is_late and isinstance(event, CallStarted):
+                        await take()
+            except* LostLease as group:  # of a call, it comes from a group of tasks
+                lost.append(group)
 
-        if not self.run(turn()):
+        self.run(turn())
+        if not lost:
             self.broken[8].append("a turn that was taken over went on")
         if len(self.run(store.load(taken[0].id))) != taken[0].n:
             self.broken[8].append("a turn that was taken over wrote on")
+        if len(self.talk.turns[word].requests) > 1:
+            self.broken[8].append("a turn that was taken over asked on")
         self.run(self._restart(place))
+        if call.id not in self.run(self._results()) and "late" in self.functions(place).names():
+            self.broken[8].append("a turn that was taken over left its function")
+        self.run(self._settle(word, call, "late"))
+
+    @rule(place=PLACES)
+    def say_in_between(self, place: int) -> None:
+        """A person says something while a turn runs, which takes it up."""
+        words = [f"word{self.number()}" for _ in range(2)]
+        process = self.processes[place]
+        said = process.agent.say_during_turn
+
+        def on_request(_: Seen) -> None:
+            work = said(f"Please: {words[1]}.")
+            asyncio.run_coroutine_threadsafe(work, self.loop).result(20)
+
+        async def turn() -> None:
+            call = Ask(Wanted("list_functions", {}, f"{words[0]}list"))
+            self.talk.turns[words[0]] = Turn(deque([call]), on_request=on_request)
+            self.talk.turns[words[1]] = Turn(deque())
+            async for event in process.agent.turn(f"Please: {words[0]}."):
+                await self._look_at_event(event)
+
+        self.run(turn())
+        self.said[process.name].update(words)
+
+    @rule(place=PLACES)
+    def ask_for_too_much(self, place: int) -> None:
+        """A reply has more calls than are carried out: the others are answered, too."""
+        word = f"word{self.number()}"
+        calls = [Wanted("list_functions", {}, f"{word}at{at}") for at in range(MAX_CALLS + 1)]
+        events = self.run(self._turn(place, word, Ask(*calls)))
+        answered = Tally(event.call_id for event in events if isinstance(event, CallAnswered))
+        if answered != Tally(call.id for call in calls):
+            self.broken[5].append(f"of {len(calls)} calls were answered: {answered}")
 
     @rule(place=PLACES, how=st.sampled_from(["summarize", "pop", "begin_anew"]))
     def leave_behind(self, place: int, how: str) -> None:
+        """A person says something, and it leaves the context before anybody looks for it."""
+        word = f"word{self.number()}"
+        self.run(self._turn(place, word))
         self.run(getattr(self.processes[place].agent, how)())
+        self.shown_index.pop(self.processes[place].name, None)
+
+    @rule(place=PLACES, is_behind=st.booleans())
+    def describe_a_block(self, place: int, is_behind: bool) -> None:
+        """A person changes what a block is for and how long it may be, and leaves its value as it is."""
+        blocks = self.processes[place].agent.memory.blocks
+        version = self.run(self._team()).version
+        number = self.number()
+        changes = {"description": f"What the team knows, {number}.", "limit": 100_000 + number}
+        plan = self.run(blocks.set_up("team", HUMAN, version - is_behind, **changes))
+        done = self.run(blocks.commit(plan))
+        if (done.outcome == "refused") != is_behind:
+            self.broken[12].append(f"written for the version before: {is_behind}, and it is {done}")
 
     @precondition(lambda self: self.said["main"] | self.said["other"])
     @rule(which=WHICH)
@@ -802,6 +934,7 @@ class Deeds(RuleBasedStateMachine):
                 process.agent = await process.workspace.agent(process.name)
 
         self.run(forget())
+        self.shown_index.clear()
         self.forgotten.add(word)
         for words in self.said.values():
             words.discard(word)
@@ -833,6 +966,7 @@ class Deeds(RuleBasedStateMachine):
         self.run(self._restart(place))
 
     async def _restart(self, place: int) -> None:
+        self.shown_index.clear()
         await self.processes[place].close()
         await self.processes[place].open()
 
@@ -890,11 +1024,13 @@ class Deeds(RuleBasedStateMachine):
         """A process dies in a turn: what it has told is there, and nothing twice."""
         word = f"word{self.number()}"
         call = self._wanted(deed, name, word, 0)
-        self.talk.turns[word] = Turn(deque([Ask(call)]))
+        behind = self._wanted("remember", name, word, 1)
+        self.talk.turns[word] = Turn(deque([Ask(call, behind)]))
         told = self._doomed("take_turn", f"Please: {word}.", instant=instant)
         if any(report.startswith("said") for report in told):
             self.said["main"].add(word)
         self.run(self._settle(word, call, name))
+        self.run(self._settle(word, behind, name))
         assert isinstance(call.arguments, dict)
         if f"answered {call.id} returned" in told:
             if deed == "remember" and call.arguments["content"] not in self.lines:
@@ -908,6 +1044,7 @@ class Deeds(RuleBasedStateMachine):
         """Let another process do something in the place of the first one, and die."""
 
         async def died() -> list[str]:
+            self.shown_index.clear()
             await self.processes[0].close()
             order = {"root": str(self.root), "flags": self.flags, "agent": "main", **more}
             worker = Worker(act, json.dumps(order | {"deed": deed, "arguments": arguments}))
@@ -925,8 +1062,28 @@ class Deeds(RuleBasedStateMachine):
         flags = self.flags | {"sandbox.level": "core"}  # without looking for another one
         lacks = ["landlock", "namespaces"]
         told = self._doomed("call", "strike", lacks=lacks, flags=flags)
-        if not told[-1].startswith("refused None") or "landlock" not in " ".join(told):
+        if not told[-1].startswith("refused None") or "landlock" not in " ".join(told).lower():
             self.broken[7].append(f"a call without a sandbox gave {told}")
+
+    @rule()
+    def start_a_program(self) -> None:
+        """Something starts a program, by the one place for that: it sees no key."""
+
+        async def printed() -> bytes:
+            command = programs.isolated_python("-c", "import os; print(dict(os.environ))")
+            process = await programs.start(
+                command, env=programs.variables(), cwd=self.root, stdout=asyncio.subprocess.PIPE
+            )
+            return (await process.communicate())[0]
+
+        environment = self.run(printed()).decode()
+        if KEY in environment or SECRET in environment:
+            self.broken[15].append(f"a program sees {environment}")
+
+    @rule()
+    def begin_a_workspace(self) -> None:
+        """A person makes a second workspace: nothing is started."""
+        scaffold.create(self.outside / str(self.number()))
 
     # Grants, and what a stranger does to them.
 

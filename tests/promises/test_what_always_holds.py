@@ -193,8 +193,7 @@ class World(Deeds):
             record = json.dumps([entry.payload for entry in entries])
             assert not [word for word in self.said[process.name] if word not in record]
             words = sorted(self.said[process.name])
-            if words:
-                word = words[self.number() % len(words)]
+            for word in {words[self.number() % len(words)], words[-1]} if words else ():
                 found = str(self.run(process.agent.memory.recall.search(word)))
                 assert f"Please: {word}." in found
         for word in self.forgotten:
@@ -212,6 +211,7 @@ class World(Deeds):
     @invariant()
     def a_block_changes_by_compare_and_set(self) -> None:
         """A block changes by compare-and-set, with an entry in its history, in one transaction."""
+        self._holds(12)
         store = self.processes[0].workspace.store
         team = self.run(self._team())
         history = self.run(store.block_history(team.id))
@@ -252,6 +252,7 @@ class World(Deeds):
         """Outside the sandbox, only `base/programs.py` starts programs; in it, `sandbox/processes/launch.py` starts the
         zygote, and `knapper_ext/portable/` its children and the build of the component. None inherits a key.
         """
+        self._holds(15)
         assert not self.watch.faults
 
     @invariant()
@@ -345,9 +346,7 @@ CHAPTERS: Final[dict[str, list[Deed]]] = {
         lambda one: one.create("beta", "letters.py", 1),
         lambda one: one.create("alpha", "words.py", 1),
         lambda one: one.create_a_liar("gamma", 0, "", AGENT),
-        *(
-            lambda one, base=base: one.create_a_liar("gamma", 0, base, PERSON) for base in DISGUISES
-        ),
+        *(lambda one, base=base: one.create_a_liar("gamma", 0, base, PERSON) for base in DISGUISES),
         *(
             lambda one, where=where: one.strike_from(where, 0, where in ("default", "constant"))
             for where in STRIKERS
@@ -387,6 +386,10 @@ CHAPTERS: Final[dict[str, list[Deed]]] = {
         lambda one: one.save_while_the_model_thinks(0, "gamma"),
         lambda one: one.save_while_the_model_thinks(1, "gamma"),
         lambda one: one.remember_at_once(),
+        lambda one: one.say_in_between(0),
+        lambda one: one.ask_for_too_much(1),
+        lambda one: one.describe_a_block(0, False),
+        lambda one: one.describe_a_block(1, True),
         lambda one: one.leave_behind(0, "pop"),
         lambda one: one.say(0, ["remember"], "alpha"),
         lambda one: one.leave_behind(0, "summarize"),
@@ -401,7 +404,10 @@ CHAPTERS: Final[dict[str, list[Deed]]] = {
             for after in sampled(range(9), 3, 1)
         ),
         lambda one: one.interrupt(1, 4, "create", "delta"),
-        lambda one: one.take_a_turn_over(0),
+        lambda one: one.interrupt_a_call(0, False),
+        lambda one: one.interrupt_a_call(1, True),
+        lambda one: one.take_a_turn_over(0, "remember", False),
+        lambda one: one.take_a_turn_over(1, "create", True),
         lambda one: one.create("alpha", "letters.py", 0),
         lambda one: one.kill_while_functions_change("replace", "alpha", 8),
         lambda one: one.kill_while_functions_change("delete", "alpha", 99),
@@ -427,6 +433,8 @@ CHAPTERS: Final[dict[str, list[Deed]]] = {
         lambda one: one.grant(0),
         lambda one: one.revoke(1),
         lambda one: one.kill_while_grants_change(5, True),
+        lambda one: one.start_a_program(),
+        lambda one: one.begin_a_workspace(),
         lambda one: one.ask_at_an_address_of_the_file(False),
         lambda one: one.ask_at_an_address_of_the_file(True),
     ],
