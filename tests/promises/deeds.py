@@ -40,7 +40,10 @@ from agent_core.base.events import (
 )
 from agent_core.functions.service import Author, PlannedChange
 from agent_core.functions.service.library import ImportRequest
+from agent_core.interfaces.render.call_log import ShownCall, laid_open
+from agent_core.interfaces.render.verdicts import printed_lines
 from agent_core.runtime.turn import MAX_CALLS
+from agent_core.storage import BlockRow
 from agent_core.workspace import scaffold
 from agent_core.workspace.forgetting import ForgetRequest, Forgetting
 from agent_core.workspace.workspace import Workspace
@@ -206,6 +209,17 @@ class Deeds(RuleBasedStateMachine):
 
     def path(self, path: str) -> Path:
         return self.root / "functions" / path
+
+    async def team(self) -> BlockRow:
+        """Return the block that both conversations share."""
+        rows = await self.processes[0].workspace.store.blocks("main")
+        (team,) = [row for row in rows if row.label == "team"]
+        return team
+
+    async def block(self) -> list[str]:
+        """Return its lines."""
+        team = await self.team()
+        return [*team.value] if not isinstance(team.value, str) else team.value.split("\n")
 
     async def _begin(self) -> None:
         self.watch.is_on = True
@@ -555,7 +569,7 @@ class Deeds(RuleBasedStateMachine):
         counter = Counter(name, self.number())
         wanted = {
             "remember": Wanted(
-                "core_memory_append", {"name": "team", "content": f"Fact {at} of {word}"}
+                "core_memory_append", {"name": "team", "content": f"Fact {at} of {word}: {MARKED}"}
             ),
             "call": Wanted(name, {"text": "fox"}),
             "gone": Wanted(f"{name}_gone", {}),
@@ -817,7 +831,7 @@ class Deeds(RuleBasedStateMachine):
                 if word in str(entry.payload["text"]):
                     self.said[agent].add(word)
         assert isinstance(call.arguments, dict)
-        if call.name == "core_memory_append" and call.arguments["content"] in await self._block():
+        if call.name == "core_memory_append" and call.arguments["content"] in await self.block():
             self.lines.add(call.arguments["content"])
         if call.name == "create_function" and name not in self.counters:
             text = call.arguments["function_code_with_docstring"]
@@ -850,6 +864,7 @@ class Deeds(RuleBasedStateMachine):
             self.said[process.name].add(word)
             try:
                 async for event in process.agent.turn(f"Please: {word}."):
+                    await self._look_at_event(event)
                     if is_late and isinstance(event, CallStarted):
                         await take()
             except* LostLease as group:  # of a call, it comes from a group of tasks
@@ -910,10 +925,13 @@ class Deeds(RuleBasedStateMachine):
     def describe_a_block(self, place: int, is_behind: bool) -> None:
         """A person changes what a block is for and how long it may be, and leaves its value as it is."""
         blocks = self.processes[place].agent.memory.blocks
-        version = self.run(self._team()).version
+        version = self.run(self.team()).version
         number = self.number()
-        changes = {"description": f"What the team knows, {number}.", "limit": 100_000 + number}
-        plan = self.run(blocks.set_up("team", HUMAN, version - is_behind, **changes))
+        words = f"What the team knows, {number}."
+        work = blocks.set_up(
+            "team", HUMAN, version - is_behind, description=words, limit=100_000 + number
+        )
+        plan = self.run(work)
         done = self.run(blocks.commit(plan))
         if (done.outcome == "refused") != is_behind:
             self.broken[12].append(f"written for the version before: {is_behind}, and it is {done}")
@@ -1084,6 +1102,17 @@ class Deeds(RuleBasedStateMachine):
     def begin_a_workspace(self) -> None:
         """A person makes a second workspace: nothing is started."""
         scaffold.create(self.outside / str(self.number()))
+
+    @rule(place=PLACES)
+    def show_odd_lines(self, place: int) -> None:
+        """A function prints characters at which some programs begin a new line: it is shown as the one that it is."""
+        report = self.run(self.functions(place).call("mark", {"text": f"{MARKED}\nnext"}))
+        assert report.value == f"{MARKED}\nnext"
+        call = ShownCall(1, "mark", MARKED, MARKED, "returned", 0.0, {"output": report.output})
+        rows = [str(row) for row in (*printed_lines(report.output), *laid_open(call))]
+        if odd := [row for row in rows if ("one" in row) != ("four" in row)]:
+            self.broken[14].append(f"a line was shown as several: {odd}")
+        assert sum("four" in row for row in rows) == 4, rows
 
     # Grants, and what a stranger does to them.
 
