@@ -172,6 +172,7 @@ class Deeds(RuleBasedStateMachine):
             Process(self.root, self.flags, self.sandbox, name) for name in ("main", "other")
         ]
         self.words = iter(range(FIRST_WORD, 99_999))
+        self.looks: Tally[str] = Tally()
         # What should be there.
         self.counters: dict[str, Counter] = {}
         self.ever: dict[str, set[Counter]] = defaultdict(set)
@@ -199,6 +200,11 @@ class Deeds(RuleBasedStateMachine):
 
     def number(self) -> int:
         return next(self.words)
+
+    def alternate(self, what: str) -> int:
+        """Return 0 or 1 in turns: an invariant that needs a worker looks at one side at a time."""
+        self.looks[what] += 1
+        return self.looks[what] % 2
 
     def is_admitted(self, work: Coroutine[Any, Any, Any]) -> bool:  # Any: a verdict
         """Carry out a change, and return whether it joined; a refusal may be an error or a verdict."""

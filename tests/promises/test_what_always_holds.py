@@ -58,7 +58,7 @@ class World(Deeds):
         """No line of `functions/` runs in the host: it is read with `ast`, and imported, tested and called in
         workers.
         """
-        report = self.run(self.functions(self.number() % 2).call("strike", {}))
+        report = self.run(self.functions(self.alternate("strike")).call("strike", {}))
         assert (report.outcome, report.value == os.getpid()) == ("returned", False)
         assert not hasattr(builtins, "struck")
         assert "struck" not in sys.modules
@@ -168,16 +168,15 @@ class World(Deeds):
         """A grant is in force only where the file's entry, this user's sealed approval and the content of the code
         agree at each call (or the user set `grants.unattended = file`).
         """
-        for place in (0, 1):
-            report = self.run(self.functions(place).call("total", {}))
-            self._compare_total(report.outcome, str(report))
+        report = self.run(self.functions(self.alternate("total")).call("total", {}))
+        self._compare_total(report.outcome, str(report))
         self._holds(9)
 
     @invariant()
     def output_is_masked_first(self) -> None:
         """The output of a worker is shown, stored or sent only after its function's secrets are masked."""
         self._holds(10)
-        name = ("tell", "fail")[self.number() % 2]
+        name = ("tell", "fail")[self.alternate("secret")]
         assert not leaks(self.run(self.functions(0).call(name, {})))
         assert not files_with(SECRET, self.root / ".knapper")
 
