@@ -100,7 +100,8 @@ async def take_turn(agent: Any, reports: Connection, message: str) -> None:
 
 async def create(workspace: Workspace, reports: Connection, name: str, text: str) -> None:
     verdict = await workspace.functions.create(name, text, "letters", author=Author("agent"))
-    reports.send(f"created {verdict.admitted}")
+    why = [problem.message for problem in verdict.problems]
+    reports.send(f"{why} {verdict.error} created {verdict.admitted}")
 
 
 async def replace(workspace: Workspace, reports: Connection, name: str, text: str) -> None:

@@ -131,6 +131,9 @@ class Turn:
     """What a model saw in one turn, and what it is to reply, step by step."""
 
     steps: deque[Step]
+    agent: str = (
+        ""  # with which it is, where its requests are compared with those of its other turns
+    )
     requests: list[Seen] = field(default_factory=list)
     on_request: Callable[[Seen], None] = lambda _: None
 
