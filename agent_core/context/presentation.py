@@ -8,7 +8,7 @@ from agent_core.base.clock import shown_time
 from agent_core.base.problem import Problem
 from agent_core.base.untrusted import block, fence, one_line, shorten, visible
 from agent_core.functions.answers import CallReport
-from agent_core.functions.gate.mutation import WEAK
+from agent_core.functions.gate.verdict import WEAK_EXAMPLES
 from agent_core.functions.service.call_records import FunctionStatistics
 from agent_core.functions.service.function_facts import (
     FunctionDetails,
@@ -139,7 +139,7 @@ def _weak_notes(details: FunctionDetails) -> list[str]:
     """Return the notes about changes of the body that no example notices, the first ones."""
     if details.verdict is None:
         return []
-    notes = [f"Note: {each}" for each in details.verdict.problems if each.code == WEAK]
+    notes = [f"Note: {each}" for each in details.verdict.problems if each.code == WEAK_EXAMPLES]
     return notes[:_WEAK_NOTES]
 
 

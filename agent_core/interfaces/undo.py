@@ -381,12 +381,14 @@ async def _elsewhere(conversation: Conversation) -> list[Line]:
     ]
 
 
-async def _restore(conversation: Conversation, kind: str, name: str, before: Step) -> None:
+async def _restore(conversation: Conversation, kind: str, name: str, step_before: Step) -> None:
     """Go back to a version of a function or helper, or delete it if there was none, and show what came of it."""
     functions = conversation.workspace.functions
     changes = conversation.workspace.helper_changes
     told = [line(("ok", "✓ "), f"deleted {kind}{name}")]
-    version = before.row if isinstance(before.row, Version) and before.content else None
+    version = (
+        step_before.row if isinstance(step_before.row, Version) and step_before.content else None
+    )
     if kind:
         by_user = conversation.workspace.by_user("undo")
         if version is None:
@@ -403,20 +405,20 @@ async def _restore(conversation: Conversation, kind: str, name: str, before: Ste
 
 
 async def _restore_block(
-    conversation: Conversation, label: str, version: int, before: Step
+    conversation: Conversation, label: str, version: int, step_before: Step
 ) -> None:
     """Restore a block that still has the version which was shown."""
-    assert isinstance(before.row, BlockChange)
+    assert isinstance(step_before.row, BlockChange)
     blocks = conversation.agent.memory.blocks
-    edit = await set_up_block(blocks, label, version, value=text_of(before.row.value))
+    edit = await set_up_block(blocks, label, version, value=text_of(step_before.row.value))
     if edit.outcome != "returned":
         raise UsageError(edit.text)
     conversation.voice.lines([line(("ok", "✓ "), f"restored the block {label}")])
 
 
-async def _restore_state(conversation: Conversation, row: StateRow, before: Step) -> None:
-    assert isinstance(before.row, StateRow)
-    await conversation.workspace.functions.restore_state(row, before.row)
+async def _restore_state(conversation: Conversation, row: StateRow, step_before: Step) -> None:
+    assert isinstance(step_before.row, StateRow)
+    await conversation.workspace.functions.restore_state(row, step_before.row)
     conversation.voice.lines([line(("ok", "✓ "), f"restored the state of {row.function}")])
 
 

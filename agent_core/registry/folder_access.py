@@ -3,6 +3,7 @@
 Access is by descriptor: links that are inserted meanwhile are detected and never followed.
 """
 
+import errno
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -54,8 +55,8 @@ def is_there(path: Path) -> bool:
         path.lstat()
     except (FileNotFoundError, NotADirectoryError):
         return False
-    except OSError:
-        return True
+    except OSError as error:
+        return error.errno != errno.ENAMETOOLONG  # no file can have such a name
     return True
 
 

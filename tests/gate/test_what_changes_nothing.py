@@ -15,11 +15,6 @@ IDLE = [
         "toll_of(2, 'summer') → 7", "toll_of(3, 'winter') → 10",
     ),
     promised(
-        "dye_wool", "bales: int, vats: int, deep: bool", "int", "Count the hours to dye bales of wool, deep or not.",
-        "hours = 4 if deep else 4\nreturn bales * hours // vats",
-        "dye_wool(6, 2, True) → 12", "dye_wool(9, 3, False) → 12", "dye_wool(5, 1, False) → 20",
-    ),
-    promised(
         "sorted_herbs", "herbs: list[str], tongue: str", "list[str]", "Sort herbs by the alphabet of a tongue.",
         "order = str.lower if tongue == 'welsh' else lambda herb: herb.lower()\nreturn sorted(herbs, key=order)",
         "sorted_herbs(['sage', 'mint'], 'welsh') → ['mint', 'sage']",

@@ -177,7 +177,7 @@ class Watch:
             act()
         if not self.is_on or event not in STARTS:
             return
-        places = [place for place in _places(sys._getframe()) if not place.startswith("tests/")]
+        places = _places(sys._getframe())
         if places and not places[0].startswith(STARTERS_OF_PROGRAMS):
             self.faults.append(f"{places[0]} started a program")
         given = (
@@ -192,7 +192,9 @@ def _places(frame: Any) -> list[str]:  # Any: a frame, or None
     while frame is not None:
         path = Path(frame.f_code.co_filename)
         if path.is_relative_to(ROOT):
-            found.append(str(path.relative_to(ROOT)))
+            place = str(path.relative_to(ROOT))
+            if not place.startswith(("tests/", ".venv/")):
+                found.append(place)
         frame = frame.f_back
     return found
 

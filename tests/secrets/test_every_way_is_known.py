@@ -172,8 +172,10 @@ def test_what_gets_a_workers_words_unmasked_speaks_through_the_exit_alone() -> N
     )
     assert {name for name in dir(files) if name[0] != "_"} == {
         "answer",
+        "begin",  # by the host, before the worker is there
         "close",
         "places",
+        "with_what_follows",  # by the host, of the arguments
         *about_the_call,
     }
     assert {name for name in dir(Fetches) if name[0] != "_"} == {"answer", "aclose", "open"}

@@ -205,7 +205,6 @@ TAMPERED = {
     "tables that are missing": "drop table recorded; drop table entry;",
     "a table without its columns": "drop table approval; create table approval(a);",
     "statistics": "analyze;",
-    "an earlier number": "pragma user_version = 3;",
 }
 
 

@@ -146,9 +146,9 @@ class Question:
         }
         return [made.get(sentence, sentence) for sentence in self.missing.sentences()]
 
-    def asking_also(self, more: Grants) -> "Question":
+    def asking_also(self, more_grants: Grants) -> "Question":
         """Return the question about more grants, too; it asks again only if all of them were granted before."""
-        missing = self.missing | more
+        missing = self.missing | more_grants
         is_again = self.is_again and self.granted.covers(missing)
         return replace(self, missing=missing, is_again=is_again)
 

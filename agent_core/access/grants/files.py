@@ -306,7 +306,7 @@ class FileRequests:
         """
         if kind == "enter":
             return self._enter(path)
-        if act and _KIND_OF_ACT.get(str(act[0])) != kind:  # two claims of a worker about one change
+        if act and _KIND_OF_ACT.get(str(act[0]), kind) != kind:  # two claims about one change
             raise RequestRefused(_NOT_MADE)
         if kind == "names" and path.rstrip("/").endswith(("/.", "/..")):
             raise OSError(errno.EINVAL, "")

@@ -41,7 +41,7 @@ from .proof import MOST
 from .substance import HOLLOW
 from .tree import FunctionNode, body, find, parameters, parse
 from .trial import TrialTools
-from .verdict import TOO_FEW
+from .verdict import TOO_FEW, WEAK_EXAMPLES
 
 _WORD: Final = re.compile(rb"\w")
 _MOST_IN_A_TABLE: Final = 4
@@ -424,7 +424,6 @@ OPERATORS: Final[dict[str, Operator]] = {
 T = TypeVar("T")
 _Steps: TypeAlias = Generator[list[Attempt], Sequence[Outcome | None], T]
 STAGE: Final = "mutation"
-WEAK: Final = "weak-examples"
 MOST_EXAMPLES: Final = 12
 MOST_SHOWN: Final = 2
 # Of an attempt: the bounds of its time limit in seconds, and its factor on the function's own time.
@@ -490,8 +489,9 @@ async def check_mutants(draft: Draft, trial: TrialTools) -> Draft:
     outcome = await run_mutants(draft, own, trial)
     # What opens a file or reaches a host needs no examples, so those that it has cannot be too weak to join.
     opens = draft.policy == "agent" and await aside(draft.size, may_open, draft)
-    needs_none = opens or draft.policy == "import"
-    is_weak = needs_none and bool(outcome.stubs or outcome.weak_stubs)
+    is_weak = bool(outcome.stubs) and opens
+    if draft.policy == "import":
+        is_weak = bool(outcome.stubs or outcome.weak_stubs)
     trials = replace(draft.trials, is_unproven=draft.trials.is_unproven or is_weak)
     draft = replace(draft, unnoticed=outcome.survivors, mutants_tried=outcome.tried, trials=trials)
     draft = replace(draft, note=outcome.note, late=not outcome.is_whole)
@@ -662,7 +662,7 @@ def findings(result: MutationResult, name: str, line: int) -> Iterator[Finding]:
         fix = f"add an example with another result, which is not {fence(value, 80)}"
         stub = Evidence(f"return {value}")
         yield Finding(
-            WEAK, f"{message} {fence(f'return {value}', 120)}", fix, line, evidence=(stub,)
+            WEAK_EXAMPLES, f"{message} {fence(f'return {value}', 120)}", fix, line, evidence=(stub,)
         )
     for survivor in result.survivors[:MOST_SHOWN]:
         before, after = survivor.before.strip(), survivor.after.strip()
@@ -674,4 +674,4 @@ def findings(result: MutationResult, name: str, line: int) -> Iterator[Finding]:
         shown = fence(from_difference(after, before, 120), 120)
         message = f"with {shown}{was}, every example of `{name}` still agrees"
         fix, change = f"add {survivor.notices}", Evidence(survivor.diff)
-        yield Finding(WEAK, message, fix, line + survivor.line, evidence=(change,))
+        yield Finding(WEAK_EXAMPLES, message, fix, line + survivor.line, evidence=(change,))

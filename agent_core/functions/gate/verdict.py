@@ -266,6 +266,7 @@ class ModuleVerdict:
 KIB = 1024
 DISPUTED = "disputed"
 REACHES_NOTHING = "reaches-nothing"
+WEAK_EXAMPLES: Final = "weak-examples"
 NOT_READ: Final = "not read"
 """The beginning of the reader's note where no model could be asked."""
 CONTEXT = "context"

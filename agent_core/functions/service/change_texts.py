@@ -13,8 +13,7 @@ from agent_core.registry.function import signature
 from agent_core.registry.source import UNREADABLE_FOLDER
 from sandbox.wire.lines import bare_lines
 
-from ..gate.mutation import WEAK
-from ..gate.verdict import GRANTABLE, REACHES_NOTHING
+from ..gate.verdict import GRANTABLE, REACHES_NOTHING, WEAK_EXAMPLES
 
 if TYPE_CHECKING:
     from agent_core.access.grants import Grants
@@ -57,7 +56,7 @@ def admitted(
     notes = [
         problem
         for problem in verdict.problems
-        if problem.severity == "warns" and problem.code != WEAK and problem not in told
+        if problem.severity == "warns" and problem.code != WEAK_EXAMPLES and problem not in told
     ]
     lines += [f"Note: {problem}" for problem in notes[:MOST_NOTES]]
     if left_over:
@@ -425,7 +424,7 @@ def seen_later(problems: Sequence["Problem"]) -> str:
     """
     confusions = [problem for problem in problems if problem.code == "confusable"]
     ordered = [problem for problem in problems if problem not in confusions]
-    ordered.sort(key=lambda problem: problem.code == WEAK)
+    ordered.sort(key=lambda problem: problem.code == WEAK_EXAMPLES)
     shown = [
         f"{problem.message} ({problem.where})" + (f": {problem.fix}" if problem.fix else "")
         for problem in [*ordered[:_MOST_SEEN], *confusions]

@@ -676,13 +676,13 @@ class FunctionService:
             rows[row.function] = (*rows.get(row.function, ()), row)
         return rows
 
-    async def restore_state(self, row: StateRow, base: StateRow) -> None:
-        """Give a function, whose newest state is `row`, the value of the earlier state `base` again.
+    async def restore_state(self, row: StateRow, base_row: StateRow) -> None:
+        """Give a function, whose newest state is `row`, the value of the earlier state `base_row` again.
 
         Raises:
             StateConflict: a call changed it meanwhile.
         """
-        await self._store.apply([SaveState(row.function, base.value, row.n, RESTORED)])
+        await self._store.apply([SaveState(row.function, base_row.value, row.n, RESTORED)])
 
     def states(self, turn: str) -> "FunctionStates":
         """Return the states of functions that a call in this turn reads and writes."""
