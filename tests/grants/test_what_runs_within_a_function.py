@@ -170,7 +170,7 @@ CHANGES = {  # the module, and what becomes what
     "an import of that name": (
         "tools",
         "from functions.deep import",
-        "from functions.other import",
+        "from functions._other import",
     ),
 }
 
@@ -191,7 +191,7 @@ async def test_what_runs_by_its_plain_name_runs_with_a_grant_only_as_it_was_appr
     nobody = here.shop.granting.approver = human("no")
     report = await here.shop.call("note", {"path": "data/1"})
     assert (report.value, nobody.asked) == ("1", [])
-    await here.save(DEEP.replace("    return", f"    {EVIL}\n    return"), functions / "other.py")
+    await here.save(DEEP.replace("    return", f"    {EVIL}\n    return"), functions / "_other.py")
     module, old, new = CHANGES[way]
     text = {"deep": DEEP, "tools": TOOLS}[module]
     assert old in text
