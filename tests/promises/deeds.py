@@ -477,13 +477,15 @@ class Deeds(RuleBasedStateMachine):
         }
         plan: PlannedChange = self.run(plans[deed]())
         theirs = {name: each for name, each in self.counters.items() if each.path == before.path}
+        is_alone = len(theirs) == 1 and not self.comments.get(before.path)  # its file goes with it
         if touch in ("same", "late"):
             theirs[before.name] = Counter(before.name, self.number(), 0, before.path)
         elif touch == "gone":
             del theirs[before.name]
         text = self._text_of([*theirs.values()])
-        if touch == "late" and deed != "delete":
-            self.watch.on_temporary = lambda: self._save(before.path, text, [*theirs.values()])
+        if touch == "late":
+            self.watch.is_removed = deed == "delete" and is_alone
+            self.watch.on_change = lambda: self._save(before.path, text, [*theirs.values()])
         elif touch == "broken":
             text += "def broken(:\n"
             self.path(before.path).write_text(text)
@@ -491,7 +493,7 @@ class Deeds(RuleBasedStateMachine):
         else:
             self._save(before.path, text, [*theirs.values()])
         done = self.run(service.finish(plan, AGENT))
-        assert self.watch.on_temporary is None
+        assert self.watch.on_change is None
         is_done = done.outcome == "returned"
         if touch == "beside":
             if is_done and deed == "delete":

@@ -366,6 +366,9 @@ CHAPTERS: Final[dict[str, list[Deed]]] = {
     "two hands": [
         *sampled(OVERTAKEN, 2),
         lambda one: one.remove_a_file("letters.py", 0),
+        lambda one: one.create("alpha", "letters.py", 0),
+        lambda one: one.overtake(0, "delete", "late", 0),
+        lambda one: one.remove_a_file("letters.py", 0),
         lambda one: one.create_two_at_once(["alpha", "beta"]),
     ],
     "conversations": [

@@ -27,6 +27,7 @@ from tests.memory.blocks.conftest import HUMAN
 ROOT: Final = Path(__file__).resolve().parents[2]
 ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz"
 TEMPORARY: Final = re.compile(r"\.py\.\w+\.tmp$")
+FOLDER: Final = re.compile(r"(?:^|/)functions$")
 MESSAGE: Final = re.compile(r"Please: (word\d+)\.")
 EDITION: Final = re.compile(r"and add (-?\d+) \(edition (\d+)\)")
 STARTERS_OF_PROGRAMS: Final = (
@@ -162,18 +163,22 @@ class Talk:
 class Watch:
     """Notes who starts programs, and with which environment, as long as it is on.
 
-    `on_temporary` is called once, in the middle of the next write of a module: its text is beside the file by then.
+    `on_change` is called once, in the middle of the next change of a module: when its text is put beside the file, or
+    with `is_removed` when the folder is opened in which the file is removed.
     """
 
     def __init__(self) -> None:
         self.is_on = False
-        self.on_temporary: Callable[[], None] | None = None
+        self.on_change: Callable[[], None] | None = None
+        self.is_removed = False
         self.faults: list[str] = []
         sys.addaudithook(self._hear)
 
     def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:  # Any: of each event
-        if event == "open" and self.on_temporary and TEMPORARY.search(str(arguments[0])):
-            act, self.on_temporary = self.on_temporary, None
+        awaited = FOLDER if self.is_removed else TEMPORARY
+        if event == "open" and self.on_change and awaited.search(str(arguments[0])):
+            act = self.on_change
+            self.on_change = None
             act()
         if not self.is_on or event not in STARTS:
             return
