@@ -428,7 +428,8 @@ def install(channel: Channel, scratch: Path, sources: Collection[str]) -> None:
     os.makedirs = _makedirs(opener, os.makedirs)
     os.listxattr = _listxattr(opener, os.listxattr)
     os.getcwd = _getcwd(opener)
-    sys.modules["posix"].__dict__["getcwd"] = os.getcwd  # for loaders
+    loaders = sys.modules["_frozen_importlib_external"].__dict__["_os"]  # below `os`
+    loaders.getcwd = os.getcwd
     os.getcwdb = lambda: os.fsencode(os.getcwd())
     os.chdir = _chdir(opener, os.chdir)  # type: ignore[assignment]  # the name of its parameter
     os.access = _access(opener, os.access)
