@@ -11,6 +11,7 @@ from tests.conftest import OpenDesk
 from tests.kit import Ask, Repeat, Say, Script, Wanted
 from tests.kit.desk import Desk, answers
 from tests.kit.sources import function_text
+from tests.kit.steps import Step
 from tests.packages.support import placed
 
 from .support import human
@@ -395,6 +396,56 @@ async def test_a_yes_meant_once_gives_package_and_files_to_one_call(at_desk: Ope
     assert told[1].startswith('"reports/chart.png"'), told
     assert "not" in told[2], told
     assert [bool(question.missing.packages) for question in owner.asked] == [True, True]
+
+
+async def drawing(at_desk: OpenDesk, decide: Approver, *pictures: tuple[str, str]) -> Desk:
+    """Return a desk at which a function that draws is made, and called in a turn of its own for each picture."""
+    script: list[Step] = [Ask(made("draw", "pictures", DRAW, PLOTS)), Say("Made.")]
+    for path, logo in pictures:
+        script += [Ask(Wanted("draw", {"path": path, "logo": logo})), Say("Done.")]
+    desk = await at_desk(script)
+    lay_out(desk.workspace.root)
+    (desk.workspace.root / "reports").mkdir()
+    desk.workspace.functions.granting.approver = decide
+    await desk.say("Make it.")
+    return desk
+
+
+@pytest.mark.parametrize("path", [f"reports/{'x' * 300}.png", "/proc/1/root/tmp/x.png"])
+async def test_a_path_that_cannot_be_looked_at_is_told_and_ends_no_turn(
+    at_desk: OpenDesk, path: str
+) -> None:
+    desk = await drawing(at_desk, Owner(), (path, "logo.png"))
+    (told,) = answers(await desk.say("Go."))
+    assert "the program" not in told
+
+
+async def test_where_nobody_can_be_asked_no_answer_tells_which_files_there_are(
+    at_desk: OpenDesk,
+) -> None:
+    logos = ("logo.png", "nothing.png")
+    desk = await drawing(at_desk, Owner(), *(("reports/chart.png", logo) for logo in logos))
+    desk.workspace.functions.granting.approver = None
+    told = [answers(await desk.say("Go."))[0].replace(logo, "LOGO") for logo in logos]
+    assert told[0] == told[1]
+
+
+async def test_a_new_version_asks_again_only_for_what_it_had(at_desk: OpenDesk) -> None:
+    asked: list[Question] = []
+
+    async def owner(question: Question) -> Decision:
+        asked.append(question)
+        return Decision("yes")
+
+    pictures = (("reports/a.png", "logo.png"), ("reports/b.png", "depots/brzeg.csv"))
+    desk = await drawing(at_desk, owner, *pictures)
+    await desk.say("Go.")
+    file = desk.functions / "pictures.py"
+    await desk.save("pictures.py", file.read_text().replace("return path", "return path + ''"))
+    await desk.say("And another.")
+    assert len(asked) > 1
+    for question in asked:
+        assert not question.is_again or question.granted.covers(question.missing)
 
 
 async def test_a_no_to_package_and_files_runs_nothing_and_makes_no_file(at_desk: OpenDesk) -> None:
