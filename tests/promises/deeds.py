@@ -847,11 +847,13 @@ class Deeds(RuleBasedStateMachine):
             if name in self.functions(0).names():
                 self._put(counter)
 
-    @rule(place=PLACES, deed=st.sampled_from(["remember", "create", "call"]), is_late=st.booleans())
-    def take_a_turn_over(self, place: int, deed: str, is_late: bool) -> None:
-        """Another process goes on with a turn, before its call or while that runs: the first one writes no more, and
-        says so.
+    @precondition(lambda self: not self.rejected and "late" not in self.counters)
+    @rule(place=PLACES, is_late=st.booleans())
+    def take_a_turn_over(self, place: int, is_late: bool) -> None:
+        """Another process goes on with a turn, before its call or while that runs, which takes long enough where it
+        makes a function: the first one writes no more, and says so.
         """
+        deed = "create" if is_late else "remember"
         word = f"word{self.number()}"
         process = self.processes[place]
         store = self.processes[1 - place].workspace.store

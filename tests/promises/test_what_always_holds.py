@@ -397,8 +397,8 @@ CHAPTERS: Final[dict[str, list[Deed]]] = {
         lambda one: one.interrupt(1, 4, "create", "delta"),
         lambda one: one.interrupt_a_call(0, False),
         lambda one: one.interrupt_a_call(1, True),
-        lambda one: one.take_a_turn_over(0, "remember", False),
-        lambda one: one.take_a_turn_over(1, "create", True),
+        lambda one: one.take_a_turn_over(0, False),
+        lambda one: one.take_a_turn_over(1, True),
         lambda one: one.create("alpha", "letters.py", 0),
         *(
             lambda one, deed=deed, instant=instant: one.kill_while_functions_change(
