@@ -9,6 +9,7 @@ import json
 import re
 import shutil
 import tempfile
+import warnings
 from collections import Counter as Tally
 from collections import defaultdict, deque
 from collections.abc import Coroutine
@@ -106,8 +107,8 @@ builtins.struck = os.getpid()
 sys.modules["struck"] = sys
 
 def strike(at: int = setattr(__import__("builtins"), "struck", 1) or 1) -> int:
-    """Give the process's number."""
-    return os.getpid()
+    """Tell whether this is the host, which has a mark: numbers of processes repeat in a namespace."""
+    return int(hasattr(builtins, "is_host"))
 '''
 MARK: Final = '''\
 def mark(text: str) -> str:
@@ -847,11 +848,13 @@ class Deeds(RuleBasedStateMachine):
             if name in self.functions(0).names():
                 self._put(counter)
 
-    @rule(place=PLACES, deed=st.sampled_from(["remember", "create", "call"]), is_late=st.booleans())
-    def take_a_turn_over(self, place: int, deed: str, is_late: bool) -> None:
-        """Another process goes on with a turn, before its call or while that runs: the first one writes no more, and
-        says so.
+    @precondition(lambda self: not self.rejected and "late" not in self.counters)
+    @rule(place=PLACES, is_late=st.booleans())
+    def take_a_turn_over(self, place: int, is_late: bool) -> None:
+        """Another process goes on with a turn, before its call or while that runs, which takes long enough where it
+        makes a function: the first one writes no more, and says so.
         """
+        deed = "create" if is_late else "remember"
         word = f"word{self.number()}"
         process = self.processes[place]
         store = self.processes[1 - place].workspace.store
@@ -976,7 +979,10 @@ class Deeds(RuleBasedStateMachine):
                 return []
             document = await workspace.export_agent("other")
             before = len(self.talk.model.requests)
-            async with await workspace.import_agent(document, "guest") as guest:
+            with warnings.catch_warnings():  # of functions that it called and that are gone
+                warnings.simplefilter("ignore", UserWarning)
+                importing = await workspace.import_agent(document, "guest")
+            async with importing as guest:
                 assert len(self.talk.model.requests) == before
                 history = await self.processes[1].agent.history()
                 mine = [getattr(each, "text", "") for each in history]
