@@ -679,10 +679,8 @@ def callees(name: str, snapshot: "Snapshot") -> list[str]:
     functions = snapshot.functions  # not as a set, which would be made of all of them for each
     module = functions[name].module
     words = _words(snapshot.modules[module].text)
-    if words is not None:
-        others = words - {name}
-        if not any(word in functions for word in others):
-            return []
+    if words is not None and _is_alone(name, words, functions):
+        return []
     return sorted(
         word for word in uses(functions[name], snapshot) if word in functions and word != name
     )
@@ -698,6 +696,15 @@ def _words(text: str) -> Names | None:
     if not text.isascii() or "\\" in text or "call" in words:
         return None
     return words
+
+
+def _is_alone(name: str, words: Names, functions: Mapping[str, "Function"]) -> bool:
+    for word in words:  # not as sets, which would be made for each of many functions
+        if word == name:
+            continue
+        if word in functions:
+            return False
+    return True
 
 
 def uses(function: "Function", snapshot: "Snapshot") -> frozenset[str]:
