@@ -54,7 +54,7 @@ from .slash_catalog import (
     needed,
     suggestion,
 )
-from .slash_shell import PromptDoor, run_shell, show
+from .slash_shell import PromptDoor, result_lines, run_shell, show
 from .spending import Spending, describe_price, ever_line, spending_lines, spent_since_ever
 from .styled_lines import (
     Choice,
@@ -184,7 +184,8 @@ async def _call(conversation: Conversation, words: str) -> None:
             conversation.results |= dict.fromkeys(
                 ("_", kept_as) if kept_as else ("_",), shown.document
             )
-        await show(conversation, shown, in_short=True)
+        conversation.failed |= shown.code != 0
+        conversation.voice.lines(result_lines(shown))  # shortened already, with how to see all
 
 
 def _typed_call(conversation: Conversation, text: str) -> tuple[str, str]:

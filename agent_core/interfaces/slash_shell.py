@@ -161,17 +161,20 @@ async def run_shell(conversation: Conversation, noun: str, name: str, *arguments
     return await verb.handler(PromptDoor(conversation), **verb.taken(arguments))
 
 
-async def show(conversation: Conversation, result: Result, *, in_short: bool = False) -> None:
-    """Show the result of a command; `in_short`: its lines were shortened already, and say how to see all."""
+async def show(conversation: Conversation, result: Result) -> None:
+    """Show the result of a command."""
     conversation.failed |= result.code != 0
     if result.table is not None:
         await conversation.voice.browse(result.table)
-    hint = [line(("dim", result.hint))] if result.hint else []
-    lines = [*result.before, *result.lines, *result.aside, *hint]
-    if in_short:
-        conversation.voice.lines(lines)
-    elif lines or result.source is not None:
+    lines = result_lines(result)
+    if lines or result.source is not None:
         await conversation.voice.result(conversation.commanded, lines, result.source)
+
+
+def result_lines(result: Result) -> list[Line]:
+    """Return all lines of a result."""
+    hint = [line(("dim", result.hint))] if result.hint else []
+    return [*result.before, *result.lines, *result.aside, *hint]
 
 
 def _functions(words: str) -> list[str]:

@@ -181,7 +181,7 @@ def imports_own_name(source: ModuleSource) -> bool:
     return _imports_package(source.module, source.text)
 
 
-@lru_cache(maxsize=1024)  # a snapshot asks this of all its files
+@lru_cache(maxsize=64)  # asked as a file is read, and again as the snapshot takes it
 def _imports_package(name: str, text: str) -> bool:
     if not any(begin in text for begin in (f"import {name}", f"from {name}", f", {name}")):
         return False
