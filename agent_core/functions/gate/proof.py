@@ -578,6 +578,8 @@ async def run(
 
     If the function was `granted` something, examples that need another grant are marked as not run.
     """
+    if not examples:
+        return ()
     is_float = promises_floats(function.returns)
     text = snapshot.modules[function.module].text
     own = await aside(len(text), runnable, function, snapshot.modules)
