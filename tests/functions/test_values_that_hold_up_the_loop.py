@@ -13,18 +13,21 @@ from agent_core.functions.debug import Watch
 from agent_core.functions.service.replay import ReplayedRequests
 from agent_core.interfaces.client import connect
 from agent_core.storage import QuestionRow, SavePending
+from agent_core.workspace.workspace import Workspace
 from sandbox import Sandbox
 from tests.functions.support import Room
 from tests.kit import scripted
 from tests.kit.desk import desk
-from tests.kit.heartbeat import MOST_MS, stall_of
+from tests.kit.heartbeat import MOST_MS, heartbeat, stall_of
 from tests.kit.pace import slowness
+from tests.kit.program import knapper
 from tests.kit.sources import function_text
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 _MOST = 50_000  # values in the arguments of a call
 _DEEP = 30
 _MANY = 2_000  # rows that wait for a user
+_FUNCTIONS = 400  # of one file; its text has as many names, numbers and signs as a text may
 
 
 def _tagged(levels: int) -> Any:  # Any: JSON
@@ -107,3 +110,25 @@ async def test_replayed_requests_are_looked_up_and_not_searched_for(here: Room) 
         ]
         taken.append(time.process_time() - began)
     assert taken[1] / taken[0] <= 8, taken  # the square would be 16
+
+
+async def test_the_first_call_after_a_start_reads_its_module_beside_the_event_loop(
+    tmp_path: Path,
+) -> None:
+    rows = (
+        function_text(
+            f"f_{n}(a: int) -> str",
+            "Give it.\n\nArgs:\n    a: It.",
+            f'return f"{{a}} {n} {{a * 2}}"',
+        )
+        for n in range(_FUNCTIONS)
+    )
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "knapper.toml").touch()
+    (tmp_path / "functions" / "large.py").write_text("\n\n".join(rows), "utf-8")
+    listed = knapper("functions", "list", cwd=tmp_path)
+    assert listed.returncode == 0, listed.stderr
+    async with Workspace.open(tmp_path) as workspace, heartbeat() as stall:
+        report = await workspace.functions.call("f_3", {"a": 1})
+    assert report.value == "1 3 2"
+    assert stall.cpu_ms <= MOST_MS * slowness(), stall

@@ -16,6 +16,7 @@ COSTLY = [
     ("file", "imports"),
     ("candidate", "a literal type"),
     ("program", "a sum of 400"),
+    ("program", "stars"),
     ("candidate", "semicolons alone"),
     ("candidate", "constants on one line"),
     ("candidate", "assignments at the top"),

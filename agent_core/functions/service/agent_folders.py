@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from agent_core.access.grants import NOTHING, Grants, GrantStore
 from agent_core.access.grants.content import code_hash, covered_code, functions_within
 from agent_core.access.grants.value import UNSAID
+from agent_core.base.offload import aside
 from agent_core.base.records import dataclass
 from agent_core.registry.approved import ApprovedModule, ApprovedStatement
 from agent_core.storage import FunctionStore
@@ -221,7 +222,7 @@ class AgentFolders:
             is_active = any(each.write or each.memory for each in uses)
             if is_active and await self.maker(function, snapshot, caller_agent=agent) != agent:
                 return False
-        statements = ApprovedModule.of(code, "program").statements
+        statements = (await aside(len(code), ApprovedModule.of, code, "program")).statements
         copied = await asyncio.to_thread(_copied, statements, snapshot.whole or snapshot)
         makers = await self._book.makers(copied)
         return all(agent in makers.get(code, ()) for code in copied - await self._starter_codes())

@@ -38,6 +38,7 @@ from agent_core.access.grants.approval import QuestionChanged, denial
 from agent_core.access.grants.book import ELSEWHERE, OF_AGENT, checked, who
 from agent_core.access.grants.content import (
     content_of,
+    covered_code,
     covered_source,
     functions_within,
     misleading,
@@ -473,6 +474,7 @@ class GrantService:
         that the call will open by its `arguments`.
         """
         flow = flow or CallFlow()
+        await _read_aside(function, snapshot)
         once = self.book.take_once(function, snapshot, self._approvals.turn_id)
         needs = await self.needs(function, snapshot)
         state = await self.book.held(function, snapshot)
@@ -862,6 +864,18 @@ def change_of(verdict: "Verdict", snapshot: "Snapshot") -> str:
 def given_by(question: Question, decision: Decision) -> Grants:
     """Return the grants that a yes gives to the function."""
     return question.wider if decision.is_wide else question.missing
+
+
+async def _read_aside(function: "Function", snapshot: "Snapshot") -> None:
+    """Read the modules of a function beside the event loop; what asks about their texts later finds them read."""
+    sources = modules_of(function.module, snapshot).values()
+    await aside(sum(len(source.text) for source in sources), _read, function, snapshot)
+
+
+def _read(function: "Function", snapshot: "Snapshot") -> None:
+    covered_code(function, snapshot)
+    only_computes(function, snapshot)
+    runnable(function, snapshot.modules)
 
 
 def _is_way_out(grants: Grants) -> bool:
