@@ -112,8 +112,9 @@ async def test_replayed_requests_are_looked_up_and_not_searched_for(here: Room) 
     assert taken[1] / taken[0] <= 8, taken  # the square would be 16
 
 
-async def test_the_first_call_after_a_start_reads_its_module_beside_the_event_loop(
-    tmp_path: Path,
+@pytest.mark.parametrize("operation", ["call", "delete"])
+async def test_what_is_asked_first_after_a_start_is_read_beside_the_event_loop(
+    tmp_path: Path, operation: str
 ) -> None:
     rows = (
         function_text(
@@ -126,9 +127,15 @@ async def test_the_first_call_after_a_start_reads_its_module_beside_the_event_lo
     (tmp_path / "functions").mkdir()
     (tmp_path / "knapper.toml").touch()
     (tmp_path / "functions" / "large.py").write_text("\n\n".join(rows), "utf-8")
+    (tmp_path / "functions" / "small.py").write_text(
+        function_text("zenith() -> int", "Give it.", "return 1")
+    )
     listed = knapper("functions", "list", cwd=tmp_path)
     assert listed.returncode == 0, listed.stderr
-    async with Workspace.open(tmp_path) as workspace, heartbeat() as stall:
-        report = await workspace.functions.call("f_3", {"a": 1})
-    assert report.value == "1 3 2"
+    async with Workspace.open(tmp_path) as workspace:
+        functions = workspace.functions
+        assert await functions.delete("zenith")  # modules of the program are loaded
+        work = functions.call("f_3", {"a": 1}) if operation == "call" else functions.delete("f_3")
+        async with heartbeat() as stall:
+            assert await work
     assert stall.cpu_ms <= MOST_MS * slowness(), stall

@@ -53,19 +53,7 @@ async def neighbours(draft: Draft, trial: TrialTools) -> Draft:
         return draft.skip(NOT_IMPORTED)
     if name not in snapshot.functions or draft.trial.modules[module] == draft.around:
         return draft
-    # Those that call it, and those that depend on it through a class, a value or a helper.
-    modules = {module, *using_modules(module, snapshot)}
-    around = [
-        other
-        for other, function in snapshot.functions.items()
-        if function.module in modules and other != name
-    ]
-    changed = changed_functions(around, snapshot, draft.trial)
-    users = [
-        *dict.fromkeys(
-            [*dependents([name], snapshot), *(other for other in around if other in changed)]
-        )
-    ]
+    users = await asyncio.to_thread(_users, name, module, snapshot, draft.trial)
     if not users:
         return replace(draft, note="no function calls it")
     let_go = _let_go(name, users, draft.candidate.together.coming, snapshot)
@@ -98,6 +86,19 @@ async def neighbours(draft: Draft, trial: TrialTools) -> Draft:
     return draft.with_findings(
         STAGE, [*misfits.values(), *(caller_finding(each, name) for each in held)]
     )
+
+
+def _users(name: str, module: str, snapshot: Snapshot, after: Snapshot) -> list[str]:
+    """Return the functions that call one, and those that depend on it through a class, a value or a helper."""
+    modules = {module, *using_modules(module, snapshot)}
+    around = [
+        other
+        for other, function in snapshot.functions.items()
+        if function.module in modules and other != name
+    ]
+    changed = changed_functions(around, snapshot, after)
+    dependent = [*dependents([name], snapshot), *(other for other in around if other in changed)]
+    return [*dict.fromkeys(dependent)]
 
 
 def _let_go(

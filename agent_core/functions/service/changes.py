@@ -925,13 +925,14 @@ class ChangePlanner:
         file_sync.require_read(name, author, self.source(name))
         snapshot = await self._files.settled(module, name, before)
         function = snapshot.functions[name]
-        users = callers(name, snapshot)
+        users = await asyncio.to_thread(callers, name, snapshot)
         if users:
             text = f"`{name}` was not deleted, because these use it: {', '.join(users)}. Change or delete them first."
             plan = PlannedChange(text, "refused", Deletion(None, name, callers=tuple(users)))
             return with_once_more(plan, "", author, snapshot, partial(self.delete, name), users)
         source = snapshot.modules[function.module]
-        needing = tuple(snapshot.modules[module].path for module in private_users(name, snapshot))
+        private = await asyncio.to_thread(private_users, name, snapshot)
+        needing = tuple(snapshot.modules[module].path for module in private)
         remaining_text = (
             withhold(source.text, {name}) if needing else remove_function(source.text, name)
         )

@@ -9,6 +9,7 @@ entries are (function, version), so that another version is free at once. What a
 the next turn. A rating is stored with the gate's verdict on the version, so another version starts without one.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
@@ -389,7 +390,7 @@ async def introspection(view: ViewContext, name: str, owners: CallOwners = None)
         standing_now(view.snapshot, function, verdict, rows, view.rules),
         await statistics(view.store, function, rows, owners),
         placed,
-        tuple(callers(name, view.snapshot)),
+        tuple(await asyncio.to_thread(callers, name, view.snapshot)),
         tuple(callees(name, view.snapshot)),
         tuple(await view.store.module_history(function.module)),
         reach=capability.reach_of_function(

@@ -250,6 +250,7 @@ class GrantService:
 
     async def in_force(self, function: "Function", snapshot: "Snapshot") -> Grants:
         """Return what a function may reach now: by the user's approval, or by the file if the settings allow it."""
+        await _read_aside(function, snapshot)
         allowed = await self.book.allowed(function, snapshot)
         return (
             allowed
@@ -642,6 +643,7 @@ class GrantService:
 
         Those of other modules, too: what it calls by its name runs in its process, with its grants.
         """
+        await _read_aside(function, snapshot)
         guarded = await self.guarded(snapshot)
         text = text_with((function.module, function.name), snapshot.modules[function.module].text)
         entry = (await self.book.entries()).get(function.name)
