@@ -76,13 +76,14 @@ class Raised:
 
 @dataclass(frozen=True, slots=True)
 class TimedOut:
-    """The call was stopped because its wall-clock limit was exceeded."""
+    """The call was stopped because its wall-clock limit was exceeded. `kept` is as in `Raised`."""
 
     limit_s: float
     output: str
     seconds: float
     memory: int | None = None
     cpu_s: float | None = None
+    kept: tuple[tuple[str, Any], ...] = ()  # as `value`
 
 
 @dataclass(frozen=True, slots=True)

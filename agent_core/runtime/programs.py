@@ -70,6 +70,7 @@ from sandbox import (
     RequestHandler,
     RequestRefused,
     Returned,
+    TimedOut,
 )
 from sandbox.code import Code
 from sandbox.errors import ProtocolError
@@ -794,7 +795,7 @@ class Programs:
             error = outcome.failure.message if isinstance(outcome, Raised) else ""
             lines = [*_gone_names(gone), *(refusal for refusal in refused if refusal not in error)]
             if (
-                isinstance(outcome, Raised)
+                isinstance(outcome, Raised | TimedOut)
                 and (claimed := dict(outcome.kept))
                 and _are_values(claimed)
             ):

@@ -160,6 +160,10 @@ class InstanceWorker:
         self.child.tell(b"s")
         return True
 
+    def end_program(self) -> bool:
+        """Return False: an instance has no signals, so the variables of a program that takes too long are lost."""
+        return False
+
     # called by the child
 
     def take_frame(self, data: bytes, *, is_whole: bool) -> None:

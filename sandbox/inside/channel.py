@@ -18,6 +18,7 @@ import types
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from itertools import islice
+from types import FrameType
 from typing import Any
 
 from ..errors import ProtocolError
@@ -194,6 +195,15 @@ class Channel:
     def close(self) -> None:
         """Close the channel."""
         os.close(self._descriptor)
+
+
+def is_asking(frame: FrameType | None) -> bool:
+    """Check whether a stack is within a channel, whose state an exception of a signal handler would break."""
+    while frame is not None:
+        if frame.f_code.co_filename == Channel.ask.__code__.co_filename:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _has_many_items(encoded: Encoded) -> bool:

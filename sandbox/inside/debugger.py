@@ -40,7 +40,7 @@ from typing import Any, ClassVar, Final, NamedTuple, Protocol
 from ..wire import caps
 from ..wire.protocol import Frame
 from . import reading
-from .channel import Channel
+from .channel import Channel, is_asking
 from .context import Context
 from .failure import Result, attempt, clean, message_of, short, shown
 
@@ -83,10 +83,8 @@ class _Interruptible:
         """
         if self._by != threading.get_ident():
             return False
-        while frame is not None:
-            if frame.f_code.co_filename == Channel.ask.__code__.co_filename:
-                return True
-            frame = frame.f_back
+        if is_asking(frame):
+            return True
         self._by = None
         raise KeyboardInterrupt("it was stopped at the prompt")
 

@@ -12,10 +12,12 @@ import io
 import json
 import os
 import random
+import signal
 import time
 import types
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import islice
+from types import FrameType
 from typing import Any
 
 from ..errors import ProtocolError
@@ -24,7 +26,7 @@ from ..wire.large import PART
 from ..wire.protocol import Frame, json_text
 from ..wire.values import BODY, Encoded, Unsendable, decode, in_kind, lean
 from . import failure
-from .channel import Channel, GivenValues, TooLarge, listed, simplify
+from .channel import Channel, GivenValues, TooLarge, is_asking, listed, simplify
 from .finder import PROGRAM
 
 MOST_CALLS = 1_000  # of one program
@@ -54,6 +56,36 @@ class CallFailed(Exception):
 
 
 CallFailed.__module__ = "builtins"
+
+
+class TimeIsUp(BaseException):
+    """The time of a program is up: it ends here, and what its variables are now is kept."""
+
+
+class _Deadline:
+    """Whether a program runs in this process, so that the host's signal ends it."""
+
+    def __init__(self) -> None:
+        self._is_running = False
+
+    def __enter__(self) -> None:
+        self._is_running = True
+
+    def __exit__(self, *_error: object) -> None:
+        self._is_running = False
+
+    def end(self, frame: FrameType | None) -> None:
+        """End the program, from a signal handler; not within a request, which the host answers first."""
+        if self._is_running and not is_asking(frame):
+            raise TimeIsUp("its time is up")
+
+
+_DEADLINE = _Deadline()
+
+
+def stand_by() -> None:
+    """Route the signal by which the host ends a program. This must be called before the worker is confined."""
+    signal.signal(signal.SIGUSR2, lambda _number, frame: _DEADLINE.end(frame))
 
 
 class Offered:
@@ -210,7 +242,8 @@ def perform(
     theirs = {name: item for name, item in namespace.items() if name not in frame["kept"]}
     imported = _imported_names(tree)
     try:
-        exec(code, own)
+        with _DEADLINE:
+            exec(code, own)
     except BaseException:
         left_by_failure |= variables.left(own, theirs, imported)[0]
         raise

@@ -84,6 +84,9 @@ class WorkerEnd(Protocol):
     def interrupt(self) -> bool:
         """Stop the worker at its next line of function code. Return False if it has ended."""
 
+    def end_program(self) -> bool:
+        """End the program that the worker runs, so that it replies with its variables. Return False if it cannot."""
+
 
 class WorkerPool(Protocol):
     """A pool that lends workers for certain limits and a certain access."""

@@ -19,7 +19,6 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -222,11 +221,11 @@ class Worker:
 
     def interrupt(self) -> bool:
         """Stop the worker at its next line of function code. Return False if it has ended."""
-        try:
-            signal.pidfd_send_signal(self.pidfd, signal.SIGUSR1)  # handled by `inside.debugger`
-        except ProcessLookupError:
-            return False
-        return True
+        return _signal(self.pidfd, signal.SIGUSR1)  # handled by `inside.debugger`
+
+    def end_program(self) -> bool:
+        """End the program that the worker runs, so that it replies with its variables. Return False if it cannot."""
+        return _signal(self.pidfd, signal.SIGUSR2)  # handled by `inside.programs`
 
     def kill(self) -> None:
         """Kill the worker."""
@@ -468,9 +467,13 @@ class Zygote:
         await asyncio.to_thread(self.group.close)
 
 
-def _signal(pidfd: int, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError):  # it has ended, which the reader of its socket notices
+def _signal(pidfd: int, number: signal.Signals) -> bool:
+    """Send a signal to a worker. Return False if it has ended, which the reader of its socket notices."""
+    try:
         signal.pidfd_send_signal(pidfd, number)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 @functools.cache

@@ -100,6 +100,7 @@ class WorkerConversation:
         self._frames = FrameBuffer(self._large.most_bytes(limits.result + _SLACK))
         self._requests = 0
         self._held: Message | None = None
+        self._owes_answer = False
         self.heard = 0  # received bytes
         self.was_confined = False
         self.output = Output(worker, limits.output, on_output)
@@ -140,7 +141,9 @@ class WorkerConversation:
             self._requests += 1
             if self._requests > self._limits.requests:
                 raise ProtocolError(f"it made more than {self._limits.requests} requests")
+            self._owes_answer = True
             answer = pack(await serve(frame))
+            self._owes_answer = False
             try:
                 await self.say(answer)
             except ValueGone as gone:
@@ -149,6 +152,24 @@ class WorkerConversation:
                 0
             )  # arrived frames never wait: without this, timeouts and Ctrl-C would starve
         return frame
+
+    async def last_reply(self) -> Message | None:
+        """End the program that the worker runs, and return its reply, if it comes; all that it asks for is refused.
+
+        It may have been within a request, or have caught its end, so it is ended again until it replies.
+        """
+        if self._owes_answer:
+            await self.say(pack(_OVER))
+        try:
+            for _ in range(_MOST_ENDS):
+                if not self._worker.end_program():
+                    return None
+                reply = await self.reply_within(_LAST_S / _MOST_ENDS, _refuse)
+                if not isinstance(reply, Late):
+                    return reply
+        except ProtocolError:  # the call has ended in any case
+            return None
+        return None
 
     async def reply_within(self, seconds: float, serve: Serve) -> Message | Late | None:
         """Return the next reply, or `Late` after the timeout. A reply that has already arrived is never late."""
@@ -195,6 +216,11 @@ class WorkerConversation:
 
 
 _REQUESTS = frozenset({"module", "source", "request"})
+_OVER: Final = {"kind": "refused", "reason": "the time of the program is up"}
+
+
+async def _refuse(_frame: Message) -> Message:
+    return _OVER
 
 
 def judge(
@@ -316,6 +342,8 @@ class StreamListeners:
 
 
 NOBODY: Final = StreamListeners()
+_LAST_S: Final = 1.0  # for a program to end when its time is up
+_MOST_ENDS: Final = 20
 _SOON_S: Final = 0.001  # a measurement of this age is recent enough
 
 
@@ -449,7 +477,14 @@ async def run(
     data = pack(message)
     async with WorkerSession(pool, limits, listeners) as session:
         reply = await session.reply(lambda: session.hold(data, serve))
-    return await session_result(session, reply)
+        last = None
+        if isinstance(reply, Late) and message["kind"] == "program":
+            last = await session.conversation.last_reply()
+    result = await session_result(session, reply)
+    if last is None or not isinstance(result, TimedOut):
+        return result
+    left = await judged(WorkerReply(last, "", 0, session.used, session.received))
+    return replace(result, kept=left.kept) if isinstance(left, Raised) else result
 
 
 async def session_result(

@@ -34,9 +34,8 @@ from ..access import AccessRefused
 from ..confine import landlock, limits, namespaces, opened_grants, seccomp
 from ..confine.plan import Rlimits, ZygotePlan
 from ..confine.seccomp import Filter
-from ..inside import finder
+from ..inside import debugger, finder, programs
 from ..inside.channel import Channel
-from ..inside.debugger import stand_by
 from ..inside.failure import attempt
 from ..inside.jobs import TIMES, perform, rehearse, serve_attempts
 
@@ -403,7 +402,8 @@ def _confine(ends: Ends, confinement: Confinement) -> None:
     os.closerange(_RULES + (ends.rules is not None), resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     os.chdir(confinement.home or confinement.seen_scratch)
     os.environ["HOME"] = os.environ["TMPDIR"] = str(confinement.seen_scratch)
-    stand_by()
+    debugger.stand_by()
+    programs.stand_by()
     if "limits" in confinement.layers:
         limits.restrict(confinement.limits, own_user=confinement.own_user)
     if ends.rules is not None:

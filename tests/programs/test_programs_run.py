@@ -202,10 +202,47 @@ async def test_what_is_forgotten_is_in_no_name_and_no_record_of_a_program(
 async def test_a_program_that_never_ends_is_stopped_and_says_what_it_had_called(
     at_desk: OpenDesk,
 ) -> None:
-    desk = await ready(at_desk, "count_vowels('aha')\nwhile True:\n    pass")
+    desk = await ready(at_desk, "count_vowels('aha')\nwhile True:\n    pass", sandbox__wall_s=1)
     (told,) = answers(await desk.say("Go."))
     assert "Stopped after" in told
     assert "1. count_vowels(text='aha') → 2" in told
+
+
+WAIT = function_text(
+    "wait(text: str) -> int",
+    "Wait long.\n\nArgs:\n    text: Anything.",
+    "import time\n\ntime.sleep(600)\nreturn len(text)",
+)
+ENDLESS = {
+    "computes": "while True:\n    pass",
+    "sleeps": "import time\ntime.sleep(600)",
+    "catches its end": "try:\n    while True:\n        pass\nexcept BaseException:\n    while True:\n        pass",
+    "is within a call": "wait('aha')",
+    "asks when its time is up": "try:\n    while True:\n        pass\nfinally:\n    wait('aha')",
+}
+
+
+@pytest.mark.parametrize("end", ENDLESS)
+async def test_values_of_a_program_whose_time_is_up_are_kept(at_desk: OpenDesk, end: str) -> None:
+    code = f"rows = [1]\nrows.append(2)\n{ENDLESS[end]}\nrows.append(3)"
+    desk = await ready(at_desk, code, "rows", sandbox__wall_s=1)
+    desk.put("wait.py", WAIT)
+    await desk.workspace.functions.reload()
+    stopped, after = [answers(await desk.say("Go."))[0] for _ in range(2)]
+    assert "Stopped after" in stopped
+    assert "rows (2 items)" in stopped
+    assert after == "[1, 2]"
+
+
+async def test_a_program_that_never_lets_itself_end_is_killed_and_its_values_are_lost(
+    at_desk: OpenDesk,
+) -> None:
+    endless = "    try:\n        while True:\n            pass\n    except BaseException:\n        pass"
+    code = f"a = 1\nwhile True:\n{endless}"
+    desk = await ready(at_desk, code, "a", sandbox__wall_s=1)
+    stopped, after = [answers(await desk.say("Go."))[0] for _ in range(2)]
+    assert "Stopped after" in stopped
+    assert "there is no `a`" in after
 
 
 async def test_a_program_that_is_interrupted_is_over_and_says_so(at_desk: OpenDesk) -> None:
