@@ -28,6 +28,10 @@ from .debugging import DebugControl
 from .ends import OnOutput, Sight, Used, WorkerEnd, WorkerPool
 from .large import LargeExchange
 from .launch import ZygoteEnded
+
+FAREWELL_S: Final = 1.0  # for a program to end when its time is up
+MAX_ENDINGS: Final = 20  # how often it is ended then
+REFUSAL: Final = {"kind": "refused", "reason": "the time of the program is up"}
 from .pool import kernel_limits
 
 Serve = Callable[[Message], Awaitable[Message]]
@@ -159,12 +163,12 @@ class WorkerConversation:
         It may have been within a request, or have caught its end, so it is ended again until it replies.
         """
         if self._owes_answer:
-            await self.say(pack(_OVER))
+            await self.say(pack(REFUSAL))
         try:
-            for _ in range(_MOST_ENDS):
+            for _ in range(MAX_ENDINGS):
                 if not self._worker.end_program():
                     return None
-                reply = await self.reply_within(_LAST_S / _MOST_ENDS, _refuse)
+                reply = await self.reply_within(FAREWELL_S / MAX_ENDINGS, _refuse)
                 if not isinstance(reply, Late):
                     return reply
         except ProtocolError:  # the call has ended in any case
@@ -216,11 +220,10 @@ class WorkerConversation:
 
 
 _REQUESTS = frozenset({"module", "source", "request"})
-_OVER: Final = {"kind": "refused", "reason": "the time of the program is up"}
 
 
 async def _refuse(_frame: Message) -> Message:
-    return _OVER
+    return REFUSAL
 
 
 def judge(
@@ -342,8 +345,6 @@ class StreamListeners:
 
 
 NOBODY: Final = StreamListeners()
-_LAST_S: Final = 1.0  # for a program to end when its time is up
-_MOST_ENDS: Final = 20
 _SOON_S: Final = 0.001  # a measurement of this age is recent enough
 
 

@@ -237,7 +237,9 @@ async def test_values_of_a_program_whose_time_is_up_are_kept(at_desk: OpenDesk, 
 async def test_a_program_that_never_lets_itself_end_is_killed_and_its_values_are_lost(
     at_desk: OpenDesk,
 ) -> None:
-    endless = "    try:\n        while True:\n            pass\n    except BaseException:\n        pass"
+    endless = (
+        "    try:\n        while True:\n            pass\n    except BaseException:\n        pass"
+    )
     code = f"a = 1\nwhile True:\n{endless}"
     desk = await ready(at_desk, code, "a", sandbox__wall_s=1)
     stopped, after = [answers(await desk.say("Go."))[0] for _ in range(2)]

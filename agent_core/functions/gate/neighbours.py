@@ -88,7 +88,7 @@ async def neighbours(draft: Draft, trial: TrialTools) -> Draft:
     )
 
 
-def _users(name: str, module: str, snapshot: Snapshot, after: Snapshot) -> list[str]:
+def _users(name: str, module: str, snapshot: Snapshot, new_snapshot: Snapshot) -> list[str]:
     """Return the functions that call one, and those that depend on it through a class, a value or a helper."""
     modules = {module, *using_modules(module, snapshot)}
     around = [
@@ -96,7 +96,7 @@ def _users(name: str, module: str, snapshot: Snapshot, after: Snapshot) -> list[
         for other, function in snapshot.functions.items()
         if function.module in modules and other != name
     ]
-    changed = changed_functions(around, snapshot, after)
+    changed = changed_functions(around, snapshot, new_snapshot)
     dependent = [*dependents([name], snapshot), *(other for other in around if other in changed)]
     return [*dict.fromkeys(dependent)]
 
