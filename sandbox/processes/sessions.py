@@ -28,14 +28,13 @@ from .debugging import DebugControl
 from .ends import OnOutput, Sight, Used, WorkerEnd, WorkerPool
 from .large import LargeExchange
 from .launch import ZygoteEnded
-
-FAREWELL_S: Final = 1.0  # for a program to end when its time is up
-MAX_ENDINGS: Final = 20  # how often it is ended then
-REFUSAL: Final = {"kind": "refused", "reason": "the time of the program is up"}
 from .pool import kernel_limits
 
 Serve = Callable[[Message], Awaitable[Message]]
 
+FAREWELL_S: Final = 1.0  # for a program to end when its time is up
+MAX_ENDINGS: Final = 20  # how often it is ended then
+REFUSAL: Final = {"kind": "refused", "reason": "the time of the program is up"}
 _SLACK = 64 * 1024  # bytes for a reply's shown text and frames, in addition to its value
 _FLOOD = 64  # a worker that prints more than this many times the output limit is stopped
 
