@@ -44,6 +44,8 @@ from agent_core.interfaces.server.openai_parameters import (  # noqa: E402
     NotOffered,
 )
 from agent_core.interfaces.slash_catalog import ENTRIES  # noqa: E402
+from agent_core.operations.operation import OPERATIONS as OPERATIONS_OF  # noqa: E402
+from agent_core.operations.words import word_of  # noqa: E402
 from agent_core.workspace.portable.document import AgentFile  # noqa: E402
 from meta_functions import MODULES  # noqa: E402
 
@@ -176,6 +178,11 @@ def meta_functions() -> Iterator[str]:
                 parameters = ", ".join(argument.arg for argument in node.args.args[1:])
                 says = (ast.get_docstring(node) or "").split("\n", 1)[0]
                 yield f"| `{node.name}({parameters})` | {says} |"
+    for operation in OPERATIONS_OF["functions"].values():
+        if operation.tool:
+            names = [word_of(one).for_models or one.name for one in operation.parameters]
+            says = operation.text.split("\n", 1)[0]
+            yield f"| `{operation.tool}({', '.join(names)})` | {says} |"
     yield ""
 
 

@@ -4,11 +4,12 @@ Results are the published JSON, as printed by `knapper … --json`; events are t
 """
 
 import asyncio
+import inspect
 import json
 import os
 import re
 import ssl
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, contextmanager
 from functools import cache
 from pathlib import Path
@@ -25,6 +26,8 @@ from agent_core.base.events import Event
 from agent_core.base.records import to_json
 from agent_core.base.seal import Sealer, is_private
 from agent_core.base.untrusted import one_line
+from agent_core.operations import functions  # noqa: F401 - its operations are methods
+from agent_core.operations.operation import OPERATIONS, Operation
 from agent_core.storage import open_lock
 from agent_core.workspace.portable import text_of
 from agent_core.workspace.workspace import Workspace
@@ -35,7 +38,7 @@ from .server import page_operations as on_page
 from .server import workspace_operations as on_workspace
 from .server.agent_host import NumberedEvent, Rooms, opened_rooms
 from .server.identity import SCOPES, ApiRefusal, Identity
-from .server.operations import Asked, Names, Nothing, Operation
+from .server.operations import ApiOperation, Asked, Names, Nothing, api_of
 
 Json = dict[str, Any]  # Any: JSON
 Query = Mapping[str, str | int | bool]
@@ -54,7 +57,7 @@ class Wire(Protocol):
     """A connection from a client to the operations."""
 
     async def ask(
-        self, operation: Operation, names: Names, query: Query, body: object
+        self, operation: ApiOperation, names: Names, query: Query, body: object
     ) -> Any:  # Any: JSON
         """Request an operation and return the response; `names` are for the parameters in its path.
 
@@ -63,7 +66,9 @@ class Wire(Protocol):
             ConnectionLost: there was no response.
         """
 
-    def stream(self, operation: Operation, names: Names, after: int) -> AsyncGenerator[bytes, None]:
+    def stream(
+        self, operation: ApiOperation, names: Names, after: int
+    ) -> AsyncGenerator[bytes, None]:
         """Yield the bytes of an event stream, beginning after a number.
 
         Raises:
@@ -109,7 +114,7 @@ class HttpWire:
             raise UsageError(f"{one_line(url, 200)} is no address of a server.", fix=fix) from error
 
     async def ask(
-        self, operation: Operation, names: Names, query: Query, body: object
+        self, operation: ApiOperation, names: Names, query: Query, body: object
     ) -> Any:  # Any: JSON
         """Request an operation and return the response."""
         return await self.request(operation.method, _path(operation, names), query, body)
@@ -128,7 +133,7 @@ class HttpWire:
         return _result(answer.status_code, answer.content)
 
     async def stream(
-        self, operation: Operation, names: Names, after: int
+        self, operation: ApiOperation, names: Names, after: int
     ) -> AsyncGenerator[bytes, None]:
         """Yield the bytes of an event stream."""
         path, given = _path(operation, names), {"after": str(after)}
@@ -156,7 +161,7 @@ class HttpWire:
         )
 
 
-def _path(operation: Operation, names: Names) -> str:
+def _path(operation: ApiOperation, names: Names) -> str:
     return operation.path.format(**{name: quote(value, safe="") for name, value in names.items()})
 
 
@@ -190,7 +195,7 @@ class Resource:
         self._wire = wire
         self._names = names
 
-    async def _call(self, operation: Operation, **values: Any) -> Json:  # Any: JSON
+    async def _call(self, operation: ApiOperation, **values: Any) -> Json:  # Any: JSON
         """Call an operation and return its result. The values fill its path parameters, its query, or its body.
 
         For a function that the gate rejects, the result is also its verdict.
@@ -213,8 +218,33 @@ class Resource:
             return verdict
 
 
-class FunctionsResource(Resource):
+class NounResource(Resource):
+    """What can be asked of a noun: its operations are the methods."""
+
+    noun = ""
+
+    def __getattr__(self, verb: str) -> Callable[..., Awaitable[Json]]:
+        try:
+            operation = OPERATIONS[self.noun][verb.replace("_", "-")]
+        except KeyError:
+            raise AttributeError(f"There is no operation `{self.noun} {verb}`.") from None
+        signature = inspect.signature(operation.body)
+
+        def ask(*given: object, **named: object) -> Awaitable[Json]:
+            values = signature.bind(None, *given, **named).arguments
+            return self.run(operation, **dict([*values.items()][1:]))
+
+        return ask
+
+    async def run(self, operation: Operation, **values: Any) -> Json:  # Any: JSON
+        """Run an operation and return its result."""
+        return await self._call(api_of(operation), **values)
+
+
+class FunctionsResource(NounResource):
     """The functions of a workspace. Verdicts are returned, whether they admit or reject."""
+
+    noun = "functions"
 
     async def list(self, pattern: str = "", module: str = "", standing: str = "") -> Json:
         """Return the matching functions and the rejected candidates."""
@@ -225,10 +255,6 @@ class FunctionsResource(Resource):
     async def search(self, need: str, count: int = 5) -> Json:
         """Return the functions that serve a need, best first."""
         return await self._call(on_workspace.search, need=need, count=count)
-
-    async def show(self, name: str) -> Json:
-        """Return everything known about a function."""
-        return await self._call(on_workspace.show, name=name)
 
     async def check(
         self, source: str, *, name: str = "", module: str = "", policy: str = "agent"
@@ -274,27 +300,11 @@ class FunctionsResource(Resource):
         """Call a function without recording it, and return each executed line with the locals that it changed."""
         return await self._call(on_page.trace, name=name, arguments=dict(arguments))
 
-    async def history(self, name: str) -> Json:
-        """Return the versions of a function."""
-        return await self._call(on_page.history, name=name)
-
-    async def diff(self, name: str, version: str = "") -> Json:
-        """Return the changes since a version."""
-        return await self._call(on_page.diff, name=name, version=version)
-
-    async def rollback(self, name: str, version: str = "") -> Json:
-        """Roll a function back to an earlier version if the gate admits it. Return the verdict."""
-        return await self._call(on_workspace.rollback, name=name, version=version)
-
     async def confirm(self, name: str, expected: tuple[str, ...] = (), *, reason: str = "") -> Json:
         """Admit a rejected candidate, accepting its actual results, and return the verdict."""
         return await self._call(
             on_workspace.confirm, name=name, expected=[*expected], reason=reason
         )
-
-    async def release(self, name: str) -> Json:
-        """Release a function from quarantine."""
-        return await self._call(on_workspace.release, name=name)
 
 
 class GrantsResource(Resource):
@@ -566,7 +576,7 @@ class Client(Resource):
             self._usual = agent = self._usual or str((await self.status())["agent"])
         return agent
 
-    async def _of(self, agent: str, operation: Operation, **values: Any) -> Json:  # Any: JSON
+    async def _of(self, agent: str, operation: ApiOperation, **values: Any) -> Json:  # Any: JSON
         """Call an operation on an agent and return its result."""
         return await self._call(operation, agent=await self._name(agent), **values)
 
@@ -674,7 +684,7 @@ class LocalWire:
         self._rooms = rooms
 
     async def ask(
-        self, operation: Operation, names: Names, query: Query, body: object
+        self, operation: ApiOperation, names: Names, query: Query, body: object
     ) -> Any:  # Any: JSON
         """Return the result of an operation."""
         content = b"" if body is None else json.dumps(body).encode("utf-8", "replace")
@@ -684,7 +694,7 @@ class LocalWire:
         )
 
     async def stream(
-        self, operation: Operation, names: Names, after: int
+        self, operation: ApiOperation, names: Names, after: int
     ) -> AsyncGenerator[bytes, None]:
         """Yield the frames of an event stream."""
         result = await self._run(operation, names, {"after": after}, b"")
@@ -696,7 +706,9 @@ class LocalWire:
     async def aclose(self) -> None:
         """Do nothing: the code that opened the workspace closes it."""
 
-    async def _run(self, operation: Operation, names: Names, query: Query, body: bytes) -> object:
+    async def _run(
+        self, operation: ApiOperation, names: Names, query: Query, body: bytes
+    ) -> object:
         texts = {key: str(value) for key, value in query.items()}
         try:
             return await operation.run(Asked(self._rooms, _OWNER), names, texts, body)
