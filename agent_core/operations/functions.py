@@ -3,8 +3,6 @@
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
 
-from annotated_types import MaxLen
-
 from .operation import Here, Opens, Operation
 from .words import Word
 
@@ -14,7 +12,7 @@ if TYPE_CHECKING:  # `knapper --help` must not load the service
     from agent_core.functions.service.history import FunctionHistory, VersionDiff
 
 FunctionName = Annotated[str, Word("<function>", for_models="function_name")]
-VersionRef = Annotated[str, Word("<version>"), MaxLen(64)]
+VersionRef = Annotated[str, Word("<version>", max_chars=64)]
 _PAGE: Final = {"page": "the function in the room Functions"}
 _reads: Final = partial(Operation, "functions", prompt=_PAGE)
 _changes: Final = partial(_reads, ("edit",), Opens.ASKING, gives="Judgment")

@@ -8,12 +8,15 @@ from agent_core.base.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """How a parameter is typed: the kind of its completions, its type and its name in help, and its name for models."""
+    """How a parameter is typed: the kind of its completions, its type and its name in help, its name for models,
+    and the longest text that a server takes.
+    """
 
     kind: str = ""
     type: Any = None  # Any: a type of click
     metavar: str | None = None
     for_models: str = ""
+    max_chars: int | None = None
 
 
 def word_of(parameter: inspect.Parameter) -> Word:

@@ -9,10 +9,10 @@ import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache
-from typing import Any, ClassVar, Final, TypeAlias, TypeVar
+from typing import Annotated, Any, ClassVar, Final, TypeAlias, TypeVar
 
 from annotated_types import MaxLen
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 from pydantic_core import PydanticCustomError
 
 from agent_core.base.errors import KnapperError
@@ -22,6 +22,7 @@ from agent_core.base.untrusted import one_line
 from agent_core.functions.service import USER, Author, FunctionService
 from agent_core.functions.service.judgment import Judgment
 from agent_core.operations.operation import Operation, Scope
+from agent_core.operations.words import word_of
 from agent_core.storage import CallOwners
 from agent_core.workspace.helper_changes import HelperVerdict
 from agent_core.workspace.workspace import Workspace
@@ -270,7 +271,8 @@ def api_of(operation: Operation) -> ApiOperation:
     for each in operation.parameters:
         if each.name not in _PLACES.findall(path):
             usual = ... if each.default is each.empty else each.default
-            fields[each.name] = (each.annotation, usual)
+            limit = Field(max_length=word_of(each).max_chars)
+            fields[each.name] = (Annotated[each.annotation, limit], usual)
     name = "".join(word.title() for word in (operation.noun, *operation.verb.split("-")))
     part: Any = create_model(name, __base__=Part, **fields) if fields else Nothing
 
