@@ -13,7 +13,7 @@ from agent_core.interfaces.conversation import Conversation
 from agent_core.interfaces.remote import RemoteTalk
 from agent_core.interfaces.slash import take
 from agent_core.interfaces.ui import Voice
-from agent_core.operations.operation import OPERATIONS
+from agent_core.operations.operation import OPERATIONS, Opens
 from tests.kit import Ask, Say, Wanted
 from tests.kit.desk import VOWELS
 
@@ -98,3 +98,30 @@ async def test_each_face_calls_the_body_of_an_operation_once(
     monkeypatch.setattr(history, "body", marked)
     await face(server)
     assert calls == [NAME]
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [verb for verb, one in OPERATIONS["functions"].items() if one.opens is Opens.READABLE],
+)
+@pytest.mark.parametrize(
+    "flags", [pytest.param([], id="text"), pytest.param(["--json"], id="json")]
+)
+async def test_an_operation_shows_the_same_here_and_over_a_server(
+    served: Serve, capsys: pytest.CaptureFixture[str], verb: str, flags: list[str]
+) -> None:
+    server = await served([])
+    functions = server.workspace.functions
+    await functions.create(NAME, VOWELS, "words")
+    await functions.edit(NAME, "Count the vowels", "Count all vowels")
+    places = {
+        "here": ["-C", str(server.workspace.root)],
+        "there": ["--server", server.url, "--token", server.key],
+    }
+    words = ["functions", verb, *OPERATIONS["functions"][verb].try_it, *flags]
+    shown = {}
+    for place, options in places.items():
+        code = await asyncio.to_thread(main, [*options, *words])
+        printed = capsys.readouterr()
+        shown[place] = (code, printed.out.splitlines(), printed.err.splitlines())
+    assert shown["there"] == shown["here"]
