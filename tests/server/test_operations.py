@@ -96,6 +96,7 @@ async def test_each_face_calls_the_body_of_an_operation_once(
         return await body(here, name)
 
     monkeypatch.setattr(history, "body", marked)
+    monkeypatch.delattr(Client, "command")  # words of the shell do not travel
     await face(server)
     assert calls == [NAME]
 
