@@ -4,12 +4,11 @@ Results are the published JSON, as printed by `knapper … --json`; events are t
 """
 
 import asyncio
-import inspect
 import json
 import os
 import re
 import ssl
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, contextmanager
 from functools import cache
 from pathlib import Path
@@ -26,13 +25,13 @@ from agent_core.base.events import Event
 from agent_core.base.records import to_json
 from agent_core.base.seal import Sealer, is_private
 from agent_core.base.untrusted import one_line
-from agent_core.operations import functions  # noqa: F401 - its operations are methods
-from agent_core.operations.operation import OPERATIONS, Operation
+from agent_core.operations.operation import Operation
 from agent_core.storage import open_lock
 from agent_core.workspace.portable import text_of
 from agent_core.workspace.workspace import Workspace
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
+from .resources import FunctionOperations
 from .server import agent_operations as on_agents
 from .server import page_operations as on_page
 from .server import workspace_operations as on_workspace
@@ -218,33 +217,12 @@ class Resource:
             return verdict
 
 
-class NounResource(Resource):
-    """What can be asked of a noun: its operations are the methods."""
-
-    noun = ""
-
-    def __getattr__(self, verb: str) -> Callable[..., Awaitable[Json]]:
-        try:
-            operation = OPERATIONS[self.noun][verb.replace("_", "-")]
-        except KeyError:
-            raise AttributeError(f"There is no operation `{self.noun} {verb}`.") from None
-        signature = inspect.signature(operation.body)
-
-        def ask(*given: object, **named: object) -> Awaitable[Json]:
-            values = signature.bind(None, *given, **named).arguments
-            return self.run(operation, **dict([*values.items()][1:]))
-
-        return ask
+class FunctionsResource(FunctionOperations, Resource):
+    """The functions of a workspace. Verdicts are returned, whether they admit or reject."""
 
     async def run(self, operation: Operation, **values: Any) -> Json:  # Any: JSON
         """Run an operation and return its result."""
         return await self._call(api_of(operation), **values)
-
-
-class FunctionsResource(NounResource):
-    """The functions of a workspace. Verdicts are returned, whether they admit or reject."""
-
-    noun = "functions"
 
     async def list(self, pattern: str = "", module: str = "", standing: str = "") -> Json:
         """Return the matching functions and the rejected candidates."""

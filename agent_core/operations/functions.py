@@ -14,7 +14,8 @@ if TYPE_CHECKING:  # `knapper --help` must not load the service
 FunctionName = Annotated[str, Word("<function>", for_models="function_name")]
 VersionRef = Annotated[str, Word("<version>", max_chars=64)]
 _PAGE: Final = {"page": "the function in the room Functions"}
-_reads: Final = partial(Operation, "functions", prompt=_PAGE)
+NOUN: Final = "functions"
+_reads: Final = partial(Operation, NOUN, prompt=_PAGE)
 _changes: Final = partial(_reads, ("edit",), Opens.ASKING, gives="Judgment")
 
 

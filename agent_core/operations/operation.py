@@ -17,7 +17,7 @@ from typing import (
 from agent_core.base.late import LateModule
 from agent_core.base.records import dataclass, field
 
-from .words import word_of
+from .words import kind_of, word_of
 
 if TYPE_CHECKING:  # `knapper --help` must not load the service
     from agent_core.functions.service import Author, FunctionService, plan
@@ -130,8 +130,7 @@ class Operation:
         for each in self.parameters:
             name = word_of(each).for_models or each.name
             text = text.replace(f"\n    {each.name}: ", f"\n    {name}: ")
-            kind = getattr(each.annotation, "__origin__", each.annotation)
-            taken.append(str(each.replace(name=name, annotation=kind)))
+            taken.append(str(each.replace(name=name, annotation=kind_of(each))))
         return f'import typing\n\n\nasync def {self.tool}({", ".join(taken)}):\n    """{text}"""\n'
 
     async def run(self, here: Here, **values: Any) -> object:  # Any: as it takes them

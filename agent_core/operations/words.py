@@ -23,3 +23,8 @@ def word_of(parameter: inspect.Parameter) -> Word:
     """Return how a parameter is typed."""
     words = [part for part in get_args(parameter.annotation) if isinstance(part, Word)]
     return words[0] if words else Word()
+
+
+def kind_of(parameter: inspect.Parameter) -> Any:  # Any: a type
+    """Return the type of a parameter without what else is said of it."""
+    return getattr(parameter.annotation, "__origin__", parameter.annotation)
