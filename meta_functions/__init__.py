@@ -4,4 +4,31 @@ Each runs in the host with the agent as `self`, calls one thing of `agent_core`,
 text: what happened, what it means, what to do next. Their schemas come from the same loader as all.
 """
 
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
+from typing import Any
+
+from agent_core import Agent, presentation
+from agent_core.operations import functions  # noqa: F401 - its operations are functions of the model
+from agent_core.operations.operation import OPERATIONS, Operation
+from agent_core.operations.words import word_of
+from agent_core.storage import Plan
+
 MODULES = ("functions", "programs", "memory", "talk", "agents", "helpers")
+
+
+def operations() -> Iterator[tuple[str, str, Callable[..., Awaitable[Any]]]]:
+    """Yield the operations that are functions of the model: their names, their sources, and what runs them."""
+    for operation in OPERATIONS["functions"].values():
+        if operation.tool:
+            yield operation.tool, operation.tool_text, partial(_run, operation)
+
+
+async def _run(operation: Operation, agent: Agent, /, **given: Any) -> object:  # Any: JSON
+    """Run an operation in a turn, which carries out a change."""
+    for each in operation.parameters:
+        named = word_of(each).for_models
+        if named in given:
+            given[each.name] = given.pop(named)
+    made = await operation.body(agent, **given)
+    return made if isinstance(made, Plan) else presentation.text_of(made)

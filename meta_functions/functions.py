@@ -9,6 +9,7 @@ from agent_core.base.untrusted import fence
 from agent_core.functions.debug import Breakpoint
 from agent_core.functions.service.change_texts import read_edits
 from agent_core.functions.service.function_facts import KINDS, matches, unknown_function
+from agent_core.operations.functions import show
 from agent_core.runtime.programs import OtherFunctions, source_of_last_program
 
 _MOST_SHOWN = 12
@@ -81,7 +82,7 @@ async def _introspected(self: Agent, function_name: str) -> str:
     if pending is not None and function_name not in self.functions.names():
         return presentation.pending(function_name, pending)
     self.author.unread.read(function_name)
-    details = await self.functions.introspect(function_name, (self.name,))
+    details = await show(self, function_name)
     return presentation.introspection(
         details, self.model_session.functions.schema_of(details.function)
     )
@@ -177,25 +178,6 @@ async def delete_function(self: Agent, function_name: str) -> PlannedChange:
 async def reload_functions(self: Agent) -> str:
     """Read the files of functions again, and say what changed or was rejected."""
     return presentation.reloaded(await self.functions.reload())
-
-
-async def function_history(self: Agent, function_name: str) -> str:
-    """Show the versions of a function, also of a deleted one: when, by whom, why, and what changed.
-
-    Args:
-        function_name: The function.
-    """
-    return presentation.history(await self.functions.history.of(function_name))
-
-
-async def rollback_function(self: Agent, function_name: str, version: str = "") -> PlannedChange:
-    """Put an earlier version of a function back, or bring a deleted function back. It passes the gate as any change.
-
-    Args:
-        function_name: The function.
-        version: The number of a version or the beginning of its hash; empty for the one before, again for an older one.
-    """
-    return await self.functions.history.rollback(function_name, version, self.author)
 
 
 async def test_function(

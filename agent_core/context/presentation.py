@@ -35,6 +35,14 @@ _WEAK_NOTES = 2
 _MAX_SOURCE = 8_000
 
 
+def text_of(result: object) -> str:
+    """Return the result of an operation for a model."""
+    match result:
+        case FunctionHistory():
+            return history(result)
+    raise TypeError(f"there is no text of {type(result).__name__}")
+
+
 def listing(function_listing: FunctionListing, page: int, own: Sequence[Function] = ()) -> str:
     """Return a page of functions, one line each, and the number of the others; `own` are those of the program."""
     rows = [

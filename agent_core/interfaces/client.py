@@ -25,17 +25,19 @@ from agent_core.base.events import Event
 from agent_core.base.records import to_json
 from agent_core.base.seal import Sealer, is_private
 from agent_core.base.untrusted import one_line
+from agent_core.operations.operation import Operation
 from agent_core.storage import open_lock
 from agent_core.workspace.portable import text_of
 from agent_core.workspace.workspace import Workspace
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
+from .resources import FunctionOperations
 from .server import agent_operations as on_agents
 from .server import page_operations as on_page
 from .server import workspace_operations as on_workspace
 from .server.agent_host import NumberedEvent, Rooms, opened_rooms
 from .server.identity import SCOPES, ApiRefusal, Identity
-from .server.operations import Asked, Names, Nothing, Operation
+from .server.operations import ApiOperation, Asked, Names, Nothing, api_of
 
 Json = dict[str, Any]  # Any: JSON
 Query = Mapping[str, str | int | bool]
@@ -54,7 +56,7 @@ class Wire(Protocol):
     """A connection from a client to the operations."""
 
     async def ask(
-        self, operation: Operation, names: Names, query: Query, body: object
+        self, operation: ApiOperation, names: Names, query: Query, body: object
     ) -> Any:  # Any: JSON
         """Request an operation and return the response; `names` are for the parameters in its path.
 
@@ -63,7 +65,9 @@ class Wire(Protocol):
             ConnectionLost: there was no response.
         """
 
-    def stream(self, operation: Operation, names: Names, after: int) -> AsyncGenerator[bytes, None]:
+    def stream(
+        self, operation: ApiOperation, names: Names, after: int
+    ) -> AsyncGenerator[bytes, None]:
         """Yield the bytes of an event stream, beginning after a number.
 
         Raises:
@@ -109,7 +113,7 @@ class HttpWire:
             raise UsageError(f"{one_line(url, 200)} is no address of a server.", fix=fix) from error
 
     async def ask(
-        self, operation: Operation, names: Names, query: Query, body: object
+        self, operation: ApiOperation, names: Names, query: Query, body: object
     ) -> Any:  # Any: JSON
         """Request an operation and return the response."""
         return await self.request(operation.method, _path(operation, names), query, body)
@@ -128,7 +132,7 @@ class HttpWire:
         return _result(answer.status_code, answer.content)
 
     async def stream(
-        self, operation: Operation, names: Names, after: int
+        self, operation: ApiOperation, names: Names, after: int
     ) -> AsyncGenerator[bytes, None]:
         """Yield the bytes of an event stream."""
         path, given = _path(operation, names), {"after": str(after)}
@@ -156,7 +160,7 @@ class HttpWire:
         )
 
 
-def _path(operation: Operation, names: Names) -> str:
+def _path(operation: ApiOperation, names: Names) -> str:
     return operation.path.format(**{name: quote(value, safe="") for name, value in names.items()})
 
 
@@ -190,7 +194,7 @@ class Resource:
         self._wire = wire
         self._names = names
 
-    async def _call(self, operation: Operation, **values: Any) -> Json:  # Any: JSON
+    async def _call(self, operation: ApiOperation, **values: Any) -> Json:  # Any: JSON
         """Call an operation and return its result. The values fill its path parameters, its query, or its body.
 
         For a function that the gate rejects, the result is also its verdict.
@@ -213,8 +217,12 @@ class Resource:
             return verdict
 
 
-class FunctionsResource(Resource):
+class FunctionsResource(FunctionOperations, Resource):
     """The functions of a workspace. Verdicts are returned, whether they admit or reject."""
+
+    async def run(self, operation: Operation, **values: Any) -> Json:  # Any: JSON
+        """Run an operation and return its result."""
+        return await self._call(api_of(operation), **values)
 
     async def list(self, pattern: str = "", module: str = "", standing: str = "") -> Json:
         """Return the matching functions and the rejected candidates."""
@@ -225,10 +233,6 @@ class FunctionsResource(Resource):
     async def search(self, need: str, count: int = 5) -> Json:
         """Return the functions that serve a need, best first."""
         return await self._call(on_workspace.search, need=need, count=count)
-
-    async def show(self, name: str) -> Json:
-        """Return everything known about a function."""
-        return await self._call(on_workspace.show, name=name)
 
     async def check(
         self, source: str, *, name: str = "", module: str = "", policy: str = "agent"
@@ -274,27 +278,11 @@ class FunctionsResource(Resource):
         """Call a function without recording it, and return each executed line with the locals that it changed."""
         return await self._call(on_page.trace, name=name, arguments=dict(arguments))
 
-    async def history(self, name: str) -> Json:
-        """Return the versions of a function."""
-        return await self._call(on_page.history, name=name)
-
-    async def diff(self, name: str, version: str = "") -> Json:
-        """Return the changes since a version."""
-        return await self._call(on_page.diff, name=name, version=version)
-
-    async def rollback(self, name: str, version: str = "") -> Json:
-        """Roll a function back to an earlier version if the gate admits it. Return the verdict."""
-        return await self._call(on_workspace.rollback, name=name, version=version)
-
     async def confirm(self, name: str, expected: tuple[str, ...] = (), *, reason: str = "") -> Json:
         """Admit a rejected candidate, accepting its actual results, and return the verdict."""
         return await self._call(
             on_workspace.confirm, name=name, expected=[*expected], reason=reason
         )
-
-    async def release(self, name: str) -> Json:
-        """Release a function from quarantine."""
-        return await self._call(on_workspace.release, name=name)
 
 
 class GrantsResource(Resource):
@@ -566,7 +554,7 @@ class Client(Resource):
             self._usual = agent = self._usual or str((await self.status())["agent"])
         return agent
 
-    async def _of(self, agent: str, operation: Operation, **values: Any) -> Json:  # Any: JSON
+    async def _of(self, agent: str, operation: ApiOperation, **values: Any) -> Json:  # Any: JSON
         """Call an operation on an agent and return its result."""
         return await self._call(operation, agent=await self._name(agent), **values)
 
@@ -674,7 +662,7 @@ class LocalWire:
         self._rooms = rooms
 
     async def ask(
-        self, operation: Operation, names: Names, query: Query, body: object
+        self, operation: ApiOperation, names: Names, query: Query, body: object
     ) -> Any:  # Any: JSON
         """Return the result of an operation."""
         content = b"" if body is None else json.dumps(body).encode("utf-8", "replace")
@@ -684,7 +672,7 @@ class LocalWire:
         )
 
     async def stream(
-        self, operation: Operation, names: Names, after: int
+        self, operation: ApiOperation, names: Names, after: int
     ) -> AsyncGenerator[bytes, None]:
         """Yield the frames of an event stream."""
         result = await self._run(operation, names, {"after": after}, b"")
@@ -696,7 +684,9 @@ class LocalWire:
     async def aclose(self) -> None:
         """Do nothing: the code that opened the workspace closes it."""
 
-    async def _run(self, operation: Operation, names: Names, query: Query, body: bytes) -> object:
+    async def _run(
+        self, operation: ApiOperation, names: Names, query: Query, body: bytes
+    ) -> object:
         texts = {key: str(value) for key, value in query.items()}
         try:
             return await operation.run(Asked(self._rooms, _OWNER), names, texts, body)

@@ -4,7 +4,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, Final
 
 from agent_core.access.grants import Approver, Question
@@ -18,14 +18,16 @@ from sandbox.wire.lines import bare_lines
 from .attachments import as_sent
 from .cli_context import CliContext, fault_lines
 from .client import Client, HttpWire
+from .commands.operated import LOOKS
 from .commands.run import RunOptions
-from .commands.verb import Result, read_here
+from .commands.verb import Door, Result, Verb, read_here
 from .plain import MARK, Typed, ctrl_c
+from .render import views
 from .render.call_log import CallLog
 from .server.identity import ApiRefusal
 from .server.workspace_operations import NEEDS_TEXT, NEEDS_YES
 from .shell_door import decide, is_attended, print_result
-from .slash_catalog import BY_NAME, GROUPS, check_message, check_source, group, suggestion
+from .slash_catalog import BY_NAME, GROUPS, check_message, check_source, group, suggestion, verb_of
 from .slash_shell import OF_SHELL, shell_words
 from .styled_lines import explained, line, screen_columns, warned, write
 from .ui import JsonLines, Listener, PlainText, Voice
@@ -74,6 +76,9 @@ async def carried_out(
     Raises:
         ApiRefusal: the server refused the command.
     """
+    verb = verb_of(words[0], words[1])
+    if verb is not None and verb.operation is not None:
+        return await _ask(client, verb, verb.taken(words[2:]), at_prompt=voice is not None)
     texts: dict[str, str] = {}
     yes = ""
     for _ in range(_MOST_TRIES):
@@ -105,6 +110,19 @@ async def carried_out(
             else:
                 raise
     raise UsageError("The server keeps asking for more.", fix="Check that it is a Knapper server.")
+
+
+async def _ask(client: Client, verb: Verb, typed: dict[str, Any], *, at_prompt: bool) -> Result:
+    """Ask the server for an operation, and return what is shown of its result here."""
+    assert verb.operation is not None
+    gives = verb.operation.gives
+    looks = [name for name in LOOKS.get(gives, ()) if typed.pop(name)]
+    document = await client.functions.run(verb.operation, **typed)
+    door = Door()
+    door.at_prompt = at_prompt
+    result = views.view(views.read(gives, document), door, *looks)
+    table = result.table.lines() if result.table is not None else ()
+    return replace(result, document=document, lines=(*result.lines, *table))
 
 
 def _asked_for(refusal: ApiRefusal, words: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from agent_core.access.secrets import Secrets
 from agent_core.base.errors import UsageError, WorkspaceError
 from agent_core.base.late import LateModule
+from agent_core.operations.operation import Opens
 from agent_core.workspace.scaffold import existing
 from agent_core.workspace.state_store import (
     WorkspaceState,
@@ -21,7 +22,7 @@ from agent_core.workspace.state_store import (
 )
 
 from .cli_context import loading, tell
-from .commands.verb import Door, Opens, Result, SourceProgress
+from .commands.verb import Door, Result, SourceProgress
 from .dialog import (
     SecretStore,
     TerminalAnswers,

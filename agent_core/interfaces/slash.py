@@ -34,7 +34,7 @@ from sandbox.wire.values import BODY, TAG
 
 from . import slash_shell, undo
 from .attachments import as_sent, command_block, headline, named_in, pasted_notes, with_blocks
-from .commands.functions import challenge_hint, ended, judged, stopping_first
+from .commands.functions import challenge_hint, ended, stopping_first
 from .commands.verb import ALWAYS, CommandEntry
 from .conversation import Conversation, RunCommand, made_line
 from .manual_edits import text_from_editor
@@ -42,6 +42,7 @@ from .menu import address_lines
 from .render.agent_view import heard_lines, report_lines
 from .render.call_log import laid_open
 from .render.verdicts import in_short, value_lines
+from .render.views import judged
 from .slash_catalog import (
     BY_NAME,
     CALL,
@@ -547,7 +548,7 @@ async def _create(conversation: Conversation, words: str) -> None:
     hint = f"/create {name} opens it again; /pending lists rejected candidates."
     hint = f"  {challenge_hint(PromptDoor(conversation), verdict) or hint}"
     await show(
-        conversation, judged(PromptDoor(conversation), verdict, "" if verdict.admitted else hint)
+        conversation, judged(verdict, PromptDoor(conversation), "" if verdict.admitted else hint)
     )
 
 

@@ -51,6 +51,23 @@ class Function:
     rest: str = ""
     extra: str = ""
 
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "Function":  # Any: JSON
+        """Return a function from the published shape of its schema, which has no text."""
+        known = {name: data[name] for name in ("name", "module", "path", "description")}
+        without_text: dict[str, Any] = {"returns": "", "version": "", "body_hash": ""}
+        return cls(
+            **known,
+            **without_text,
+            line=data["line"],
+            end_line=data["line"],
+            parameters=data["parameters"],
+            is_async=data["async"],
+            takes_self=False,
+            unresolved=(),
+            examples=(),
+        )
+
     def to_json(self) -> dict[str, Any]:  # Any: the published shape
         """Return the published shape of the schema."""
         return {

@@ -439,6 +439,11 @@ class Agent:
         return self._turns.receipt
 
     @property
+    def owners(self) -> tuple[str, ...]:
+        """The agents whose calls it may read: itself."""
+        return (self.name,)
+
+    @property
     def author(self) -> Author:
         """The author of a change that this agent makes now."""
         turn, model = self._turns.turn, self.models.name

@@ -236,13 +236,15 @@ async def _edit(
 @cache
 def meta_functions() -> Mapping[str, HostFunction]:
     """Return all host functions except those for memory, by name."""
-    modules = [
-        import_module(f"{META_PACKAGE}.{module}") for module in import_module(META_PACKAGE).MODULES
-    ]
+    package = import_module(META_PACKAGE)
+    modules = [import_module(f"{META_PACKAGE}.{module}") for module in package.MODULES]
     functions: dict[str, HostFunction] = {}
     for module in modules:
         text = inspect.getsource(module)
         source = ModuleSource(module.__name__, module.__file__ or "", text, content_hash(text))
         for function in read_module(source).functions:
             functions[function.name] = HostFunction(function, getattr(module, function.name))
+    for tool, text, run in package.operations():
+        source = ModuleSource(f"{META_PACKAGE}.functions", "", text, content_hash(text))
+        functions[tool] = HostFunction(read_module(source).functions[0], run)
     return functions

@@ -10,7 +10,8 @@ import click
 import pytest
 
 from agent_core.interfaces.cli import knapper as program
-from agent_core.interfaces.commands.verb import Opens, Verb
+from agent_core.interfaces.commands.verb import Verb
+from agent_core.operations.operation import Opens
 from tests.interfaces.support import COUNT_VOWELS, flags
 from tests.kit import Say, scripted
 from tests.kit.drawing import sampled

@@ -6,7 +6,7 @@ from pathlib import Path
 from mcp import Client
 
 from agent_core import Workspace
-from agent_core.interfaces.server.identity import Scope
+from agent_core.operations.operation import Scope
 from sandbox import Sandbox
 from tests.kit import ScriptedModel
 from tests.programs.support import lay_out, lines

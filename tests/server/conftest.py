@@ -17,7 +17,8 @@ import pytest
 from agent_core import Workspace
 from agent_core.interfaces.server import app
 from agent_core.interfaces.server.app import ServeOptions, serve
-from agent_core.interfaces.server.identity import SCOPES, Scope, TokenBook
+from agent_core.interfaces.server.identity import SCOPES, TokenBook
+from agent_core.operations.operation import Scope
 from sandbox import Sandbox
 from tests.kit import Script, ScriptedModel
 from tests.kit import scripted as running

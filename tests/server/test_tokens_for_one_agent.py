@@ -26,7 +26,7 @@ from agent_core.interfaces.manual_edits import HUMAN, add_block, done, set_up_bl
 from agent_core.interfaces.server.agent_host import opened_rooms
 from agent_core.interfaces.server.app import OPERATIONS, HttpDoor, LoginDoor, application
 from agent_core.interfaces.server.identity import SCOPES, Sessions
-from agent_core.interfaces.server.operations import API, Nothing, Operation, Part
+from agent_core.interfaces.server.operations import API, ApiOperation, Nothing, Part
 from agent_core.interfaces.server.workspace_operations import _OF_ALL_AGENTS
 from agent_core.interfaces.slash_catalog import NOUNS, verb_of
 from sandbox import Sandbox
@@ -313,7 +313,7 @@ async def _share(workspace: Workspace) -> None:
     await done(mine, mine.attach("plan", HUMAN))
 
 
-def _paths(operation: Operation, places: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+def _paths(operation: ApiOperation, places: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
     """Yield the paths of an operation: to the other agent's, shared, and own things."""
     named: tuple[str, ...] = ("twice", "newer")
     if "/functions/" in operation.path or "/grants/" in operation.path:

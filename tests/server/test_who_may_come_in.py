@@ -15,7 +15,8 @@ from agent_core.base.errors import UsageError
 from agent_core.interfaces.server import app, guard
 from agent_core.interfaces.server.app import OPERATIONS
 from agent_core.interfaces.server.guard import LINKS, MOST_BODY
-from agent_core.interfaces.server.identity import SCOPES, Scope, Sessions
+from agent_core.interfaces.server.identity import SCOPES, Sessions
+from agent_core.operations.operation import Scope
 from tests.kit import Say
 
 from .conftest import Serve, Served, end_of, ends, port_of

@@ -28,7 +28,15 @@ from agent_core.registry.depends import callees, callers, code_hash, dependents
 from agent_core.registry.function import Function
 from agent_core.registry.registry import Snapshot
 from agent_core.registry.source import UNREADABLE_FOLDER
-from agent_core.storage import FAILURES, CallOwners, ReleaseFunction, SaveVerdict, Stats, Store
+from agent_core.storage import (
+    FAILURES,
+    CallOwners,
+    ReleaseFunction,
+    SaveVerdict,
+    StateRow,
+    Stats,
+    Store,
+)
 
 from ..answers import DISPROVEN, UNPROVEN
 from .call_records import FunctionStatistics, by_function, statistics
@@ -38,7 +46,7 @@ from .judgment import Judgment, judgment_on
 if TYPE_CHECKING:
     from agent_core.access.grants import GrantStore
     from agent_core.registry.registry import Registry
-    from agent_core.storage import StateRow, VersionRow
+    from agent_core.storage import VersionRow
 
     from ..answers import CallReport
     from ..gate import ExampleResult, capability
@@ -167,15 +175,37 @@ class FunctionDetails:
     quarantine: Quarantined | None = None
     grants: Grants = NOTHING
     reach: tuple[str, ...] = ()
-    state: "StateRow | None" = None
+    state: StateRow | None = None
     usage: Usage = field(default_factory=Usage)
+    maker: str = ""
+    """The model that made the current version, if a model did and it is known."""
 
-    @property
-    def maker(self) -> str:
-        """The model that made the current version, if a model did and it is known."""
-        return next(
-            (row.model for row in reversed(self.versions) if row.version == self.function.version),
-            "",
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "FunctionDetails":  # Any: JSON
+        """Return what a person is shown, from the published shape; it has no texts of versions."""
+        held = data["quarantine"]
+        coverage = data["coverage"]
+        verdict = data["verdict"]
+        state = data["state"]
+        if held is not None:
+            tuples = {name: tuple(held[name]) for name in ("failures", "ways")}
+            held = Quarantined(**{**held, **tuples})
+        return cls(
+            Function.from_json(data["schema"]),
+            data["source"],
+            data["standing"],
+            FunctionStatistics.from_json(data["statistics"]),
+            None if verdict is None else Judgment.from_json(verdict),
+            tuple(data["callers"]),
+            tuple(data["callees"]),
+            (),
+            Coverage(**{**coverage, "missed": tuple(coverage["missed"])}),
+            held,
+            Grants.from_json(data["grants"]),
+            tuple(data["reach"]),
+            None if state is None else StateRow(0, data["name"], **state),
+            Usage(**data["usage"]),
+            data["maker"],
         )
 
     def to_json(self) -> dict[str, Any]:  # Any: values of JSON
@@ -384,6 +414,7 @@ async def introspection(view: ViewContext, name: str, owners: CallOwners = None)
             for problem, place in zip(placed.problems, places, strict=True)
         ]
         placed = replace(placed, problems=tuple(problems), line=function.line)
+    versions = tuple(await view.store.module_history(function.module))
     return FunctionDetails(
         function,
         view.snapshot.text_of(function),
@@ -392,13 +423,16 @@ async def introspection(view: ViewContext, name: str, owners: CallOwners = None)
         placed,
         tuple(await asyncio.to_thread(callers, name, view.snapshot)),
         tuple(callees(name, view.snapshot)),
-        tuple(await view.store.module_history(function.module)),
+        versions,
         reach=capability.reach_of_function(
             function, view.snapshot, (await view.proposed()).get(name, NOTHING)
         ),
         state=states[-1] if states else None,
         usage=Usage.through(
             dependents([name], view.snapshot), by_function(await view.store.call_stats())
+        ),
+        maker=next(
+            (row.model for row in reversed(versions) if row.version == function.version), ""
         ),
     )
 
@@ -533,6 +567,11 @@ class Released:
     released: str
     module: str
     version: str
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "Released":  # Any: JSON
+        """Return it from the published shape."""
+        return cls(**data)
 
 
 class Quarantine:

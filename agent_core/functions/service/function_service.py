@@ -42,7 +42,7 @@ from .change_executor import ChangeExecutor, FolderCopy, Record
 from .function_facts import Quarantine, Rated, Ratings, Released
 from .judgment import Judgment, PendingCandidate, candidates_of, judgment_on, pending_candidate
 from .loader import BackgroundReview, Loader, heard
-from .plan import USER, Author, Deletion, Dropped, PlannedChange
+from .plan import USER, Author, Deletion, Detail, Dropped, PlannedChange
 
 if TYPE_CHECKING:  # imported late: operations that only read load no gate, no sandbox and no search
     from agent_core.access.grants import GrantStore
@@ -435,11 +435,9 @@ class FunctionService:
         Raises:
             WorkspaceError: other functions use it (they are named), or its file has changes that were not taken.
         """
-        plan = await self.finish(await self.plans.delete(name, author), author)
-        if plan.outcome == "refused":
-            raise WorkspaceError(plan.text)
-        assert isinstance(plan.detail, Deletion)
-        return plan.detail
+        deletion = await self.make(await self.plans.delete(name, author), author)
+        assert isinstance(deletion, Deletion)
+        return deletion
 
     async def drop(self, name: str) -> Dropped:
         """Discard a rejected candidate.
@@ -447,7 +445,7 @@ class FunctionService:
         Raises:
             UsageError: there is no candidate with this name.
         """
-        dropped = (await self.finish(await self.plans.drop(name))).detail
+        dropped = await self.make(await self.plans.drop(name))
         assert isinstance(dropped, Dropped)
         return dropped
 
@@ -820,9 +818,20 @@ class FunctionService:
         return functions[name]
 
     async def _make_judgment(self, plan: PlannedChange, author: Author) -> Judgment:
-        verdict = (await self.finish(plan, author)).detail
+        verdict = await self.make(plan, author)
         assert isinstance(verdict, Judgment)
         return verdict
+
+    async def make(self, plan: PlannedChange, author: Author = USER) -> Detail | None:
+        """Carry out a plan outside of a turn. Return its result, which may be a verdict that refuses.
+
+        Raises:
+            WorkspaceError: it was refused without a verdict.
+        """
+        made = await self.finish(plan, author)
+        if made.outcome == "refused" and not isinstance(made.detail, Judgment):
+            raise WorkspaceError(made.text)
+        return made.detail
 
     async def finish(self, plan: PlannedChange, author: Author = USER) -> PlannedChange:
         """Carry out a plan outside of a turn. Return the completed plan."""

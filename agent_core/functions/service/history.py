@@ -6,18 +6,16 @@ another module. Its deletion is a separate entry without source.
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from agent_core.base.clock import shown_time
 from agent_core.base.errors import UnknownName, UsageError
 from agent_core.base.matching import ComparisonBudget, compare, diff_lines
 from agent_core.base.records import dataclass
 from agent_core.registry.depends import offered_sources
+from agent_core.storage import VersionRow
 from sandbox.wire.lines import bare_lines
-
-if TYPE_CHECKING:
-    from agent_core.storage import VersionRow
 
 SAVED = "saved"  # reasons of changes that the user made in the files
 REMOVED = "the file was removed"
@@ -58,6 +56,16 @@ class Version:
         """The time of the version to the minute, in the reader's time zone."""
         return shown_time(self.row.at)
 
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "Version":  # Any: JSON
+        """Return a version from its published shape, which has no text."""
+        names = ("module", "by", "turn", "model", "reason", "at", "agent")
+        row = VersionRow(
+            version=data["module_version"], text="", **{name: data[name] for name in names}
+        )
+        change = data.get("what", ""), data.get("added", 0), data.get("removed", 0)
+        return cls(data["number"], data["version"], "", row, *change)
+
     def to_json(self) -> dict[str, Any]:  # Any: values of JSON
         """Return the fields that identify a version: number, author, time and reason."""
         row = self.row
@@ -81,6 +89,12 @@ class HistoryEntry:
     confirmed: tuple[str, ...]
     dropped: tuple[str, ...]
     is_current: bool
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "HistoryEntry":  # Any: JSON
+        """Return an entry from its published shape."""
+        lists = tuple(data["confirmed"]), tuple(data["dropped"])
+        return cls(Version.from_json(data), data["standing"], *lists, data["current"])
 
     def to_json(self) -> dict[str, Any]:  # Any: values of JSON
         """Return the published shape."""
@@ -107,6 +121,11 @@ class FunctionHistory:
     goes_back: bool
     versions: tuple[HistoryEntry, ...]
 
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "FunctionHistory":  # Any: JSON
+        """Return a history from its published shape."""
+        return cls(**{**data, "versions": tuple(map(HistoryEntry.from_json, data["versions"]))})
+
 
 @dataclass(frozen=True, slots=True)
 class VersionDiff:
@@ -116,6 +135,12 @@ class VersionDiff:
     from_: Version
     to: Version
     diff: str
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "VersionDiff":  # Any: JSON
+        """Return a difference from its published shape."""
+        versions = Version.from_json(data["from"]), Version.from_json(data["to"])
+        return cls(data["name"], *versions, data["diff"])
 
 
 def versions(rows: Iterable["VersionRow"], name: str) -> tuple[Version, ...]:

@@ -13,11 +13,12 @@ import click
 from agent_core.base import machine
 from agent_core.base.errors import UsageError
 from agent_core.base.late import LateModule
+from agent_core.operations.operation import Opens
 
 from ..cli_context import CliContext, must_have, turn_fault, workspace_command
 from ..render.verdicts import problem_lines
 from ..styled_lines import Line, Span, counted, line
-from .verb import SECONDS, AgentName, Door, Opens, Reason, Result, slash, verb
+from .verb import SECONDS, AgentName, Door, Reason, Result, slash, verb
 
 if TYPE_CHECKING:  # slow to import
     from agent_core.base.events import Event

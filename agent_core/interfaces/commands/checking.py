@@ -21,12 +21,13 @@ from agent_core.base.late import LateModule
 from agent_core.base.matching import compare
 from agent_core.base.plain_files import read_named_text
 from agent_core.base.records import dataclass, field, replace
+from agent_core.operations.operation import Opens
 from sandbox.wire.lines import bare_lines, lines_of
 
 from ..cli_context import FUNCTION, CliContext, print_json, workspace_command
 from ..progress import ProgressBar
 from ..styled_lines import line, write
-from .verb import Door, Opens, Result, at_most_one, slash, verb
+from .verb import Door, Result, at_most_one, slash, verb
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service
     from agent_core.functions.service import FunctionService

@@ -16,6 +16,8 @@ from agent_core.base.late import LateModule
 from agent_core.base.matching import did_you_mean
 from agent_core.base.offload import PER_ENTRY, aside
 from agent_core.base.untrusted import one_line
+from agent_core.operations.functions import FunctionName
+from agent_core.operations.operation import Opens
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
@@ -30,17 +32,15 @@ from ..dialog import (
 )
 from ..styled_lines import Line, Span, line, plain
 from .checking import audit, check, export, import_, tend
+from .operated import add_operations
 from .verb import (
     ALWAYS,
     CHANGED,
     CallNumber,
     CandidateName,
     Door,
-    FunctionName,
-    Opens,
     Reason,
     Result,
-    VersionRef,
     at_most_one,
     gone_flag,
     slash,
@@ -57,11 +57,12 @@ if TYPE_CHECKING:  # the commands start without the service
     from agent_core.registry.registry import RegistryChange
     from agent_core.storage import CallOwners
 
-    from ..render import function_view, grant_question, verdicts
+    from ..render import function_view, grant_question, verdicts, views
 else:
     function_view = LateModule("agent_core.interfaces.render.function_view")
     grant_question = LateModule("agent_core.interfaces.render.grant_question")
     verdicts = LateModule("agent_core.interfaces.render.verdicts")
+    views = LateModule("agent_core.interfaces.render.views")
 
 _MOST = 12
 _ARGUMENTS = "The arguments, as one JSON object; - is standard input."
@@ -154,19 +155,6 @@ async def search(door: Door, need: str, count: int | None) -> Result:
 
 
 @slash(
-    "release",
-    "Release a function from quarantine: the model sees it again.",
-    in_turn=True,
-    page=IN_FUNCTION,
-)
-@verb(functions, scopes=("edit",))
-async def release(door: Door, name: FunctionName) -> Result:
-    """Release a function from quarantine. The model sees it again, and its failures are counted from zero."""
-    told = " is released: the model sees it again, and its failures are counted from zero"
-    return Result(await door.functions.release(name), [line(("ok", "✓ "), ("name", name), told)])
-
-
-@slash(
     "good [NAME]", "Say that a function's results are right; by default, those of the last call."
 )
 @verb(functions, scopes=("edit",))
@@ -200,30 +188,6 @@ def _rating_result(rated: "Rated") -> Result:
             )
         ],
     )
-
-
-@slash(
-    "introspect",
-    "Show a function's source, standing, calls, verdict and callers.",
-    page=IN_FUNCTIONS,
-)
-@verb(functions, opens=Opens.READABLE, scopes=("read",))
-@click.option(
-    "--brief", "is_brief", is_flag=True, help="Only its signature, its docstring and its standing."
-)
-async def show(door: Door, name: FunctionName, *, is_brief: bool) -> Result:
-    """Show everything about a function. Source, standing, calls, verdict, callers, callees; with --json schema and
-    versions.
-    """
-    data = await door.functions.introspect(name, door.owners)
-    if is_brief:
-        return Result(
-            data,
-            function_view.brief_lines(data),
-            f"??{name} shows its source." if door.at_prompt else "",
-        )
-    source = (data.source, data.function.line, data.coverage.missed)
-    return Result(data, function_view.facts_lines(data, door.typed), source=source)
 
 
 @verb(functions, opens=Opens.ASKING, scopes=("edit",))
@@ -471,11 +435,11 @@ def _head(door: Door, called: tuple[str, str]) -> list[Line]:
 
 def _with_next(door: Door, judgment: "Judgment") -> Result:
     if judgment.admitted:
-        return judged(
-            door, judgment, f"Next: knapper functions call {judgment.name} --args '{{…}}'"
+        return views.judged(
+            judgment, door, f"Next: knapper functions call {judgment.name} --args '{{…}}'"
         )
     unasked = "" if door.is_attended else judgment.denied
-    return judged(door, judgment, challenge_hint(door, judgment) or unasked)
+    return views.judged(judgment, door, challenge_hint(door, judgment) or unasked)
 
 
 def _reload_result(change: "RegistryChange", hint: str = "") -> Result:
@@ -487,47 +451,13 @@ def _reload_result(change: "RegistryChange", hint: str = "") -> Result:
     return Result(change, lines, hint, 1 if change.rejected else 0)
 
 
-@slash(
-    "history",
-    "Show a function's versions: when, who, why; works for a deleted one, too.",
-    page=IN_FUNCTION,
-)
-@verb(functions, opens=Opens.READABLE, scopes=("read",))
-async def history(door: Door, name: FunctionName) -> Result:
-    """Show the versions of a function. Even of a deleted one: when, who, what changed and why; * marks the current
-    one.
-    """
-    data = await door.functions.history.of(name)
-    if door.at_prompt:
-        return Result(data, table=function_view.versions_table(data))
-    hint = f"It is deleted. Next: knapper functions rollback {name}" if data.deleted else ""
-    return Result(data, function_view.history_lines(data.versions), hint)
-
-
-@slash("diff", "Show what changed since a version, or in the last change.", page=IN_FUNCTION)
-@verb(functions, opens=Opens.READABLE, scopes=("read",))
-async def diff(door: Door, name: FunctionName, version: VersionRef = "") -> Result:
-    """Show what changed since VERSION. A number or the beginning of a hash; by default, the one before the current."""
-    data = await door.functions.history.diff(name, version)
-    return Result(data, function_view.diff_lines(data))
-
-
-@slash("rollback", "Restore an earlier version, or a deleted function.", page=IN_FUNCTION)
-@verb(functions, opens=Opens.ASKING, scopes=("edit",))
-async def rollback(door: Door, name: FunctionName, version: VersionRef = "") -> Result:
-    """Restore VERSION of a function. By default the one before the current, and again the one before that; a
-    deleted function is restored, too.
-    """
-    return judged(door, await door.functions.rollback(name, version))
-
-
 @slash("example NAME CALL = RESULT", "Add an example to a function, if it passes.")
 @verb(functions, opens=Opens.ASKING, scopes=("edit",))
 @click.option("--call", required=True, help="The call, such as 'add_up([1, 2])'.")
 @click.option("--expected", required=True, help="What it must return, as Python prints it.")
 async def add_example(door: Door, name: FunctionName, *, call: str, expected: str) -> Result:
     """Add an example to a function. It is written into its docstring if it passes."""
-    return judged(door, await door.functions.add_example(name, call, expected))
+    return views.judged(await door.functions.add_example(name, call, expected), door)
 
 
 @slash(
@@ -550,7 +480,7 @@ async def confirm(
         given = f"Expected {len(candidate.asked)} results, but got {len(expected)}"
         raise UsageError(f"{given}.", fix=f"Give the results of {calls}, in this order.")
     verdict = await door.functions.confirm(name, expected=expected, reason=reason)
-    return judged(door, verdict, "" if verdict.admitted else challenge_hint(door, verdict))
+    return views.judged(verdict, door, "" if verdict.admitted else challenge_hint(door, verdict))
 
 
 @slash(
@@ -640,18 +570,6 @@ def results_of(text: str) -> list[str]:
     )
 
 
-def judged(door: Door, judgment: "Judgment", hint: str = "") -> Result:
-    """Return the verdict on a new or changed function. At the prompt, an admitted function's hints are folded."""
-    lines = (
-        verdicts.folded_lines(judgment, f"??{judgment.name}")
-        if door.at_prompt
-        else verdicts.verdict_lines(judgment)
-    )
-    # Where a standing is first read, its meaning stands below; a pipe gets the verdict alone.
-    aside = function_view.standing_words({judgment.standing} if judgment.admitted else set())
-    return Result(judgment, lines, hint, 0 if judgment.admitted else 1, aside)
-
-
 _ITEMS = (
     ("--network", "network", "HOST", "A host: api.example.org, localhost:8000 or *.example.org."),
     ("--read", "read", "PATH", "A file or folder to read: in the workspace, or absolute."),
@@ -702,7 +620,7 @@ async def grant(door: Door, name: FunctionName, *, is_sure: bool, **options: Any
             door.show([CHANGED])
     if isinstance(result, Given):
         return Result(result, grant_question.given_lines(result))
-    return judged(door, result)
+    return views.judged(result, door)
 
 
 @verb(functions, scopes=("approve",))
@@ -819,6 +737,7 @@ def package_lines(listing: "PackageListing") -> Iterator[Line]:
 
 for _command in (check, import_, export, audit, tend):
     functions.add_command(_command)
+add_operations(functions)
 
 
 # `knapper calls`: recorded calls, and replays of them.

@@ -15,12 +15,13 @@ import click
 from agent_core.base.errors import UsageError
 from agent_core.base.records import to_json
 from agent_core.base.untrusted import fence, one_line, visible
+from agent_core.operations.operation import Opens
 from sandbox.wire.lines import bare_lines
 
 from ..cli_context import CliContext, must_have, workspace_command
 from ..styled_lines import counted, line
 from .serve import stopping
-from .verb import Door, Opens, Result, verb
+from .verb import Door, Result, verb
 
 if TYPE_CHECKING:  # `knapper --help` loads none of it
     from agent_core.functions.mcp.library import ForeignLibrary

@@ -13,9 +13,10 @@ import click
 from agent_core.base.clock import shown_time
 from agent_core.base.errors import UsageError
 from agent_core.base.late import LateModule
+from agent_core.operations.operation import Opens
 
 from ..styled_lines import Line, columns, counted, line
-from .verb import BlockLabel, Door, OfAgent, Opens, Result, SourcePlace, at_most_one, slash, verb
+from .verb import BlockLabel, Door, OfAgent, Result, SourcePlace, at_most_one, slash, verb
 
 if TYPE_CHECKING:
     from agent_core.memory.source_catalog import SourceReport, Sources

@@ -13,10 +13,11 @@ import click
 
 from agent_core.base import machine
 from agent_core.base.errors import UsageError
+from agent_core.operations.operation import Opens
 
 from ..cli_context import CliContext, must_have, print_json, with_scheme, workspace_command
 from ..styled_lines import line, write
-from .verb import Door, Opens, Result, verb
+from .verb import Door, Result, verb
 
 if TYPE_CHECKING:
     from ..server.app import Doors

@@ -12,13 +12,14 @@ from agent_core.base.clock import Clock
 from agent_core.base.errors import NoWorkspace, UsageError, WorkspaceError
 from agent_core.base.records import to_json
 from agent_core.base.untrusted import visible
+from agent_core.operations.operation import Opens
 from sandbox.wire.lines import bare_lines
 
 from ..cli_context import CliContext, fault_lines, workspace_command
 from ..dialog import ask_hidden
 from ..render.verdicts import problem_lines
 from ..styled_lines import Line, Span, columns, indented, line, warned
-from .verb import Door, Opens, Result, verb
+from .verb import Door, Result, verb
 
 _LATE_S = 60.0  # an event that is overdue for longer means that there are too few workers
 _BAD: Span = ("bad", "✗ ")

@@ -9,7 +9,6 @@ import re
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
-from enum import Enum, auto
 from math import isnan
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
@@ -17,15 +16,18 @@ import click
 
 from agent_core.base.errors import UsageError
 from agent_core.base.gone import warn_of_gone
+from agent_core.base.late import LateModule
 from agent_core.base.plain_files import read_named_text
 from agent_core.base.records import dataclass, field
+from agent_core.operations.operation import Opens, Operation, Scope
+from agent_core.operations.words import Word
 
 from ..cli_context import AGENT, FUNCTION, CliContext, loading, workspace_command
 from ..styled_lines import line
 
 if TYPE_CHECKING:  # `knapper --help` must not load a workspace
     from agent_core.functions.debug import Debugger
-    from agent_core.functions.service import FunctionService
+    from agent_core.functions.service import Author, FunctionService, plan
     from agent_core.functions.worker_api import OnProgress
     from agent_core.memory.agent_memory import AgentMemory
     from agent_core.memory.source_catalog import Sources
@@ -34,9 +36,13 @@ if TYPE_CHECKING:  # `knapper --help` must not load a workspace
     from agent_core.workspace.state_store import WorkspaceState
     from agent_core.workspace.workspace import Workspace
 
-    from ..server.identity import Scope
     from ..styled_lines import Line, Table
+else:
+    plan = LateModule("agent_core.functions.service.plan")
 
+ALWAYS: Final = ".*"
+ALONE: Final = ""
+NEVER: Final = "(?!)"
 CHANGED: Final = line(
     ("warn", "It changed meanwhile, so nothing was done. Here is the new question:")
 )
@@ -123,6 +129,11 @@ class Door:
     def functions(self) -> "FunctionService":
         """Its functions."""
         return self.workspace.functions
+
+    @property
+    def author(self) -> "Author":
+        """The user."""
+        return plan.USER
 
     def state(self) -> AbstractAsyncContextManager["WorkspaceState"]:
         """Open the state on disk, with all agents in it."""
@@ -222,23 +233,6 @@ class Door:
 Handler: TypeAlias = Callable[..., Coroutine[None, None, Result]]
 
 
-class Opens(Enum):
-    """The workspace that a command needs: a normal, a readable or a grant-asking one, any (even empty), or none.
-
-    To call a function, grants are asked for as well, but files that are saved meanwhile are not followed.
-    """
-
-    WORKSPACE = auto()
-    READABLE = auto()
-    ASKING = auto()
-    CALLING = auto()
-    MACHINE = auto()
-    NOTHING = auto()
-
-
-ALWAYS, ALONE, NEVER = ".*", "", "(?!)"
-
-
 @dataclass(frozen=True, slots=True)
 class CommandEntry:
     """A slash command: its description, its arguments, and the completions for each of them.
@@ -278,15 +272,6 @@ class CommandEntry:
         return places[len(before)].split() if len(before) < len(places) else ()
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
-    """A positional argument: its kind for completion at the prompt, its type in the shell, and its name in help."""
-
-    kind: str = ""
-    type: click.ParamType[Any] | None = None  # Any: click's own
-    metavar: str | None = None
-
-
 class _Seconds(click.FloatRange):
     """A number of seconds, which `nan` is not: it passes every comparison with a bound."""
 
@@ -299,11 +284,11 @@ class _Seconds(click.FloatRange):
 
 
 SECONDS: Final = _Seconds(0)
+TYPES: Final = {"<function>": FUNCTION, "<candidate>": FUNCTION, "<agent>": AGENT}
+"""What the shell completes for each kind of word."""
 _MOST_ROWS: Final = (1 << 63) - 1  # as the database can number
-FunctionName = Annotated[str, Word("<function>", FUNCTION)]
-CandidateName = Annotated[str, Word("<candidate>", FUNCTION)]
-VersionRef = Annotated[str, Word("<version>")]
-AgentName = Annotated[str, Word("<agent>", AGENT)]
+CandidateName = Annotated[str, Word("<candidate>")]
+AgentName = Annotated[str, Word("<agent>")]
 BlockLabel = Annotated[str, Word("<label>")]
 SourcePlace = Annotated[str, Word("<path>", metavar="PATH|URL|-")]
 CallNumber = Annotated[int, Word("", click.IntRange(1, _MOST_ROWS), "ID")]
@@ -334,6 +319,7 @@ class Verb(click.Command):
     slash: str = ""
     entry: CommandEntry | None = None
     at_prompt: Sequence[click.Parameter] = ()
+    operation: Operation | None = None
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the words after the command, and keep them as they were typed, for a server."""
@@ -484,9 +470,8 @@ def _add_arguments(handler: Handler) -> dict[str, str]:
         if isinstance(word, Word):
             kinds[each.name] = word.kind
             given = {} if each.default is each.empty else {"default": each.default}
-            arguments.append(
-                click.Argument([each.name], type=word.type, metavar=word.metavar, **given)
-            )
+            kind = word.type or TYPES.get(word.kind)
+            arguments.append(click.Argument([each.name], type=kind, metavar=word.metavar, **given))
         else:
             word(handler)
             options.append(own.pop())

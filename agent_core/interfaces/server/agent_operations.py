@@ -28,7 +28,7 @@ from ..slash_catalog import check_message
 from .agent_host import DONE, event_stream
 from .chat_threads import ChatThreads
 from .identity import OWNER, ApiRefusal, NotAllowed, NotThere
-from .operations import Asked, Part, operation
+from .operations import Asked, Part, api_operation
 
 MOST_TEXT: Final = 1_000_000
 
@@ -100,7 +100,7 @@ class MemoryNeed(Part):
     count: Annotated[int, Field(ge=1, le=100)] = 10
 
 
-@operation("GET", "/agents", ("read", "chat"), "List the agents.")
+@api_operation("GET", "/agents", ("read", "chat"), "List the agents.")
 async def agents(asked: Asked) -> object:
     """List the agents that the token may see, and which of them run here or are paused."""
     listing = await agents_listing(asked.rooms.state)
@@ -125,7 +125,7 @@ async def agents(asked: Asked) -> object:
     }
 
 
-@operation("POST", "/agents", ("admin",), "Make an agent.", status=201)
+@api_operation("POST", "/agents", ("admin",), "Make an agent.", status=201)
 async def make(asked: Asked, new_agent: NewAgent) -> object:
     """Make an agent, or return the one of that name."""
     name = new_agent.name
@@ -138,7 +138,7 @@ async def make(asked: Asked, new_agent: NewAgent) -> object:
     return {"name": agent.name}
 
 
-@operation("POST", "/agents/import", ("admin",), "Make agents of a document.", status=201)
+@api_operation("POST", "/agents/import", ("admin",), "Make agents of a document.", status=201)
 async def take_in(asked: Asked, document: Document) -> object:
     """Make the agents of a document; nothing in it is run, and no agent is overwritten."""
     if asked.identity.agents and not await asked.rooms.shows(document.name, asked.identity):
@@ -152,7 +152,7 @@ async def take_in(asked: Asked, document: Document) -> object:
     }
 
 
-@operation("GET", "/agents/{agent}", ("read",), "Show one agent.")
+@api_operation("GET", "/agents/{agent}", ("read",), "Show one agent.")
 async def show(asked: Asked, agent: str) -> object:
     """Show one agent: settings, blocks, sections, sources, and counts of each."""
     await asked.rooms.host.agent(agent)  # creates the blocks of an agent without a conversation yet
@@ -162,7 +162,7 @@ async def show(asked: Asked, agent: str) -> object:
     }
 
 
-@operation("DELETE", "/agents/{agent}", ("admin",), "Delete an agent.")
+@api_operation("DELETE", "/agents/{agent}", ("admin",), "Delete an agent.")
 async def delete(asked: Asked, agent: str) -> object:
     """Delete an agent with its conversation and memory."""
     await asked.rooms.host.make_free(agent)
@@ -171,7 +171,7 @@ async def delete(asked: Asked, agent: str) -> object:
     return {"deleted": agent}
 
 
-@operation("GET", "/agents/{agent}/export", ("admin",), "Return an agent as a document.")
+@api_operation("GET", "/agents/{agent}/export", ("admin",), "Return an agent as a document.")
 async def export(asked: Asked, agent: str) -> object:
     """Return an agent as one document."""
     await asked.hold(MOST_HELD)
@@ -182,13 +182,13 @@ async def export(asked: Asked, agent: str) -> object:
     }
 
 
-@operation("POST", "/agents/{agent}/conversations", ("chat",), "Begin a conversation.")
+@api_operation("POST", "/agents/{agent}/conversations", ("chat",), "Begin a conversation.")
 async def converse(asked: Asked, agent: str, conversation_name: ConversationName) -> object:
     """Begin a conversation of its own with an agent, whose blocks it shares, or return the one of that name."""
     return {"agent": await ChatThreads(asked.rooms).named(agent, conversation_name.name)}
 
 
-@operation("POST", "/agents/{agent}/messages", ("chat",), "Send a message.", status=202)
+@api_operation("POST", "/agents/{agent}/messages", ("chat",), "Send a message.", status=202)
 async def post(asked: Asked, agent: str, message: Message) -> object:
     """Keep a message on disk, and let the agent answer it; a `key` that another message has is refused, and so is, from
     the page, what only a prompt takes.
@@ -207,7 +207,7 @@ async def post(asked: Asked, agent: str, message: Message) -> object:
     return {"event": posted.event, "after": posted.after}
 
 
-@operation("GET", "/agents/{agent}/messages", ("read", "chat"), "Return the conversation.")
+@api_operation("GET", "/agents/{agent}/messages", ("read", "chat"), "Return the conversation.")
 async def messages(asked: Asked, agent: str, part: HistoryPart) -> object:
     """Return the conversation, oldest first, with numbers; summaries of it are not part of it.
 
@@ -266,7 +266,7 @@ async def messages(asked: Asked, agent: str, part: HistoryPart) -> object:
     return {**found, "running": is_running, "after": after, "more": not page.is_last}
 
 
-@operation(
+@api_operation(
     "GET", "/agents/{agent}/messages/{event}", ("chat", "read"), "Return which turn took a message."
 )
 async def taken(asked: Asked, agent: str, event: str) -> object:
@@ -274,7 +274,7 @@ async def taken(asked: Asked, agent: str, event: str) -> object:
     return {"event": event, "turn": await asked.workspace.store.turn_of(event, agent)}
 
 
-@operation("POST", "/agents/{agent}/pop", ("chat",), "Take the last turn back.")
+@api_operation("POST", "/agents/{agent}/pop", ("chat",), "Take the last turn back.")
 async def pop(asked: Asked, agent: str) -> object:
     """Remove the last turn from the context, not from the record, and return what began it."""
     async with asked.rooms.host.idle(agent) as opened:
@@ -283,7 +283,9 @@ async def pop(asked: Asked, agent: str) -> object:
     return {"removed": removed.text if removed else None}
 
 
-@operation("POST", "/agents/{agent}/retry", ("chat",), "Send the last message again.", status=202)
+@api_operation(
+    "POST", "/agents/{agent}/retry", ("chat",), "Send the last message again.", status=202
+)
 async def retry(asked: Asked, agent: str) -> object:
     """Remove the last turn from the context, and send the message that began it again."""
     host = asked.rooms.host
@@ -304,7 +306,7 @@ async def retry(asked: Asked, agent: str) -> object:
     return {"event": posted.event, "after": posted.after, "text": removed.text}
 
 
-@operation("POST", "/agents/{agent}/new", ("chat",), "Begin a new conversation.")
+@api_operation("POST", "/agents/{agent}/new", ("chat",), "Begin a new conversation.")
 async def new(asked: Asked, agent: str) -> object:
     """Begin anew: every turn leaves the context, and stays in the record."""
     async with asked.rooms.host.idle(agent) as opened:
@@ -313,13 +315,13 @@ async def new(asked: Asked, agent: str) -> object:
     return {"turns": turns}
 
 
-@operation("POST", "/agents/{agent}/interrupt", ("chat",), "End the running turn.")
+@api_operation("POST", "/agents/{agent}/interrupt", ("chat",), "End the running turn.")
 async def interrupt(asked: Asked, agent: str) -> object:
     """End the running turn; its history stays valid."""
     return {"interrupted": await asked.rooms.host.interrupt(agent)}
 
 
-@operation("GET", "/agents/{agent}/events", ("read", "chat"), "Stream events.", streams=True)
+@api_operation("GET", "/agents/{agent}/events", ("read", "chat"), "Stream events.", streams=True)
 async def events(asked: Asked, agent: str, after_event: After) -> object:
     """Stream the agent's events, beginning after a number. `Last-Event-ID` goes before `after`."""
     rooms = asked.rooms
@@ -331,14 +333,14 @@ async def events(asked: Asked, agent: str, after_event: After) -> object:
     return _while_shown(asked, agent, frames) if asked.identity.agents else frames
 
 
-@operation("GET", "/agents/{agent}/memory", ("read",), "Return the memory.")
+@api_operation("GET", "/agents/{agent}/memory", ("read",), "Return the memory.")
 async def memory(asked: Asked, agent: str) -> object:
     """Return all blocks and sections of an agent."""
     await asked.rooms.host.agent(agent)
     return await memory_document(asked.rooms.state.store, agent)
 
 
-@operation("GET", "/agents/{agent}/search", ("read",), "Search the memory.")
+@api_operation("GET", "/agents/{agent}/search", ("read",), "Search the memory.")
 async def search_memory(asked: Asked, agent: str, need: MemoryNeed) -> object:
     """Search what was said, and what was archived; `best` has the hits of both, the best first, in short."""
     searches, blocks = await search_all(asked.workspace.memory(agent), **need.model_dump())
@@ -346,7 +348,7 @@ async def search_memory(asked: Asked, agent: str, need: MemoryNeed) -> object:
     return {**found, "best": best_hits([*searches.values()], blocks)}
 
 
-@operation("GET", "/agents/{agent}/memory/{label}", ("read",), "Return one block.")
+@api_operation("GET", "/agents/{agent}/memory/{label}", ("read",), "Return one block.")
 async def block(asked: Asked, agent: str, label: str) -> object:
     """Return one block with its version and the history of its changes."""
     row = await _block(asked, agent, label)
@@ -358,7 +360,7 @@ async def block(asked: Asked, agent: str, label: str) -> object:
     }
 
 
-@operation("PATCH", "/agents/{agent}/memory/{label}", ("edit",), "Change a block.")
+@api_operation("PATCH", "/agents/{agent}/memory/{label}", ("edit",), "Change a block.")
 async def edit_block(asked: Asked, agent: str, label: str, block_edit: BlockEdit) -> object:
     """Change a block, if it still has the version that the change was made for."""
     row = await _as_seen(asked, agent, label, block_edit.version)
@@ -371,7 +373,7 @@ async def edit_block(asked: Asked, agent: str, label: str, block_edit: BlockEdit
     return _block_json(await _block(asked, agent, label))
 
 
-@operation(
+@api_operation(
     "POST",
     "/agents/{agent}/memory/{label}/undo",
     ("edit",),

@@ -13,6 +13,7 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextman
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,6 +32,8 @@ from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.own_installation import add_extra
 from agent_core.base.records import dataclass, field
 from agent_core.base.untrusted import one_line
+from agent_core.operations import functions  # noqa: F401 - its operations are methods
+from agent_core.operations.operation import OPERATIONS as DEFINED
 from agent_core.storage import prepare_state_dir
 from agent_core.workspace.workspace import Workspace
 from sandbox.wire.strict_json import MESSAGE, Malformed, read_json
@@ -42,7 +45,7 @@ from .chat_completions import ChatDoor
 from .chat_threads import ChatThreads
 from .guard import LINKS, MOST_REQUESTS, Guard, access_log, network
 from .identity import NotAllowed, Sessions, TokenBook
-from .operations import Nothing, Operation
+from .operations import ApiOperation, Nothing, api_of
 from .responses import answered, error_response, failure, json_response
 
 if TYPE_CHECKING:
@@ -171,9 +174,11 @@ class LoginDoor:
 
 _SUBJECTS: Final = (agent_operations, page_operations, workspace_operations)
 OPERATIONS: Final = [
-    each for module in _SUBJECTS for each in vars(module).values() if isinstance(each, Operation)
+    each for module in _SUBJECTS for each in vars(module).values() if isinstance(each, ApiOperation)
 ]
-"""All operations, in the order of the OpenAPI document."""
+OPERATIONS.extend(api_of(one) for verbs in DEFINED.values() for one in verbs.values())
+OPERATIONS.sort(key=attrgetter("path", "method"))
+"""All operations by path; a fixed part comes before a parameter in its place."""
 _GRACE_S: Final = 10.0
 _PAGES: Final = Path(__file__).with_name("page")
 _PAGE: Final = {"/": "index.html", "/login": "index.html"} | {
@@ -625,7 +630,7 @@ _ERROR: Final[Json] = {
 }
 
 
-def openapi(operations: Iterable[Operation]) -> Json:
+def openapi(operations: Iterable[ApiOperation]) -> Json:
     """Return the OpenAPI document."""
     schemas: Json = {"Error": _ERROR}
     paths: dict[str, Json] = {}
@@ -645,7 +650,7 @@ def openapi(operations: Iterable[Operation]) -> Json:
     }
 
 
-def _describe(operation: Operation, schemas: Json) -> Json:
+def _describe(operation: ApiOperation, schemas: Json) -> Json:
     kind = "text/event-stream" if operation.streams else "application/json"
     schema: Json = {"type": "string"} if operation.streams else {"type": "object"}
     answers = {

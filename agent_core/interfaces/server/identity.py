@@ -8,7 +8,7 @@ import hmac
 import re
 import secrets
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Any, Final, TypeAlias, get_args
 
 from agent_core.base.errors import (
     AgentBusy,
@@ -22,9 +22,9 @@ from agent_core.base.errors import (
 from agent_core.base.problem import Problem
 from agent_core.base.records import dataclass, to_json
 from agent_core.base.untrusted import one_line
+from agent_core.operations.operation import Scope
 from agent_core.storage import InboxFull, TokenRow, TokenStore
 
-Scope: TypeAlias = Literal["chat", "read", "edit", "approve", "admin"]
 SCOPES: Final[tuple[Scope, ...]] = get_args(Scope)
 """The permissions of a token: talk to agents, read, change functions and memory, answer questions about grants, manage
 agents. No scope includes another.

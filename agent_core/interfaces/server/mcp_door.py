@@ -52,6 +52,7 @@ from agent_core.functions.service import USER, Author, FunctionService, PlannedC
 from agent_core.functions.service.change_texts import read_edits
 from agent_core.functions.service.grant_service import GrantService
 from agent_core.functions.worker_api import OnProgress
+from agent_core.operations.operation import Scope
 from agent_core.registry.arguments import read as read_arguments
 from agent_core.registry.function import Function, reach_words
 from agent_core.registry.registry import Registry, RegistryChange, Snapshot
@@ -62,7 +63,7 @@ from sandbox.wire.large import Large
 from sandbox.wire.values import decode, read_row
 
 from .host_schemas import host_schema, own_arguments
-from .identity import OWNER, Identity, Scope
+from .identity import OWNER, Identity
 
 Schema: TypeAlias = dict[str, Any]  # Any: JSON Schema
 

@@ -9,23 +9,28 @@ import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache
-from typing import Any, ClassVar, Final, TypeAlias, TypeVar
+from typing import Annotated, Any, ClassVar, Final, TypeAlias, TypeVar
 
 from annotated_types import MaxLen
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 from pydantic_core import PydanticCustomError
 
 from agent_core.base.errors import KnapperError
 from agent_core.base.offload import aside
 from agent_core.base.records import dataclass
 from agent_core.base.untrusted import one_line
-from agent_core.functions.service import FunctionService
+from agent_core.functions.service import USER, Author, FunctionService
+from agent_core.functions.service.judgment import Judgment
+from agent_core.operations.operation import Operation, Scope
+from agent_core.operations.words import word_of
+from agent_core.storage import CallOwners
+from agent_core.workspace.helper_changes import HelperVerdict
 from agent_core.workspace.workspace import Workspace
 from sandbox.wire.strict_json import MESSAGE, Malformed, read_json
 
 from ..history_pages import Hold, hold_freely
 from .agent_host import Rooms
-from .identity import ApiRefusal, Identity, Scope
+from .identity import ApiRefusal, Identity, rejected
 
 API: Final = "/api/v1"
 _PLACES: Final = re.compile(r"{(\w+)}")
@@ -162,7 +167,7 @@ Handler: TypeAlias = Callable[..., Awaitable[object]]
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class ApiOperation:
     """A method on a path. A token needs one of the `scopes`; if it `streams`, the response is an event stream."""
 
     method: str
@@ -218,7 +223,7 @@ def _parameters(handler: Handler) -> Mapping[str, inspect.Parameter]:
     return inspect.signature(handler).parameters
 
 
-def operation(
+def api_operation(
     method: str,
     path: str,
     scopes: tuple[Scope, ...],
@@ -226,21 +231,64 @@ def operation(
     *,
     status: int = 200,
     streams: bool = False,
-) -> Callable[[Handler], Operation]:
+) -> Callable[[Handler], ApiOperation]:
     """Make a handler the operation of a method and path; its docstring becomes the description.
 
     Its parameters are the path parameters and a part: the query for `GET` and `DELETE`, otherwise the body. An `agent`
     must exist for the token. A path parameter annotated with a function gets the result of that function.
     """
 
-    def decorate(handler: Handler) -> Operation:
+    def decorate(handler: Handler) -> ApiOperation:
         hints = [param.annotation for param in _parameters(handler).values()]
         part = next(
             (hint for hint in hints if isinstance(hint, type) and issubclass(hint, Part)), Nothing
         )
         body, query = (Nothing, part) if method in ("GET", "DELETE") else (part, Nothing)
-        return Operation(
+        return ApiOperation(
             method, f"{API}{path}", scopes, summary, handler, body, query, status, streams
         )
 
     return decorate
+
+
+# The methods of operations.
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where an operation runs that was requested."""
+
+    functions: FunctionService
+    owners: CallOwners
+    author: Author = USER
+
+
+@cache
+def api_of(operation: Operation) -> ApiOperation:
+    """Return the method of the API for an operation: its parameters are in the path, and a query or a body."""
+    method, path = operation.path
+    fields: dict[str, Any] = {}
+    for each in operation.parameters:
+        if each.name not in _PLACES.findall(path):
+            usual = ... if each.default is each.empty else each.default
+            limit = Field(max_length=word_of(each).max_chars)
+            fields[each.name] = (Annotated[each.annotation, limit], usual)
+    name = "".join(word.title() for word in (operation.noun, *operation.verb.split("-")))
+    part: Any = create_model(name, __base__=Part, **fields) if fields else Nothing
+
+    async def handler(asked: Asked, values: part, **named: str) -> object:
+        site = Site(asked.functions, await asked.rooms.owners(asked.identity))
+        return require_admitted(await operation.run(site, **named, **dict(values)))
+
+    handler.__name__ = operation.verb
+    handler.__doc__ = operation.help
+    return api_operation(method, path, operation.scopes, operation.summary)(handler)
+
+
+def require_admitted(result: object) -> object:
+    """Return a result; if it is a verdict that refuses, raise an error with the gate's problems."""
+    if isinstance(result, Judgment) and not result.admitted:
+        raise rejected(result, result.refusals, result.error)
+    if isinstance(result, HelperVerdict) and not result.admitted:
+        raise rejected(result, result.problems, result.denied)
+    return result

@@ -25,8 +25,8 @@ from ..history_pages import MOST_HELD, PAGE_BYTES, read_page, read_pages
 from ..slash_catalog import ENTRIES
 from ..spending import Spending, spent_since_ever
 from .identity import NotThere
-from .operations import API, Asked, Part, operation
-from .workspace_operations import Arguments, ThereFunction, VersionChoice, by_hand
+from .operations import API, Asked, Part, api_operation
+from .workspace_operations import Arguments, ThereFunction, by_hand
 
 _MOST_TURNS: Final = 500
 
@@ -43,7 +43,9 @@ class Reason(Part):
     why: Annotated[str, Field(max_length=400)] = ""
 
 
-@operation("GET", "/functions/verdicts", ("read",), "Return the gate's last word on each function.")
+@api_operation(
+    "GET", "/functions/verdicts", ("read",), "Return the gate's last word on each function."
+)
 async def verdicts(asked: Asked) -> object:
     """Return the gate's last word on each function: examples that agreed, and what it warned of."""
     store, service = asked.rooms.state.store, asked.functions
@@ -58,19 +60,7 @@ async def verdicts(asked: Asked) -> object:
     return {"verdicts": rows, "pending": sorted(await service.all_pending())}
 
 
-@operation("GET", "/functions/{name}/history", ("read",), "Return the versions of a function.")
-async def history(asked: Asked, name: str) -> object:
-    """Return the versions of a function, oldest first, even of a deleted one."""
-    return await asked.functions.history.of(name)
-
-
-@operation("GET", "/functions/{name}/diff", ("read",), "Compare a version with the current one.")
-async def diff(asked: Asked, name: str, choice: VersionChoice) -> object:
-    """Return what became different since a version of a function."""
-    return await asked.functions.history.diff(name, choice.version)
-
-
-@operation(
+@api_operation(
     "POST", "/functions/{name}/trace", ("edit",), "Call a function and return the lines that ran."
 )
 async def trace(asked: Asked, name: ThereFunction, arguments: Arguments) -> object:
@@ -78,14 +68,16 @@ async def trace(asked: Asked, name: ThereFunction, arguments: Arguments) -> obje
     return await asked.functions.trace(name, arguments.arguments, by_hand(asked))
 
 
-@operation("GET", "/agents/{agent}/steps", ("read",), "List the last steps.")
+@api_operation("GET", "/agents/{agent}/steps", ("read",), "List the last steps.")
 async def list_steps(asked: Asked, agent: str, how_many: HowMany) -> object:
     """Return the last steps of an agent: what came of each, and by which model."""
     await asked.hold(PAGE_BYTES)
     return {"agent": agent, "steps": await steps(asked.rooms.state.store, agent, how_many.last)}
 
 
-@operation("GET", "/agents/{agent}/steps/{seq}", ("read",), "Return what the model saw in a step.")
+@api_operation(
+    "GET", "/agents/{agent}/steps/{seq}", ("read",), "Return what the model saw in a step."
+)
 async def step(asked: Asked, agent: str, seq: str) -> object:
     """Return what the model saw in a step, by part, with about how many tokens each part has."""
     number = int(seq) if seq.isdecimal() and len(seq) < 20 else -1
@@ -103,7 +95,7 @@ async def step(asked: Asked, agent: str, seq: str) -> object:
     return {**parts, "window": (await asked.rooms.host.agent(agent)).status().context_limit}
 
 
-@operation("GET", "/agents/{agent}/cost", ("read",), "Return what the turns cost.")
+@api_operation("GET", "/agents/{agent}/cost", ("read",), "Return what the turns cost.")
 async def costs(asked: Asked, agent: str) -> object:
     """Return what the turns of an agent cost: tokens, and money where a price is known; the oldest are summed up."""
     workspace = asked.workspace
@@ -115,7 +107,7 @@ async def costs(asked: Asked, agent: str) -> object:
     }
 
 
-@operation("GET", "/growth", ("read",), "Return how functions came to be.")
+@api_operation("GET", "/growth", ("read",), "Return how functions came to be.")
 async def grown(asked: Asked, how_many: HowMany) -> object:
     """Return how functions came to be: wanted, written, rejected, fixed, admitted, used; the newest last."""
     rows, store = list[Json](), asked.rooms.state.store
@@ -126,7 +118,7 @@ async def grown(asked: Asked, how_many: HowMany) -> object:
     return {"functions": rows[-how_many.last :]}
 
 
-@operation("GET", "/slash-commands", ("read",), "List the slash commands of the prompt.")
+@api_operation("GET", "/slash-commands", ("read",), "List the slash commands of the prompt.")
 async def slash_commands(asked: Asked) -> object:
     """Return the slash commands of the prompt, each with where the page has the same, if it has."""
     return {
@@ -134,7 +126,7 @@ async def slash_commands(asked: Asked) -> object:
     }
 
 
-@operation("GET", "/tree", ("read",), "Return what all agents do.")
+@api_operation("GET", "/tree", ("read",), "Return what all agents do.")
 async def tree(asked: Asked) -> object:
     """Return what each agent does, for whom it waits, and what it spent."""
     states = await (await _supervision(asked)).tree()
@@ -142,7 +134,7 @@ async def tree(asked: Asked) -> object:
     return {"agents": [state.to_json() for state in states if state.name in seen]}
 
 
-@operation("POST", "/agents/{agent}/pause", ("edit",), "Pause an agent.")
+@api_operation("POST", "/agents/{agent}/pause", ("edit",), "Pause an agent.")
 async def pause(asked: Asked, agent: str, reason: Reason) -> object:
     """Pause an agent: its turns wait, and its inbox goes on filling."""
     await asked.rooms.state.store.apply([PauseAgent(agent, reason.why)])
@@ -150,7 +142,7 @@ async def pause(asked: Asked, agent: str, reason: Reason) -> object:
     return {"paused": agent}
 
 
-@operation("POST", "/agents/{agent}/resume", ("edit",), "Let a paused agent go on.")
+@api_operation("POST", "/agents/{agent}/resume", ("edit",), "Let a paused agent go on.")
 async def resume(asked: Asked, agent: str) -> object:
     """Let a paused agent go on, and open the threads in which it is stuck."""
     threads = await (await _supervision(asked)).resume(agent)
@@ -158,7 +150,7 @@ async def resume(asked: Asked, agent: str) -> object:
     return {"resumed": agent, "threads": threads}
 
 
-@operation("POST", "/agents/{agent}/stop", ("edit",), "Stop what an agent does.")
+@api_operation("POST", "/agents/{agent}/stop", ("edit",), "Stop what an agent does.")
 async def stop(asked: Asked, agent: str, reason: Reason) -> object:
     """End the running turn of an agent, and stop the threads that it is at work in."""
     is_interrupted = await asked.rooms.host.interrupt(agent)

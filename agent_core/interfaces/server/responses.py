@@ -17,7 +17,7 @@ from agent_core.base.records import to_json
 
 from .agent_host import Rooms
 from .identity import ApiRefusal
-from .operations import Asked, Operation
+from .operations import ApiOperation, Asked
 
 T = TypeVar("T")
 _MANY: Final = 2_000
@@ -76,7 +76,7 @@ async def wait_with_client(request: Request, work: Coroutine[None, None, T]) -> 
         await asyncio.gather(working, leaving, return_exceptions=True)
 
 
-async def answered(operation: Operation, rooms: Rooms, request: Request) -> Response:
+async def answered(operation: ApiOperation, rooms: Rooms, request: Request) -> Response:
     """Run an operation and return the response. All errors have the same format."""
     if operation.streams and request.method == "HEAD":  # the response would never end
         return error_response(405, "no-route", "A stream has no head alone.", "Send GET.")

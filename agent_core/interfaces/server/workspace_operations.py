@@ -42,7 +42,6 @@ from agent_core.registry.source import hash_of
 from agent_core.runtime.agent import Agent
 from agent_core.storage import AGENT, CallOwners, is_history, own_folder, prepare_state_dir
 from agent_core.workspace.agent_files import GROUPS, GroupFile, first_problems
-from agent_core.workspace.helper_changes import HelperVerdict
 from agent_core.workspace.portable import NoAgent
 from agent_core.workspace.state_store import WorkspaceState
 
@@ -52,8 +51,8 @@ from ..render.agent_view import helper_document, helpers_document
 from ..render.grant_question import title_of
 from ..slash_catalog import verb_of
 from ..styled_lines import Line, plain, warned
-from .identity import OWNER, SCOPES, ApiRefusal, NotAllowed, NotThere, rejected
-from .operations import Asked, Part, operation
+from .identity import OWNER, SCOPES, ApiRefusal, NotAllowed, NotThere
+from .operations import Asked, Part, api_operation, require_admitted
 
 _MOST_SOURCE: Final = 200_000
 _Source = Annotated[str, Field(min_length=1, max_length=_MOST_SOURCE)]
@@ -116,12 +115,6 @@ class TestCall(Part):
     arguments: dict[str, Any] | None = None  # Any: JSON, checked by the function's schema
 
 
-class VersionChoice(Part):
-    """A version; without one, the last before."""
-
-    version: Annotated[str, Field(max_length=64)] = ""
-
-
 class Expected(Part):
     """What the calls must return that were asked about, as Python writes it, or nothing: as they returned."""
 
@@ -165,7 +158,7 @@ ThereFunction = Annotated[str, _known_function]
 _ListedFunction = Annotated[str, _listed_function]
 
 
-@operation("GET", "/functions", ("read",), "List the functions.")
+@api_operation("GET", "/functions", ("read",), "List the functions.")
 async def functions(asked: Asked, function_filter: FunctionFilter) -> object:
     """List the functions, and what was rejected."""
     return await asked.functions.list(
@@ -173,7 +166,7 @@ async def functions(asked: Asked, function_filter: FunctionFilter) -> object:
     )
 
 
-@operation("POST", "/functions/check", ("read", "edit"), "Judge a function.")
+@api_operation("POST", "/functions/check", ("read", "edit"), "Judge a function.")
 async def check(asked: Asked, body: CandidateBody) -> object:
     """Judge a function without admitting it."""
     verdicts = list[Judgment]()
@@ -189,46 +182,39 @@ async def check(asked: Asked, body: CandidateBody) -> object:
     return verdicts[0]
 
 
-@operation("GET", "/functions/search", ("read",), "Find functions by need.")
+@api_operation("GET", "/functions/search", ("read",), "Find functions by need.")
 async def search(asked: Asked, need: Need) -> object:
     """Find functions by what they are needed for."""
     owners = await asked.rooms.owners(asked.identity)
     return await asked.functions.search(need.need, need.count, owners=owners)
 
 
-@operation("GET", "/functions/{name}", ("read",), "Show a function.")
-async def show(asked: Asked, name: _ListedFunction) -> object:
-    """Show everything about a function."""
-    owners = await asked.rooms.owners(asked.identity)
-    return await asked.functions.introspect(name, owners)
-
-
-@operation("PUT", "/functions/{name}", ("edit",), "Create or replace a function.")
+@api_operation("PUT", "/functions/{name}", ("edit",), "Create or replace a function.")
 async def put(asked: Asked, name: str, body: FunctionBody) -> object:
     """Create a function, or replace it; the gate judges it."""
     service = asked.functions
     if body.when == "there" or (body.when == "either" and name in service.names()):
-        return _require_admitted(await service.replace(name, body.source, reason=body.reason))
-    return _require_admitted(
+        return require_admitted(await service.replace(name, body.source, reason=body.reason))
+    return require_admitted(
         await service.create(name, body.source, body.module, reason=body.reason)
     )
 
 
-@operation("PATCH", "/functions/{name}", ("edit",), "Edit a function.")
+@api_operation("PATCH", "/functions/{name}", ("edit",), "Edit a function.")
 async def edit(asked: Asked, name: ThereFunction, text_edit: TextEdit) -> object:
     """Replace a part of a function's source; the gate judges the result."""
-    return _require_admitted(
+    return require_admitted(
         await asked.functions.edit(name, text_edit.old, text_edit.new, reason=text_edit.reason)
     )
 
 
-@operation("DELETE", "/functions/{name}", ("edit",), "Delete a function.")
+@api_operation("DELETE", "/functions/{name}", ("edit",), "Delete a function.")
 async def delete(asked: Asked, name: ThereFunction) -> object:
     """Delete a function; refused while others call it."""
     return await asked.functions.delete(name)
 
 
-@operation("POST", "/functions/{name}/call", ("chat", "edit"), "Call a function.")
+@api_operation("POST", "/functions/{name}/call", ("chat", "edit"), "Call a function.")
 async def call(asked: Asked, name: _ListedFunction, arguments: Arguments) -> object:
     """Call a function in a worker, on the record."""
     owners = await asked.rooms.owners(asked.identity)
@@ -237,33 +223,21 @@ async def call(asked: Asked, name: _ListedFunction, arguments: Arguments) -> obj
     )
 
 
-@operation("POST", "/functions/{name}/test", ("edit",), "Run a function's examples.")
+@api_operation("POST", "/functions/{name}/test", ("edit",), "Run a function's examples.")
 async def test(asked: Asked, name: ThereFunction, test_call: TestCall) -> object:
     """Run a function's examples in workers, or one call, off the record."""
     return await asked.functions.test(name, test_call.arguments)
 
 
-@operation("POST", "/functions/{name}/rollback", ("edit",), "Go back to an earlier version.")
-async def rollback(asked: Asked, name: str, choice: VersionChoice) -> object:
-    """Go back to an earlier version; the gate judges it again."""
-    return _require_admitted(await asked.functions.rollback(name, choice.version))
-
-
-@operation("POST", "/functions/{name}/confirm", ("edit",), "Admit a candidate as it is.")
+@api_operation("POST", "/functions/{name}/confirm", ("edit",), "Admit a candidate as it is.")
 async def confirm(asked: Asked, name: str, expected: Expected) -> object:
     """Admit a rejected candidate with the results that came back, if its examples expected others."""
-    return _require_admitted(
+    return require_admitted(
         await asked.functions.confirm(name, expected=expected.expected, reason=expected.reason)
     )
 
 
-@operation("POST", "/functions/{name}/release", ("edit",), "Release a function from quarantine.")
-async def release(asked: Asked, name: ThereFunction) -> object:
-    """Release a function from quarantine."""
-    return await asked.functions.release(name)
-
-
-@operation("GET", "/approvals", ("approve", "read"), "List pending questions.")
+@api_operation("GET", "/approvals", ("approve", "read"), "List pending questions.")
 async def approvals(asked: Asked) -> object:
     """List the questions about grants that wait for an answer, oldest first."""
     pending = await _pending(asked)
@@ -293,7 +267,7 @@ def _question_json(pending_question: PendingQuestion) -> dict[str, Any]:  # Any:
     return {**question.to_json(), **kept, **shown, "command": question.command}
 
 
-@operation("POST", "/approvals/{id}", ("approve",), "Answer a question.")
+@api_operation("POST", "/approvals/{id}", ("approve",), "Answer a question.")
 async def answer(asked: Asked, id: str, approval: ApprovalAnswer) -> object:
     """Answer a question about grants. The first answer counts; a later one is told so.
 
@@ -318,7 +292,7 @@ async def answer(asked: Asked, id: str, approval: ApprovalAnswer) -> object:
     return {"id": id, "answer": approval.answer}
 
 
-@operation("GET", "/status", ("read", "chat"), "Return how the server is.")
+@api_operation("GET", "/status", ("read", "chat"), "Return how the server is.")
 async def status(asked: Asked) -> object:
     """Return how the server is: its workspace, agents at work, and what waits.
 
@@ -360,15 +334,6 @@ def by_hand(asked: Asked) -> Author:
     )
 
 
-def _require_admitted(verdict: Judgment | HelperVerdict) -> object:
-    """Return the verdict if it admits the function or helper; otherwise raise an error with the gate's problems."""
-    if verdict.admitted:
-        return verdict
-    if isinstance(verdict, HelperVerdict):
-        raise rejected(verdict, verdict.problems, verdict.denied)
-    raise rejected(verdict, verdict.refusals, verdict.error)
-
-
 # The sources of agents.
 
 _MOST_BYTES: Final = 32 << 20
@@ -393,14 +358,14 @@ class SourceName(Part):
     source: Annotated[str, Field(min_length=1, max_length=300)]
 
 
-@operation("GET", "/agents/{agent}/sources", ("read",), "List the sources of an agent.")
+@api_operation("GET", "/agents/{agent}/sources", ("read",), "List the sources of an agent.")
 async def sources(asked: Asked, agent: str) -> object:
     """List the sources of an agent, with how much of each is stored."""
     rows = await (await _sources(asked, agent)).list()
     return {"agent": agent, "sources": [source_json(row) for row in rows]}
 
 
-@operation("POST", "/agents/{agent}/sources", ("edit",), "Upload a part of a source.")
+@api_operation("POST", "/agents/{agent}/sources", ("edit",), "Upload a part of a source.")
 async def upload(asked: Asked, agent: str, upload: Upload) -> object:
     """Take a part of a document; after the last one, read it all into archival memory. `GET` tells how far it is."""
     try:
@@ -483,7 +448,7 @@ def _receive(place: Path, data: bytes, *, is_first: bool) -> None:
         raise WorkspaceError(f"The document cannot be kept: {error.strerror}.", fix=fix) from error
 
 
-@operation("DELETE", "/agents/{agent}/sources", ("edit",), "Remove a source.")
+@api_operation("DELETE", "/agents/{agent}/sources", ("edit",), "Remove a source.")
 async def remove(asked: Asked, agent: str, source_name: SourceName) -> object:
     """Remove a source from an agent, with its passages."""
     rows = await (await _sources(asked, agent)).remove(source_name.source)
@@ -534,7 +499,7 @@ async def _number(_: Asked, text: str) -> int:
 _CallNumber = Annotated[int, _number]
 
 
-@operation("GET", "/grants", ("read", "approve"), "List the grants.")
+@api_operation("GET", "/grants", ("read", "approve"), "List the grants.")
 async def grants(asked: Asked, of_function: OfFunction) -> object:
     """List what functions may reach, and how much of it is in force."""
     return await asked.functions.grants.listing(
@@ -542,7 +507,7 @@ async def grants(asked: Asked, of_function: OfFunction) -> object:
     )
 
 
-@operation("POST", "/grants/{name}/revoke", ("approve",), "Revoke grants.")
+@api_operation("POST", "/grants/{name}/revoke", ("approve",), "Revoke grants.")
 async def revoke(asked: Asked, name: str, revoking: Revoking) -> object:
     """Revoke grants of a function: those that are named, or all."""
     book = asked.functions.grants
@@ -555,7 +520,7 @@ async def revoke(asked: Asked, name: str, revoking: Revoking) -> object:
     return await book.revoke(name, selection, await asked.rooms.owners(asked.identity))
 
 
-@operation("GET", "/calls", ("read",), "List recorded calls.")
+@api_operation("GET", "/calls", ("read",), "List recorded calls.")
 async def calls(asked: Asked, call_filter: CallFilter) -> object:
     """List the recorded calls, newest first."""
     return {
@@ -565,19 +530,19 @@ async def calls(asked: Asked, call_filter: CallFilter) -> object:
     }
 
 
-@operation("GET", "/calls/{call}", ("read",), "Return a recorded call.")
+@api_operation("GET", "/calls/{call}", ("read",), "Return a recorded call.")
 async def recorded_call(asked: Asked, call: _CallNumber) -> object:
     """Return a recorded call: its arguments, what it got, and its outcome."""
     return await (await _replays(asked)).show(call)
 
 
-@operation("POST", "/calls/{call}/replay", ("edit",), "Make a recorded call again.")
+@api_operation("POST", "/calls/{call}/replay", ("edit",), "Make a recorded call again.")
 async def replay(asked: Asked, call: _CallNumber, replay_version: ReplayVersion) -> object:
     """Make a recorded call again, with what it got then, and compare."""
     return await (await _replays(asked)).replay(call, replay_version.version)
 
 
-@operation("GET", "/doctor", ("read", "admin"), "Return what this machine can do.")
+@api_operation("GET", "/doctor", ("read", "admin"), "Return what this machine can do.")
 async def doctor(asked: Asked) -> object:
     """Return what this machine can do."""
     return await asked.workspace.doctor(await asked.rooms.owners(asked.identity))
@@ -605,53 +570,51 @@ class HelperVersionChoice(Part):
     reason: _Reason = ""
 
 
-@operation("GET", "/helpers", ("read",), "List the helpers.")
+@api_operation("GET", "/helpers", ("read",), "List the helpers.")
 async def helpers(asked: Asked) -> object:
     """List the helpers, and the files that were rejected."""
     return await helpers_document(asked.workspace)
 
 
-@operation("GET", "/helpers/{name}", ("read",), "Show a helper.")
+@api_operation("GET", "/helpers/{name}", ("read",), "Show a helper.")
 async def helper(asked: Asked, name: str) -> object:
     """Show a helper: its schema, functions, limits, text and last runs."""
     document = await helper_document(asked.workspace, name)
     return {**document, "last_runs": await asked.rooms.shown(document["last_runs"], asked.identity)}
 
 
-@operation("PUT", "/helpers/{name}", ("edit",), "Make or replace a helper.")
+@api_operation("PUT", "/helpers/{name}", ("edit",), "Make or replace a helper.")
 async def put_helper(asked: Asked, name: str, file_text: FileText) -> object:
     """Make a helper, or replace its file, if its gate admits it."""
     workspace = asked.workspace
     await workspace.helpers.refresh(is_told=False)
     changes, proposal = workspace.helper_changes, workspace.by_user(file_text.reason)
     put = changes.replace if name in workspace.helpers.helpers else changes.create
-    return _require_admitted(await put(name, file_text.text, proposal))
+    return require_admitted(await put(name, file_text.text, proposal))
 
 
-@operation("DELETE", "/helpers/{name}", ("edit",), "Delete a helper.")
+@api_operation("DELETE", "/helpers/{name}", ("edit",), "Delete a helper.")
 async def delete_helper(asked: Asked, name: str) -> object:
     """Delete a helper that no other one names."""
     workspace = asked.workspace
-    return _require_admitted(await workspace.helper_changes.delete(name, workspace.by_user()))
+    return require_admitted(await workspace.helper_changes.delete(name, workspace.by_user()))
 
 
-@operation("GET", "/helpers/{name}/history", ("read",), "Return its versions.")
+@api_operation("GET", "/helpers/{name}/history", ("read",), "Return its versions.")
 async def helper_history(asked: Asked, name: str) -> object:
     """Return the versions of a helper."""
     return {"name": name, "versions": await asked.workspace.helpers.history(name)}
 
 
-@operation("POST", "/helpers/{name}/rollback", ("edit",), "Restore a version.")
+@api_operation("POST", "/helpers/{name}/rollback", ("edit",), "Restore a version.")
 async def restore_helper(asked: Asked, name: str, choice: HelperVersionChoice) -> object:
     """Go back to an earlier version of a helper."""
     workspace = asked.workspace
     proposal = workspace.by_user(choice.reason)
-    return _require_admitted(
-        await workspace.helper_changes.rollback(name, choice.version, proposal)
-    )
+    return require_admitted(await workspace.helper_changes.rollback(name, choice.version, proposal))
 
 
-@operation("GET", "/groups", ("read",), "List the groups.")
+@api_operation("GET", "/groups", ("read",), "List the groups.")
 async def groups(asked: Asked) -> object:
     """List the groups, and what is wrong with their files."""
     folder, names = asked.workspace.groups, await asked.workspace.agent_names()
@@ -672,13 +635,13 @@ async def groups(asked: Asked) -> object:
     }
 
 
-@operation("GET", "/groups/{name}", ("read",), "Show a group.")
+@api_operation("GET", "/groups/{name}", ("read",), "Show a group.")
 async def group(asked: Asked, name: str) -> object:
     """Show a group: its members, purpose and rules."""
     return _group(name, await _group_file(asked, name))
 
 
-@operation("PUT", "/groups/{name}", ("admin",), "Make or replace a group.")
+@api_operation("PUT", "/groups/{name}", ("admin",), "Make or replace a group.")
 async def put_group(asked: Asked, name: str, file_text: FileText) -> object:
     """Make a group, or replace its file."""
     workspace, text = asked.workspace, file_text.text
@@ -704,7 +667,7 @@ async def put_group(asked: Asked, name: str, file_text: FileText) -> object:
     return {"name": name, "problems": problems}
 
 
-@operation("DELETE", "/groups/{name}", ("admin",), "Delete a group.")
+@api_operation("DELETE", "/groups/{name}", ("admin",), "Delete a group.")
 async def delete_group(asked: Asked, name: str) -> object:
     """Delete a group's file; what was said in it stays."""
     workspace = asked.workspace
@@ -853,7 +816,7 @@ class ServerDoor(Door):
         raise UsageError(_ELSEWHERE.format(what="the debugger"), fix="Omit --debug.")
 
 
-@operation("POST", "/commands", SCOPES, "Run a command of the shell.")
+@api_operation("POST", "/commands", SCOPES, "Run a command of the shell.")
 async def command(asked: Asked, line: CommandLine) -> object:
     """Run a command of `knapper`, and return what it shows."""
     noun, name, *words = line.words

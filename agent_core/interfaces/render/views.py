@@ -1,0 +1,72 @@
+"""What a person is shown of each kind of result, wherever it was asked for."""
+
+from collections.abc import Mapping
+from functools import singledispatch
+from typing import Any, Final
+
+from agent_core.functions.service.function_facts import FunctionDetails, Released
+from agent_core.functions.service.history import FunctionHistory, VersionDiff
+from agent_core.functions.service.judgment import Judgment
+
+from ..commands.verb import Door, Result
+from ..styled_lines import line
+from . import function_view, verdicts
+
+
+@singledispatch
+def view(result: object, door: Door, look: str = "") -> Result:
+    """Return what is shown of a result, or of a part of it (`look`)."""
+    raise TypeError(f"There is no view of {type(result).__name__}.")
+
+
+def read(kind: str, document: Mapping[str, Any]) -> object:  # Any: JSON
+    """Return the result of a document that came from elsewhere."""
+    return _KINDS[kind].from_json(document)
+
+
+@view.register
+def _details(details: FunctionDetails, door: Door, look: str = "") -> Result:
+    if look:
+        hint = f"??{details.function.name} shows its source." if door.at_prompt else ""
+        return Result(details, function_view.brief_lines(details), hint)
+    source = details.source, details.function.line, details.coverage.missed
+    return Result(details, function_view.facts_lines(details, door.typed), source=source)
+
+
+@view.register
+def _history(history: FunctionHistory, door: Door) -> Result:
+    if door.at_prompt:
+        return Result(history, table=function_view.versions_table(history))
+    next_command = f"It is deleted. Next: knapper functions rollback {history.name}"
+    lines = function_view.history_lines(history.versions)
+    return Result(history, lines, next_command if history.deleted else "")
+
+
+@view.register
+def _diff(diff: VersionDiff, _: Door) -> Result:
+    return Result(diff, function_view.diff_lines(diff))
+
+
+@view.register
+def _released(released: Released, _: Door) -> Result:
+    told = " is released: the model sees it again, and its failures are counted from zero"
+    return Result(released, [line(("ok", "✓ "), ("name", released.released), told)])
+
+
+@view.register
+def judged(judgment: Judgment, door: Door, hint: str = "") -> Result:
+    """Return the verdict on a new or changed function. At the prompt, an admitted function's hints are folded."""
+    lines = (
+        verdicts.folded_lines(judgment, f"??{judgment.name}")
+        if door.at_prompt
+        else verdicts.verdict_lines(judgment)
+    )
+    # Where a standing is first read, its meaning stands below; a pipe gets the verdict alone.
+    aside = function_view.standing_words({judgment.standing} if judgment.admitted else set())
+    return Result(judgment, lines, hint, 0 if judgment.admitted else 1, aside)
+
+
+_KINDS: Final[Mapping[str, Any]] = {  # Any: classes with `from_json`
+    kind.__name__: kind
+    for kind in (FunctionDetails, FunctionHistory, Judgment, Released, VersionDiff)
+}

@@ -1,0 +1,66 @@
+"""Operations on functions."""
+
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Final
+
+from .operation import Here, Opens, Operation
+from .words import Word
+
+if TYPE_CHECKING:  # `knapper --help` must not load the service
+    from agent_core.functions.service import PlannedChange
+    from agent_core.functions.service.function_facts import FunctionDetails, Released
+    from agent_core.functions.service.history import FunctionHistory, VersionDiff
+
+FunctionName = Annotated[str, Word("<function>", for_models="function_name")]
+VersionRef = Annotated[str, Word("<version>", max_chars=64)]
+_PAGE: Final = {"page": "the function in the room Functions"}
+NOUN: Final = "functions"
+_reads: Final = partial(Operation, NOUN, prompt=_PAGE)
+_changes: Final = partial(_reads, ("edit",), Opens.ASKING, gives="Judgment")
+
+
+@_reads(
+    path=("GET", "/functions/{name}"),
+    slash="introspect",
+    prompt={"page": "the room Functions"},
+)
+async def show(here: Here, name: FunctionName) -> "FunctionDetails":
+    """Show everything about a function: its source, standing, calls, verdict, callers and callees."""
+    return await here.functions.introspect(name, here.owners)
+
+
+@_changes(tool="rollback_function", slash="rollback")
+async def rollback(here: Here, name: FunctionName, version: VersionRef = "") -> "PlannedChange":
+    """Put an earlier version of a function back, or bring a deleted function back. It passes the gate as any change.
+
+    Args:
+        name: The function.
+        version: The number of a version or the beginning of its hash; empty for the one before, again for an older one.
+    """
+    return await here.functions.history.rollback(name, version, here.author)
+
+
+@_reads(tool="function_history", slash="history")
+async def history(here: Here, name: FunctionName) -> "FunctionHistory":
+    """Show the versions of a function, also of a deleted one: when, by whom, why, and what changed.
+
+    Args:
+        name: The function.
+    """
+    return await here.functions.history.of(name)
+
+
+@_reads(slash="diff")
+async def diff(here: Here, name: FunctionName, version: VersionRef = "") -> "VersionDiff":
+    """Show what changed since a version of a function, or in the last change.
+
+    Args:
+        version: A number or the beginning of a hash; by default, the one before the current.
+    """
+    return await here.functions.history.diff(name, version)
+
+
+@_reads(("edit",), Opens.WORKSPACE, slash="release", prompt={"in_turn": True, **_PAGE})
+async def release(here: Here, name: FunctionName) -> "Released":
+    """Release a function from quarantine: the model sees it again, and its failures are counted from zero."""
+    return await here.functions.release(name)

@@ -1,0 +1,30 @@
+"""How the parameters of operations are typed, in each face."""
+
+import inspect
+from typing import Any, get_args
+
+from agent_core.base.records import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """How a parameter is typed: the kind of its completions, its type and its name in help, its name for models,
+    and the longest text that a server takes.
+    """
+
+    kind: str = ""
+    type: Any = None  # Any: a type of click
+    metavar: str | None = None
+    for_models: str = ""
+    max_chars: int | None = None
+
+
+def word_of(parameter: inspect.Parameter) -> Word:
+    """Return how a parameter is typed."""
+    words = [part for part in get_args(parameter.annotation) if isinstance(part, Word)]
+    return words[0] if words else Word()
+
+
+def kind_of(parameter: inspect.Parameter) -> Any:  # Any: a type
+    """Return the type of a parameter without what else is said of it."""
+    return getattr(parameter.annotation, "__origin__", parameter.annotation)
