@@ -10,8 +10,8 @@ null or list if it cannot be anything else.
 
 import json
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from agent_core.base.records import dataclass
 
 from .validation import (
     LIMIT_CHARS,
+    NAMES_PER_STEP,
     NotJson,
     TooManySteps,
     counted,
@@ -61,6 +62,8 @@ _NUMBER = re.compile(
 # Unambiguous thousands separators: several of them, or a decimal point after one.
 _LARGE = re.compile(r"-?[1-9]\d{0,2}(?:(?:,\d{3}){2,}(?:\.\d+)?|,\d{3}\.\d+)", re.ASCII)
 _EXACT = 2**53
+MAX_CHOICE_CHARS = 200  # of a choice that a message names
+MAX_EXPLAINED = 100  # errors of one value; the others are counted
 _FROM_WORKER_CHARS = 8 << 20  # more than a frame of a worker can hold, in whatever form
 _DIGITS = 4_000
 _WORDS = {"true": True, "false": False, "yes": True, "no": False, "on": True, "off": False}
@@ -72,6 +75,7 @@ _SEPARATORS = ",;|\n"
 # One number with thousands separators or a decimal comma: possibly not several numbers.
 _GROUPED = re.compile(r"\s*-?\d{1,3}(?:,\d{3})+(?:\.\d+)?\s*", re.ASCII)
 _DECIMAL_COMMA = re.compile(r"\s*-?\d+,\d+\s*", re.ASCII)
+_forms: dict[int, tuple[list[Any], Mapping[tuple[str, str], Sequence[Any]]]] = {}
 _GROUPED_BY_SPACES = re.compile(r"\s*-?\d{1,3}(?:\s\d{3})+\s*", re.ASCII)
 
 
@@ -116,9 +120,11 @@ def placed(
     if not properties or not _is_closed(schema) or value.keys() <= properties.keys():
         return value, {}
     places = [*islice(_free(value, schema, resolve, ()), _MOST_PLACES + 1)]
-    if len(places) > _MOST_PLACES:
+    unknown = [key for key in value if key not in properties]
+    if max(len(places), len(unknown)) > _MOST_PLACES:
         return value, {}
-    meant = {key: _place_of_key(key, places) for key in value if key not in properties}
+    spend(len(places) * len(unknown) // NAMES_PER_STEP)
+    meant = {key: _place_of_key(key, places) for key in unknown}
     counts = Counter(place for place in meant.values() if place)
     moves = {key: place for key, place in meant.items() if place and counts[place] == 1}
     result = {key: item for key, item in value.items() if key not in moves}
@@ -225,21 +231,34 @@ def listed(value: Any, choices: list[Any]) -> Any:  # Any: JSON
     if not isinstance(value, str) or value in choices:
         return value
     member = _MEMBER.fullmatch(value.strip())
+    forms = _forms_of(choices)
     for text in (value, *(member.groups() if member else ())):
-        for form in (_fold_case, lambda words: _BETWEEN.sub("", _fold_case(words))):
-            matches = [
-                choice
-                for choice in choices
-                if isinstance(choice, str) and form(choice) == form(text)
-            ]
+        for form in (_fold_case, _fold_words):
+            matches = forms.get((form.__name__, form(text)), ())
             if matches:
                 return matches[0] if len(matches) == 1 else value
-    written = [
-        choice
-        for choice in choices
-        if not isinstance(choice, str) and json.dumps(choice) == value.strip()
-    ]
+    written = forms.get((json.dumps.__name__, value.strip()), ())
     return written[0] if len(written) == 1 else value
+
+
+def _forms_of(choices: list[Any]) -> Mapping[tuple[str, str], Sequence[Any]]:  # Any: JSON
+    """Return what each way to write a choice means, by the function that makes it and its text; once per list."""
+    known = _forms.get(id(choices))
+    if known is not None and known[0] is choices:
+        return known[1]
+    while len(_forms) >= _MOST_PLACES:
+        _forms.pop(next(iter(_forms)), None)
+    forms = defaultdict[tuple[str, str], list[Any]](list)
+    for choice in choices:
+        ways = (_fold_case, _fold_words) if isinstance(choice, str) else (json.dumps,)
+        for way in ways:
+            forms[way.__name__, way(choice)].append(choice)
+    _forms[id(choices)] = (choices, dict(forms))
+    return forms
+
+
+def _fold_words(text: str) -> str:
+    return _BETWEEN.sub("", _fold_case(text))
 
 
 def _fold_case(text: str) -> str:
@@ -299,14 +318,30 @@ def problems_of(value: dict[str, Any], schema: "Schema") -> tuple[Problem, ...]:
     if validator.is_valid(value):
         return ()
     by_message: dict[str, Problem] = {}
-    for error in validator.iter_errors(value):
+    unexplained = 0
+    for number, error in enumerate(_told_once(validator.iter_errors(value))):
+        if number >= MAX_EXPLAINED:
+            unexplained += 1
+            continue
         for problem in _explain(error, schema, ()):
             by_message.setdefault(problem.message, problem)
     problems = sorted(by_message.values(), key=lambda problem: problem.message)
-    if len(problems) > _MOST:
-        more = Problem("arguments-invalid", f"and {len(problems) - _MOST} more", WHERE)
+    left = max(len(problems) - _MOST, 0) + unexplained
+    if left:
+        more = Problem("arguments-invalid", f"and {left} more", WHERE)
         problems = [*problems[:_MOST], more]
     return tuple(problems)
+
+
+def _told_once(errors: Iterable["ValidationError"]) -> Iterator["ValidationError"]:
+    """Yield errors, of the missing names of one object only the first: it is explained with all of them."""
+    told = set[tuple[Any, ...]]()
+    for error in errors:
+        place = (*error.absolute_path, id(error.schema))
+        if error.validator == "required" and place in told:
+            continue
+        told.add(place)
+        yield error
 
 
 def _explain(error: "ValidationError", root: "Schema", base: tuple[Any, ...]) -> Iterator[Problem]:
@@ -343,7 +378,7 @@ def _explain(error: "ValidationError", root: "Schema", base: tuple[Any, ...]) ->
                 if all(inner.relative_path or inner.validator not in kinds for inner in errors)
             ]
             if len(close) == 1:  # the only branch with the value's type
-                for inner in close[0]:
+                for inner in islice(_told_once(close[0]), MAX_EXPLAINED):
                     yield from _explain(inner, root, path)
             else:
                 yield _problem(path, describe(error.schema, root), shown(error.instance))
@@ -418,14 +453,19 @@ def describe(schema: Any, root: "Schema | None" = None) -> str:  # Any: a schema
         target = (root or {}).get("$defs", {}).get(name, {})
         return describe(target) if "$ref" not in target else name
     if "const" in schema:
-        return json.dumps(schema["const"], ensure_ascii=False)
+        return _written(schema["const"])
     if "enum" in schema:
-        shown_values = [json.dumps(value, ensure_ascii=False) for value in schema["enum"][:20]]
+        shown_values = [_written(value) for value in schema["enum"][:20]]
         return f"one of {', '.join(shown_values)}{'…' if len(schema['enum']) > 20 else ''}"
     for keyword in ("anyOf", "oneOf"):
         if keyword in schema:
             return " or ".join(dict.fromkeys(describe(branch, root) for branch in schema[keyword]))
     return _described_type(schema, root)
+
+
+def _written(choice: Any) -> str:  # Any: JSON
+    text = json.dumps(choice, ensure_ascii=False)
+    return text if len(text) <= MAX_CHOICE_CHARS else f"{text[:MAX_CHOICE_CHARS]}…"
 
 
 def _described_type(schema: "Schema", root: "Schema | None") -> str:

@@ -219,14 +219,14 @@ def counted(characters: int) -> Iterator[None]:
         _steps_left.reset(token)
 
 
-def spend() -> None:
-    """Use one step.
+def spend(count: int = 1) -> None:
+    """Use steps.
 
     Raises:
         TooManySteps: none is left.
     """
     steps = _steps_left.get()
-    steps[0] -= 1
+    steps[0] -= count
     if steps[0] < 0:
         raise TooManySteps
 
@@ -234,8 +234,40 @@ def spend() -> None:
 def _spend_on(
     keyword: Keyword, validator: "Validator", rule: Any, instance: Any, schema: Schema
 ) -> "Iterator[ValidationError] | None":
-    spend()
+    spend(1 + len(rule) // NAMES_PER_STEP if isinstance(rule, dict | list) else 1)
     return keyword(validator, rule, instance, schema)
+
+
+def _one_of(
+    validator: "Validator", choices: Any, instance: Any, schema: Schema
+) -> "Iterator[ValidationError] | None":
+    """Check `enum`: a scalar is looked up, so that many items with many choices cost no product of both."""
+    if isinstance(instance, dict | list):
+        spend(len(choices))
+        keyword: Keyword = jsonschema.Draft202012Validator.VALIDATORS["enum"]
+        return keyword(validator, choices, instance, schema)
+    if _scalar_key(instance) in _scalars(choices):
+        return None
+    return iter([jsonschema.ValidationError("not one of the choices")])
+
+
+def _scalars(choices: list[Any]) -> frozenset[tuple[bool, Any]]:  # Any: JSON
+    """Return the keys of the scalars among choices, once per list."""
+    known = _choices.get(id(choices))
+    if known is not None and known[0] is choices:
+        return known[1]
+    while len(_choices) >= _KEPT:
+        _choices.pop(next(iter(_choices)), None)
+    keys = frozenset(
+        _scalar_key(choice) for choice in choices if not isinstance(choice, dict | list)
+    )
+    _choices[id(choices)] = (choices, keys)
+    return keys
+
+
+def _scalar_key(value: Any) -> tuple[bool, Any]:  # Any: a scalar of JSON
+    """Return what tells a scalar from all others: 1 is 1.0, and not true."""
+    return isinstance(value, bool), value
 
 
 def _additional(
@@ -255,9 +287,13 @@ def _additional(
 
 
 _BRANCHING = ("$ref", "anyOf", "oneOf", "allOf", "not", "if", "contains")
+_NAMING = ("required", "properties", "dependentRequired", "dependentSchemas")
+"""Keywords that go over their names for each object, also one that has none of them."""
+NAMES_PER_STEP = 8
 # Keywords that the worker checks, or that coercion handles.
 _LEFT_OUT = ("pattern", "patternProperties", "format", "unevaluatedProperties", "uniqueItems")
 _compiled: "dict[int, tuple[Schema, Validator]]" = {}
+_choices: dict[int, tuple[list[Any], frozenset[tuple[bool, Any]]]] = {}
 
 
 @cache
@@ -266,9 +302,12 @@ def _checker() -> "type[Validator]":
     checker: type[Validator] = jsonschema.validators.extend(  # type: ignore[no-untyped-call] # the stubs leave it out
         draft,
         validators={
-            **{name: partial(_spend_on, draft.VALIDATORS[name]) for name in _BRANCHING},
+            **{
+                name: partial(_spend_on, draft.VALIDATORS[name]) for name in (*_BRANCHING, *_NAMING)
+            },
             **dict.fromkeys(_LEFT_OUT, lambda *_: None),
             "additionalProperties": _additional,
+            "enum": _one_of,
         },
         type_checker=draft.TYPE_CHECKER.redefine(
             "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)

@@ -1,9 +1,13 @@
 """A model's arguments: fixed, coerced without loss, and explained if they do not fit."""
 
 import json
+import time
 from typing import Any
 
+import pytest
+
 from agent_core.registry import arguments
+from tests.kit.pace import slowness
 from tests.kit.schemas import described
 
 PRELUDE = """
@@ -21,6 +25,7 @@ class Item:
     parts: list[Item] | None = None
 """
 BOMB = "a" * 60 + "!"
+_MOST_S = 0.6  # of processor time; each took six seconds or more, or nine tenths of one
 
 
 def parameters(signature: str) -> dict[str, Any]:  # Any: JSON Schema
@@ -389,3 +394,45 @@ def test_the_word_for_nothing_stays_a_text_where_texts_are_taken() -> None:
 def test_a_wrapper_that_is_a_parameter_is_none() -> None:
     schema = parameters("input: dict[str, int], x: int = 0")
     assert arguments.read('{"input": {"x": 1}}', schema) == {"input": {"x": 1}}
+
+
+_NAMES = [f"{n:x}" for n in range(4_900)]
+_CHOICES = [f"choice {n}" for n in range(4_000)]
+_ROWS: dict[str, Any] = {"type": "object", "required": _NAMES[:200]}
+
+
+def _of_rows(items: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": {"rows": {"type": "array", "items": items}}}
+
+
+COSTLY = {
+    "missing names": ({}, {"type": "object", "required": _NAMES}),
+    "rows without names": (
+        {"rows": [{"a": 1}] * 1_000},
+        _of_rows({"anyOf": [_ROWS, {"type": "string"}]}),
+    ),
+    "numbers of many choices": ({"rows": [0] * 1_300}, _of_rows({"enum": [*range(1, 4_000), 0]})),
+    "no choices": ({"rows": ["x"] * 1_300}, _of_rows({"enum": [*range(4_000)]})),
+    "choices otherwise written": (
+        {"rows": ["CHOICE 5"] * 1_000},
+        _of_rows({"type": "string", "enum": _CHOICES}),
+    ),
+    "unknown names": (
+        {f"nome{n}": 1 for n in range(20_000)},
+        {"type": "object", "properties": {f"name{n}": {} for n in range(250)}},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", COSTLY)
+def test_what_many_values_and_many_choices_cost_is_no_product(case: str) -> None:
+    value, schema = COSTLY[case]
+    began = time.process_time()
+    arguments.read(json.dumps(value), schema)
+    assert time.process_time() - began <= _MOST_S * slowness()
+
+
+def test_long_choices_are_named_by_their_beginnings() -> None:
+    problems = arguments.read('{"rows": [0]}', _of_rows({"enum": ["x" * 9_000] * 20}))
+    assert isinstance(problems, tuple)
+    assert len(problems[0].message) < 6_000

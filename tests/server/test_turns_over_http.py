@@ -17,7 +17,7 @@ from agent_core.storage import prepare_state_dir
 from agent_core.workspace.runner import ring
 from agent_core.workspace.state_store import opened_state
 from sandbox import Sandbox
-from tests.kit import Ask, Fail, Say, ScriptedModel, Wanted
+from tests.kit import Ask, Fail, Repeat, Say, ScriptedModel, Wanted
 from tests.kit.desk import VOWELS
 
 from .conftest import Frames, Serve, end_of, ends
@@ -49,6 +49,22 @@ async def test_a_repeat_of_a_key_is_told_where_its_events_begin_and_another_text
     assert len(numbers) == len(whole)
     again_from = await server.frames(ends(2), last=numbers[0])  # the header goes before the address
     assert again_from == whole[1:]
+
+
+async def test_a_key_of_a_client_is_none_that_the_program_gives(served: Serve) -> None:
+    server = await served([Say("One."), Say("Two."), Repeat(Say("Mine."))])
+    await server.said("first")
+    (first,) = (await server.client.get(MESSAGES)).json()["messages"][:1]
+    event = (await server.client.post(MESSAGES, json={"text": "second", "key": "k"})).json()[
+        "event"
+    ]
+    await server.frames(ends(2))
+    turn = (await server.client.get(f"{MESSAGES}/{event}")).json()["turn"]
+    for key in (f"again:{turn}", f"answers:{turn}", f"again:{first['turn']}"):
+        posted = await server.client.post(MESSAGES, json={"text": "mine", "key": key})
+        assert posted.status_code == 202
+        await server.frames(ends(1), after=posted.json()["after"])
+    assert (await server.client.get(f"{MESSAGES}/{event}")).json()["turn"] == turn
 
 
 async def test_of_two_retries_at_once_one_takes_the_last_turn_back(served: Serve) -> None:

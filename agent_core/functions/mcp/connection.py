@@ -176,7 +176,7 @@ class ServerConnection:
         client = await self.client()
 
         async def hear(progress: float, total: float | None, message: str | None) -> None:
-            on_progress(progress, total, one_line(message or "", 400))
+            on_progress(progress, total, one_line(self._place.mask(message or ""), 400))
 
         over = self._over
         try:
@@ -298,7 +298,7 @@ class ServerConnection:
             client = await stack.enter_async_context(
                 Client(transport, message_handler=hear, read_timeout_seconds=_CALL_S)
             )
-            self.listing = await _listing(client)
+            self.listing = await _listing(client, self._place.mask)
         self._client = client
         self._place.note("")
         self._is_up.set()
@@ -322,7 +322,7 @@ class ServerConnection:
             while True:
                 await self._relist.wait()
                 self._relist.clear()
-                self.listing = await _listing(client)
+                self.listing = await _listing(client, self._place.mask)
                 await asyncio.sleep(_FIRST_PAUSE_S)  # a server may report changes without end
         finally:
             await _end(listening)
@@ -624,8 +624,11 @@ def _errors() -> tuple[type[Exception], ...]:
     return (MCPError, httpx2.HTTPError, ValidationError, RuntimeError, TimeoutError, *gone)
 
 
-async def _listing(client: "Client") -> ForeignListing:
-    """Return the tools of all pages. A page that adds nothing to what was read, or cannot be read, is the last one."""
+async def _listing(client: "Client", mask: Callable[[str], str]) -> ForeignListing:
+    """Return the tools of all pages; what is said about them is masked.
+
+    A page that adds nothing to what was read, or cannot be read, is the last one.
+    """
     rows: dict[str, object] = {}
     dropped = set[str]()
     problems: list[str] = []
@@ -667,7 +670,7 @@ async def _listing(client: "Client") -> ForeignListing:
             if cursor is None:
                 break
     listing = await asyncio.to_thread(read_tools, rows.values(), dropped)
-    return replace(listing, problems=(*listing.problems, *problems))
+    return replace(listing, problems=tuple(map(mask, (*listing.problems, *problems))))
 
 
 async def _end(task: asyncio.Task[Any]) -> None:

@@ -99,7 +99,10 @@ def read_schema(document: object, *, is_known: bool = False) -> ForeignSchema:
         UnusableSchema: it describes no object, refers to what is not in it, or is too large.
     """
     reader = _SchemaReader(document)
-    schema = reader.read()
+    try:
+        schema = reader.read()
+    except RecursionError:
+        raise UnusableSchema("it refers on too often, or is nested too deeply") from None
     if not is_known and (problem := check_schema(schema)):
         raise UnusableSchema(problem.message)
     return ForeignSchema(schema, tuple(dict.fromkeys(reader.unchecked)))

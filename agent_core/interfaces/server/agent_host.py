@@ -188,6 +188,11 @@ def _join_pieces(last: Event, event: Event, longest: int) -> Event | None:
             return None
 
 
+def _own_key(identity: Identity, key: str) -> str:
+    """Return what an identity's key for a message is stored as: no key of another, nor one that the program gives."""
+    return json.dumps(["message", identity.name, key])
+
+
 class AgentHost:
     """A host that opens agents on demand, runs their turns, and publishes their events to all listeners."""
 
@@ -382,9 +387,10 @@ class AgentHost:
         if not self._store.is_shared:  # in a shared store, any process may answer
             await self.agent(name)
         only = {ONLY: sorted(identity.agents)} if identity.agents else {}
-        posted = await self._store.post_after(
-            Post(name, "message", {"text": text, **more, **only}, key=key)
-        )
+        payload = {"text": text, **more, **only}
+        if key is not None:
+            key = _own_key(identity, key)
+        posted = await self._store.post_after(Post(name, "message", payload, key=key))
         self._runner.poke(name)
         if (
             await self._store.turn_of(posted.event, name) is None

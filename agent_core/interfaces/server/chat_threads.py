@@ -768,7 +768,7 @@ class ChatThreads:
         name = await self._waiting(client_request, history)
         if not name:
             kind = STORED if client_request.is_stored else HISTORY
-            name = await self._new(agent, history, kind)
+            name = await self._new(agent, history, kind, client_request.identity)
         return name, history
 
     async def _again(
@@ -918,9 +918,11 @@ class ChatThreads:
             )
         ).event
 
-    async def _new(self, agent: str, history: ClientHistory, kind: str) -> str:
+    async def _new(self, agent: str, history: ClientHistory, kind: str, identity: Identity) -> str:
         host, moves = self._rooms.host, self._rooms.state.moves
-        if surplus := [old for old, _ in (await self._known(agent, mark=kind))[_KEPT - 1 :]]:
+        known = await self._known(agent, mark=kind)
+        own = [old for old, settings in known if settings.get("chat_by", "") == identity.name]
+        if surplus := own[_KEPT - 1 :]:
             busy = {work.agent for work in await self._store.open_work()} | {
                 thread.name for thread in self._answering
             }
@@ -932,10 +934,10 @@ class ChatThreads:
                     await host.close_idle(old)
                     await moves.delete(old)
         name = f"{agent}{kind}{Clock().new_id().replace('-', '')[:20]}"
-        await self._begin(agent, name, history)
+        await self._begin(agent, name, history, by=identity.name)
         return name
 
-    async def _begin(self, agent: str, name: str, history: ClientHistory) -> None:
+    async def _begin(self, agent: str, name: str, history: ClientHistory, *, by: str = "") -> None:
         """Create the agent of a new conversation, with the earlier messages and the memory blocks of its owner."""
         store, owner = self._store, await self._rooms.host.agent(agent)
         numbers = [_number(had) for _, had in await self._unnamed(agent)]
@@ -944,6 +946,7 @@ class ChatThreads:
             **(await store.agent_settings(agent) or {}),
             "chat_of": agent,
             "chat_number": number,
+            "chat_by": by,
         }
         blocks = owner.memory.blocks
         for row in [row for row in blocks.rows if not row.shared]:

@@ -222,7 +222,9 @@ class Offer:
                 return await tools._answer(
                     name, own_arguments(await self.function(name), arguments)
                 )
-            checked = read_arguments(json.dumps(arguments), fixed_tools()[name].input_schema)
+            text = json.dumps(arguments)
+            schema = fixed_tools()[name].input_schema
+            checked = await aside(len(text), read_arguments, text, schema)
             if not isinstance(checked, dict):
                 return ToolAnswer(bad_arguments(name, checked), is_error=True)
             handler: Callable[..., Awaitable[ToolAnswer]] = getattr(tools, name)
