@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from agent_core.functions.gate.capability import needs_of_callees
+from agent_core.functions.gate.capability import needs_with_callees
 from agent_core.functions.gate.uses import files_of_parameters
 from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
@@ -110,7 +110,7 @@ async def test_what_runs_with_a_chain_of_functions_is_read_once() -> None:
         snapshot = Snapshot.empty().with_module(
             read_module(ModuleSource.of("chain", "".join(chain)))
         )
-        taken.append(time_of(partial(needs_of_callees, f"add_{count - 1}", snapshot)))
+        taken.append(time_of(partial(needs_with_callees, f"add_{count - 1}", snapshot)))
     assert taken[1] / taken[0] <= 3, taken  # the square would be 4, and it was more
 
 

@@ -4,11 +4,11 @@ import pytest
 
 from agent_core.access.grants import Grants
 from agent_core.functions.gate.capability import (
-    needs_of_callees,
-    quiet_functions,
+    needs_with_callees,
     reach,
     reach_in,
 )
+from agent_core.functions.gate.running import quiet_functions
 from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
@@ -189,4 +189,4 @@ def test_a_function_is_quiet_if_it_only_hands_its_self_on(rest: str, is_quiet: b
 @pytest.mark.parametrize("rest", [rest for rest, is_quiet in HANDED if is_quiet])
 def test_a_function_reaches_what_it_hands_its_self_to_over_others(rest: str) -> None:
     snapshot = Snapshot.empty().with_module(read_module(ModuleSource.of("shop", _handing(rest))))
-    assert needs_of_callees("top", snapshot).network == ("api.example.org",)
+    assert needs_with_callees("top", snapshot).network == ("api.example.org",)
