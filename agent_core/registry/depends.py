@@ -756,7 +756,7 @@ def uses(function: "Function", snapshot: "Snapshot") -> frozenset[str]:
     return _mentions(snapshot.modules[function.module].text, function.name)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=2048)  # a text has at most 1,500 functions
 def _mentions(text: str, name: str) -> frozenset[str]:
     words, imported = _defined_words(text)
     seen: set[str] = set()

@@ -23,7 +23,14 @@ from agent_core.base.problem import Place, Problem
 from agent_core.base.records import dataclass, field, replace, to_json
 from agent_core.base.settings import StandingSettings
 from agent_core.base.untrusted import fence, one_line
-from agent_core.registry.depends import callees, callers, code_hash, dependents
+from agent_core.registry.depends import (
+    callees,
+    callers,
+    code_hash,
+    dependents,
+    positions,
+    reachable,
+)
 from agent_core.registry.function import Function
 from agent_core.registry.registry import Snapshot
 from agent_core.registry.source import UNREADABLE_FOLDER
@@ -76,9 +83,11 @@ class Usage:
 
 
 class CallGraph:
-    """Which function uses which, in one snapshot."""
+    """Which function uses which, in one snapshot, and how often each was called."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, stats: Mapping[str, Sequence[Stats]]) -> None:
+        """Find the callers of all functions, and what uses each directly or through others."""
+        self._stats = stats
         self._callers: dict[str, list[str]] = {}
         # Module by module: what is remembered of a text would be gone when the next of its functions has its turn.
         for function in sorted(snapshot.functions.values(), key=lambda function: function.module):
@@ -86,20 +95,22 @@ class CallGraph:
                 self._callers.setdefault(callee, []).append(function.name)
         for names in self._callers.values():
             names.sort()
+        self._names = [*snapshot.functions]
+        self._order = {name: at for at, name in enumerate(self._names)}
+        self._users = reachable(
+            [[self._order[each] for each in self.callers(name)] for name in self._names]
+        )
+        self._called = sum(1 << self._order[name] for name in stats.keys() & self._order.keys())
 
     def callers(self, name: str) -> tuple[str, ...]:
         """Return the functions that mention a function."""
         return tuple(self._callers.get(name, ()))
 
-    def users(self, name: str) -> set[str]:
-        """Return the functions that use a function, directly or through others."""
-        users: set[str] = set()
-        waiting = [name]
-        while waiting:
-            new = [caller for caller in self._callers.get(waiting.pop(), ()) if caller not in users]
-            users.update(new)
-            waiting += new
-        return users - {name}
+    def usage(self, name: str) -> Usage:
+        """Return the usage of a function through those that use it, directly or through others."""
+        at = self._order[name]
+        users = self._users[at] & self._called & ~(1 << at)
+        return Usage.through((self._names[user] for user in positions(users)), self._stats)
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +257,7 @@ async def listing(view: ViewContext, view_filter: ViewFilter) -> FunctionListing
     stats = by_function(await view.store.call_stats())
     retirable = await unused(view, stats)
     proposed, size = await view.proposed(), len(view.snapshot.functions) * PER_ENTRY
-    rows, graph = list[FunctionSummary](), await aside(size, CallGraph, view.snapshot)
+    rows, graph = list[FunctionSummary](), await aside(size, CallGraph, view.snapshot, stats)
     for function in _matching(view.snapshot.functions.values(), view_filter):
         grants, calls = proposed.get(function.name, NOTHING), stats.get(function.name, [])
         verdict = await judgment_on(view.store, function.body_hash, function.name)
@@ -267,7 +278,7 @@ async def listing(view: ViewContext, view_filter: ViewFilter) -> FunctionListing
             if reached is None
             else reached,
             graph.callers(function.name),
-            Usage.through(graph.users(function.name), stats),
+            graph.usage(function.name),
         )
         rows.append(row)
     rows.sort(key=lambda row: row.source == "starter")
