@@ -8,6 +8,7 @@ use.
 import ast
 import hashlib
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property, lru_cache
 from itertools import accumulate
@@ -669,18 +670,25 @@ def callers(name: str, snapshot: "Snapshot") -> list[str]:
 
 def dependents(names: Iterable[str], snapshot: "Snapshot") -> list[str]:
     """Return the functions that use any of these functions, directly or indirectly; the nearest first."""
-    start = list(names)
-    reached = dict.fromkeys(start)
-    waiting = list(start)
+    start = [*names]
+    reached, waiting = dict.fromkeys(start), deque(start)
+    callers_of, read = dict[str, list[str]](), set[str]()
+    within = dict[str, list[str]]()
+    for caller, function in snapshot.functions.items():
+        within.setdefault(function.module, []).append(caller)
     while waiting:
-        direct_callers = [
-            caller
-            for name in waiting
-            for caller in callers(name, snapshot)
-            if caller not in reached
-        ]
-        waiting = list(dict.fromkeys(direct_callers))
-        reached |= dict.fromkeys(waiting)
+        name = waiting.popleft()
+        # Each module is read once, when a name in it is reached.
+        for module, source in snapshot.modules.items():
+            if module in read or name not in source.text:
+                continue
+            read.add(module)
+            for caller in within.get(module, ()):
+                for used in callees(caller, snapshot):
+                    callers_of.setdefault(used, []).append(caller)
+        new = [caller for caller in sorted(callers_of.get(name, ())) if caller not in reached]
+        reached |= dict.fromkeys(new)
+        waiting += new
     return [name for name in reached if name not in start]
 
 

@@ -1,6 +1,7 @@
 """What a file of more functions costs grows with their number, not with its square; as processor time in one run."""
 
 import ast
+import itertools
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -14,6 +15,7 @@ from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
 from tests.functions.support import Room
+from tests.kit.heartbeat import MOST_MS, stall_of
 from tests.kit.pace import time_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -168,3 +170,25 @@ async def test_the_files_of_a_call_are_found_in_a_time_that_grows_with_the_text(
 
     few, many = found(500), found(4_000)
     assert many / few <= 20, (few, many)  # the square would be 64
+
+
+async def test_a_save_of_what_many_files_use_does_not_hold_up_the_event_loop(here: Room) -> None:
+    folder = here.root / "functions"
+    folder.mkdir(exist_ok=True)
+    base = folder / "base.py"
+    base.write_text(_function(0, "number + 1"), "utf-8")
+    files = [base]
+    for at in range(1, 401):
+        user = folder / f"user_{at}.py"
+        user.write_text(
+            f"from functions.base import add_0\n\n\n{_function(at, 'add_0(number)')}", "utf-8"
+        )
+        files.append(user)
+    await here.shop.saved(files)
+    saves = itertools.count(2)
+
+    async def save() -> None:
+        await here.save(_function(0, f"number + {next(saves)}"), base)
+
+    stall = await stall_of(save)
+    assert stall.cpu_ms <= MOST_MS, stall

@@ -15,7 +15,7 @@ from typing import Final, Generic, TypeAlias
 from agent_core.access.grants import NOTHING
 from agent_core.access.grants.content import imported_with
 from agent_core.access.grants.value import modules_of_workspace
-from agent_core.base.offload import aside
+from agent_core.base.offload import PER_ENTRY, aside
 from agent_core.base.problem import Evidence, Place, Problem, ProblemsByLine, first_problems
 from agent_core.base.records import dataclass, replace
 from agent_core.registry.depends import (
@@ -247,14 +247,7 @@ async def try_users(file: SavedFile, trial: TrialTools) -> SavedFile:
     before, now = _before(file), file.trial
     if before is None or now is None:
         return file.skip("nothing uses the file yet")
-    modules = {*using_modules(file.source.module, before)}
-    others = (
-        [name for name, function in before.functions.items() if function.module in modules]
-        if modules
-        else []
-    )
-    changed_names = changed_functions(others, before, now)
-    users = [name for name in others if name in changed_names]
+    users = await aside(len(before.functions) * PER_ENTRY, _changed_users, file, before, now)
     if not users:
         return file.skip("what uses the file is unchanged")
     file, found = await try_callers(file, users, before, now, trial)
@@ -272,6 +265,17 @@ async def try_users(file: SavedFile, trial: TrialTools) -> SavedFile:
         breakage = Breakage(name, broken.caller, code_hash(broken.caller, now), differs(broken))
         file = replace(file, breakages=(*file.breakages, breakage))
     return file
+
+
+def _changed_users(file: SavedFile, snapshot: Snapshot, new_snapshot: Snapshot) -> list[str]:
+    """Return the functions of other modules that use the file and may return other results now."""
+    modules = {*using_modules(file.source.module, snapshot)}
+    if not modules:
+        return []
+    functions = snapshot.functions.items()
+    others = [name for name, function in functions if function.module in modules]
+    changed = changed_functions(others, snapshot, new_snapshot)
+    return [name for name in others if name in changed]
 
 
 def _drafts_of(

@@ -11,6 +11,7 @@ import ast
 import asyncio
 from collections.abc import Iterator, Sequence
 
+from agent_core.base.offload import PER_ENTRY, aside
 from agent_core.base.problem import Evidence
 from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import fence
@@ -53,36 +54,14 @@ async def neighbours(draft: Draft, trial: TrialTools) -> Draft:
         return draft.skip(NOT_IMPORTED)
     if name not in snapshot.functions or draft.trial.modules[module] == draft.around:
         return draft
-    # Those that call it, and those that depend on it through a class, a value or a helper.
-    modules = {module, *using_modules(module, snapshot)}
-    around = [
-        other
-        for other, function in snapshot.functions.items()
-        if function.module in modules and other != name
-    ]
-    changed = changed_functions(around, snapshot, draft.trial)
-    users = [
-        *dict.fromkeys(
-            [*dependents([name], snapshot), *(other for other in around if other in changed)]
-        )
-    ]
+    size = len(snapshot.functions) * PER_ENTRY
+    users = await aside(size, _users_of, draft, draft.trial)
     if not users:
         return replace(draft, note="no function calls it")
-    let_go = _let_go(name, users, draft.candidate.together.coming, snapshot)
-    misfits, breakages = dict[str, Finding](), dict[str, Breakage]()
-    function = snapshot.functions[name]
-    old = function_in(snapshot.modules[function.module].text, name)
-    for user in (snapshot.functions[caller] for caller in callers(name, snapshot)):
-        calls = _calls(user, function, snapshot)
-        call = next(
-            (call for call in calls if old and not misfit(call, old) and misfit(call, node)), None
-        )
-        if call is not None:  # it fits the old signature but not the new one
-            shown_call, place = ast.unparse(call)[:120], f"{user.path}:{call.lineno}"
-            message = f"`{user.name}` ({place}) calls `{shown_call}`, but {misfit(call, node)}"
-            fix = f"keep the signature, with a default for what is new in `{name}`"
-            facts = (Evidence(f"{place}: {shown_call}"),)
-            misfits[user.name] = Finding("breaks-caller", message, fix, evidence=facts)
+    coming = draft.candidate.together.coming
+    let_go = await aside(size, _let_go, name, users, coming, snapshot)
+    misfits = await aside(size, _misfits, name, node, snapshot)
+    breakages = dict[str, Breakage]()
     after = draft.trial
     draft, broken = await try_callers(draft, users, snapshot, after, trial)
     for user_name in let_go & misfits.keys():
@@ -98,6 +77,39 @@ async def neighbours(draft: Draft, trial: TrialTools) -> Draft:
     return draft.with_findings(
         STAGE, [*misfits.values(), *(caller_finding(each, name) for each in held)]
     )
+
+
+def _users_of(draft: Draft, new_snapshot: Snapshot) -> list[str]:
+    """Return what calls a candidate's function, and what depends on it through a class, a value or a helper."""
+    name, module, snapshot = draft.candidate.name, draft.candidate.module, draft.snapshot
+    modules = {module, *using_modules(module, snapshot)}
+    around = [
+        other
+        for other, function in snapshot.functions.items()
+        if function.module in modules and other != name
+    ]
+    changed = changed_functions(around, snapshot, new_snapshot)
+    users = dependents([name], snapshot)
+    return [*dict.fromkeys([*users, *(other for other in around if other in changed)])]
+
+
+def _misfits(name: str, node: FunctionNode, snapshot: Snapshot) -> dict[str, Finding]:
+    """Return the findings about the callers whose arguments do not fit the new signature, by their names."""
+    misfits = dict[str, Finding]()
+    function = snapshot.functions[name]
+    old = function_in(snapshot.modules[function.module].text, name)
+    for user in (snapshot.functions[caller] for caller in callers(name, snapshot)):
+        calls = _calls(user, function, snapshot)
+        call = next(
+            (call for call in calls if old and not misfit(call, old) and misfit(call, node)), None
+        )
+        if call is not None:  # it fits the old signature but not the new one
+            shown_call, place = ast.unparse(call)[:120], f"{user.path}:{call.lineno}"
+            message = f"`{user.name}` ({place}) calls `{shown_call}`, but {misfit(call, node)}"
+            fix = f"keep the signature, with a default for what is new in `{name}`"
+            facts = (Evidence(f"{place}: {shown_call}"),)
+            misfits[user.name] = Finding("breaks-caller", message, fix, evidence=facts)
+    return misfits
 
 
 def _let_go(

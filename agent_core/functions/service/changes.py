@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from agent_core.access.grants import Grants, Question
 from agent_core.access.grants.content import called_names
 from agent_core.base.errors import UnknownName, UsageError, WorkspaceError
-from agent_core.base.offload import aside
+from agent_core.base.offload import PER_ENTRY, aside
 from agent_core.base.problem import Evidence, Place, Problem, Severity
 from agent_core.base.untrusted import block
 from agent_core.registry.approved import without_stale_imports
@@ -925,13 +925,15 @@ class ChangePlanner:
         file_sync.require_read(name, author, self.source(name))
         snapshot = await self._files.settled(module, name, before)
         function = snapshot.functions[name]
-        users = callers(name, snapshot)
+        size = len(snapshot.functions) * PER_ENTRY
+        users = await aside(size, callers, name, snapshot)
         if users:
             text = f"`{name}` was not deleted, because these use it: {', '.join(users)}. Change or delete them first."
             plan = PlannedChange(text, "refused", Deletion(None, name, callers=tuple(users)))
             return with_once_more(plan, "", author, snapshot, partial(self.delete, name), users)
         source = snapshot.modules[function.module]
-        needing = tuple(snapshot.modules[module].path for module in private_users(name, snapshot))
+        needing_modules = await aside(size, private_users, name, snapshot)
+        needing = tuple(snapshot.modules[module].path for module in needing_modules)
         remaining_text = (
             withhold(source.text, {name}) if needing else remove_function(source.text, name)
         )

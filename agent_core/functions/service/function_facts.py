@@ -382,6 +382,10 @@ async def introspection(view: ViewContext, name: str, owners: CallOwners = None)
     states = (
         await view.store.states(name) if owners is None else []
     )  # the state comes from calls of all agents
+    stats = by_function(await view.store.call_stats())
+    grants = (await view.proposed()).get(name, NOTHING)
+    size = len(view.snapshot.functions) * PER_ENTRY
+    around = await aside(size, _around, name, view.snapshot, grants)
     placed = verdict
     if placed and placed.line:  # the function may have moved since
         shift = function.line - placed.line
@@ -400,16 +404,31 @@ async def introspection(view: ViewContext, name: str, owners: CallOwners = None)
         standing_now(view.snapshot, function, verdict, rows, view.rules),
         await statistics(view.store, function, rows, owners),
         placed,
-        tuple(callers(name, view.snapshot)),
-        tuple(callees(name, view.snapshot)),
+        around.callers,
+        around.callees,
         tuple(await view.store.module_history(function.module)),
-        reach=capability.reach_of_function(
-            function, view.snapshot, (await view.proposed()).get(name, NOTHING)
-        ),
+        reach=around.reach,
         state=states[-1] if states else None,
-        usage=Usage.through(
-            dependents([name], view.snapshot), by_function(await view.store.call_stats())
-        ),
+        usage=Usage.through(around.users, stats),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """What the other functions and the text of a module say about one."""
+
+    callers: tuple[str, ...]
+    callees: tuple[str, ...]
+    users: tuple[str, ...]
+    reach: tuple[str, ...]
+
+
+def _around(name: str, snapshot: Snapshot, grants: Grants) -> _Around:
+    return _Around(
+        callers=tuple(callers(name, snapshot)),
+        callees=tuple(callees(name, snapshot)),
+        users=tuple(dependents([name], snapshot)),
+        reach=capability.reach_of_function(snapshot.functions[name], snapshot, grants),
     )
 
 
