@@ -671,8 +671,10 @@ def callers(name: str, snapshot: "Snapshot") -> list[str]:
 def dependents(names: Iterable[str], snapshot: "Snapshot") -> list[str]:
     """Return the functions that use any of these functions, directly or indirectly; the nearest first."""
     start = [*names]
-    reached, waiting = dict.fromkeys(start), deque(start)
-    callers_of, read = dict[str, list[str]](), set[str]()
+    reached = dict.fromkeys(start)
+    waiting = deque(start)
+    callers_of = dict[str, list[str]]()
+    read = set[str]()
     within = dict[str, list[str]]()
     for caller, function in snapshot.functions.items():
         within.setdefault(function.module, []).append(caller)

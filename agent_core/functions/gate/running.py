@@ -191,7 +191,8 @@ def _chance_in(statement: ast.stmt) -> tuple[frozenset[str], frozenset[str], boo
     imports = [
         node for node in nodes if isinstance(node, ast.ImportFrom) and node.module in _GENERATORS
     ]
-    called, is_certain = set[str](), False
+    called = set[str]()
+    is_certain = False
     for node in nodes:
         match node:
             case ast.Call(func=ast.Attribute(value=ast.Name(id=name))) if name in _GENERATORS:
@@ -336,7 +337,8 @@ def spare_functions(text: str) -> SpareFunctions:
     names = frozenset(node.name for node in functions)
     generators = _CHANCE.union(*(_chance_in(node)[0] for node in tree.body))
     quiet = frozenset[str]() if _ADDRESS in text else quiet_functions(text)
-    silent, others = set[str](), list[str]()
+    silent = set[str]()
+    others = list[str]()
     for node in _running_with_others(tree, functions):
         imported, called, draws = _chance_in(node)
         is_certain = not (imported or draws or called & generators)
@@ -344,7 +346,8 @@ def spare_functions(text: str) -> SpareFunctions:
             silent.add(node.name)
         else:
             others.append(node.name)
-    alike, bound = dict[Traits, set[str]](), bound_names(tree)
+    alike = dict[Traits, set[str]]()
+    bound = bound_names(tree)
     for name in others:
         alone = text_running(text, name, SpareFunctions(silent=names), keeps_own=True)
         if alone is None or (traits := _traits(alone, name)) is None:
@@ -365,7 +368,8 @@ def _running_with_others(
     tree: ast.Module, functions: Sequence[FunctionNode]
 ) -> Iterator[FunctionNode]:
     """Yield the functions of a module that others name, if nothing else binds their names."""
-    used, shared = set[str](), set[str]()
+    used = set[str]()
+    shared = set[str]()
     for node in functions:
         names = {each.id for each in nodes_of(node) if isinstance(each, ast.Name)}
         used |= names - {node.name}

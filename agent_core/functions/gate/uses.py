@@ -237,7 +237,8 @@ def reads(node: ast.AST, words: frozenset[str], held: Held) -> bool:
 
 def names_read(node: ast.AST, held: Held) -> set[str]:
     """Return all names that an expression reads, directly or through the values of its names."""
-    waiting, seen = [node], set[str]()
+    waiting = [node]
+    seen = set[str]()
     while waiting:
         for child in ast.walk(waiting.pop()):
             if isinstance(child, ast.Name) and child.id not in seen:
