@@ -8,12 +8,14 @@ two largest sizes that take 50 ms or more. A size that is not done in 30 s ends 
 
 import argparse
 import asyncio
+import atexit
 import gc
 import json
 import math
 import multiprocessing
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -94,14 +96,7 @@ class Bench:
 
     async def load(self, files: Mapping[str, str]) -> None:
         """Save files in the functions folder and have them loaded, each of which must be accepted."""
-        for name, text in files.items():
-            self.desk.put(name, text)
-        await self.desk.workspace.functions.reload()
-        modules = self.desk.agent.snapshot().modules
-        for name, text in files.items():
-            source = modules.get(name.removesuffix(".py"))
-            assert source is not None, self.desk.workspace.functions.rejected()[:1]
-            assert source.text == text, self.desk.workspace.functions.rejected()[:1]
+        await _load(self.desk, files)
 
     async def talk(self, agent: str, entries: list[Entry]) -> None:
         """Store a whole turn with these entries."""
@@ -154,6 +149,8 @@ class Operation:
     most: int = MOST
     is_served: bool = True
     """Whether it runs on the event loop of a server, and not in a process of the user's."""
+    is_among: bool = False
+    """Whether so many functions are there before, of which it may use any. They are saved once for all such rows."""
 
 
 OPERATIONS: dict[str, Operation] = {}
@@ -168,6 +165,17 @@ def operation(
         OPERATIONS[name] = Operation(prepare, **options)
 
     return add
+
+
+async def _load(here: Desk, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        here.put(name, text)
+    await here.workspace.functions.reload()
+    modules = here.agent.snapshot().modules
+    for name, text in files.items():
+        source = modules.get(name.removesuffix(".py"))
+        assert source is not None, here.workspace.functions.rejected()[:1]
+        assert source.text == text, here.workspace.functions.rejected()[:1]
 
 
 def _function(n: int, body: str = "") -> str:
@@ -226,9 +234,8 @@ async def _(bench: Bench, n: int) -> Act:
     return partial(bench.load, _library(n, 1))
 
 
-@operation("save one file among n functions")
+@operation("save one file among n functions", is_among=True)
 async def _(bench: Bench, n: int) -> Act:
-    await bench.load(_library(n))
     return partial(bench.load, {"one.py": _function(n)})
 
 
@@ -294,45 +301,39 @@ async def _(bench: Bench, n: int) -> Act:
     return partial(bench.load, {"base.py": _function(0, "return number + 7")})
 
 
-@operation("start with n functions", is_served=False)
+@operation("start with n functions", is_served=False, is_among=True)
 async def _(bench: Bench, n: int) -> Act:
-    await bench.load(_library(n))
     return bench.shell("functions", "show", "add_0")
 
 
-@operation("functions list")
+@operation("functions list", is_among=True)
 async def _(bench: Bench, n: int) -> Act:
-    await bench.load(_library(n))
     return bench.command("functions", "list")
 
 
-@operation("functions search")
+@operation("functions search", is_among=True)
 async def _(bench: Bench, n: int) -> Act:
-    await bench.load(_library(n))
     return bench.command("functions", "search", "add a number to another one")
 
 
-@operation("functions show")
+@operation("functions show", is_among=True)
 async def _(bench: Bench, n: int) -> Act:
-    await bench.load(_library(n))
     return bench.command("functions", "show", "add_0")
 
 
-@operation("functions check FILE", most=_IN_A_FILE, is_served=False)
+@operation("functions check FILE", most=200, is_served=False)
 async def _(bench: Bench, n: int) -> Act:
     (bench.root / "new.py").write_text("".join(map(_function, range(n))), "utf-8")
     return bench.shell("functions", "check", "new.py")
 
 
-@operation("functions check FOLDER", is_served=False, most=1_000)
+@operation("functions check FOLDER", is_served=False, most=400, is_among=True)
 async def _(bench: Bench, n: int) -> Act:
-    await bench.load(_library(n, 10))
     return bench.shell("functions", "check", "functions")
 
 
-@operation("functions create")
+@operation("functions create", is_among=True)
 async def _(bench: Bench, n: int) -> Act:
-    await bench.load(_library(n))
     return partial(bench.desk.workspace.functions.create, "count_vowels", VOWELS, "grown")
 
 
@@ -342,9 +343,8 @@ async def _(bench: Bench, n: int) -> Act:
     return partial(bench.desk.workspace.functions.create, "count_vowels", VOWELS, "grown")
 
 
-@operation("functions delete")
+@operation("functions delete", is_among=True)
 async def _(bench: Bench, n: int) -> Act:
-    await bench.load(_library(n))
     return bench.command("functions", "delete", "add_1")
 
 
@@ -372,15 +372,13 @@ async def _versions(bench: Bench, n: int) -> None:
     await bench.load({"base.py": _function(0)})
 
 
-@operation("audit", is_served=False, most=1_000)
+@operation("audit", is_served=False, most=1_000, is_among=True)
 async def _(bench: Bench, n: int) -> Act:
-    await bench.load(_library(n))
     return bench.shell("functions", "audit")
 
 
-@operation("export", is_served=False)
+@operation("export", is_served=False, is_among=True)
 async def _(bench: Bench, n: int) -> Act:
-    await bench.load(_library(n))
     return bench.shell("functions", "export", "package")
 
 
@@ -402,20 +400,19 @@ async def _(bench: Bench, n: int) -> Act:
 # What functions may reach, and what is asked
 
 
-@operation("functions grants", most=1_000)
+@operation("functions grants", most=1_000, is_among=True)
 async def _(bench: Bench, n: int) -> Act:
     await _granted(bench, n)
     return bench.command("functions", "grants")
 
 
-@operation("call a function, n grants", most=1_000)
+@operation("call a function, n grants", most=1_000, is_among=True)
 async def _(bench: Bench, n: int) -> Act:
     await _granted(bench, n)
     return partial(bench.client.functions.call, "add_0", {"number": 1})
 
 
 async def _granted(bench: Bench, n: int) -> None:
-    await bench.load(_library(n))
     entries = {
         f"add_{at}": GrantEntry(Grants(network=("api.example.org",)), "ada", "2026-01-01")
         for at in range(n)
@@ -433,9 +430,8 @@ async def _(bench: Bench, n: int) -> Act:
     return bench.client.approvals
 
 
-@operation("breakpoints listed", most=50)
+@operation("breakpoints listed", most=50, is_among=True)
 async def _(bench: Bench, n: int) -> Act:
-    await bench.load(_library(n))
     breakpoints, snapshot = bench.desk.workspace.debugging.breakpoints, bench.desk.agent.snapshot()
     for at in range(n):
         breakpoints.arm(Breakpoint(0, f"add_{at}", "", 0), 0, snapshot)
@@ -525,9 +521,8 @@ async def _program(bench: Bench, code: str) -> None:
 # Conversations
 
 
-@operation("a turn among n functions")
+@operation("a turn among n functions", is_among=True)
 async def _(bench: Bench, n: int) -> Act:
-    await bench.load(_library(n))
     return partial(bench.desk.say, "Add two numbers.")
 
 
@@ -737,6 +732,7 @@ def main() -> None:
     )
     parser.add_argument("--json", action="store_true", help="one JSON line per row")
     given = parser.parse_args()
+    print(f"load {os.getloadavg()[0]:.1f}", file=sys.stderr)
     for name in OPERATIONS:
         if not given.names or any(part in name for part in given.names):
             row = grown(name, given.sizes)
@@ -789,15 +785,10 @@ def grown(name: str, sizes: int) -> Growth:
     for size in sorted(
         size for place in range(sizes) if (size := OPERATIONS[name].most // 10**place)
     ):
-        ours, theirs = _FORKING.Pipe(duplex=False)
-        process = _FORKING.Process(target=_measure, args=(name, size, theirs))
-        process.start()
-        theirs.close()
-        told: list[object] = []
-        with suppress(EOFError):
-            while True:
-                told.append(ours.recv())
-        process.join()
+        if OPERATIONS[name].is_among:
+            _lay_out(_FEW)
+            _lay_out(size)
+        told, exit_code = _told_apart(_measure, name, size)
         match told:
             case [*_, Cost() as cost]:
                 costs.append(cost)
@@ -806,8 +797,50 @@ def grown(name: str, sizes: int) -> Growth:
             case [_, *_]:
                 return Growth(name, tuple(costs), f"{size:,}: not done in {_PATIENCE_S} s")
             case _:
-                return Growth(name, tuple(costs), f"{size:,}: not prepared ({process.exitcode})")
+                return Growth(name, tuple(costs), f"{size:,}: not prepared ({exit_code})")
     return Growth(name, tuple(costs))
+
+
+def _told_apart(work: Callable[..., None], *given: object) -> tuple[list[object], int | None]:
+    """Return what work tells that runs in a process of its own, and how that ended."""
+    ours, theirs = _FORKING.Pipe(duplex=False)
+    process = _FORKING.Process(target=work, args=(*given, theirs))
+    process.start()
+    theirs.close()
+    told: list[object] = []
+    with suppress(EOFError):
+        while True:
+            told.append(ours.recv())
+    process.join()
+    return told, process.exitcode
+
+
+_LAID_OUT: dict[int, Path] = {}
+
+
+def _lay_out(size: int) -> None:
+    """Save so many functions in a workspace, which is copied for each row that is about them."""
+    if size in _LAID_OUT:
+        return
+    folder = tempfile.mkdtemp(prefix="bench-", dir=Path.cwd())
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    told, exit_code = _told_apart(_save_library, size, folder)
+    assert not told, told
+    assert not exit_code, f"{size:,} functions could not be saved ({exit_code})"
+    _LAID_OUT[size] = Path(folder)
+
+
+def _save_library(size: int, folder: str, told: Connection) -> None:
+    async def save() -> None:
+        with scripted([Repeat(partial(_reply, []))]) as model:
+            async with desk(Path(folder), model) as here:
+                await _load(here, _library(size))
+
+    _end_after(_PREPARING_S)
+    try:
+        asyncio.run(save())
+    except Exception as error:  # noqa: BLE001 - the parent says it
+        told.send(f"{type(error).__name__}: {error}"[:200])
 
 
 def _measure(name: str, size: int, told: Connection) -> None:
@@ -828,6 +861,8 @@ async def measured(name: str, size: int, is_prepared: Callable[[], object]) -> C
             root = Path(
                 stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-", dir=Path.cwd()))
             )
+            if OPERATIONS[name].is_among:
+                shutil.copytree(_LAID_OUT[n], root, dirs_exist_ok=True)
             programs = list[str]()
             model = stack.enter_context(scripted([Repeat(partial(_reply, programs))]))
             here = await stack.enter_async_context(desk(root, model))

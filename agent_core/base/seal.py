@@ -10,6 +10,7 @@ import os
 import stat
 import time
 from pathlib import Path
+from typing import Final
 
 from . import machine
 from .errors import WorkspaceError
@@ -18,6 +19,11 @@ from .user_folders import data_folder
 _SEALED_AS = (
     "toolwright yes 1"  # the program's former name: with another, no earlier approval would count
 )
+ELSEWHERE: Final = (
+    "A yes to it is stored, but does not count here: it was given in another folder or by another user,"
+    " or was revoked"
+)
+"""What is said where a stored seal is not valid: a folder may have been moved."""
 _SIZE = 32
 _TRIES, _PAUSE_S = 20, 0.01
 

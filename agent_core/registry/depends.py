@@ -8,6 +8,7 @@ use.
 import ast
 import hashlib
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property, lru_cache
 from itertools import accumulate
@@ -477,33 +478,71 @@ def only(text: str, names: Set[str]) -> str | Problem:
     )
 
 
-def running_with(text: str, name: str, without: Names = frozenset()) -> list[ast.stmt]:
+@dataclass(frozen=True, slots=True)
+class SpareFunctions:
+    """Functions of a module that need not be read with all others that run them.
+
+    The `silent` ones are left out, and of each group all but the first that runs.
+    """
+
+    silent: Names = frozenset()
+    groups: tuple[Names, ...] = ()
+
+
+_NONE_TO_SPARE: Final = SpareFunctions()
+
+
+def running_with(
+    text: str, name: str, spare: SpareFunctions = _NONE_TO_SPARE, *, keeps_own: bool = False
+) -> list[ast.stmt]:
     """Return the statements of a module that run with one of its functions, in text order.
 
     These are the statements that it depends on and those that bind nothing, without `if __name__ == "__main__"` blocks.
-    The functions in `without` are left out, except for itself.
+    Functions to spare are left out; with `keeps_own`, the function itself is not.
     """
-    nodes, places, reached = _running(text)
-    own = [at for start in (name, _GROUND) for at in places.get(start, ())]
-    running = 0
-    for at in own:
-        running |= reached[at]
-    if without:
-        running &= ~_bits_of(text, without)
-        for at in own:
+    running = _without(_running_bits(text, name), text, spare)
+    if keeps_own:
+        _, places, _ = _running(text)
+        for at in places.get(name, ()):
             running |= 1 << at
-    return [nodes[at] for at in positions(running)]
+    return statements_at(text, running)
+
+
+def statements_at(text: str, bits: int, spare: SpareFunctions = _NONE_TO_SPARE) -> list[ast.stmt]:
+    """Return the statements of a module that may run, by their bits; functions to spare are left out."""
+    nodes, _, _ = _running(text)
+    return [nodes[at] for at in positions(_without(bits, text, spare))]
+
+
+def _running_bits(text: str, name: str) -> int:
+    _, places, reached = _running(text)
+    running = 0
+    for start in (name, _GROUND):
+        for at in places.get(start, ()):
+            running |= reached[at]
+    return running
+
+
+def _without(bits: int, text: str, spare: SpareFunctions) -> int:
+    if spare == _NONE_TO_SPARE:
+        return bits
+    silent, *groups = _bits_of(text, spare)
+    bits &= ~silent
+    for group in groups:
+        inside = bits & group
+        bits ^= inside & (inside - 1)  # all but the first
+    return bits
 
 
 @lru_cache(maxsize=64)
-def _bits_of(text: str, names: Names) -> int:
-    """Return the bits of the statements that define these functions."""
-    nodes, _, _ = _running(text)
-    return sum(
-        1 << at
-        for at, node in enumerate(nodes)
-        if isinstance(node, Definition) and node.name in names
-    )
+def _bits_of(text: str, spare: SpareFunctions) -> tuple[int, ...]:
+    """Return the bits of the statements that define these functions: the silent ones, then each group."""
+    nodes, places, _ = _running(text)
+    found = list[int]()
+    for names in (spare.silent, *spare.groups):
+        at_names = {at for name in names for at in places.get(name, ())}
+        found.append(sum(1 << at for at in at_names if isinstance(nodes[at], Definition)))
+    return tuple(found)
 
 
 def positions(bits: int) -> Iterator[int]:
@@ -515,8 +554,8 @@ def positions(bits: int) -> Iterator[int]:
         at = digits.find("1", at + 1)
 
 
-def reachable(edges: Sequence[Iterable[int]]) -> list[int]:
-    """Return what each node of a graph reaches, itself included, as bits.
+def reachable(edges: Sequence[Iterable[int]], marks: Sequence[int] | None = None) -> list[int]:
+    """Return what each node of a graph reaches, itself included, as bits: those of its place, or its marks.
 
     The nodes of a circle share their bits, and each circle is left after all that it leads to (Tarjan), so that a chain
     of any length costs one step for each node and edge.
@@ -549,7 +588,7 @@ def reachable(edges: Sequence[Iterable[int]]) -> list[int]:
                     on_path.difference_update(circle)
                     bits = 0
                     for each in circle:
-                        bits |= found[each] | 1 << each
+                        bits |= found[each] | (1 << each if marks is None else marks[each])
                     for each in circle:
                         found[each] = bits
                 if waiting:
@@ -578,26 +617,32 @@ def _running(text: str) -> tuple[Sequence[ast.stmt], Mapping[str, Sequence[int]]
 
 
 @lru_cache(maxsize=64)
-def mentioned_outside(text: str) -> Mapping[str, tuple[int, Names]]:
-    """Return what each definition of a module leads to: the others of it, as bits of their order, and other words."""
+def mentions_in(text: str) -> Mapping[str, tuple[int, Names]]:
+    """Return what each function of a module leads to, directly or indirectly, by mentioning it.
+
+    These are the statements of the module that run with any of it, as bits for `statements_at`, and other words.
+    """
     words, _ = _defined_words(text)
     order = {name: at for at, name in enumerate(words)}
-    mentions = [_mentions(text, name) for name in words]
     # The same few other words stand in most functions, so each set of them is a node of the graph, too.
     places = dict[Names, int]()
     edges = list[list[int]]()
-    for mentioned in mentions:
+    for name in words:
+        mentioned = _mentions(text, name)
         others = mentioned.difference(order)
         place = places.setdefault(others, len(order) + len(places))
         inner = mentioned & order.keys()
         edges.append([place, *map(order.__getitem__, inner)])
     edges += [[] for _ in places]
-    bits = reachable(edges)
+    nodes, _, _ = _running(text)
+    marks = [_running_bits(text, name) for name in order]
+    marks += [1 << len(nodes) + at for at in range(len(places))]
+    bits = reachable(edges, marks)
     sets = [*places]
     found = dict[str, tuple[int, Names]]()
     for name, at in order.items():
-        led_to = map(sets.__getitem__, positions(bits[at] >> len(order)))
-        found[name] = bits[at] & (1 << len(order)) - 1, frozenset[str]().union(*led_to)
+        led_to = map(sets.__getitem__, positions(bits[at] >> len(nodes)))
+        found[name] = bits[at] & (1 << len(nodes)) - 1, frozenset[str]().union(*led_to)
     return found
 
 
@@ -625,18 +670,27 @@ def callers(name: str, snapshot: "Snapshot") -> list[str]:
 
 def dependents(names: Iterable[str], snapshot: "Snapshot") -> list[str]:
     """Return the functions that use any of these functions, directly or indirectly; the nearest first."""
-    start = list(names)
+    start = [*names]
     reached = dict.fromkeys(start)
-    waiting = list(start)
+    waiting = deque(start)
+    callers_of = dict[str, list[str]]()
+    read = set[str]()
+    within = dict[str, list[str]]()
+    for caller, function in snapshot.functions.items():
+        within.setdefault(function.module, []).append(caller)
     while waiting:
-        direct_callers = [
-            caller
-            for name in waiting
-            for caller in callers(name, snapshot)
-            if caller not in reached
-        ]
-        waiting = list(dict.fromkeys(direct_callers))
-        reached |= dict.fromkeys(waiting)
+        name = waiting.popleft()
+        # Each module is read once, when a name in it is reached.
+        for module, source in snapshot.modules.items():
+            if module in read or name not in source.text:
+                continue
+            read.add(module)
+            for caller in within.get(module, ()):
+                for used in callees(caller, snapshot):
+                    callers_of.setdefault(used, []).append(caller)
+        new = [caller for caller in sorted(callers_of.get(name, ())) if caller not in reached]
+        reached |= dict.fromkeys(new)
+        waiting += new
     return [name for name in reached if name not in start]
 
 
@@ -712,7 +766,7 @@ def uses(function: "Function", snapshot: "Snapshot") -> frozenset[str]:
     return _mentions(snapshot.modules[function.module].text, function.name)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=2048)  # a text has at most 1,500 functions
 def _mentions(text: str, name: str) -> frozenset[str]:
     words, imported = _defined_words(text)
     seen: set[str] = set()

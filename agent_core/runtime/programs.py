@@ -43,7 +43,7 @@ from agent_core.functions import answers
 from agent_core.functions.answers import CallOutcome, InterruptedCall, Unknown
 from agent_core.functions.debug.debugging import DebugNotes
 from agent_core.functions.gate.capability import needs_of_text, shares_state
-from agent_core.functions.gate.examples import is_by_chance
+from agent_core.functions.gate.running import is_by_chance
 from agent_core.functions.program_text import (
     MAX_PROBLEMS,
     ProgramCallees,

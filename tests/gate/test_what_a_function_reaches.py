@@ -1,14 +1,26 @@
 """`reach`: what a function accesses besides its arguments, in a few words; "nothing" only for a pure computation."""
 
+import ast
+
 import pytest
 
 from agent_core.access.grants import Grants
 from agent_core.functions.gate.capability import (
-    needs_of_callees,
-    quiet_functions,
+    needs_with_callees,
     reach,
     reach_in,
 )
+from agent_core.functions.gate.running import (
+    is_by_chance,
+    quiet_functions,
+    spare_functions,
+    text_reaching,
+    text_running,
+    uses_context,
+)
+from agent_core.functions.gate.tree import parse
+from agent_core.functions.gate.uses import gives_text_to_packages
+from agent_core.registry.depends import SpareFunctions
 from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
@@ -189,4 +201,54 @@ def test_a_function_is_quiet_if_it_only_hands_its_self_on(rest: str, is_quiet: b
 @pytest.mark.parametrize("rest", [rest for rest, is_quiet in HANDED if is_quiet])
 def test_a_function_reaches_what_it_hands_its_self_to_over_others(rest: str) -> None:
     snapshot = Snapshot.empty().with_module(read_module(ModuleSource.of("shop", _handing(rest))))
-    assert needs_of_callees("top", snapshot).network == ("api.example.org",)
+    assert needs_with_callees("top", snapshot).network == ("api.example.org",)
+
+
+BODIES: dict[str, tuple[str, str]] = {
+    "nothing": ("number", "number"),
+    "a-file": ("number", "open('a.csv').read()"),
+    "two-files": ("open('b.csv').read()", "open('a.csv').read()"),
+    "a-host-named-elsewhere": ("'https://api.example.org/'", "urllib.request.urlopen({below})"),
+    "a-path-made-elsewhere": ("pathlib.Path(str(number))", "{below}.exists()"),
+    "a-path": ("number", "os.path.join('a', str(number))"),
+    "a-pattern": ("number", "WORD.findall('a')"),
+    "chance": ("random.random()", "number"),
+    "a-package": ("number", "numpy.array(number)"),
+    "a-missing-name": ("number", "undefined(number)"),
+    "a-called-function": ("number", "self.call('other')"),
+    "a-state": ("number", "self.state"),
+    "a-secret": ("number", "self.secret('KEY')"),
+}
+"""What the first function of a chain does, and what all others do, `{below}` being the one that each calls."""
+TOP = """import os
+import pathlib
+import random
+import re
+import urllib.request
+import numpy
+
+WORD = re.compile('a')
+
+
+"""
+
+
+@pytest.mark.parametrize(("first", "each"), BODIES.values(), ids=BODIES)
+def test_what_a_long_chain_reaches_is_what_all_of_its_text_reaches(first: str, each: str) -> None:
+    own = "self, number" if "self" in each else "number"
+    chain = [f"def f0({own}):\n    return {first}\n"]
+    for at in range(1, 20):
+        below = f"f{at - 1}({own})"
+        shown = each.format(below=below) if "{below}" in each else f"{below}, {each}"
+        chain.append(f"def f{at}({own}):\n    return {shown}\n")
+    text = TOP + "\n\n".join(chain)
+    assert spare_functions(text).groups or spare_functions(text).silent
+    whole = text_running(text, "f19", SpareFunctions())
+    assert whole is not None
+    assert reach_in(text, "f19") == reach(whole)
+    part = parse(text_reaching(text, "f19") or "")
+    assert isinstance(part, ast.Module)
+    tree = ast.parse(whole)
+    assert is_by_chance(part) == is_by_chance(tree)
+    assert gives_text_to_packages(part, ()) == gives_text_to_packages(tree, ())
+    assert uses_context(part) == uses_context(tree)

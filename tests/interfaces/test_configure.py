@@ -118,7 +118,8 @@ def test_at_a_terminal_it_asks_shows_what_is_in_force_and_asks_again_for_what_ca
         assert "turn.max_steps" in screen.scrolled()
         screen.do("", "Model: its name")
         screen.do("", "No model is set and none was found.", "Maximum number of model replies")
-    with scripted([Say("ready")]) as model, terminal("configure", cwd=tmp_path) as screen:
+    script = [Say("ready"), Say("ready")]
+    with scripted(script) as model, terminal("configure", cwd=tmp_path) as screen:
         screen.wait_for("Address of an endpoint")
         steps, agent, preset = (
             "model replies per turn [30]:",
@@ -126,7 +127,8 @@ def test_at_a_terminal_it_asks_shows_what_is_in_force_and_asks_again_for_what_ca
             "new agents [direct]:",
         )
         for typed, *shows in (
-            (model.base_url, "Model: its name at the endpoint"),
+            ("http://127.0.0.1:9/v1", "cannot be reached", "Another address, or Enter to keep"),
+            (model.base_url, "answers (", "Model: its name at the endpoint"),
             ("scripted", f"Maximum number of {steps}"),
             ("none", "The setting `turn.max_steps` cannot be 'none'", steps),
             ("12", "Maximum seconds per function call"),

@@ -18,6 +18,7 @@ from agent_core import Workspace
 from agent_core.access.grants import Decision, Question
 from agent_core.access.secrets import Secrets
 from agent_core.base.errors import UsageError
+from agent_core.base.seal import ELSEWHERE
 from agent_core.functions.mcp import connection
 from agent_core.functions.mcp.library import ForeignLibrary
 from agent_core.functions.mcp.servers import (
@@ -420,6 +421,25 @@ def test_a_user_adds_looks_at_and_approves_a_server(
     assert last.startswith("To use these: knapper mcp approve near ")
     assert main(["mcp", "approve", "near", "-C", str(tmp_path)]) == 0
     assert '"properties"' in capsys.readouterr().out
+
+
+def test_after_a_move_of_the_folder_it_is_said_why_an_earlier_yes_does_not_count(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, moved = tmp_path / "first", tmp_path / "moved"
+    first.mkdir()
+    (first / "knapper.toml").touch()
+    entry = ServerEntry(command=[sys.executable, "-c", ""], confined=False)
+    ServerBook(first).put("strange", entry)
+    ServerBook(first).approve("strange", entry, {})
+    assert ServerBook(first).doubt("strange", entry) == ""
+    first.rename(moved)
+    assert main(["mcp", "list", "-C", str(moved)]) == 0
+    assert ELSEWHERE in " ".join(capsys.readouterr().out.split())
+    assert main(["mcp", "approve", "strange", "-C", str(moved)]) == 0
+    assert ELSEWHERE in " ".join(capsys.readouterr().out.split())
+    other = ServerEntry(command=[sys.executable, "-c", "1"], confined=False)
+    assert ServerBook(moved).doubt("strange", other) == "", "this one had no yes anywhere"
 
 
 UNSET = (

@@ -1,6 +1,7 @@
 """Requirements are resolved, shown, installed once, found again, and removed when no function needs them."""
 
 import asyncio
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from agent_core.access.packages import Environment, PackagesError
 from agent_core.access.packages.environment import Pip, names_in
 from agent_core.access.packages.resolution import Lock, Pin, meaning
 from agent_core.base.programs import pip_environment as scrubbed
+from agent_core.base.seal import ELSEWHERE
 from tests.kit.pace import least_s, time_of
 from tests.kit.program import children
 from tests.kit.waiting import until_it_is
@@ -194,3 +196,16 @@ def test_a_failure_of_pip_is_told_by_its_last_words(after: list[str]) -> None:
         meaning([*output, *after]).message
         == "pip failed. Its last words: `OSError: no space left`."
     )
+
+
+async def test_after_a_move_of_the_folder_the_question_says_why_what_is_there_does_not_count(
+    index: Path, root: Path
+) -> None:
+    environment = opened(root)
+    await put(environment, "abacus")
+    assert (await environment.resolve(["abacus"])).sentences() == ("is installed already",)
+    environment.close()
+    shutil.move(root, root.with_name("moved"))
+    moved = opened(root.with_name("moved"))
+    assert (await moved.resolve(["abacus"])).sentences()[-1] == f"{ELSEWHERE}."
+    moved.close()

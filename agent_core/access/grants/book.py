@@ -24,7 +24,7 @@ from agent_core.base.gone import GONE, warn_of_gone
 from agent_core.base.plain_files import read_plain, replace_text
 from agent_core.base.problem import Place, Problem
 from agent_core.base.records import dataclass, field, replace
-from agent_core.base.seal import Sealer
+from agent_core.base.seal import ELSEWHERE, Sealer
 from agent_core.base.syntax import name_shown
 from agent_core.base.untrusted import fence, visible
 from agent_core.registry.source import ModuleSource
@@ -348,12 +348,6 @@ class Held:
         cover.
         """
         return self.entry.serving(grants | other_grants) | grants.without(self.entry)
-
-
-ELSEWHERE: Final = (
-    "A yes to it is stored, but does not count here: it was given in another folder "
-    "or by another user, or was revoked"
-)
 
 
 class GrantStore:

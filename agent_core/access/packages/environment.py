@@ -24,8 +24,9 @@ from typing import Final, TypeAlias
 from agent_core.base import machine, programs
 from agent_core.base.errors import WorkspaceError
 from agent_core.base.own_environment import environment as own_environment
+from agent_core.base.plain_files import read_plain
 from agent_core.base.records import dataclass, replace
-from agent_core.base.seal import Sealer
+from agent_core.base.seal import ELSEWHERE, Sealer
 from agent_core.base.untrusted import fence, one_line
 from agent_core.base.workspace_folder import STATE
 from agent_core.storage import own_folder
@@ -361,6 +362,15 @@ class PackageCache:
         installed = self._held[digest][1]
         return installed if installed.folder.is_dir() else None
 
+    def is_elsewhere(self, digest: str) -> bool:
+        """Check whether a folder is there that was installed in another place or by another user."""
+        try:
+            document = read_json(read_plain(self._folder / f"{digest}{_FACTS}", _LIMIT))
+            is_ours = self._sealer.holds(document["seal"], _PURPOSE, digest, document["facts"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return False
+        return not is_ours
+
     @contextmanager
     def staging(self) -> Iterator[Path]:
         """Yield a folder for an installation, next to the others; it is removed afterwards.
@@ -578,6 +588,8 @@ class Environment:
                 )
                 output = await pip.run("install", *kind, *ALWAYS, *section, within_s=_RESOLVE_S)
                 resolution = await asyncio.to_thread(read_report, section, report, output)
+        if self._cache.is_elsewhere(resolution.digest):
+            resolution = replace(resolution, doubt=f"{ELSEWHERE}.")
         hashes = {(pin.project, pin.version): pin.sha256 for pin in pins}
         for pin in resolution.pins:
             if hashes.get((pin.project, pin.version), pin.sha256) != pin.sha256:

@@ -136,6 +136,8 @@ class Resolution:
     pins: tuple[Pin, ...]
     sizes: Mapping[str, int] = field(default_factory=dict, hash=False)
     is_installed: bool = False
+    doubt: str = ""
+    """Why a set that is there, and was approved, does not count."""
 
     @property
     def digest(self) -> str:
@@ -157,6 +159,7 @@ class Resolution:
             lines.append(
                 f"with {len(others)} that {'it needs' if len(projects) == 1 else 'they need'}: {listed}{more}"
             )
+        lines += [self.doubt] if self.doubt else []
         return ("is installed already",) if self.is_installed else tuple(lines)
 
     def _describe_pin(self, pin: Pin) -> str:

@@ -4,9 +4,7 @@
 """
 
 import ast
-import sys
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeGuard
@@ -22,34 +20,27 @@ from agent_core.registry.depends import (
     callees,
     callers,
     is_program,
-    mentioned_outside,
-    running_with,
 )
-from agent_core.registry.source import FOLDER, first_line, is_literal
-from agent_core.registry.tree import imported_module, survey
-from sandbox.wire.lines import kept_lines
+from agent_core.registry.source import FOLDER
+from agent_core.registry.tree import imported_module
 from sandbox.wire.statements import StatementPart
 
 from .draft import D, Draft, Finding
-from .tree import (
-    FunctionNode,
-    bound_names,
-    context_nodes,
-    is_given_self,
-    is_self,
-    missing_names,
-    nodes_of,
-    parse,
+from .running import (
+    COMPUTING,
+    called_by_self,
+    is_plain,
+    text_led_to,
+    text_reaching,
+    uses_context,
 )
+from .tree import bound_names, missing_names, nodes_of, parse
 from .uses import (
-    CONTEXT,
     FIXES,
     Use,
     files_of_parameters,
     gives_text,
     gives_text_to_packages,
-    is_in,
-    local_names,
     needs_of,
     use_of,
     uses,
@@ -62,7 +53,6 @@ if TYPE_CHECKING:
     from .draft import Way
 
 STAGE = "capability"
-EFFECTS = frozenset({"call", "fetch", "secret", "memory", "now"})
 
 
 def capability(draft: D) -> D:
@@ -286,26 +276,6 @@ def _missing(uses: Iterable[Use], grants: Grants) -> list[Use]:
     ]
 
 
-@tree_room.kept(64)
-def uses_context(tree: ast.AST) -> frozenset[str]:
-    """Return the attributes of `self` that a function uses: `call`, `progress`, `scratch`, …"""
-    if isinstance(
-        tree, ast.Module
-    ):  # each statement is read once, however many functions it runs with
-        return frozenset[str]().union(*map(_uses_of_statement, tree.body))
-    return _uses_of_statement(tree)
-
-
-@tree_room.kept(4096)
-def _uses_of_statement(tree: ast.AST) -> frozenset[str]:
-    attributes = [node for node in context_nodes(tree) if isinstance(node, ast.Attribute)]
-    return frozenset(
-        node.attr
-        for node in attributes
-        if isinstance(node.value, ast.Name) and node.value.id == "self"
-    )
-
-
 _REACHES = {  # by kind of grant: the phrase for items, and the phrase for items that the text does not name
     "network": ("fetches {}", "hosts that you name"),
     "read": ("reads {}", "files that you name"),
@@ -319,32 +289,17 @@ _REACHES = {  # by kind of grant: the phrase for items, and the phrase for items
 _MOST_ITEMS = 3
 _LONGEST = 160  # characters of an import that is shown
 _AT_IMPORT: Final = "."  # a name that nothing has: only what runs for all of a module
-_HARMLESS = frozenset(
-    {"progress", "scratch", "state", "now", "call", "call_key", *CONTEXT}
-)  # attributes of `self`; the last ones are reported as uses
-_COMPUTING = """__future__ abc array ast base64 binascii bisect calendar cmath collections colorsys copy csv dataclasses
-datetime decimal difflib enum fractions functools graphlib hashlib heapq hmac html io.BytesIO io.StringIO itertools json
-keyword math numbers operator random re secrets statistics string struct textwrap time typing unicodedata urllib.parse
-uuid.UUID uuid.uuid3 uuid.uuid4 uuid.uuid5 zlib zoneinfo"""
-_OTHER_WAYS = """open eval exec compile input breakpoint globals locals vars getattr __import__ __builtins__ attrgetter
-methodcaller get_type_hints Formatter singledispatch singledispatchmethod gi_frame cr_frame ag_frame tb_frame f_back
-f_globals f_builtins f_locals"""
-COMPUTING: Final = frozenset(_COMPUTING.split())
-"""Modules, and names in modules, that open, start and evaluate nothing, except through one of the `OTHER_WAYS`."""
-OTHER_WAYS: Final = frozenset(_OTHER_WAYS.split())
-"""Names by which code can access more than its imports show."""
-_PLAIN_DUNDERS = frozenset(
-    {"__name__", "__qualname__", "__doc__", "__class__", "__init__", "__post_init__", "__len__"}
-)
 KEEPS_STATE: Final = "keeps a value between its calls"
 _UNCERTAIN = "may ask as it runs"
 
 
-def reach(text: str, grants: Grants = NOTHING) -> tuple[str, ...]:
+def reach(
+    text: str, grants: Grants = NOTHING, known_names: frozenset[str] = frozenset()
+) -> tuple[str, ...]:
     """Return short descriptions of what a function accesses apart from its arguments.
 
     They follow from its text and from `grants`, which it has or needs. The result is empty if it only computes: nothing
-    in the text, its imports or the grants leads out of the sandbox.
+    in the text, its imports or the grants leads out of the sandbox. `known_names` are those of its module.
     """
     tree = parse(text)
     if not isinstance(tree, ast.Module):
@@ -360,161 +315,39 @@ def reach(text: str, grants: Grants = NOTHING) -> tuple[str, ...]:
                 called |= {alias.name for alias in names}
             case ast.Import(names=names):
                 called |= {alias.name for alias in names if _is_own(alias.name)}
-    words = reach_of(grants, missing_names(text, tree), called)
+    words = reach_of(grants, missing_names(text, tree, known_names), called)
     words = words or (
-        (_UNCERTAIN,) if any(not use.kind for use in all_uses) or not _is_plain(tree) else ()
+        (_UNCERTAIN,) if any(not use.kind for use in all_uses) or not is_plain(tree) else ()
     )
     return (*words, KEEPS_STATE) if "state" in uses_context(tree) else words
 
 
-@lru_cache(maxsize=8192)
 def reach_in(module_text: str, name: str, grants: Grants = NOTHING) -> tuple[str, ...]:
-    """Return what a function of a module accesses, including the imports, constants and helpers that it uses.
-
-    The result is cached, so that listing functions reads each text once.
-    """
-    text = _text_running(module_text, name)
-    return (_UNCERTAIN,) if text is None else reach(text, grants)
+    """Return what a function of a module accesses, including the imports, constants and helpers that it uses."""
+    text = text_reaching(module_text, name)
+    return (_UNCERTAIN,) if text is None else _reach_of_part(module_text, text, grants)
 
 
-@lru_cache(maxsize=2048)
-def _text_running(module_text: str, name: str) -> str | None:
-    """Return the text of a function and of what it uses of its module; None if it cannot be parsed."""
-    return _text_of_statements(module_text, name, frozenset())
+@lru_cache(maxsize=8192)  # listing functions reads each text once
+def _reach_of_part(module_text: str, text: str, grants: Grants) -> tuple[str, ...]:
+    tree = parse(module_text)
+    return reach(text, grants, bound_names(tree) if isinstance(tree, ast.Module) else frozenset())
 
 
-@lru_cache(maxsize=2048)
-def _text_reaching(module_text: str, name: str) -> str | None:
-    """Return the text of a function and of what it uses of its module and is not quiet; None if it cannot be parsed."""
-    return _text_of_statements(module_text, name, quiet_functions(module_text))
-
-
-def _text_of_statements(module_text: str, name: str, without: frozenset[str]) -> str | None:
-    if not isinstance(parse(module_text), ast.Module):
-        return None
-    lines = kept_lines(module_text)
-    try:
-        statements = running_with(module_text, name, without)
-    except RecursionError:  # nested too deeply to be parsed
-        return None
-    # Statements that share a line count once.
-    spans = dict.fromkeys(
-        (first_line(statement) - 1, statement.end_lineno) for statement in statements
-    )
-    return "".join("".join(lines[start:end]).rstrip("\n") + "\n" for start, end in spans)
-
-
-@lru_cache(maxsize=64)
-def quiet_functions(text: str) -> frozenset[str]:
-    """Return the functions of a module that reach nothing by themselves, so nobody needs to read them again for others.
-
-    Each shows it by its own text: it does nothing with its `self` but hand it to other functions of its module, which
-    are read for themselves; it shares nothing, and all that it reads of its module are other functions, imports that
-    only compute, and literals. If each function of a file calls the one above, reading all that run with each would
-    take the square.
-    """
-    tree = parse(text)
-    if not isinstance(tree, ast.Module):
-        return frozenset()
-    functions = [node for node in tree.body if isinstance(node, FunctionNode)]
-    imports = dict[str, ast.stmt]()
-    others = {
-        name for node in nodes_of(tree) if isinstance(node, ast.Global) for name in node.names
-    }
-    for node in tree.body:
-        match node:
-            case ast.Import(names=names) | ast.ImportFrom(names=names):
-                bound = {alias.asname or alias.name.partition(".")[0] for alias in names}
-                others |= bound & imports.keys()
-                imports |= dict.fromkeys(bound, node)
-            case ast.Assign(value=value) | ast.AnnAssign(value=ast.expr() as value) if is_literal(
-                value
-            ):
-                pass
-            case ast.FunctionDef() | ast.AsyncFunctionDef():
-                pass
-            case _:
-                others |= bound_names(ast.Module([node], []))
-    others |= {
-        name
-        for name, count in Counter(node.name for node in functions).items()
-        if count > 1 or name in imports
-    }
-    if "*" in imports:
-        return frozenset()
-    known = frozenset(node.name for node in functions) - others
-    return frozenset(node.name for node in functions if _is_quiet(node, imports, others, known))
-
-
-def _is_quiet(
-    node: FunctionNode, imports: Mapping[str, ast.stmt], others: Set[str], known: Set[str]
-) -> bool:
-    nodes = nodes_of(node)
-    names = {each.id for each in nodes if isinstance(each, ast.Name)}
-    shares = any(isinstance(each, ast.Global) for each in nodes)
-    if names & others or node.name in others or shares:
-        return False
-    handed = _handed_selves(node, known)
-    if any(is_self(each) and id(each) not in handed for each in nodes):
-        return False
-    alone = ast.Module(
-        [*dict.fromkeys(imports[name] for name in names if name in imports), node], []
-    )
-    return _is_plain(alone, handed) and not uses(alone, ())
-
-
-def _handed_selves(node: FunctionNode, known: Set[str]) -> frozenset[int]:
-    """Return the nodes, by ID, by which a function hands its `self` to one of these functions, by its plain name."""
-    names = known - local_names(node)
-    handed = set[int]()
-    for call in nodes_of(node):
-        if (
-            isinstance(call, ast.Call)
-            and is_given_self(call)
-            and getattr(call.func, "id", "") in names
-        ):
-            handed.add(id(call.args[0]))
-    return frozenset(handed)
-
-
-def needs_of_callees(name: str, snapshot: "Snapshot") -> Grants:
-    """Return the grants that the texts of the functions need that a function calls, directly or indirectly.
-
-    What runs with a function includes those of its module that it calls by name, so these are not read again: of a
-    chain, each would be read with all that are below it.
-    """
-    needs, waiting, seen, included = NOTHING, [name], {name}, set[tuple[str, str]]()
+def needs_with_callees(name: str, snapshot: "Snapshot") -> Grants:
+    """Return the grants that the texts of a function and of those that it calls need, directly or indirectly."""
+    needs, waiting, seen = NOTHING, [name], {name}
     while waiting:
-        for callee in callees(waiting.pop(), snapshot):
-            if callee in seen:
-                continue
-            seen.add(callee)
-            module = snapshot.functions[callee].module
-            if _needs_nothing(snapshot.modules[module].text, callee, snapshot):
-                continue
-            waiting.append(callee)
-            if (module, callee) in included:
-                continue
-            text = _text_reaching(snapshot.modules[module].text, callee)
-            needs |= needs_of_text(text) | _calls_elsewhere(text, snapshot) if text else NOTHING
-            statements = running_with(snapshot.modules[module].text, callee) if text else ()
-            included |= {
-                (module, node.name) for node in statements if isinstance(node, FunctionNode)
-            }
+        function = snapshot.functions[waiting.pop()]
+        text = snapshot.modules[function.module].text
+        near, words = text_led_to(text, function.name)
+        if near is not None:
+            needs |= needs_of_text(near) | _calls_elsewhere(near, snapshot)
+        for word in () if words.isdisjoint(snapshot.functions) else words:
+            if word in snapshot.functions and word not in seen:
+                seen.add(word)
+                waiting.append(word)
     return needs
-
-
-def _needs_nothing(text: str, name: str, snapshot: "Snapshot") -> bool:
-    """Check whether a function of a module is quiet, as is all that it leads to, and that is all in its module."""
-    bits, words = mentioned_outside(text).get(name, (0, frozenset[str]()))
-    return bool(bits) and not bits & ~_quiet_bits(text) and words.isdisjoint(snapshot.functions)
-
-
-@lru_cache(maxsize=64)
-def _quiet_bits(text: str) -> int:
-    """Return the bits of the quiet functions in the order of `mentioned_outside`."""
-    quiet = quiet_functions(text)
-    return sum(1 << at for at, name in enumerate(mentioned_outside(text)) if name in quiet)
 
 
 def _calls_elsewhere(text: str, snapshot: "Snapshot") -> Grants:
@@ -533,7 +366,7 @@ def reached_by(draft: Draft) -> Reached:
     needs, tree = _all_needs(draft)
     if (draft.granted | needs).is_outward or may_open(draft):
         return "this"
-    return "nothing" if tree is not None and _is_plain(tree) and not needs.packages else "unknown"
+    return "nothing" if tree is not None and is_plain(tree) and not needs.packages else "unknown"
 
 
 def may_keep(draft: Draft) -> bool:
@@ -552,7 +385,12 @@ def may_open(draft: Draft) -> bool:
     needs, tree = _all_needs(draft)
     if needs.read or needs.write or needs.network:
         return True
-    return tree is not None and gives_text_to_packages(tree, draft.rules.packages)
+    return tree is not None and _gives_text_to_packages(tree, draft.rules.packages)
+
+
+@tree_room.kept(64)  # nearly all functions of a chain have the same tree
+def _gives_text_to_packages(tree: ast.Module, packages: tuple[str, ...]) -> bool:
+    return gives_text_to_packages(tree, packages)
 
 
 def _all_needs(draft: Draft) -> tuple[Grants, ast.Module | None]:
@@ -560,11 +398,11 @@ def _all_needs(draft: Draft) -> tuple[Grants, ast.Module | None]:
     name, snapshot = draft.candidate.name, draft.trial
     if snapshot is None or name not in snapshot.functions:
         return draft.needs, draft.tree
-    text = _text_reaching(snapshot.modules[snapshot.functions[name].module].text, name)
+    text = text_reaching(snapshot.modules[snapshot.functions[name].module].text, name)
     if text is None:
         return draft.needs, None
     needs = (
-        draft.needs | needs_of_callees(name, snapshot) | needs_of_text(text, draft.rules.packages)
+        draft.needs | needs_with_callees(name, snapshot) | needs_of_text(text, draft.rules.packages)
     )
     needs |= _calls_elsewhere(text, snapshot)
     tree = parse(text)
@@ -601,84 +439,6 @@ def needs_of_text(
 
 def _is_own(module: str) -> bool:
     return module.partition(".")[0] == FOLDER
-
-
-def called_by_self(tree: ast.Module) -> set[str]:
-    """Return the functions that are called by `self.call`; UNSAID represents one that the text does not name."""
-    return set[str]().union(*map(_called_by_statement, tree.body))
-
-
-@tree_room.kept(4096)  # a statement is read once, however many functions it runs with
-def _called_by_statement(statement: ast.stmt) -> frozenset[str]:
-    called = set[str]()
-    for node in nodes_of(statement):
-        match node:
-            case ast.Call(
-                func=ast.Attribute(attr="call", value=ast.Name(id="self")), args=arguments
-            ):
-                name = getattr(arguments[0], "value", None) if arguments else None
-                called.add(name if isinstance(name, str) else UNSAID)
-    return frozenset(called)
-
-
-def _is_plain(tree: ast.Module, handed: frozenset[int] = frozenset()) -> bool:
-    """Check whether a text shows everything that it accesses: it only imports computing modules, and passes none on.
-
-    The nodes in `handed`, by ID, may pass the context on: the functions that get it are read as well.
-    """
-    nodes = nodes_of(tree)
-    imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
-    whole = [alias for node in imports if isinstance(node, ast.Import) for alias in node.names]
-    modules = {alias.asname or alias.name.partition(".")[0] for alias in whole}
-    scope = survey(ast.Module([*imports], []))
-    attributes = [node for node in nodes if isinstance(node, ast.Attribute)]
-    looked_into = {id(node.value) for node in attributes}
-    origins = {
-        *map(scope.origin, attributes),
-        *(scope.imports[name] for name in scope.imports.keys() - modules),
-    }
-    stars = [
-        node for node in imports if isinstance(node, ast.ImportFrom) and node.names[0].name == "*"
-    ]
-    origins |= {f"{node.module}.*" for node in stars}
-    imports_builtins = any(
-        is_in(origin, frozenset({"builtins"})) for origin in scope.imports.values()
-    )
-    own = [
-        origin
-        for origin in origins
-        if origin and (imports_builtins or not origin.startswith("builtins."))
-    ]
-    # Modules also expose their own imports, as in `json.codecs.open`.
-    parts = {part for origin in own for part in origin.split(".")[1:]}
-    doors = {
-        part
-        for part in parts
-        if part in OTHER_WAYS or part.lstrip("_") in sys.stdlib_module_names - COMPUTING
-    }
-    read = [node for node in nodes if isinstance(node, ast.Name)]
-    # `self` gives access to the host: only its known attributes are used, and it is not passed on.
-    in_context = context_nodes(tree)
-    known = {
-        id(node.value)
-        for node in in_context
-        if isinstance(node, ast.Attribute) and node.attr in _HARMLESS
-    }
-    known |= handed
-    return (
-        all(id(node) in known for node in in_context if is_self(node))
-        and not doors
-        and all(is_in(origin, COMPUTING) for origin in own)
-        and not any(
-            node.attr in OTHER_WAYS
-            or (node.attr.startswith("__") and node.attr not in _PLAIN_DUNDERS)
-            for node in attributes
-        )
-        and not any(
-            node.id in OTHER_WAYS or (node.id in modules and id(node) not in looked_into)
-            for node in read
-        )
-    )
 
 
 FOREIGN_REACH: Final = ("calls another program",)

@@ -23,16 +23,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from agent_core.base.problem import Place, Problem
 from agent_core.base.records import dataclass, replace
-from agent_core.base.syntax import tree_room
 from agent_core.registry.source import first_line
 from sandbox.outcome import Outcome, Raised, Returned
 from sandbox.wire.lines import bare_lines, lines_of
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 from sandbox.wire.values import Members, Pairs, by_text
 
-from .capability import EFFECTS, uses_context
 from .draft import Candidate, Finding, GivenExample, TrialSubject
-from .tree import FunctionNode, expression, function_in, given_self, literal, nodes_of, parameters
+from .running import EFFECTS, is_by_chance, text_reaching, uses_context
+from .tree import FunctionNode, expression, function_in, given_self, literal, parameters, parse
 from .verdict import Verdict
 
 if TYPE_CHECKING:
@@ -313,23 +312,7 @@ Unproven = Literal["", "effects", "calls", "chance", "no-parameters", "no-result
 ALIKE = ("one-sided-examples", "same-results", "contradictory-examples")
 """Findings that one more call with another result would resolve."""
 
-_CHANCE = frozenset(
-    (
-        "uuid4",
-        "uuid1",
-        "now",
-        "today",
-        "utcnow",
-        "urandom",
-        "monotonic",
-        "perf_counter",
-        "time_ns",
-        "getrandbits",
-    )
-)
 # With an argument, these only convert a time.
-_CLOCK = frozenset(("time", "localtime", "gmtime", "ctime", "asctime"))
-_GENERATORS = frozenset(("random", "secrets"))
 
 
 def unprovable(subject: TrialSubject) -> Unproven:
@@ -355,46 +338,10 @@ def _has_effects(subject: TrialSubject) -> bool:
             if name in seen or name not in subject.snapshot.functions:
                 continue
             seen.add(name)
-            node = function_in(
-                subject.snapshot.modules[subject.snapshot.functions[name].module].text, name
-            )
-            waiting += [ast.Module([node], [])] if node else []
+            module = subject.snapshot.functions[name].module
+            running = parse(text_reaching(subject.snapshot.modules[module].text, name) or "")
+            waiting += [running] if isinstance(running, ast.Module) else []
     return False
-
-
-def is_by_chance(tree: ast.Module) -> bool:
-    """Check whether code calls something that differs each time, such as random numbers or the clock."""
-    drawn = set(_CHANCE)
-    called = set[str]()
-    for statement in tree.body:
-        imported, names, is_certain = _chance_in(statement)
-        if is_certain:
-            return True
-        drawn |= imported
-        called |= names
-    return not drawn.isdisjoint(called)
-
-
-@tree_room.kept(4096)
-def _chance_in(statement: ast.stmt) -> tuple[frozenset[str], frozenset[str], bool]:
-    """Return the random generators that a statement imports, the names that it calls, and whether one is by chance."""
-    nodes = nodes_of(statement)
-    imports = [
-        node for node in nodes if isinstance(node, ast.ImportFrom) and node.module in _GENERATORS
-    ]
-    called, is_certain = set[str](), False
-    for node in nodes:
-        match node:
-            case ast.Call(func=ast.Attribute(value=ast.Name(id=name))) if name in _GENERATORS:
-                is_certain = True
-            case ast.Call(func=ast.Attribute(value=ast.Name(id="time"), attr=name), args=[]) if (
-                name in _CLOCK
-            ):
-                is_certain = True
-            case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)):
-                called.add(name)
-    drawn = frozenset(alias.asname or alias.name for node in imports for alias in node.names)
-    return drawn, frozenset(called), is_certain
 
 
 def too_few(

@@ -12,12 +12,14 @@ from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Generic, TypeAlias
 
+from agent_core.access.grants import NOTHING
 from agent_core.access.grants.content import imported_with
 from agent_core.access.grants.value import modules_of_workspace
-from agent_core.base.offload import aside
+from agent_core.base.offload import PER_ENTRY, aside
 from agent_core.base.problem import Evidence, Place, Problem, ProblemsByLine, first_problems
 from agent_core.base.records import dataclass, replace
 from agent_core.registry.depends import (
+    SpareFunctions,
     changed_functions,
     code_hash,
     running_with,
@@ -33,7 +35,7 @@ from sandbox.wire.lines import kept_lines, lines_of
 
 from ..search import FunctionSearch
 from .autofix import fix
-from .capability import capability, imported_at_the_top, quiet_functions, reach_in
+from .capability import capability, imported_at_the_top, needs_of_text, reach_in
 from .conform import check as check_shape
 from .conform import conform, undefined_names, weigh
 from .draft import TOO_DEEP, Candidate, D, Draft, ExampleTrials
@@ -48,6 +50,7 @@ from .proof import run as run_examples
 from .read import read
 from .reader import DescriptionReader
 from .robust import robust
+from .running import spare_functions, text_reaching
 from .substance import check as check_substance
 from .substance import substance
 from .tree import function_in, parse
@@ -61,8 +64,6 @@ from .trial import (
     try_module,
     with_types,
 )
-from .uses import needs_of
-from .uses import uses as reached
 from .verdict import (
     DISPUTED,
     REACHES_NOTHING,
@@ -246,14 +247,7 @@ async def try_users(file: SavedFile, trial: TrialTools) -> SavedFile:
     before, now = _before(file), file.trial
     if before is None or now is None:
         return file.skip("nothing uses the file yet")
-    modules = {*using_modules(file.source.module, before)}
-    others = (
-        [name for name, function in before.functions.items() if function.module in modules]
-        if modules
-        else []
-    )
-    changed_names = changed_functions(others, before, now)
-    users = [name for name in others if name in changed_names]
+    users = await aside(len(before.functions) * PER_ENTRY, _changed_users, file, before, now)
     if not users:
         return file.skip("what uses the file is unchanged")
     file, found = await try_callers(file, users, before, now, trial)
@@ -273,11 +267,23 @@ async def try_users(file: SavedFile, trial: TrialTools) -> SavedFile:
     return file
 
 
+def _changed_users(file: SavedFile, snapshot: Snapshot, new_snapshot: Snapshot) -> list[str]:
+    """Return the functions of other modules that use the file and may return other results now."""
+    modules = {*using_modules(file.source.module, snapshot)}
+    if not modules:
+        return []
+    functions = snapshot.functions.items()
+    others = [name for name, function in functions if function.module in modules]
+    changed = changed_functions(others, snapshot, new_snapshot)
+    return [name for name in others if name in changed]
+
+
 def _drafts_of(
     names: Sequence[str], verdict: ModuleVerdict, snapshot: Snapshot, rules: Rules
 ) -> list[Draft]:
     judged = JudgedFile(verdict, snapshot, rules)
-    return [draft for draft in map(judged.draft_of, names) if draft is not None]
+    drafts = (judged.draft_of(name, is_whole=False) for name in names)
+    return [draft for draft in drafts if draft is not None]
 
 
 class JudgedFile:
@@ -304,10 +310,12 @@ class JudgedFile:
             else set[str]()
         )
         self._problems = ProblemsByLine(verdict.problems)
-        self._own = modules_of_workspace(snapshot)
+        self._spare = spare_functions(verdict.reading.source.text)
 
-    def draft_of(self, name: str) -> Draft | None:
+    def draft_of(self, name: str, *, is_whole: bool = True) -> Draft | None:
         """Return a function as a draft. Its examples have already run. None if the snapshot does not have this file.
+
+        Unless it `is_whole`, functions that show nothing more than others are left out of the tree.
 
         Among copies in one file, the first one is kept: it is not compared with functions that are judged after it.
         """
@@ -316,10 +324,10 @@ class JudgedFile:
         if function is None or snapshot.modules.get(reading.source.module) != reading.source:
             return None
         text = "".join(kept_lines(reading.source.text)[function.line - 1 : function.end_line])
-        alone = ast.Module(running_with(reading.source.text, name), [])
-        reaching = ast.Module(
-            running_with(reading.source.text, name, quiet_functions(reading.source.text)), []
+        running = running_with(
+            reading.source.text, name, SpareFunctions() if is_whole else self._spare, keeps_own=True
         )
+        reaching = text_reaching(reading.source.text, name)
         return Draft(
             Candidate(
                 name,
@@ -333,7 +341,7 @@ class JudgedFile:
             self._rules,
             snapshot,
             text,
-            alone,
+            ast.Module(running, []),
             self._problems.between(function.line, function.end_line),
             own=reading,
             reading=reading,
@@ -342,7 +350,7 @@ class JudgedFile:
                 len(function.examples) if self._standings.get(name) == "trial" else 0
             ),
             apart=frozenset(self._names[bisect_right(self._lines, function.line) :]),
-            needs=needs_of(reached(reaching, self._rules.packages, own=self._own)),
+            needs=needs_of_text(reaching, self._rules.packages) if reaching else NOTHING,
         )
 
 

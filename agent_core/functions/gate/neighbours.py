@@ -53,24 +53,13 @@ async def neighbours(draft: Draft, trial: TrialTools) -> Draft:
         return draft.skip(NOT_IMPORTED)
     if name not in snapshot.functions or draft.trial.modules[module] == draft.around:
         return draft
-    users = await asyncio.to_thread(_users, name, module, snapshot, draft.trial)
+    users = await asyncio.to_thread(_users_of, draft, draft.trial)
     if not users:
         return replace(draft, note="no function calls it")
-    let_go = _let_go(name, users, draft.candidate.together.coming, snapshot)
-    misfits, breakages = dict[str, Finding](), dict[str, Breakage]()
-    function = snapshot.functions[name]
-    old = function_in(snapshot.modules[function.module].text, name)
-    for user in (snapshot.functions[caller] for caller in callers(name, snapshot)):
-        calls = _calls(user, function, snapshot)
-        call = next(
-            (call for call in calls if old and not misfit(call, old) and misfit(call, node)), None
-        )
-        if call is not None:  # it fits the old signature but not the new one
-            shown_call, place = ast.unparse(call)[:120], f"{user.path}:{call.lineno}"
-            message = f"`{user.name}` ({place}) calls `{shown_call}`, but {misfit(call, node)}"
-            fix = f"keep the signature, with a default for what is new in `{name}`"
-            facts = (Evidence(f"{place}: {shown_call}"),)
-            misfits[user.name] = Finding("breaks-caller", message, fix, evidence=facts)
+    coming = draft.candidate.together.coming
+    let_go = await asyncio.to_thread(_let_go, name, users, coming, snapshot)
+    misfits = await asyncio.to_thread(_misfits, name, node, snapshot)
+    breakages = dict[str, Breakage]()
     after = draft.trial
     draft, broken = await try_callers(draft, users, snapshot, after, trial)
     for user_name in let_go & misfits.keys():
@@ -88,8 +77,9 @@ async def neighbours(draft: Draft, trial: TrialTools) -> Draft:
     )
 
 
-def _users(name: str, module: str, snapshot: Snapshot, new_snapshot: Snapshot) -> list[str]:
-    """Return the functions that call one, and those that depend on it through a class, a value or a helper."""
+def _users_of(draft: Draft, new_snapshot: Snapshot) -> list[str]:
+    """Return what calls a candidate's function, and what depends on it through a class, a value or a helper."""
+    name, module, snapshot = draft.candidate.name, draft.candidate.module, draft.snapshot
     modules = {module, *using_modules(module, snapshot)}
     around = [
         other
@@ -97,8 +87,27 @@ def _users(name: str, module: str, snapshot: Snapshot, new_snapshot: Snapshot) -
         if function.module in modules and other != name
     ]
     changed = changed_functions(around, snapshot, new_snapshot)
-    dependent = [*dependents([name], snapshot), *(other for other in around if other in changed)]
-    return [*dict.fromkeys(dependent)]
+    users = dependents([name], snapshot)
+    return [*dict.fromkeys([*users, *(other for other in around if other in changed)])]
+
+
+def _misfits(name: str, node: FunctionNode, snapshot: Snapshot) -> dict[str, Finding]:
+    """Return the findings about the callers whose arguments do not fit the new signature, by their names."""
+    misfits = dict[str, Finding]()
+    function = snapshot.functions[name]
+    old = function_in(snapshot.modules[function.module].text, name)
+    for user in (snapshot.functions[caller] for caller in callers(name, snapshot)):
+        calls = _calls(user, function, snapshot)
+        call = next(
+            (call for call in calls if old and not misfit(call, old) and misfit(call, node)), None
+        )
+        if call is not None:  # it fits the old signature but not the new one
+            shown_call, place = ast.unparse(call)[:120], f"{user.path}:{call.lineno}"
+            message = f"`{user.name}` ({place}) calls `{shown_call}`, but {misfit(call, node)}"
+            fix = f"keep the signature, with a default for what is new in `{name}`"
+            facts = (Evidence(f"{place}: {shown_call}"),)
+            misfits[user.name] = Finding("breaks-caller", message, fix, evidence=facts)
+    return misfits
 
 
 def _let_go(

@@ -45,7 +45,7 @@ from sandbox.wire.requests import CalledHere, RequestRefused, without_handler
 
 from ..answers import callee_error
 from .call_arguments import edge_calls, read_calls, recombine, write_call
-from .capability import EFFECTS, called_by_self, may_open, uses_context
+from .capability import may_open
 from .draft import (
     NOT_IMPORTED,
     NOTHING_YET,
@@ -62,7 +62,6 @@ from .examples import (
     agrees,
     contradictions,
     doctest_form,
-    is_by_chance,
     may_be_value,
     promises_floats,
     same,
@@ -70,6 +69,7 @@ from .examples import (
     unprovable,
     value_imports,
 )
+from .running import EFFECTS, called_by_self, is_by_chance, uses_context
 from .substance import HOLLOW
 from .tree import bound_names, expression, function_in, parse
 from .trial import Granted, TrialTools

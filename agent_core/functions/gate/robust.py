@@ -34,7 +34,7 @@ from .call_arguments import (
     unseen,
     write_call,
 )
-from .capability import needs_of_callees
+from .capability import needs_with_callees
 from .draft import NOT_IMPORTED, NOTHING_YET, OUTSIDE, Draft, Finding, TrialSubject
 from .examples import unprovable
 from .proof import lacks_grant
@@ -334,7 +334,7 @@ def _why_untried(draft: Draft, own: TrialSubject | None) -> str:
         return "what it does depends on `self`, which is empty here"
     if not own.function.parameters["properties"]:
         return "it takes no arguments"
-    needs = draft.needs | needs_of_callees(own.function.name, own.snapshot)
+    needs = draft.needs | needs_with_callees(own.function.name, own.snapshot)
     return OUTSIDE if needs.is_outward or unprovable(own) == "effects" else ""
 
 

@@ -235,6 +235,18 @@ def reads(node: ast.AST, words: frozenset[str], held: Held) -> bool:
     return False
 
 
+def names_read(node: ast.AST, held: Held) -> set[str]:
+    """Return all names that an expression reads, directly or through the values of its names."""
+    waiting = [node]
+    seen = set[str]()
+    while waiting:
+        for child in ast.walk(waiting.pop()):
+            if isinstance(child, ast.Name) and child.id not in seen:
+                seen.add(child.id)
+                waiting += held.get(child.id, ())
+    return seen
+
+
 def text_prefix(node: ast.expr | None, held: Held, depth: int = _DEPTH) -> tuple[str, bool]:
     """Return the known beginning of an expression's text, and whether that is the whole text."""
     parts, is_path = list[ast.expr](), False
@@ -532,15 +544,16 @@ class _Text:
         return [(self.scope.origin(call.func), call) for call in self.calls.values() if call.args]
 
     @cached_property
-    def keeps_databases_in_memory(self) -> bool:
-        """Whether each database that the text opens is one without a file, which is gone after the call."""
-        is_opened = False
-        for name, call in self.opened:
-            if name == "sqlite3.connect":
-                is_opened = True
-                if text_prefix(call.args[0], self.names) != (_IN_MEMORY, True):
-                    return False
-        return is_opened
+    def databases(self) -> tuple[bool, bool]:
+        """Whether the text opens databases, and whether each is one without a file, which is gone after the call."""
+        opened = [call for name, call in self.opened if name == "sqlite3.connect"]
+        in_memory = (text_prefix(call.args[0], self.names) for call in opened)
+        return bool(opened), all(prefix == (_IN_MEMORY, True) for prefix in in_memory)
+
+    @cached_property
+    def on_disk(self) -> frozenset[str]:
+        """The attributes in the text that may be methods of a path which look at the disk."""
+        return _TO_DISK & {node.attr for node in self.nodes if isinstance(node, ast.Attribute)}
 
     def uses_of_import(
         self, name: str, node: ast.Import | ast.ImportFrom, shown: str, *, is_read: bool
@@ -743,12 +756,16 @@ def gives_text_to_packages(tree: ast.Module, packages: tuple[str, ...]) -> bool:
 def gives_text(tree: ast.Module, known_modules: frozenset[str]) -> bool:
     """Check whether a module hands a text to anything that it imports from other than these modules."""
     text = _Text(tree, (), frozenset(), frozenset())
-    imported = text.scope.imports.items()
-    attributes = {node.attr for node in text.nodes if isinstance(node, ast.Attribute)}
-    known_modules |= frozenset() if attributes & _TO_DISK else {"pathlib"}
-    if text.keeps_databases_in_memory:
+    known_modules |= frozenset() if text.on_disk else {"pathlib"}
+    if text.databases == (True, True):
         known_modules |= {"sqlite3"}
+    imported = text.scope.imports.items()
     names = frozenset(name for name, origin in imported if not is_in(origin or ".", known_modules))
+    return any(True for _ in _receivers(text, names))
+
+
+def _receivers(text: _Text, names: frozenset[str]) -> Iterator[str]:
+    """Yield those of these names of imports that a call with a text goes to."""
     texts = frozenset(
         node.arg
         for node in text.nodes
@@ -758,9 +775,34 @@ def gives_text(tree: ast.Module, known_modules: frozenset[str]) -> bool:
         given = [*call.args, *(keyword.value for keyword in call.keywords)]
         has_text = any(_has_text(value) or reads(value, texts, text.names) for value in given)
         is_known = is_in(text.scope.origin(call.func) or ".", _OF_PATHS)
-        if has_text and not is_known and reads(call.func, names, text.names):
-            return True
-    return False
+        if has_text and not is_known:
+            yield from names & names_read(call.func, text.names)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a text uses, and all that decides together with other texts what both use."""
+
+    uses: frozenset[tuple[str, str]]
+    hosts: frozenset[str]
+    has_secret: bool
+    on_disk: frozenset[str]
+    databases: tuple[bool, bool]
+    receivers: frozenset[str]
+
+
+def shown_by(tree: ast.Module) -> Shown:
+    """Return what a text shows of what it uses."""
+    text = _Text(tree, (), frozenset(), frozenset())
+    imports = text.scope.imports
+    return Shown(
+        uses=frozenset((use.kind, use.item) for use in uses(tree, ())),
+        hosts=frozenset((*text.hosts, *text.likely_hosts)),
+        has_secret=text.has_secret,
+        on_disk=text.on_disk,
+        databases=text.databases,
+        receivers=frozenset(imports[name] or "." for name in _receivers(text, frozenset(imports))),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,10 +141,8 @@ class ForeignLibrary:
         """
         if not self.book.is_started(server, entry):
             fix = f"Type: knapper mcp approve {server}"
-            raise ServerUnavailable(
-                f"The MCP server `{server}` is not started: {FILE} names it, and you did not.",
-                fix=fix,
-            )
+            why = self.book.doubt(server, entry) or f"{FILE} names it, and you did not."
+            raise ServerUnavailable(f"The MCP server `{server}` is not started: {why}", fix=fix)
         return self.trial(
             server, entry, partial(self._is_approved, server, entry), is_approved=True
         )

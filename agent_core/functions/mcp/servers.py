@@ -30,7 +30,7 @@ from agent_core.base.plain_files import read_plain, replace_text
 from agent_core.base.problem import misfit_sentence
 from agent_core.base.programs import variables
 from agent_core.base.records import dataclass, field
-from agent_core.base.seal import Sealer
+from agent_core.base.seal import ELSEWHERE, Sealer
 from agent_core.base.untrusted import CONTROLS, UNSEEN, fence, one_line, shorten, visible
 from agent_core.base.workspace_folder import STATE
 from agent_core.registry.function import Function, type_of
@@ -300,6 +300,13 @@ class ServerBook:
             str(row.get("reach", "")), _PURPOSE, name, entry.text, places
         )
 
+    def doubt(self, name: str, entry: ServerEntry) -> str:
+        """Return why a stored approval of this exact entry does not count here; empty if there is none, or it does."""
+        row = self._read(_APPROVED).get(name, {})
+        start = str(row.get("start", ""))
+        is_ours = Sealer(self.root).holds(start, _PURPOSE, name, entry.text)
+        return "" if is_ours or row.get("entry") != digest(entry.text) else f"{ELSEWHERE}."
+
     def tools(self, name: str, entry: ServerEntry) -> dict[str, Any]:  # Any: JSON
         """Return the tools of a server that this user approved, by name, as they were at that time."""
         row = self._read(_APPROVED).get(name, {})
@@ -324,7 +331,10 @@ class ServerBook:
         `reach` is what the user was shown; None: where the paths lead now.
         """
         approved, sealer = self._read(_APPROVED), Sealer(self.root)
-        row: dict[str, Any] = {"start": sealer.seal(_PURPOSE, name, entry.text)}  # Any: JSON
+        row: dict[str, Any] = {  # Any: JSON
+            "entry": digest(entry.text),
+            "start": sealer.seal(_PURPOSE, name, entry.text),
+        }
         if places := (self.reach(entry) if reach is None else reach).text:
             row["reach"] = sealer.seal(_PURPOSE, name, entry.text, places)
         if tools is not None:

@@ -9,7 +9,6 @@ entries are (function, version), so that another version is free at once. What a
 the next turn. A rating is stored with the gate's verdict on the version, so another version starts without one.
 """
 
-import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
@@ -24,7 +23,14 @@ from agent_core.base.problem import Place, Problem
 from agent_core.base.records import dataclass, field, replace, to_json
 from agent_core.base.settings import StandingSettings
 from agent_core.base.untrusted import fence, one_line
-from agent_core.registry.depends import callees, callers, code_hash, dependents
+from agent_core.registry.depends import (
+    callees,
+    callers,
+    code_hash,
+    dependents,
+    positions,
+    reachable,
+)
 from agent_core.registry.function import Function
 from agent_core.registry.registry import Snapshot
 from agent_core.registry.source import UNREADABLE_FOLDER
@@ -85,9 +91,11 @@ class Usage:
 
 
 class CallGraph:
-    """Which function uses which, in one snapshot."""
+    """Which function uses which, in one snapshot, and how often each was called."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, stats: Mapping[str, Sequence[Stats]]) -> None:
+        """Find the callers of all functions, and what uses each directly or through others."""
+        self._stats = stats
         self._callers: dict[str, list[str]] = {}
         # Module by module: what is remembered of a text would be gone when the next of its functions has its turn.
         for function in sorted(snapshot.functions.values(), key=lambda function: function.module):
@@ -95,20 +103,22 @@ class CallGraph:
                 self._callers.setdefault(callee, []).append(function.name)
         for names in self._callers.values():
             names.sort()
+        self._names = [*snapshot.functions]
+        self._order = {name: at for at, name in enumerate(self._names)}
+        self._users = reachable(
+            [[self._order[each] for each in self.callers(name)] for name in self._names]
+        )
+        self._called = sum(1 << self._order[name] for name in stats.keys() & self._order.keys())
 
     def callers(self, name: str) -> tuple[str, ...]:
         """Return the functions that mention a function."""
         return tuple(self._callers.get(name, ()))
 
-    def users(self, name: str) -> set[str]:
-        """Return the functions that use a function, directly or through others."""
-        users: set[str] = set()
-        waiting = [name]
-        while waiting:
-            new = [caller for caller in self._callers.get(waiting.pop(), ()) if caller not in users]
-            users.update(new)
-            waiting += new
-        return users - {name}
+    def usage(self, name: str) -> Usage:
+        """Return the usage of a function through those that use it, directly or through others."""
+        at = self._order[name]
+        users = self._users[at] & self._called & ~(1 << at)
+        return Usage.through((self._names[user] for user in positions(users)), self._stats)
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +287,7 @@ async def listing(view: ViewContext, view_filter: ViewFilter) -> FunctionListing
     stats = by_function(await view.store.call_stats())
     retirable = await unused(view, stats)
     proposed, size = await view.proposed(), len(view.snapshot.functions) * PER_ENTRY
-    rows, graph = list[FunctionSummary](), await aside(size, CallGraph, view.snapshot)
+    rows, graph = list[FunctionSummary](), await aside(size, CallGraph, view.snapshot, stats)
     for function in _matching(view.snapshot.functions.values(), view_filter):
         grants, calls = proposed.get(function.name, NOTHING), stats.get(function.name, [])
         verdict = await judgment_on(view.store, function.body_hash, function.name)
@@ -298,7 +308,7 @@ async def listing(view: ViewContext, view_filter: ViewFilter) -> FunctionListing
             if reached is None
             else reached,
             graph.callers(function.name),
-            Usage.through(graph.users(function.name), stats),
+            graph.usage(function.name),
         )
         rows.append(row)
     rows.sort(key=lambda row: row.source == "starter")
@@ -402,6 +412,9 @@ async def introspection(view: ViewContext, name: str, owners: CallOwners = None)
     states = (
         await view.store.states(name) if owners is None else []
     )  # the state comes from calls of all agents
+    stats = by_function(await view.store.call_stats())
+    grants = (await view.proposed()).get(name, NOTHING)
+    around = await asyncio.to_thread(_around, name, view.snapshot, grants)
     placed = verdict
     if placed and placed.line:  # the function may have moved since
         shift = function.line - placed.line
@@ -421,19 +434,34 @@ async def introspection(view: ViewContext, name: str, owners: CallOwners = None)
         standing_now(view.snapshot, function, verdict, rows, view.rules),
         await statistics(view.store, function, rows, owners),
         placed,
-        tuple(await asyncio.to_thread(callers, name, view.snapshot)),
-        tuple(callees(name, view.snapshot)),
+        around.callers,
+        around.callees,
         versions,
-        reach=capability.reach_of_function(
-            function, view.snapshot, (await view.proposed()).get(name, NOTHING)
-        ),
+        reach=around.reach,
         state=states[-1] if states else None,
-        usage=Usage.through(
-            dependents([name], view.snapshot), by_function(await view.store.call_stats())
-        ),
+        usage=Usage.through(around.users, stats),
         maker=next(
             (row.model for row in reversed(versions) if row.version == function.version), ""
         ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """What the other functions and the text of a module say about one."""
+
+    callers: tuple[str, ...]
+    callees: tuple[str, ...]
+    users: tuple[str, ...]
+    reach: tuple[str, ...]
+
+
+def _around(name: str, snapshot: Snapshot, grants: Grants) -> _Around:
+    return _Around(
+        callers=tuple(callers(name, snapshot)),
+        callees=tuple(callees(name, snapshot)),
+        users=tuple(dependents([name], snapshot)),
+        reach=capability.reach_of_function(snapshot.functions[name], snapshot, grants),
     )
 
 

@@ -35,7 +35,7 @@ from agent_core.access.grants import (
     Question,
 )
 from agent_core.access.grants.approval import QuestionChanged, denial
-from agent_core.access.grants.book import ELSEWHERE, OF_AGENT, checked, who
+from agent_core.access.grants.book import OF_AGENT, checked, who
 from agent_core.access.grants.content import (
     content_of,
     covered_code,
@@ -56,6 +56,7 @@ from agent_core.base.errors import StaleFile, UsageError, WorkspaceError
 from agent_core.base.offload import aside
 from agent_core.base.problem import Problem
 from agent_core.base.records import IF_SET, dataclass, field, replace
+from agent_core.base.seal import ELSEWHERE
 from agent_core.registry.depends import ModuleParts, modules_of
 from agent_core.registry.source import ModuleSource
 from sandbox import Access, Job, Limits, ModuleImport, Returned

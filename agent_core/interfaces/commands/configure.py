@@ -211,11 +211,28 @@ def _ask_settings(root: Path, values: dict[str, Any]) -> dict[str, Any]:
     )
     answers: dict[str, Any] = {}
     for key, question in ASKED.items():
-        if key not in values:
-            answers |= _answer(root, key, question, _value(settings, key))
+        if key in values:
+            continue
+        answers |= _answer(root, key, question, _value(settings, key))
+        while key == "model.base_url" and key in answers and not _answers(root, answers):
+            others = _answer(root, key, "Another address, or Enter to keep this one", answers[key])
+            if not others:
+                break
+            answers |= others
         if key == "model.name" and not (settings.model.base_url or settings.model.name or answers):
             say(_no_model(root, settings))
     return answers
+
+
+def _answers(root: Path, answers: dict[str, Any]) -> bool:
+    """Return whether the address that was just typed answers, and say what it says."""
+    from ..menu import tested_lines
+
+    settings, environment = model_check.in_force(root, answers)
+    say([line(("dim", "Trying it …"))])
+    tested = asyncio.run(model_check.try_address(settings.model, environment, root))
+    say(tested_lines(tested))
+    return tested.ok
 
 
 def _no_model(root: Path, settings: Any) -> list[Line]:  # Any: Settings, which only bodies import

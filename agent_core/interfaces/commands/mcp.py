@@ -140,7 +140,8 @@ async def list_(door: Door) -> Result:
                 state = "failed"
             else:
                 state = "approved" if tools else "started"
-            about = {"state": state, "problem": failure or None, "tools": sorted(tools)}
+            doubt = library.book.doubt(name, entry) if state == "unapproved" else ""
+            about = {"state": state, "problem": failure or doubt or None, "tools": sorted(tools)}
             rows.append({"name": name, **entry.model_dump(mode="json"), **about})
     lines = []
     for row in rows:
@@ -149,7 +150,7 @@ async def list_(door: Door) -> Result:
         many = "none of its tools approved" if row["state"] == "started" else many
         target = one_line(row["url"] or " ".join(row["command"]), 100)
         lines.append(line(("name", row["name"]), *mark, f", {many}  ", ("dim", target)))
-        lines += [line("  ", row["problem"])] if row["state"] == "failed" else []
+        lines += [line("  ", row["problem"])] if row["problem"] else []
     return Result(
         {"servers": rows},
         lines,
@@ -348,8 +349,13 @@ def _entry_to_approve(
         "reaches": "all files that you can" if entry.command and not entry.confined else "",
         "is not kept from": " and ".join(not_kept_from()) if is_confined else "",
     }
+    doubt = book.doubt(name, entry)
+    why = (
+        "is not started" if doubt else "is in mcp.toml, but you did not add it. Nothing was started"
+    )
     lines = [
-        line(("bad", f"! {name} is in mcp.toml, but you did not add it. Nothing was started.")),
+        line(("bad", f"! {name} {why}.")),
+        *(line(f"  {each}") for each in [doubt] if each),
         *(line(f"  It {fact}: {visible(value)}") for fact, value in facts.items() if value),
         line(f"To start it and see its tools: knapper mcp approve {name} {digest}"),
     ]
