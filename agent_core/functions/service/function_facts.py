@@ -9,6 +9,7 @@ entries are (function, version), so that another version is free at once. What a
 the next turn. A rating is stored with the gate's verdict on the version, so another version starts without one.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
