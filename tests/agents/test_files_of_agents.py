@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.base.errors import KnapperError, TurnError
-from agent_core.base.events import Warned
+from agent_core.base.events import CallAnswered, Warned
 from agent_core.runtime.colleagues import AgentProfile
 from agent_core.workspace.agent_files import AgentFiles
 from tests.kit import Ask, Say, Seen, Step, Wanted
@@ -162,6 +162,22 @@ async def test_what_is_wrong_with_a_file_is_told_once_in_the_next_turn(tmp_path:
         first, second = [await agents.say("Hello.", to="editor") for _ in range(2)]
         assert ["agents/critic.toml:1" in event.message for event in of(Warned, first)] == [True]
         assert of(Warned, second) == []
+
+
+async def test_what_a_file_says_of_functions_counts_in_the_next_turn(tmp_path: Path) -> None:
+    lay_out(tmp_path)
+    count = Ask(Wanted("count_all", {"text": "queue"}))
+    script = lambda seen: Say("Ok.") if seen.messages[-1]["role"] == "tool" else count  # noqa: E731
+    async with (
+        team(tmp_path, {"editor": script}) as agents,
+        await agents.workspace.agent("editor") as editor,
+    ):
+        outcomes = list[str]()
+        for patterns in ('["text.*", "other.*"]', '["text.*"]', '["other.*"]'):
+            describe(tmp_path, "editor", f"functions = {patterns}\n")
+            heard = [event async for event in editor.turn("Count.")]
+            outcomes += [event.outcome for event in of(CallAnswered, heard)]
+    assert outcomes == ["returned", "refused", "returned"]
 
 
 async def test_what_an_agent_makes_outside_of_its_patterns_stays_in_its_sight(

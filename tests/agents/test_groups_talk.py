@@ -11,7 +11,7 @@ import pytest
 from agent_core.base import events
 from agent_core.base.clock import Clock
 from agent_core.storage import open_store
-from tests.kit import Ask, Repeat, Say, ScriptedModel, Seen, Step, Wanted
+from tests.kit import Ask, Fail, Repeat, Say, ScriptedModel, Seen, Step, Wanted
 from tests.kit.desk import another, ended, of
 from tests.kit.program import Program, knapper, surroundings
 
@@ -277,6 +277,16 @@ def test_after_a_kill_the_same_member_is_chosen_and_no_model_is_asked_again(
     assert done.stdout.startswith("critic: Speech "), done.stderr
     assert len(cast.choices) == 1
     assert [choice["rule"] for choice in asyncio.run(reasons(tmp_path))] == ["model", "cut_off"]
+
+
+async def test_who_failed_does_not_speak_before_the_one_who_is_addressed_next(
+    tmp_path: Path, scripted: START
+) -> None:
+    cast = Cast(lambda name, _: Fail(400, "flagged") if name == "critic" else LINES[name])
+    async with team(tmp_path, scripted(playing(cast)), "stop = { turns = 1 }") as group:
+        failed = await talk(group, "@critic look.")
+        assert (speakers(failed), ended(failed).reason) == (["critic"], "failed")
+        assert speakers(await talk(group, "@planner begin.")) == ["planner"]
 
 
 async def test_what_its_members_did_is_in_the_receipt_of_the_group(

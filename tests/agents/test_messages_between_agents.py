@@ -13,6 +13,7 @@ from agent_core.storage import Amounts, Post, SendMessage
 from agent_core.storage.folder import lock_agent
 from tests.kit import Ask, Say, Seen, Step, Wanted
 from tests.kit.desk import answers, ended
+from tests.kit.program import knapper
 
 from .team import Part, said_last, team
 
@@ -114,6 +115,17 @@ async def test_who_asked_hears_that_the_user_removed_the_turn(tmp_path: Path) ->
             await editor.pop()
         await agents.work()
         told = "[from: editor] gave no answer:\nThe turn was removed by the user."
+        assert (agents.replies("editor"), agents.replies("main")) == ([], [f"They say: {told}"])
+
+
+async def test_who_asked_hears_that_an_agent_was_deleted(tmp_path: Path) -> None:
+    parts: dict[str, Part] = {"main": asking, "editor": lambda _: Say(TYPO)}
+    async with team(tmp_path, parts) as agents:
+        await agents.say("Ask the editor.")
+    assert knapper("agents", "delete", "editor", "--yes", cwd=tmp_path).returncode == 0
+    async with team(tmp_path, parts) as agents:
+        await agents.work()
+        told = "[from: editor] gave no answer:\n`editor` was deleted."
         assert (agents.replies("editor"), agents.replies("main")) == ([], [f"They say: {told}"])
 
 

@@ -5,6 +5,7 @@ import pytest
 from agent_core.access.grants import Grants
 from agent_core.functions.service.judgment import Judgment
 from tests.functions.support import Room
+from tests.kit.sources import function_text
 
 from .support import AGENT, PLAIN, READS, human, now
 
@@ -178,3 +179,21 @@ async def test_what_decides_about_the_workspace_is_never_granted_for_writing(her
         assert not (await here.shop.create("total", writes, "sums", author=AGENT)).admitted, where
     assert asked.asked == []
     assert entries(here) == ""
+
+
+async def test_the_examples_of_what_may_write_write_nothing(here: Room) -> None:
+    kept = here.root / "out" / "kept.txt"
+    kept.parent.mkdir()
+    kept.write_text("kept")
+    code = "from pathlib import Path\n\n\n" + function_text(
+        "keep(text: str) -> int",
+        "Keep a text in a file.\n\nArgs:\n    text: What to keep.\n\nReturns:\n    How long it is.\n\n"
+        "Examples:\n    >>> keep('a')\n    1\n    >>> keep('ab')\n    2",
+        f"return Path({str(kept)!r}).write_text(text)",
+    )
+    asked = here.shop.granting.approver = human("yes")
+    assert (await here.shop.create("keep", code, "files", author=AGENT)).admitted
+    assert [one.missing for one in asked.asked] == [Grants(write=("out/kept.txt",))]
+    assert kept.read_text() == "kept"
+    assert (await here.shop.call("keep", {"text": "new"})).value == 3
+    assert kept.read_text() == "new"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from agent_core.base.events import Event, Warned
+from agent_core.base.messages import Assistant
 from tests.conftest import OpenDesk
 from tests.kit import Cut, Fail, Raw, Say, Stall, Step
 from tests.kit.desk import Desk, ended, of
@@ -33,6 +34,15 @@ async def check_failures(desk: Desk, failures: Sequence[tuple[Step, int, str]]) 
 
 def script(failures: Sequence[tuple[Step, int, str]], mode: str) -> list[Step]:
     return [step for failing, times, _ in failures for step in (*[failing] * times, BACK[mode])]
+
+
+async def test_what_was_shown_before_an_endpoint_broke_off_is_kept(at_desk: OpenDesk) -> None:
+    script = [Cut("Once upon"), Say("Back.")]
+    desk = await at_desk(script, model__retries=0, model__stream=True)
+    assert ended(await desk.say("Tell.")).reason == "failed"
+    assert ended(await desk.say("Go on.")).reply == "Back."
+    said = [each.text for each in await desk.agent.history() if isinstance(each, Assistant)]
+    assert said == ["Once upon […]", "Back."]
 
 
 @pytest.mark.sampled

@@ -411,6 +411,14 @@ async def test_a_program_is_asked_for_once_before_it_runs(at_desk: OpenDesk) -> 
     assert lines(desk.workspace.root) == ["a", "b", "c"]
 
 
+async def test_a_yes_to_a_program_is_for_so_many_calls_and_each_one_more_asks(
+    at_desk: OpenDesk,
+) -> None:
+    person = Person(Decision("once"))
+    await ran(at_desk, "for number in range(102):\n    note(str(number))", person=person)
+    assert [question.moment for question in person.asked] == ["program", "call", "call"]
+
+
 NOTE_ALL = function_text(
     "note_all(self, texts: list[str]) -> int",
     "Write lines down, and say how many there are.\n\nArgs:\n    texts: The lines.",

@@ -48,6 +48,13 @@ WORLD = modules(
     def process() -> int:
         return os.getpid()
 
+    def make(self, name: str) -> int:
+        folder = self.scratch / name
+        folder.mkdir()
+        (folder / "new").open("x").close()
+        (self.scratch / f"{name}.txt").open("x").close()
+        return len([*self.scratch.iterdir()])
+
     def wrong() -> int:
         return "text"
 
@@ -124,6 +131,11 @@ async def test_each_attempt_has_its_own_copy_of_the_arguments(sandbox: Sandbox) 
         [[1, 0], [1, 0]],
     ]
     assert item == [1]
+
+
+async def test_an_attempt_finds_no_files_of_those_before_it(sandbox: Sandbox) -> None:
+    twice = await tries(sandbox, "make", {"name": "a"}, {"name": "a"}, example("make('b')"))
+    assert values(twice) == [2, 2, 2]
 
 
 async def test_an_attempt_with_its_own_text_has_a_module_of_its_own(sandbox: Sandbox) -> None:

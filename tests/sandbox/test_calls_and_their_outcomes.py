@@ -32,7 +32,7 @@ WORK = modules(
         return a + b
 
     def fail(x: int) -> float:
-        api_key = "very secret"
+        api_key = DB_PASSWORD = "very secret"
         return inner(x)
 
     def inner(value):
@@ -120,7 +120,11 @@ async def test_an_exception_is_told_with_the_functions_own_frames_and_no_secret(
         ("functions/work.py", "fail", "return inner(x)"),
         ("functions/work.py", "inner", "return 1 / (value - value)"),
     ]
-    assert dict(outcome.failure.frames[0].locals) == {"x": "4", "api_key": "<masked>"}
+    assert dict(outcome.failure.frames[0].locals) == {
+        "x": "4",
+        "api_key": "<masked>",
+        "DB_PASSWORD": "<masked>",
+    }
 
 
 async def test_a_worker_that_dies_is_killed_with_a_reason(sandbox: Sandbox) -> None:

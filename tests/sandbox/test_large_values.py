@@ -241,6 +241,19 @@ async def test_no_link_is_followed_to_a_value_or_from_its_folder(
     assert "a large value of it could not be kept: it is a link, or not a folder" in ended.reason
 
 
+async def test_a_value_stays_for_a_week_after_each_use(files: ValueFiles) -> None:
+    day, began = 86_400, time.time()
+    writer = files.receive()
+    await writer.write("[1]")
+    large = await writer.finish("list", 1)
+    for days, is_used, is_kept in ((6, True, True), (12, False, True), (14, False, False)):
+        files.now = lambda: began + days * day  # noqa: B023 - called in this turn alone
+        files.tidy()
+        assert files.has(large.digest) is is_kept, days
+        if is_used:
+            assert [piece async for piece in files.pieces(large.digest)] == ["[1]"]
+
+
 def test_what_a_killed_process_left_unfinished_goes_after_an_hour(files: ValueFiles) -> None:
     files.make_folder()
     old, new = files.folder / f".{'a' * 16}.part", files.folder / f".{'b' * 16}.part"

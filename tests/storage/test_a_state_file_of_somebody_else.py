@@ -14,6 +14,7 @@ from agent_core.base.errors import ForeignState, StorageError, WorkspaceError
 from agent_core.storage import (
     DropApproval,
     SaveApproval,
+    TokenRow,
     adopt,
     open_store,
     prepare_state_dir,
@@ -227,6 +228,31 @@ async def test_no_trigger_runs_that_comes_while_the_file_is_open(
         change(path, IGNORING)
         await store.apply([DropApproval("f")])
         assert await store.approvals() == []
+
+
+@pytest.mark.parametrize(
+    "change_of",
+    [
+        "id = 'other'",
+        "name = 'other'",
+        "digest = 'other'",
+        'scopes = \'["read", "admin"]\'',
+        "agents = '[]'",
+        "expires = null",
+        "expires = 9e9",
+    ],
+)
+async def test_a_token_that_somebody_changed_in_the_file_is_none(
+    path: Path, clock: ManualClock, change_of: str
+) -> None:
+    async with open_store(path, clock=clock) as store:
+        for name in ("mine", "changed"):
+            row = TokenRow(name, name, "digest", ("read",), ("main",), clock.time + 60)
+            assert await store.add_token(row)
+    change(path, f"update token set {change_of} where id = 'changed';")
+    async with open_store(path, clock=clock) as store:
+        assert [row.id for row in await store.tokens()] == ["mine"]
+        assert [await store.token(id) for id in ("changed", "other")] == [None, None]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")

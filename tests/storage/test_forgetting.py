@@ -19,6 +19,7 @@ from agent_core.memory import words
 from agent_core.memory.classes import from_row
 from agent_core.runtime.entries import assistant, entry_of_agent, messages_of, said_by
 from agent_core.storage import (
+    NOBODY,
     SUMMARY,
     AnswerAsk,
     AttachBlock,
@@ -30,6 +31,7 @@ from agent_core.storage import (
     MessageGone,
     PassageRow,
     Post,
+    QuestionRow,
     SaveAgent,
     SaveBlock,
     SavePassages,
@@ -273,6 +275,30 @@ async def test_a_call_that_read_a_forgotten_text_in_a_state_cannot_write_it_back
     await store.apply(
         [SaveState("friends", {"friend": "Ada"}, after[-1].n), SaveState("count", 2, count.n)]
     )
+
+
+async def test_a_call_that_read_the_state_of_a_forgotten_turn_cannot_write_it_back(
+    store: Store,
+) -> None:
+    turn = await begin(store)
+    state = SaveState("friends", {"friend": NAME}, 0, turn.id)
+    await store.append(turn.id, 1, 0, [user("hi")], writes=[state])
+    await store.finish(turn.id, 1)
+    read = (await store.states("friends"))[-1]
+    await store.forget(erasing(TurnsGone("main", await store.turns_before("main", 2e9))))
+    with pytest.raises(StateConflict):
+        await store.apply([SaveState("friends", {"friend": NAME, "seen": True}, read.n)])
+    assert NAME not in str(await store.states("friends"))
+
+
+async def test_a_word_that_was_added_to_an_answer_is_forgotten_with_it(store: Store) -> None:
+    for id, word in (("told", f"Ask {NAME} first."), ("plain", "Not now.")):
+        await store.ask_user(QuestionRow(id, "main", NOBODY, {"function": "weather"}))
+        await store.answer_question(id, {"answer": "no", "word": word, "by": "human"})
+    counts = await store.forget(erasing(Mention(NAME)))
+    assert counts == {"questions about grants": 1}
+    assert await store.take_answer("told") is None
+    assert await store.take_answer("plain") is not None
 
 
 async def take(

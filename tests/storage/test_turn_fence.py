@@ -56,6 +56,25 @@ async def test_a_finished_turn_takes_nothing_more(store: Store) -> None:
         await store.finish(turn.id, 1)
 
 
+async def test_the_text_of_a_reply_that_is_written_or_was_taken_over_is_not_kept(
+    store: Store, open_again: Callable[[], Store]
+) -> None:
+    async def shown() -> list[str]:
+        return texts(await store.streamed("main"))
+
+    turn = await begin(store)
+    await store.keep_streamed(turn.id, 1, 0, "It ra")
+    assert await shown() == ["It ra"]
+    await store.append(turn.id, 1, 0, [user("It rains.")])
+    await store.keep_streamed(turn.id, 1, 0, "It rains.")
+    assert await shown() == []
+    await open_again().next("main", "there")
+    await store.keep_streamed(turn.id, 1, 1, "zombie")
+    assert await shown() == []
+    await store.keep_streamed(turn.id, 2, 1, "It sn")
+    assert await shown() == ["It sn"]
+
+
 async def test_a_race_of_append_and_claim_hides_no_row(
     store: Store, open_again: Callable[[], Store]
 ) -> None:
