@@ -181,8 +181,7 @@ def _check_size(text: str) -> None:
         raise BeyondLimits("too-large", message, "split it, or keep data out of code")
 
 
-# Fields that hold no nodes, or only such as have no parts: names, values, operators and contexts.
-_WITHOUT_PARTS: Final = frozenset(
+LEAF_FIELDS: Final = frozenset(
     {
         "ctx",
         "op",
@@ -192,14 +191,21 @@ _WITHOUT_PARTS: Final = frozenset(
         "arg",
         "kind",
         "type_comment",
+        "rest",
+        "kwd_attrs",
         "asname",
         "module",
         "level",
         "simple",
-        "name",
+        "conversion",
+        "is_async",
+        "lineno",
+        "tag",
+        "str",
     }
-    | {"conversion", "is_async", "lineno", "tag", "names", "rest", "kwd_attrs", "type_ignores"}
 )
+"""The fields of nodes that never hold nodes with parts: names, values, operators and contexts."""
+_WITHOUT_PARTS: Final = LEAF_FIELDS | {"name", "names", "type_ignores"}
 
 
 # Where the next link of a chain is. The first operator of `a + b + c` is the innermost one.
@@ -257,14 +263,18 @@ def _check_parameters(node: ast.arguments) -> None:
 
 
 def _check_import(node: ast.Import | ast.ImportFrom) -> None:
-    names = (
-        [alias.name for alias in node.names]
-        if isinstance(node, ast.Import)
-        else [node.module or ""]
-    )
-    if any(len(name) > MAX_MODULE_NAME or name.count(".") >= MAX_DEPTH for name in names):
+    if any(
+        len(name) > MAX_MODULE_NAME or name.count(".") >= MAX_DEPTH for name in imported_names(node)
+    ):
         message = f"a module that is imported has a name of more than {MAX_DEPTH} parts or {MAX_MODULE_NAME:,} letters"
         raise BeyondLimits("too-large", message, "give it a shorter name", node.lineno)
+
+
+def imported_names(node: ast.Import | ast.ImportFrom) -> list[str]:
+    """Return the names of the modules that an import names; that of `from . import` is empty."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return [node.module or ""]
 
 
 def _too_deep(line: int = 0) -> BeyondLimits:

@@ -418,14 +418,7 @@ def read_objects(text: str, known: KnownNames, *, marked: bool) -> tuple[ParsedC
         Any
     ] = []  # lists of calls, and objects that contain such a list, expanded one level deep
     for value in _values(text):
-        inner = value
-        if (
-            isinstance(value, dict)
-            and len(value) == 1
-            and next(iter(value)) in forms().several_keys
-        ):
-            inner = next(iter(value.values()))
-        opened += inner if isinstance(inner, list) else [inner]
+        opened += _opened(value)
     if len(opened) > MAX_PARTS:
         return ()
     calls = [_object_call(value, known, marked=marked) for value in opened]
@@ -556,15 +549,19 @@ def read_marked(text: str, known: KnownNames) -> tuple[ParsedCall, ...]:
     return read_python(inner, known)
 
 
+def _opened(value: Any) -> list[Any]:  # Any: foreign JSON
+    """Return the members of a list of calls, also of one in an object; what is neither is the only one."""
+    inner = value
+    if isinstance(value, dict) and len(value) == 1 and next(iter(value)) in forms().several_keys:
+        inner = next(iter(value.values()))
+    return inner if isinstance(inner, list) else [inner]
+
+
 def _calls_of(
     value: Any, known: KnownNames
 ) -> list[tuple[str, Mapping[str, Any]]]:  # Any: foreign JSON
     """Return the calls that a value is: an object, a list of them, or an object that has such a list."""
-    inner = value
-    if isinstance(value, dict) and len(value) == 1 and next(iter(value)) in forms().several_keys:
-        inner = next(iter(value.values()))
-    values = inner if isinstance(inner, list) else [inner]
-    calls = [_object_call(each, known, marked=True) for each in values[: MAX_PARTS + 1]]
+    calls = [_object_call(each, known, marked=True) for each in _opened(value)[: MAX_PARTS + 1]]
     return (
         [(call.name, read_json(call.arguments, LOOSE)) for call in calls if call]
         if all(calls)

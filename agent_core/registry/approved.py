@@ -531,11 +531,7 @@ def _is_inert(node: ast.stmt, known: Mapping[str, str]) -> bool:
 
 def _is_standard(node: ast.Import | ast.ImportFrom) -> bool:
     """Check whether an import is from the standard library; `__future__` does not count: it affects later code."""
-    names = (
-        [alias.name for alias in node.names]
-        if isinstance(node, ast.Import)
-        else [node.module or ""]
-    )
+    names = syntax.imported_names(node)
     is_listed = all(name.partition(".")[0] in sys.stdlib_module_names for name in names)
     return is_listed and not getattr(node, "level", 0) and names != ["__future__"]
 

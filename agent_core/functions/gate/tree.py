@@ -120,24 +120,6 @@ def body(node: FunctionNode) -> list[ast.stmt]:
     return node.body[1:] if has_docstring else node.body
 
 
-# Fields that never hold relevant nodes: names, values, operators and contexts.
-_NOT_NODES = frozenset(
-    {
-        "ctx",
-        "op",
-        "ops",
-        "id",
-        "attr",
-        "arg",
-        "kind",
-        "type_comment",
-        "rest",
-        "kwd_attrs",
-        "asname",
-        "module",
-    }
-    | {"level", "simple", "conversion", "is_async", "lineno", "tag", "str"}
-)
 _INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
@@ -148,7 +130,7 @@ def _parts(kind: type) -> tuple[str, ...] | None:
         return None
     if issubclass(kind, ast.Constant | ast.Global | ast.Nonlocal | ast.alias):
         return ()
-    return tuple(name for name in reversed(kind._fields) if name not in _NOT_NODES)
+    return tuple(name for name in reversed(kind._fields) if name not in syntax.LEAF_FIELDS)
 
 
 def _walk(stack: list[Any], *, within: bool) -> Iterator[ast.AST]:  # Any: whatever a field holds
