@@ -19,6 +19,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+from sandbox.inside.entries import FolderEntry, FolderListing
+
 SCRATCH: Final = "/scratch"
 SCRATCH_PATH: Final = Path(SCRATCH)
 ZONES: Final = "/usr/share/zoneinfo"
@@ -76,7 +78,7 @@ class _Tree:
         if "\0" in text:
             raise ValueError("embedded null byte")
         if not text:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), text)
+            raise _error(errno.ENOENT, text)
         return posixpath.normpath(posixpath.join(self.here, text))
 
     def is_outside(self, path: Any) -> bool:
@@ -94,16 +96,12 @@ class _Tree:
         way = [self.root]
         for name in posixpath.join(self.here, os.fsdecode(path)).split("/")[1:]:
             if way[-1].kind != stat.S_IFDIR:
-                raise NotADirectoryError(
-                    errno.ENOTDIR, os.strerror(errno.ENOTDIR), os.fsdecode(path)
-                )
+                raise _error(errno.ENOTDIR, path)
             if name == "..":
                 way = way[:-1] or way
             elif name not in {"", "."}:
                 if name not in way[-1].names:
-                    raise FileNotFoundError(
-                        errno.ENOENT, os.strerror(errno.ENOENT), os.fsdecode(path)
-                    )
+                    raise _error(errno.ENOENT, path)
                 way.append(way[-1].names[name])
         return way[-1]
 
@@ -113,20 +111,20 @@ class _Tree:
         self.find(posixpath.dirname(os.fsdecode(path).rstrip("/")) or ".")
         folder = self.find(above or "/")
         if folder.kind != stat.S_IFDIR:
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), os.fsdecode(path))
+            raise _error(errno.ENOTDIR, path)
         if not _below(above, SCRATCH):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), os.fsdecode(path))
+            raise _error(errno.EACCES, path)
         if len(os.fsencode(name)) > _LONGEST_NAME:
-            raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), os.fsdecode(path))
+            raise _error(errno.ENAMETOOLONG, path)
         return folder, name
 
     def add(self, path: Any, node: _Node) -> _Node:
         """Add a new node at a path."""
         folder, name = self.place(path)
         if name in folder.names:
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), os.fsdecode(path))
+            raise _error(errno.EEXIST, path)
         if self.files >= _MOST_FILES:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), os.fsdecode(path))
+            raise _error(errno.ENOSPC, path)
         self.files += 1
         folder.names[name] = node
         folder.changed = time.time()
@@ -154,15 +152,21 @@ class _Tree:
     def grow(self, node: _Node, size: int) -> None:
         """Resize a file. Raise OSError (ENOSPC) if scratch is full."""
         if size < 0:
-            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+            raise _error(errno.EINVAL)
         more = size - len(node.data)
         if more > 0 and self.size + more > self.most:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            raise _error(errno.ENOSPC)
         self.size += more
         if more > 0:
             node.data.extend(bytes(more))
         else:
             del node.data[size:]
+
+
+def _error(number: int, path: Any = None) -> OSError:
+    """Return the error of the kernel with this number, of the class that Python has for it."""
+    named = (path,) if path is None or isinstance(path, int) else (os.fsdecode(path),)
+    return OSError(number, os.strerror(number), *named)
 
 
 def _below(path: str, folder: str) -> bool:
@@ -179,7 +183,7 @@ class MemoryFile(io.RawIOBase):
             number for number in range(_FIRST_NUMBER, 1 << 20) if number not in _tree.open
         )
         if len(_tree.open) >= _MOST_OPEN:
-            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), name)
+            raise _error(errno.EMFILE, name)
         way = _way(flags)
         self.mode = {os.O_WRONLY: "wb", os.O_RDWR: "rb+"}.get(way, "rb")
         _tree.open[self._number] = node, self
@@ -229,7 +233,7 @@ class MemoryFile(io.RawIOBase):
         """Move the position."""
         start = {os.SEEK_SET: 0, os.SEEK_CUR: self._at}.get(whence, len(self._node.data))
         if start + offset < 0:
-            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+            raise _error(errno.EINVAL)
         self._at = start + offset
         return self._at
 
@@ -271,18 +275,18 @@ def _open_node(path: Any, flags: int, mode: int = 0o777) -> MemoryFile:
     try:
         node = _tree.find(path)
         if flags & os.O_CREAT and flags & os.O_EXCL:
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), os.fsdecode(path))
+            raise _error(errno.EEXIST, path)
     except FileNotFoundError:
         if not flags & os.O_CREAT:
             raise
         node = _tree.add(path, _Node(stat.S_IFREG, mode & 0o666 or 0o600))
     changes = _way(flags) in (os.O_WRONLY, os.O_RDWR) or flags & os.O_TRUNC
     if node.kind == stat.S_IFDIR and changes:
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fsdecode(path))
+        raise _error(errno.EISDIR, path)
     if node.kind != stat.S_IFDIR and flags & os.O_DIRECTORY:
-        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), os.fsdecode(path))
+        raise _error(errno.ENOTDIR, path)
     if changes and not _below(_tree.whole(path), SCRATCH):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), os.fsdecode(path))
+        raise _error(errno.EACCES, path)
     if flags & os.O_TRUNC:
         _tree.grow(node, 0)
     return MemoryFile(node, path, flags)
@@ -323,7 +327,7 @@ def _open(  # noqa: PLR0913, PLR0917 - the signature of `open`
         file = opener(file, flags)
     raw = _file(file) if isinstance(file, int) else _open_node(file, flags)
     if raw.is_folder:
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), file)
+        raise _error(errno.EISDIR, file)
     if "a" in mode:
         raw.seek(0, os.SEEK_END)
     if buffering == 0:
@@ -345,7 +349,7 @@ def _open(  # noqa: PLR0913, PLR0917 - the signature of `open`
 
 def _file(number: int) -> MemoryFile:
     if number not in _tree.open:
-        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        raise _error(errno.EBADF)
     return _tree.open[number][1]
 
 
@@ -388,95 +392,39 @@ def _stat(path: Any, **_options: Any) -> os.stat_result:
 def _listdir(path: Any = ".") -> list[Any]:
     node = _node("." if path is None else path)
     if node.kind != stat.S_IFDIR:
-        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+        raise _error(errno.ENOTDIR, path)
     return [os.fsencode(name) for name in node.names] if isinstance(path, bytes) else [*node.names]
 
 
-class _Entry:
-    """One name in a folder, with the interface of `os.DirEntry`."""
-
-    def __init__(self, folder: Any, name: Any) -> None:  # both text, or both bytes
-        self.name, self.path = name, posixpath.join(folder, name)
-
-    def __fspath__(self) -> Any:
-        return self.path
-
-    def __repr__(self) -> str:
-        return f"<DirEntry {self.name!r}>"
-
-    def stat(self, **_options: Any) -> os.stat_result:
-        """Return its `os.stat` result."""
-        return _stat(self.path)
-
-    def inode(self) -> int:
-        """Return its inode number."""
-        return self.stat().st_ino
-
-    def is_dir(self, **_options: Any) -> bool:
-        """Return whether it is a folder."""
-        return self._is(stat.S_ISDIR)
-
-    def is_file(self, **_options: Any) -> bool:
-        """Return whether it is a plain file."""
-        return self._is(stat.S_ISREG)
-
-    def is_symlink(self) -> bool:
-        """Return False: there are no links."""
-        return False
-
-    is_junction = is_symlink
-
-    def _is(self, kind: Callable[[int], bool]) -> bool:
-        try:
-            return kind(self.stat().st_mode)
-        except OSError:
-            return False
-
-
-class _Listing:
-    def __init__(self, entries: list[_Entry]) -> None:
-        self._left = iter(entries)
-
-    def __iter__(self) -> "_Listing":
-        return self
-
-    def __next__(self) -> _Entry:
-        return next(self._left)
-
-    def __enter__(self) -> "_Listing":
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """End the iteration."""
-        self._left = iter([])
-
-
-def _scandir(path: Any = ".") -> _Listing:
+def _scandir(path: Any = ".") -> FolderListing:
     folder = os.fspath("." if path is None else path)
-    return _Listing([_Entry(folder, name) for name in _listdir(folder)])
+    kinds = [node.kind for node in _node(folder).names.values()]
+    return FolderListing(
+        [
+            FolderEntry(folder, name, kind)
+            for name, kind in zip(_listdir(folder), kinds, strict=True)
+        ]
+    )
 
 
 def _mkdir(path: Any, mode: int = 0o777) -> None:
     if _below(SCRATCH, _tree.whole(path)) or _tree.whole(path) == ZONES:
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+        raise _error(errno.EEXIST, path)
     _tree.add(path, _Node(stat.S_IFDIR, mode & 0o755))
 
 
 def _rmdir(path: Any) -> None:
     node = _tree.find(path)
     if node.kind != stat.S_IFDIR:
-        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+        raise _error(errno.ENOTDIR, path)
     if node.names:
-        raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), path)
+        raise _error(errno.ENOTEMPTY, path)
     _tree.drop(_tree.take(path))
 
 
 def _unlink(path: Any) -> None:
     if _tree.find(path).kind == stat.S_IFDIR:
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        raise _error(errno.EISDIR, path)
     _tree.drop(_tree.take(path))
 
 
@@ -485,7 +433,7 @@ def _rename(src: Any, dst: Any) -> None:
     _tree.place(src)  # refuses before something is removed
     folder, name = _tree.place(dst)
     if _tree.whole(dst).startswith(f"{_tree.whole(src)}/"):
-        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), src)
+        raise _error(errno.EINVAL, src)
     there = folder.names.get(name)
     if there is node:
         return
@@ -497,7 +445,7 @@ def _rename(src: Any, dst: Any) -> None:
 
 def _readlink(path: Any) -> str:
     _node(path)
-    raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)  # there are no links
+    raise _error(errno.EINVAL, path)  # there are no links
 
 
 def _listxattr(path: Any = ".", **_options: Any) -> list[str]:
@@ -507,7 +455,7 @@ def _listxattr(path: Any = ".", **_options: Any) -> list[str]:
 
 def _refuse(path: Any, *_arguments: Any, **_options: Any) -> Any:  # never anything
     """Refuse what the seccomp filter refuses at other levels: links and changes of the mode."""
-    raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), path)
+    raise _error(errno.EPERM, path)
 
 
 def _utime(path: Any, times: Any = None, *, ns: Any = None, **_options: Any) -> None:
@@ -515,7 +463,7 @@ def _utime(path: Any, times: Any = None, *, ns: Any = None, **_options: Any) -> 
     given = [moment / 1e9 for moment in ns] if ns else times or (now, now)
     node = _node(path)
     if not isinstance(path, int) and not _below(_tree.whole(path), SCRATCH):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        raise _error(errno.EACCES, path)
     node.accessed, node.changed = map(float, given)
 
 
@@ -542,7 +490,7 @@ def _getcwd() -> str:
 
 def _chdir(path: Any) -> None:
     if _node(path).kind != stat.S_IFDIR:
-        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+        raise _error(errno.ENOTDIR, path)
     _tree.here = _tree.whole(path)
 
 
@@ -551,7 +499,7 @@ def _nothing(*_arguments: Any, **_options: Any) -> None:
 
 
 def _refuse_unsupported(*_arguments: Any, **_options: Any) -> Any:
-    raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
+    raise _error(errno.ENOTSUP)
 
 
 _OF_PATHS: Final[dict[str, Callable[..., Any]]] = {

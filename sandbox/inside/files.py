@@ -17,13 +17,14 @@ import io
 import os
 import stat
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from pathlib import Path
-from types import ModuleType, TracebackType
-from typing import Any, Final, Literal, Self, TypeAlias
+from types import ModuleType
+from typing import Any, Final, Literal, TypeAlias
 
 from . import finder
 from .channel import Channel
+from .entries import FolderEntry, FolderListing
 
 _PIECE: Final = 512 << 10  # bytes per read request
 _WRITTEN: Final = 32 << 10  # bytes per write request, which fits into any frame
@@ -167,72 +168,6 @@ def _value_of(answer: Any, path: str) -> Any:  # values that cross
         )  # sent by name: the host may have other numbers
         raise OSError(number, os.strerror(number), path)
     return answer["value"]
-
-
-class HostEntry:
-    """One name in a folder that the host listed, with the interface of `os.DirEntry`."""
-
-    def __init__(self, folder: Any, name: Any, mode: int) -> None:  # both text, or both bytes
-        self.name = name
-        self.path = os.path.join(folder, name)
-        self._mode = mode
-
-    def __fspath__(self) -> Any:
-        return self.path
-
-    def __repr__(self) -> str:
-        return f"<DirEntry {self.name!r}>"
-
-    def is_dir(self, *, follow_symlinks: bool = True) -> bool:
-        """Return whether it is a folder."""
-        return stat.S_ISDIR(self._mode)
-
-    def is_file(self, *, follow_symlinks: bool = True) -> bool:
-        """Return whether it is a regular file."""
-        return stat.S_ISREG(self._mode)
-
-    def is_symlink(self) -> bool:
-        """Return whether it is a link."""
-        return stat.S_ISLNK(self._mode)
-
-    def is_junction(self) -> bool:
-        """Return False: only Windows has them."""
-        return False
-
-    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
-        """Return its `os.stat` result."""
-        return os.stat(self.path, follow_symlinks=follow_symlinks)
-
-    def inode(self) -> int:
-        """Return its inode."""
-        return self.stat().st_ino
-
-
-class HostListing:
-    """The entries of a folder, with the interface of `os.scandir`'s result."""
-
-    def __init__(self, entries: list[HostEntry]) -> None:
-        self._entries = iter(entries)
-
-    def __iter__(self) -> Iterator[HostEntry]:
-        return self
-
-    def __next__(self) -> HostEntry:
-        return next(self._entries)
-
-    def close(self) -> None:
-        """Do nothing: all entries are already loaded."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
-        return None
 
 
 class Opener:
@@ -604,7 +539,7 @@ def _scandir(opener: Opener) -> Callable[..., Any]:
             return opener.scandir(path)
         folder = os.fspath(path)
         form = os.fsencode if isinstance(folder, bytes) else str
-        return HostListing([HostEntry(folder, form(name), mode) for name, mode in rows])
+        return FolderListing([FolderEntry(folder, form(name), mode) for name, mode in rows])
 
     return scandir
 
