@@ -24,6 +24,7 @@ PACKAGES: Final = ("agent_core", "knapper", "knapper_ext", "meta_functions", "sa
 METHODS: Final = ("search", "match", "fullmatch", "finditer", "findall", "sub", "subn", "split")
 USES: Final = ("compile", *METHODS)
 _UNKNOWN_USE: Final = ("search", "match", "fullmatch", "finditer")
+_NAMES_RE: Final = re.compile(r"\b(?:re|regex|fnmatch)\b")
 _NAME: Final = "name_1"
 """Stands for a text that the program escapes into a pattern: what it looks for."""
 
@@ -52,7 +53,10 @@ Assembled: TypeAlias = Mapping[str, Sequence[Callable[[], Iterable[Pattern]]]]
 
 def modules() -> list[Path]:
     """Return the modules of the program that use `re`; one that looks for patterns in another way is an error."""
-    return [file for file in _files() if _uses_re(ast.parse(file.read_text()))]
+    texts = {file: file.read_text() for file in _files()}
+    return [
+        file for file, text in texts.items() if _NAMES_RE.search(text) and _uses_re(ast.parse(text))
+    ]
 
 
 def module_name(file: Path) -> str:
