@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from agent_core import Decision, Question
 from agent_core.access.grants import Approver
@@ -64,14 +65,16 @@ def lay_out(root: Path) -> None:
         (root / "functions" / name).write_text(text, "utf-8")
 
 
-async def ready(at_desk: OpenDesk, *programs: str, person: Approver | None = None) -> Desk:
+async def ready(
+    at_desk: OpenDesk, *programs: str, person: Approver | None = None, **flags: Any
+) -> Desk:  # Any: settings
     """Return a desk whose model runs these programs, one per turn."""
     script = [
         step
         for code in programs
         for step in (Ask(Wanted("run_program", {"code": code})), Say("Done."))
     ]
-    desk = await at_desk([*script, Repeat(Say("Done."))])
+    desk = await at_desk([*script, Repeat(Say("Done."))], **flags)
     lay_out(desk.workspace.root)
     await desk.workspace.functions.reload()
     desk.workspace.functions.granting.approver = person

@@ -202,7 +202,8 @@ async def test_what_is_forgotten_is_in_no_name_and_no_record_of_a_program(
 async def test_a_program_that_never_ends_is_stopped_and_says_what_it_had_called(
     at_desk: OpenDesk,
 ) -> None:
-    desk = await ready(at_desk, "count_vowels('aha')\nwhile True:\n    pass")
+    code = "count_vowels('aha')\nwhile True:\n    pass"
+    desk = await ready(at_desk, code, sandbox__wall_s=2)
     (told,) = answers(await desk.say("Go."))
     assert "Stopped after" in told
     assert "1. count_vowels(text='aha') → 2" in told
