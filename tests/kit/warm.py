@@ -23,7 +23,7 @@ def compile_methods() -> None:
     for kind in kinds:
         for name in _METHODS:
             method = vars(kind).get(name)
-            if getattr(method, "__qualname__", "").startswith("_late_method."):
+            if method and method.__qualname__.startswith("_late_method."):
                 with suppress(TypeError):  # compiled first, and then it does not take this
                     method(object.__new__(kind), no_such_field=None)
 
