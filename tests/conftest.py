@@ -27,9 +27,6 @@ settings.register_profile(STEADY, derandomize=True, database=None, deadline=None
 settings.register_profile(SEARCHING, deadline=None)
 settings.load_profile(STEADY)
 
-_MANY_OBJECTS = 20_000
-"""New ones before garbage is collected: at the usual 700, the collector takes each twelfth second of a test."""
-
 __all__ = ["database", "lasting_database", "postgres", "template"]  # fixtures
 
 OpenDesk: TypeAlias = Callable[..., Awaitable[Desk]]
@@ -55,7 +52,6 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
         gc.collect()
         gc.freeze()
-        gc.set_threshold(_MANY_OBJECTS)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

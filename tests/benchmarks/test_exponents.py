@@ -5,15 +5,11 @@ from dataclasses import replace
 import pytest
 
 from benchmarks import exponents
-from tests.kit.drawing import sampled
 
 _SIZES = [10, 100]
 
 
-@pytest.mark.sampled
-@pytest.mark.parametrize(
-    "name", sampled(["calls list", "functions list", "functions pending, n candidates"], 2)
-)
+@pytest.mark.parametrize("name", ["functions list", "functions pending, n candidates"])
 def test_an_operation_is_measured_at_each_of_its_sizes(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -108,7 +108,6 @@ BOUNDED: Final[Mapping[str, int]] = {
 """The most characters that a pattern is given, where the program measures first."""
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("file", modules(), ids=module_name)
 def test_no_pattern_of_a_module_grows(file: Path) -> None:
     growing = []

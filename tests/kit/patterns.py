@@ -12,13 +12,12 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations
 from pathlib import Path
 from re import _constants as op  # type: ignore[attr-defined]  # the parse tree has no public door
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any, Final, TypeAlias
-
-from tests.kit.drawing import sampled
 
 ROOT: Final = Path(__file__).parents[2]
 PACKAGES: Final = ("agent_core", "knapper", "knapper_ext", "meta_functions", "sandbox", "functions")
@@ -55,9 +54,10 @@ Assembled: TypeAlias = Mapping[str, Sequence[Callable[[], Iterable[Pattern]]]]
 
 def modules() -> list[Path]:
     """Return the modules of the program that use `re`; one that looks for patterns in another way is an error."""
-    texts = {file: file.read_text() for file in _files()}
     return [
-        file for file, text in texts.items() if _NAMES_RE.search(text) and _uses_re(ast.parse(text))
+        file
+        for file, text in _texts().items()
+        if _NAMES_RE.search(text) and _uses_re(ast.parse(text))
     ]
 
 
@@ -124,9 +124,10 @@ def collect(
     return found
 
 
-def _files() -> Iterator[Path]:
-    for package in PACKAGES:
-        yield from sorted((ROOT / package).rglob("*.py"))
+@cache
+def _texts() -> Mapping[Path, str]:
+    files = (file for package in PACKAGES for file in sorted((ROOT / package).rglob("*.py")))
+    return {file: file.read_text() for file in files}
 
 
 def _uses_re(tree: ast.Module) -> bool:
@@ -232,10 +233,9 @@ def _methods(name: str, file: Path, tree: ast.Module) -> tuple[str, ...]:
     """Return the methods that are called on a name; all, where it is passed on or has none."""
     trees = [tree]
     if name and not name.startswith("_"):
+        word = re.compile(rf"\b{name}\b")
         trees += [
-            ast.parse(each.read_text())
-            for each in _files()
-            if each != file and name in each.read_text()
+            ast.parse(text) for each, text in _texts().items() if each != file and word.search(text)
         ]
     used = set()
     for each in trees:
@@ -259,8 +259,6 @@ def _methods(name: str, file: Path, tree: ast.Module) -> tuple[str, ...]:
 _REPEATS: Final = (op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT)
 _FEW: Final = 100
 _POOL: Final = "aZ_0 \t\n\r.,:;!?-+*/\\|'\"`()[]{}<>=#@$%&~^…’“：？éß\xa0\x00\u2028\u200b"
-_EVERY: Final = 4
-"""Of the texts, in the suite; what grows does so on many, which have a beginning, a repeat or an end in common."""
 _MOST_KINDS: Final = 14
 """Of the characters that a pattern tells apart."""
 
@@ -480,7 +478,7 @@ class Trial:
 def attack(pattern: Compiled, methods: Iterable[str]) -> Trial:
     """Return how the pattern fares; the first attack under which it clearly grows ends the trial."""
     worst, count, linear_s = None, 0, _LINEAR_S
-    for text in sampled(attacks(pattern), _EVERY):
+    for text in attacks(pattern):
         for method in methods:
             count += 1
             size = _suspicious_size(pattern, method, text, linear_s)
