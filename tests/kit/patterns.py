@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
 from re import _constants as op  # type: ignore[attr-defined]  # the parse tree has no public door
 from re import _parser as parser  # type: ignore[attr-defined]
@@ -231,14 +231,12 @@ def _targets(tree: ast.Module) -> dict[ast.Call, str]:
 
 def _methods(name: str, file: Path, tree: ast.Module) -> tuple[str, ...]:
     """Return the methods that are called on a name; all, where it is passed on or has none."""
-    trees = [tree]
-    if name and not name.startswith("_"):
-        word = re.compile(rf"\b{name}\b")
-        trees += [
-            ast.parse(text) for each, text in _texts().items() if each != file and word.search(text)
-        ]
+    is_public = bool(name) and not name.startswith("_")
+    others = (
+        text for each, text in _texts().items() if is_public and each != file and name in text
+    )
     used = set()
-    for each in trees:
+    for each in chain([tree], map(ast.parse, others)):  # one by one: many trees are slow to keep
         parents = {child: node for node in ast.walk(each) for child in ast.iter_child_nodes(node)}
         for node in ast.walk(each):
             if getattr(node, "id", getattr(node, "attr", None)) != name or not isinstance(
