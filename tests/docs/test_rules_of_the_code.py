@@ -1,10 +1,9 @@
 """Rules that no linter has: modules import in no circle, few open files, parameters are well named."""
 
 import ast
-import itertools
 import re
 import tomllib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from graphlib import TopologicalSorter
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import agent_core
 from agent_core.base.extensions import LEVELS, STORES, offers
+from tests.kit.trees import module_trees
 
 TOP = Path(__file__).parents[2]
 ROOT = Path(__file__).parents[2] / "agent_core"
@@ -71,8 +71,12 @@ def words(name: str) -> set[str]:
 
 @dataclass
 class Survey:
-    """What the modules of the program have: those that open files, public classes, and parameters with their class."""
+    """What the modules of the program have: those that open files, public classes, and parameters with their class.
 
+    `tops` has the imports at the top of each module, those for type checkers included.
+    """
+
+    tops: dict[Path, list[ast.Import | ast.ImportFrom]] = field(default_factory=dict)
     opening: set[str] = field(default_factory=set)
     classes: set[str] = field(default_factory=set)
     parameters: list[tuple[str, str, str]] = field(default_factory=list)
@@ -96,20 +100,15 @@ class Survey:
 
 
 @cache
-def trees() -> dict[Path, ast.Module]:
-    """Return the program's modules, parsed."""
-    rooms = ("agent_core", "knapper_ext", "sandbox", "meta_functions")
-    return {
-        path: ast.parse(path.read_text("utf-8"))
-        for room in rooms
-        for path in (TOP / room).rglob("*.py")
-    }
-
-
-@cache
 def survey() -> Survey:
     found = Survey()
-    for path, tree in trees().items():
+    for path, tree in module_trees():
+        found.tops[path] = [
+            node
+            for part in tree.body
+            for node in (part, *(part.body if isinstance(part, ast.If | ast.Try) else ()))
+            if isinstance(node, ast.Import | ast.ImportFrom)
+        ]
         for node in ast.walk(tree):
             if isinstance(node, ast.Call | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
                 found.see(path, node)
@@ -136,13 +135,14 @@ def test_every_parameter_shares_a_word_with_its_class() -> None:
     assert strange == []
 
 
-def imported(tree: ast.Module, package: list[str], modules: Collection[str]) -> Iterator[str]:
-    """Yield the modules that a module imports at its top, those for type checkers included."""
-    within = [node.body for node in tree.body if isinstance(node, ast.If | ast.Try)]
-    for node in itertools.chain(tree.body, *within):
+def imported(
+    imports: Iterable[ast.Import | ast.ImportFrom], package: list[str], modules: Collection[str]
+) -> Iterator[str]:
+    """Yield the modules that are imported in a package."""
+    for node in imports:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             above = package[: len(package) - node.level + 1] if node.level else []
             module = ".".join([*above, *filter(None, [node.module])])
             names = [f"{module}.{alias.name}" for alias in node.names]
@@ -163,7 +163,7 @@ OTHER_READERS = {
 
 def test_who_reads_at_a_terminal_is_not_spoken_of_as_a_human() -> None:
     told = set()
-    for path, tree in trees().items():
+    for path, tree in module_trees("uman", "erson"):
         bare = {
             id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)
         }  # docstrings
@@ -180,10 +180,11 @@ def test_who_reads_at_a_terminal_is_not_spoken_of_as_a_human() -> None:
 def test_no_files_import_each_other_in_a_circle() -> None:
     modules = {
         ".".join(path.relative_to(TOP).with_suffix("").parts).removesuffix(".__init__"): path
-        for path in trees()
+        for path in survey().tops
     }
     imports = {
-        name: {*imported(trees()[path], [*path.relative_to(TOP).parent.parts], modules)} - {name}
+        name: {*imported(survey().tops[path], [*path.relative_to(TOP).parent.parts], modules)}
+        - {name}
         for name, path in modules.items()
     }
     TopologicalSorter(imports).prepare()  # its error names the files of a circle
@@ -207,7 +208,7 @@ def test_no_string_of_the_core_names_an_extension() -> None:
     folders = [path.parent.name for path in (TOP / "knapper_ext").glob("*/__init__.py")]
     names = {*folders, *offers(LEVELS), *offers(STORES)}
     told = set()
-    for path, tree in trees().items():
+    for path, tree in module_trees(*names):
         bare = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
         for node in ast.walk(tree):
             match node:
@@ -232,26 +233,29 @@ def test_every_file_of_a_package_is_in_the_wheel() -> None:
 
 
 PARSERS = {"ast.parse", "symtable.symtable", "compile", "eval", "exec"}
+PARSING = {name.rpartition(".")[2] for name in PARSERS}
 
 
 def test_python_is_parsed_in_one_place() -> None:
     found: dict[str, set[str]] = {}
-    for folder in (ROOT, TOP / "meta_functions", TOP / "knapper"):
-        for path in folder.rglob("*.py"):
-            calls = (
-                node
-                for node in ast.walk(ast.parse(path.read_text("utf-8")))
-                if isinstance(node, ast.Call)
-            )
-            if names := {ast.unparse(node.func) for node in calls} & PARSERS:
-                found[path.relative_to(folder).with_suffix("").as_posix()] = names
+    rooms = ("agent_core", "meta_functions", "knapper")
+    for path, tree in module_trees("parse", "symtable", "compile", "eval", "exec", rooms=rooms):
+        calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+        # Written out only where it may be one of them: that takes long.
+        named = [
+            ast.unparse(called)
+            for called in calls
+            if getattr(called, "attr", getattr(called, "id", "")) in PARSING
+        ]
+        if names := {*named} & PARSERS:
+            found["/".join(path.relative_to(TOP).with_suffix("").parts[1:])] = names
     assert found == {"base/syntax": {"ast.parse", "symtable.symtable"}}
 
 
 def test_a_text_becomes_a_literal_only_as_a_tree_that_was_read() -> None:
     """`ast.literal_eval` parses a text by itself, without limits, but takes a tree as it is."""
-    for path in ROOT.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for path, tree in module_trees("literal_eval", rooms=("agent_core",)):
+        for node in ast.walk(tree):
             match node:
                 case ast.Call(func=ast.Attribute(attr="literal_eval"), args=[argument]):
                     text = ast.unparse(argument)

@@ -9,7 +9,7 @@ from tests.functions.support import named, room
 from tests.kit.desk import VOWELS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-HANGING = "while True:\n    pass\n"
+HANGING = "import time\n\nwhile True:\n    time.sleep(1)\n"  # costs no processor, as a loop would
 
 
 async def rejected_at_a_start(
@@ -51,7 +51,9 @@ async def test_a_file_that_hung_is_tried_again_where_what_it_imports_changed(
     folder = tmp_path / "functions"
     folder.mkdir()
     (folder / "letters.py").write_text(VOWELS)
-    (folder / "_wait.py").write_text("def wait():\n    while True:\n        pass\n")
+    (folder / "_wait.py").write_text(
+        "import time\n\ndef wait():\n    while True:\n        time.sleep(1)\n"
+    )
     (folder / "slow.py").write_text(
         f"from functions._wait import wait\n\nwait()\n\n\n{named('count_more')}"
     )

@@ -26,7 +26,7 @@ COSTLY = [
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize(("entry", "shape"), sampled(COSTLY, 4))
+@pytest.mark.parametrize(("entry", "shape"), sampled(COSTLY, 5, at=3))
 def test_costly_python_stalls_no_server(entry: str, shape: str) -> None:
     costs: list[Cost] = []
 

@@ -13,6 +13,8 @@ SIGNS = 12_000  # in a text, each of which is two nodes
 
 def test_the_trees_of_many_dense_texts_are_let_go() -> None:
     most = 0
+    gc.collect()
+    gc.freeze()  # what was there before is not looked through
     for number in range(TEXTS):
         text = f"def part{number}(x: int) -> int:\n    y = ({'-x,' * SIGNS})\n    return y[0]\n"
         tree = tree_of(text)

@@ -12,7 +12,8 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from functools import cache
+from itertools import chain, combinations
 from pathlib import Path
 from re import _constants as op  # type: ignore[attr-defined]  # the parse tree has no public door
 from re import _parser as parser  # type: ignore[attr-defined]
@@ -24,6 +25,7 @@ PACKAGES: Final = ("agent_core", "knapper", "knapper_ext", "meta_functions", "sa
 METHODS: Final = ("search", "match", "fullmatch", "finditer", "findall", "sub", "subn", "split")
 USES: Final = ("compile", *METHODS)
 _UNKNOWN_USE: Final = ("search", "match", "fullmatch", "finditer")
+_NAMES_RE: Final = re.compile(r"\b(?:re|regex|fnmatch)\b")
 _NAME: Final = "name_1"
 """Stands for a text that the program escapes into a pattern: what it looks for."""
 
@@ -52,7 +54,11 @@ Assembled: TypeAlias = Mapping[str, Sequence[Callable[[], Iterable[Pattern]]]]
 
 def modules() -> list[Path]:
     """Return the modules of the program that use `re`; one that looks for patterns in another way is an error."""
-    return [file for file in _files() if _uses_re(ast.parse(file.read_text()))]
+    return [
+        file
+        for file, text in _texts().items()
+        if _NAMES_RE.search(text) and _uses_re(ast.parse(text))
+    ]
 
 
 def module_name(file: Path) -> str:
@@ -118,9 +124,10 @@ def collect(
     return found
 
 
-def _files() -> Iterator[Path]:
-    for package in PACKAGES:
-        yield from sorted((ROOT / package).rglob("*.py"))
+@cache
+def _texts() -> Mapping[Path, str]:
+    files = (file for package in PACKAGES for file in sorted((ROOT / package).rglob("*.py")))
+    return {file: file.read_text() for file in files}
 
 
 def _uses_re(tree: ast.Module) -> bool:
@@ -224,15 +231,12 @@ def _targets(tree: ast.Module) -> dict[ast.Call, str]:
 
 def _methods(name: str, file: Path, tree: ast.Module) -> tuple[str, ...]:
     """Return the methods that are called on a name; all, where it is passed on or has none."""
-    trees = [tree]
-    if name and not name.startswith("_"):
-        trees += [
-            ast.parse(each.read_text())
-            for each in _files()
-            if each != file and name in each.read_text()
-        ]
+    is_public = bool(name) and not name.startswith("_")
+    others = (
+        text for each, text in _texts().items() if is_public and each != file and name in text
+    )
     used = set()
-    for each in trees:
+    for each in chain([tree], map(ast.parse, others)):  # one by one: many trees are slow to keep
         parents = {child: node for node in ast.walk(each) for child in ast.iter_child_nodes(node)}
         for node in ast.walk(each):
             if getattr(node, "id", getattr(node, "attr", None)) != name or not isinstance(

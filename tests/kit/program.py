@@ -42,6 +42,16 @@ FORKING.set_forkserver_preload(
         "meta_functions.talk",
         "tests.crash.storage_work",
         # Imported by those on demand:
+        "agent_core.access.packages.environment",
+        "agent_core.functions.service.changes",
+        "agent_core.functions.service.file_checks",
+        "agent_core.functions.service.memgpt_functions",
+        "agent_core.interfaces.commands.setup",
+        "agent_core.workspace.portable.moves",
+        "dateparser.date",
+        "encodings.ascii",
+        "pydantic_settings",
+        "rich._unicode_data.unicode17-0-0",
         "agent_core.functions.gate.gate",
         "agent_core.functions.sandbox_client",
         "agent_core.functions.service.call_service",
@@ -57,6 +67,7 @@ FORKING.set_forkserver_preload(
         "prompt_toolkit.input.vt100",
         "stringprep",
         "tomllib",
+        "tests.kit.warm",  # the last one
     ]
 )
 # Computed once by a program, when it first creates and opens a workspace:

@@ -8,8 +8,11 @@ from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+import pytest
+
 from tests.conftest import OpenDesk
 from tests.kit.desk import answers
+from tests.kit.drawing import sampled
 from tests.programs.support import ready
 
 IMPORTS = "from datetime import UTC, date, datetime, time, timedelta, timezone\nfrom decimal import Decimal\n"
@@ -98,11 +101,12 @@ def drawn(chance: random.Random, depth: int = 0) -> Any:
     )
 
 
+@pytest.mark.sampled
 async def test_what_a_program_passes_by_name_or_a_function_by_call_keeps_every_type(
     at_desk: OpenDesk,
 ) -> None:
     chance = random.Random(20261129)
-    rows = [drawn(chance) for _ in range(60)]
+    rows = sampled([drawn(chance) for _ in range(60)], 3)
     names: dict[str, Any] = {}
     exec(FUNCTIONS, names)
     forms = [names["form"](row) for row in rows]

@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 _SPAWNS = "spawnl spawnle spawnlp spawnlpe spawnv spawnve spawnvp spawnvpe posix_spawn posix_spawnp"
@@ -52,11 +52,11 @@ def starts(source: str) -> list[Start]:
     """Return every mention of what starts a program, called or not."""
     if not _MENTIONS.search(source):
         return []
-    tree = ast.parse(source)
-    names = dict(_imported(tree))
-    calls = {id(node.func): node for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    nodes = [*ast.walk(ast.parse(source))]
+    names = dict(_imported(nodes))
+    calls = {id(node.func): node for node in nodes if isinstance(node, ast.Call)}
     found = []
-    for node in ast.walk(tree):
+    for node in nodes:
         name = _start(node, names)
         if name:
             call = calls.get(id(node))
@@ -69,9 +69,9 @@ def starts(source: str) -> list[Start]:
     return found
 
 
-def _imported(tree: ast.AST) -> Iterator[tuple[str, str]]:
+def _imported(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, str]]:
     """Yield each imported name in the source with its full name."""
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case ast.Import(names=aliases):
                 yield from (

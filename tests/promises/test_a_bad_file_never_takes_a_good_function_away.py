@@ -27,7 +27,7 @@ def huge(folder: Path) -> None:
 
 
 def endless(folder: Path) -> None:
-    (folder / "letters.py").write_text("while True:\n    pass\n\n" + GOOD)
+    (folder / "letters.py").write_text("import time\n\nwhile True:\n    time.sleep(1)\n\n" + GOOD)
 
 
 def raising(folder: Path) -> None:

@@ -213,22 +213,25 @@ def blocks(content: bytes) -> bytes:
 
 
 PAX, NAME = tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME
-HOSTILE_TARS = {
-    "digits": header(PAX, 100_000) + blocks(b"1" * 100_000),
-    "digits of a small header": header(PAX, 60_000) + blocks(b"60000 a=" + b"1" * 59_991 + b"\n"),
-    "a global header": header(tarfile.XGLTYPE, 60_000)
-    + blocks(b"60000 a=" + b"1" * 59_991 + b"\n"),
-    "many small records": header(PAX, 60_000) + blocks(b"6 a=b\n" * 10_000),
-    "many headers": (header(PAX, 60_000) + blocks(b"6 a=b\n" * 10_000)) * 200,
-    "empty headers": header(PAX, 0) * 100_000,
-    "a long name": header(NAME, 200 << 20) + bytes(200 << 20),
-    "a long link": header(tarfile.GNUTYPE_LONGLINK, 200 << 20) + bytes(200 << 20),
-    "a record of size 0": header(PAX, 6) + blocks(b"0 a=b\n"),
-    "a record past the end": header(PAX, 6) + blocks(b"9999999999 a=b\n"),
-    "a sparse file": header(tarfile.GNUTYPE_SPARSE, 1 << 30, "s.py") + bytes(4096),
-    "a size that lies": header(tarfile.REGTYPE, 1 << 33, "big.py") + b"x" * 1024,
-    "many members": header(tarfile.REGTYPE, 0, "a.txt") * 50_000,
-    "a cut block": header(tarfile.REGTYPE, 10, "a.py")[:300],
+HOSTILE_TARS: dict[str, Callable[[], bytes]] = {  # made when they are tried: some are large
+    "digits": lambda: header(PAX, 100_000) + blocks(b"1" * 100_000),
+    "digits of a small header": lambda: (
+        header(PAX, 60_000) + blocks(b"60000 a=" + b"1" * 59_991 + b"\n")
+    ),
+    "a global header": lambda: (
+        header(tarfile.XGLTYPE, 60_000) + blocks(b"60000 a=" + b"1" * 59_991 + b"\n")
+    ),
+    "many small records": lambda: header(PAX, 60_000) + blocks(b"6 a=b\n" * 10_000),
+    "many headers": lambda: (header(PAX, 60_000) + blocks(b"6 a=b\n" * 10_000)) * 200,
+    "empty headers": lambda: header(PAX, 0) * 100_000,
+    "a long name": lambda: header(NAME, 200 << 20) + bytes(200 << 20),
+    "a long link": lambda: header(tarfile.GNUTYPE_LONGLINK, 200 << 20) + bytes(200 << 20),
+    "a record of size 0": lambda: header(PAX, 6) + blocks(b"0 a=b\n"),
+    "a record past the end": lambda: header(PAX, 6) + blocks(b"9999999999 a=b\n"),
+    "a sparse file": lambda: header(tarfile.GNUTYPE_SPARSE, 1 << 30, "s.py") + bytes(4096),
+    "a size that lies": lambda: header(tarfile.REGTYPE, 1 << 33, "big.py") + b"x" * 1024,
+    "many members": lambda: header(tarfile.REGTYPE, 0, "a.txt") * 50_000,
+    "a cut block": lambda: header(tarfile.REGTYPE, 10, "a.py")[:300],
 }
 
 
@@ -236,7 +239,7 @@ HOSTILE_TARS = {
 def test_a_hostile_header_of_a_tar_costs_little_time_and_memory(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "lib.tar.gz"
     with gzip.open(path, "wb", compresslevel=1) as stream:
-        stream.write(HOSTILE_TARS[kind])
+        stream.write(HOSTILE_TARS[kind]())
     tracemalloc.start()
     began = time.process_time()
     with suppress(UsageError):
