@@ -43,6 +43,7 @@ Json = dict[str, Any]  # Any: JSON
 Query = Mapping[str, str | int | bool]
 _ADDRESS: Final = re.compile("https?://", re.IGNORECASE)
 _TIMEOUT: Final = httpx2.Timeout(600.0, connect=10.0)
+NO_SERVER: Final = "What answers there is no Knapper server."
 _SILENCE: Final = httpx2.Timeout(60.0)  # on a stream with a comment every 15 s
 
 
@@ -182,9 +183,7 @@ def of_knapper(document: Any, *names: str) -> Json:  # Any: JSON
     """
     if isinstance(document, dict) and document.keys() >= {*names}:
         return document
-    raise ConnectionLost(
-        "What answers there is no Knapper server.", fix="Check the address and the port."
-    )
+    raise ConnectionLost(NO_SERVER, fix="Check the address and the port.")
 
 
 class Resource:

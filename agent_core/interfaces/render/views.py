@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from functools import singledispatch
-from typing import Any, Final
+from typing import Any
 
+from agent_core.base.records import from_json
 from agent_core.functions.service.function_facts import FunctionDetails, Released
 from agent_core.functions.service.history import FunctionHistory, VersionDiff
 from agent_core.functions.service.judgment import Judgment
@@ -20,8 +21,12 @@ def view(result: object, door: Door, look: str = "") -> Result:
 
 
 def read(kind: str, document: Mapping[str, Any]) -> object:  # Any: JSON
-    """Return the result of a document that came from elsewhere."""
-    return _KINDS[kind].from_json(document)
+    """Return the result of a document that came from elsewhere.
+
+    Raises:
+        KeyError, TypeError: it is no document of this kind.
+    """
+    return from_json(next(one for one in view.registry if one.__name__ == kind), document)
 
 
 @view.register
@@ -64,9 +69,3 @@ def judged(judgment: Judgment, door: Door, hint: str = "") -> Result:
     # Where a standing is first read, its meaning stands below; a pipe gets the verdict alone.
     aside = function_view.standing_words({judgment.standing} if judgment.admitted else set())
     return Result(judgment, lines, hint, 0 if judgment.admitted else 1, aside)
-
-
-_KINDS: Final[Mapping[str, Any]] = {  # Any: classes with `from_json`
-    kind.__name__: kind
-    for kind in (FunctionDetails, FunctionHistory, Judgment, Released, VersionDiff)
-}
