@@ -143,22 +143,6 @@ async def replace_function(
     )
 
 
-async def confirm_function(
-    self: Agent, function_name: str, expected: list[str] | None = None, reason: str = ""
-) -> PlannedChange:
-    """Admit a refused candidate when only the expected results in its examples were wrong, or are asked for.
-
-    The examples then hold what the function really returned. Do this only if those results are right.
-
-    Args:
-        function_name: The candidate that was refused.
-        expected: Only if you were asked what calls must return: a Python expression each, as text, such as
-            `Decimal('0.00')`; an error by its name, `ValueError`.
-        reason: Why an example that the function had before may change, if one does; a person decides.
-    """
-    return await self.functions.plans.confirm(function_name, reason, self.author, expected or ())
-
-
 async def add_example(self: Agent, function_name: str, call: str, expected: str) -> PlannedChange:
     """Keep one more example with a function: a case that every later version has to get right.
 

@@ -277,12 +277,6 @@ class FunctionsResource(FunctionOperations, Resource):
         """Call a function without recording it, and return each executed line with the locals that it changed."""
         return await self._call(on_page.trace, name=name, arguments=dict(arguments))
 
-    async def confirm(self, name: str, expected: tuple[str, ...] = (), *, reason: str = "") -> Json:
-        """Admit a rejected candidate, accepting its actual results, and return the verdict."""
-        return await self._call(
-            on_workspace.confirm, name=name, expected=[*expected], reason=reason
-        )
-
 
 class GrantsResource(Resource):
     """The grants of functions."""

@@ -12,6 +12,9 @@ if TYPE_CHECKING:  # `knapper --help` must not load the service
     from agent_core.functions.service.history import FunctionHistory, VersionDiff
 
 FunctionName = Annotated[str, Word("<function>", for_models="function_name")]
+CandidateName = Annotated[str, Word("<candidate>", for_models="function_name")]
+Reason = Annotated[str, Word(is_option=True, max_chars=2_000)]
+Results = Annotated[list[str] | None, Word(is_option=True, max_chars=10_000, max_items=100)]
 VersionRef = Annotated[str, Word("<version>", max_chars=64)]
 _PAGE: Final = {"page": "the function in the room Functions"}
 NOUN: Final = "functions"
@@ -38,6 +41,27 @@ async def rollback(here: Here, name: FunctionName, version: VersionRef = "") -> 
         version: The number of a version or the beginning of its hash; empty for the one before, again for an older one.
     """
     return await here.functions.history.rollback(name, version, here.author)
+
+
+@_changes(
+    tool="confirm_function",
+    slash="confirm NAME [REASON | = RESULT, …]",
+    prompt={},
+)
+async def confirm(
+    here: Here, name: CandidateName, expected: Results = None, reason: Reason = ""
+) -> "PlannedChange":
+    """Admit a refused candidate when only the expected results in its examples were wrong, or are asked for.
+
+    The examples then hold what the function really returned. Do this only if those results are right.
+
+    Args:
+        name: The candidate that was refused.
+        expected: Only if you were asked what calls must return: a Python expression each, as text, such as
+            `Decimal('0.00')`; an error by its name, `ValueError`.
+        reason: Why an example that the function had before may change, if one does; a person decides.
+    """
+    return await here.functions.plans.confirm(name, reason, here.author, expected or ())
 
 
 @_reads(tool="function_history", slash="history")

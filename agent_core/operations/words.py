@@ -10,6 +10,8 @@ from agent_core.base.records import dataclass
 class Word:
     """How a parameter is typed: the kind of its completions, its type and its name in help, its name for models,
     and the longest text that a server takes.
+
+    Some are options of the shell; one with `max_items` is a list, and its option is given once for each item.
     """
 
     kind: str = ""
@@ -17,6 +19,8 @@ class Word:
     metavar: str | None = None
     for_models: str = ""
     max_chars: int | None = None
+    is_option: bool = False
+    max_items: int | None = None
 
 
 def word_of(parameter: inspect.Parameter) -> Word:

@@ -16,7 +16,7 @@ from agent_core.base.late import LateModule
 from agent_core.base.matching import did_you_mean
 from agent_core.base.offload import PER_ENTRY, aside
 from agent_core.base.untrusted import one_line
-from agent_core.operations.functions import FunctionName
+from agent_core.operations.functions import CandidateName, FunctionName
 from agent_core.operations.operation import Opens
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
@@ -37,7 +37,6 @@ from .verb import (
     ALWAYS,
     CHANGED,
     CallNumber,
-    CandidateName,
     Door,
     Reason,
     Result,
@@ -438,8 +437,7 @@ def _with_next(door: Door, judgment: "Judgment") -> Result:
         return views.judged(
             judgment, door, f"Next: knapper functions call {judgment.name} --args '{{…}}'"
         )
-    unasked = "" if door.is_attended else judgment.denied
-    return views.judged(judgment, door, challenge_hint(door, judgment) or unasked)
+    return views.judged(judgment, door, "" if door.is_attended else judgment.denied)
 
 
 def _reload_result(change: "RegistryChange", hint: str = "") -> Result:
@@ -458,29 +456,6 @@ def _reload_result(change: "RegistryChange", hint: str = "") -> Result:
 async def add_example(door: Door, name: FunctionName, *, call: str, expected: str) -> Result:
     """Add an example to a function. It is written into its docstring if it passes."""
     return views.judged(await door.functions.add_example(name, call, expected), door)
-
-
-@slash(
-    "confirm NAME [REASON | = RESULT, …]",
-    "Admit a rejected candidate with the results that it returned, or give the correct ones.",
-)
-@verb(functions, scopes=("edit",))
-@click.option(
-    "--expected", multiple=True, help="The result of a call that was asked about, one for each."
-)
-async def confirm(
-    door: Door, name: CandidateName, *, expected: tuple[str, ...], reason: Reason
-) -> Result:
-    """Admit a rejected candidate with the results that came back. Only possible if its examples expected other
-    results, or if you were asked for results: then give each with --expected.
-    """
-    candidate = (await door.functions.all_pending()).get(name)
-    if expected and candidate and candidate.asked and len(candidate.asked) != len(expected):
-        calls = ", ".join(one_line(call, 200) for call in candidate.asked)
-        given = f"Expected {len(candidate.asked)} results, but got {len(expected)}"
-        raise UsageError(f"{given}.", fix=f"Give the results of {calls}, in this order.")
-    verdict = await door.functions.confirm(name, expected=expected, reason=reason)
-    return views.judged(verdict, door, "" if verdict.admitted else challenge_hint(door, verdict))
 
 
 @slash(
@@ -544,17 +519,6 @@ async def predicted(door: Door, judgment: "Judgment") -> "Judgment":
             return judgment
         results.append(typed)
     return await door.functions.confirm(judgment.name, expected=results) if results else judgment
-
-
-def challenge_hint(door: Door, judgment: "Judgment") -> str:
-    """Return the command for giving the predicted results."""
-    if not judgment.challenges:
-        return ""
-    at_prompt = f"= {', '.join('RESULT' for _ in judgment.challenges)}"
-    given = (
-        at_prompt if door.at_prompt else " ".join("--expected RESULT" for _ in judgment.challenges)
-    )
-    return f"Next: {door.typed}confirm {judgment.name} {given}"
 
 
 def results_of(text: str) -> list[str]:

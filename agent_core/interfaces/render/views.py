@@ -60,7 +60,10 @@ def _released(released: Released, _: Door) -> Result:
 
 @view.register
 def judged(judgment: Judgment, door: Door, hint: str = "") -> Result:
-    """Return the verdict on a new or changed function. At the prompt, an admitted function's hints are folded."""
+    """Return the verdict on a new or changed function. At the prompt, an admitted function's hints are folded.
+
+    What is asked of its author comes before another hint.
+    """
     lines = (
         verdicts.folded_lines(judgment, f"??{judgment.name}")
         if door.at_prompt
@@ -68,4 +71,16 @@ def judged(judgment: Judgment, door: Door, hint: str = "") -> Result:
     )
     # Where a standing is first read, its meaning stands below; a pipe gets the verdict alone.
     aside = function_view.standing_words({judgment.standing} if judgment.admitted else set())
+    hint = _challenge_hint(door, judgment) or hint
     return Result(judgment, lines, hint, 0 if judgment.admitted else 1, aside)
+
+
+def _challenge_hint(door: Door, judgment: Judgment) -> str:
+    """Return the command for giving the predicted results, if they are what a candidate lacks."""
+    if judgment.admitted or not judgment.challenges:
+        return ""
+    at_prompt = f"= {', '.join('RESULT' for _ in judgment.challenges)}"
+    given = (
+        at_prompt if door.at_prompt else " ".join("--expected RESULT" for _ in judgment.challenges)
+    )
+    return f"Next: {door.typed}confirm {judgment.name} {given}"
