@@ -143,17 +143,6 @@ async def replace_function(
     )
 
 
-async def add_example(self: Agent, function_name: str, call: str, expected: str) -> PlannedChange:
-    """Keep one more example with a function: a case that every later version has to get right.
-
-    Args:
-        function_name: The function.
-        call: The call, such as `add_up([1, 2])`.
-        expected: What it must return, as Python writes it; or the error that it must raise, `ValueError: too long`.
-    """
-    return await self.functions.history.add_example(function_name, call, expected, self.author)
-
-
 async def delete_function(self: Agent, function_name: str) -> PlannedChange:
     """Delete a function that no other uses; rollback_function brings it back."""
     return await self.functions.plans.delete(function_name, self.author)

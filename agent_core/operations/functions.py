@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # `knapper --help` must not load the service
 
 FunctionName = Annotated[str, Word("<function>", for_models="function_name")]
 CandidateName = Annotated[str, Word("<candidate>", for_models="function_name")]
+ExampleText = Annotated[str, Word(is_option=True, max_chars=10_000)]
 Reason = Annotated[str, Word(is_option=True, max_chars=2_000)]
 Results = Annotated[list[str] | None, Word(is_option=True, max_chars=10_000, max_items=100)]
 VersionRef = Annotated[str, Word("<version>", max_chars=64)]
@@ -62,6 +63,20 @@ async def confirm(
         reason: Why an example that the function had before may change, if one does; a person decides.
     """
     return await here.functions.plans.confirm(name, reason, here.author, expected or ())
+
+
+@_changes(tool="add_example", slash="example NAME CALL = RESULT", prompt={})
+async def add_example(
+    here: Here, name: FunctionName, call: ExampleText, expected: ExampleText
+) -> "PlannedChange":
+    """Keep one more example with a function: a case that every later version has to get right.
+
+    Args:
+        name: The function.
+        call: The call, such as `add_up([1, 2])`.
+        expected: What it must return, as Python writes it; or the error that it must raise, `ValueError: too long`.
+    """
+    return await here.functions.history.add_example(name, call, expected, here.author)
 
 
 @_reads(tool="function_history", slash="history")

@@ -90,8 +90,9 @@ class Operation:
         self.body = body
         self.verb = body.__name__.strip("_").replace("_", "-")
         name = "/{name}" if self.parameters[:1] and self.parameters[0].name == "name" else ""
-        method = "GET" if self.opens is Opens.READABLE else "POST"
-        self.path = self.path if any(self.path) else (method, f"/{self.noun}{name}/{self.verb}")
+        if not any(self.path):
+            method = "GET" if self.opens is Opens.READABLE else "POST"
+            self.path = (method, f"/{self.noun}{name}/{self.verb}")
         self.gives = self.gives or inspect.signature(body).return_annotation
         OPERATIONS.setdefault(self.noun, {})[self.verb] = self
         return body

@@ -25,8 +25,7 @@ class Word:
 
 def word_of(parameter: inspect.Parameter) -> Word:
     """Return how a parameter is typed."""
-    words = [part for part in get_args(parameter.annotation) if isinstance(part, Word)]
-    return words[0] if words else Word()
+    return next((part for part in get_args(parameter.annotation) if isinstance(part, Word)), Word())
 
 
 def kind_of(parameter: inspect.Parameter) -> Any:  # Any: a type

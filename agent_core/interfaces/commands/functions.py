@@ -449,15 +449,6 @@ def _reload_result(change: "RegistryChange", hint: str = "") -> Result:
     return Result(change, lines, hint, 1 if change.rejected else 0)
 
 
-@slash("example NAME CALL = RESULT", "Add an example to a function, if it passes.")
-@verb(functions, opens=Opens.ASKING, scopes=("edit",))
-@click.option("--call", required=True, help="The call, such as 'add_up([1, 2])'.")
-@click.option("--expected", required=True, help="What it must return, as Python prints it.")
-async def add_example(door: Door, name: FunctionName, *, call: str, expected: str) -> Result:
-    """Add an example to a function. It is written into its docstring if it passes."""
-    return views.judged(await door.functions.add_example(name, call, expected), door)
-
-
 @slash(
     "pending [NAME [drop]]",
     "Show the rejected candidates, and why; `drop` discards one.",
