@@ -143,11 +143,6 @@ async def replace_function(
     )
 
 
-async def delete_function(self: Agent, function_name: str) -> PlannedChange:
-    """Delete a function that no other uses; rollback_function brings it back."""
-    return await self.functions.plans.delete(function_name, self.author)
-
-
 async def reload_functions(self: Agent) -> str:
     """Read the files of functions again, and say what changed or was rejected."""
     return presentation.reloaded(await self.functions.reload())

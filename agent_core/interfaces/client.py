@@ -258,10 +258,6 @@ class FunctionsResource(FunctionOperations, Resource):
         """Replace a part of a function's source if the gate admits the result. Return the verdict."""
         return await self._call(on_workspace.edit, name=name, old=old, new=new, reason=reason)
 
-    async def delete(self, name: str) -> Json:
-        """Delete a function that no other function calls."""
-        return await self._call(on_workspace.delete, name=name)
-
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Json:  # Any: JSON
         """Call a function and return the outcome."""
         return await self._call(on_workspace.call, name=name, arguments=dict(arguments))

@@ -77,7 +77,7 @@ async def carried_out(
         ApiRefusal: the server refused the command.
     """
     verb = verb_of(words[0], words[1])
-    if verb is not None and verb.operation is not None:
+    if verb is not None and verb.operation is not None and not (verb.operation.asks and voice):
         return await _ask(client, verb, verb.taken(words[2:]), at_prompt=voice is not None)
     texts: dict[str, str] = {}
     yes = ""

@@ -16,6 +16,8 @@ class FunctionOperations:
         """Admit a refused candidate when only the expected results in its examples were wrong, or are asked for."""
     async def add_example(self, name: str, call: str, expected: str) -> Json:
         """Keep one more example with a function: a case that every later version has to get right."""
+    async def delete(self, name: str) -> Json:
+        """Delete a function that no other uses; a rollback brings it back."""
     async def history(self, name: str) -> Json:
         """Show the versions of a function, also of a deleted one: when, by whom, why, and what changed."""
     async def diff(self, name: str, version: str = "") -> Json:

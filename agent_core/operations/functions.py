@@ -79,6 +79,27 @@ async def add_example(
     return await here.functions.history.add_example(name, call, expected, here.author)
 
 
+async def _asks_to_delete(here: Here, name: str) -> tuple[str, str]:
+    here.functions.path_of(name)  # the error names those that are there
+    last = (await here.functions.history.versions(name))[-1]
+    return f"Delete {name}, version {last.number}?", last.hash
+
+
+@Operation(
+    NOUN,
+    ("edit",),
+    Opens.WORKSPACE,
+    path=("DELETE", "/functions/{name}"),
+    gives="Deletion",
+    tool="delete_function",
+    slash="delete",
+    asks=_asks_to_delete,
+)
+async def delete(here: Here, name: FunctionName) -> "PlannedChange":
+    """Delete a function that no other uses; a rollback brings it back."""
+    return await here.functions.plans.delete(name, here.author)
+
+
 @_reads(tool="function_history", slash="history")
 async def history(here: Here, name: FunctionName) -> "FunctionHistory":
     """Show the versions of a function, also of a deleted one: when, by whom, why, and what changed.

@@ -102,6 +102,29 @@ async def test_each_face_calls_the_body_of_an_operation_once(
     assert calls == [NAME]
 
 
+async def test_a_prompt_elsewhere_asks_what_an_operation_asks_before_it(
+    served: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = await served([])
+    await server.save("words.py", VOWELS)
+    delete = OPERATIONS["functions"]["delete"]
+    question = delete.asks
+    assert question is not None
+    asked: list[str] = []
+
+    async def marked(here: Any, name: str) -> tuple[str, str]:  # Any: the server's door
+        asked.append(name)
+        return await question(here, name)
+
+    monkeypatch.setattr(delete, "asks", marked)
+    async with Client(HttpWire(server.url, server.key)) as client:
+        talk = RemoteTalk(client, "main", Voice(agrees=True), None)
+        await talk.take(f"/delete {NAME}")
+    assert asked
+    assert not talk.failed
+    assert NAME not in server.workspace.functions.names()
+
+
 @pytest.mark.parametrize("versions", [None, 7, [{"number": "one"}]])
 async def test_a_document_of_another_shape_is_told(versions: object) -> None:
     document = {"name": NAME, "module": "", "deleted": False, "goes_back": False}

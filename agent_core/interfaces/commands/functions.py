@@ -259,30 +259,6 @@ async def edit(
     )  # the prompt announces it, like any manual change
 
 
-@slash("delete", "Delete a function, after asking.")
-@verb(functions, scopes=("edit",))
-async def delete(door: Door, name: FunctionName) -> Result:
-    """Delete a function from its module. This is refused while other functions call it."""
-    if name not in door.functions.names():
-        command = "/functions" if door.at_prompt else "knapper functions list"
-        fix = did_you_mean(name, door.functions.names(), f"Type {command} for the list.")
-        raise UsageError(f"There is no function {name}.", fix=fix)
-
-    async def state() -> tuple[str, str]:
-        last = (await door.functions.history.versions(name))[-1]
-        return f"Delete {name}, version {last.number}?", last.hash
-
-    if not await door.confirm_state(state):
-        return Result(None, hint="Nothing was deleted.")
-    result = await door.functions.delete(name)
-    lines = [line(("ok", "✓ "), f"deleted {result.name} from {result.module}")]
-    if result.needed_by:
-        lines.append(
-            line(("dim", f"Its text stays there, private: {', '.join(result.needed_by)} uses it."))
-        )
-    return Result(result, lines)
-
-
 @slash(
     "test",
     "Run a function's examples, or one call with arguments.",

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -32,6 +33,9 @@ def add_operations(group: click.Group) -> None:
 def _add_operation(group: click.Group, operation: Operation) -> None:
     async def run(door: Door, **typed: Any) -> Result:  # Any: as the operation takes them
         looks = [name for name in options if typed.pop(name)]
+        asks = operation.asks
+        if asks is not None and not await door.confirm_state(partial(asks, door, **typed)):
+            return Result(None, hint="Nothing was changed.")
         return views.view(await operation.run(door, **typed), door, *looks)
 
     options = LOOKS.get(operation.gives, {})

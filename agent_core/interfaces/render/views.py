@@ -8,6 +8,7 @@ from agent_core.base.records import from_json
 from agent_core.functions.service.function_facts import FunctionDetails, Released
 from agent_core.functions.service.history import FunctionHistory, VersionDiff
 from agent_core.functions.service.judgment import Judgment
+from agent_core.functions.service.plan import Deletion
 
 from ..commands.verb import Door, Result
 from ..styled_lines import line
@@ -56,6 +57,14 @@ def _diff(diff: VersionDiff, _: Door) -> Result:
 def _released(released: Released, _: Door) -> Result:
     told = " is released: the model sees it again, and its failures are counted from zero"
     return Result(released, [line(("ok", "✓ "), ("name", released.released), told)])
+
+
+@view.register
+def _deleted(deletion: Deletion, _: Door) -> Result:
+    lines = [line(("ok", "✓ "), f"deleted {deletion.name} from {deletion.module}")]
+    if users := ", ".join(deletion.needed_by):
+        lines.append(line(("dim", f"Its text stays there, private: {users} uses it.")))
+    return Result(deletion, lines)
 
 
 @view.register

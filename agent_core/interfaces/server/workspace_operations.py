@@ -198,12 +198,6 @@ async def edit(asked: Asked, name: ThereFunction, text_edit: TextEdit) -> object
     )
 
 
-@api_operation("DELETE", "/functions/{name}", ("edit",), "Delete a function.")
-async def delete(asked: Asked, name: ThereFunction) -> object:
-    """Delete a function; refused while others call it."""
-    return await asked.functions.delete(name)
-
-
 @api_operation("POST", "/functions/{name}/call", ("chat", "edit"), "Call a function.")
 async def call(asked: Asked, name: _ListedFunction, arguments: Arguments) -> object:
     """Call a function in a worker, on the record."""
