@@ -24,3 +24,7 @@ class FunctionOperations:
         """Show what changed since a version of a function, or in the last change."""
     async def release(self, name: str) -> Json:
         """Release a function from quarantine: the model sees it again, and its failures are counted from zero."""
+    async def good(self, name: str) -> Json:
+        """Say that a function's results are right."""
+    async def bad(self, name: str, note: str = "") -> Json:
+        """Say that a function's result was wrong."""

@@ -8,7 +8,7 @@ from .words import Word
 
 if TYPE_CHECKING:  # `knapper --help` must not load the service
     from agent_core.functions.service import PlannedChange
-    from agent_core.functions.service.function_facts import FunctionDetails, Released
+    from agent_core.functions.service.function_facts import FunctionDetails, Rated, Released
     from agent_core.functions.service.history import FunctionHistory, VersionDiff
 
 FunctionName = Annotated[str, Word("<function>", for_models="function_name")]
@@ -16,11 +16,13 @@ CandidateName = Annotated[str, Word("<candidate>", for_models="function_name")]
 ExampleText = Annotated[str, Word(is_option=True, max_chars=10_000)]
 Reason = Annotated[str, Word(is_option=True, max_chars=2_000)]
 Results = Annotated[list[str] | None, Word(is_option=True, max_chars=10_000, max_items=100)]
+NoteText = Annotated[str, Word(max_chars=2_000)]
 VersionRef = Annotated[str, Word("<version>", max_chars=64)]
 _PAGE: Final = {"page": "the function in the room Functions"}
 NOUN: Final = "functions"
 _reads: Final = partial(Operation, NOUN, prompt=_PAGE)
 _changes: Final = partial(_reads, ("edit",), Opens.ASKING, gives="Judgment")
+_marks: Final = partial(Operation, NOUN, ("edit",), Opens.WORKSPACE)
 
 
 @_reads(
@@ -85,10 +87,7 @@ async def _asks_to_delete(here: Here, name: str) -> tuple[str, str]:
     return f"Delete {name}, version {last.number}?", last.hash
 
 
-@Operation(
-    NOUN,
-    ("edit",),
-    Opens.WORKSPACE,
+@_marks(
     path=("DELETE", "/functions/{name}"),
     gives="Deletion",
     tool="delete_function",
@@ -120,7 +119,31 @@ async def diff(here: Here, name: FunctionName, version: VersionRef = "") -> "Ver
     return await here.functions.history.diff(name, version)
 
 
-@_reads(("edit",), Opens.WORKSPACE, slash="release", prompt={"in_turn": True, **_PAGE})
+@_marks(slash="release", prompt={"in_turn": True, **_PAGE})
 async def release(here: Here, name: FunctionName) -> "Released":
     """Release a function from quarantine: the model sees it again, and its failures are counted from zero."""
     return await here.functions.release(name)
+
+
+@_marks(
+    slash="good [NAME]",
+    prompt={"says": "Say that a function's results are right; by default, those of the last call."},
+)
+async def good(here: Here, name: FunctionName) -> "Rated":
+    """Say that a function's results are right. What was unproven of it counts as proven, until it is changed."""
+    return await here.functions.rate(name, is_good=True)
+
+
+@_marks(
+    slash="bad [NAME [NOTE]]",
+    prompt={
+        "says": "Say that its result was wrong: it becomes a draft, and the agent is notified."
+    },
+)
+async def bad(here: Here, name: FunctionName, note: NoteText = "") -> "Rated":
+    """Say that a function's result was wrong. It is a draft until it is changed, or called good.
+
+    Args:
+        note: What the agent is told.
+    """
+    return await here.functions.rate(name, is_good=False, note=note)

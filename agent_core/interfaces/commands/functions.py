@@ -30,7 +30,7 @@ from ..dialog import (
     say,
     set_secrets,
 )
-from ..styled_lines import Line, Span, line, plain
+from ..styled_lines import Line, line, plain
 from .checking import audit, check, export, import_, tend
 from .operated import add_operations
 from .verb import (
@@ -50,7 +50,6 @@ if TYPE_CHECKING:  # the commands start without the service
     from agent_core.access.grants import Grants, Question
     from agent_core.functions.answers import CallReport
     from agent_core.functions.service import FunctionService
-    from agent_core.functions.service.function_facts import Rated
     from agent_core.functions.service.grant_service import PackageListing
     from agent_core.functions.service.judgment import Judgment
     from agent_core.registry.registry import RegistryChange
@@ -150,42 +149,6 @@ async def search(door: Door, need: str, count: int | None) -> Result:
     none = "No function serves this. Next: knapper run, and ask for one."
     return Result(
         report, [*trouble, *function_view.match_lines(report)], "" if report.results else none
-    )
-
-
-@slash(
-    "good [NAME]", "Say that a function's results are right; by default, those of the last call."
-)
-@verb(functions, scopes=("edit",))
-async def good(door: Door, name: FunctionName) -> Result:
-    """Say that a function's results are right. What was unproven of it counts as proven, until it is changed."""
-    return _rating_result(await door.functions.rate(name, is_good=True))
-
-
-@slash(
-    "bad [NAME [NOTE]]",
-    "Say that its result was wrong: it becomes a draft, and the agent is notified.",
-)
-@verb(functions, scopes=("edit",))
-async def bad(door: Door, name: FunctionName, note: str = "") -> Result:
-    """Say that a function's result was wrong, with a NOTE for the agent. It is a draft until it is changed, or called
-    good.
-    """
-    return _rating_result(await door.functions.rate(name, is_good=False, note=note))
-
-
-def _rating_result(rated: "Rated") -> Result:
-    told = "" if rated.thumb == "good" else "; the agent is notified"
-    mark: Span = ("ok", "✓ ") if rated.thumb == "good" else ("warn", "~ ")
-    return Result(
-        rated,
-        [
-            line(
-                mark,
-                ("name", rated.name),
-                f" is rated {rated.thumb}; its standing is {rated.standing}{told}",
-            )
-        ],
     )
 
 

@@ -55,7 +55,7 @@ def _add_operation(group: click.Group, operation: Operation) -> None:
     command = verb(group, opens=operation.opens, scopes=operation.scopes)(run)
     command.operation = operation
     if operation.slash:
-        slash(operation.slash, operation.summary, **operation.prompt)(command)
+        slash(operation.slash, **{"says": operation.summary, **operation.prompt})(command)
 
 
 def _option(parameter: inspect.Parameter, help: str) -> click.Option:

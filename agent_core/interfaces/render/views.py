@@ -5,13 +5,13 @@ from functools import singledispatch
 from typing import Any
 
 from agent_core.base.records import from_json
-from agent_core.functions.service.function_facts import FunctionDetails, Released
+from agent_core.functions.service.function_facts import FunctionDetails, Rated, Released
 from agent_core.functions.service.history import FunctionHistory, VersionDiff
 from agent_core.functions.service.judgment import Judgment
 from agent_core.functions.service.plan import Deletion
 
 from ..commands.verb import Door, Result
-from ..styled_lines import line
+from ..styled_lines import Span, line
 from . import function_view, verdicts
 
 
@@ -57,6 +57,17 @@ def _diff(diff: VersionDiff, _: Door) -> Result:
 def _released(released: Released, _: Door) -> Result:
     told = " is released: the model sees it again, and its failures are counted from zero"
     return Result(released, [line(("ok", "✓ "), ("name", released.released), told)])
+
+
+@view.register
+def _rated(rated: Rated, _: Door) -> Result:
+    mark: Span = ("ok", "✓ ")
+    told = ""
+    if rated.thumb == "bad":
+        mark = ("warn", "~ ")
+        told = "; the agent is notified"
+    said = f" is rated {rated.thumb}; its standing is {rated.standing}{told}"
+    return Result(rated, [line(mark, ("name", rated.name), said)])
 
 
 @view.register
