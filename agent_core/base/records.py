@@ -22,6 +22,7 @@ from dataclasses import (
     replace,
 )
 from dataclasses import dataclass as standard_dataclass
+from functools import cache
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Final, get_args, get_origin, get_type_hints
 
@@ -189,10 +190,13 @@ def _items_from_json(types: tuple[Any, ...], value: Any) -> tuple[Any, ...]:  # 
     return tuple(map(from_json, types, value))
 
 
+_types_of: Final = cache(get_type_hints)  # a history has thousands of rows of a kind
+
+
 def _fields_from_json(kind: Any, value: Any) -> Any:  # Any: a dataclass, and values of JSON
     if not isinstance(value, Mapping):
         raise TypeError(f"{kind.__name__} expected, not {type(value).__name__}")
-    types = get_type_hints(kind)
+    types = _types_of(kind)
     read: dict[str, Any] = {}
     for one in fields(kind):
         type_of = types[one.name]
