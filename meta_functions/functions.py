@@ -143,38 +143,6 @@ async def replace_function(
     )
 
 
-async def confirm_function(
-    self: Agent, function_name: str, expected: list[str] | None = None, reason: str = ""
-) -> PlannedChange:
-    """Admit a refused candidate when only the expected results in its examples were wrong, or are asked for.
-
-    The examples then hold what the function really returned. Do this only if those results are right.
-
-    Args:
-        function_name: The candidate that was refused.
-        expected: Only if you were asked what calls must return: a Python expression each, as text, such as
-            `Decimal('0.00')`; an error by its name, `ValueError`.
-        reason: Why an example that the function had before may change, if one does; a person decides.
-    """
-    return await self.functions.plans.confirm(function_name, reason, self.author, expected or ())
-
-
-async def add_example(self: Agent, function_name: str, call: str, expected: str) -> PlannedChange:
-    """Keep one more example with a function: a case that every later version has to get right.
-
-    Args:
-        function_name: The function.
-        call: The call, such as `add_up([1, 2])`.
-        expected: What it must return, as Python writes it; or the error that it must raise, `ValueError: too long`.
-    """
-    return await self.functions.history.add_example(function_name, call, expected, self.author)
-
-
-async def delete_function(self: Agent, function_name: str) -> PlannedChange:
-    """Delete a function that no other uses; rollback_function brings it back."""
-    return await self.functions.plans.delete(function_name, self.author)
-
-
 async def reload_functions(self: Agent) -> str:
     """Read the files of functions again, and say what changed or was rejected."""
     return presentation.reloaded(await self.functions.reload())

@@ -6,7 +6,7 @@ see the standard decorator, and the classes are dataclasses: `fields`, `replace`
 
 `to_json` is used wherever JSON leaves the program: `--json`, events, files, another process. A field's name is its key
 (without a trailing underscore), and the keys have the order of the fields. A value whose published form differs from
-its fields defines `to_json`.
+its fields defines `to_json`. `from_json` reads a published document again.
 """
 
 from collections.abc import Mapping
@@ -22,10 +22,12 @@ from dataclasses import (
     replace,
 )
 from dataclasses import dataclass as standard_dataclass
-from types import NoneType
-from typing import TYPE_CHECKING, Any, Final
+from functools import cache
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, Final, get_args, get_origin, get_type_hints
 
 __all__ = [
+    "FLAT",
     "IF_SET",
     "MISSING",
     "InitVar",
@@ -34,6 +36,8 @@ __all__ = [
     "field",
     "fields",
     "fields_to_json",
+    "from_json",
+    "published_as",
     "replace",
     "to_json",
 ]
@@ -112,9 +116,23 @@ def _late_method(kind: type[Any], name: str, *, frozen: bool) -> Any:  # Any: a 
     return method
 
 
-_PLAIN: Final = frozenset({str, int, float, bool, NoneType})
+_PLAIN: Final[Mapping[type, tuple[type, ...]]] = {
+    str: (str,),
+    int: (int,),
+    bool: (bool,),
+    float: (float, int),
+    NoneType: (NoneType,),
+}
+"""The types of plain values, with those that are read as such."""
 IF_SET: Final = {"if_set": True}
 """Metadata of a field that is omitted while empty."""
+FLAT: Final = {"key": ""}
+"""Metadata of a field whose own fields are published in its place, by the class's `to_json`."""
+
+
+def published_as(key: str) -> dict[str, str]:
+    """Return the metadata of a field that the class's `to_json` publishes under another key."""
+    return {"key": key}
 
 
 def to_json(value: object) -> Any:  # Any: values of JSON
@@ -140,3 +158,53 @@ def fields_to_json(value: Any) -> dict[str, Any]:  # Any: a dataclass; values of
         for one, item in items
         if item or not one.metadata.get("if_set")
     }
+
+
+def from_json(kind: Any, value: Any) -> Any:  # Any: a type, and values of JSON
+    """Return the value of a type that was published. Fields that are not published have their default, or are empty.
+
+    Raises:
+        KeyError, TypeError: it is no published value of this type.
+    """
+    if own := getattr(kind, "from_json", None):
+        return own(value)
+    if is_dataclass(kind):
+        return _fields_from_json(kind, value)
+    parts = get_args(kind)
+    if isinstance(kind, UnionType):  # with None
+        if value is None:
+            return None
+        return from_json(parts[0], value)
+    if get_origin(kind) is tuple:
+        return _items_from_json(parts, value)
+    if kind in _PLAIN and not isinstance(value, _PLAIN[kind]):
+        raise TypeError(f"{kind.__name__} expected, not {type(value).__name__}")
+    return value
+
+
+def _items_from_json(types: tuple[Any, ...], value: Any) -> tuple[Any, ...]:  # Any: as above
+    if isinstance(value, Mapping):  # as which a few tuples are published
+        value = [*value.values()]
+    if types[1:] == (...,):
+        return tuple([from_json(types[0], item) for item in value])
+    return tuple(map(from_json, types, value))
+
+
+_types_of: Final = cache(get_type_hints)  # a history has thousands of rows of a kind
+
+
+def _fields_from_json(kind: Any, value: Any) -> Any:  # Any: a dataclass, and values of JSON
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{kind.__name__} expected, not {type(value).__name__}")
+    types = _types_of(kind)
+    read: dict[str, Any] = {}
+    for one in fields(kind):
+        type_of = types[one.name]
+        key = one.metadata.get("key", one.name.rstrip("_"))
+        if not key:
+            read[one.name] = from_json(type_of, value)
+        elif key in value:
+            read[one.name] = from_json(type_of, value[key])
+        elif one.default is MISSING and one.default_factory is MISSING:
+            read[one.name] = (get_origin(type_of) or type_of)()
+    return kind(**read)

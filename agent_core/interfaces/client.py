@@ -43,6 +43,7 @@ Json = dict[str, Any]  # Any: JSON
 Query = Mapping[str, str | int | bool]
 _ADDRESS: Final = re.compile("https?://", re.IGNORECASE)
 _TIMEOUT: Final = httpx2.Timeout(600.0, connect=10.0)
+NO_SERVER: Final = "What answers there is no Knapper server."
 _SILENCE: Final = httpx2.Timeout(60.0)  # on a stream with a comment every 15 s
 
 
@@ -182,9 +183,7 @@ def of_knapper(document: Any, *names: str) -> Json:  # Any: JSON
     """
     if isinstance(document, dict) and document.keys() >= {*names}:
         return document
-    raise ConnectionLost(
-        "What answers there is no Knapper server.", fix="Check the address and the port."
-    )
+    raise ConnectionLost(NO_SERVER, fix="Check the address and the port.")
 
 
 class Resource:
@@ -259,10 +258,6 @@ class FunctionsResource(FunctionOperations, Resource):
         """Replace a part of a function's source if the gate admits the result. Return the verdict."""
         return await self._call(on_workspace.edit, name=name, old=old, new=new, reason=reason)
 
-    async def delete(self, name: str) -> Json:
-        """Delete a function that no other function calls."""
-        return await self._call(on_workspace.delete, name=name)
-
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Json:  # Any: JSON
         """Call a function and return the outcome."""
         return await self._call(on_workspace.call, name=name, arguments=dict(arguments))
@@ -277,12 +272,6 @@ class FunctionsResource(FunctionOperations, Resource):
     async def trace(self, name: str, arguments: Mapping[str, Any]) -> Json:  # Any: JSON
         """Call a function without recording it, and return each executed line with the locals that it changed."""
         return await self._call(on_page.trace, name=name, arguments=dict(arguments))
-
-    async def confirm(self, name: str, expected: tuple[str, ...] = (), *, reason: str = "") -> Json:
-        """Admit a rejected candidate, accepting its actual results, and return the verdict."""
-        return await self._call(
-            on_workspace.confirm, name=name, expected=[*expected], reason=reason
-        )
 
 
 class GrantsResource(Resource):

@@ -17,7 +17,7 @@ from sandbox.wire.lines import bare_lines
 
 from .attachments import as_sent
 from .cli_context import CliContext, fault_lines
-from .client import Client, HttpWire
+from .client import NO_SERVER, Client, ConnectionLost, HttpWire
 from .commands.operated import LOOKS
 from .commands.run import RunOptions
 from .commands.verb import Door, Result, Verb, read_here
@@ -77,7 +77,7 @@ async def carried_out(
         ApiRefusal: the server refused the command.
     """
     verb = verb_of(words[0], words[1])
-    if verb is not None and verb.operation is not None:
+    if verb is not None and verb.operation is not None and not (verb.operation.asks and voice):
         return await _ask(client, verb, verb.taken(words[2:]), at_prompt=voice is not None)
     texts: dict[str, str] = {}
     yes = ""
@@ -118,9 +118,13 @@ async def _ask(client: Client, verb: Verb, typed: dict[str, Any], *, at_prompt: 
     gives = verb.operation.gives
     looks = [name for name in LOOKS.get(gives, ()) if typed.pop(name)]
     document = await client.functions.run(verb.operation, **typed)
+    try:
+        answered = views.read(gives, document)
+    except (KeyError, TypeError) as error:
+        raise ConnectionLost(NO_SERVER, fix=f"Its document has another shape: {error}.") from error
     door = Door()
     door.at_prompt = at_prompt
-    result = views.view(views.read(gives, document), door, *looks)
+    result = views.view(answered, door, *looks)
     table = result.table.lines() if result.table is not None else ()
     return replace(result, document=document, lines=(*result.lines, *table))
 

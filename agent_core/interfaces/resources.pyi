@@ -12,9 +12,19 @@ class FunctionOperations:
         """Show everything about a function: its source, standing, calls, verdict, callers and callees."""
     async def rollback(self, name: str, version: str = "") -> Json:
         """Put an earlier version of a function back, or bring a deleted function back."""
+    async def confirm(self, name: str, expected: list[str] | None = None, reason: str = "") -> Json:
+        """Admit a refused candidate when only the expected results in its examples were wrong, or are asked for."""
+    async def add_example(self, name: str, call: str, expected: str) -> Json:
+        """Keep one more example with a function: a case that every later version has to get right."""
+    async def delete(self, name: str) -> Json:
+        """Delete a function that no other uses; a rollback brings it back."""
     async def history(self, name: str) -> Json:
         """Show the versions of a function, also of a deleted one: when, by whom, why, and what changed."""
     async def diff(self, name: str, version: str = "") -> Json:
         """Show what changed since a version of a function, or in the last change."""
     async def release(self, name: str) -> Json:
         """Release a function from quarantine: the model sees it again, and its failures are counted from zero."""
+    async def good(self, name: str) -> Json:
+        """Say that a function's results are right."""
+    async def bad(self, name: str, note: str = "") -> Json:
+        """Say that a function's result was wrong."""

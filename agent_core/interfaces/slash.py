@@ -34,7 +34,7 @@ from sandbox.wire.values import BODY, TAG
 
 from . import slash_shell, undo
 from .attachments import as_sent, command_block, headline, named_in, pasted_notes, with_blocks
-from .commands.functions import challenge_hint, ended, stopping_first
+from .commands.functions import ended, stopping_first
 from .commands.verb import ALWAYS, CommandEntry
 from .conversation import Conversation, RunCommand, made_line
 from .manual_edits import text_from_editor
@@ -545,8 +545,7 @@ async def _create(conversation: Conversation, words: str) -> None:
         return
     into = [module.strip() or (pending.module if pending else "")]
     verdict = await service.create(name, code, *filter(None, into), reason="written at the prompt")
-    hint = f"/create {name} opens it again; /pending lists rejected candidates."
-    hint = f"  {challenge_hint(PromptDoor(conversation), verdict) or hint}"
+    hint = f"  /create {name} opens it again; /pending lists rejected candidates."
     await show(
         conversation, judged(verdict, PromptDoor(conversation), "" if verdict.admitted else hint)
     )

@@ -8,15 +8,21 @@ from .words import Word
 
 if TYPE_CHECKING:  # `knapper --help` must not load the service
     from agent_core.functions.service import PlannedChange
-    from agent_core.functions.service.function_facts import FunctionDetails, Released
+    from agent_core.functions.service.function_facts import FunctionDetails, Rated, Released
     from agent_core.functions.service.history import FunctionHistory, VersionDiff
 
 FunctionName = Annotated[str, Word("<function>", for_models="function_name")]
+CandidateName = Annotated[str, Word("<candidate>", for_models="function_name")]
+ExampleText = Annotated[str, Word(is_option=True, max_chars=10_000)]
+Reason = Annotated[str, Word(is_option=True, max_chars=2_000)]
+Results = Annotated[list[str] | None, Word(is_option=True, max_chars=10_000, max_items=100)]
+NoteText = Annotated[str, Word(max_chars=2_000)]
 VersionRef = Annotated[str, Word("<version>", max_chars=64)]
 _PAGE: Final = {"page": "the function in the room Functions"}
 NOUN: Final = "functions"
 _reads: Final = partial(Operation, NOUN, prompt=_PAGE)
 _changes: Final = partial(_reads, ("edit",), Opens.ASKING, gives="Judgment")
+_marks: Final = partial(Operation, NOUN, ("edit",), Opens.WORKSPACE)
 
 
 @_reads(
@@ -40,6 +46,59 @@ async def rollback(here: Here, name: FunctionName, version: VersionRef = "") -> 
     return await here.functions.history.rollback(name, version, here.author)
 
 
+@_changes(
+    tool="confirm_function",
+    slash="confirm NAME [REASON | = RESULT, …]",
+    prompt={},
+)
+async def confirm(
+    here: Here, name: CandidateName, expected: Results = None, reason: Reason = ""
+) -> "PlannedChange":
+    """Admit a refused candidate when only the expected results in its examples were wrong, or are asked for.
+
+    The examples then hold what the function really returned. Do this only if those results are right.
+
+    Args:
+        name: The candidate that was refused.
+        expected: Only if you were asked what calls must return: a Python expression each, as text, such as
+            `Decimal('0.00')`; an error by its name, `ValueError`.
+        reason: Why an example that the function had before may change, if one does; a person decides.
+    """
+    return await here.functions.plans.confirm(name, reason, here.author, expected or ())
+
+
+@_changes(tool="add_example", slash="example NAME CALL = RESULT", prompt={})
+async def add_example(
+    here: Here, name: FunctionName, call: ExampleText, expected: ExampleText
+) -> "PlannedChange":
+    """Keep one more example with a function: a case that every later version has to get right.
+
+    Args:
+        name: The function.
+        call: The call, such as `add_up([1, 2])`.
+        expected: What it must return, as Python writes it; or the error that it must raise, `ValueError: too long`.
+    """
+    return await here.functions.history.add_example(name, call, expected, here.author)
+
+
+async def _asks_to_delete(here: Here, name: str) -> tuple[str, str]:
+    here.functions.path_of(name)  # the error names those that are there
+    last = (await here.functions.history.versions(name))[-1]
+    return f"Delete {name}, version {last.number}?", last.hash
+
+
+@_marks(
+    path=("DELETE", "/functions/{name}"),
+    gives="Deletion",
+    tool="delete_function",
+    slash="delete",
+    asks=_asks_to_delete,
+)
+async def delete(here: Here, name: FunctionName) -> "PlannedChange":
+    """Delete a function that no other uses; a rollback brings it back."""
+    return await here.functions.plans.delete(name, here.author)
+
+
 @_reads(tool="function_history", slash="history")
 async def history(here: Here, name: FunctionName) -> "FunctionHistory":
     """Show the versions of a function, also of a deleted one: when, by whom, why, and what changed.
@@ -60,7 +119,31 @@ async def diff(here: Here, name: FunctionName, version: VersionRef = "") -> "Ver
     return await here.functions.history.diff(name, version)
 
 
-@_reads(("edit",), Opens.WORKSPACE, slash="release", prompt={"in_turn": True, **_PAGE})
+@_marks(slash="release", prompt={"in_turn": True, **_PAGE})
 async def release(here: Here, name: FunctionName) -> "Released":
     """Release a function from quarantine: the model sees it again, and its failures are counted from zero."""
     return await here.functions.release(name)
+
+
+@_marks(
+    slash="good [NAME]",
+    prompt={"says": "Say that a function's results are right; by default, those of the last call."},
+)
+async def good(here: Here, name: FunctionName) -> "Rated":
+    """Say that a function's results are right. What was unproven of it counts as proven, until it is changed."""
+    return await here.functions.rate(name, is_good=True)
+
+
+@_marks(
+    slash="bad [NAME [NOTE]]",
+    prompt={
+        "says": "Say that its result was wrong: it becomes a draft, and the agent is notified."
+    },
+)
+async def bad(here: Here, name: FunctionName, note: NoteText = "") -> "Rated":
+    """Say that a function's result was wrong. It is a draft until it is changed, or called good.
+
+    Args:
+        note: What the agent is told.
+    """
+    return await here.functions.rate(name, is_good=False, note=note)

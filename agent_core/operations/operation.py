@@ -26,6 +26,7 @@ else:
     plan = LateModule("agent_core.functions.service.plan")
 
 Body: TypeAlias = Callable[..., Awaitable[object]]
+Question: TypeAlias = Callable[..., Awaitable[tuple[str, str]]]
 B = TypeVar("B", bound=Body)
 Scope: TypeAlias = Literal["chat", "read", "edit", "approve", "admin"]
 OPERATIONS: Final[dict[str, dict[str, "Operation"]]] = {}
@@ -70,7 +71,8 @@ class Operation:
 
     A token needs one of the `scopes`. Without a `path`, it follows from noun and verb; reading is a GET. `gives` names
     the type of the result. `tool` is the name of the model's function, `slash` that of the prompt's command, which
-    `prompt` describes. `try_it` is an example: words for the shell.
+    `prompt` describes. `asks` returns the question that a person at a prompt is asked before, with a digest of what it
+    is about. `try_it` is an example: words for the shell.
     """
 
     noun: str
@@ -81,6 +83,7 @@ class Operation:
     tool: str = ""
     slash: str = ""
     prompt: Mapping[str, Any] = field(default_factory=dict)  # Any: fields of a slash command
+    asks: Question | None = None
     try_it: tuple[str, ...] = ("count_vowels",)
     verb: str = ""
     body: Body = field(init=False)
@@ -90,8 +93,9 @@ class Operation:
         self.body = body
         self.verb = body.__name__.strip("_").replace("_", "-")
         name = "/{name}" if self.parameters[:1] and self.parameters[0].name == "name" else ""
-        method = "GET" if self.opens is Opens.READABLE else "POST"
-        self.path = self.path if any(self.path) else (method, f"/{self.noun}{name}/{self.verb}")
+        if not any(self.path):
+            method = "GET" if self.opens is Opens.READABLE else "POST"
+            self.path = (method, f"/{self.noun}{name}/{self.verb}")
         self.gives = self.gives or inspect.signature(body).return_annotation
         OPERATIONS.setdefault(self.noun, {})[self.verb] = self
         return body

@@ -10,6 +10,8 @@ from agent_core.base.records import dataclass
 class Word:
     """How a parameter is typed: the kind of its completions, its type and its name in help, its name for models,
     and the longest text that a server takes.
+
+    Some are options of the shell; one with `max_items` is a list, and its option is given once for each item.
     """
 
     kind: str = ""
@@ -17,12 +19,13 @@ class Word:
     metavar: str | None = None
     for_models: str = ""
     max_chars: int | None = None
+    is_option: bool = False
+    max_items: int | None = None
 
 
 def word_of(parameter: inspect.Parameter) -> Word:
     """Return how a parameter is typed."""
-    words = [part for part in get_args(parameter.annotation) if isinstance(part, Word)]
-    return words[0] if words else Word()
+    return next((part for part in get_args(parameter.annotation) if isinstance(part, Word)), Word())
 
 
 def kind_of(parameter: inspect.Parameter) -> Any:  # Any: a type

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base.matching import Wildcard
 from agent_core.base.problem import Problem
-from agent_core.base.records import dataclass, field, fields_to_json
+from agent_core.base.records import dataclass, field, fields_to_json, published_as
 from agent_core.base.untrusted import one_line, visible
 from sandbox.wire.lines import bare_lines
 
@@ -41,7 +41,7 @@ class Function:
     end_line: int
     description: str
     parameters: dict[str, Any] = field(hash=False)  # JSON Schema of an object, draft 2020-12
-    is_async: bool
+    is_async: bool = field(metadata=published_as("async"))
     takes_self: bool
     returns: str
     unresolved: tuple[str, ...]
@@ -50,23 +50,6 @@ class Function:
     examples: tuple[Example, ...]
     rest: str = ""
     extra: str = ""
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "Function":  # Any: JSON
-        """Return a function from the published shape of its schema, which has no text."""
-        known = {name: data[name] for name in ("name", "module", "path", "description")}
-        without_text: dict[str, Any] = {"returns": "", "version": "", "body_hash": ""}
-        return cls(
-            **known,
-            **without_text,
-            line=data["line"],
-            end_line=data["line"],
-            parameters=data["parameters"],
-            is_async=data["async"],
-            takes_self=False,
-            unresolved=(),
-            examples=(),
-        )
 
     def to_json(self) -> dict[str, Any]:  # Any: the published shape
         """Return the published shape of the schema."""

@@ -21,7 +21,7 @@ TYPED = {
     "test": ("/test count_vowels", "2 of 2 examples agree"),
     "release": ("/release count_vowels", "count_vowels"),
     "grants": ("/grants", "No function"),
-    "delete": ("/delete nothing", "There is no function nothing."),
+    "delete": ("/delete nothing", "There is no function `nothing`"),
     "history": ("/history count_vowels", "versions of count_vowels 1 of 1"),
     "diff": ("/diff count_vowels 1", "nothing differs"),
     "rollback": ("/rollback", "Type /rollback NAME [VERSION]."),

@@ -167,7 +167,7 @@ def test_a_yes_to_undo_or_delete_is_for_what_was_shown(tmp_path: Path) -> None:
         screen.answer("y")
         screen.wait_for("Delete count_vowels, version 4?")
         screen.answer("n")
-        screen.wait_for("Nothing was deleted.")
+        screen.wait_for("Nothing was changed.")
     assert "aeiouéö" in file.read_text()
 
 

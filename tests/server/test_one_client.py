@@ -185,7 +185,11 @@ class TestClient:
         assert [(row["number"], row["current"]) for row in versions] == [(1, False), (2, True)]
         assert (await functions.rollback("count_vowels"))["admitted"]
         assert "Count the vowels" in (await functions.show("count_vowels"))["source"]
-        await functions.delete("count_vowels")
+        assert (await functions.add_example("count_vowels", "count_vowels('b')", "0"))["admitted"]
+        assert (await functions.bad("count_vowels", "y counts"))["standing"] == "draft"
+        assert (await functions.good("count_vowels"))["thumb"] == "good"
+        assert not (await functions.confirm("count_vowels", ["1"]))["admitted"]
+        assert (await functions.delete("count_vowels"))["deleted"] == "count_vowels"
         with pytest.raises(KnapperError, match="nothing"):
             await functions.replace("nothing", VOWELS)
         with pytest.raises(KnapperError, match="count_vowels") as missing:

@@ -5,12 +5,13 @@ from collections.abc import Awaitable, Callable
 from functools import wraps
 from typing import Any, TypeAlias
 
+import httpx2
 import pytest
 
 from agent_core.interfaces.cli import main
-from agent_core.interfaces.client import Client, HttpWire, connect
+from agent_core.interfaces.client import Client, ConnectionLost, HttpWire, connect
 from agent_core.interfaces.conversation import Conversation
-from agent_core.interfaces.remote import RemoteTalk
+from agent_core.interfaces.remote import RemoteTalk, carried_out
 from agent_core.interfaces.slash import take
 from agent_core.interfaces.ui import Voice
 from agent_core.operations.operation import OPERATIONS, Opens
@@ -99,6 +100,39 @@ async def test_each_face_calls_the_body_of_an_operation_once(
     monkeypatch.delattr(Client, "command")  # words of the shell do not travel
     await face(server)
     assert calls == [NAME]
+
+
+async def test_a_prompt_elsewhere_asks_what_an_operation_asks_before_it(
+    served: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = await served([])
+    await server.save("words.py", VOWELS)
+    delete = OPERATIONS["functions"]["delete"]
+    question = delete.asks
+    assert question is not None
+    asked: list[str] = []
+
+    async def marked(here: Any, name: str) -> tuple[str, str]:  # Any: the server's door
+        asked.append(name)
+        return await question(here, name)
+
+    monkeypatch.setattr(delete, "asks", marked)
+    async with Client(HttpWire(server.url, server.key)) as client:
+        talk = RemoteTalk(client, "main", Voice(agrees=True), None)
+        await talk.take(f"/delete {NAME}")
+    assert asked
+    assert not talk.failed
+    assert NAME not in server.workspace.functions.names()
+
+
+@pytest.mark.parametrize("versions", [None, 7, [{"number": "one"}]])
+async def test_a_document_of_another_shape_is_told(versions: object) -> None:
+    document = {"name": NAME, "module": "", "deleted": False, "goes_back": False}
+    answer = httpx2.Response(200, json={**document, "versions": versions})
+    wire = HttpWire("http://knapper.test", "token", httpx2.MockTransport(lambda _: answer))
+    async with Client(wire) as client:
+        with pytest.raises(ConnectionLost, match="no Knapper server"):
+            await carried_out(client, ["functions", "history", NAME])
 
 
 @pytest.mark.parametrize(

@@ -117,6 +117,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "arguments": '{"text": "a"}',
     "call": "shout('a')",
     "version": "1",
+    "note": "It has a hole.",  # it is told to whoever calls the function
     "where": "both",
 }
 """The value of a text field, by name; other fields name the other agent."""

@@ -24,7 +24,7 @@ from textwrap import dedent
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from agent_core.base import syntax
-from agent_core.base.records import dataclass, fields, fields_to_json, replace, to_json
+from agent_core.base.records import FLAT, dataclass, field, fields_to_json, replace, to_json
 from agent_core.registry.depends import modules_of, uses
 from agent_core.registry.docstring import read
 from agent_core.registry.function import Function, are_keys
@@ -156,11 +156,6 @@ class CallTotals:
             cpu_s=sum(cpu) if cpu else None,
         )
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "CallTotals":  # Any: JSON
-        """Return the totals in a published shape, which may have more."""
-        return cls(**{one.name: data[one.name] for one in fields(cls) if one.name in data})
-
     def to_json(self) -> dict[str, Any]:  # Any: values of JSON
         """Return the published shape, which is shorter if there were no calls."""
         data = fields_to_json(self)
@@ -186,7 +181,7 @@ class VersionStatistics:
 
     version: str
     present: bool
-    totals: CallTotals
+    totals: CallTotals = field(metadata=FLAT)
     kinds: tuple[FailureKind, ...]
 
     def to_json(self) -> dict[str, Any]:  # Any: values of JSON
@@ -199,7 +194,7 @@ class VersionStatistics:
 class FunctionStatistics:
     """The calls of a function: in total, by version (the newest first), and the stored single ones."""
 
-    totals: CallTotals
+    totals: CallTotals = field(metadata=FLAT)
     kinds: tuple[FailureKind, ...]
     turns: tuple[str, ...]
     versions: tuple[VersionStatistics, ...]
@@ -210,22 +205,6 @@ class FunctionStatistics:
     def none(cls) -> "FunctionStatistics":
         """Return the statistics of a function that was never called."""
         return cls(CallTotals(), (), (), (), (), ())
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "FunctionStatistics":  # Any: JSON
-        """Return what a person is shown of the published shape: no single calls."""
-        versions = tuple(
-            VersionStatistics(row["version"], row["present"], CallTotals.from_json(row), ())
-            for row in data["versions"]
-        )
-        return cls(
-            CallTotals.from_json(data),
-            tuple(FailureKind(**kind) for kind in data["kinds"]),
-            tuple(data["turns"]),
-            versions,
-            (),
-            tuple((row["version"], row["at"]) for row in data["released"]),
-        )
 
     def to_json(self) -> dict[str, Any]:  # Any: values of JSON
         """Return the published shape."""

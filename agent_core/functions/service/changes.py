@@ -17,7 +17,7 @@ from agent_core.access.grants.content import called_names
 from agent_core.base.errors import UnknownName, UsageError, WorkspaceError
 from agent_core.base.offload import aside
 from agent_core.base.problem import Evidence, Place, Problem, Severity
-from agent_core.base.untrusted import block
+from agent_core.base.untrusted import block, one_line
 from agent_core.registry.approved import without_stale_imports
 from agent_core.registry.depends import callees, callers, private_users, statements_of
 from agent_core.registry.function import signature
@@ -848,6 +848,12 @@ class ChangePlanner:
             for text in expected
             if function is not None and not is_blank(text, function.returns)
         ]
+        if summary.author.by == "human" and expected and len(expected) != len(calls):
+            named = ", ".join(one_line(call, 200) for call in calls)
+            raise UsageError(
+                f"Expected {len(calls)} results, but got {len(expected)}.",
+                fix=f"Give the results of {named}, in this order.",
+            )
         if len(given) != len(calls) or function is None:
             text = change_texts.ask_for_results(candidate.name, calls, given=len(given))
             return PlannedChange(text, "refused", pending.verdict, refused=candidate.name)

@@ -21,7 +21,7 @@ from agent_core.base.late import LateModule
 from agent_core.base.matching import Wildcard, did_you_mean
 from agent_core.base.offload import PER_ENTRY, aside
 from agent_core.base.problem import Place, Problem
-from agent_core.base.records import dataclass, field, replace, to_json
+from agent_core.base.records import dataclass, field, published_as, replace, to_json
 from agent_core.base.settings import StandingSettings
 from agent_core.base.untrusted import fence, one_line
 from agent_core.registry.depends import (
@@ -43,6 +43,7 @@ from agent_core.storage import (
     StateRow,
     Stats,
     Store,
+    VersionRow,
 )
 
 from ..answers import DISPROVEN, UNPROVEN
@@ -53,7 +54,6 @@ from .judgment import Judgment, judgment_on
 if TYPE_CHECKING:
     from agent_core.access.grants import GrantStore
     from agent_core.registry.registry import Registry
-    from agent_core.storage import VersionRow
 
     from ..answers import CallReport
     from ..gate import ExampleResult, capability
@@ -174,14 +174,14 @@ class Coverage:
 class FunctionDetails:
     """Everything that is known about one function. `versions` are those of its module."""
 
-    function: Function
+    function: Function = field(metadata=published_as("schema"))
     source: str
     standing: Standing
     statistics: FunctionStatistics
     verdict: Judgment | None
     callers: tuple[str, ...]
     callees: tuple[str, ...]
-    versions: tuple["VersionRow", ...]
+    versions: tuple[VersionRow, ...]
     coverage: Coverage = Coverage(0, 0, ())
     quarantine: Quarantined | None = None
     grants: Grants = NOTHING
@@ -190,34 +190,6 @@ class FunctionDetails:
     usage: Usage = field(default_factory=Usage)
     maker: str = ""
     """The model that made the current version, if a model did and it is known."""
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "FunctionDetails":  # Any: JSON
-        """Return what a person is shown, from the published shape; it has no texts of versions."""
-        held = data["quarantine"]
-        coverage = data["coverage"]
-        verdict = data["verdict"]
-        state = data["state"]
-        if held is not None:
-            tuples = {name: tuple(held[name]) for name in ("failures", "ways")}
-            held = Quarantined(**{**held, **tuples})
-        return cls(
-            Function.from_json(data["schema"]),
-            data["source"],
-            data["standing"],
-            FunctionStatistics.from_json(data["statistics"]),
-            None if verdict is None else Judgment.from_json(verdict),
-            tuple(data["callers"]),
-            tuple(data["callees"]),
-            (),
-            Coverage(**{**coverage, "missed": tuple(coverage["missed"])}),
-            held,
-            Grants.from_json(data["grants"]),
-            tuple(data["reach"]),
-            None if state is None else StateRow(0, data["name"], **state),
-            Usage(**data["usage"]),
-            data["maker"],
-        )
 
     def to_json(self) -> dict[str, Any]:  # Any: values of JSON
         """Return the published shape."""
@@ -596,11 +568,6 @@ class Released:
     released: str
     module: str
     version: str
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "Released":  # Any: JSON
-        """Return it from the published shape."""
-        return cls(**data)
 
 
 class Quarantine:

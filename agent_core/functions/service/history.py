@@ -12,7 +12,7 @@ from typing import Any
 from agent_core.base.clock import shown_time
 from agent_core.base.errors import UnknownName, UsageError
 from agent_core.base.matching import ComparisonBudget, compare, diff_lines
-from agent_core.base.records import dataclass
+from agent_core.base.records import FLAT, dataclass, field, published_as
 from agent_core.registry.depends import offered_sources
 from agent_core.storage import VersionRow
 from sandbox.wire.lines import bare_lines
@@ -84,17 +84,11 @@ class Version:
 class HistoryEntry:
     """A version in the history: its standing, the results accepted as returned, and the examples that it lost."""
 
-    version: Version
+    version: Version = field(metadata=FLAT)
     standing: str
     confirmed: tuple[str, ...]
     dropped: tuple[str, ...]
-    is_current: bool
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "HistoryEntry":  # Any: JSON
-        """Return an entry from its published shape."""
-        lists = tuple(data["confirmed"]), tuple(data["dropped"])
-        return cls(Version.from_json(data), data["standing"], *lists, data["current"])
+    is_current: bool = field(metadata=published_as("current"))
 
     def to_json(self) -> dict[str, Any]:  # Any: values of JSON
         """Return the published shape."""
@@ -121,11 +115,6 @@ class FunctionHistory:
     goes_back: bool
     versions: tuple[HistoryEntry, ...]
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "FunctionHistory":  # Any: JSON
-        """Return a history from its published shape."""
-        return cls(**{**data, "versions": tuple(map(HistoryEntry.from_json, data["versions"]))})
-
 
 @dataclass(frozen=True, slots=True)
 class VersionDiff:
@@ -135,12 +124,6 @@ class VersionDiff:
     from_: Version
     to: Version
     diff: str
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "VersionDiff":  # Any: JSON
-        """Return a difference from its published shape."""
-        versions = Version.from_json(data["from"]), Version.from_json(data["to"])
-        return cls(data["name"], *versions, data["diff"])
 
 
 def versions(rows: Iterable["VersionRow"], name: str) -> tuple[Version, ...]:

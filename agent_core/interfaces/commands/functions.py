@@ -16,7 +16,7 @@ from agent_core.base.late import LateModule
 from agent_core.base.matching import did_you_mean
 from agent_core.base.offload import PER_ENTRY, aside
 from agent_core.base.untrusted import one_line
-from agent_core.operations.functions import FunctionName
+from agent_core.operations.functions import CandidateName, FunctionName
 from agent_core.operations.operation import Opens
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
@@ -30,14 +30,13 @@ from ..dialog import (
     say,
     set_secrets,
 )
-from ..styled_lines import Line, Span, line, plain
+from ..styled_lines import Line, line, plain
 from .checking import audit, check, export, import_, tend
 from .operated import add_operations
 from .verb import (
     ALWAYS,
     CHANGED,
     CallNumber,
-    CandidateName,
     Door,
     Reason,
     Result,
@@ -51,7 +50,6 @@ if TYPE_CHECKING:  # the commands start without the service
     from agent_core.access.grants import Grants, Question
     from agent_core.functions.answers import CallReport
     from agent_core.functions.service import FunctionService
-    from agent_core.functions.service.function_facts import Rated
     from agent_core.functions.service.grant_service import PackageListing
     from agent_core.functions.service.judgment import Judgment
     from agent_core.registry.registry import RegistryChange
@@ -154,42 +152,6 @@ async def search(door: Door, need: str, count: int | None) -> Result:
     )
 
 
-@slash(
-    "good [NAME]", "Say that a function's results are right; by default, those of the last call."
-)
-@verb(functions, scopes=("edit",))
-async def good(door: Door, name: FunctionName) -> Result:
-    """Say that a function's results are right. What was unproven of it counts as proven, until it is changed."""
-    return _rating_result(await door.functions.rate(name, is_good=True))
-
-
-@slash(
-    "bad [NAME [NOTE]]",
-    "Say that its result was wrong: it becomes a draft, and the agent is notified.",
-)
-@verb(functions, scopes=("edit",))
-async def bad(door: Door, name: FunctionName, note: str = "") -> Result:
-    """Say that a function's result was wrong, with a NOTE for the agent. It is a draft until it is changed, or called
-    good.
-    """
-    return _rating_result(await door.functions.rate(name, is_good=False, note=note))
-
-
-def _rating_result(rated: "Rated") -> Result:
-    told = "" if rated.thumb == "good" else "; the agent is notified"
-    mark: Span = ("ok", "✓ ") if rated.thumb == "good" else ("warn", "~ ")
-    return Result(
-        rated,
-        [
-            line(
-                mark,
-                ("name", rated.name),
-                f" is rated {rated.thumb}; its standing is {rated.standing}{told}",
-            )
-        ],
-    )
-
-
 @verb(functions, opens=Opens.ASKING, scopes=("edit",))
 @click.argument("source", metavar="[FILE]", required=False, type=click.Path(allow_dash=True))
 @_code_file
@@ -258,30 +220,6 @@ async def edit(
     return (
         Result(None) if door.at_prompt else _reload_result(change)
     )  # the prompt announces it, like any manual change
-
-
-@slash("delete", "Delete a function, after asking.")
-@verb(functions, scopes=("edit",))
-async def delete(door: Door, name: FunctionName) -> Result:
-    """Delete a function from its module. This is refused while other functions call it."""
-    if name not in door.functions.names():
-        command = "/functions" if door.at_prompt else "knapper functions list"
-        fix = did_you_mean(name, door.functions.names(), f"Type {command} for the list.")
-        raise UsageError(f"There is no function {name}.", fix=fix)
-
-    async def state() -> tuple[str, str]:
-        last = (await door.functions.history.versions(name))[-1]
-        return f"Delete {name}, version {last.number}?", last.hash
-
-    if not await door.confirm_state(state):
-        return Result(None, hint="Nothing was deleted.")
-    result = await door.functions.delete(name)
-    lines = [line(("ok", "✓ "), f"deleted {result.name} from {result.module}")]
-    if result.needed_by:
-        lines.append(
-            line(("dim", f"Its text stays there, private: {', '.join(result.needed_by)} uses it."))
-        )
-    return Result(result, lines)
 
 
 @slash(
@@ -438,8 +376,7 @@ def _with_next(door: Door, judgment: "Judgment") -> Result:
         return views.judged(
             judgment, door, f"Next: knapper functions call {judgment.name} --args '{{…}}'"
         )
-    unasked = "" if door.is_attended else judgment.denied
-    return views.judged(judgment, door, challenge_hint(door, judgment) or unasked)
+    return views.judged(judgment, door, "" if door.is_attended else judgment.denied)
 
 
 def _reload_result(change: "RegistryChange", hint: str = "") -> Result:
@@ -449,38 +386,6 @@ def _reload_result(change: "RegistryChange", hint: str = "") -> Result:
         *verdicts.problem_lines(change.rejected),
     ]
     return Result(change, lines, hint, 1 if change.rejected else 0)
-
-
-@slash("example NAME CALL = RESULT", "Add an example to a function, if it passes.")
-@verb(functions, opens=Opens.ASKING, scopes=("edit",))
-@click.option("--call", required=True, help="The call, such as 'add_up([1, 2])'.")
-@click.option("--expected", required=True, help="What it must return, as Python prints it.")
-async def add_example(door: Door, name: FunctionName, *, call: str, expected: str) -> Result:
-    """Add an example to a function. It is written into its docstring if it passes."""
-    return views.judged(await door.functions.add_example(name, call, expected), door)
-
-
-@slash(
-    "confirm NAME [REASON | = RESULT, …]",
-    "Admit a rejected candidate with the results that it returned, or give the correct ones.",
-)
-@verb(functions, scopes=("edit",))
-@click.option(
-    "--expected", multiple=True, help="The result of a call that was asked about, one for each."
-)
-async def confirm(
-    door: Door, name: CandidateName, *, expected: tuple[str, ...], reason: Reason
-) -> Result:
-    """Admit a rejected candidate with the results that came back. Only possible if its examples expected other
-    results, or if you were asked for results: then give each with --expected.
-    """
-    candidate = (await door.functions.all_pending()).get(name)
-    if expected and candidate and candidate.asked and len(candidate.asked) != len(expected):
-        calls = ", ".join(one_line(call, 200) for call in candidate.asked)
-        given = f"Expected {len(candidate.asked)} results, but got {len(expected)}"
-        raise UsageError(f"{given}.", fix=f"Give the results of {calls}, in this order.")
-    verdict = await door.functions.confirm(name, expected=expected, reason=reason)
-    return views.judged(verdict, door, "" if verdict.admitted else challenge_hint(door, verdict))
 
 
 @slash(
@@ -544,17 +449,6 @@ async def predicted(door: Door, judgment: "Judgment") -> "Judgment":
             return judgment
         results.append(typed)
     return await door.functions.confirm(judgment.name, expected=results) if results else judgment
-
-
-def challenge_hint(door: Door, judgment: "Judgment") -> str:
-    """Return the command for giving the predicted results."""
-    if not judgment.challenges:
-        return ""
-    at_prompt = f"= {', '.join('RESULT' for _ in judgment.challenges)}"
-    given = (
-        at_prompt if door.at_prompt else " ".join("--expected RESULT" for _ in judgment.challenges)
-    )
-    return f"Next: {door.typed}confirm {judgment.name} {given}"
 
 
 def results_of(text: str) -> list[str]:

@@ -287,7 +287,6 @@ SECONDS: Final = _Seconds(0)
 TYPES: Final = {"<function>": FUNCTION, "<candidate>": FUNCTION, "<agent>": AGENT}
 """What the shell completes for each kind of word."""
 _MOST_ROWS: Final = (1 << 63) - 1  # as the database can number
-CandidateName = Annotated[str, Word("<candidate>")]
 AgentName = Annotated[str, Word("<agent>")]
 BlockLabel = Annotated[str, Word("<label>")]
 SourcePlace = Annotated[str, Word("<path>", metavar="PATH|URL|-")]

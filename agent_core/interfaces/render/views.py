@@ -2,14 +2,16 @@
 
 from collections.abc import Mapping
 from functools import singledispatch
-from typing import Any, Final
+from typing import Any
 
-from agent_core.functions.service.function_facts import FunctionDetails, Released
+from agent_core.base.records import from_json
+from agent_core.functions.service.function_facts import FunctionDetails, Rated, Released
 from agent_core.functions.service.history import FunctionHistory, VersionDiff
 from agent_core.functions.service.judgment import Judgment
+from agent_core.functions.service.plan import Deletion
 
 from ..commands.verb import Door, Result
-from ..styled_lines import line
+from ..styled_lines import Span, line
 from . import function_view, verdicts
 
 
@@ -20,8 +22,12 @@ def view(result: object, door: Door, look: str = "") -> Result:
 
 
 def read(kind: str, document: Mapping[str, Any]) -> object:  # Any: JSON
-    """Return the result of a document that came from elsewhere."""
-    return _KINDS[kind].from_json(document)
+    """Return the result of a document that came from elsewhere.
+
+    Raises:
+        KeyError, TypeError: it is no document of this kind.
+    """
+    return from_json(next(one for one in view.registry if one.__name__ == kind), document)
 
 
 @view.register
@@ -54,8 +60,30 @@ def _released(released: Released, _: Door) -> Result:
 
 
 @view.register
+def _rated(rated: Rated, _: Door) -> Result:
+    mark: Span = ("ok", "✓ ")
+    told = ""
+    if rated.thumb == "bad":
+        mark = ("warn", "~ ")
+        told = "; the agent is notified"
+    said = f" is rated {rated.thumb}; its standing is {rated.standing}{told}"
+    return Result(rated, [line(mark, ("name", rated.name), said)])
+
+
+@view.register
+def _deleted(deletion: Deletion, _: Door) -> Result:
+    lines = [line(("ok", "✓ "), f"deleted {deletion.name} from {deletion.module}")]
+    if users := ", ".join(deletion.needed_by):
+        lines.append(line(("dim", f"Its text stays there, private: {users} uses it.")))
+    return Result(deletion, lines)
+
+
+@view.register
 def judged(judgment: Judgment, door: Door, hint: str = "") -> Result:
-    """Return the verdict on a new or changed function. At the prompt, an admitted function's hints are folded."""
+    """Return the verdict on a new or changed function. At the prompt, an admitted function's hints are folded.
+
+    What is asked of its author comes before another hint.
+    """
     lines = (
         verdicts.folded_lines(judgment, f"??{judgment.name}")
         if door.at_prompt
@@ -63,10 +91,16 @@ def judged(judgment: Judgment, door: Door, hint: str = "") -> Result:
     )
     # Where a standing is first read, its meaning stands below; a pipe gets the verdict alone.
     aside = function_view.standing_words({judgment.standing} if judgment.admitted else set())
+    hint = _challenge_hint(door, judgment) or hint
     return Result(judgment, lines, hint, 0 if judgment.admitted else 1, aside)
 
 
-_KINDS: Final[Mapping[str, Any]] = {  # Any: classes with `from_json`
-    kind.__name__: kind
-    for kind in (FunctionDetails, FunctionHistory, Judgment, Released, VersionDiff)
-}
+def _challenge_hint(door: Door, judgment: Judgment) -> str:
+    """Return the command for giving the predicted results, if they are what a candidate lacks."""
+    if judgment.admitted or not judgment.challenges:
+        return ""
+    at_prompt = f"= {', '.join('RESULT' for _ in judgment.challenges)}"
+    given = (
+        at_prompt if door.at_prompt else " ".join("--expected RESULT" for _ in judgment.challenges)
+    )
+    return f"Next: {door.typed}confirm {judgment.name} {given}"

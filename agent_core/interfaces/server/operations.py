@@ -271,8 +271,7 @@ def api_of(operation: Operation) -> ApiOperation:
     for each in operation.parameters:
         if each.name not in _PLACES.findall(path):
             usual = ... if each.default is each.empty else each.default
-            limit = Field(max_length=word_of(each).max_chars)
-            fields[each.name] = (Annotated[each.annotation, limit], usual)
+            fields[each.name] = (_limited(each), usual)
     name = "".join(word.title() for word in (operation.noun, *operation.verb.split("-")))
     part: Any = create_model(name, __base__=Part, **fields) if fields else Nothing
 
@@ -283,6 +282,16 @@ def api_of(operation: Operation) -> ApiOperation:
     handler.__name__ = operation.verb
     handler.__doc__ = operation.help
     return api_operation(method, path, operation.scopes, operation.summary)(handler)
+
+
+def _limited(parameter: inspect.Parameter) -> Any:  # Any: a type
+    """Return the type of a parameter with the limits of its text, or of its list and the texts in it."""
+    word = word_of(parameter)
+    limit = Field(max_length=word.max_chars)
+    if word.max_items is None:
+        return Annotated[parameter.annotation, limit]
+    most = Field(max_length=word.max_items, fail_fast=True)
+    return Annotated[list[Annotated[str, limit]] | None, most]
 
 
 def require_admitted(result: object) -> object:

@@ -57,7 +57,6 @@ from .operations import Asked, Part, api_operation, require_admitted
 _MOST_SOURCE: Final = 200_000
 _Source = Annotated[str, Field(min_length=1, max_length=_MOST_SOURCE)]
 _Reason = Annotated[str, Field(max_length=2_000)]
-_Expected = Annotated[str, Field(max_length=10_000)]
 
 
 class FunctionFilter(Part):
@@ -113,15 +112,6 @@ class TestCall(Part):
     """The arguments of one call to try, by name; without them, the examples are run."""
 
     arguments: dict[str, Any] | None = None  # Any: JSON, checked by the function's schema
-
-
-class Expected(Part):
-    """What the calls must return that were asked about, as Python writes it, or nothing: as they returned."""
-
-    expected: Annotated[
-        list[_Expected], Field(default_factory=list, max_length=100, fail_fast=True)
-    ]
-    reason: _Reason = ""
 
 
 class ApprovalAnswer(Part):
@@ -208,12 +198,6 @@ async def edit(asked: Asked, name: ThereFunction, text_edit: TextEdit) -> object
     )
 
 
-@api_operation("DELETE", "/functions/{name}", ("edit",), "Delete a function.")
-async def delete(asked: Asked, name: ThereFunction) -> object:
-    """Delete a function; refused while others call it."""
-    return await asked.functions.delete(name)
-
-
 @api_operation("POST", "/functions/{name}/call", ("chat", "edit"), "Call a function.")
 async def call(asked: Asked, name: _ListedFunction, arguments: Arguments) -> object:
     """Call a function in a worker, on the record."""
@@ -227,14 +211,6 @@ async def call(asked: Asked, name: _ListedFunction, arguments: Arguments) -> obj
 async def test(asked: Asked, name: ThereFunction, test_call: TestCall) -> object:
     """Run a function's examples in workers, or one call, off the record."""
     return await asked.functions.test(name, test_call.arguments)
-
-
-@api_operation("POST", "/functions/{name}/confirm", ("edit",), "Admit a candidate as it is.")
-async def confirm(asked: Asked, name: str, expected: Expected) -> object:
-    """Admit a rejected candidate with the results that came back, if its examples expected others."""
-    return require_admitted(
-        await asked.functions.confirm(name, expected=expected.expected, reason=expected.reason)
-    )
 
 
 @api_operation("GET", "/approvals", ("approve", "read"), "List pending questions.")
