@@ -74,7 +74,7 @@ def test_keys_complete_clear_the_line_and_leave(folder: Path) -> None:
     (folder / "functions" / "voice.py").write_text(SHOUT)
     with prompt([], folder) as (screen, _):
         screen.type("/intro")
-        screen.wait_for("Show a function's source, standing")
+        screen.wait_for("Show everything about a function")
         screen.type(TAB)
         screen.wait_for("› /introspect")
         screen.type(" sho")

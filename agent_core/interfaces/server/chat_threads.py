@@ -768,7 +768,7 @@ class ChatThreads:
         name = await self._waiting(client_request, history)
         if not name:
             kind = STORED if client_request.is_stored else HISTORY
-            name = await self._new(agent, history, kind, client_request.identity)
+            name = await self._new(agent, history, kind, _digest(client_request.owner))
         return name, history
 
     async def _again(
@@ -918,10 +918,10 @@ class ChatThreads:
             )
         ).event
 
-    async def _new(self, agent: str, history: ClientHistory, kind: str, identity: Identity) -> str:
+    async def _new(self, agent: str, history: ClientHistory, kind: str, owner: str) -> str:
         host, moves = self._rooms.host, self._rooms.state.moves
         known = await self._known(agent, mark=kind)
-        own = [old for old, settings in known if settings.get("chat_by", "") == identity.name]
+        own = [old for old, settings in known if settings.get("chat_by") == owner]
         if surplus := own[_KEPT - 1 :]:
             busy = {work.agent for work in await self._store.open_work()} | {
                 thread.name for thread in self._answering
@@ -934,7 +934,7 @@ class ChatThreads:
                     await host.close_idle(old)
                     await moves.delete(old)
         name = f"{agent}{kind}{Clock().new_id().replace('-', '')[:20]}"
-        await self._begin(agent, name, history, by=identity.name)
+        await self._begin(agent, name, history, by=owner)
         return name
 
     async def _begin(self, agent: str, name: str, history: ClientHistory, *, by: str = "") -> None:
@@ -946,7 +946,7 @@ class ChatThreads:
             **(await store.agent_settings(agent) or {}),
             "chat_of": agent,
             "chat_number": number,
-            "chat_by": by,
+            **({"chat_by": by} if by else {}),
         }
         blocks = owner.memory.blocks
         for row in [row for row in blocks.rows if not row.shared]:
