@@ -129,4 +129,4 @@ def test_a_sandbox_that_is_off_is_shown_in_red_and_a_second_prompt_is_told_who_h
         screen.line(f"/delete {name}")  # a question that is longer than a row is seen whole
         screen.wait_for("Enter alone: no.")
         screen.type(CTRL_C)
-        screen.wait_for("Nothing was deleted.")
+        screen.wait_for("Nothing was changed.")

@@ -133,12 +133,12 @@ def test_a_dumb_terminal_gets_lines_asks_before_a_function_goes_and_leaves_with_
         screen.do("/cost", "1 turn")
         for answer in ("n\n", CTRL_C, "maybe\n"):
             screen.do("/delete count_vowels", "Type y (yes) or n (no), then Enter.")
-            times = screen.scrolled().count("Nothing was deleted.")
+            times = screen.scrolled().count("Nothing was changed.")
             screen.type(answer)
             if answer == "maybe\n":
                 screen.wait_for("That is not an answer.")
                 screen.type("\n")
-            screen.wait_count("Nothing was deleted.", times + 1)
+            screen.wait_count("Nothing was changed.", times + 1)
             assert kept.exists()
         screen.do("/delete count_vowels", "Type y (yes) or n (no), then Enter.")
         screen.answer("y")
