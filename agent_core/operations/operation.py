@@ -31,6 +31,7 @@ B = TypeVar("B", bound=Body)
 Scope: TypeAlias = Literal["chat", "read", "edit", "approve", "admin"]
 OPERATIONS: Final[dict[str, dict[str, "Operation"]]] = {}
 """All operations, by noun and verb; a module of this room defines those of its noun."""
+_PLAN: Final = "PlannedChange"
 _SENTENCE: Final = re.compile(r".*?\.(?=\s|\Z)", re.DOTALL)
 _MEANING: Final = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
@@ -135,7 +136,11 @@ class Operation:
             name = word_of(each).for_models or each.name
             text = text.replace(f"\n    {each.name}: ", f"\n    {name}: ")
             taken.append(str(each.replace(name=name, annotation=kind_of(each))))
-        return f'import typing\n\n\nasync def {self.tool}({", ".join(taken)}):\n    """{text}"""\n'
+        returned = inspect.signature(self.body).return_annotation
+        # A plan by its name: what changes functions is no function of a program. All else is told in a text.
+        gives = returned if returned == _PLAN else "str"
+        head = f"async def {self.tool}({', '.join(taken)}) -> {gives}:"
+        return f'import typing\n\n\n{head}\n    """{text}"""\n'
 
     async def run(self, here: Here, **values: Any) -> object:  # Any: as it takes them
         """Run it outside of a turn and return the result; a change is carried out."""

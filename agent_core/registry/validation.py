@@ -220,12 +220,14 @@ def counted(characters: int) -> Iterator[None]:
 
 
 def spend(count: int = 1) -> None:
-    """Use steps.
+    """Use steps; outside of a `counted` block they are not limited.
 
     Raises:
         TooManySteps: none is left.
     """
-    steps = _steps_left.get()
+    steps = _steps_left.get(None)
+    if steps is None:
+        return
     steps[0] -= count
     if steps[0] < 0:
         raise TooManySteps
