@@ -13,7 +13,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base.late import LateModule
 from agent_core.base.matching import nearest
@@ -23,6 +23,7 @@ from agent_core.base.records import dataclass
 from .validation import (
     LIMIT_CHARS,
     NAMES_PER_STEP,
+    IdentityCache,
     NotJson,
     TooManySteps,
     counted,
@@ -45,6 +46,7 @@ else:
 
 
 Path = tuple[str, ...]
+Forms = Mapping[tuple[Callable[..., str], str], Sequence[Any]]
 Resolve = Callable[[Any], Any]  # a schema → the one that its `$ref` refers to
 
 _WRAPPERS = frozenset(
@@ -75,7 +77,6 @@ _SEPARATORS = ",;|\n"
 # One number with thousands separators or a decimal comma: possibly not several numbers.
 _GROUPED = re.compile(r"\s*-?\d{1,3}(?:,\d{3})+(?:\.\d+)?\s*", re.ASCII)
 _DECIMAL_COMMA = re.compile(r"\s*-?\d+,\d+\s*", re.ASCII)
-_forms: dict[int, tuple[list[Any], Mapping[tuple[str, str], Sequence[Any]]]] = {}
 _GROUPED_BY_SPACES = re.compile(r"\s*-?\d{1,3}(?:\s\d{3})+\s*", re.ASCII)
 
 
@@ -231,30 +232,27 @@ def listed(value: Any, choices: list[Any]) -> Any:  # Any: JSON
     if not isinstance(value, str) or value in choices:
         return value
     member = _MEMBER.fullmatch(value.strip())
-    forms = _forms_of(choices)
+    forms = _FORMS.get(choices)
     for text in (value, *(member.groups() if member else ())):
         for form in (_fold_case, _fold_words):
-            matches = forms.get((form.__name__, form(text)), ())
+            matches = forms.get((form, form(text)), ())
             if matches:
                 return matches[0] if len(matches) == 1 else value
-    written = forms.get((json.dumps.__name__, value.strip()), ())
+    written = forms.get((json.dumps, value.strip()), ())
     return written[0] if len(written) == 1 else value
 
 
-def _forms_of(choices: list[Any]) -> Mapping[tuple[str, str], Sequence[Any]]:  # Any: JSON
-    """Return what each way to write a choice means, by the function that makes it and its text; once per list."""
-    known = _forms.get(id(choices))
-    if known is not None and known[0] is choices:
-        return known[1]
-    while len(_forms) >= _MOST_PLACES:
-        _forms.pop(next(iter(_forms)), None)
-    forms = defaultdict[tuple[str, str], list[Any]](list)
+def _written_forms(choices: list[Any]) -> Forms:  # Any: JSON
+    """Return which choices each written form means, by the function that makes the form and its text."""
+    forms = defaultdict[tuple[Callable[..., str], str], list[Any]](list)
     for choice in choices:
         ways = (_fold_case, _fold_words) if isinstance(choice, str) else (json.dumps,)
         for way in ways:
-            forms[way.__name__, way(choice)].append(choice)
-    _forms[id(choices)] = (choices, dict(forms))
-    return forms
+            forms[way, way(choice)].append(choice)
+    return dict(forms)
+
+
+_FORMS: Final = IdentityCache(_written_forms)
 
 
 def _fold_words(text: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
 from agent_core.base.fences import without_fence
 from agent_core.base.late import LateModule
@@ -197,12 +197,33 @@ def _has_empty_cycle(nodes: Iterable[Any], root: Schema) -> bool:  # Any: JSON
 _KEPT = 4_096
 _STEPS = 5_000
 _STEPS_PER_CHARACTER = 4
+Given = TypeVar("Given")
+Made = TypeVar("Made")
 _steps_left: ContextVar[list[int]] = ContextVar("steps that are left")
 
 Keyword: TypeAlias = (
     "Callable[[Validator, Any, Any, Schema], Iterator[ValidationError] | "
     "None]"
 )  # Any: a rule, and JSON
+
+
+class IdentityCache(Generic[Given, Made]):
+    """A cache of what is made from objects, by identity: equal objects have an entry each. The newest are kept."""
+
+    def __init__(self, make: Callable[[Given], Made]) -> None:
+        self._make = make
+        self._kept: dict[int, tuple[Given, Made]] = {}
+
+    def get(self, given: Given) -> Made:
+        """Return what was made from this object, or make it now."""
+        entry = self._kept.get(id(given))
+        if entry is not None and entry[0] is given:
+            return entry[1]
+        while len(self._kept) >= _KEPT:
+            self._kept.pop(next(iter(self._kept)), None)
+        made = self._make(given)
+        self._kept[id(given)] = (given, made)
+        return made
 
 
 class TooManySteps(Exception):
@@ -248,23 +269,15 @@ def _one_of(
         spend(len(choices))
         keyword: Keyword = jsonschema.Draft202012Validator.VALIDATORS["enum"]
         return keyword(validator, choices, instance, schema)
-    if _scalar_key(instance) in _scalars(choices):
+    if _scalar_key(instance) in _SCALARS.get(choices):
         return None
     return iter([jsonschema.ValidationError("not one of the choices")])
 
 
-def _scalars(choices: list[Any]) -> frozenset[tuple[bool, Any]]:  # Any: JSON
-    """Return the keys of the scalars among choices, once per list."""
-    known = _choices.get(id(choices))
-    if known is not None and known[0] is choices:
-        return known[1]
-    while len(_choices) >= _KEPT:
-        _choices.pop(next(iter(_choices)), None)
-    keys = frozenset(
+def _scalar_keys(choices: list[Any]) -> frozenset[tuple[bool, Any]]:  # Any: JSON
+    return frozenset(
         _scalar_key(choice) for choice in choices if not isinstance(choice, dict | list)
     )
-    _choices[id(choices)] = (choices, keys)
-    return keys
 
 
 def _scalar_key(value: Any) -> tuple[bool, Any]:  # Any: a scalar of JSON
@@ -294,8 +307,6 @@ _NAMING = ("required", "properties", "dependentRequired", "dependentSchemas")
 NAMES_PER_STEP = 8
 # Keywords that the worker checks, or that coercion handles.
 _LEFT_OUT = ("pattern", "patternProperties", "format", "unevaluatedProperties", "uniqueItems")
-_compiled: "dict[int, tuple[Schema, Validator]]" = {}
-_choices: dict[int, tuple[list[Any], frozenset[tuple[bool, Any]]]] = {}
 
 
 @cache
@@ -320,15 +331,16 @@ def _checker() -> "type[Validator]":
 
 def validator_for(schema: Schema) -> "Validator":
     """Return the validator of a schema, compiled once per schema object."""
-    entry = _compiled.get(id(schema))
-    if entry is not None and entry[0] is schema:
-        return entry[1]
-    while len(_compiled) >= _KEPT:
-        _compiled.pop(next(iter(_compiled)), None)
+    return _VALIDATORS.get(schema)
+
+
+def _compile(schema: Schema) -> "Validator":
     # With an empty registry, so that references are never fetched.
-    validator = _checker()(schema, registry=referencing.Registry())
-    _compiled[id(schema)] = (schema, validator)
-    return validator
+    return _checker()(schema, registry=referencing.Registry())
+
+
+_VALIDATORS: Final = IdentityCache(_compile)
+_SCALARS: Final = IdentityCache(_scalar_keys)
 
 
 LIMIT_CHARS = 1_000_000

@@ -476,9 +476,8 @@ class GrantService:
         that the call will open by its `arguments`.
         """
         flow = flow or CallFlow()
-        await _read_aside(function, snapshot)
+        needs = await self.needs(function, snapshot)  # and its modules are read beside the loop
         once = self.book.take_once(function, snapshot, self._approvals.turn_id)
-        needs = await self.needs(function, snapshot)
         state = await self.book.held(function, snapshot)
         if not (needs or state.entry or once) and only_computes(function, snapshot):
             return Permit(runnable(function, snapshot.modules), self._limits)

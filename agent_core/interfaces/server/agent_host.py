@@ -189,7 +189,7 @@ def _join_pieces(last: Event, event: Event, longest: int) -> Event | None:
 
 
 def _own_key(identity: Identity, key: str) -> str:
-    """Return what an identity's key for a message is stored as: no key of another, nor one that the program gives."""
+    """Return the stored form of a client's key: no other token, and nothing in the program, has the same."""
     return json.dumps(["message", identity.name, key])
 
 
