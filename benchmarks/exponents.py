@@ -136,6 +136,8 @@ class Bench:
                 stderr=subprocess.PIPE,
             )
             _, error = await child.communicate()
+            if child.returncode == -signal.SIGXCPU:
+                raise TimeoutError(f"not done in {_PATIENCE_S} s")
             assert child.returncode in (0, 1), error.decode()
 
         return act

@@ -187,6 +187,7 @@ class WordIndex:
 NEAREST: Final = 3
 _COMPARED: Final = 4000  # with at most this many others: beyond that, a sample is as good
 _BLOCK: Final = 512
+_PAIR_LIMIT: Final = 10  # pairs of one function
 
 
 class VectorTable:
@@ -268,19 +269,36 @@ class VectorTable:
     def pairs(
         self, least: float, slots: Sequence[int] | None = None
     ) -> Iterator[tuple[int, int, float]]:
-        """Yield the pairs of slots with at least this cosine, each once; with `slots`, only pairs with one of them."""
+        """Yield the pairs of slots with at least this cosine, each once; with `slots`, only pairs with one of them.
+
+        Of a slot with more than `_PAIR_LIMIT` such pairs, the nearest are yielded: else many that say the same would
+        take the square of their number.
+        """
         live = np.flatnonzero(self._live)
         asked = (
             live if slots is None else np.array([slot for slot in slots if slot in live], np.int64)
         )
         others = _unit(self._vectors[live])
+        seen = set[tuple[int, int]]()
         for start in range(0, len(asked), _BLOCK):
             block = asked[start : start + _BLOCK]
             cosines = _unit(self._vectors[block]) @ others.T
-            for row, column in np.argwhere(cosines >= least):
-                one, other = int(block[row]), int(live[column])
-                if one < other or (one > other and slots is not None and other not in slots):
-                    yield one, other, float(cosines[row, column])
+            cosines[np.arange(len(block)), np.searchsorted(live, block)] = -1  # its own
+            nearest = _nearest(cosines)
+            for row, column in np.argwhere(np.take_along_axis(cosines, nearest, 1) >= least):
+                one = int(block[row])
+                place = nearest[row, column]
+                other = int(live[place])
+                pair = (min(one, other), max(one, other))
+                if pair not in seen:
+                    seen.add(pair)
+                    yield (*pair, float(cosines[row, place]))
+
+
+def _nearest(cosines: Floats) -> npt.NDArray[np.int64]:
+    """Return the columns of the highest cosines of each row, in the order of the columns."""
+    count = min(_PAIR_LIMIT, cosines.shape[1])
+    return np.sort(np.argpartition(-cosines, count - 1, axis=1)[:, :count], axis=1)
 
 
 def _unit(vectors: Floats) -> Floats:

@@ -1,6 +1,7 @@
 """What a file of more functions costs grows with their number, not with its square; as processor time in one run."""
 
 import ast
+import asyncio
 import itertools
 import time
 from collections.abc import Awaitable, Callable
@@ -9,8 +10,11 @@ from functools import partial
 import pytest
 
 from agent_core.functions.gate.capability import needs_with_callees, reach_of_function
+from agent_core.functions.gate.clones import Alike
 from agent_core.functions.gate.uses import files_of_parameters
+from agent_core.functions.search import NEAR, FunctionIndex
 from agent_core.functions.service.function_facts import CallGraph
+from agent_core.memory.embedding import embedder
 from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
@@ -155,6 +159,33 @@ async def test_what_runs_with_a_chain_of_functions_is_read_once() -> None:
         )
         taken.append(time_of(partial(needs_with_callees, f"add_{count - 1}", snapshot)))
     assert taken[1] / taken[0] <= 3, taken  # the square would be 4, and it was more
+
+
+async def test_of_many_functions_that_say_the_same_the_nearest_are_compared() -> None:
+    index = FunctionIndex(embedder("wordllama"))
+    text = _file(120, "number + {at}")
+    snapshot = Snapshot.empty().with_module(read_module(ModuleSource.of("many", text)))
+    assert len(await index.near(snapshot, NEAR)) <= 10 * 120
+    assert len(await index.near(snapshot, NEAR, ["add_7"])) <= 10
+
+
+async def test_forms_of_files_that_are_judged_side_by_side_are_kept() -> None:
+    text = _chain(60, "return number")
+    snapshots = [
+        Snapshot.empty().with_module(read_module(ModuleSource.of("chain", text + more)))
+        for more in ("", "one = 1\n")
+    ]
+    alike = Alike()
+
+    def taken(times: int) -> float:
+        began = time.process_time()
+        for _ in range(times):
+            for snapshot in snapshots:
+                assert asyncio.run(alike.see(snapshot)) == 0
+        return time.process_time() - began
+
+    first = await asyncio.to_thread(taken, 1)
+    assert await asyncio.to_thread(taken, 6) <= first
 
 
 async def test_the_files_of_a_call_are_found_in_a_time_that_grows_with_the_text() -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from agent_core.registry.registry import Snapshot
 
 _SLICE_S: Final = 0.005  # how long indexing may block the event loop
+_SNAPSHOT_LIMIT: Final = 3  # whose forms are kept
 _DROPPED: Final = frozenset(
     ["annotation", "returns", "type_comment", "type_params", "ctx", "kind", "simple"]
 )
@@ -250,41 +251,52 @@ def sketch(name: str, *texts: str) -> tuple[str, int]:
     return (_digest(form), len(form)) if form else ("", 0)
 
 
+_Place: TypeAlias = tuple[str, str, int]
+
+
+def _place(function: "Function") -> _Place:
+    return function.name, function.version, function.line
+
+
 class Alike:
     """The functions of the last indexed snapshot, by form."""
 
     def __init__(self) -> None:
-        self._digests: dict[str, tuple[Function, str]] = {}
+        self._digests: dict[_Place, str] = {}
+        self._seen: list[tuple[str, str]] = []  # names and digests of the last snapshot
         self._turn = asyncio.Lock()
 
     async def see(self, snapshot: "Snapshot", most_s: float = math.inf) -> int:
         """Index a snapshot within the time limit, and return the number of functions that are left for the next time.
 
-        Do not await anything between this call and the queries.
+        Do not await anything between this call and the queries. Forms are kept by where they are in which text, for two
+        snapshots at least: files that are judged side by side have a snapshot each.
         """
         async with self._turn:
             since, until = time.monotonic(), time.monotonic() + most_s
-            for gone in self._digests.keys() - snapshot.functions.keys():
-                del self._digests[gone]
-            fresh = [
-                one
-                for one in snapshot.functions.values()
-                if self._digests.get(one.name, (None,))[0] is not one
-            ]
-            for at, function in enumerate(fresh):
+            places = {_place(function): function for function in snapshot.functions.values()}
+            if len(self._digests) > _SNAPSHOT_LIMIT * len(places):
+                self._digests = {
+                    place: digest for place, digest in self._digests.items() if place in places
+                }
+            fresh = [place for place in places if place not in self._digests]
+            left = 0
+            for at, place in enumerate(fresh):
                 if at and time.monotonic() >= until:
-                    return len(fresh) - at
+                    left = len(fresh) - at
+                    break
+                function = places[place]
                 text = snapshot.modules[function.module].text
                 own = "".join(lines_of(text)[function.line - 1 : function.end_line])
-                digest, _size = await aside(len(text), sketch, function.name, own, text)
-                self._digests[function.name] = function, digest
+                self._digests[place], _size = await aside(
+                    len(text), sketch, function.name, own, text
+                )
                 if time.monotonic() - since > _SLICE_S:
                     await asyncio.sleep(0)
                     since = time.monotonic()
-            return 0
+            self._seen = [(place[0], self._digests.get(place, "")) for place in places]
+            return left
 
     def copies(self, digest: str) -> list[str]:
         """Return the functions that compute the same."""
-        return sorted(
-            name for name, (_function, other) in self._digests.items() if digest and other == digest
-        )
+        return sorted(name for name, other in self._seen if digest and other == digest)
