@@ -70,6 +70,33 @@ async def test_a_secret_does_not_come_back_and_a_flood_is_cut(
     assert [bad in text for bad in ("swordfish", "\x1b")] == [False, False]
 
 
+async def test_a_secret_comes_back_neither_as_progress_nor_in_the_names_of_tools(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KNAPPER_SECRET_API", "swordfish-of-mine")
+    told = {"progressToken": "NUMBER", "progress": 1, "message": "I have swordfish-of-mine."}
+    progress = {"jsonrpc": "2.0", "method": "notifications/progress", "params": told}
+    end = {"jsonrpc": "2.0", "id": "NUMBER", "result": {"content": []}}
+    misfit = {"name": "swordfish-of-mine", "description": 5, "inputSchema": 5}
+    text = f"{json.dumps(progress)}\n{json.dumps(end)}"
+    approved(workspace.root, tool("echo"), answers={"echo": text})
+    (workspace.root / "does.json").write_text(
+        json.dumps({"tools": [tool("echo"), misfit], "answers": {"echo": text}})
+    )
+    book = ServerBook(workspace.root)
+    entry = book.entry("strange").model_copy(update={"secrets": ("API",)})
+    book.put("strange", entry)
+    book.approve("strange", entry, {"echo": {"description": "Repeat.", "parameters": TEXT}})
+    connection = workspace.foreign.connection("strange", entry)
+    heard = list[str]()
+    await connection.client()
+    await connection.call("echo", {"text": "a"}, lambda _at, _of, said: heard.append(said))
+    assert ["I have" in said for said in heard] == [True]
+    problems = " ".join(connection.listing.problems)
+    assert "left out" in problems or "no " in problems
+    assert "swordfish" not in f"{heard} {problems}"
+
+
 NO_RESOURCES = (
     "functions/../grants.toml/source",
     "functions/count_vowels/../x",

@@ -250,6 +250,22 @@ async def test_histories_push_out_no_stored_conversation_and_no_conversation_wit
     assert "main--mine" in await server.workspace.agent_names()
 
 
+async def test_requests_of_one_token_push_out_no_response_of_another(
+    served: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chat_threads, "_KEPT", 2)
+    server = await served([Say("Yes.")] * 6)
+    async with (
+        client(server, await server.token("one", "chat")) as one,
+        client(server, await server.token("two", "chat")) as two,
+    ):
+        stored = await one.responses.create(model="main", input="Keep this.")
+        for number in range(4):
+            await two.responses.create(model="main", input=f"question {number}")
+        on = await one.responses.create(model="main", input="On?", previous_response_id=stored.id)
+    assert on.output_text == "Yes."
+
+
 async def test_a_history_that_grows_begins_with_the_prompt_that_an_endpoint_has_in_its_cache(
     served: Serve,
 ) -> None:
