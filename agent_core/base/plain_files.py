@@ -114,7 +114,7 @@ def _read_bounded(file: BinaryIO, name: str) -> bytes:
 
 
 def open_plain(path: Path, flags: int) -> int:
-    """Return the descriptor of a regular file; OSError as above."""
+    """Return the descriptor of a regular file; OSError as above. One to write to has no other name."""
     try:
         descriptor = os.open(path, flags, 0o600)
     except OSError as error:
@@ -123,10 +123,14 @@ def open_plain(path: Path, flags: int) -> int:
                 errno.ELOOP, "it is a link, which is not followed", str(path)
             ) from error
         raise
-    mode = os.fstat(descriptor).st_mode
-    if stat.S_ISREG(mode):
+    status = os.fstat(descriptor)
+    is_written = bool(flags & (os.O_WRONLY | os.O_RDWR))
+    if stat.S_ISREG(status.st_mode) and not (is_written and status.st_nlink > 1):
         return descriptor
     os.close(descriptor)
-    if stat.S_ISDIR(mode):
+    if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if stat.S_ISREG(status.st_mode):
+        what = "it is the same file as another one (a hard link), which may be anyone's"
+        raise NotPlainError(errno.EMLINK, what, str(path))
     raise NotPlainError(errno.EINVAL, "it is not a regular file", str(path))

@@ -8,6 +8,8 @@ tried in 2ⁿ ways at depth n. The worker, which has its own time limit, checks 
 import json
 import math
 import re
+import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -194,7 +196,8 @@ def _has_empty_cycle(nodes: Iterable[Any], root: Schema) -> bool:  # Any: JSON
     return False
 
 
-_KEPT = 4_096
+_PART_LIMIT = 100_000
+_TEXT_BITS = 9  # a text of 512 characters counts as a part
 _STEPS = 5_000
 _STEPS_PER_CHARACTER = 4
 Given = TypeVar("Given")
@@ -208,22 +211,51 @@ Keyword: TypeAlias = (
 
 
 class IdentityCache(Generic[Given, Made]):
-    """A cache of what is made from objects, by identity: equal objects have an entry each. The newest are kept."""
+    """A cache of what is made from JSON, by identity: equal objects have an entry each.
+
+    The newest are kept, up to a number of parts in all: a schema may come from a stranger, and is kept with its entry.
+    """
 
     def __init__(self, make: Callable[[Given], Made]) -> None:
         self._make = make
-        self._kept: dict[int, tuple[Given, Made]] = {}
+        self._kept: dict[int, tuple[Given, Made, int]] = {}
+        self._parts = 0
+        self._changing = threading.Lock()
 
     def get(self, given: Given) -> Made:
         """Return what was made from this object, or make it now."""
         entry = self._kept.get(id(given))
         if entry is not None and entry[0] is given:
             return entry[1]
-        while len(self._kept) >= _KEPT:
-            self._kept.pop(next(iter(self._kept)), None)
         made = self._make(given)
-        self._kept[id(given)] = (given, made)
+        parts = _count_parts(given)
+        if parts > _PART_LIMIT:
+            return made
+        with self._changing:
+            _, _, replaced = self._kept.pop(id(given), (None, None, 0))
+            self._kept[id(given)] = (given, made, parts)
+            self._parts += parts - replaced
+            while self._parts > _PART_LIMIT:
+                _, _, dropped = self._kept.pop(next(iter(self._kept)))
+                self._parts -= dropped
         return made
+
+
+def _count_parts(value: object) -> int:
+    """Return the number of values in JSON; a text counts more, the longer it is."""
+    count = 0
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        count += 1
+        if isinstance(part, dict):
+            count += len(part)
+            waiting.extend(part.values())
+        elif isinstance(part, list):
+            waiting.extend(part)
+        elif isinstance(part, str):
+            count += len(part) >> _TEXT_BITS
+    return count
 
 
 class TooManySteps(Exception):
@@ -309,6 +341,15 @@ NAMES_PER_STEP = 8
 _LEFT_OUT = ("pattern", "patternProperties", "format", "unevaluatedProperties", "uniqueItems")
 
 
+def _is_number(_checker: object, value: object) -> bool:
+    """Check for a number that `float` can hold: an integer may have more digits."""
+    return (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and abs(value) <= sys.float_info.max
+    )
+
+
 @cache
 def _checker() -> "type[Validator]":
     draft = jsonschema.Draft202012Validator
@@ -322,8 +363,11 @@ def _checker() -> "type[Validator]":
             "additionalProperties": _additional,
             "enum": _one_of,
         },
-        type_checker=draft.TYPE_CHECKER.redefine(
-            "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
+        type_checker=draft.TYPE_CHECKER.redefine_many(
+            {
+                "integer": lambda _, value: isinstance(value, int) and not isinstance(value, bool),
+                "number": _is_number,
+            }
         ),
     )
     return checker

@@ -20,7 +20,7 @@ from typing import Final
 
 from agent_core.base import folders, machine
 from agent_core.base.errors import AgentBusy, UsageError, WorkspaceError
-from agent_core.base.plain_files import read_plain
+from agent_core.base.plain_files import open_plain, read_plain
 from agent_core.base.workspace_folder import STATE
 
 STATE_FILE = "state.db"
@@ -134,14 +134,10 @@ def open_lock(path: Path) -> int:
     """Return the descriptor of a file to lock, created if missing.
 
     Raises:
-        OSError: it cannot be created, or is a link or not a regular file.
+        OSError: it cannot be created, or is a link, another name of a file, or not a regular file.
     """
     flags = os.O_RDWR | os.O_CREAT | machine.CLOEXEC | machine.NOFOLLOW | machine.NONBLOCK
-    descriptor = os.open(path, flags, 0o600)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(errno.EINVAL, "something that is not a plain file has its name")
-    return descriptor
+    return open_plain(path, flags)
 
 
 def check_name(agent: str) -> None:

@@ -9,6 +9,7 @@ from agent_core.registry.approved import ApprovedModule
 from agent_core.registry.examples import Example, read
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
+from agent_core.registry.validation import IdentityCache
 
 DOUBLING = "A0 = dict[str, int]\n" + "".join(
     f"A{n} = tuple[A{n - 1}, A{n - 1}]\n" for n in range(1, 7)
@@ -21,6 +22,19 @@ def test_types_of_one_module_share_a_budget() -> None:
     assert len(found) == 600
     assert found[0].unresolved == ()
     assert found[-1].unresolved == ("a", "b")
+
+
+def test_what_is_made_of_schemas_of_strangers_is_bounded_by_their_size() -> None:
+    made = list[int]()
+    cache = IdentityCache[dict[str, list[str]], int](lambda given: made.append(1) or len(given))
+    schemas = [{"enum": [f"{at} {place}" for place in range(30_000)]} for at in range(4)]
+    for schema in (*schemas, *schemas[-3:]):
+        cache.get(schema)
+    assert len(made) == 4, "the newest three are kept"
+    cache.get(schemas[0])
+    cache.get({"enum": ["x" * 100_000_000]})
+    cache.get(schemas[0])
+    assert len(made) == 6
 
 
 def test_a_literal_of_thousands_of_values_is_read_in_one_pass() -> None:

@@ -6,15 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.base.errors import KnapperError, WorkspaceError
+from agent_core.base.errors import KnapperError, SettingsError, WorkspaceError
 from agent_core.base.plain_files import NotPlainError, add_to
 from agent_core.base.settings import write_values
 from agent_core.interfaces.cli import main
 from agent_core.interfaces.cli_context import report_crash
 from agent_core.interfaces.repl.completion import KeptHistory
 from agent_core.storage import prepare_state_dir
+from agent_core.storage.folder import open_lock
 from agent_core.workspace import scaffold as starters
 from agent_core.workspace.portable import write_file
+from agent_core.workspace.presets import preset, text_of
 from tests.kit.program import knapper
 
 Plant = Callable[[Path, Path], None]
@@ -44,6 +46,47 @@ def root(tmp_path: Path) -> Path:
 
 def everything(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+@pytest.mark.parametrize("name", ["agents/main.lock", "access.log"])
+def test_a_second_name_of_a_file_elsewhere_is_not_written_to(
+    root: Path, outside: Path, name: str
+) -> None:
+    place = prepare_state_dir(root) / name
+    place.parent.mkdir(exist_ok=True)
+    (outside / "diary").write_text("dear diary")
+    place.hardlink_to(outside / "diary")
+    with pytest.raises(OSError, match="hard link"):
+        os.close(open_lock(place))
+    with pytest.raises(NotPlainError, match="hard link"):
+        add_to(place, b"more")
+    assert (outside / "diary").read_text() == "dear diary"
+
+
+@pytest.mark.parametrize("folder", ["personas", "humans"])
+@pytest.mark.parametrize("is_folder", [False, True], ids=["file", "folder"])
+def test_a_text_of_an_agent_is_not_read_through_a_link_into_the_state_of_the_workspace(
+    root: Path, folder: str, is_folder: bool
+) -> None:
+    (prepare_state_dir(root) / "private.txt").write_text("the token")
+    if is_folder:
+        (root / folder).symlink_to(".knapper")
+    else:
+        (root / folder).mkdir()
+        (root / folder / "private.txt").symlink_to("../.knapper/private.txt")
+    with pytest.raises(SettingsError, match="is a link, or behind one"):
+        text_of(root, "persona" if folder == "personas" else "human", "private")
+
+
+def test_instructions_are_not_read_through_a_link_into_the_state_of_the_workspace(
+    root: Path,
+) -> None:
+    (prepare_state_dir(root) / "private.md").write_text("the token")
+    (root / "presets").mkdir()
+    (root / "presets" / "mine.toml").write_text('about = "x"\ninstructions = "i.md"\n')
+    (root / "presets" / "i.md").symlink_to("../.knapper/private.md")
+    with pytest.raises(SettingsError, match="is a link, or behind one"):
+        preset(root, "mine")
 
 
 @pytest.mark.parametrize(

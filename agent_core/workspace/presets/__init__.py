@@ -200,12 +200,12 @@ def _own(root: Path, folder: str) -> Path | None:
 
 
 def _text(root: Path, file: Traversable) -> str:
-    """Return the text of a file. A workspace may be untrusted, so links that lead out of it are refused."""
+    """Return the text of a file. A workspace may be untrusted, so no link is followed, also not to its own state."""
     try:
         if isinstance(file, Path) and not file.is_relative_to(Path(str(_SHIPPED))):
-            if not file.resolve().is_relative_to(root.resolve()):
-                raise SettingsError(f"{file} leads out of the workspace, so it is not read.")
-            return read_plain(file.resolve(), _MOST_BYTES).decode("utf-8")
+            if file.resolve() != root.resolve() / file.relative_to(root):
+                raise SettingsError(f"{file} is a link, or behind one, so it is not read.")
+            return read_plain(file, _MOST_BYTES).decode("utf-8")
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{file} cannot be read: {error}.") from error
