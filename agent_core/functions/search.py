@@ -188,6 +188,7 @@ NEAREST: Final = 3
 _COMPARED: Final = 4000  # with at most this many others: beyond that, a sample is as good
 _BLOCK: Final = 512
 _PAIR_LIMIT: Final = 10  # pairs of one function
+_FEW_ROWS: Final = 8
 
 
 class VectorTable:
@@ -244,7 +245,8 @@ class VectorTable:
         """Return the dot products of the first `size` slots with a vector; 0 for empty slots."""
         products = np.zeros(size, np.float32)
         if self._vectors.size:
-            products[: len(self._vectors)] = self._vectors[:size] @ vector
+            known = self._vectors[:size]
+            products[: len(known)] = _products(vector[None, :], known)[0]
         return products
 
     def crowding(self, size: int) -> Floats:
@@ -282,7 +284,7 @@ class VectorTable:
         seen = set[tuple[int, int]]()
         for start in range(0, len(asked), _BLOCK):
             block = asked[start : start + _BLOCK]
-            cosines = _unit(self._vectors[block]) @ others.T
+            cosines = _products(_unit(self._vectors[block]), others)
             cosines[np.arange(len(block)), np.searchsorted(live, block)] = -1  # its own
             nearest = _nearest(cosines)
             for row, column in np.argwhere(np.take_along_axis(cosines, nearest, 1) >= least):
@@ -293,6 +295,14 @@ class VectorTable:
                 if pair not in seen:
                     seen.add(pair)
                     yield (*pair, float(cosines[row, place]))
+
+
+def _products(few: Floats, many: Floats) -> Floats:
+    """Return the dot products of the rows of two tables.
+
+    `@` wakes threads, which takes longer than the products of a few rows where all cores are in use.
+    """
+    return few @ many.T if len(few) > _FEW_ROWS else np.einsum("ij,kj->ik", few, many)
 
 
 def _nearest(cosines: Floats) -> npt.NDArray[np.int64]:
@@ -673,6 +683,7 @@ class FunctionIndex:
         self._requests = ServedRequests(store)
         self._lock = asyncio.Lock()
         self._seen: Mapping[str, Function] = {}
+        self._alike: list[Mapping[str, Function]] = []  # with the same functions as the last ones
         self._slots: dict[str, int] = {}
         self._names: list[str] = []
         self._free: list[int] = []
@@ -681,6 +692,7 @@ class FunctionIndex:
         self._lexicon = VectorTable()
         self._callees: Mapping[str, frozenset[str]] = {}
         self._linked: Mapping[str, set[str]] = {}  # callees and callers
+        self._best: dict[str, list[str]] = {}
         self.trouble = ""
 
     @property
@@ -730,6 +742,19 @@ class FunctionIndex:
                     Ranked(name, float(scores[slot]), shared, self._requests.likest(name, stems))
                 )
             return ranked
+
+    async def best_by_text(self, request: str, snapshot: "Snapshot") -> list[str]:
+        """Return the names of the few functions whose texts fit a request best. They are kept for this snapshot.
+
+        The same request is one of a function, and a comparison with each of the others that are near it.
+        """
+        if not self._has_seen(snapshot) or request not in self._best:
+            ranked = await self.rank(request, snapshot, _LOOKED_AT, by_text=True)
+            names = [each.name for each in ranked]
+            if not self._has_seen(snapshot):  # another one came in between
+                return names
+            self._best[request] = names
+        return self._best[request]
 
     async def served(self, owners: Collection[str]) -> set[tuple[str, str]]:
         """Return the functions with the requests that they served in turns of these agents, as pairs."""
@@ -791,9 +816,12 @@ class FunctionIndex:
             reached |= dict.fromkeys(waiting)
         return [*reached]
 
+    def _has_seen(self, snapshot: "Snapshot") -> bool:
+        return any(snapshot.functions is functions for functions in self._alike)
+
     async def _see(self, snapshot: "Snapshot") -> None:
         functions = snapshot.functions
-        if functions is self._seen:
+        if self._has_seen(snapshot):
             return
         work = asyncio.ensure_future(aside(PER_ENTRY * len(functions), self._arrange, snapshot))
         try:
@@ -803,6 +831,11 @@ class FunctionIndex:
                 [work]
             )  # a canceled search leaves when this is done: nobody sees half of it
         await self._embed([self._slots[name] for name in changed], [*changed.values()])
+        if changed or linked != self._linked or functions.keys() != self._seen.keys():
+            self._alike = []
+            self._best = {}
+        # Files that are judged side by side each come with a snapshot of the same functions.
+        self._alike = [functions, *self._alike[:1]]
         self._seen, self._callees, self._linked = functions, callees, linked
         self._requests.place(self._slots)
 
@@ -937,8 +970,7 @@ async def confusions(
     confused: dict[frozenset[str], Confusion] = {}
     for name in sorted(near):
         for request in await index.requests_of(name, snapshot):
-            ranked = await index.rank(request, snapshot, _LOOKED_AT, by_text=True)
-            order = [candidate.name for candidate in ranked]
+            order = await index.best_by_text(request, snapshot)
             before = order[: order.index(name)] if name in order else order
             for other in before:
                 if other in near[name]:
@@ -953,9 +985,9 @@ async def mistaken(index: FunctionIndex, snapshot: "Snapshot", name: str) -> Con
     Either its own first sentence finds another function first, or it is one of a confused pair.
     """
     said = first_sentence(snapshot.functions[name].description)
-    ranked = await index.rank(said, snapshot, 1, by_text=True) if said else []
-    if ranked and ranked[0].name != name:
-        return Confusion(name, ranked[0].name, 0.0, said)
+    best = await index.best_by_text(said, snapshot) if said else []
+    if best and best[0] != name:
+        return Confusion(name, best[0], 0.0, said)
     return next(iter(await confusions(index, snapshot, [name])), None)
 
 

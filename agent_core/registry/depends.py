@@ -622,13 +622,14 @@ def mentions_in(text: str) -> Mapping[str, tuple[int, Names]]:
 
     These are the statements of the module that run with any of it, as bits for `statements_at`, and other words.
     """
-    words, _ = _defined_words(text)
+    words, imported = _defined_words(text)
     order = {name: at for at, name in enumerate(words)}
     # The same few other words stand in most functions, so each set of them is a node of the graph, too.
     places = dict[Names, int]()
     edges = list[list[int]]()
     for name in words:
-        mentioned = _mentions(text, name)
+        # Without what its helpers mention, which have edges of their own: for a chain, that is the square.
+        mentioned = frozenset(imported.get(word, word) for word in words[name])
         others = mentioned.difference(order)
         place = places.setdefault(others, len(order) + len(places))
         inner = mentioned & order.keys()
