@@ -10,10 +10,10 @@ import importlib
 import math
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
-from itertools import chain, combinations
+from itertools import combinations
 from pathlib import Path
 from re import _constants as op  # type: ignore[attr-defined]  # the parse tree has no public door
 from re import _parser as parser  # type: ignore[attr-defined]
@@ -150,8 +150,8 @@ def _uses_re(tree: ast.Module) -> bool:
 def _is_of_re(node: ast.expr, names: Sequence[str]) -> bool:
     return (
         isinstance(node, ast.Attribute)
-        and ast.unparse(node.value) in ("re", "regex")
         and node.attr in names
+        and ast.unparse(node.value) in ("re", "regex")
     )
 
 
@@ -232,24 +232,32 @@ def _targets(tree: ast.Module) -> dict[ast.Call, str]:
 def _methods(name: str, file: Path, tree: ast.Module) -> tuple[str, ...]:
     """Return the methods that are called on a name; all, where it is passed on or has none."""
     is_public = bool(name) and not name.startswith("_")
-    others = (
-        text for each, text in _texts().items() if is_public and each != file and name in text
-    )
-    used = set()
-    for each in chain([tree], map(ast.parse, others)):  # one by one: many trees are slow to keep
-        parents = {child: node for node in ast.walk(each) for child in ast.iter_child_nodes(node)}
-        for node in ast.walk(each):
-            if getattr(node, "id", getattr(node, "attr", None)) != name or not isinstance(
-                node.ctx,  # type: ignore[attr-defined]
-                ast.Load,
-            ):
-                continue
-            parent = parents[node]
-            if isinstance(parent, ast.Attribute):
-                used |= {parent.attr} & set(METHODS)
-            elif not isinstance(parent, ast.Compare):  # `pattern is None`
-                used |= set(_UNKNOWN_USE)
+    used = {*_names_used(tree).get(name, ())}
+    word = re.compile(rf"\b{re.escape(name)}\b")
+    for each, text in _texts().items():
+        if is_public and each != file and name in text and word.search(text):
+            used |= _names_used_in(each).get(name, set())
     return tuple(sorted(used)) or _UNKNOWN_USE
+
+
+@cache  # not of the tree: many trees are slow to keep
+def _names_used_in(file: Path) -> Mapping[str, Set[str]]:
+    return _names_used(ast.parse(_texts()[file]))
+
+
+def _names_used(tree: ast.Module) -> Mapping[str, Set[str]]:
+    """Return the methods that may be called on each name that is read in a module."""
+    used: dict[str, set[str]] = {}
+    for parent in ast.walk(tree):
+        for node in ast.iter_child_nodes(parent):
+            if not isinstance(node, ast.Name | ast.Attribute) or not isinstance(node.ctx, ast.Load):
+                continue
+            methods = used.setdefault(node.id if isinstance(node, ast.Name) else node.attr, set())
+            if isinstance(parent, ast.Attribute):
+                methods |= {parent.attr} & set(METHODS)
+            elif not isinstance(parent, ast.Compare):  # `pattern is None`
+                methods |= set(_UNKNOWN_USE)
+    return used
 
 
 # Texts that one pattern may take long on.
