@@ -53,7 +53,7 @@ Assembled: TypeAlias = Mapping[str, Sequence[Callable[[], Iterable[Pattern]]]]
 
 
 def modules() -> list[Path]:
-    """Return the modules of the program that name `re`, or what uses it; which they are is seen when one is collected."""
+    """Return the modules of the program that name `re`; whether one uses it is seen when it is collected."""
     return [file for file, text in _texts().items() if _NAMES_RE.search(text)]
 
 
@@ -76,6 +76,7 @@ def collect(
     tree = ast.parse(source or file.read_text())
     _uses_re(tree)
     module = module_name(file)
+    here = _names_used(tree)
     targets, functions = _targets(tree), _functions(tree)
     found = []
     rows = {key: [*row] for key, row in assembled.items() if key.rpartition(".")[0] == module}
@@ -87,7 +88,7 @@ def collect(
         target = targets.get(call, "")
         methods: Sequence[str] = (call.func.attr,)
         if call.func.attr == "compile":
-            methods = held.get(f"{module}.{target}") or _methods(target, file, tree)
+            methods = held.get(f"{module}.{target}") or _methods(target, file, here)
         function = functions.get(call)
         patterns: list[Pattern]
         try:
@@ -225,10 +226,10 @@ def _targets(tree: ast.Module) -> dict[ast.Call, str]:
     return targets
 
 
-def _methods(name: str, file: Path, tree: ast.Module) -> tuple[str, ...]:
+def _methods(name: str, file: Path, here: Mapping[str, Set[str]]) -> tuple[str, ...]:
     """Return the methods that are called on a name; all, where it is passed on or has none."""
     is_public = bool(name) and not name.startswith("_")
-    used = {*_names_used(tree).get(name, ())}
+    used = {*here.get(name, ())}
     word = re.compile(rf"\b{re.escape(name)}\b")
     for each, text in _texts().items():
         if is_public and each != file and name in text and word.search(text):
