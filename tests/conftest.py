@@ -52,6 +52,9 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
         gc.collect()
         gc.freeze()
+        gc.set_threshold(
+            10_000
+        )  # 700 would scan the trees of modules, and all that is warm, over and over
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

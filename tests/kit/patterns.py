@@ -10,10 +10,10 @@ import importlib
 import math
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
-from itertools import chain, combinations
+from itertools import combinations
 from pathlib import Path
 from re import _constants as op  # type: ignore[attr-defined]  # the parse tree has no public door
 from re import _parser as parser  # type: ignore[attr-defined]
@@ -53,12 +53,8 @@ Assembled: TypeAlias = Mapping[str, Sequence[Callable[[], Iterable[Pattern]]]]
 
 
 def modules() -> list[Path]:
-    """Return the modules of the program that use `re`; one that looks for patterns in another way is an error."""
-    return [
-        file
-        for file, text in _texts().items()
-        if _NAMES_RE.search(text) and _uses_re(ast.parse(text))
-    ]
+    """Return the modules of the program that name `re`; whether one uses it is seen when it is collected."""
+    return [file for file, text in _texts().items() if _NAMES_RE.search(text)]
 
 
 def module_name(file: Path) -> str:
@@ -80,6 +76,7 @@ def collect(
     tree = ast.parse(source or file.read_text())
     _uses_re(tree)
     module = module_name(file)
+    here = _names_used(tree)
     targets, functions = _targets(tree), _functions(tree)
     found = []
     rows = {key: [*row] for key, row in assembled.items() if key.rpartition(".")[0] == module}
@@ -91,7 +88,7 @@ def collect(
         target = targets.get(call, "")
         methods: Sequence[str] = (call.func.attr,)
         if call.func.attr == "compile":
-            methods = held.get(f"{module}.{target}") or _methods(target, file, tree)
+            methods = held.get(f"{module}.{target}") or _methods(target, file, here)
         function = functions.get(call)
         patterns: list[Pattern]
         try:
@@ -150,8 +147,8 @@ def _uses_re(tree: ast.Module) -> bool:
 def _is_of_re(node: ast.expr, names: Sequence[str]) -> bool:
     return (
         isinstance(node, ast.Attribute)
-        and ast.unparse(node.value) in ("re", "regex")
         and node.attr in names
+        and ast.unparse(node.value) in ("re", "regex")
     )
 
 
@@ -229,27 +226,35 @@ def _targets(tree: ast.Module) -> dict[ast.Call, str]:
     return targets
 
 
-def _methods(name: str, file: Path, tree: ast.Module) -> tuple[str, ...]:
+def _methods(name: str, file: Path, here: Mapping[str, Set[str]]) -> tuple[str, ...]:
     """Return the methods that are called on a name; all, where it is passed on or has none."""
     is_public = bool(name) and not name.startswith("_")
-    others = (
-        text for each, text in _texts().items() if is_public and each != file and name in text
-    )
-    used = set()
-    for each in chain([tree], map(ast.parse, others)):  # one by one: many trees are slow to keep
-        parents = {child: node for node in ast.walk(each) for child in ast.iter_child_nodes(node)}
-        for node in ast.walk(each):
-            if getattr(node, "id", getattr(node, "attr", None)) != name or not isinstance(
-                node.ctx,  # type: ignore[attr-defined]
-                ast.Load,
-            ):
-                continue
-            parent = parents[node]
-            if isinstance(parent, ast.Attribute):
-                used |= {parent.attr} & set(METHODS)
-            elif not isinstance(parent, ast.Compare):  # `pattern is None`
-                used |= set(_UNKNOWN_USE)
+    used = {*here.get(name, ())}
+    word = re.compile(rf"\b{re.escape(name)}\b")
+    for each, text in _texts().items():
+        if is_public and each != file and name in text and word.search(text):
+            used |= _names_used_in(each).get(name, set())
     return tuple(sorted(used)) or _UNKNOWN_USE
+
+
+@cache  # not of the tree: many trees are slow to keep
+def _names_used_in(file: Path) -> Mapping[str, Set[str]]:
+    return _names_used(ast.parse(_texts()[file]))
+
+
+def _names_used(tree: ast.Module) -> Mapping[str, Set[str]]:
+    """Return the methods that may be called on each name that is read in a module."""
+    used: dict[str, set[str]] = {}
+    for parent in ast.walk(tree):
+        for node in ast.iter_child_nodes(parent):
+            if not isinstance(node, ast.Name | ast.Attribute) or not isinstance(node.ctx, ast.Load):
+                continue
+            methods = used.setdefault(node.id if isinstance(node, ast.Name) else node.attr, set())
+            if isinstance(parent, ast.Attribute):
+                methods |= {parent.attr} & set(METHODS)
+            elif not isinstance(parent, ast.Compare):  # `pattern is None`
+                methods |= set(_UNKNOWN_USE)
+    return used
 
 
 # Texts that one pattern may take long on.
