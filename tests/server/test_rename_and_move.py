@@ -1,4 +1,4 @@
-"""`functions rename` and `functions move`: all that refers to a function follows, in one step that is taken back as one."""
+"""`functions rename` and `functions move`: all that refers to a function follows, and is taken back as one."""
 
 import asyncio
 import json
@@ -6,12 +6,15 @@ from typing import Any
 
 import pytest
 
+from agent_core.access.grants import Grants
+from agent_core.functions.debug import Breakpoint
 from agent_core.interfaces.cli import main
 from agent_core.interfaces.client import Client, HttpWire
 from agent_core.interfaces.conversation import Conversation
 from agent_core.interfaces.remote import RemoteTalk
 from agent_core.interfaces.slash import take
 from agent_core.interfaces.ui import Voice
+from agent_core.storage import PinFunction
 from tests.kit.desk import VOWELS
 
 from .conftest import Serve, Served
@@ -279,16 +282,6 @@ async def test_a_file_that_was_changed_since_is_named_and_nothing_is_taken_back(
     assert texts(server) == {**RENAMED, "shadowed.py": changed}
 
 
-async def test_a_change_of_the_session_is_taken_back_as_one(served: Serve) -> None:
-    server = await served([])
-    await saved(server, FILES)
-    agent = await server.workspace.agent("ada")
-    conversation = Conversation(server.workspace, agent, Voice(agrees=True))
-    await take(conversation, "/rename count_vowels vowels_of")
-    await take(conversation, "/rollback vowels_of")
-    assert texts(server) == FILES
-
-
 @pytest.mark.parametrize(
     "words",
     [("rename", "count_vowels", "vowels_of"), ("move", "count_vowels", "letters")],
@@ -392,7 +385,7 @@ async def test_what_only_a_function_uses_moves_with_it(served: Serve) -> None:
     left = now["prices.py"]
     assert "STEP = 5" in left
     assert "_plain" in left
-    assert not any(word in left for word in ("_rounded", "RATE", "Decimal", "def gross"))
+    assert not any(word in left for word in ("_rounded", "RATE", "def gross"))
 
 
 async def test_a_move_makes_the_imports_of_its_callers_follow(served: Serve) -> None:
@@ -439,3 +432,92 @@ async def test_a_module_that_cannot_be_had_changes_nothing(served: Serve, module
     )
     assert answer.status_code in (400, 409, 422), answer.text
     assert texts(server) == FILES
+
+
+async def test_state_pins_and_ratings_follow_a_new_name(served: Serve) -> None:
+    server = await served([])
+    counting = """\
+def count_calls(self, by: int) -> int:
+    \"\"\"Count up from call to call.
+
+    Args:
+        by: The step.
+    \"\"\"
+    self.state["sum"] = self.state.get("sum", 0) + by
+    return self.state["sum"]
+"""
+    await saved(server, {"counting.py": counting})
+    workspace = server.workspace
+    functions = workspace.functions
+    assert (await functions.call("count_calls", {"by": 2})).value == 2
+    await workspace.store.apply([PinFunction("ada", "count_calls")])
+    await functions.rate("count_calls", is_good=False, note="off by one")
+    assert await shell(server, "functions", "rename", "count_calls", "add_up") == 0
+    await functions.reload()
+    client = server.client
+    answer = await client.post("/api/v1/functions/add_up/rename", json={"new": "sum_up"})
+    assert answer.status_code == 200, answer.text
+    assert (await functions.call("sum_up", {"by": 3})).value == 5
+    assert await workspace.store.pins("ada") == {"sum_up"}
+    assert [*(await workspace.store.complaints()).values()].count("off by one") >= 2
+    details = await functions.introspect("sum_up")
+    assert details.verdict is not None
+    assert details.verdict.note == "off by one"
+
+
+async def test_breakpoints_follow_a_new_name(served: Serve) -> None:
+    server = await served([])
+    await saved(server, FILES)
+    points = server.workspace.debugging.breakpoints
+    snapshot = server.workspace.functions.registry.snapshot()
+    points.arm(Breakpoint(0, "count_vowels", "", 0, by="human"), 0, snapshot)
+    await _http(server)
+    (placed,) = points.placed(server.workspace.functions.registry.snapshot())
+    assert placed.breakpoint.function == "vowels_of"
+    assert placed.line
+
+
+NOTE = '''\
+from functions.labels import label
+
+
+def note(text: str) -> int:
+    """Write a text with a label to the file of notes.
+
+    Args:
+        text: What to write.
+    """
+    with open("out/notes.txt", "a") as file:
+        return file.write(label(text))
+'''
+LABEL = '''\
+def label(text: str) -> str:
+    """Put a label before a text.
+
+    Args:
+        text: The text.
+
+    >>> label("tea")
+    'note: tea'
+    >>> label("")
+    'note: '
+    """
+    return f"note: {text}"
+'''
+
+
+@pytest.mark.parametrize(("name", "new"), [("label", "labeled"), ("note", "write_note")])
+async def test_a_function_whose_approved_text_changed_asks_again(
+    served: Serve, name: str, new: str
+) -> None:
+    server = await served([])
+    await saved(server, {"labels.py": LABEL, "notes.py": NOTE})
+    functions = server.workspace.functions
+    await functions.grants.grant("note", Grants(write=("out/",)))
+    answer = await server.client.post(f"/api/v1/functions/{name}/rename", json={"new": new})
+    assert answer.status_code == 200, answer.text
+    asking = new if name == "note" else "note"
+    assert answer.json()["asks_again"] == [asking]
+    called = await functions.call(asking, {"text": "tea"})
+    assert called.outcome != "returned"
+    assert not (server.workspace.root / "out" / "notes.txt").exists()
