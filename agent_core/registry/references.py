@@ -25,7 +25,7 @@ _INNER: Final = (*_COMPREHENSIONS, *_DEFINITIONS, ast.ClassDef, ast.Lambda)
 _ELSEWHERE: Final = ""  # the origin of a name that means something else
 _PROMPT: Final = re.compile(r"""([ \t]*+(?:[rRuU]?(?:\"""|'''))?[ \t]*+)(>>>|\.\.\.)(?: |$)""")
 _HEAD: Final = re.compile(rb"(?:async[ \t]+)?def[ \t]+")
-_FROM: Final = re.compile(rb"from[ \t]+([.\w]+(?:[ \t]*\.[ \t]*\w+)*)[ \t]+import\b")
+_SOURCE: Final = re.compile(rb"from[ \t]+([.\w]+(?:[ \t]*\.[ \t]*\w+)*)[ \t]+import\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,14 +226,14 @@ def _retargeted_import(
 ) -> Iterator[Edit]:
     statement = reference.statement
     assert statement is not None
-    alias, content = _alias(reference), references.content
-    shift = (
-        reference.start - alias.col_offset
-    )  # the start of its line, in an example after the prompt
+    alias = _alias(reference)
+    content = references.content
+    # The start of its line, which in an example is after the prompt.
+    shift = reference.start - alias.col_offset
     rows = _offsets(references)
     start = shift + statement.col_offset if alias.lineno == statement.lineno else 0
     start = start or rows[statement.lineno - 1] + statement.col_offset
-    head = _FROM.match(content, start)
+    head = _SOURCE.match(content, start)
     is_alone = len(statement.names) == 1
     if head is None or (reference.is_shown and not is_alone) or (is_home and alias.asname):
         fix = f"Write `from {FOLDER}.… import {references.name}` in a line of its own first."
@@ -485,7 +485,8 @@ class _Walk:
         *,
         by_star: bool = False,
     ) -> None:
-        name, line = self._result.name, self._line(getattr(node, "lineno", 1))
+        name = self._result.name
+        line = self._line(getattr(node, "lineno", 1))
         end = start + len(name)
         if self._content[start:end] != name.encode():
             what = f"uses `{name}` in a way that is not rewritten"
@@ -511,8 +512,8 @@ class _Walk:
             if not isinstance(node, (ast.Module, ast.ClassDef, *_DEFINITIONS)) or not body:
                 continue
             if is_bare_value(body[0]):
-                first, last = body[0].lineno, body[0].end_lineno or body[0].lineno
-                self._read_examples(lines, range(first, last + 1), top)
+                last = body[0].end_lineno or body[0].lineno
+                self._read_examples(lines, range(body[0].lineno, last + 1), top)
 
     def _read_examples(self, lines: Sequence[str], numbers: range, top: _Names) -> None:
         """Find the references in the examples of a docstring, which share their names."""

@@ -585,11 +585,11 @@ def _rename_function(rename: RenameFunction, session: SqlSession) -> None:
     session.all("delete from pin where function = ?", rename.old)
     if _newest_state(session, rename.new):  # of an earlier function with the new name
         _add_state(session, rename.new, BEGUN, {})
-    session.all(
+    states = (
         "insert into state (function, turn, value, at)"
-        " select ?2, turn, value, at from state where function = ?1 order by n",
-        *(rename.old, rename.new),
+        " select ?2, turn, value, at from state where function = ?1 order by n"
     )
+    session.all(states, rename.old, rename.new)
     session.all("delete from state where function = ?", rename.old)
 
 

@@ -296,7 +296,7 @@ async def test_a_server_answers_with_the_document_of_the_shell(
     assert await shell(server, "functions", *words, "--json") == 0
     here = json.loads(capsys.readouterr().out)
     await server.workspace.functions.reload()
-    await server.workspace.functions.rollback("vowels_twice")
+    await server.workspace.functions.rollback("count_vowels")
     assert texts(server) == files
     there = ["--server", server.url, "--token", server.key, "functions", *words, "--json"]
     assert await asyncio.to_thread(main, there) == 0
@@ -521,3 +521,14 @@ async def test_a_function_whose_approved_text_changed_asks_again(
     called = await functions.call(asking, {"text": "tea"})
     assert called.outcome != "returned"
     assert not (server.workspace.root / "out" / "notes.txt").exists()
+
+
+async def test_a_neighbor_that_did_not_change_goes_back_by_itself(served: Serve) -> None:
+    server = await served([])
+    await saved(server, {**FILES, "words.py": f"{VOWELS}\n\n{SOME}"})
+    functions = server.workspace.functions
+    await functions.edit("count_some", "Count the vowels", "Count some vowels")
+    await _http(server)
+    await functions.rollback("count_some")
+    assert "vowels_of" in functions.names()
+    assert "Count some vowels" not in functions.source("count_some")

@@ -21,7 +21,7 @@ from agent_core.base.receipt import Receipt
 from agent_core.base.records import dataclass, field, replace
 from agent_core.base.syntax import name_shown
 from agent_core.registry.approved import without_stale_imports
-from agent_core.registry.depends import ModuleParts, statements_of
+from agent_core.registry.depends import ModuleParts, offered_sources, statements_of
 from agent_core.registry.function import fits
 from agent_core.registry.module_edits import (
     Brought,
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
 
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _STEP: Final = re.compile(r" \(step [0-9a-f]{8}\)\Z")
-_KEPT: Final = ("by", "thumb", "note", "apart", "reader", "imported")
+_LASTING: Final = ("by", "thumb", "note", "apart", "reader", "imported")
 """What a verdict says that stays true of a function with another name: who made it, and what people said of it."""
 _BACK: Final = "taken back: "
 _CALLS: Final = ("confirmed", "predicted")
@@ -121,7 +121,7 @@ class RelocationPlanner:
         found = await self._references(name, snapshot, follows=True)
         texts = {each.source.module: renamed(each, new) for each in found if each.found}
         files = _NewTexts(texts, names={name: new})
-        after = _composed(files, snapshot)
+        new_snapshot = _composed(files, snapshot)
         unread = [
             f"{each.source.path}:{line} {what}"
             for each in found
@@ -129,8 +129,10 @@ class RelocationPlanner:
         ]
         known = {source.path for source in snapshot.modules.values()}
         unread += [f"{path} is rejected" for path in sorted(snapshot.rejections.keys() - known)]
-        detail = Relocated(new, name, function.module, "", (), (), (), tuple(unread))
-        plan = await self._plan(f"renamed {name} to {new}", files, detail, snapshot, after, author)
+        relocated = Relocated(new, name, function.module, "", (), (), (), tuple(unread))
+        plan = await self._plan(
+            f"renamed {name} to {new}", files, relocated, snapshot, new_snapshot, author
+        )
         return self._files.repeatable(plan, partial(self.rename, name, new, author))
 
     async def move(self, name: str, module: str, author: Author) -> PlannedChange:
@@ -149,21 +151,27 @@ class RelocationPlanner:
         found = await self._references(name, snapshot, follows=False)
         size = sum(len(each.source.text) for each in found)
         files = await aside(size, _moved, name, module, found, snapshot)
-        after = _composed(files, snapshot)
-        _check_circles(files, snapshot, after)
-        detail = Relocated(name, name, module, function.module, (), ())
+        new_snapshot = _composed(files, snapshot)
+        _check_circles(files, snapshot, new_snapshot)
+        relocated = Relocated(name, name, module, function.module, (), ())
         why = f"moved {name} from {function.module} to {module}"
-        plan = await self._plan(why, files, detail, snapshot, after, author)
+        plan = await self._plan(why, files, relocated, snapshot, new_snapshot, author)
         return self._files.repeatable(plan, partial(self.move, name, module, author))
 
     async def last_step(self, name: str) -> str:
-        """Return the reason of the last change of a function's module if it changed several files, or an empty text."""
+        """Return the reason of a function's last change if it was a step of several files, or an empty text."""
         function = self._registry.snapshot().functions.get(name)
-        rows = await self._store.function_history(name)
-        module = function.module if function else rows[-1].module if rows else ""
+        if function is not None:
+            module = function.module
+        else:
+            rows = await self._store.function_history(name)
+            module = rows[-1].module if rows else ""
         history = await self._store.module_history(module) if module else []
-        last = history[-1].reason if history and history[-1].by == "human" else ""
-        return last if _STEP.search(last) else ""
+        if not history or history[-1].by != "human" or not _STEP.search(history[-1].reason):
+            return ""
+        texts = [row.text for row in history[-2:]]
+        own = [offered_sources(text).get(name, "") for text in ["", *texts][-2:]]
+        return history[-1].reason if own[0] != own[1] else ""
 
     async def take_back(self, name: str, step: str, author: Author) -> PlannedChange:
         """Plan the texts that all files of a step had before it.
@@ -184,21 +192,21 @@ class RelocationPlanner:
                 raise UsageError(f"{paths[row.module]} was changed after this.", fix=fix)
             before = history[-2] if len(history) > 1 else None
             texts[row.module] = before.text if before and before.version else None
-        after = _composed(_NewTexts(texts, paths), snapshot)
-        gone = snapshot.functions.keys() - after.functions.keys()
-        back = after.functions.keys() - snapshot.functions.keys()
+        new_snapshot = _composed(_NewTexts(texts, paths), snapshot)
+        gone = snapshot.functions.keys() - new_snapshot.functions.keys()
+        back = new_snapshot.functions.keys() - snapshot.functions.keys()
         names = dict(zip(gone, back, strict=False)) if len(gone) == len(back) == 1 else {}
         shown = next(iter(back), name)
         undone = _STEP.sub("", step)
         why = undone.removeprefix(_BACK) if undone.startswith(_BACK) else f"{_BACK}{undone}"
-        detail = Relocated(shown, name, after.functions[shown].module, "", (), ())
+        relocated = Relocated(shown, name, new_snapshot.functions[shown].module, "", (), ())
         files = _NewTexts(texts, paths, names)
-        plan = await self._plan(why, files, detail, snapshot, after, author)
-        judged = await judgment_on(self._store, after.functions[shown].body_hash, shown)
-        told = {"name": shown, "module": after.functions[shown].module, "admitted": True}
+        plan = await self._plan(why, files, relocated, snapshot, new_snapshot, author)
+        judged = await judgment_on(self._store, new_snapshot.functions[shown].body_hash, shown)
+        told = {"name": shown, "module": new_snapshot.functions[shown].module, "admitted": True}
         told |= {
             "standing": judged.standing if judged else "draft",
-            "path": after.functions[shown].path,
+            "path": new_snapshot.functions[shown].path,
         }
         told |= {"back": f"what was there before “{undone}”"}
         plan = replace(plan, detail=Judgment.from_json(told))
@@ -226,9 +234,9 @@ class RelocationPlanner:
         self,
         why: str,
         files: _NewTexts,
-        detail: Relocated,
+        relocated: Relocated,
         snapshot: Snapshot,
-        after: Snapshot,
+        new_snapshot: Snapshot,
         author: Author,
     ) -> PlannedChange:
         """Return the plan for texts that the gate admits together.
@@ -237,10 +245,10 @@ class RelocationPlanner:
             UsageError: it refuses one of them.
         """
         reason = f"{why} (step {Clock().new_id()[-8:]})"
-        verdicts = await self._judged(why, files, snapshot, after, author)
+        verdicts = await self._judged(why, files, snapshot, new_snapshot, author)
         changes = list[FileChange]()
         writes = list[Sequence[Write]]()
-        for module in _in_order(files.texts, snapshot, after):
+        for module in _in_order(files.texts, snapshot, new_snapshot):
             source = snapshot.modules.get(module)
             expected = source.version if source else None
             if module in verdicts:
@@ -257,13 +265,13 @@ class RelocationPlanner:
                 writes.append((removed, DropReading(source.path)))
         for old, new in files.names.items():
             writes.append((RenameFunction(old, new),))
-        changed = _changed(files.names, snapshot, after)
-        detail = replace(
-            detail,
+        changed = _changed(files.names, snapshot, new_snapshot)
+        relocated = replace(
+            relocated,
             files=tuple(change.path for change in changes),
             changed=changed,
-            asks_again=await self._asking_again(files.names, snapshot, after),
-            unread=(*detail.unread, *await self._patterns(detail, snapshot, after)),
+            asks_again=await self._asking_again(files.names, snapshot, new_snapshot),
+            unread=(*relocated.unread, *await self._patterns(relocated, snapshot, new_snapshot)),
         )
         did = Receipt()
         for name in (*files.names.values(), *changed):
@@ -274,9 +282,9 @@ class RelocationPlanner:
         rows_of_all = tuple(write for group in reversed(writes[: len(changes)]) for write in group)
         more = tuple(write for group in writes[len(changes) :] for write in group)
         return PlannedChange(
-            _told(why, detail),
+            _told(why, relocated),
             "returned",
-            detail,
+            relocated,
             (*rows_of_all, *more),
             did=did,
             change=changes[0],
@@ -290,7 +298,7 @@ class RelocationPlanner:
             self._breakpoints().follow(old, new)
 
     async def _judged(
-        self, why: str, files: _NewTexts, snapshot: Snapshot, after: Snapshot, author: Author
+        self, why: str, files: _NewTexts, snapshot: Snapshot, new_snapshot: Snapshot, author: Author
     ) -> "dict[str, ModuleVerdict]":
         """Return the verdict on each new text, in which all others stand already.
 
@@ -301,16 +309,18 @@ class RelocationPlanner:
         policy: Policy = "human" if author.by == "human" else "agent"
         gone = {module for module, text in files.texts.items() if text is None}
         users = {
-            module for module, each in after.readings.items() if not gone.isdisjoint(each.imports)
+            module
+            for module, each in new_snapshot.readings.items()
+            if not gone.isdisjoint(each.imports)
         }
         for module in {**dict.fromkeys(files.texts), **dict.fromkeys(sorted(users))}:
-            source = after.modules.get(module)
+            source = new_snapshot.modules.get(module)
             if source is None:
                 continue
             granted = replace(await self._packages.of_text(source.text), approval_mode="calling")
             before = snapshot.readings.get(module)
             verdict = await self._gate.judge_module(
-                source, after, policy, previous_reading=before, granted=granted
+                source, new_snapshot, policy, previous_reading=before, granted=granted
             )
             problem = next(iter(verdict.refusals), None)
             if not verdict.admitted and problem is not None:
@@ -352,7 +362,8 @@ class RelocationPlanner:
         shared = SharedVerdict(verdict)
         standings = dict(verdict.standings)
         for function in verdict.reading.functions:
-            name, version = function.name, function.body_hash
+            name = function.name
+            version = function.body_hash
             if await judgment_on(self._store, version, name) is not None:
                 continue
             before = await self._judgment_before(name, names, snapshot)
@@ -360,7 +371,7 @@ class RelocationPlanner:
             document: dict[str, Any] = {**shared.on(function), "confirmed": []}
             if before is not None:
                 kept = before.to_json()
-                document |= {key: kept[key] for key in _KEPT if kept.get(key)}
+                document |= {key: kept[key] for key in _LASTING if kept.get(key)}
                 old = snapshot.functions[_name_before(name, names)]
                 for key in _CALLS:
                     document[key] = [_call_now(call, old, names) for call in kept.get(key) or ()]
@@ -369,26 +380,26 @@ class RelocationPlanner:
         return rows
 
     async def _asking_again(
-        self, names: Mapping[str, str], snapshot: Snapshot, after: Snapshot
+        self, names: Mapping[str, str], snapshot: Snapshot, new_snapshot: Snapshot
     ) -> tuple[str, ...]:
         """Return the functions that lose what a person allowed them, because what was approved is another text now."""
         asking = list[str]()
         for owner in await self._grants.entries():
             before = snapshot.functions.get(owner)
-            now = after.functions.get(names.get(owner, owner))
+            now = new_snapshot.functions.get(names.get(owner, owner))
             if before is None or now is None:
                 continue
             had = await self._grants.allowed(before, snapshot)
-            if had and not (await self._grants.allowed(now, after)).covers(had):
+            if had and not (await self._grants.allowed(now, new_snapshot)).covers(had):
                 asking.append(now.name)
         return tuple(asking)
 
     async def _patterns(
-        self, detail: Relocated, snapshot: Snapshot, after: Snapshot
+        self, relocated: Relocated, snapshot: Snapshot, new_snapshot: Snapshot
     ) -> tuple[str, ...]:
         """Return the files of agents, groups and helpers that name the function as it was."""
-        before = snapshot.functions.get(detail.was)
-        now = after.functions.get(detail.name)
+        before = snapshot.functions.get(relocated.was)
+        now = new_snapshot.functions.get(relocated.name)
         if before is None or now is None:
             return ()
         named = (await asyncio.to_thread(self._file_patterns)).items()
@@ -399,12 +410,12 @@ class RelocationPlanner:
         )
 
 
-def _told(why: str, detail: Relocated) -> str:
+def _told(why: str, relocated: Relocated) -> str:
     """Return the answer to a model."""
-    lines = [f"It was {why}. Files: {', '.join(detail.files)}."]
-    if detail.asks_again:
-        lines.append(f"Asked about again at the next call: {', '.join(detail.asks_again)}.")
-    return "\n".join([*lines, *(f"Not looked at: {each}" for each in detail.unread)])
+    lines = [f"It was {why}. Files: {', '.join(relocated.files)}."]
+    if relocated.asks_again:
+        lines.append(f"Asked about again at the next call: {', '.join(relocated.asks_again)}.")
+    return "\n".join([*lines, *(f"Not looked at: {each}" for each in relocated.unread)])
 
 
 def _check_name(name: str, snapshot: Snapshot) -> None:
@@ -450,13 +461,15 @@ def _call_now(call: str, function: "Function", names: Mapping[str, str]) -> str:
         return call
 
 
-def _changed(names: Mapping[str, str], snapshot: Snapshot, after: Snapshot) -> tuple[str, ...]:
+def _changed(
+    names: Mapping[str, str], snapshot: Snapshot, new_snapshot: Snapshot
+) -> tuple[str, ...]:
     """Return the other functions whose text is another one now."""
-    both = snapshot.functions.keys() & after.functions.keys()
+    both = snapshot.functions.keys() & new_snapshot.functions.keys()
     return tuple(
         name
         for name in sorted(both)
-        if snapshot.functions[name].body_hash != after.functions[name].body_hash
+        if snapshot.functions[name].body_hash != new_snapshot.functions[name].body_hash
     )
 
 
@@ -465,12 +478,12 @@ def _path_of(module: str, snapshot: Snapshot) -> str:
     return path_of(f"{module}.__init__" if is_package else module)
 
 
-def _in_order(modules: Iterable[str], snapshot: Snapshot, after: Snapshot) -> list[str]:
+def _in_order(modules: Iterable[str], snapshot: Snapshot, new_snapshot: Snapshot) -> list[str]:
     """Return the modules, those first that give a function up."""
 
     def keeps(module: str) -> bool:
         names = {name for name, each in snapshot.functions.items() if each.module == module}
-        now = {name for name, each in after.functions.items() if each.module == module}
+        now = {name for name, each in new_snapshot.functions.items() if each.module == module}
         return names <= now
 
     return sorted(modules, key=lambda module: (keeps(module), module))
@@ -482,22 +495,22 @@ def _composed(files: _NewTexts, snapshot: Snapshot) -> Snapshot:
     Raises:
         UsageError: one of them cannot be read, or defines a name that is taken.
     """
-    after = snapshot.draft()
+    new_snapshot = snapshot.draft()
     for module in files.texts:  # first all names are free
-        after = after.without_module(module).draft()
+        new_snapshot = new_snapshot.without_module(module).draft()
     for module, text in files.texts.items():
         if text is None:
             continue
         source = snapshot.modules.get(module)
         path = source.path if source else files.paths[module]
         reading = read_module(ModuleSource.of(module, text, path))
-        clashes = after.clashes(reading)
+        clashes = new_snapshot.clashes(reading)
         problem = next(iter((*clashes, *(() if reading.parsed else reading.problems))), None)
         if problem is not None:
             fix = problem.fix or "Nothing was changed."
             raise UsageError(f"{problem.where}: {problem.message}.", fix=fix)
-        after = after.with_module(reading)
-    return after.finished()
+        new_snapshot = new_snapshot.with_module(reading)
+    return new_snapshot.finished()
 
 
 # A function in another module.
@@ -608,7 +621,7 @@ class _Cut:
         head = "\n".join(imports)
         return "\n\n\n".join([*([head] if head else []), *segments]) + "\n"
 
-    def rest(self, own: References, module: str, snapshot: Snapshot) -> str:
+    def rest(self, own_references: References, module: str, snapshot: Snapshot) -> str:
         """Return the text of its module without it."""
         text = self.parts.text
         edits = list[LineEdit]()
@@ -626,7 +639,7 @@ class _Cut:
         spans = [text.span(text.body[each]) for each in {self.at, *self.carried}]
         is_used = any(
             each.kind == "name" and not any(first <= each.line <= last for first, last in spans)
-            for each in own.found
+            for each in own_references.found
         )
         return _importing(left, module, self.name) if is_used else left
 
@@ -705,16 +718,16 @@ def _import_of(
         yield f"from {base} import {', '.join(given)}"
 
 
-def _check_circles(files: _NewTexts, snapshot: Snapshot, after: Snapshot) -> None:
+def _check_circles(files: _NewTexts, snapshot: Snapshot, new_snapshot: Snapshot) -> None:
     """Check that no modules import each other that did not before.
 
     Raises:
         UsageError: some would; the message says which.
     """
     for module in files.texts:
-        circle = _circle(module, after)
+        circle = _circle(module, new_snapshot)
         if circle and not _circle(module, snapshot):
-            paths = [after.modules[each].path for each in circle]
+            paths = [new_snapshot.modules[each].path for each in circle]
             told = f"{paths[0]} would import {paths[1]}"
             told += "".join(f", which imports {path}" for path in [*paths[2:], paths[0]])
             fix = "Move what they share into a third module first."
