@@ -41,7 +41,8 @@ class Edit:
 class Reference:
     """One place that refers to a function: the bytes of its name, and the node, which for an import has a statement.
 
-    `is_shown` is true in an example. `by_star` is true for a name that only `from … import *` can have brought.
+    `is_shown` is true in an example. `by_star` is true for a name that only `from … import *` can have brought. It
+    `is_named` where the function's own name means the function.
     """
 
     kind: ReferenceKind
@@ -52,6 +53,7 @@ class Reference:
     statement: ast.ImportFrom | None = None
     is_shown: bool = False
     by_star: bool = False
+    is_named: bool = False
 
     @property
     def binds_name(self) -> bool:
@@ -202,7 +204,7 @@ def retargeted(references: References, module: str, *, is_home: bool = False) ->
             edits += _retargeted_import(references, each, module, is_home=is_home)
         elif each.kind == "attribute":
             edits.append(_without_module(references, each))
-            lacks = True
+            lacks |= not each.is_named
         lacks |= each.by_star
     if lacks and references.name in references.module_names and not references.is_bound:
         what = f"uses the name `{references.name}` for something else"
@@ -212,7 +214,8 @@ def retargeted(references: References, module: str, *, is_home: bool = False) ->
 
 def _without_module(references: References, reference: Reference) -> Edit:
     """Return the edit that names the function without its module."""
-    if references.name in references.locals_at.get(reference.start, ()):
+    is_other = references.name in references.locals_at.get(reference.start, ())
+    if is_other and not reference.is_named:
         what = f"has a local name `{references.name}`"
         raise references.error(reference.line, what, "Rename the local one first.")
     node = reference.node
@@ -492,8 +495,10 @@ class _Walk:
             what = f"uses `{name}` in a way that is not rewritten"
             raise self._result.error(line, what, "Write that place in a plain way first.")
         is_shown = bool(self._numbers)
+        place = scope.find(name) if scope is not None else None
+        is_named = place is not None and place.origins[name] <= self._result.targets
         self._result.found.append(
-            Reference(kind, line, start, end, node, statement, is_shown, by_star)
+            Reference(kind, line, start, end, node, statement, is_shown, by_star, is_named)
         )
         if scope is not None:
             self._result.locals_at[start] = _local_names(scope)

@@ -8,6 +8,7 @@ import pytest
 
 from agent_core.access.grants import Grants
 from agent_core.functions.debug import Breakpoint
+from agent_core.functions.service.plan import USER
 from agent_core.interfaces.cli import main
 from agent_core.interfaces.client import Client, HttpWire
 from agent_core.interfaces.conversation import Conversation
@@ -15,6 +16,8 @@ from agent_core.interfaces.remote import RemoteTalk
 from agent_core.interfaces.slash import take
 from agent_core.interfaces.ui import Voice
 from agent_core.storage import PinFunction
+from tests.conftest import OpenDesk
+from tests.kit import Say
 from tests.kit.desk import VOWELS
 
 from .conftest import Serve, Served
@@ -71,7 +74,35 @@ def with_a_vowel(count_vowels: int) -> int:
     """
     return count_vowels + w.count_vowels("a")
 '''
-FILES = {"words.py": VOWELS, "twice.py": TWICE, "calling.py": CALLING, "shadowed.py": SHADOWED}
+INSIDE = '''\
+from functions import words
+
+
+def inside(text: str, many: int = 1) -> int:
+    """Say how many vowels a text has, many times over.
+
+    Args:
+        text: The text.
+        many: How many times.
+
+    >>> from functions.words import count_vowels as c
+    >>> inside("a") - c("a")
+    0
+    >>> inside("queueing", 2)
+    10
+    """
+    from .words import count_vowels
+
+    times = [count_vowels(text) for _ in range(many)]
+    return sum(times) - words.count_vowels("") + len({"count_vowels": 0}) - 1
+'''
+FILES = {
+    "words.py": VOWELS,
+    "twice.py": TWICE,
+    "calling.py": CALLING,
+    "shadowed.py": SHADOWED,
+    "inside.py": INSIDE,
+}
 RENAMED = {
     "words.py": VOWELS.replace("count_vowels", "vowels_of"),
     "twice.py": TWICE.replace("import count_vowels", "import vowels_of")
@@ -79,6 +110,9 @@ RENAMED = {
     .replace("count_vowels(text)", "vowels_of(text)"),
     "calling.py": CALLING.replace('call("count_vowels"', 'call("vowels_of"'),
     "shadowed.py": SHADOWED.replace("w.count_vowels", "w.vowels_of"),
+    "inside.py": INSIDE.replace("count_vowels", "vowels_of").replace(
+        '{"vowels_of"', '{"count_vowels"'
+    ),
 }
 SOME = (
     VOWELS.replace("count_vowels", "count_some").replace("aeiou", "aei").replace("    5", "    3")
@@ -223,8 +257,11 @@ async def _http(server: Served) -> None:
 async def _client(server: Served) -> None:
     async with Client(HttpWire(server.url, server.key)) as client:
         document = await client.functions.rename("count_vowels", "vowels_of")
-    assert document["changed"] == ["vowels_and_more", "vowels_twice", "with_a_vowel"]
-    assert document["unread"] == ['functions/calling.py:12 has the text "count_vowels"']
+    assert document["changed"] == ["inside", "vowels_and_more", "vowels_twice", "with_a_vowel"]
+    assert document["unread"] == [
+        'functions/calling.py:12 has the text "count_vowels"',
+        'functions/inside.py:20 has the text "count_vowels"',
+    ]
 
 
 @pytest.mark.parametrize(
@@ -241,7 +278,7 @@ async def test_a_new_name_is_in_all_files_from_each_door(served: Serve, door: An
     assert texts(server) == RENAMED
     functions = server.workspace.functions
     assert "count_vowels" not in functions.names()
-    for name in ("vowels_of", "vowels_twice", "vowels_and_more", "with_a_vowel"):
+    for name in ("vowels_of", "vowels_twice", "vowels_and_more", "with_a_vowel", "inside"):
         assert all(row.agreed for row in (await functions.test(name)).examples)
     assert await server.workspace.store.open_writes() == []
 
@@ -291,7 +328,7 @@ async def test_a_server_answers_with_the_document_of_the_shell(
     served: Serve, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
 ) -> None:
     server = await served([])
-    files = {name: text for name, text in FILES.items() if name != "shadowed.py"}
+    files = {name: text for name, text in FILES.items() if name not in ("inside.py", "shadowed.py")}
     await saved(server, files)
     assert await shell(server, "functions", *words, "--json") == 0
     here = json.loads(capsys.readouterr().out)
@@ -365,6 +402,7 @@ async def test_what_nobody_can_follow_is_told(served: Serve) -> None:
     assert answer.json()["unread"] == [
         'functions/calling.py:12 has the text "count_vowels"',
         "functions/calling.py:13 calls a function by a computed name",
+        'functions/inside.py:20 has the text "count_vowels"',
         "functions/broken.py is rejected",
         "agents/ada.toml names `count_vowels`",
     ]
@@ -418,8 +456,8 @@ async def test_a_circle_of_imports_is_refused_with_its_modules(served: Serve) ->
     server = await served([])
     await saved(server, {"prices.py": HELPED})
     answer = await server.client.post("/api/v1/functions/gross/move", json={"module": "taxes"})
-    assert "circle" in answer.json()["error"]["message"]
-    assert "functions/prices.py" in answer.json()["error"]["message"]
+    message = answer.json()["error"]["message"]
+    assert message.index("functions/prices.py") < message.index("functions/taxes.py")
     assert texts(server) == {"prices.py": HELPED}
 
 
@@ -532,3 +570,14 @@ async def test_a_neighbor_that_did_not_change_goes_back_by_itself(served: Serve)
     await functions.rollback("count_some")
     assert "vowels_of" in functions.names()
     assert "Count some vowels" not in functions.source("count_some")
+
+
+async def test_an_agent_that_runs_has_the_new_name_in_its_own_set(at_desk: OpenDesk) -> None:
+    desk = await at_desk([Say("Yes?"), Say("Yes.")])
+    await desk.save("words.py", VOWELS)
+    await desk.agent.session.own_set.add("count_vowels")
+    await desk.say("Are you there?")
+    functions = desk.workspace.functions
+    await functions.make(await functions.relocations.rename("count_vowels", "vowels_of", USER))
+    await desk.say("And now?")
+    assert desk.agent.session.own_set.names == {"vowels_of"}

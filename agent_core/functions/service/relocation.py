@@ -325,11 +325,11 @@ class RelocationPlanner:
             problem = next(iter(verdict.refusals), None)
             if not verdict.admitted and problem is not None:
                 fix = problem.fix or "Change that first."
-                raise UsageError(f"It was not {why}: {problem.where}: {problem.message}.", fix=fix)
+                raise UsageError(f"Not {why}: {problem.where}: {problem.message}.", fix=fix)
             broken = [*await self._failing(verdict, files.names, snapshot)]
             broken += [breakage.description for breakage in verdict.breakages]
             if broken:
-                raise UsageError(f"It was not {why}: {broken[0]}.", fix="Nothing was changed.")
+                raise UsageError(f"Not {why}: {broken[0]}.", fix="Nothing was changed.")
             if module in files.texts:
                 verdicts[module] = verdict
         return verdicts
@@ -412,7 +412,7 @@ class RelocationPlanner:
 
 def _told(why: str, relocated: Relocated) -> str:
     """Return the answer to a model."""
-    lines = [f"It was {why}. Files: {', '.join(relocated.files)}."]
+    lines = [f"{why[0].upper()}{why[1:]}. Files: {', '.join(relocated.files)}."]
     if relocated.asks_again:
         lines.append(f"Asked about again at the next call: {', '.join(relocated.asks_again)}.")
     return "\n".join([*lines, *(f"Not looked at: {each}" for each in relocated.unread)])
