@@ -18,6 +18,10 @@ class FunctionOperations:
         """Keep one more example with a function: a case that every later version has to get right."""
     async def delete(self, name: str) -> Json:
         """Delete a function that no other uses; a rollback brings it back."""
+    async def rename(self, name: str, new: str) -> Json:
+        """Give a function another name, with all that refers to it: callers, imports, examples."""
+    async def move(self, name: str, module: str) -> Json:
+        """Move a function to another module, with what only it needs; all imports follow."""
     async def history(self, name: str) -> Json:
         """Show the versions of a function, also of a deleted one: when, by whom, why, and what changed."""
     async def diff(self, name: str, version: str = "") -> Json:

@@ -184,16 +184,22 @@ GROUPS: Final[Mapping[str, str]] = {
     "agents": "agents switch save load summarize memorywarning heartbeat",
     "session": "log pop cost clear dump forget",
 }
-"""The commands as `/help` groups them: daily ones first; a command in no group is listed with the last group."""
+"""The commands as `/help` groups them: daily ones first; another is in the group of its noun, or else in the last."""
 
 
 def group(name: str) -> list[CommandEntry]:
     """Return the commands in a group."""
     grouped = " ".join(GROUPS.values()).split()
-    loose = (
-        [entry for entry in ENTRIES if entry.name not in grouped] if name == [*GROUPS][-1] else []
-    )
+    loose = [
+        entry for entry in ENTRIES if entry.name not in grouped and name == _group_of(entry.name)
+    ]
     return [*(BY_NAME[command] for command in GROUPS[name].split()), *loose]
+
+
+def _group_of(name: str) -> str:
+    """Return the group of a command that none names."""
+    noun = VERBS[name][0] if name in VERBS else ""
+    return noun if noun in GROUPS else [*GROUPS][-1]
 
 
 def needed(words: str, name: str) -> str:

@@ -65,6 +65,9 @@ class Thing:
     steps: Sequence[Step]
     put: Put
 
+    step: str = ""
+    """The reason of its last change if that changed several files, which are taken back as one."""
+
     def taken_back(self, steps: int) -> "UndoableAction | None":
         """Return the action that takes its last steps back, or None if it is not known what was before them."""
         if not 0 < steps < len(self.steps):
@@ -84,6 +87,8 @@ class UndoableAction:
     def says(self) -> str:
         """What it will do, for the question."""
         what, last = self.thing.says, self.thing.steps[-1]
+        if self.thing.step:
+            return f"take “{self.thing.step}” back in all files"
         match self.before.row:
             case BlockChange() if isinstance(self.first.row, BlockChange):
                 return f"restore {what} as it was before {edit_says(self.first.row)}"
@@ -312,11 +317,13 @@ async def _function(conversation: Conversation, kind: str, name: str) -> Thing:
         for version in versions
     ]
     first = [Step(None)] if steps else []
-    return Thing(
-        f"{kind}{name}",
-        counting([*first, *steps]),
-        partial(_restore, conversation, kind, name),
-    )
+    put = partial(_restore, conversation, kind, name)
+    step = "" if kind or not steps else await workspace.functions.relocations.last_step(name)
+    if step and step == versions[-1].row.reason:
+        put = partial(_take_back, conversation, name)
+    else:
+        step = ""
+    return Thing(f"{kind}{name}", counting([*first, *steps]), put, step)
 
 
 def _hand(version: Version) -> str:
@@ -402,6 +409,12 @@ async def _restore(conversation: Conversation, kind: str, name: str, step_before
     else:
         told = folded_lines(await functions.rollback(name, version.hash), f"??{name}")
     conversation.voice.lines(told)
+
+
+async def _take_back(conversation: Conversation, name: str, _: Step) -> None:
+    """Take back the last change of a function in all files that it changed."""
+    judgment = await conversation.workspace.functions.rollback(name)
+    conversation.voice.lines(folded_lines(judgment, f"??{name}"))
 
 
 async def _restore_block(

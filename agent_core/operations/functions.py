@@ -17,6 +17,8 @@ ExampleText = Annotated[str, Word(is_option=True, max_chars=10_000)]
 Reason = Annotated[str, Word(is_option=True, max_chars=2_000)]
 Results = Annotated[list[str] | None, Word(is_option=True, max_chars=10_000, max_items=100)]
 NoteText = Annotated[str, Word(max_chars=2_000)]
+NewName = Annotated[str, Word(max_chars=64)]
+ModuleName = Annotated[str, Word("<module>", max_chars=200)]
 VersionRef = Annotated[str, Word("<version>", max_chars=64)]
 _PAGE: Final = {"page": "the function in the room Functions"}
 NOUN: Final = "functions"
@@ -43,7 +45,7 @@ async def rollback(here: Here, name: FunctionName, version: VersionRef = "") -> 
         name: The function.
         version: The number of a version or the beginning of its hash; empty for the one before, again for an older one.
     """
-    return await here.functions.history.rollback(name, version, here.author)
+    return await here.functions.plan_rollback(name, version, here.author)
 
 
 @_changes(
@@ -97,6 +99,28 @@ async def _asks_to_delete(here: Here, name: str) -> tuple[str, str]:
 async def delete(here: Here, name: FunctionName) -> "PlannedChange":
     """Delete a function that no other uses; a rollback brings it back."""
     return await here.functions.plans.delete(name, here.author)
+
+
+@_marks(gives="Relocated", slash="rename")
+async def rename(here: Here, name: FunctionName, new: NewName) -> "PlannedChange":
+    """Give a function another name, with all that refers to it: callers, imports, examples. A rollback takes it back.
+
+    Args:
+        name: The function.
+        new: Its new name.
+    """
+    return await here.functions.relocations.rename(name, new, here.author)
+
+
+@_marks(gives="Relocated", slash="move")
+async def move(here: Here, name: FunctionName, module: ModuleName) -> "PlannedChange":
+    """Move a function to another module, with what only it needs; all imports follow. A rollback takes it back.
+
+    Args:
+        name: The function.
+        module: The module, such as `text` or `web.pages`; made if it does not exist.
+    """
+    return await here.functions.relocations.move(name, module, here.author)
 
 
 @_reads(tool="function_history", slash="history")

@@ -129,6 +129,7 @@ class AgentSession:
 
     async def opening(self, inbound: Inbound, *, is_first: bool) -> list[Entry]:
         """Return the first entries of a turn: the boot of a new agent, the login of a new session, and the event."""
+        await self.own_set.load()  # a person may have renamed a function
         began = entry_of(inbound, self.style, self.clock.now())
         if not self.style.packs or (self._is_here and not is_first):
             return [began]

@@ -1,7 +1,7 @@
 """Functions in the store: versions of modules, the manifest, verdicts, kept candidates, readings of files, pins."""
 
 from collections.abc import Collection
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from agent_core.base.errors import StorageError
 from agent_core.base.records import asdict, dataclass, replace
@@ -51,6 +51,7 @@ class OpenWrite:
     expected: str | None
     at: float
     tended: "SaveTended | UndoTended | None" = None
+    is_part: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,8 @@ class DropPending(Write):
 class BeginWrite(Write):
     """Announce that a file will become `text` (None: be deleted) if it still matches `expected` (None: absent).
 
-    `tended` is the change in the record of tending that goes with it; after a crash, it is made if the file was.
+    `tended` is the change in the record of tending that goes with it; after a crash, it is made if the file was. A file
+    that `is_part` of a change of several is put back after a crash.
     """
 
     path: str
@@ -127,6 +129,7 @@ class BeginWrite(Write):
     text: str | None
     expected: str | None
     tended: "SaveTended | UndoTended | None" = None
+    is_part: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +214,14 @@ class BeginState(Write):
 
 
 @dataclass(frozen=True, slots=True)
+class RenameFunction(Write):
+    """Let a function with another name have the state of the old one, and its places in the agents' own sets."""
+
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
 class SaveTended(Write):
     """A change that tending made: `changed`, `deleted` or `archived`, with the hashes of the text before and after."""
 
@@ -246,6 +257,8 @@ class TendedRow:
 
 MOST_STATES = 20  # per function, one for each turn
 _BAD = '"thumb":"bad"'  # in the form that `dump` writes
+_PART: Final = {"is_part": True}
+"""What stands in the place of a change of tending for a file that is one of several."""
 _PENDING = "select function, candidate, seal from pending"
 _CHANGES = (
     "select c.module, coalesce(c.version, ''), coalesce(x.text, ''), c.by, c.turn, c.model, c.reason, c.at,"
@@ -284,6 +297,12 @@ class FunctionStore(Tables):
             _version(row)
             for row in session.all(f"{_CHANGES} where c.module = ? order by c.seq", module)
         ]
+
+    @query
+    def made_for(self, session: SqlSession, reason: str) -> list[VersionRow]:
+        """Return every version and removal of a module that was made for this reason, oldest first."""
+        rows = session.all(f"{_CHANGES} where c.reason = ? order by c.seq", reason)
+        return [_version(row) for row in rows]
 
     @query
     def kept_modules(self, session: SqlSession, folder: str) -> list[str]:
@@ -340,10 +359,13 @@ class FunctionStore(Tables):
         writes = []
         for path, name, text, expected, at, tended, seal in rows:
             change: SaveTended | UndoTended | None = None
+            is_part = False
             if tended and is_signed(session.sealer, seal, "intent", path, name, tended):
                 fields = parse_row(tended, dict)
-                change = UndoTended(**fields) if "n" in fields else SaveTended(**fields)
-            writes.append(OpenWrite(path, name or None, text, expected, at, change))
+                is_part = fields == _PART
+                if not is_part:
+                    change = UndoTended(**fields) if "n" in fields else SaveTended(**fields)
+            writes.append(OpenWrite(path, name or None, text, expected, at, change, is_part))
         return writes
 
     @query
@@ -502,8 +524,8 @@ def _drop_pending(drop: DropPending, session: SqlSession) -> None:
 def _begin_write(write: BeginWrite, session: SqlSession) -> None:
     _end_write(EndWrite(write.path, write.version), session)  # a repeated write moves to the end
     row, tended, seal = (write.path, write.version or ""), "", ""
-    if write.tended:
-        tended = dump(asdict(write.tended))
+    if write.tended or write.is_part:
+        tended = dump(asdict(write.tended) if write.tended else _PART)
         seal = sign(session.sealer, "intent", *row, tended)
     session.all(
         "insert into intent (path, version, text, expected, at, tended, seal) values (?, ?, ?, ?, ?, ?, ?)",
@@ -554,6 +576,21 @@ def _save_state(save: SaveState, session: SqlSession) -> None:
 def _begin_state(begin: BeginState, session: SqlSession) -> None:
     if _newest_state(session, begin.function):
         _add_state(session, begin.function, BEGUN, {})
+
+
+@perform.register
+def _rename_function(rename: RenameFunction, session: SqlSession) -> None:
+    pins = "insert into pin select agent, ?2 from pin where function = ?1 on conflict do nothing"
+    session.all(pins, rename.old, rename.new)
+    session.all("delete from pin where function = ?", rename.old)
+    if _newest_state(session, rename.new):  # of an earlier function with the new name
+        _add_state(session, rename.new, BEGUN, {})
+    states = (
+        "insert into state (function, turn, value, at)"
+        " select ?2, turn, value, at from state where function = ?1 order by n"
+    )
+    session.all(states, rename.old, rename.new)
+    session.all("delete from state where function = ?", rename.old)
 
 
 def _newest_state(session: SqlSession, function: str) -> int:

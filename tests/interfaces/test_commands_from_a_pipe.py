@@ -43,6 +43,8 @@ DOES_MORE = {
     "bad": ["", NAME],
     "grants": [f"{NAME} revoke"],
     "delete": [NAME],
+    "rename": [f"{NAME} other"],
+    "move": [f"{NAME} other"],
     "rollback": [f"{NAME} 1"],
     "example": [f'{NAME}("a") = 1'],
     "pending": [f"{NAME} drop"],

@@ -22,7 +22,7 @@ OTHERS = {
     "<call>": ["2", "1"],
 }
 OFFERED = {
-    "/re": ["release", "reload", "retry"],
+    "/re": ["release", "reload", "retry", "rename"],
     "/mw": ["memorywarning"],
     "/functions u": ["unused"],
     "/edit cwr": ["count_words"],
@@ -43,6 +43,7 @@ OFFERED_THERE = {
     "/break clear ": ["1"],
     "/break slug:14 ": ["if", "after", "every", "once"],
     "/create slug t": ["text"],
+    "/move slug t": ["text"],
     "/pending slug ": ["drop"],
     "/show ": ["2", "1"],
     "/memory edit h": ["human"],

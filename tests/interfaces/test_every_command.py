@@ -24,6 +24,8 @@ TYPED = {
     "delete": ("/delete nothing", "There is no function `nothing`"),
     "history": ("/history count_vowels", "versions of count_vowels 1 of 1"),
     "diff": ("/diff count_vowels 1", "nothing differs"),
+    "rename": ("/rename count_vowels class", "`class` is a Python keyword."),
+    "move": ("/move count_vowels words", "`count_vowels` is in `words` already."),
     "rollback": ("/rollback", "Type /rollback NAME [VERSION]."),
     "example": ("/example", "Type /example NAME CALL = RESULT."),
     "pending": ("/pending", "There are no rejected candidates."),

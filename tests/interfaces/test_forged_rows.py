@@ -48,6 +48,7 @@ WITH: dict[str, tuple[str, ...]] = {
     "functions grant": (FUNCTION, "--network", "example.org", "-y"),
     "functions import": ("functions",),
     "functions revoke": (FUNCTION, "--all"),
+    **dict.fromkeys(("functions move", "functions rename"), (FUNCTION, "other")),
     "functions rollback": (FUNCTION, "1"),
     "functions search": ("count vowels",),
     "functions trace": (FUNCTION, "--args", '{"text": "queue"}'),

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.interfaces.support import COUNT_VOWELS, NOTHING_LEFT, create, leave, prompt
 from tests.kit import Ask, Expect, Say, Script, Wanted, contains
 from tests.kit.desk import another
@@ -115,6 +117,26 @@ def test_a_change_is_taken_back_by_its_name(tmp_path: Path) -> None:
         screen.do("/changes nobody", "nobody was not changed in this session.")
         undo(screen, "Undo what “remember it” did", "restored the block human")
         assert block(tmp_path) == ""
+
+
+@pytest.mark.parametrize("name", ["vowels_of", "count_vowels", "twice"])
+def test_a_new_name_is_taken_back_in_all_files_by_any_of_its_functions(
+    grown: Path, name: str
+) -> None:
+    files = {file.name: file for file in (grown / "functions").glob("*.py")}
+    user = "from functions.words import count_vowels\n\n\n" + another("twice").replace(
+        "return sum(", "return 0 * count_vowels(text) + sum("
+    )
+    files["twice.py"] = grown / "functions" / "twice.py"
+    files["twice.py"].write_text(user)
+    before = {name: file.read_text() for name, file in files.items()}
+    with prompt([], grown, columns=140) as (screen, _):
+        screen.do("/rename count_vowels vowels_of", "✓ count_vowels is vowels_of now")
+        assert "vowels_of(text) + sum(" in files["twice.py"].read_text()
+        asks = "Undo: take “renamed count_vowels to vowels_of (step "
+        undo(screen, asks, "✓ ", f"/changes {name}")
+        screen.do("/history vowels_of", "deleted")
+    assert {name: file.read_text() for name, file in files.items()} == before
 
 
 def test_an_undo_leaves_what_another_agent_did(tmp_path: Path) -> None:

@@ -527,9 +527,10 @@ def _words(command: click.Command, call: str, name: str) -> Iterator[list[str]]:
     """Yield a command's words: only the required ones, then all."""
     arguments, options = list[str](), list[str]()
     for param in command.params:
-        text = {"name": name, "call": call}.get(
-            param.name or "", TEXTS.get(param.name or "", OTHER)
-        )
+        given_names = {"name": name, "call": call}
+        if command.name == "rename":
+            given_names["new"] = "clipped"
+        text = given_names.get(param.name or "", TEXTS.get(param.name or "", OTHER))
         if isinstance(param.type, click.IntRange):
             text = call if param.name == "call" else "1"
         if isinstance(param.type, click.Choice):
@@ -553,6 +554,7 @@ async def test_no_command_shows_or_changes_anything_of_another_agent(neighbors: 
     for noun, name, command in _commands():
         codes = set[str]()
         names = ("double",) if name in ("delete", "remove", "revoke") else ("drop", "pick")
+        names = ("clip",) if name == "rename" else names
         names = names if name in ("show", "call") else names[:1]
         for call, function, talked_to in product(
             calls[:1] if noun != "calls" else calls, names, sampled(talks, 2)

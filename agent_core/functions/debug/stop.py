@@ -230,6 +230,12 @@ class Breakpoints:
             del self.held[placement.breakpoint.id]
         return matches
 
+    def follow(self, old: str, new: str) -> None:
+        """Let the breakpoints of a function be those of another one."""
+        for point in list(self.held.values()):
+            if point.function == old:
+                self.held[point.id] = replace(point, function=new)
+
     def hit(self, id: int) -> None:
         """Record a hit; a one-time breakpoint is removed."""
         if (point := self.held.get(id)) is not None and point.once:

@@ -12,9 +12,9 @@ text is compared with the history: a text that was in force once is only outdate
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -108,50 +108,74 @@ class ChangeExecutor:
             if plan.change is None:
                 await record(plan)
             else:
-                await self._change(plan, plan.change, record, by)
+                await self._change(plan, record, by)
 
-    async def _change(
-        self, plan: PlannedChange, change: FileChange, record: Record, by: str
-    ) -> None:
-        end, modules = EndWrite(change.path, change.version), self._registry.snapshot().modules
-        if (
-            modules and not self._folder.is_dir()
-        ):  # a new folder would make all other functions appear deleted
-            problem = folder_problem("functions/", "there is no such folder")
-            raise WorkspaceError(f"{problem.message}.", fix=problem.fix or "")
-        before = modules.get(change.module)
-        if change.expected != (before.version if before else None):
-            raise StaleFile(f"`{change.path}` was changed since it was read.", fix="Read it again.")
-        clashes = self._registry.snapshot().clashes(change.reading) if change.reading else ()
-        if clashes:
-            raise WorkspaceError(
-                f"{clashes[0].where}: {clashes[0].message}.", fix=clashes[0].fix or ""
-            )
+    async def _change(self, plan: PlannedChange, record: Record, by: str) -> None:
+        """Write the files of a plan and record it. If one of them cannot be written or recorded, none is changed."""
+        snapshot, changes = self._registry.snapshot(), plan.changes
+        self._check(changes, snapshot)
+        ends = [EndWrite(change.path, change.version) for change in changes]
         tended = next(
             (write for write in plan.writes if isinstance(write, (SaveTended, UndoTended))), None
         )
-        await self._store.apply(
-            [BeginWrite(change.path, change.version, change.text, change.expected, tended)]
-        )
+        is_part = bool(plan.also)
+        intents = [
+            BeginWrite(change.path, change.version, change.text, change.expected, tended, is_part)
+            for change in changes
+        ]
+        await self._store.apply(intents)
+        written = list[FileChange]()
         try:
-            await asyncio.to_thread(self._write, change)
+            for change in changes:
+                await asyncio.to_thread(self._write, change)
+                written.append(change)
         except WorkspaceError:
-            await self._store.apply([end])
+            await self._put_back(written, snapshot)
+            await self._store.apply(ends)
             raise
         try:
-            await record(replace(plan, writes=(*plan.writes, end)))
+            await record(replace(plan, writes=(*plan.writes, *ends)))
         except (StorageError, LostLease):
+            await self._put_back(written, snapshot)
+            with suppress(StorageError):  # the next start will find nothing left to do
+                await self._store.apply(ends)
+            raise
+        if self._copy:
+            await self._copy.note({change.module: change.version for change in changes})
+        after = reduce(_after, changes, self._registry.snapshot())
+        self._registry.swap(after, by="agent" if by == "agent" else "user")
+
+    def _check(self, changes: Sequence[FileChange], snapshot: "Snapshot") -> None:
+        """Check that each file can be changed, in this order.
+
+        Raises:
+            WorkspaceError: a file is not what was read, or a name is taken.
+        """
+        if (
+            snapshot.modules and not self._folder.is_dir()
+        ):  # a new folder would make all other functions appear deleted
+            problem = folder_problem("functions/", "there is no such folder")
+            raise WorkspaceError(f"{problem.message}.", fix=problem.fix or "")
+        for change in changes:
+            before = snapshot.modules.get(change.module)
+            if change.expected != (before.version if before else None):
+                raise StaleFile(
+                    f"`{change.path}` was changed since it was read.", fix="Read it again."
+                )
+            clashes = snapshot.clashes(change.reading) if change.reading else ()
+            if clashes:
+                raise WorkspaceError(
+                    f"{clashes[0].where}: {clashes[0].message}.", fix=clashes[0].fix or ""
+                )
+            snapshot = _after(snapshot, change)
+
+    async def _put_back(self, written: Sequence[FileChange], snapshot: "Snapshot") -> None:
+        """Give files the texts that they had in a snapshot."""
+        for change in reversed(written):
+            before = snapshot.modules.get(change.module)
             undo = replace(change, expected=change.version, text=before.text if before else None)
             with suppress(StaleFile):  # someone else has saved it meanwhile: keep theirs
                 await asyncio.to_thread(self._write, undo)
-            with suppress(StorageError):  # the next start will find nothing left to do
-                await self._store.apply([end])
-            raise
-        if self._copy:
-            await self._copy.note({change.module: change.version})
-        self._registry.swap(
-            _after(self._registry.snapshot(), change), by="agent" if by == "agent" else "user"
-        )
 
     def _write(self, change: FileChange) -> None:
         if change.text is None:

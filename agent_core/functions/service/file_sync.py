@@ -77,13 +77,13 @@ class FileSync:
         late: Late | None = None,
     ) -> PlannedChange:
         """Return the plan with a way to plan again if its file changes. The function must still be as in `snapshot`."""
-        change = plan.change
-        if change is None:
+        if plan.change is None:
             return plan
 
         async def replan() -> PlannedChange:
             try:
-                await self._caught_up(change.path, name, snapshot or self.registry.snapshot())
+                for change in plan.changes:
+                    await self._caught_up(change.path, name, snapshot or self.registry.snapshot())
             except WorkspaceError as error:
                 if late is None:
                     raise

@@ -67,6 +67,7 @@ if TYPE_CHECKING:  # imported late: operations that only read load no gate, no s
         file_sync,
         grant_service,
         library,
+        relocation,
         replay,
         tending,
         version_history,
@@ -82,6 +83,7 @@ else:
     file_sync = LateModule("agent_core.functions.service.file_sync")
     grant_service = LateModule("agent_core.functions.service.grant_service")
     library = LateModule("agent_core.functions.service.library")
+    relocation = LateModule("agent_core.functions.service.relocation")
     replay = LateModule("agent_core.functions.service.replay")
     tending = LateModule("agent_core.functions.service.tending")
     version_history = LateModule("agent_core.functions.service.version_history")
@@ -216,6 +218,19 @@ class FunctionService:
     def history(self) -> "version_history.VersionHistory":
         """The version history of functions."""
         return version_history.VersionHistory(self._store, self._files, self._review)
+
+    @cached_property
+    def relocations(self) -> "relocation.RelocationPlanner":
+        """The planner of changes that give functions other names and modules."""
+        return relocation.RelocationPlanner(
+            self._store,
+            self._files,
+            self._parts.gate(),
+            self.granting.packages,
+            self._parts.book(),
+            self._parts.file_patterns,
+            lambda: self._parts.sandbox().debugging.breakpoints,
+        )
 
     @cached_property
     def grants(self) -> "grant_service.GrantCommands":
@@ -419,7 +434,15 @@ class FunctionService:
 
     async def rollback(self, name: str, version: str = "", *, author: Author = USER) -> Judgment:
         """Restore an earlier version of a function, or a deleted function. Return its verdict."""
-        return await self._make_judgment(await self.history.rollback(name, version, author), author)
+        return await self._make_judgment(await self.plan_rollback(name, version, author), author)
+
+    async def plan_rollback(self, name: str, version: str, author: Author) -> PlannedChange:
+        """Plan an earlier version of a function; without one, a last rename or move is taken back in all files."""
+        is_open = not version and author.by == "human"
+        step = await self.relocations.last_step(name) if is_open else ""
+        if step:
+            return await self.relocations.take_back(name, step, author)
+        return await self.history.rollback(name, version, author)
 
     async def add_example(
         self, name: str, call: str, expected: str, *, author: Author = USER

@@ -28,7 +28,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from agent_core.base.errors import KnapperError
+from agent_core.base.errors import KnapperError, WorkspaceError
 from agent_core.base.events import FunctionsChanged
 from agent_core.base.late import LateModule
 from agent_core.base.offload import aside
@@ -37,6 +37,7 @@ from agent_core.base.records import asdict, dataclass, field, replace
 from agent_core.registry.depends import modules_of, packages_around
 from agent_core.registry.folder_access import is_below, is_there, scan
 from agent_core.registry.function import Function, ModuleReading, attempt_mark
+from agent_core.registry.module_edits import remove, save
 from agent_core.registry.registry import Registry, RegistryChange, Snapshot, difference
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import (
@@ -58,6 +59,7 @@ from agent_core.storage import (
     EndWrite,
     FunctionStore,
     ManifestConflict,
+    OpenWrite,
     ReadingRow,
     SaveVerdict,
     SaveVersion,
@@ -569,19 +571,34 @@ class Loader:
             self._state
         ):  # a write that another process holds the lock for is not interrupted
             unfinished = await self._store.open_writes()
+            for write in unfinished:
+                if write.is_part:
+                    await self._put_back(write)
             if not await self._store.manifest():
                 with suppress(OSError):  # the refresh below reports it
                     self._folder.mkdir(exist_ok=True)
         done = [
             write
             for write in unfinished
-            if await asyncio.to_thread(self._is_done, write.path, write.version)
+            if not write.is_part
+            and await asyncio.to_thread(self._is_done, write.path, write.version)
         ]
         await self.refresh(finished=frozenset(write.path for write in done))
         tended = [write.tended for write in done if write.tended]
         await self._store.apply(
             [*tended, *(EndWrite(write.path, write.version) for write in unfinished)]
         )
+
+    async def _put_back(self, write: OpenWrite) -> None:
+        """Give a file of an interrupted change of several the text that it had, unless somebody has saved it since."""
+        if not await asyncio.to_thread(self._is_done, write.path, write.version):
+            return
+        text = await self._store.text(write.expected) if write.expected else None
+        with suppress(WorkspaceError):  # it is then taken as it is, as a save
+            if text is not None:
+                await asyncio.to_thread(save, self._folder, write.path, text, write.version)
+            elif write.version and not write.expected:
+                await asyncio.to_thread(remove, self._folder, write.path, write.version)
 
     def _is_done(self, path: str, version: str | None) -> bool:
         """Return whether the file of an interrupted write has the content that it should have been given."""

@@ -77,7 +77,25 @@ class Dropped:
     dropped: Judgment
 
 
-Detail: TypeAlias = Judgment | Deletion | Given | Dropped
+@dataclass(frozen=True, slots=True)
+class Relocated:
+    """A function with another name or in another module, and what changed with it.
+
+    `changed` are the other functions whose text follows. The functions in `asks_again` lost what a person allowed them.
+    `unread` are the places that may mean the function and were left, and what stays under the old name.
+    """
+
+    name: str
+    was: str
+    module: str
+    was_in: str
+    files: tuple[str, ...]
+    changed: tuple[str, ...]
+    asks_again: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+
+
+Detail: TypeAlias = Judgment | Deletion | Given | Dropped | Relocated
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +110,7 @@ class OnceMore:
 class PlannedChange(Plan):
     """A plan for the functions: it may change a file or grants, too, and is carried out by the service.
 
+    `also` are further files that change in the same step: all of them do, or none.
     `refused` names a candidate that is now rejected; it `is_waiting` if it calls another that was. `new_grant` is what
     a human lets a function have from now on, `one_call_grant` what its next call may have; `revoked` names a function
     that loses all grants. `breakages` are functions that it breaks until the same reply changes them. `once_more` is
@@ -101,6 +120,7 @@ class PlannedChange(Plan):
     outcome: Literal["returned", "refused"] = "returned"
     detail: Detail | None = None
     change: FileChange | None = None
+    also: tuple[FileChange, ...] = ()
     refused: str | None = None
     is_waiting: bool = False
     new_grant: "NewGrant | None" = None
@@ -109,6 +129,11 @@ class PlannedChange(Plan):
     breakages: tuple["Breakage", ...] = ()
     once_more: OnceMore | None = None
     was_asked: bool = False
+
+    @property
+    def changes(self) -> tuple[FileChange, ...]:
+        """All files that it changes; a module that gives a name up comes before the one that takes it."""
+        return (self.change, *self.also) if self.change else ()
 
 
 def refusal(name: str, text: str, problem: "Problem | None" = None) -> PlannedChange:

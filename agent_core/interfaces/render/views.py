@@ -8,7 +8,7 @@ from agent_core.base.records import from_json
 from agent_core.functions.service.function_facts import FunctionDetails, Rated, Released
 from agent_core.functions.service.history import FunctionHistory, VersionDiff
 from agent_core.functions.service.judgment import Judgment
-from agent_core.functions.service.plan import Deletion
+from agent_core.functions.service.plan import Deletion, Relocated
 
 from ..commands.verb import Door, Result
 from ..styled_lines import Span, line
@@ -76,6 +76,22 @@ def _deleted(deletion: Deletion, _: Door) -> Result:
     if users := ", ".join(deletion.needed_by):
         lines.append(line(("dim", f"Its text stays there, private: {users} uses it.")))
     return Result(deletion, lines)
+
+
+@view.register
+def _relocated(relocated: Relocated, door: Door) -> Result:
+    went = f"{relocated.was} is {relocated.name} now"
+    if relocated.was_in:
+        went = f"{relocated.name} is in {relocated.module} now"
+    lines = [line(("ok", "✓ "), went, ("dim", f"  {', '.join(relocated.files)}"))]
+    if relocated.asks_again:
+        names = ", ".join(relocated.asks_again)
+        lines.append(line(("warn", f"  asks again for what it was allowed: {names}")))
+    lines += [line(("dim", f"  not looked at: {place}")) for place in relocated.unread]
+    if relocated.name != relocated.was:
+        kept = f"its versions and calls until now: {door.typed}history {relocated.was}"
+        lines.append(line(("dim", f"  {kept}")))
+    return Result(relocated, lines, f"To take it back: {door.typed}rollback {relocated.name}")
 
 
 @view.register

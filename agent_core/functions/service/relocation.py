@@ -1,0 +1,771 @@
+"""Another name or another module for a function, with all that refers to it, as one change of several files.
+
+All new texts are judged together, as they will stand, and written in one step, which a rollback takes back as one. A
+place that only may mean the function, such as a text with its name, stays as it is and is told.
+"""
+
+import ast
+import asyncio
+import keyword
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from agent_core.base import syntax
+from agent_core.base.clock import Clock
+from agent_core.base.errors import UsageError
+from agent_core.base.offload import aside
+from agent_core.base.problem import Problem
+from agent_core.base.receipt import Receipt
+from agent_core.base.records import dataclass, field, replace
+from agent_core.base.syntax import name_shown
+from agent_core.registry.approved import without_stale_imports
+from agent_core.registry.depends import ModuleParts, offered_sources, statements_of
+from agent_core.registry.function import fits
+from agent_core.registry.module_edits import (
+    Brought,
+    import_edits,
+    is_import,
+    place_function,
+    remove_function,
+)
+from agent_core.registry.references import References, references_in, renamed, retargeted
+from agent_core.registry.registry import Registry, Snapshot
+from agent_core.registry.schema import read_module
+from agent_core.registry.source import (
+    FOLDER,
+    LineEdit,
+    ModuleSource,
+    ParsedText,
+    applied,
+    check_module_name,
+    is_blank,
+    path_of,
+)
+from agent_core.registry.tree import Definition, imported_module
+from agent_core.storage import (
+    DropReading,
+    FunctionStore,
+    RenameFunction,
+    SaveVerdict,
+    SetManifest,
+    Write,
+)
+
+from ..gate import Gate
+from . import file_sync
+from .file_sync import FileSync, own_text
+from .function_facts import known_function
+from .judgment import Judgment, judgment_on
+from .loader import SharedVerdict
+from .plan import Author, FileChange, PlannedChange, Relocated, entered
+
+if TYPE_CHECKING:
+    from agent_core.access.grants import GrantStore
+    from agent_core.registry.function import Function
+
+    from ..debug import Breakpoints
+    from ..gate import ModuleVerdict, Policy
+    from .grant_service import PackageGrants
+
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
+_STEP: Final = re.compile(r" \(step [0-9a-f]{8}\)\Z")
+_LASTING: Final = ("by", "thumb", "note", "apart", "reader", "imported")
+"""What a verdict says that stays true of a function with another name: who made it, and what people said of it."""
+_BACK: Final = "taken back: "
+_CALLS: Final = ("confirmed", "predicted")
+
+
+@dataclass(frozen=True, slots=True)
+class _NewTexts:
+    """The new texts of modules; None is a deletion."""
+
+    texts: Mapping[str, str | None]
+    paths: Mapping[str, str] = field(default_factory=dict)  # of new modules
+    names: Mapping[str, str] = field(default_factory=dict)  # of functions after it, by those before
+
+
+class RelocationPlanner:
+    """The planner of changes that give a function another name or another module."""
+
+    def __init__(
+        self,
+        store: FunctionStore,
+        files: FileSync,
+        gate: Gate,
+        packages: "PackageGrants",
+        grants: "GrantStore",
+        file_patterns: Callable[[], Mapping[str, str]],
+        breakpoints: "Callable[[], Breakpoints]",
+    ) -> None:
+        """Create the planner; `file_patterns` are what files of agents, groups and helpers name, with their paths."""
+        self._store = store
+        self._files = files
+        self._registry: Registry = files.registry
+        self._gate = gate
+        self._packages = packages
+        self._grants = grants
+        self._file_patterns = file_patterns
+        self._breakpoints = breakpoints
+
+    async def rename(self, name: str, new: str, author: Author) -> PlannedChange:
+        """Plan another name for a function, with its callers, its state and its places in agents' own sets.
+
+        Raises:
+            UsageError: the name cannot be had, or a place cannot be rewritten; the message says which.
+        """
+        snapshot = await self._settled(name, author)
+        function = known_function(name, snapshot)
+        _check_name(new, snapshot)
+        found = await self._references(name, snapshot, follows=True)
+        texts = {each.source.module: renamed(each, new) for each in found if each.found}
+        files = _NewTexts(texts, names={name: new})
+        new_snapshot = _composed(files, snapshot)
+        unread = [
+            f"{each.source.path}:{line} {what}"
+            for each in found
+            for line, what in each.unread.items()
+        ]
+        known = {source.path for source in snapshot.modules.values()}
+        unread += [f"{path} is rejected" for path in sorted(snapshot.rejections.keys() - known)]
+        relocated = Relocated(new, name, function.module, "", (), (), (), tuple(unread))
+        plan = await self._plan(
+            f"renamed {name} to {new}", files, relocated, snapshot, new_snapshot, author
+        )
+        return self._files.repeatable(plan, partial(self.rename, name, new, author))
+
+    async def move(self, name: str, module: str, author: Author) -> PlannedChange:
+        """Plan another module for a function, with the imports, helpers and constants that it needs.
+
+        Raises:
+            UsageError: it cannot be taken out of its module or put into the other one; the message says why.
+        """
+        module = module.removeprefix(f"{FOLDER}.").removesuffix(".py")
+        snapshot = await self._settled(name, author, module)
+        function = known_function(name, snapshot)
+        if problem := check_module_name(module):
+            raise UsageError(f"{problem.message}.", fix=problem.fix or "")
+        if function.module == module:
+            raise UsageError(f"`{name}` is in `{module}` already.", fix="Nothing was changed.")
+        found = await self._references(name, snapshot, follows=False)
+        size = sum(len(each.source.text) for each in found)
+        files = await aside(size, _moved, name, module, found, snapshot)
+        new_snapshot = _composed(files, snapshot)
+        _check_circles(files, snapshot, new_snapshot)
+        relocated = Relocated(name, name, module, function.module, (), ())
+        why = f"moved {name} from {function.module} to {module}"
+        plan = await self._plan(why, files, relocated, snapshot, new_snapshot, author)
+        return self._files.repeatable(plan, partial(self.move, name, module, author))
+
+    async def last_step(self, name: str) -> str:
+        """Return the reason of a function's last change if it was a step of several files, or an empty text."""
+        function = self._registry.snapshot().functions.get(name)
+        if function is not None:
+            module = function.module
+        else:
+            rows = await self._store.function_history(name)
+            module = rows[-1].module if rows else ""
+        history = await self._store.module_history(module) if module else []
+        if not history or history[-1].by != "human" or not _STEP.search(history[-1].reason):
+            return ""
+        texts = [row.text for row in history[-2:]]
+        own = [offered_sources(text).get(name, "") for text in ["", *texts][-2:]]
+        return history[-1].reason if own[0] != own[1] else ""
+
+    async def take_back(self, name: str, step: str, author: Author) -> PlannedChange:
+        """Plan the texts that all files of a step had before it.
+
+        Raises:
+            UsageError: one of them was changed since.
+        """
+        snapshot = self._registry.snapshot()
+        texts = dict[str, str | None]()
+        paths = dict[str, str]()
+        for row in await self._store.made_for(step):
+            snapshot = await self._files.settled(row.module, "", snapshot)
+            source = snapshot.modules.get(row.module)
+            history = await self._store.module_history(row.module)
+            paths[row.module] = source.path if source else _path_of(row.module, snapshot)
+            if (source.version if source else "") != row.version or history[-1] != row:
+                fix = f"Nothing was changed. Give a version: knapper functions history {name}"
+                raise UsageError(f"{paths[row.module]} was changed after this.", fix=fix)
+            before = history[-2] if len(history) > 1 else None
+            texts[row.module] = before.text if before and before.version else None
+        new_snapshot = _composed(_NewTexts(texts, paths), snapshot)
+        gone = snapshot.functions.keys() - new_snapshot.functions.keys()
+        back = new_snapshot.functions.keys() - snapshot.functions.keys()
+        names = dict(zip(gone, back, strict=False)) if len(gone) == len(back) == 1 else {}
+        shown = next(iter(back), name)
+        undone = _STEP.sub("", step)
+        why = undone.removeprefix(_BACK) if undone.startswith(_BACK) else f"{_BACK}{undone}"
+        relocated = Relocated(shown, name, new_snapshot.functions[shown].module, "", (), ())
+        files = _NewTexts(texts, paths, names)
+        plan = await self._plan(why, files, relocated, snapshot, new_snapshot, author)
+        judged = await judgment_on(self._store, new_snapshot.functions[shown].body_hash, shown)
+        told = {"name": shown, "module": new_snapshot.functions[shown].module, "admitted": True}
+        told |= {
+            "standing": judged.standing if judged else "draft",
+            "path": new_snapshot.functions[shown].path,
+        }
+        told |= {"back": f"what was there before “{undone}”"}
+        plan = replace(plan, detail=Judgment.from_json(told))
+        return self._files.repeatable(plan, partial(self.take_back, name, step, author))
+
+    async def _settled(self, name: str, author: Author, *more: str) -> Snapshot:
+        """Return a snapshot with the current files of all modules that may refer to a function."""
+        snapshot = self._registry.snapshot()
+        known_function(name, snapshot)
+        file_sync.require_read(name, author, own_text(name, snapshot) or "")
+        near = [module for module, source in snapshot.modules.items() if name in source.text]
+        for module in dict.fromkeys((*near, *more)):
+            snapshot = await self._files.settled(module, "", snapshot)
+        return snapshot
+
+    async def _references(
+        self, name: str, snapshot: Snapshot, *, follows: bool
+    ) -> list[References]:
+        sources = [*snapshot.modules.values()]
+        module = snapshot.functions[name].module
+        size = sum(len(source.text) for source in sources)
+        return await aside(size, partial(references_in, follows=follows), sources, module, name)
+
+    async def _plan(
+        self,
+        why: str,
+        files: _NewTexts,
+        relocated: Relocated,
+        snapshot: Snapshot,
+        new_snapshot: Snapshot,
+        author: Author,
+    ) -> PlannedChange:
+        """Return the plan for texts that the gate admits together.
+
+        Raises:
+            UsageError: it refuses one of them.
+        """
+        reason = f"{why} (step {Clock().new_id()[-8:]})"
+        verdicts = await self._judged(why, files, snapshot, new_snapshot, author)
+        changes = list[FileChange]()
+        writes = list[Sequence[Write]]()
+        for module in _in_order(files.texts, snapshot, new_snapshot):
+            source = snapshot.modules.get(module)
+            expected = source.version if source else None
+            if module in verdicts:
+                reading = verdicts[module].reading
+                now = reading.source
+                changes.append(
+                    FileChange(now.path, module, expected, now.text, now.version, reading)
+                )
+                rows = await self._verdicts(verdicts[module], files.names, snapshot)
+                writes.append((*entered(reading, expected, author, reason), *rows))
+            elif source is not None:
+                changes.append(FileChange(source.path, module, expected, None, None, None))
+                removed = SetManifest(module, expected, None, author.by, author.turn, reason)
+                writes.append((removed, DropReading(source.path)))
+        for old, new in files.names.items():
+            writes.append((RenameFunction(old, new),))
+        changed = _changed(files.names, snapshot, new_snapshot)
+        relocated = replace(
+            relocated,
+            files=tuple(change.path for change in changes),
+            changed=changed,
+            asks_again=await self._asking_again(files.names, snapshot, new_snapshot),
+            unread=(*relocated.unread, *await self._patterns(relocated, snapshot, new_snapshot)),
+        )
+        did = Receipt()
+        for name in (*files.names.values(), *changed):
+            did.note("created" if name in files.names.values() else "changed", name)
+        for name in files.names:
+            did.note("deleted", name)
+        # In the history, a module that takes a function comes before the one that gives it up: it was never gone.
+        rows_of_all = tuple(write for group in reversed(writes[: len(changes)]) for write in group)
+        more = tuple(write for group in writes[len(changes) :] for write in group)
+        return PlannedChange(
+            _told(why, relocated),
+            "returned",
+            relocated,
+            (*rows_of_all, *more),
+            did=did,
+            change=changes[0],
+            also=tuple(changes[1:]),
+            revoked=next(iter(files.names), ""),
+            done=partial(self._follow, files.names),
+        )
+
+    def _follow(self, names: Mapping[str, str]) -> None:
+        for old, new in names.items():
+            self._breakpoints().follow(old, new)
+
+    async def _judged(
+        self, why: str, files: _NewTexts, snapshot: Snapshot, new_snapshot: Snapshot, author: Author
+    ) -> "dict[str, ModuleVerdict]":
+        """Return the verdict on each new text, in which all others stand already.
+
+        Raises:
+            UsageError: one is refused, an example no longer holds, or a function that uses one breaks.
+        """
+        verdicts = dict[str, "ModuleVerdict"]()
+        policy: Policy = "human" if author.by == "human" else "agent"
+        gone = {module for module, text in files.texts.items() if text is None}
+        users = {
+            module
+            for module, each in new_snapshot.readings.items()
+            if not gone.isdisjoint(each.imports)
+        }
+        for module in {**dict.fromkeys(files.texts), **dict.fromkeys(sorted(users))}:
+            source = new_snapshot.modules.get(module)
+            if source is None:
+                continue
+            granted = replace(await self._packages.of_text(source.text), approval_mode="calling")
+            before = snapshot.readings.get(module)
+            verdict = await self._gate.judge_module(
+                source, new_snapshot, policy, previous_reading=before, granted=granted
+            )
+            problem = next(iter(verdict.refusals), None)
+            if not verdict.admitted and problem is not None:
+                fix = problem.fix or "Change that first."
+                raise UsageError(f"Not {why}: {problem.where}: {problem.message}.", fix=fix)
+            broken = [*await self._failing(verdict, files.names, snapshot)]
+            broken += [breakage.description for breakage in verdict.breakages]
+            if broken:
+                raise UsageError(f"Not {why}: {broken[0]}.", fix="Nothing was changed.")
+            if module in files.texts:
+                verdicts[module] = verdict
+        return verdicts
+
+    async def _failing(
+        self, verdict: "ModuleVerdict", names: Mapping[str, str], snapshot: Snapshot
+    ) -> list[str]:
+        """Return the examples that would fail and that did not fail before, as sentences."""
+        failing = list[str]()
+        for name, row in verdict.disagreements:
+            judged = await self._judgment_before(name, names, snapshot)
+            if judged is None or not judged.fails_examples:
+                failing.append(
+                    f"{row.call} of `{name}` would return {row.returned}, not {row.expected}"
+                )
+        return failing
+
+    async def _judgment_before(
+        self, name: str, names: Mapping[str, str], snapshot: Snapshot
+    ) -> Judgment | None:
+        old = _name_before(name, names)
+        function = snapshot.functions.get(old)
+        return await judgment_on(self._store, function.body_hash, old) if function else None
+
+    async def _verdicts(
+        self, verdict: "ModuleVerdict", names: Mapping[str, str], snapshot: Snapshot
+    ) -> list[Write]:
+        """Return the writes of the verdicts on functions that are not known; what people said of them stays."""
+        rows = list[Write]()
+        shared = SharedVerdict(verdict)
+        standings = dict(verdict.standings)
+        for function in verdict.reading.functions:
+            name = function.name
+            version = function.body_hash
+            if await judgment_on(self._store, version, name) is not None:
+                continue
+            before = await self._judgment_before(name, names, snapshot)
+            standing = standings.get(name, "draft")
+            document: dict[str, Any] = {**shared.on(function), "confirmed": []}
+            if before is not None:
+                kept = before.to_json()
+                document |= {key: kept[key] for key in _LASTING if kept.get(key)}
+                old = snapshot.functions[_name_before(name, names)]
+                for key in _CALLS:
+                    document[key] = [_call_now(call, old, names) for call in kept.get(key) or ()]
+                standing = "draft" if before.standing == "draft" else standing
+            rows.append(SaveVerdict(version, name, {**document, "standing": standing}))
+        return rows
+
+    async def _asking_again(
+        self, names: Mapping[str, str], snapshot: Snapshot, new_snapshot: Snapshot
+    ) -> tuple[str, ...]:
+        """Return the functions that lose what a person allowed them, because what was approved is another text now."""
+        asking = list[str]()
+        for owner in await self._grants.entries():
+            before = snapshot.functions.get(owner)
+            now = new_snapshot.functions.get(names.get(owner, owner))
+            if before is None or now is None:
+                continue
+            had = await self._grants.allowed(before, snapshot)
+            if had and not (await self._grants.allowed(now, new_snapshot)).covers(had):
+                asking.append(now.name)
+        return tuple(asking)
+
+    async def _patterns(
+        self, relocated: Relocated, snapshot: Snapshot, new_snapshot: Snapshot
+    ) -> tuple[str, ...]:
+        """Return the files of agents, groups and helpers that name the function as it was."""
+        before = snapshot.functions.get(relocated.was)
+        now = new_snapshot.functions.get(relocated.name)
+        if before is None or now is None:
+            return ()
+        named = (await asyncio.to_thread(self._file_patterns)).items()
+        return tuple(
+            f"{path} names `{pattern}`"
+            for pattern, path in named
+            if fits([pattern], before) and not fits([pattern], now)
+        )
+
+
+def _told(why: str, relocated: Relocated) -> str:
+    """Return the answer to a model."""
+    lines = [f"{why[0].upper()}{why[1:]}. Files: {', '.join(relocated.files)}."]
+    if relocated.asks_again:
+        lines.append(f"Asked about again at the next call: {', '.join(relocated.asks_again)}.")
+    return "\n".join([*lines, *(f"Not looked at: {each}" for each in relocated.unread)])
+
+
+def _check_name(name: str, snapshot: Snapshot) -> None:
+    """Check that a function can have a name.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    shown = name_shown(name)
+    taken = snapshot.functions.get(name)
+    why = ""
+    if keyword.iskeyword(name):
+        why = "is a Python keyword"
+    elif not _NAME.fullmatch(name):
+        why = "is no name of a function: up to 64 letters, digits and underscores, with a letter first"
+    elif taken is not None:
+        why = f"is already the function at {taken.path}:{taken.line}"
+    elif name in snapshot.reserved:
+        why = "is the name of a function that is built in"
+    elif name in snapshot.helpers:
+        why = "is the name of a helper"
+    if why:
+        raise UsageError(f"`{shown}` {why}.", fix="Choose another name.")
+
+
+def _name_before(name: str, names: Mapping[str, str]) -> str:
+    return next((old for old, new in names.items() if new == name), name)
+
+
+def _call_now(call: str, function: "Function", names: Mapping[str, str]) -> str:
+    """Return a call of an example as it reads with the new name."""
+    new = names.get(function.name)
+    if new is None:
+        return call
+    head = f"from {FOLDER}.{function.module} import {function.name}\n"
+    source = ModuleSource.of("call", f"{head}{call}\n")
+    try:
+        found = References.of(
+            source, function.name, {f"{FOLDER}.{function.module}.{function.name}"}
+        )
+        return renamed(found, new).partition("\n")[2].rstrip("\n")
+    except (SyntaxError, UsageError):
+        return call
+
+
+def _changed(
+    names: Mapping[str, str], snapshot: Snapshot, new_snapshot: Snapshot
+) -> tuple[str, ...]:
+    """Return the other functions whose text is another one now."""
+    both = snapshot.functions.keys() & new_snapshot.functions.keys()
+    return tuple(
+        name
+        for name in sorted(both)
+        if snapshot.functions[name].body_hash != new_snapshot.functions[name].body_hash
+    )
+
+
+def _path_of(module: str, snapshot: Snapshot) -> str:
+    is_package = any(each.startswith(f"{module}.") for each in snapshot.modules)
+    return path_of(f"{module}.__init__" if is_package else module)
+
+
+def _in_order(modules: Iterable[str], snapshot: Snapshot, new_snapshot: Snapshot) -> list[str]:
+    """Return the modules, those first that give a function up."""
+
+    def keeps(module: str) -> bool:
+        names = {name for name, each in snapshot.functions.items() if each.module == module}
+        now = {name for name, each in new_snapshot.functions.items() if each.module == module}
+        return names <= now
+
+    return sorted(modules, key=lambda module: (keeps(module), module))
+
+
+def _composed(files: _NewTexts, snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot with all new texts.
+
+    Raises:
+        UsageError: one of them cannot be read, or defines a name that is taken.
+    """
+    new_snapshot = snapshot.draft()
+    for module in files.texts:  # first all names are free
+        new_snapshot = new_snapshot.without_module(module).draft()
+    for module, text in files.texts.items():
+        if text is None:
+            continue
+        source = snapshot.modules.get(module)
+        path = source.path if source else files.paths[module]
+        reading = read_module(ModuleSource.of(module, text, path))
+        clashes = new_snapshot.clashes(reading)
+        problem = next(iter((*clashes, *(() if reading.parsed else reading.problems))), None)
+        if problem is not None:
+            fix = problem.fix or "Nothing was changed."
+            raise UsageError(f"{problem.where}: {problem.message}.", fix=fix)
+        new_snapshot = new_snapshot.with_module(reading)
+    return new_snapshot.finished()
+
+
+# A function in another module.
+
+
+def _moved(name: str, module: str, found: Sequence[References], snapshot: Snapshot) -> _NewTexts:
+    """Return the texts of all modules once a function is in another one.
+
+    Raises:
+        UsageError: it cannot be moved; the message says why.
+    """
+    home = snapshot.modules[snapshot.functions[name].module]
+    cut = _Cut.of(name, home, module, snapshot)
+    texts = dict[str, str | None]()
+    path = _path_of(module, snapshot)
+    target = snapshot.modules.get(module)
+    for each in found:
+        if each.source == home or not each.found:
+            continue
+        is_home = each.source == target
+        text, lacks = retargeted(each, module, is_home=is_home)
+        texts[each.source.module] = _importing(text, module, name) if lacks else text
+    own = next(each for each in found if each.source == home)
+    left = cut.rest(own, module, snapshot)
+    texts = {home.module: left if left.strip() else None, **texts}
+    base = texts.get(module, target.text if target else "") or ""
+    placed = place_function(base, cut.candidate(module), name, path=target.path if target else path)
+    if isinstance(placed, Problem):
+        fix = placed.fix or "Nothing was changed."
+        raise UsageError(f"`{name}` cannot be put into {path}: {placed.message}.", fix=fix)
+    texts[module] = placed
+    changed = {
+        key: text
+        for key, text in texts.items()
+        if key not in snapshot.modules or text != snapshot.modules[key].text
+    }
+    return _NewTexts(changed, {module: path})
+
+
+def _importing(text: str, module: str, name: str) -> str:
+    """Return a text that imports a function."""
+    parsed = ParsedText.of(text, syntax.parse(text))
+    added = Brought((), (f"from {FOLDER}.{module} import {name}",))
+    return applied(parsed.lines, import_edits(parsed, added))
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """A function in its module, with the statements that go with it and the names that stay and are imported."""
+
+    name: str
+    source: ModuleSource
+    parts: ModuleParts
+    at: int
+    carried: Set[int]
+    imports: Sequence[str]
+    left: Set[str]
+
+    @classmethod
+    def of(cls, name: str, source: ModuleSource, module: str, snapshot: Snapshot) -> "_Cut":
+        """Return what belongs to a function of a module that goes to another one.
+
+        Raises:
+            UsageError: it cannot be taken out.
+        """
+        parts = ModuleParts.of(source.text, source.path)
+        if isinstance(parts, Problem):
+            raise UsageError(f"{parts.where}: {parts.message}.", fix=parts.fix or "")
+        holders = [at for at, bound in enumerate(parts.binds) if name in bound]
+        body = parts.text.body
+        if len(holders) != 1 or not isinstance(body[holders[0]], Definition):
+            what = f"`{name}` is not one plain function at the top level of {source.path}"
+            raise UsageError(f"{what}, so it is not moved.", fix="Edit the file.")
+        at = holders[0]
+        group = _needed(parts, at)
+        own = {each for each in group if not is_import(body[each])}
+        carried = _only_for(at, own, parts, source, snapshot)
+        moving = {at, *carried}
+        read = {word for each in moving for word in _words(parts, each)}
+        stays = [
+            each for each in range(len(body)) if each not in moving and not is_import(body[each])
+        ]
+        bound = {word for each in stays for word in parts.binds[each]}
+        left = (read & bound) - {name, "*"}
+        shared = {word for facts in parts.statements for word in facts.shared}
+        if changing := sorted(left & shared):
+            what = (
+                f"`{changing[0]}` of {source.path} is assigned by functions, and `{name}` uses it"
+            )
+            raise UsageError(f"{what}, so it is not moved.", fix="Keep it there.")
+        imports = [
+            text
+            for each in sorted(group)
+            if is_import(body[each])
+            for text in _import_of(parts, each, read, source, module, name)
+        ]
+        return cls(name, source, parts, at, carried, imports, left)
+
+    def candidate(self, module: str) -> str:
+        """Return the function with all that it brings to its new module."""
+        imports = [*self.imports]
+        if self.left:
+            imports.append(
+                f"from {FOLDER}.{self.source.module} import {', '.join(sorted(self.left))}"
+            )
+        text = self.parts.text
+        segments = [text.segment(text.body[each]) for each in sorted({self.at, *self.carried})]
+        head = "\n".join(imports)
+        return "\n\n\n".join([*([head] if head else []), *segments]) + "\n"
+
+    def rest(self, own_references: References, module: str, snapshot: Snapshot) -> str:
+        """Return the text of its module without it."""
+        text = self.parts.text
+        edits = list[LineEdit]()
+        for each in self.carried:
+            start, end = text.span(text.body[each])
+            while end < len(text.lines) and is_blank(text.lines[end]):
+                end += 1
+            edits.append(LineEdit(start - 1, end, ()))
+        left = remove_function(applied(text.lines, edits), self.name)
+        if isinstance(left, Problem):
+            what = f"`{self.name}` cannot be taken out of {self.source.path}: {left.message}"
+            raise UsageError(f"{what}.", fix=left.fix or "Edit the file.")
+        others = [each for each in snapshot.modules.values() if each.module != self.source.module]
+        left = without_stale_imports(self.source.text, left, self.source.module, others)
+        spans = [text.span(text.body[each]) for each in {self.at, *self.carried}]
+        is_used = any(
+            each.kind == "name" and not any(first <= each.line <= last for first, last in spans)
+            for each in own_references.found
+        )
+        return _importing(left, module, self.name) if is_used else left
+
+
+def _words(parts: ModuleParts, at: int) -> Set[str]:
+    facts = parts.statements[at]
+    return facts.names | facts.reads | facts.takes
+
+
+def _needed(parts: ModuleParts, at: int) -> Set[int]:
+    """Return the imports and private statements that a function and its examples refer to."""
+    group = parts.referred(at)
+    public = {
+        each
+        for each, node in enumerate(parts.text.body)
+        if isinstance(node, Definition) and not node.name.startswith("_")
+    }
+    for each, bound in enumerate(parts.binds):
+        if each not in public and bound & parts.statements[at].takes:
+            group |= {each, *parts.referred(each)}
+    return group - public
+
+
+def _only_for(
+    at: int, own: Set[int], parts: ModuleParts, source: ModuleSource, snapshot: Snapshot
+) -> Set[int]:
+    """Return the statements of `own` that nothing else needs, in this module or in others."""
+    elsewhere = "\n".join(
+        snapshot.modules[module].text
+        for module, reading in snapshot.readings.items()
+        if source.module in reading.imports and module != source.module
+    )
+    carried = {
+        each
+        for each in own
+        if not parts.text.shares_a_line(parts.text.body[each])
+        and not any(re.search(rf"\b{re.escape(word)}\b", elsewhere) for word in parts.binds[each])
+    }
+    while True:
+        staying = [each for each in range(len(parts.binds)) if each not in carried and each != at]
+        used = {word for each in staying for word in _words(parts, each)}
+        kept = {each for each in carried if parts.binds[each].isdisjoint(used)}
+        if kept == carried:
+            return carried
+        carried = kept
+
+
+def _import_of(
+    parts: ModuleParts, at: int, read: Set[str], source: ModuleSource, module: str, name: str
+) -> Iterator[str]:
+    """Yield the lines of an import that a function needs in its new module."""
+    node = parts.text.body[at]
+    if isinstance(node, ast.Import):
+        used = [each for each in node.names if (each.asname or each.name.partition(".")[0]) in read]
+        for alias in used:
+            yield (
+                f"import {alias.name} as {alias.asname}" if alias.asname else f"import {alias.name}"
+            )
+        return
+    if not isinstance(node, ast.ImportFrom):
+        yield parts.text.segment(node)
+        return
+    is_package = source.path.endswith("/__init__.py")
+    base = imported_module(
+        node.module or "", node.level, f"{FOLDER}.{source.module}", is_package=is_package
+    )
+    used = [each for each in node.names if (each.asname or each.name) in read or each.name == "*"]
+    used = [*node.names] if base == "__future__" else used
+    if base == f"{FOLDER}.{module}":
+        if any(each.asname for each in used):
+            what = f"{source.path}:{node.lineno} imports from `{module}` under another name"
+            raise UsageError(f"{what}, so `{name}` is not moved there.", fix="Use the name itself.")
+        return
+    if used:
+        given = (f"{each.name} as {each.asname}" if each.asname else each.name for each in used)
+        yield f"from {base} import {', '.join(given)}"
+
+
+def _check_circles(files: _NewTexts, snapshot: Snapshot, new_snapshot: Snapshot) -> None:
+    """Check that no modules import each other that did not before.
+
+    Raises:
+        UsageError: some would; the message says which.
+    """
+    for module in files.texts:
+        circle = _circle(module, new_snapshot)
+        if circle and not _circle(module, snapshot):
+            paths = [new_snapshot.modules[each].path for each in circle]
+            told = f"{paths[0]} would import {paths[1]}"
+            told += "".join(f", which imports {path}" for path in [*paths[2:], paths[0]])
+            fix = "Move what they share into a third module first."
+            raise UsageError(f"The imports would be a circle: {told}.", fix=fix)
+
+
+def _circle(start: str, snapshot: Snapshot) -> list[str]:
+    """Return the modules that lead from a module back to itself by what they import as they load, or none."""
+    waiting = [[start]]
+    seen = set[str]()
+    while waiting:
+        way = waiting.pop()
+        for module in _loaded_by(way[-1], snapshot):
+            if module == start:
+                return way
+            if module not in seen:
+                seen.add(module)
+                waiting.append([*way, module])
+    return []
+
+
+def _loaded_by(module: str, snapshot: Snapshot) -> list[str]:
+    """Return the modules of the workspace that a module imports when it is loaded."""
+    source = snapshot.modules.get(module)
+    if source is None:
+        return []
+    is_package = source.path.endswith("/__init__.py")
+    found = list[str]()
+    for node, facts, _ in statements_of(source.text):
+        if isinstance(node, Definition | ast.ClassDef) or (
+            isinstance(node, ast.If) and is_import(node)
+        ):
+            continue
+        for level, base, imported in facts.imports:
+            own = f"{FOLDER}.{module}"
+            full = base if level < 0 else imported_module(base, level, own, is_package=is_package)
+            names = [full, f"{full}.{imported}"]
+            found += [
+                each.removeprefix(f"{FOLDER}.") for each in names if each.startswith(f"{FOLDER}.")
+            ]
+    return [each for each in dict.fromkeys(found) if each in snapshot.modules and each != module]
