@@ -590,15 +590,15 @@ def _forget_event(
 
 def _resummarize(session: SqlSession, erasure: Erasure, agent: str, since: int) -> int:
     """Create the summaries again that cover forgotten entries; return their number."""
-    sql = "select e.seq, e.payload from entry e join turn t on t.seq = e.turn where t.agent = ? and e.kind = ?"
+    sql = "select e.seq, e.payload, t.line from entry e join turn t on t.seq = e.turn where t.agent = ? and e.kind = ?"
     count = 0
-    for seq, text in session.all(sql, agent, SUMMARY):
+    for seq, text, line in session.all(sql, agent, SUMMARY):
         payload = parse_row(text, dict)
         if int(payload.get("upto", 0)) < since:
             continue
         count += 1
         summary = erasure.resummarize(
-            payload, entries_of(session, agent, int(payload["upto"]), SAID)
+            payload, entries_of(session, line, int(payload["upto"]), SAID)
         )
         if summary is None:
             session.all("delete from entry where seq = ?", seq)
@@ -649,6 +649,7 @@ _CHANGED: Final = (
     _Columns("inbox", "event", ("seq",), {"payload": _json, "key": _free}),
     _Columns("replies that were cut off", "turn", ("seq",), {"streamed": _free}),
     _Columns(_MESSAGES, "message", ("seq",), {"text": _free, "answer": _free}),
+    _Columns("names of conversations", "conversation", ("line",), {"name": _free}),
     _Columns("reasons of threads", "thread", ("id",), {"why": _free}),
     _Columns("reasons of pauses", "paused", ("agent",), {"why": _free}),
     _Columns("memory blocks", "block", ("seq",), {"value": _value, "description": _short}),

@@ -924,7 +924,7 @@ class Deeds(RuleBasedStateMachine):
         if answered != Tally(call.id for call in calls):
             self.broken[5].append(f"of {len(calls)} calls were answered: {answered}")
 
-    @rule(place=PLACES, how=st.sampled_from(["summarize", "pop", "begin_anew"]))
+    @rule(place=PLACES, how=st.sampled_from(["summarize", "pop"]))
     def leave_behind(self, place: int, how: str) -> None:
         """A person says something, and it leaves the context before anybody looks for it."""
         word = f"word{self.number()}"

@@ -384,7 +384,7 @@ CHAPTERS: Final[dict[str, list[Deed]]] = {
         lambda one: one.leave_behind(0, "pop"),
         lambda one: one.say(0, ["remember"], "alpha"),
         lambda one: one.leave_behind(0, "summarize"),
-        lambda one: one.leave_behind(1, "begin_anew"),
+        lambda one: one.leave_behind(1, "pop"),
         lambda one: one.forget(0),
         lambda one: one.move_an_agent(),
         lambda one: one.restart(1),

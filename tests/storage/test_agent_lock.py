@@ -36,7 +36,7 @@ def test_a_second_process_is_told_which_one_has_the_agent_until_that_is_killed(
     assert re.fullmatch(expected, caught.value.message)
     assert (
         caught.value.fix
-        == "Use an agent of another name for a second conversation, or end that process."
+        == "Begin another conversation of it (knapper run --conversation new), or end that process."
     )
     with lock_agent(tmp_path, "main"):
         assert (tmp_path / "agents" / "main.lock").read_text(encoding="utf-8") == f"{os.getpid()}\n"

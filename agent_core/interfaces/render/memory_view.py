@@ -1,8 +1,9 @@
 """An agent's memory as JSON and as lines: blocks, sections, their history, and search results."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import merge
 from itertools import groupby
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from agent_core.base.clock import shown_time
@@ -427,12 +428,20 @@ def turns_of(
     return turns if last is None else turns[-last:]
 
 
-def transcript(agent: str, turns: Sequence[Sequence[Entry]]) -> str:
-    """Return the conversation as Markdown."""
-    parts = [
-        part for turn in turns for part in (f"## {shown_time(turn[0].at)}", *_turn(agent, turn))
-    ]
-    return "\n\n".join([f"# Conversation with {agent}", *parts]) + "\n"
+def transcript(
+    agent: str,
+    turns: Sequence[Sequence[Entry]],
+    numbers: Mapping[str, int] = MappingProxyType({}),
+    title: str = "",
+) -> str:
+    """Return the conversation as Markdown; turns have the `numbers` of their ids, if any."""
+    parts: list[str] = []
+    for turn in turns:
+        number = numbers.get(turn[0].turn)
+        head = f"{number}. " if number else ""
+        parts += [f"## {head}{shown_time(turn[0].at)}", *_turn(agent, turn)]
+    about = f"# Conversation with {agent}" + (f": {one_line(title, 80)}" if title else "")
+    return "\n\n".join([about, *parts]) + "\n"
 
 
 def transcript_document(

@@ -426,8 +426,8 @@ async def test_agents_that_others_have_are_no_work(
         await store.post(Post("main", "note", {"text": "hello"}))
         async with other.hold(tmp_path, "main"):
             assert await store.work() == []
-            assert [due.agent for due in await other.work()] == ["main"]
-        assert [due.agent for due in await store.work()] == ["main"]
+            assert [due.line for due in await other.work()] == ["main"]
+        assert [due.line for due in await store.work()] == ["main"]
 
 
 async def test_those_who_listen_are_told_of_a_message_and_not_of_what_concerns_nobody(
