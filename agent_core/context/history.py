@@ -230,6 +230,9 @@ class PageReader:
             else []
         )
         entry = next((row for row in entries if row.seq == seq), None)
+        if entry is None and 0 < seq <= LARGEST_NUMBER:  # a search found it elsewhere
+            entry = await self._store.entry_in_reach(self._line, seq)
+            entry = entry if entry is not None and entry.kind in _PAGED else None
         if entry is None:
             raise UsageError(
                 f"There is no long text named {name!r}.",

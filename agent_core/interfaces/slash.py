@@ -36,7 +36,7 @@ from sandbox.wire.values import BODY, TAG
 
 from . import slash_shell, undo
 from .attachments import as_sent, command_block, headline, named_in, pasted_notes, with_blocks
-from .commands.conversations import shown_name, turn_end
+from .commands.conversations import end_at, shown_name
 from .commands.functions import ended, stopping_first
 from .commands.verb import ALWAYS, CommandEntry
 from .conversation import Conversation, RunCommand, made_line
@@ -739,17 +739,12 @@ async def _open(conversation: Conversation, words: str) -> None:
 
 async def _branch(conversation: Conversation, words: str) -> None:
     agent, own = conversation.agent, _conversations(conversation)
-    if words and not words.isdecimal():
-        raise UsageError(
-            f"/branch takes the number of a turn, not `{one_line(words, 40)}`.",
-            fix="/log numbers them.",
-        )
-    upto = await turn_end(own, agent.line, int(words)) if words else None
+    upto = await end_at(own, agent.line, words) if words else None
     left = agent.conversation
     begun = await own.branch(left.id, upto, agent.origin)
     await conversation.switch(agent.name, begun.id)
     back = f"/open {left.id} goes back to {_quoted(left)}"
-    what = f"A branch of {_quoted(left)}{f', up to turn {words}' if words else ''}. "
+    what = f"A branch of {_quoted(left)}{f', up to {words}' if words else ''}. "
     conversation.voice.lines([line(("ok", "✓ "), what, ("dim", back))])
 
 

@@ -137,8 +137,8 @@ _OF_PROMPT: Final = (
         "/open NAME|ID", "Go on with another conversation of this agent.", takes="<conversation>"
     ),
     CommandEntry(
-        "/branch [N]",
-        "Begin a conversation with what was said in this one, up to turn N of /log; by default, with all of it.",
+        "/branch [N | N.M]",
+        "Begin a conversation with what was said in this one, up to turn N of /log or message N.M of a search.",
     ),
     CommandEntry(
         "/name NAME",
@@ -168,7 +168,8 @@ _OF_PROMPT: Final = (
 _ORDER: Final = (
     "help exit functions introspect about call show create edit test break debug trace release good bad grants delete"
     " history diff rollback example pending confirm audit reload memory attach forget summarize memorywarning"
-    " heartbeat agents switch conversations new open branch name save load log retry pop changes undo cost shell clear dump model"
+    " heartbeat agents switch conversations new open branch name save load log retry pop changes undo cost shell clear"
+    " dump model"
 )
 _PLACES: Final = {
     name: place for place, name in enumerate(_ORDER.split())
@@ -190,7 +191,8 @@ _MEANT = {
     "pm": "debug last",
 }
 GROUPS: Final[Mapping[str, str]] = {
-    "daily": "functions introspect edit call break memory attach undo changes retry new conversations open model help exit",
+    "daily": "functions introspect edit call break memory attach undo changes retry new conversations open model"
+    " help exit",
     "functions": "create history rollback test trace debug show example pending confirm diff delete good bad"
     " grants release audit reload",
     "agents": "agents switch save load summarize memorywarning heartbeat",

@@ -48,6 +48,10 @@ class PromptDoor(Door):
         """Return the state on disk, with all agents."""
         return opened_state(self._conversation.workspace.root)
 
+    async def known(self, name: str) -> str:
+        """Return the name of this agent, unless another is named."""
+        return name or self.agent_name
+
     async def agent(self, name: str) -> Agent:
         """Return the agent of the conversation."""
         return self._conversation.agent

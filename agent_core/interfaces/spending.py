@@ -171,10 +171,10 @@ class Spending:
 async def spent_since_ever(store: Store, agent: str, spending: Spending) -> Spending:
     """Return the record of a new `Spending`, filled with all turns of an agent, in all its conversations."""
     kinds = ("user", "notice", USAGE)
-    for line in (agent, *await store.lines(agent)):
+    for each in (agent, *await store.lines(agent)):
         turn = ""
-        since = await store.branched_at(line)
-        async for entries in read_pages(store, line, kinds=kinds, since=since, with_removed=True):
+        since = await store.branched_at(each)
+        async for entries in read_pages(store, each, kinds=kinds, since=since, with_removed=True):
             turn = spending.read(entries, agent, turn)
     return spending
 

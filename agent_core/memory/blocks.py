@@ -720,10 +720,7 @@ class Blocks:
                 for change in await self._store.block_history(row.id)
                 if change.version > previous.version
             ]
-            hands = {
-                _hand_of(change, self._agent)
-                for change in later
-            }
+            hands = {_hand_of(change, self._agent) for change in later}
             who = " and ".join(sorted(hands)) or "someone else"
             sentences.append(f"Your memory was changed by {who}. It reads now:\n{text}")
         sentences += [

@@ -214,7 +214,7 @@ class Recall:
     async def _names(self, rows: Sequence[RecallMessage]) -> dict[str, str]:
         """Return the names of the conversations of messages, by line, but of this one."""
         names: dict[str, str] = {}
-        for line in {row.line for row in rows} - {self._line}:
+        for line in {message.line for message in rows} - {self._line}:
             found = await self._store.conversation(line)
             names[line] = found.name or found.id if found else line
         return names
@@ -268,7 +268,9 @@ class Recall:
         for seq in ranked:
             if seq in read.rows:
                 line, n = read.rows[seq].place
-                places.update((line, beside) for beside in range(max(0, n - around), n + around + 1))
+                places.update(
+                    (line, beside) for beside in range(max(0, n - around), n + around + 1)
+                )
         missing: dict[str, list[int]] = {}
         for line, n in places - read.places.keys():
             missing.setdefault(line, []).append(n)

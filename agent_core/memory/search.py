@@ -102,7 +102,7 @@ class CountedMessage:
 
 @dataclass(frozen=True, slots=True)
 class RecallEvidence:
-    """The evidence for a question: rows ordered by conversation and `n`, those with its words, cosines, and the total of rows."""
+    """The evidence for a question: rows by conversation and `n`, those with its words, cosines, the number of all."""
 
     question: ParsedQuery
     rows: Sequence[CountedMessage]

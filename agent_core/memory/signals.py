@@ -26,7 +26,9 @@ Signals: TypeAlias = dict[str, Array]
 """Arrays by name, with a number for each row."""
 
 AROUND: Final = 3
-_APART: Final = 1 << 40  # between the numbers of two conversations, none of whose messages are neighbors
+_APART: Final = (
+    1 << 40
+)  # between the numbers of two conversations, none of whose messages are neighbors
 
 
 class _Beside:

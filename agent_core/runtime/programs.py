@@ -470,9 +470,7 @@ class Programs:
         """Run a program, and close the record of its call with its value and output or its error."""
         turn = record.turn
         rows = [
-            row
-            for row in await turn.store.history(turn.line, kinds=(KEPT,))
-            if not row.is_imported
+            row for row in await turn.store.history(turn.line, kinds=(KEPT,)) if not row.is_imported
         ]
         kept = _kept_in(rows[-1].payload) if rows else {}
         program = await aside(len(plan.code), ProgramText.of, plan.code)

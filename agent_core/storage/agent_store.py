@@ -147,7 +147,7 @@ class WholeTurn:
 
 @dataclass(frozen=True, slots=True)
 class WholeConversation:
-    """A conversation by its id. A branch has its `parent` up to the entry at a position, but for the `left_out` turns."""
+    """A conversation by its id. A branch has its `parent` up to the entry at a position, but the `left_out` turns."""
 
     id: str
     name: str
@@ -237,7 +237,7 @@ _ALL_OF_AN_AGENT = (
     "delete from section where agent = ?",
     "delete from passage where agent = ?",
     "delete from document where agent = ?",
-    f"delete from said where {_HAS_LINE}",
+    f"delete from said where {_HAS_LINE}",  # noqa: S608  (our own text)
     "delete from lane where agent = ?1 or (agent > ?1 || '/' and agent < ?1 || '0')",  # 0 follows the slash
     "delete from conversation where agent = ?",
     "delete from pin where agent = ?",

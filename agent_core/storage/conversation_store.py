@@ -23,18 +23,16 @@ DEEPEST: Final = 50
 _ID_CHARS: Final = 6
 _COLUMNS: Final = "line, name, renamed, began, origin, parent, upto, hidden, deleted"
 _LAST_USED: Final = (
-    "select coalesce(t.ended, t.started), t.seq from turn t where t.line = ? order by t.seq desc limit 1"
+    "select coalesce(ended, started) from turn where line = ? order by seq desc limit 1"
 )
-_MESSAGES: Final = (
-    "select count(*) from turn t join event e on e.turn = t.seq where t.line = ? and e.kind = 'message'"
-)
+_MESSAGES: Final = "select count(*) from turn t join event e on e.turn = t.seq where t.line = ? and e.kind = 'message'"
 _SAID: Final = "select seq, words from said where line = ? order by seq"
 _FINDERS: Final = "select distinct agent from said where line = ?"
 
 
 @dataclass(frozen=True, slots=True)
 class ConversationRow:
-    """A conversation of an agent. `origin` says what began it, as JSON; a branch has its `parent` up to the entry `upto`.
+    """A conversation of an agent. `origin` says what began it, as JSON; a branch has its `parent` up to entry `upto`.
 
     `used` is the time of its last turn, that of its beginning if it has none; `messages` counts those to it alone.
     """
@@ -83,7 +81,7 @@ class ConversationRow:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A part of a history: the turns of a line before an entry. `left_out` are hidden ones, as JSON; None: those now."""
+    """A part of a history: the turns of a line before an entry, without the `left_out` ones (JSON); None: those now."""
 
     line: str
     before: int
@@ -92,7 +90,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class TurnSource:
-    """Where the entries of a turn belong: their conversation, by its line, and the origin of the event that began it."""
+    """Where the entries of a turn belong: the line of their conversation, and the origin of the event that began it."""
 
     line: str
     origin: str
@@ -300,7 +298,9 @@ def _conversation(session: SqlSession, line: str) -> ConversationRow | None:
 def _must_be_there(session: SqlSession, line: str) -> ConversationRow:
     row = _conversation(session, line)
     if row is None:
-        raise StorageError(f"There is no conversation {line}.", fix="Type: knapper conversations list")
+        raise StorageError(
+            f"There is no conversation {line}.", fix="Type: knapper conversations list"
+        )
     return row
 
 
@@ -308,9 +308,7 @@ def _begin(session: SqlSession, agent: str, origin: str, name: str) -> Conversat
     line = ""
     while not line or session.one("select 1 from conversation where line = ?", line):
         line = line_of(agent, session.clock.new_id().replace("-", "")[-_ID_CHARS:])
-    put_conversation(
-        session, ConversationRow(line, name, bool(name), session.clock.now(), origin)
-    )
+    put_conversation(session, ConversationRow(line, name, bool(name), session.clock.now(), origin))
     return _must_be_there(session, line)
 
 

@@ -96,10 +96,11 @@ class DropDocument(Write):
 
 @dataclass(frozen=True, slots=True)
 class RecallMessage:
-    """One message in the recall index; `seq` is that of its journal entry. `n` counts its conversation's messages from 0.
+    """One message in the recall index; `seq` is that of its journal entry. `n` counts from 0 in its conversation.
 
-    `agent` names the lane in which it is found, `line` its conversation. `session` rises after a long silence; `speaker` is user, assistant or a name. Features of the message: `length` in
-    content words, `asks` whether it ends as a question, `timed` whether it names a time. `words` as in `PassageRow`.
+    `agent` names the lane in which it is found, `line` its conversation. `session` rises after a long silence;
+    `speaker` is user, assistant or a name. Features of the message: `length` in content words, `asks` whether it ends
+    as a question, `timed` whether it names a time. `words` as in `PassageRow`.
     """
 
     seq: int
@@ -155,9 +156,7 @@ class Counts:
 
 
 _HOW_MANY = "select count(*) from said"
-_SAID = (
-    "select seq, agent, n, text, words, at, speaker, session, length, asks, timed, turn, line from said"
-)
+_SAID = "select seq, agent, n, text, words, at, speaker, session, length, asks, timed, turn, line from said"
 _PASSAGES = "select id, agent, text, words, at, tags, source, place, document, n, seq from passage"
 _TEXTS = {
     "recall": "select seq, text from said as r",
@@ -370,7 +369,9 @@ def _counts(session: SqlSession, line: str) -> Counts:
         " where h.agent = ? and h.attached and b.version > 1",
         agent,
     )[0][0]
-    last = session.one("select seq from said where line = ? order by n desc, seq desc limit 1", line)
+    last = session.one(
+        "select seq from said where line = ? order by n desc, seq desc limit 1", line
+    )
     return Counts(messages, passages, edited, last[0] if last else 0)
 
 

@@ -124,7 +124,9 @@ def remove_words_of_agent(session: SqlSession, agent: str) -> None:
     """Remove all rows of an agent, which still exist, from the index."""
     for shelf, table in ROWS.items():
         # The messages of a conversation that is found alone have its line for an agent; 0 follows the slash.
-        sql = f"select seq from {table} where agent = ?1 or (agent > ?1 || '/' and agent < ?1 || '0')"  # noqa: S608
+        sql = (
+            f"select seq from {table} where agent = ?1 or (agent > ?1 || '/' and agent < ?1 || '0')"  # noqa: S608
+        )
         rows = session.all(sql, agent)
         session.index.delete(session, shelf, [seq for (seq,) in rows])
 

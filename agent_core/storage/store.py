@@ -6,7 +6,7 @@ Code that needs one subject takes only its class.
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
     AsyncExitStack,
@@ -128,7 +128,7 @@ class WorkerStore:
             yield
 
     async def lend(self, line: str) -> None:
-        """Let other processes take a conversation that this one holds, until `take_back`; a lock in a folder is kept."""
+        """Let other processes take a conversation that this one holds, until `take_back`; a lock of a file is kept."""
 
     async def take_back(self, line: str) -> bool:
         """Hold a lent conversation again; return False if another process has it, or changed it meanwhile."""

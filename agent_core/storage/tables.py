@@ -203,7 +203,7 @@ class Tables:
         """Run work that writes nothing, or begins its own transactions."""
 
     def _ownership_query(self, _line: str) -> tuple[object, ...]:
-        """Return a query that yields a row unless another process has taken over a conversation; here it always does."""
+        """Return a query that yields a row unless another process took over a conversation; here it always does."""
         return ("select 1",)
 
     def _of_others(self) -> str:

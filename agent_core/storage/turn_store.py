@@ -13,7 +13,7 @@ from agent_core.base.records import dataclass, field
 from sandbox.wire.strict_json import whole_value
 
 from .block_store import shared_versions
-from .conversation_store import leave_out, name_conversation, stretches
+from .conversation_store import leave_out, name_conversation, recall_scope, stretches
 from .subject import (
     ENTRY,
     Entry,
@@ -203,9 +203,12 @@ _CLAIMED = (
 _INBOX = f"select count(*), ({LAST_AT_ONCE}) from event where line = ? and turn is null"  # noqa: S608  (our own text)
 _BEGINNING = ", ".join(f"'{kind}'" for kind in BEGINNING)
 _PLACE = f"select e.kind, e.payload, e.n, t.id, e.at, e.seq, e.attempt = {IMPORTED} from"
-# What a history shows of a line: without the turns that are removed from it. A branch leaves out those that were when it
-# began, and shows what its parent removed later.
-_VISIBLE = "case when ?3 = '' then not t.hidden else t.seq not in (select cast(value as integer) from json_each(?3)) end"
+# What a history shows of a line: without the turns that are removed from it. A branch leaves out those that were when
+# it began, and shows what its parent removed later.
+_VISIBLE = (
+    "case when ?3 = '' then not t.hidden"
+    " else t.seq not in (select cast(value as integer) from json_each(?3)) end"
+)
 _PART = (
     "turn t join entry e on e.seq between max(t.seq << 20, ?1) and (t.seq + 1 << 20) - 1"
     f" where e.seq > ?1 and t.line = ?2 and t.seq >= ?1 >> 20 and (?4 or {_VISIBLE}) and e.seq < ?5"
@@ -441,7 +444,7 @@ class TurnStore(Tables):
             elif most < 0 or len(rows) < most:
                 limit = EVERY if most < 0 else most - len(rows)
                 rows += session.all(
-                    f"{_PLACE} {_PART} and (?6 or e.kind in (select value from json_each(?7)))"
+                    f"{_PLACE} {_PART} and (?6 or e.kind in (select value from json_each(?7)))"  # noqa: S608
                     " order by t.seq, e.seq limit ?8",
                     *(*place, most >= 0, only, limit),
                 )
@@ -470,7 +473,7 @@ class TurnStore(Tables):
         parts = stretches(session, line, before)
         only = dump([*kinds])
         sql = (
-            f"select e.seq, octet_length(e.payload) from {_PART}"
+            f"select e.seq, octet_length(e.payload) from {_PART}"  # noqa: S608  (our own text)
             f" and e.kind in (select value from json_each(?6)) order by t.seq {order}, e.seq {order} limit ?7"
         )
         sizes: list[Row] = []
@@ -488,12 +491,25 @@ class TurnStore(Tables):
         if not chosen:
             return HistoryPage([], is_last=True)
         rows: list[Row] = []
-        sql = f"{_PLACE} {_PART} and e.kind in (select value from json_each(?6)) order by t.seq, e.seq"
+        kind = "e.kind in (select value from json_each(?6))"
+        sql = f"{_PLACE} {_PART} and {kind} order by t.seq, e.seq"
         for part in parts:
             until = min(part.before, max(chosen) + 1)
             place = (min(chosen) - 1, part.line, part.left_out or "", with_removed, until)
             rows += session.all(sql, *place, only)
         return HistoryPage(_entries(rows), is_last=len(chosen) == len(sizes))
+
+    @query
+    def entry_in_reach(self, session: SqlSession, line: str, seq: int) -> Entry | None:
+        """Return an entry of another conversation that is found in this one; None if there is none."""
+        row = session.one("select line from turn where seq = ?", seq >> N_BITS)
+        if row is None or recall_scope(session, row[0]) != recall_scope(session, line):
+            return None
+        rows = session.all(
+            f"{_PLACE} entry e join turn t on t.seq = e.turn where e.seq = ?",  # noqa: S608
+            seq,
+        )
+        return next(iter(_entries(rows)), None)
 
     @query
     def ended_turns(
@@ -559,7 +575,7 @@ class TurnStore(Tables):
             return _load(session, row[0])
         for part in stretches(session, line)[-2::-1]:
             place = (0, part.line, part.left_out or "", False, part.before)
-            sql = f"select t.seq, t.id from {_PART} order by e.seq desc limit 1"
+            sql = f"select t.seq, t.id from {_PART} order by e.seq desc limit 1"  # noqa: S608
             if found := session.one(sql, *place):
                 leave_out(session, line, found[0])
                 return [entry for entry in _load(session, found[1]) if entry.seq < part.before]

@@ -139,6 +139,8 @@ def _checked(name: str) -> str:
 
 def _listed(rows: Sequence[ConversationRow]) -> str:
     return ", ".join(
-        f"{row.id} ({one_line(row.name, NAME_CHARS)})" if row.name and row.name != row.id else row.id
+        f"{row.id} ({one_line(row.name, NAME_CHARS)})"
+        if row.name and row.name != row.id
+        else row.id
         for row in rows
     )

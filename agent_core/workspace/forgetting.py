@@ -208,8 +208,10 @@ class Forgetting:
         if isinstance(target, Mention):
             blocks = await self._block_lines(order.agents)
             lines += [replace(line, text=target.around(line.text, _LINE_CHARS)) for line in blocks]
-        for agent in order.agents:
-            for entry in await self._store.history(agent, with_removed=True):
+        for line in [each for agent in order.agents for each in await self._lines_of(agent)]:
+            for entry in await self._store.history(
+                line, since=await self._store.branched_at(line), with_removed=True
+            ):
                 texts = bare_lines(str(entry.payload.get("text", "")))
                 if isinstance(target, Mention):
                     texts = [target.around(text, _LINE_CHARS) for text in texts]
@@ -217,6 +219,10 @@ class Forgetting:
                     continue
                 lines += [RecordLine(entry.kind, text) for text in texts]
         return [line for line in lines if line.text][:MOST_LINES]
+
+    async def _lines_of(self, agent: str) -> list[str]:
+        """Return the lines of all conversations of an agent."""
+        return [agent, *await self._store.lines(agent)]
 
     async def _block_lines(self, agents: Sequence[str]) -> list[RecordLine]:
         blocks = {

@@ -135,9 +135,7 @@ class Runner:
         now, is_kept_busy = self._clock.monotonic(), False
         all_due = await self._store.work(self._kinds)
         self._busy_since = {
-            due.line: self._busy_since[due.line]
-            for due in all_due
-            if due.line in self._busy_since
+            due.line: self._busy_since[due.line] for due in all_due if due.line in self._busy_since
         }
         for due in all_due:
             if len(self._running) >= self._slots + (self._more if due.is_takeover else 0):
@@ -297,7 +295,7 @@ class Front:
 
 
 class AgentsBehind:
-    """A pool of background agents, by the lines of their conversations: opened when they have work; the last used stay."""
+    """A pool of background agents, by line: opened when they have work; the most recently used stay open."""
 
     def __init__(
         self,

@@ -29,8 +29,8 @@ from agent_core.registry.source import MAX_MODULE_BYTES, OF_THE_PROGRAM
 from agent_core.storage import (
     BETWEEN,
     FROM_USER,
-    STATE,
     MAIN,
+    STATE,
     SUMMARY,
     CallOwners,
     DropAgent,

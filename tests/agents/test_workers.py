@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from agent_core import Workspace, connect
 from agent_core.base.clock import Clock
 from agent_core.base.errors import AgentBusy
 from agent_core.base.events import TurnStarted
-from agent_core.runtime.agent import Agent
 from agent_core.storage import SUMMARY, open_store
 from tests.agents.team import by_name, describe, of_whom
 from tests.agents.workers import Cluster, cluster

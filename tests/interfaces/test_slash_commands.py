@@ -124,7 +124,7 @@ def test_new_begins_a_conversation_that_knows_nothing_of_the_one_before_and_open
         screen.wait_for("main “which colour?”")  # in the status bar
         assert "teal" not in model.requests[-1].text
         screen.do("/conversations", "which colour?", "2 messages")
-        screen.do("/conversations colour teal", "the colour is teal", "in the conversation “main”")
+        screen.do("/conversations colour teal", "message 1.0 in “main”: the colour is teal")
         screen.do("/name Dyes", "✓ named “Dyes”")
         screen.do("/open dye", "main has no conversation `dye`.", "(Dyes)")
         screen.do("/open main", "you wrote 2 messages, the last: and?")
@@ -144,17 +144,21 @@ def test_a_branch_goes_on_from_an_earlier_turn_and_leaves_the_conversation_as_it
         screen.do("first", "∙ 1 step")
         screen.do("second", "∙ 1 step")
         screen.do("/log", "## 1. ", "## 2. ")
-        screen.do("/branch 3", "It has 2 turns.")
-        screen.do("/branch one", "/branch takes the number of a turn")
-        screen.do("/branch 1", "A branch of “main”, up to turn 1.")
+        screen.do("/branch 3", "This conversation has no turn or message `3`.")
+        screen.do("/branch one", "This conversation has no turn or message `one`.")
+        screen.do("/branch 1", "A branch of “main”, up to 1.")
         screen.do("and now?", "Other.", "∙ 1 step")
         said = [row["content"] for row in model.requests[-1].messages if row["role"] == "user"]
         assert said == ["first", "and now?"]
         screen.do("/conversations", "a branch of main")
-        screen.do("/conversations delete and", "It is open here.")
+        screen.do("/conversations delete and now?", "It is open here.")
         screen.do("/open main", "the last: second")
-        screen.do("/conversations delete and", "deleted: ", "To bring it back: /conversations undelete")
-        screen.do("/open and", "main has no conversation `and`.")
+        screen.do(
+            "/conversations delete and now?",
+            "deleted: ",
+            "To bring it back: /conversations undelete",
+        )
+        screen.do("/open and now?", "main has no conversation `and now?`.")
         assert leave(screen) == 0
 
 

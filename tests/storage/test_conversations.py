@@ -10,6 +10,7 @@ import pytest
 from agent_core.base.errors import AgentBusy, StorageError
 from agent_core.storage import (
     ConversationRow,
+    DropAgent,
     Due,
     InboxFull,
     Post,
@@ -148,18 +149,19 @@ async def test_pages_of_a_branch_go_through_all_that_it_stands_on(
     for number in range(5, 8):
         await say(store, str(number), agent=line)
     pages: list[list[str]] = []
-    bounds = {"since": 0, "before": 1 << 62}
+    since = 0
+    before = 1 << 62
     is_last = False
     while not is_last:
         page = await store.history_page(
-            line, **bounds, count=3, most_bytes=1_000, is_newest=is_newest
+            line, since=since, before=before, count=3, most_bytes=1_000, is_newest=is_newest
         )
         pages.append(texts(page.entries))
         is_last = page.is_last
         if is_newest:
-            bounds["before"] = page.entries[0].seq
+            before = page.entries[0].seq
         else:
-            bounds["since"] = page.entries[-1].seq
+            since = page.entries[-1].seq
     expected = [["0", "1", "2"], ["3", "4", "5"], ["6", "7"]]
     if is_newest:
         expected = [["5", "6", "7"], ["2", "3", "4"], ["0", "1"]]
@@ -281,8 +283,6 @@ async def test_blocks_that_another_conversation_may_change_are_looked_at_in_ever
 async def test_a_deleted_agent_takes_all_its_conversations_along(
     store: Store, clock: ManualClock
 ) -> None:
-    from agent_core.storage import DropAgent  # noqa: PLC0415
-
     line = (await other(store, origin=DOOR)).line
     await said(store, line, "heron")
     await say(store, "here")

@@ -1,5 +1,6 @@
 """`knapper conversations`: what an agent's conversations are called, and where something was said."""
 
+import re
 from typing import TYPE_CHECKING, Annotated, Final
 
 import click
@@ -10,7 +11,6 @@ from agent_core.base.late import LateModule
 from agent_core.base.untrusted import one_line
 from agent_core.operations.operation import Opens
 from agent_core.operations.words import Word
-
 from ..styled_lines import Line, counted, line
 from .verb import Door, OfAgent, Result, slash, verb
 
@@ -26,6 +26,7 @@ else:
 
 ConversationName = Annotated[str, Word("<conversation>", metavar="NAME|ID")]
 _NAME_CHARS: Final = 60
+_PLACE: Final = re.compile(r"(\d{1,12})(?:\.(\d{1,6}))?")
 
 
 @click.group()
@@ -90,46 +91,67 @@ async def delete(door: Door, conversation: ConversationName, *, agent: OfAgent) 
     row = await own.find(conversation)
     if row.line == door.line:
         raise UsageError("It is open here.", fix="Open another first: /open main")
-    return _told(await own.delete(row.id), "deleted", f"To bring it back: {_typed(door)} undelete {row.id}")
+    return _told(
+        await own.delete(row.id), "deleted", f"To bring it back: {_typed(door)} undelete {row.id}"
+    )
 
 
 @slash("conversations undelete")
 @verb(conversations)
-async def undelete(
-    door: Door, id: Annotated[str, Word(metavar="ID")], *, agent: OfAgent
-) -> Result:
+async def undelete(door: Door, id: Annotated[str, Word(metavar="ID")], *, agent: OfAgent) -> Result:
     """Bring a deleted conversation back, by its id."""
     return _told(await (await _of(door, agent)).undelete(id), "back")
 
 
 @verb(conversations)
 @click.option(
-    "--turn", type=click.IntRange(1), metavar="N", help="The last turn of it, as `knapper log` numbers them."
+    "--at",
+    default="",
+    metavar="N|N.M",
+    help="The last turn of it, as `knapper log` numbers them, or a message, as a search does; by default, all.",
 )
 @click.option("--name", default="", help="The name of the branch.")
 async def branch(
-    door: Door, conversation: ConversationName, *, turn: int | None, name: str, agent: OfAgent
+    door: Door, conversation: ConversationName, *, at: str, name: str, agent: OfAgent
 ) -> Result:
     """Begin a conversation with what was said in another one. What is said in either is not in the other."""
     own = await _of(door, agent)
     row = await own.find(conversation)
-    upto = None if turn is None else await turn_end(own, row.line, turn)
+    upto = await end_at(own, row.line, at) if at else None
     made = await own.branch(row.id, upto, name=name)
     return _told(made, "branched", f"Next: knapper run --conversation {made.id}")
 
 
-async def turn_end(own: "Conversations", line_key: str, number: int) -> int:
-    """Return the number of the last entry of a turn of a conversation, which `knapper log` numbers from 1.
+async def end_at(own: "Conversations", key: str, place: str) -> int:
+    """Return the number of the entry at a turn's end, such as 3, or at a message of it, such as 3.0.
 
     Raises:
-        UsageError: it has fewer turns.
+        UsageError: the conversation, by its line, has no such turn.
     """
-    turns = memory_view.turns_of(await own.store.history(line_key))
-    if not 1 <= number <= len(turns):
+    from agent_core.storage.turn_store import N_BITS
+
+    match = _PLACE.fullmatch(place.strip())
+    turns = {
+        turn[0].seq >> N_BITS: turn for turn in memory_view.turns_of(await own.store.history(key))
+    }
+    turn = turns.get(int(match[1])) if match else None
+    if match is None or turn is None:
         raise UsageError(
-            f"It has {counted(len(turns), 'turn')}.", fix="Give the number of one, as the log has it."
+            f"This conversation has no turn or message `{one_line(place, 40)}`.",
+            fix="The log has the numbers of turns, a search those of messages.",
         )
-    return turns[number - 1][-1].seq
+    if match[2] is None:
+        return turn[-1].seq
+    # A reply goes along with the answers to its calls.
+    upto = int(match[1]) << N_BITS | int(match[2])
+    waiting = set[str]()
+    for entry in turn:
+        if entry.seq > upto and not waiting:
+            break
+        upto = max(upto, entry.seq) if waiting else upto
+        waiting |= {call["id"] for call in entry.payload.get("calls", ())}
+        waiting.discard(str(entry.payload.get("call_id", "")))
+    return min(upto, turn[-1].seq)
 
 
 async def _of(door: Door, agent: str) -> "Conversations":
@@ -159,6 +181,4 @@ def _listed(row: "ConversationRow", names: dict[str, str], current: str) -> Line
     if row.deleted is not None:
         about.append("deleted")
     mark = line(("ok", "* ") if row.line == current else "  ")
-    return line(
-        *mark, ("name", f"{row.id:7}"), f" {shown_name(row)}  ", ("dim", " · ".join(about))
-    )
+    return line(*mark, ("name", f"{row.id:7}"), f" {shown_name(row)}  ", ("dim", " · ".join(about)))

@@ -369,8 +369,8 @@ async def forget(
 async def log(
     door: Door, *, agent: OfAgent, conversation: OfConversation, file: str, **options: Any
 ) -> Result:  # Any: the options above
-    """Show a conversation as Markdown, each turn with its number and its receipt. What was summarized for the model is there in
-    full, and so is what came of a reply that is cut off. Needs no lock.
+    """Show a conversation as Markdown, each turn with its number and its receipt. What was summarized for the model is
+    there in full, and so is what came of a reply that is cut off. Needs no lock.
     """
     from agent_core.memory import dates
     from agent_core.runtime.entries import RECEIPT
@@ -397,8 +397,6 @@ async def log(
             key, kinds=(*SAID, RECEIPT), with_removed=options["with_removed"]
         )
         entries = [*said, *await store.streamed(key)]
-    every = turns_of(entries)
-    numbers = {} if options["with_removed"] else {turn[0].turn: n for n, turn in enumerate(every, 1)}
     turns = turns_of(entries, since, options["last"])
     if not turns:
         others, hint = [other for other in names if other != name], "Nothing was said."
@@ -406,7 +404,7 @@ async def log(
             there = f"Other agents: {', '.join(others[:20])}. " if len(others) > 1 else ""
             hint = f"Nothing was said to {name}. {there}Next: knapper log --agent {others[0]}"
         return Result({"agent": name, "turns": []}, hint=hint)
-    text = transcript(name, turns, numbers, title)
+    text = transcript(name, turns, title)
     document = transcript_document(name, turns)
     if file:
         await asyncio.to_thread(write_file, file, text)

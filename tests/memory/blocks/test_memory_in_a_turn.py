@@ -1,6 +1,5 @@
 """The memory functions in the real loop: shown, called, answered, stored, and in the next turn's prompt."""
 
-from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 
 import pytest
