@@ -126,7 +126,7 @@ class Conversation:
         if line_of(name, id) == self.agent.line:
             await self.agent.aclose()
         before = self.agent
-        self.agent = await self.workspace.agent(name, id, verify=before.session.verify)
+        self.agent = await self.workspace.agent_at(line_of(name, id), verify=before.session.verify)
         self.agent.origin = before.origin
         self.voice.agent = self.agent.name
         await before.aclose()

@@ -475,6 +475,17 @@ class Workspace:
         """
         name = name or self.settings.agent
         line = await self._line(name, conversation)
+        return await self.agent_at(line, memory=memory, verify=verify, answers=answers)
+
+    async def agent_at(
+        self,
+        line: str,
+        *,
+        memory: "Memory | None" = None,
+        verify: bool = True,
+        answers: bool = False,
+    ) -> "Agent":
+        """Return an agent in the conversation of a line of the store, as `agent` does, also in a deleted one."""
         if self._behind is not None:
             await self._behind.close(line)
         return await self._open_agent(line, memory=memory, verify=verify, answers=answers)
