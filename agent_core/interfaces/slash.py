@@ -738,7 +738,8 @@ async def _open(conversation: Conversation, words: str) -> None:
 
 
 async def _branch(conversation: Conversation, words: str) -> None:
-    agent, own = conversation.agent, _conversations(conversation)
+    agent = conversation.agent
+    own = _conversations(conversation)
     upto = await end_at(own, agent.line, words) if words else None
     left = agent.conversation
     begun = await own.branch(left.id, upto, agent.origin)

@@ -280,8 +280,8 @@ class Recall:
         found = [read.rows[read.places[place]] for place in places if place in read.places]
         first: dict[str, int] = {}  # the oldest conversation comes first, as its messages do
         for each in found:
-            line, seq = each.utterance.line, each.utterance.seq
-            first[line] = min(first.get(line, seq), seq)
+            message = each.utterance
+            first[message.line] = min(first.get(message.line, message.seq), message.seq)
         rows = sorted(found, key=lambda each: (first[each.place[0]], each.place))
         cosines = await self.vectors.cosines(
             self._scope, vector, [entry.utterance.seq for entry in rows]

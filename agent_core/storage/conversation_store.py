@@ -5,11 +5,11 @@ it was renamed; that of another is AGENT/ID. A branch keeps no copies: its histo
 began with, and its own turns.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from agent_core.base.errors import StorageError
-from agent_core.base.records import dataclass
+from agent_core.base.records import dataclass, replace
 
 from . import search_index
 from .subject import agent_of, dump, is_main, parse_row
@@ -21,7 +21,12 @@ NAME_CHARS: Final = 60
 DEEPEST: Final = 50
 """How many conversations a branch stands on at most."""
 _ID_CHARS: Final = 6
-_COLUMNS: Final = "line, name, renamed, began, origin, parent, upto, hidden, deleted"
+_COLUMNS: Final = "line, name, renamed, began, origin, parent, upto, deleted"
+_END_OF: Final = (
+    "select max(e.seq) from entry e where e.seq < ?2 and e.turn = (select max(seq) from turn"
+    " where line = ?1 and state <> 'open' and n > 0 and seq << 20 < ?2 and case when ?3 = '' then not hidden"
+    " else seq not in (select cast(value as integer) from json_each(?3)) end)"
+)
 _LAST_USED: Final = (
     "select coalesce(ended, started) from turn where line = ? order by seq desc limit 1"
 )
@@ -133,10 +138,11 @@ class ConversationStore(Tables):
         rows = session.all(
             "select t.line, max(t.seq) from turn t left join conversation c on c.line = t.line"
             " where t.agent = ?1 and (?2 or c.deleted is null) group by t.line order by 2 desc limit ?3",
-            *(agent, with_deleted, limit),
+            agent,
+            with_deleted,
+            limit,
         )
-        found = [_conversation(session, line) for line, _ in rows]
-        return [row for row in found if row is not None]
+        return _listed(session, rows)
 
     @query
     def conversations_named(
@@ -147,10 +153,12 @@ class ConversationStore(Tables):
             "select line from conversation where agent = ?1 and deleted is null and (lower(name) = lower(?2)"
             " or line = ?3 or (length(?2) >= 2 and substr(line, length(?1) + 2, length(?2)) = lower(?2)))"
             " order by line = ?3 desc, lower(name) = lower(?2) desc, began desc limit ?4",
-            *(agent, name, line_of(agent, name), limit),
+            agent,
+            name,
+            line_of(agent, name),
+            limit,
         )
-        found = [_conversation(session, line) for (line,) in rows]
-        return [row for row in found if row is not None]
+        return _listed(session, rows)
 
     @query
     def lines(self, session: SqlSession, agent: str) -> list[str]:
@@ -183,18 +191,8 @@ class ConversationStore(Tables):
 
         A reply with open calls is never the end of a history.
         """
-        for part in stretches(session, line)[::-1]:
-            visible = (
-                "not hidden"
-                if part.left_out is None
-                else "seq not in (select cast(value as integer) from json_each(?3))"
-            )
-            left_out = () if part.left_out is None else (part.left_out,)
-            row = session.one(
-                "select max(e.seq) from entry e where e.turn = (select max(seq) from turn"  # noqa: S608  (our own text)
-                f" where line = ?1 and state <> 'open' and n > 0 and seq << 20 < ?2 and {visible}) and e.seq < ?2",
-                *(part.line, part.before, *left_out),
-            )
+        for part in reversed(stretches(session, line)):
+            row = session.one(_END_OF, part.line, part.before, part.left_out or "")
             if row and row[0]:
                 return int(row[0])
         return 0
@@ -223,7 +221,7 @@ class ConversationStore(Tables):
         """
         parts = stretches(session, line)
         within = [part for part in parts if upto < part.before and _has(session, part.line, upto)]
-        hidden = {seq for part in parts for seq in _left_out(session, part)}
+        hidden = set[int]().union(*(_left_out(session, part) for part in parts))
         if not within or upto >> 20 in hidden:
             raise StorageError("The conversation has no such message.", fix="Type: knapper log")
         if len(parts) > DEEPEST:
@@ -236,7 +234,10 @@ class ConversationStore(Tables):
         row = _begin(session, agent_of(line), origin, name)
         session.all(
             "update conversation set parent = ?, upto = ?, hidden = ? where line = ?",
-            *(parent.line, upto, dump(sorted(hidden)), row.line),
+            parent.line,
+            upto,
+            dump(sorted(hidden)),
+            row.line,
         )
         return _must_be_there(session, row.line)
 
@@ -246,7 +247,9 @@ class ConversationStore(Tables):
         session.all(
             "insert into conversation (line, name, renamed, began) values (?, ?, true, ?)"
             " on conflict (line) do update set name = excluded.name, renamed = true",
-            *(line, name, session.clock.now()),
+            line,
+            name,
+            session.clock.now(),
         )
         return _must_be_there(session, line)
 
@@ -277,22 +280,21 @@ def _conversation(session: SqlSession, line: str) -> ConversationRow | None:
     row = session.one(f"select {_COLUMNS} from conversation where line = ?", line)  # noqa: S608  (our own names)
     if row is None and not is_main(line):
         return None
-    _, name, renamed, began, origin, parent, upto, _, deleted = row or (
-        *(line, MAIN, False, 0.0, "", "", 0, "", None),
-    )
+    columns = row or (line, MAIN, False, 0.0, "", "", 0, None)
+    found = ConversationRow(*columns)
     used = session.one(_LAST_USED, line)
-    return ConversationRow(
-        line,
-        name,
-        bool(renamed),
-        began,
-        origin,
-        parent,
-        upto,
-        deleted,
-        used[0] if used else began,
-        session.all(_MESSAGES, line)[0][0],
+    return replace(
+        found,
+        renamed=bool(found.renamed),
+        used=used[0] if used else found.began,
+        messages=session.all(_MESSAGES, line)[0][0],
     )
+
+
+def _listed(session: SqlSession, rows: Iterable[Sequence[Any]]) -> list[ConversationRow]:
+    """Return the conversations whose lines are the first column of rows."""
+    found = (_conversation(session, row[0]) for row in rows)
+    return [row for row in found if row is not None]
 
 
 def _must_be_there(session: SqlSession, line: str) -> ConversationRow:
@@ -315,9 +317,16 @@ def _begin(session: SqlSession, agent: str, origin: str, name: str) -> Conversat
 def put_conversation(session: SqlSession, row: ConversationRow, hidden: str = "[]") -> None:
     """Store the row of a conversation."""
     session.all(
-        f"insert into conversation ({_COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608  (our own names)
-        *(row.line, row.name, row.renamed, row.began, row.origin),
-        *(row.parent, row.upto, hidden, row.deleted),
+        f"insert into conversation ({_COLUMNS}, hidden) values (?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+        row.line,
+        row.name,
+        row.renamed,
+        row.began,
+        row.origin,
+        row.parent,
+        row.upto,
+        row.deleted,
+        hidden,
     )
 
 
@@ -372,14 +381,12 @@ def _has(session: SqlSession, line: str, seq: int) -> bool:
     return session.one(sql, seq, line) is not None
 
 
-def _left_out(session: SqlSession, part: Stretch) -> Sequence[int]:
+def _left_out(session: SqlSession, stretch: Stretch) -> set[int]:
     """Return the turns that are hidden in a part of a history."""
-    if part.left_out is not None:
-        return [int(seq) for seq in parse_row(part.left_out, [int])]
-    rows = session.all(
-        "select seq from turn where line = ? and hidden and seq << 20 < ?", part.line, part.before
-    )
-    return [seq for (seq,) in rows]
+    if stretch.left_out is not None:
+        return set(parse_row(stretch.left_out, [int]))
+    sql = "select seq from turn where line = ? and hidden and seq << 20 < ?"
+    return {seq for (seq,) in session.all(sql, stretch.line, stretch.before)}
 
 
 def _move_messages(session: SqlSession, line: str) -> None:

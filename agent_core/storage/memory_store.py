@@ -458,7 +458,7 @@ def _save_said(save: SaveSaid, session: SqlSession) -> None:
             "insert into said (seq, agent, n, text, words, at, speaker, session, length, asks, timed, turn, line)"
             " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing returning seq",
             *(said.seq, said.agent, said.n, said.text, said.words, said.at, said.speaker),
-            *(said.session, said.length, said.asks, said.timed, said.turn, said.line or said.agent),
+            *(said.session, said.length, said.asks, said.timed, said.turn, said.line),
         )
         if row:
             fresh[said.agent].append((said.seq, said.words))

@@ -195,8 +195,8 @@ class SetBeat(Write):
     stays: bool = False
 
 
-_BY_AGENT: Final = '{"window":"agent"}'
-_BY_SCHEDULE: Final = '{"window":"schedule"}'
+_AGENT_ORIGIN: Final = '{"window":"agent"}'
+_SCHEDULE_ORIGIN: Final = '{"window":"schedule"}'
 SAME_TIMES: Final = 3
 _SAME: Final = 0.9
 _COMPARED: Final = 2_000  # characters
@@ -396,7 +396,7 @@ def _send(send: SendMessage, session: SqlSession) -> None:
         "hops": send.hops,
         "owes": owed,
     }
-    post_event(session, Post(send.recipient, send.kind, payload, key=key, origin=_BY_AGENT))
+    post_event(session, Post(send.recipient, send.kind, payload, key=key, origin=_AGENT_ORIGIN))
     _spend(session, send.thread, send.sender, {"messages": 1, "hops": send.hops})
 
 
@@ -455,7 +455,7 @@ def _wake(session: SqlSession, turn: str) -> None:
     # To the conversation that asked, which waits for it.
     asked_in = session.one("select line from turn where id = ?", turn)
     line = asked_in[0] if asked_in else first.sender
-    answer = Post(line, "answer", payload, key=f"answers:{turn}", origin=_BY_AGENT)
+    answer = Post(line, "answer", payload, key=f"answers:{turn}", origin=_AGENT_ORIGIN)
     post_event(session, answer, is_limited=False)
 
 
@@ -495,7 +495,7 @@ def _route(route: RouteAsk, session: SqlSession) -> None:
         "hops": ask.hops,
         "owes": ask.id,
     }
-    post = Post(route.to, "ask", payload, key=f"{ask.id}:{route.to}", origin=_BY_AGENT)
+    post = Post(route.to, "ask", payload, key=f"{ask.id}:{route.to}", origin=_AGENT_ORIGIN)
     post_event(session, post)
 
 
@@ -546,7 +546,7 @@ def _set_beat(beat: SetBeat, session: SqlSession) -> None:
         return
     session.all(f"delete {where}", beat.agent)
     key = f"beat:{session.clock.new_id()}"
-    post = Post(beat.agent, BEAT, beat.payload, key, beat.due, origin=_BY_SCHEDULE)
+    post = Post(beat.agent, BEAT, beat.payload, key, beat.due, origin=_SCHEDULE_ORIGIN)
     post_event(session, post, is_limited=False)
 
 

@@ -506,7 +506,7 @@ class TurnStore(Tables):
         if row is None or recall_scope(session, row[0]) != recall_scope(session, line):
             return None
         rows = session.all(
-            f"{_PLACE} entry e join turn t on t.seq = e.turn where e.seq = ?",  # noqa: S608
+            f"{_PLACE} entry e join turn t on t.seq = e.turn where e.seq = ?",
             seq,
         )
         return next(iter(_entries(rows)), None)

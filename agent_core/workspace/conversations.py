@@ -16,8 +16,8 @@ from agent_core.storage import MAIN, NAME_CHARS, ConversationRow, Store, line_of
 
 NEW: Final = "new"
 """In place of a conversation's name: one that begins now."""
-_LISTED: Final = 100
-_SHOWN: Final = 5
+_LIST_LIMIT: Final = 100
+_NEAR_LIMIT: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Conversations:
     agent: str
 
     async def list(
-        self, limit: int = _LISTED, *, with_deleted: bool = False
+        self, limit: int = _LIST_LIMIT, *, with_deleted: bool = False
     ) -> Sequence[ConversationRow]:
         """Return the conversations that were used last, the newest first; at most `limit`."""
         return await self.store.conversations(self.agent, limit=limit, with_deleted=with_deleted)
@@ -45,24 +45,25 @@ class Conversations:
             return main
         rows = await self.store.conversations_named(self.agent, name)
         if not rows:
-            known = await self.list()
-            near = nearest(name, [row.name for row in known if row.name]) or []
-            ids = [row for row in known if row.name in near][:_SHOWN] or known[:_SHOWN]
-            raise UsageError(
-                f"{self.agent} has no conversation `{one_line(name, 80)}`.",
-                fix=f"Did you mean: {_listed(ids)}?" if ids else "Type: knapper conversations list",
-            )
-        first, *others = rows
-        is_sure = first.id == name or (
-            first.name.casefold() == name.casefold()
-            and not any(row.name.casefold() == name.casefold() for row in others)
-        )
-        if others and not is_sure:
+            raise await self._missing(name)
+        first = rows[0]
+        same = first.name.casefold()
+        is_named = same == name.casefold() and same not in map(_folded, rows[1:])
+        if len(rows) > 1 and first.id != name and not is_named:
             raise UsageError(
                 f"Several conversations are called `{one_line(name, 80)}`.",
-                fix=f"Give the id of one of them: {_listed(rows[:_SHOWN])}",
+                fix=f"Give the id of one of them: {_listed(rows[:_NEAR_LIMIT])}",
             )
         return first
+
+    async def _missing(self, name: str) -> UsageError:
+        """Return the error for a name that no conversation has, with those that are near."""
+        known = await self.list()
+        names = nearest(name, [row.name for row in known]) or []
+        near = [row for row in known if row.name in names] or known
+        fix = f"Did you mean: {_listed(near[:_NEAR_LIMIT])}?" if near else "Begin one: /new"
+        what = f"{self.agent} has no conversation `{one_line(name, 80)}`."
+        return UsageError(what, fix=fix)
 
     async def main(self) -> ConversationRow:
         """Return the main conversation, which is always there."""
@@ -72,9 +73,8 @@ class Conversations:
 
     async def begin(self, origin: Origin | None = None, name: str = "") -> ConversationRow:
         """Begin an empty conversation; its first words become its name unless it is given one."""
-        return await self.store.begin_conversation(
-            self.agent, (origin or Origin()).to_json(), _checked(name)
-        )
+        begun_by = origin or Origin()
+        return await self.store.begin_conversation(self.agent, begun_by.to_json(), _checked(name))
 
     async def branch(
         self,
@@ -93,9 +93,8 @@ class Conversations:
         upto = await self.store.branch_point(row.line) if upto is None else upto
         if not upto:
             raise UsageError("Nothing was said in it yet.", fix="Begin another: /new")
-        return await self.store.begin_branch(
-            row.line, upto, (origin or Origin()).to_json(), _checked(name)
-        )
+        begun_by = (origin or Origin()).to_json()
+        return await self.store.begin_branch(row.line, upto, begun_by, _checked(name))
 
     async def rename(self, conversation: str, name: str) -> ConversationRow:
         """Give a conversation a name, which it keeps."""
@@ -117,11 +116,10 @@ class Conversations:
         """
         row = await self.store.conversation(line_of(self.agent, id.strip().lower()))
         if row is None or row.deleted is None:
-            gone = [each for each in await self.list(with_deleted=True) if each.deleted is not None]
-            raise UsageError(
-                f"No deleted conversation has the id `{one_line(id, 80)}`.",
-                fix=f"These are deleted: {_listed(gone[:_SHOWN])}" if gone else "None is deleted.",
-            )
+            every = await self.list(with_deleted=True)
+            gone = [each for each in every if each.deleted is not None][:_NEAR_LIMIT]
+            fix = f"These are deleted: {_listed(gone)}" if gone else "None is deleted."
+            raise UsageError(f"No deleted conversation has the id `{one_line(id, 80)}`.", fix=fix)
         return await self.store.delete_conversation(row.line, is_deleted=False)
 
 
@@ -137,10 +135,15 @@ def _checked(name: str) -> str:
     return text
 
 
+def _folded(row: ConversationRow) -> str:
+    return row.name.casefold()
+
+
 def _listed(rows: Sequence[ConversationRow]) -> str:
-    return ", ".join(
-        f"{row.id} ({one_line(row.name, NAME_CHARS)})"
-        if row.name and row.name != row.id
-        else row.id
-        for row in rows
-    )
+    return ", ".join(map(_told, rows))
+
+
+def _told(row: ConversationRow) -> str:
+    if row.name in ("", row.id):
+        return row.id
+    return f"{row.id} ({one_line(row.name, NAME_CHARS)})"

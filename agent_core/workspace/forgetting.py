@@ -208,7 +208,10 @@ class Forgetting:
         if isinstance(target, Mention):
             blocks = await self._block_lines(order.agents)
             lines += [replace(line, text=target.around(line.text, _LINE_CHARS)) for line in blocks]
-        for line in [each for agent in order.agents for each in await self._lines_of(agent)]:
+        conversations = list[str]()
+        for agent in order.agents:
+            conversations += (agent, *await self._store.lines(agent))
+        for line in conversations:
             for entry in await self._store.history(
                 line, since=await self._store.branched_at(line), with_removed=True
             ):
@@ -219,10 +222,6 @@ class Forgetting:
                     continue
                 lines += [RecordLine(entry.kind, text) for text in texts]
         return [line for line in lines if line.text][:MOST_LINES]
-
-    async def _lines_of(self, agent: str) -> list[str]:
-        """Return the lines of all conversations of an agent."""
-        return [agent, *await self._store.lines(agent)]
 
     async def _block_lines(self, agents: Sequence[str]) -> list[RecordLine]:
         blocks = {

@@ -11,6 +11,7 @@ from agent_core.base.late import LateModule
 from agent_core.base.untrusted import one_line
 from agent_core.operations.operation import Opens
 from agent_core.operations.words import Word
+
 from ..styled_lines import Line, counted, line
 from .verb import Door, OfAgent, Result, slash, verb
 
@@ -122,7 +123,7 @@ async def branch(
     return _told(made, "branched", f"Next: knapper run --conversation {made.id}")
 
 
-async def end_at(own: "Conversations", key: str, place: str) -> int:
+async def end_at(conversations: "Conversations", key: str, place: str) -> int:
     """Return the number of the entry at a turn's end, such as 3, or at a message of it, such as 3.0.
 
     Raises:
@@ -132,7 +133,8 @@ async def end_at(own: "Conversations", key: str, place: str) -> int:
 
     match = _PLACE.fullmatch(place.strip())
     turns = {
-        turn[0].seq >> N_BITS: turn for turn in memory_view.turns_of(await own.store.history(key))
+        turn[0].seq >> N_BITS: turn
+        for turn in memory_view.turns_of(await conversations.store.history(key))
     }
     turn = turns.get(int(match[1])) if match else None
     if match is None or turn is None:
@@ -148,7 +150,8 @@ async def end_at(own: "Conversations", key: str, place: str) -> int:
     for entry in turn:
         if entry.seq > upto and not waiting:
             break
-        upto = max(upto, entry.seq) if waiting else upto
+        if waiting:
+            upto = max(upto, entry.seq)
         waiting |= {call["id"] for call in entry.payload.get("calls", ())}
         waiting.discard(str(entry.payload.get("call_id", "")))
     return min(upto, turn[-1].seq)

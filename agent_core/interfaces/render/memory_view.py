@@ -436,7 +436,7 @@ def transcript(agent: str, turns: Sequence[Sequence[Entry]], title: str = "") ->
     for turn in turns:
         number = f"{turn[0].seq >> N_BITS}. " if turn[0].seq else ""
         parts += [f"## {number}{shown_time(turn[0].at)}", *_turn(agent, turn)]
-    about = f"# Conversation with {agent}" + (f": {one_line(title, 80)}" if title else "")
+    about = ": ".join(filter(None, (f"# Conversation with {agent}", one_line(title, 80))))
     return "\n\n".join([about, *parts]) + "\n"
 
 

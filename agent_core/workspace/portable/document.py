@@ -66,7 +66,7 @@ MOST_EVENTS: Final = 100_000  # in all turns together
 MOST_ENTRIES: Final = 400_000  # in all turns together
 MOST_CALLS: Final = 256  # of one reply; a live one has up to 128
 MOST_WAITING: Final = 10_000
-MOST_CONVERSATIONS: Final = 10_000
+CONVERSATION_LIMIT: Final = 10_000
 MOST_PASSAGES: Final = 400_000
 MOST_DOCUMENTS: Final = 10_000
 MOST_TEXTS: Final = 100_000
@@ -451,7 +451,7 @@ class AgentFile(FilePart):
     sections: Annotated[list[SectionPart], Field(max_length=MOST_SECTIONS, fail_fast=True)] = []
     turns: Annotated[list[TurnPart], Field(max_length=MOST_TURNS, fail_fast=True)] = []
     conversations: Annotated[
-        list[ConversationPart], Field(max_length=MOST_CONVERSATIONS, fail_fast=True)
+        list[ConversationPart], Field(max_length=CONVERSATION_LIMIT, fail_fast=True)
     ] = []
     inbox: Annotated[list[EventPart], Field(max_length=MOST_WAITING, fail_fast=True)] = Field(
         [], description="What came and was not taken up yet."
