@@ -745,7 +745,8 @@ async def _branch(conversation: Conversation, words: str) -> None:
     begun = await own.branch(left.id, upto, agent.origin)
     await conversation.switch(agent.name, begun.id)
     back = f"/open {left.id} goes back to {_quoted(left)}"
-    what = f"A branch of {_quoted(left)}{f', up to {words}' if words else ''}. "
+    where = words and f", up to {words}"
+    what = f"A branch of {_quoted(left)}{where}. "
     conversation.voice.lines([line(("ok", "✓ "), what, ("dim", back))])
 
 

@@ -57,7 +57,9 @@ async def list_(door: Door, *, deleted: bool, limit: int, agent: OfAgent) -> Res
     for row in rows:
         if row.parent and row.parent not in names:
             found = await own.store.conversation(row.parent)
-            names[row.parent] = (found.name or found.id) if found else row.parent
+            names[row.parent] = row.parent
+            if found:
+                names[row.parent] = found.name or found.id
     hint = "" if rows else "Nothing was said yet. Next: knapper run"
     lines = [_listed(row, names, door.line) for row in rows]
     return Result({"agent": own.agent, "conversations": rows}, lines, hint)
