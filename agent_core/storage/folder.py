@@ -163,7 +163,7 @@ def busy_agent(line: str, owner: str = "") -> AgentBusy:
     """Return the error for a conversation in use by `owner`, or by this process if `owner` is empty."""
     agent, _, id = line.partition("/")
     if owner:
-        fix = "Begin another conversation of it (knapper run --conversation new), or end that process."
+        fix = "Use another of its conversations, or end that process."
     else:
         fix = (
             "Use the one that is open, or close it first: `aclose`, or the end of its `async with`."
