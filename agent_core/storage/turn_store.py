@@ -211,7 +211,8 @@ _VISIBLE = (
 )
 _PART = (
     "turn t join entry e on e.seq between max(t.seq << 20, ?1) and (t.seq + 1 << 20) - 1"
-    f" where e.seq > ?1 and t.line = ?2 and t.seq >= ?1 >> 20 and (?4 or {_VISIBLE}) and e.seq < ?5"
+    f" where e.seq > ?1 and t.line = ?2 and t.seq >= ?1 >> 20 and t.seq <= ?5 >> 20"
+    f" and (?4 or {_VISIBLE}) and e.seq < ?5"
 )
 _SUMMARIES = (
     "entry e join turn t on t.seq = e.turn"
@@ -575,7 +576,7 @@ class TurnStore(Tables):
             return _load(session, row[0])
         for part in stretches(session, line)[-2::-1]:
             place = (0, part.line, part.left_out or "", False, part.before)
-            sql = f"select t.seq, t.id from {_PART} order by e.seq desc limit 1"  # noqa: S608
+            sql = f"select t.seq, t.id from {_PART} order by t.seq desc, e.seq desc limit 1"  # noqa: S608
             if found := session.one(sql, *place):
                 leave_out(session, line, found[0])
                 return [entry for entry in _load(session, found[1]) if entry.seq < part.before]
