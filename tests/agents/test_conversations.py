@@ -1,12 +1,16 @@
 """Conversations of one agent: several are open at once, with a context of their own and one memory."""
 
 import asyncio
+import json
 
 import pytest
 
 from agent_core.base.errors import AgentBusy, UsageError
 from agent_core.runtime.agent import Agent, Origin
 from agent_core.storage import NAME_CHARS, Post
+from agent_core.storage.turn_store import N_BITS
+from agent_core.workspace.forgetting import ForgetRequest, Forgetting
+from agent_core.workspace.portable import AgentFileError
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Repeat, Say, Seen, Step, Wanted
 from tests.kit.desk import ended
@@ -224,3 +228,68 @@ async def test_a_turn_that_was_cut_off_in_one_conversation_leaves_the_others_alo
     async with await desk.workspace.agent(None, other.conversation.id) as again:
         assert "cut off" in again.restored
         assert await again.user_texts() == ["there"]
+
+
+async def test_forgetting_reaches_every_conversation_also_a_deleted_one_and_its_name(
+    at_desk: OpenDesk,
+) -> None:
+    desk = await at_desk([Say("Fine.")] * 3)
+    own = desk.workspace.conversations()
+    ids = []
+    for _ in range(2):
+        async with await desk.workspace.agent(conversation="new") as agent:
+            await agent.ask("The heron nests here")
+            ids.append(agent.conversation.id)
+    await own.delete(ids[0])
+    await desk.say("The heron is back.")
+    await desk.agent.memory.recall.catch_up()
+    root, store = desk.workspace.root, desk.workspace.store
+    forgetting = Forgetting(root, root / ".knapper", store)
+    await forgetting.carry_out(await forgetting.order(ForgetRequest("heron"), "main"))
+    said = [
+        row for line in ("main", *await store.lines("main")) for row in await store.history(line)
+    ]
+    assert len(said) == 6
+    assert not [row for row in said if "heron" in str(row.payload)]
+    for id in ids:
+        row = await store.conversation(f"main/{id}")
+        assert row is not None
+        assert "heron" not in row.name
+    turn = (await store.history(f"main/{ids[1]}"))[0].seq >> N_BITS
+    order = await forgetting.order(ForgetRequest(turn=str(turn)), "main")
+    await forgetting.carry_out(order)
+    assert await store.history(f"main/{ids[1]}") == []
+    row = await store.conversation(f"main/{ids[1]}")
+    assert row is not None
+    assert row.name == ""
+
+
+@pytest.mark.parametrize(
+    ("where", "changes"),
+    [
+        ("conversations[0].parent", {"parent": "nobody"}),
+        ("conversations[0].parent", {"parent": "abc123"}),
+        ("conversations[0].id", {"id": "../x"}),
+        ("conversations", {"id": "abc124"}),
+        ("turns[1].conversation", {"id": "abc125"}),
+        ("turns[1].conversation", {"upto": 1_000}),
+        ("conversations[0].name", {"name": "x" * 61}),
+    ],
+)
+async def test_a_file_with_an_odd_conversation_is_refused_at_its_place(
+    at_desk: OpenDesk, where: str, changes: dict[str, object]
+) -> None:
+    desk = await at_desk([Say("Fine.")] * 2)
+    await desk.say("first")
+    branch = await desk.workspace.conversations().branch("main")
+    async with await desk.workspace.agent(None, branch.id) as agent:
+        await agent.ask("second")
+    file = json.loads((await desk.workspace.export_agent()).replace(branch.id, "abc123"))
+    assert [turn.get("conversation") for turn in file["turns"]] == [None, "abc123"]
+    file["conversations"][0].update(changes)
+    if where == "conversations":
+        file["conversations"].append(file["conversations"][0])
+        file["turns"][1]["conversation"] = "abc124"
+    with pytest.raises(AgentFileError) as caught:
+        await desk.workspace.import_agent(file, "guest")
+    assert str(caught.value).startswith(where)
