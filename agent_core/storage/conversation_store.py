@@ -30,6 +30,12 @@ _END_OF: Final = (
 _LAST_USED: Final = (
     "select coalesce(ended, started) from turn where line = ? order by seq desc limit 1"
 )
+_LAST_USED_FIRST: Final = (
+    "select u.line from (select line, max(started) as used, max(seq) as seq from turn where agent = ?1 group by line"
+    " union all select line, began, 0 from conversation where agent = ?1 and (parent <> '' or renamed)) u"
+    " left join conversation c on c.line = u.line where ?2 or c.deleted is null"
+    " group by u.line order by max(u.used) desc, max(u.seq) desc, u.line limit ?3"
+)
 _MESSAGES: Final = "select count(*) from turn t join event e on e.turn = t.seq where t.line = ? and e.kind = 'message'"
 _SAID: Final = "select seq, words from said where line = ? order by seq"
 _FINDERS: Final = "select distinct agent from said where line = ?"
@@ -134,15 +140,11 @@ class ConversationStore(Tables):
         limit: int = 100,
         with_deleted: bool = False,
     ) -> list[ConversationRow]:
-        """Return the conversations of an agent that were used last, the newest first; not those without any turn."""
-        rows = session.all(
-            "select t.line, max(t.seq) from turn t left join conversation c on c.line = t.line"
-            " where t.agent = ?1 and (?2 or c.deleted is null) group by t.line order by 2 desc limit ?3",
-            agent,
-            with_deleted,
-            limit,
-        )
-        return _listed(session, rows)
+        """Return the conversations of an agent that were used last, the newest first; not those in which nothing is.
+
+        A branch has something from its beginning, and one that was named is meant to stay.
+        """
+        return _listed(session, session.all(_LAST_USED_FIRST, agent, with_deleted, limit))
 
     @query
     def conversations_named(
