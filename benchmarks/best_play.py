@@ -251,7 +251,8 @@ async def _played(
                 spent.solved += is_solved(
                     task, [event for event in events if isinstance(event, CallAnswered)]
                 )
-                await agent.begin_anew()
+                await agent.aclose()
+                agent = await workspace.agent(conversation="new")
     return spent
 
 

@@ -132,7 +132,9 @@ class GrowthRun:
                     with (self.folder / "results.jsonl").open("a", encoding="utf-8") as file:
                         file.write(json.dumps(asdict(record)) + "\n")
                     print(_line(record), file=sys.stderr, flush=True)
-                    await agent.begin_anew()
+                    await agent.aclose()
+                    agent = await workspace.agent(conversation="new")
+                    blocks = agent.memory.blocks
                     # What a model noted, perhaps wrongly, is not to change the next request.
                     for label, value in values.items():
                         await blocks.commit(

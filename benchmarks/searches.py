@@ -88,7 +88,7 @@ async def filled(store: Store, agent: str, passages: list[str]) -> tuple[Recall,
     for number, text in enumerate(passages, start=last + 1):
         at += PAUSE_S if number % SESSION == 0 else 60
         lines.append(JournalMessage(number, "user" if number % 2 else "assistant", text, at))
-    said = derive(agent, lines, None)
+    said = derive(agent, agent, lines, None)
     for start in range(0, len(said), BATCH):
         await store.apply([SaveSaid(tuple(said[start : start + BATCH]))])
     recall = Recall(store, agent, model, clock)

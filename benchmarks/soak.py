@@ -109,7 +109,7 @@ class Soak:
         rounds = [0] * _AGENTS
         while time.monotonic() < end:
             try:
-                busy = {due.agent for due in await self._made.store.due(1_000)}
+                busy = {due.line for due in await self._made.store.due(1_000)}
                 for place in [
                     place
                     for place in range(_AGENTS)

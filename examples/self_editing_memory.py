@@ -103,9 +103,9 @@ async def main(root: str, *, is_real: bool) -> None:
             }
             flags |= {"model.stream": False, "model.context_tokens": 16_384}
         workspace = await stack.enter_async_context(Workspace.open(root, flags=flags))
-        agent = await workspace.agent("bob")
         for session, messages in SESSIONS.items():
-            await agent.begin_anew()  # nothing of the first session is left in the context
+            # Nothing of the first session is in the context, and the memory is the same.
+            agent = await workspace.agent("bob", "new")
             for message in messages:
                 print(f"\n[{session}] > {message}")
                 async for event in agent.turn(message):

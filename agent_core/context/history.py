@@ -195,7 +195,7 @@ def _size(page_chars: int) -> int:
 
 
 class PageReader:
-    """Returns the pages of texts that one agent was shown in part; `page_chars` is called for each page.
+    """Returns the pages of texts that were shown in part in one conversation; `page_chars` is called for each page.
 
     `value_part` returns a part of a large value by its digest, from a byte on; None if it is not kept.
     """
@@ -203,12 +203,12 @@ class PageReader:
     def __init__(
         self,
         store: TurnStore,
-        agent: str,
+        line: str,
         page_chars: Callable[[], int],
         value_part: Callable[[str, int, int], str | None] = lambda digest, start, size: None,
     ) -> None:
         self._store = store
-        self._agent = agent
+        self._line = line
         self._page_chars = page_chars
         self._value_part = value_part
         self._calls: tuple[object, str] = (
@@ -225,11 +225,14 @@ class PageReader:
         match = re.fullmatch(rf"(?:{_PREFIX})?([0-9a-f]{{1,15}})", name.strip().lower())
         seq = int(match[1], 16) if match else 0
         entries = (
-            await self._store.history(self._agent, since=seq - 1, kinds=_PAGED, most=1)
+            await self._store.history(self._line, since=seq - 1, kinds=_PAGED, most=1)
             if seq > 0
             else []
         )
         entry = next((row for row in entries if row.seq == seq), None)
+        if entry is None and 0 < seq <= LARGEST_NUMBER:  # a search found it elsewhere
+            entry = await self._store.entry_in_reach(self._line, seq)
+            entry = entry if entry is not None and entry.kind in _PAGED else None
         if entry is None:
             raise UsageError(
                 f"There is no long text named {name!r}.",
@@ -466,7 +469,7 @@ class HistoryItem:
 
 @dataclass(slots=True)
 class History:
-    """All messages of an agent that are in its context, oldest first."""
+    """All messages of a conversation that are in its context, oldest first."""
 
     summary: Summary | None = None
     items: list[HistoryItem] = field(default_factory=list)
@@ -646,14 +649,14 @@ ReadEntries = Callable[[Sequence[Entry]], Sequence[Message]]
 
 
 async def resume(
-    store: TurnStore, agent: str, history: History, read: ReadEntries, before: int = LARGEST_NUMBER
+    store: TurnStore, line: str, history: History, read: ReadEntries, before: int = LARGEST_NUMBER
 ) -> None:
     """Rebuild the history from storage, as after a restart or when turns were removed.
 
     Optionally only the entries `before` a number are read.
     """
     history.clear()
-    entries = await store.history(agent, before=before, kinds=(SUMMARY,))
+    entries = await store.history(line, before=before, kinds=(SUMMARY,))
     since = 0
     if entries:
         summary = Summary.read(
@@ -661,7 +664,7 @@ async def resume(
         )
         history.compact(summary)
         since = summary.upto
-    said = await store.history(agent, since=since, before=before)
+    said = await store.history(line, since=since, before=before)
 
     def add() -> None:
         for entry in said:
@@ -670,16 +673,16 @@ async def resume(
     await aside(len(said) * PER_ENTRY, add)
 
 
-async def pop(store: TurnStore, agent: str) -> list[Entry]:
+async def pop(store: TurnStore, line: str) -> list[Entry]:
     """Remove the last turn with messages, and later summaries, from the history; return its entries."""
-    while entries := await store.hide_last_turn(agent):
+    while entries := await store.hide_last_turn(line):
         if any(entry.kind not in (SUMMARY, USAGE) for entry in entries):
             return entries
     return []
 
 
 async def claim(
-    store: TurnStore, agent: str, owner: str, *, leaves: Collection[str] = ()
+    store: TurnStore, line: str, owner: str, *, leaves: Collection[str] = ()
 ) -> ClaimedTurn | None:
     """Return the open turn, or a new one for what is waiting; a requested summary that was never made is abandoned.
 
@@ -687,7 +690,7 @@ async def claim(
     """
     skip = (*BETWEEN, *leaves)
     while (
-        claimed := await store.next(agent, owner, skip=skip)
+        claimed := await store.next(line, owner, skip=skip)
     ) is not None and claimed.event.kind == SUMMARY:
         await store.finish(claimed.id, claimed.attempt)
     return claimed

@@ -34,6 +34,7 @@ _COMMANDS = (
         "calls",
         "secrets",
         "agents",
+        "conversations",
         "helpers",
         "memory",
         "sources",
@@ -80,6 +81,7 @@ _GROUPS = (
         }),
         ("Agents", {
             "agents": "list, move, run together",
+            "conversations": "list, name, branch, search",
             "memory": "what an agent remembers",
             "sources": "files and pages to know",
             "helpers": "narrow agents to call",

@@ -335,8 +335,8 @@ _OPTIONS = {
     "the setting `model.base_url`": "--base-url URL",
     "the setting `model.name`": "--model NAME",
     "`verify=False` of the agent": "--no-verify",
-    "an agent of another name for a second conversation": (
-        "`--agent NAME` for a second conversation, `run --once` for one question"
+    "another of its conversations": (
+        "`--conversation new` for another one, `run --once` for one question"
     ),
 }
 

@@ -36,9 +36,10 @@ from agent_core.base.plain_files import read_named
 from agent_core.base.receipt import TOUCHED, Receipt
 from agent_core.base.untrusted import one_line
 from agent_core.functions.answers import CallReport
-from agent_core.runtime.agent import UNANSWERED, Agent
+from agent_core.runtime.agent import UNANSWERED, Agent, Origin
 from agent_core.runtime.session import GO_ON
 from agent_core.runtime.turn import Interrupted, Interruption
+from agent_core.storage import MAIN, line_of
 from agent_core.workspace.runner import Front, Runner
 from agent_core.workspace.workspace import Workspace
 from sandbox.wire.strict_json import Malformed, read_toml
@@ -116,16 +117,17 @@ class Conversation:
         service = self.workspace.functions
         return sorted({*service.names(), *service.foreign()})
 
-    async def switch(self, name: str) -> None:
-        """Switch to another agent, or reload this one from disk.
+    async def switch(self, name: str, id: str = MAIN) -> None:
+        """Switch to another agent or conversation, by its id, or reload this one from disk.
 
         Raises:
-            AgentBusy: another process runs it; the current agent stays.
+            AgentBusy: another process runs it; the current one stays.
         """
-        if name == self.agent.name:
+        if line_of(name, id) == self.agent.line:
             await self.agent.aclose()
         before = self.agent
-        self.agent = await self.workspace.agent(name, verify=before.session.verify)
+        self.agent = await self.workspace.agent_at(line_of(name, id), verify=before.session.verify)
+        self.agent.origin = before.origin
         self.voice.agent = self.agent.name
         await before.aclose()
         if (
@@ -284,7 +286,7 @@ class Conversation:
         async with self.workspace.runner(
             hear,
             front=Front(
-                lambda: self.agent.name,
+                lambda: self.agent.line,
                 run_front,
                 lambda _: self.agent.interrupt(resumes=True),
                 lambda: not self.busy,
@@ -504,7 +506,10 @@ async def _agent(workspace: Workspace, options: RunOptions, voice: Voice) -> Asy
             made = await asyncio.to_thread(workspace.directory.make, name)
             if sys.stdout.isatty():  # a script does not need the notice
                 voice.aloud([made_line(made)])
-        yield await workspace.agent(name, verify=options.verify)
+        origin = Origin("prompt" if voice.is_attended else "pipe")
+        yield await workspace.agent(
+            name, options.conversation, verify=options.verify, origin=origin
+        )
 
 
 def made_line(path: str) -> Line:

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
 from typing import Any, Final, TypeAlias
 
 from agent_core.base.records import replace
-from agent_core.storage import LARGEST_NUMBER, Entry, HistoryPage, TurnStore
+from agent_core.storage import LARGEST_NUMBER, Entry, HistoryPage, TurnStore, agent_of
 from agent_core.storage.subject import dump
 from agent_core.storage.turn_store import SAID
 
@@ -33,7 +33,7 @@ async def hold_freely(_size: int) -> Callable[[], None]:
 
 async def read_page(  # noqa: PLR0913 as in the store
     store: TurnStore,
-    agent: str,
+    line: str,
     *,
     since: int = 0,
     before: int = LARGEST_NUMBER,
@@ -42,12 +42,12 @@ async def read_page(  # noqa: PLR0913 as in the store
     is_newest: bool = False,
     with_removed: bool = False,
 ) -> HistoryPage:
-    """Return the first page of an agent's history between two numbers, or with `is_newest` the last one.
+    """Return the first page of a conversation between two numbers, or with `is_newest` the last one.
 
     An entry that is larger than a page is cut: it keeps the beginnings of its texts, and says what is missing.
     """
     page = await store.history_page(
-        agent,
+        line,
         since=since,
         before=before,
         kinds=kinds,
@@ -58,24 +58,25 @@ async def read_page(  # noqa: PLR0913 as in the store
     )
     if len(page.entries) != 1:
         return page
-    return replace(page, entries=[await asyncio.to_thread(_cut, agent, page.entries[0])])
+    return replace(page, entries=[await asyncio.to_thread(_cut, agent_of(line), page.entries[0])])
 
 
 async def read_pages(
     store: TurnStore,
-    agent: str,
+    line: str,
     *,
     kinds: Collection[str],
+    since: int = 0,
     before: int = LARGEST_NUMBER,
     is_newest: bool = False,
     with_removed: bool = False,
 ) -> AsyncGenerator[list[Entry], None]:
-    """Yield an agent's history a page at a time; with `is_newest`, the newest page and the newest entry come first."""
-    since, is_last = 0, False
+    """Yield a conversation a page at a time; with `is_newest`, the newest page and the newest entry come first."""
+    is_last = False
     while not is_last:
         page = await read_page(
             store,
-            agent,
+            line,
             since=since,
             before=before,
             kinds=kinds,

@@ -26,6 +26,8 @@ from agent_core.registry.arguments import misfits
 from agent_core.registry.function import Function
 from agent_core.runtime.agent import RemovedTurn
 from agent_core.runtime.model_session import SUMMARIZING
+from agent_core.storage import ConversationRow
+from agent_core.workspace.conversations import Conversations
 from agent_core.workspace.portable import read_file, write_file
 from agent_core.workspace.state_store import opened_state
 from sandbox.wire.lines import bare_lines
@@ -34,6 +36,7 @@ from sandbox.wire.values import BODY, TAG
 
 from . import slash_shell, undo
 from .attachments import as_sent, command_block, headline, named_in, pasted_notes, with_blocks
+from .commands.conversations import end_at, shown_name
 from .commands.functions import ended, stopping_first
 from .commands.verb import ALWAYS, CommandEntry
 from .conversation import Conversation, RunCommand, made_line
@@ -713,19 +716,55 @@ def _removed_line(removed: RemovedTurn) -> Line:
 
 
 async def _new(conversation: Conversation, words: str) -> None:
+    agent = conversation.agent
+    if not words and not (await agent.history() or await agent.user_texts()):
+        conversation.voice.lines([line(("dim", "The conversation is already new."))])
+        return
     await conversation.keep_unsaved()
-    turns = await conversation.agent.begin_anew()
-    message = (
-        f"A new conversation. {counted(turns, 'turn')} left the context and "
-        f"stay{'s' if turns == 1 else ''} on record."
+    left = agent.conversation
+    begun = await _conversations(conversation).begin(agent.origin, words)
+    await conversation.switch(agent.name, begun.id)
+    back = f"/open {left.id} goes back to {_quoted(left)}"
+    conversation.voice.lines([line(("ok", "✓ "), "A new conversation. ", ("dim", back))])
+
+
+async def _open(conversation: Conversation, words: str) -> None:
+    agent = conversation.agent
+    found = await _conversations(conversation).find(needed(words, "open"))
+    if found.line == agent.line:
+        raise UsageError(f"You are already in {_quoted(found)}.")
+    await conversation.switch(agent.name, found.id)
+    await conversation.greet()
+
+
+async def _branch(conversation: Conversation, words: str) -> None:
+    agent = conversation.agent
+    own = _conversations(conversation)
+    upto = await end_at(own, agent.line, words) if words else None
+    left = agent.conversation
+    begun = await own.branch(left.id, upto, agent.origin)
+    await conversation.switch(agent.name, begun.id)
+    back = f"/open {left.id} goes back to {_quoted(left)}"
+    where = words and f", up to {words}"
+    what = f"A branch of {_quoted(left)}{where}. "
+    conversation.voice.lines([line(("ok", "✓ "), what, ("dim", back))])
+
+
+async def _rename(conversation: Conversation, words: str) -> None:
+    agent = conversation.agent
+    agent.conversation = await _conversations(conversation).rename(
+        agent.conversation.id, needed(words, "name")
     )
-    conversation.voice.lines(
-        [
-            line(("ok", "✓ "), message)
-            if turns
-            else line(("dim", "The conversation is already new."))
-        ]
-    )
+    conversation.voice.lines([line(("ok", "✓ "), "named ", ("name", _quoted(agent.conversation)))])
+
+
+def _conversations(conversation: Conversation) -> Conversations:
+    return conversation.workspace.conversations(conversation.agent.name)
+
+
+def _quoted(row: ConversationRow) -> str:
+    """Return the name of a conversation within a sentence."""
+    return f"“{shown_name(row)}”" if row.name else row.id
 
 
 async def _retry(conversation: Conversation, words: str) -> None:
@@ -911,6 +950,8 @@ _OWN: Final[Sequence[RunCommand]] = (
         _cost,
         _pop,
         _new,
+        _open,
+        _branch,
         _retry,
         _dump,
         _model,
@@ -921,6 +962,7 @@ _OWN: Final[Sequence[RunCommand]] = (
 _RUNS: Final[Mapping[str, RunCommand]] = {
     **undo.RUNS,
     **slash_shell.RUNS,
+    "name": _rename,
     **{name: partial(_explain, name) for name in ("about", "introspect")},
     **{
         getattr(run, "__name__", "")[1:]: run for run in _OWN

@@ -12,13 +12,14 @@ from agent_core.base.untrusted import one_line
 
 from .attachments import first_named
 from .commands.agents import agents, helpers
+from .commands.conversations import conversations
 from .commands.functions import calls, functions
 from .commands.memory import log, memory, sources
 from .commands.verb import ALONE, ALWAYS, CommandEntry, Verb
 
 NOUNS: Final[Mapping[str, click.Command]] = {
     command.name or "": command
-    for command in (functions, calls, memory, agents, sources, helpers, log)
+    for command in (functions, calls, memory, agents, conversations, sources, helpers, log)
 }
 
 
@@ -128,9 +129,20 @@ _OF_PROMPT: Final = (
         page="the room Steps",
     ),
     CommandEntry(
-        "/new",
-        "Begin a new conversation; this one leaves the context and stays on record.",
+        "/new [NAME]",
+        "Begin a new conversation; this one stays as it is. /conversations lists them, /open goes back.",
         page="the button New conversation",
+    ),
+    CommandEntry(
+        "/open NAME|ID", "Go on with another conversation of this agent.", takes="<conversation>"
+    ),
+    CommandEntry(
+        "/branch [N | N.M]",
+        "Begin a conversation with what was said in this one, up to turn N of /log or message N.M of a search.",
+    ),
+    CommandEntry(
+        "/name NAME",
+        "Give this conversation a name; until then, its first words are its name.",
     ),
     CommandEntry(
         "/shell COMMAND",
@@ -156,7 +168,8 @@ _OF_PROMPT: Final = (
 _ORDER: Final = (
     "help exit functions introspect about call show create edit test break debug trace release good bad grants delete"
     " history diff rollback example pending confirm audit reload memory attach forget summarize memorywarning"
-    " heartbeat agents switch save load log retry pop changes undo cost new shell clear dump model"
+    " heartbeat agents switch conversations new open branch name save load log retry pop changes undo cost shell clear"
+    " dump model"
 )
 _PLACES: Final = {
     name: place for place, name in enumerate(_ORDER.split())
@@ -178,11 +191,12 @@ _MEANT = {
     "pm": "debug last",
 }
 GROUPS: Final[Mapping[str, str]] = {
-    "daily": "functions introspect edit call break memory attach undo changes retry new model help exit",
+    "daily": "functions introspect edit call break memory attach undo changes retry new conversations open model"
+    " help exit",
     "functions": "create history rollback test trace debug show example pending confirm diff delete good bad"
     " grants release audit reload",
     "agents": "agents switch save load summarize memorywarning heartbeat",
-    "session": "log pop cost clear dump forget",
+    "session": "log pop branch name cost clear dump forget",
 }
 """The commands as `/help` groups them: daily ones first; another is in the group of its noun, or else in the last."""
 

@@ -17,6 +17,7 @@ from agent_core.base.untrusted import one_line
 from agent_core.memory.agent_memory import AgentMemory
 from agent_core.memory.source_catalog import Sources
 from agent_core.runtime.agent import Agent
+from agent_core.storage import id_of
 from agent_core.workspace.state_store import WorkspaceState, opened_state
 from sandbox.wire.lines import bare_lines
 
@@ -40,11 +41,16 @@ class PromptDoor(Door):
         super().__init__(conversation.workspace)
         self._conversation = conversation
         self.agent_name = conversation.agent.name
+        self.line = conversation.agent.line
         self.is_attended = conversation.voice.is_attended
 
     def state(self) -> AbstractAsyncContextManager[WorkspaceState]:
         """Return the state on disk, with all agents."""
         return opened_state(self._conversation.workspace.root)
+
+    async def known(self, name: str) -> str:
+        """Return the name of this agent, unless another is named."""
+        return name or self.agent_name
 
     async def agent(self, name: str) -> Agent:
         """Return the agent of the conversation."""
@@ -76,7 +82,7 @@ class PromptDoor(Door):
             try:
                 await reload_after_forget(self._conversation)
             finally:
-                await self._conversation.switch(self.agent_name)
+                await self._conversation.switch(self.agent_name, id_of(self.line))
 
     def editor(self, fix: str) -> AbstractAsyncContextManager[None]:
         """Give the terminal to the user's editor."""
@@ -318,6 +324,13 @@ async def _log(conversation: Conversation, words: str) -> Result:
         ) from error
 
 
+async def _conversations(conversation: Conversation, words: str) -> Result:
+    """List the conversations, or find the words in all of them."""
+    if not words:
+        return await run_shell(conversation, "conversations", "list")
+    return await run_shell(conversation, "conversations", "search", "--", words)
+
+
 async def _save(conversation: Conversation, words: str) -> Result:
     path = words or f"{conversation.agent.name}-{datetime.now().astimezone():%Y%m%d-%H%M%S}.json"
     return await run_shell(
@@ -346,6 +359,7 @@ _READERS: Final[Mapping[str, Callable[[Conversation, str], Awaitable[Result]]]] 
     "forget": _forget,
     "save": _save,
     "log": _log,
+    "conversations": _conversations,
 }
 """The commands that also need the conversation."""
 OF_SHELL: Final = {name for name in (*VERBS, *_WORDS) if name in _WORDS or name not in _READERS}
@@ -372,10 +386,11 @@ async def reload_after_forget(conversation: Conversation) -> None:
         conversation.ran = []
         conversation.voice.aloud([line(("warn", f"! {_RAN_IS_GONE}"))])
     agents = {turn.agent for turn in conversation.spending.turns}
+    here = conversation.agent
     begun: dict[str, dict[str, str]] = {}  # the text that began each turn of an agent, on one line
     for agent in agents:
         entries = await conversation.workspace.store.history(
-            agent, kinds=("user", "notice"), with_removed=True
+            here.line if agent == here.name else agent, kinds=("user", "notice"), with_removed=True
         )
         begun[agent] = {
             entry.turn: headline(str(entry.payload["text"]))

@@ -16,7 +16,7 @@ from agent_core.base.problem import misfit_sentence
 from agent_core.base.records import dataclass
 from agent_core.base.settings import ModelPrice, NamedModel
 from agent_core.base.untrusted import one_line
-from agent_core.storage import USAGE, Entry, TurnStore
+from agent_core.storage import USAGE, Entry, Store
 from sandbox.wire.strict_json import read_toml
 
 from .attachments import headline
@@ -168,13 +168,14 @@ class Spending:
         }
 
 
-async def spent_since_ever(store: TurnStore, agent: str, spending: Spending) -> Spending:
-    """Return the record of a new `Spending`, filled with all turns of an agent."""
-    turn = ""
-    async for entries in read_pages(
-        store, agent, kinds=("user", "notice", USAGE), with_removed=True
-    ):
-        turn = spending.read(entries, agent, turn)
+async def spent_since_ever(store: Store, agent: str, spending: Spending) -> Spending:
+    """Return the record of a new `Spending`, filled with all turns of an agent, in all its conversations."""
+    kinds = ("user", "notice", USAGE)
+    for each in (agent, *await store.lines(agent)):
+        turn = ""
+        since = await store.branched_at(each)
+        async for entries in read_pages(store, each, kinds=kinds, since=since, with_removed=True):
+            turn = spending.read(entries, agent, turn)
     return spending
 
 

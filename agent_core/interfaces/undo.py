@@ -204,7 +204,7 @@ async def _last_turn(conversation: Conversation) -> Undoing:
     """Return what the last turn of the conversation did that is still there, and what was changed since."""
     store = conversation.workspace.store
     page = await store.history_page(
-        conversation.agent.name,
+        conversation.agent.line,
         kinds=(RECEIPT,),
         count=_RECEIPT_LIMIT,
         most_bytes=_BYTE_LIMIT,

@@ -27,22 +27,21 @@ KEPT_IN: Final = "human"
 """The block about the user."""
 
 
-async def counts_of(store: "Store", agent: str) -> "Counts":
-    """Return the counts of an agent's memory, including messages that are not indexed yet."""
-    return (await _count_memory(store, agent))[0]
+async def counts_of(store: "Store", line: str) -> "Counts":
+    """Return the counts of an agent's memory, including messages of this conversation that are not indexed yet."""
+    return (await _count_memory(store, line))[0]
 
 
-async def _count_memory(store: "Store", agent: str) -> tuple["Counts", int]:
-    """Return the counts of an agent's memory, and the number of its unindexed messages."""
-    indexed = await store.memory_counts(agent)
-    waiting = len(
-        await read_messages(await store.history(agent, since=indexed.indexed, kinds=KINDS))
-    )
+async def _count_memory(store: "Store", line: str) -> tuple["Counts", int]:
+    """Return the counts of an agent's memory, and the number of the unindexed messages of a conversation."""
+    indexed = await store.memory_counts(line)
+    since = indexed.indexed or await store.branched_at(line)
+    waiting = len(await read_messages(await store.history(line, since=since, kinds=KINDS)))
     return replace(indexed, messages=indexed.messages + waiting), waiting
 
 
 class AgentMemory:
-    """The memory of an agent; call `load` first."""
+    """The memory of an agent, as one of its conversations has it; call `load` first."""
 
     def __init__(
         self,
@@ -51,13 +50,18 @@ class AgentMemory:
         clock: "Clock",
         embedder: "Embedder | None",
         memory: "Memory | None" = None,
+        line: str = "",
     ) -> None:
-        """Create the memory of an agent that may not be open; a new agent starts with the blocks of `memory`."""
+        """Create the memory of an agent that may not be open; a new agent starts with the blocks of `memory`.
+
+        Of its conversations, it is that of a `line`; by default, of the main one.
+        """
         self.agent = name
+        self.line = line or name
         self.store = store
         self.blocks = Blocks(store, name, memory or named("chat")(), clock, embedder)
         self.sections = Sections(store, name, clock)
-        self.recall = Recall(store, name, embedder, clock)
+        self.recall = Recall(store, self.line, embedder, clock)
         self.archival = Archival(store, name, embedder, clock)
         self.sources = Sources(store, self.archival, name, clock)
 
@@ -92,8 +96,8 @@ class AgentMemory:
         request, after which no endpoint would find the beginning of the prompt in its cache.
         """
         if is_history(self.agent):
-            return replace(await self.store.memory_counts(self.agent), messages=0)
-        counts, waiting = await _count_memory(self.store, self.agent)
+            return replace(await self.store.memory_counts(self.line), messages=0)
+        counts, waiting = await _count_memory(self.store, self.line)
         if waiting > _MANY:
             await self.recall.catch_up()
         return counts

@@ -720,10 +720,7 @@ class Blocks:
                 for change in await self._store.block_history(row.id)
                 if change.version > previous.version
             ]
-            hands = {
-                f"agent `{change.agent}`" if change.by == "agent" else f"a {change.by}"
-                for change in later
-            }
+            hands = {_hand_of(change, self._agent) for change in later}
             who = " and ".join(sorted(hands)) or "someone else"
             sentences.append(f"Your memory was changed by {who}. It reads now:\n{text}")
         sentences += [
@@ -737,6 +734,13 @@ class Blocks:
     def _tell(self) -> None:
         """Record that the model knows the blocks."""
         self._told, self._read = {row.id: row for row in self.rows}, self._now
+
+
+def _hand_of(change: BlockChange, agent: str) -> str:
+    """Return who made a change, as an agent is told."""
+    if change.by != "agent":
+        return f"a {change.by}"
+    return "you in another conversation" if change.agent == agent else f"agent `{change.agent}`"
 
 
 def _reads_alike(before: BlockRow | None, row: BlockRow) -> bool:

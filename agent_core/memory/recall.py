@@ -1,4 +1,6 @@
-"""Recall memory: all messages of a conversation, found by words, meaning and time.
+"""Recall memory: all messages of an agent's conversations, found by words, meaning and time.
+
+One that is deleted, or private to the token that began it, is found in itself alone, and finds itself alone.
 
 The journal is the source of truth; the word index and the vectors are updated before a search, and in the background
 after a turn. A search gathers a few hundred rows and ranks them by the weighted sum of their signals; the numeric code
@@ -9,7 +11,8 @@ out: they are the program's words, repeat the content of files and functions, an
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base.messages import SEND
@@ -87,15 +90,18 @@ def argument(arguments: str, key: str) -> str:
 
 
 def derive(
-    agent: str, messages: Sequence[JournalMessage], last: RecallMessage | None
+    line: str, scope: str, messages: Sequence[JournalMessage], last: RecallMessage | None
 ) -> list[RecallMessage]:
-    """Return the rows for these messages, which follow `last`. A long silence begins a session."""
+    """Return the rows for these messages of a conversation, which follow `last`. A long silence begins a session.
+
+    They are found in the lane of `scope`.
+    """
     rows = []
     for message in messages:
         begins = last is not None and message.at - last.at > _SESSION_GAP_S
         last = RecallMessage(
             seq=message.seq,
-            agent=agent,
+            agent=scope,
             n=last.n + 1 if last else 0,
             text=message.text,
             words=words.indexed(message.text, message.at),
@@ -106,6 +112,7 @@ def derive(
             asks=words.asks(message.text),
             timed=dates.are_named(message.text),
             turn=message.turn,
+            line=line,
         )
         rows.append(last)
     return rows
@@ -118,27 +125,29 @@ _MESSAGES: Final = "messages"
 
 @dataclass(frozen=True, slots=True)
 class ReadMessages:
-    """Cached messages by sequence number, and the sequence numbers by position in the conversation."""
+    """Cached messages by sequence number, and the sequence numbers by conversation and position in it."""
 
     rows: dict[int, CountedMessage] = field(default_factory=dict)
-    places: dict[int, int] = field(default_factory=dict)
+    places: dict[tuple[str, int], int] = field(default_factory=dict)
 
 
 class Recall:
-    """The record of one agent's conversation."""
+    """The record of what was said, as one conversation of an agent finds it."""
 
     def __init__(
         self,
         store: Store,
-        agent: str,
+        line: str,
         embedder: "Embedder | None",
         clock: "Clock",
     ) -> None:
+        """Create the record for the conversation of a line; the agent's name is that of the main one."""
         self.vectors = ShelfVectors(store, "recall", embedder)
         self._words = embedder.lexicon if embedder else None
         self._lexicon: Lexicon | None = None
         self._store = store
-        self._agent = agent
+        self._line = line
+        self._scope = line
         self._clock = clock
         self._read = ReadMessages()
         self._speakers: set[str] = set()
@@ -150,29 +159,40 @@ class Recall:
         Beyond one batch, missing vectors are left to `vectors.embed_all`, in the background.
         """
         async with self._following:
-            last = await self._store.last_message(self._agent)
-            entries = await self._store.history(
-                self._agent, since=last.seq if last else 0, kinds=KINDS
-            )
-            messages = await read_messages(entries)
-            size = sum(len(message.text) for message in messages)
-            # The word lists for times take a fifth of a second to load, once.
-            utterances = await one_at_a_time(derive, self._agent, messages, last) if size else []
-            for start in range(0, len(utterances), BATCH):
-                await self._store.apply([SaveSaid(tuple(utterances[start : start + BATCH]))])
+            scope = await self._store.recall_scope(self._line)
+            if scope != self._scope:  # it was deleted or brought back, or this is its first look
+                self._scope = scope
+                self._read = ReadMessages()
+            count = 0
+            for line in await self._store.unindexed_lines(self._line):
+                count += await self._catch_up(line)
             await self.vectors.embed()
-        return len(utterances)
+        return count
+
+    async def _catch_up(self, line: str) -> int:
+        """Index the new messages of one conversation; return their number."""
+        last = await self._store.last_message(line)
+        since = last.seq if last else await self._store.branched_at(line)
+        messages = await read_messages(await self._store.history(line, since=since, kinds=KINDS))
+        size = sum(len(message.text) for message in messages)
+        # The word lists for times take a fifth of a second to load, once.
+        rows = await one_at_a_time(derive, line, self._scope, messages, last) if size else []
+        for start in range(0, len(rows), BATCH):
+            await self._store.apply([SaveSaid(tuple(rows[start : start + BATCH]))])
+        return len(rows)
 
     async def search(self, query: str, page: int = 0, count: int = PAGE) -> ResultPage:
         """Return a page, counted from 0, of the messages that fit a question best."""
         await self.catch_up()
         evidence, hits = await self.gather(query)
         rows = (await self.ranked(evidence))[: len(hits)]
+        start, most = bounded(page, count)
+        names = await self._names(rows[start : start + most])
         return page_of(
             _MESSAGES,
             evidence.question,
             rows,
-            _item,
+            partial(_item, names=names),
             page,
             count,
             usual=PAGE,
@@ -185,10 +205,19 @@ class Recall:
         """Return the messages from `start` until before `end`, oldest first."""
         skipped, count = bounded(page, count)
         await self.catch_up()
-        total, rows = await self._store.messages_between(self._agent, start, end, skipped, count)
+        total, rows = await self._store.messages_between(self._scope, start, end, skipped, count)
+        item = partial(_item, names=await self._names(rows))
         return ResultPage(
-            _MESSAGES, tuple(map(_item, rows)), page, total, count, is_usual=count == PAGE
+            _MESSAGES, tuple(map(item, rows)), page, total, count, is_usual=count == PAGE
         )
+
+    async def _names(self, rows: Sequence[RecallMessage]) -> dict[str, str]:
+        """Return the names of the conversations of messages, by line, but of this one."""
+        names: dict[str, str] = {}
+        for line in {message.line for message in rows} - {self._line}:
+            found = await self._store.conversation(line)
+            names[line] = found.name or found.id if found else line
+        return names
 
     async def on_dates(self, first: str, last: str, page: int = 0, count: int = PAGE) -> ResultPage:
         """Return the messages from the beginning of one time to the end of another, each as people write it.
@@ -225,31 +254,39 @@ class Recall:
             self._read = ReadMessages()
         read = self._read  # a concurrent search may replace it
         sought = words.content(query) or words.split(query)
-        worded = await self._store.search_words("recall", self._agent, sought, limits["words"])
+        worded = await self._store.search_words("recall", self._scope, sought, limits["words"])
         if not self._speakers:
             await self._load(read, (hit.seq for hit in worded))
         question = await read_query(query, self._speakers, self._clock.now())
         vector = await self.vectors.of(question.about)
-        neighbors = await self.vectors.near(self._agent, vector, limits["vectors"])
+        neighbors = await self.vectors.near(self._scope, vector, limits["vectors"])
         hits = {hit.seq for hit in [*worded, *neighbors]}
         await self._load(read, hits)
         ranked = [hit.seq for hit in [*worded[: limits["beside"]], *neighbors[: limits["beside"]]]]
         around = limits["around"]
-        numbers = {read.rows[seq].utterance.n for seq in hits if seq in read.rows}
+        places = {read.rows[seq].place for seq in hits if seq in read.rows}
         for seq in ranked:
             if seq in read.rows:
-                n = read.rows[seq].utterance.n
-                numbers.update(range(max(0, n - around), n + around + 1))
-        missing = [n for n in numbers if n not in read.places]
-        await self._keep(
-            read, await self._store.messages_beside(self._agent, missing) if missing else []
-        )
+                line, n = read.rows[seq].place
+                places.update(
+                    (line, beside) for beside in range(max(0, n - around), n + around + 1)
+                )
+        missing: dict[str, list[int]] = {}
+        for line, n in places - read.places.keys():
+            missing.setdefault(line, []).append(n)
+        for line, numbers in missing.items():
+            await self._keep(read, await self._store.messages_beside(line, numbers))
         # A message that was deleted since it was found is left out.
-        rows = [read.rows[read.places[n]] for n in sorted(numbers) if n in read.places]
+        found = [read.rows[read.places[place]] for place in places if place in read.places]
+        first: dict[str, int] = {}  # the oldest conversation comes first, as its messages do
+        for each in found:
+            message = each.utterance
+            first[message.line] = min(first.get(message.line, message.seq), message.seq)
+        rows = sorted(found, key=lambda each: (first[each.place[0]], each.place))
         cosines = await self.vectors.cosines(
-            self._agent, vector, [entry.utterance.seq for entry in rows]
+            self._scope, vector, [entry.utterance.seq for entry in rows]
         )
-        total = (await self._store.memory_counts(self._agent)).messages
+        total = (await self._store.memory_counts(self._line)).messages
         return RecallEvidence(
             question, rows, frozenset(hit.seq for hit in worded), cosines, total
         ), hits
@@ -257,7 +294,7 @@ class Recall:
     async def _load(self, read: ReadMessages, seqs: Iterable[int]) -> None:
         """Load rows that are not cached. Messages never change, so the cache stays valid."""
         missing = [seq for seq in seqs if seq not in read.rows]
-        await self._keep(read, await self._store.messages(self._agent, missing) if missing else [])
+        await self._keep(read, await self._store.messages(self._scope, missing) if missing else [])
 
     async def _keep(self, read: ReadMessages, utterances: Sequence[RecallMessage]) -> None:
         rows = await aside(
@@ -265,9 +302,10 @@ class Recall:
         )
         for entry in rows:
             read.rows[entry.utterance.seq] = entry
-            read.places[entry.utterance.n] = entry.utterance.seq
+            read.places[entry.place] = entry.utterance.seq
             self._speakers.add(entry.utterance.speaker)
 
 
-def _item(message: RecallMessage) -> FoundItem:
-    return FoundItem(message.seq, message.text, message.at, message.speaker)
+def _item(message: RecallMessage, names: Mapping[str, str]) -> FoundItem:
+    where = names.get(message.line, "")
+    return FoundItem(message.seq, message.text, message.at, message.speaker, where=where)

@@ -94,10 +94,15 @@ class CountedMessage:
     counts: Mapping[str, int]
     size: int
 
+    @property
+    def place(self) -> tuple[str, int]:
+        """Its conversation, by its line, and its number there."""
+        return self.utterance.line, self.utterance.n
+
 
 @dataclass(frozen=True, slots=True)
 class RecallEvidence:
-    """The evidence for a question: rows ordered by `n`, those with its words, cosines, and the total of rows."""
+    """The evidence for a question: rows by conversation and `n`, those with its words, cosines, the number of all."""
 
     question: ParsedQuery
     rows: Sequence[CountedMessage]
@@ -151,7 +156,10 @@ _WORD: Final = re.compile(r"[^\W_]+")
 
 @dataclass(frozen=True, slots=True)
 class FoundItem:
-    """A message or passage that was found; `id` names a passage, `who` is a speaker or a source with its place."""
+    """A message or passage that was found; `id` names a passage, `who` is a speaker or a source with its place.
+
+    `where` names the conversation of a message, if it is not the one that searched.
+    """
 
     seq: int
     text: str
@@ -159,6 +167,7 @@ class FoundItem:
     who: str
     id: str = ""
     tags: tuple[str, ...] = ()
+    where: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +211,8 @@ class ResultPage:
         lines = [heading]
         for item in self.items:
             ids = f"id {item.id}" * bool(item.id), f"tags {', '.join(item.tags)}" * bool(item.tags)
-            about = " · ".join(filter(None, (shown_time(item.at), item.who, *ids)))
+            where = f"in the conversation “{visible(item.where)}”" * bool(item.where)
+            about = " · ".join(filter(None, (shown_time(item.at), item.who, where, *ids)))
             limit = PASSAGE if item.id else EXCERPT
             is_all = item.id or len(item.text) <= limit
             whole = "" if is_all else f" [read_on(name='text-{item.seq:x}', page=1) has all of it]"

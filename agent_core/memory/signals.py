@@ -26,14 +26,20 @@ Signals: TypeAlias = dict[str, Array]
 """Arrays by name, with a number for each row."""
 
 AROUND: Final = 3
+_APART: Final = (
+    1 << 40
+)  # between the numbers of two conversations, none of whose messages are neighbors
 
 
 class _Beside:
-    """The neighbors of rows in the session: values as seen from each row."""
+    """The neighbors of rows in the session of their conversation: values as seen from each row."""
 
     def __init__(self, evidence: RecallEvidence) -> None:
-        numbers = np.array([row.utterance.n for row in evidence.rows])
-        sessions = np.array([row.utterance.session for row in evidence.rows])
+        lines = [row.utterance.line for row in evidence.rows]
+        places = {line: _APART * place for place, line in enumerate(dict.fromkeys(lines))}
+        apart = np.array([places[line] for line in lines])
+        numbers = np.array([row.utterance.n for row in evidence.rows]) + apart
+        sessions = np.array([row.utterance.session for row in evidence.rows]) + apart
         self.first = np.flatnonzero(np.r_[True, sessions[1:] != sessions[:-1]])
         self.session = np.cumsum(np.r_[True, sessions[1:] != sessions[:-1]]) - 1
         self._places: dict[int, tuple[Array, Array]] = {}

@@ -17,7 +17,7 @@ from agent_core.base.errors import KnapperError, UsageError, WorkspaceError
 from agent_core.base.limits import OF_MESSAGES, Allowance, SpendingLimits
 from agent_core.base.matching import MARK
 from agent_core.base.receipt import Receipt
-from agent_core.base.records import dataclass, field, replace
+from agent_core.base.records import asdict, dataclass, field, replace
 from agent_core.base.untrusted import one_line
 from agent_core.context import History, PageReader, RequestPrompt, claim, resume
 from agent_core.context import pop as pop_turn
@@ -30,15 +30,19 @@ from agent_core.storage import (
     ENDED,
     FROM_USER,
     LIMITS_FROM,
+    MAIN,
     SUMMARY,
     AnswerAsk,
     ClaimedTurn,
+    ConversationRow,
     Entry,
     Inbound,
     Post,
     SetThread,
     Store,
     Write,
+    agent_of,
+    dump,
 )
 from sandbox.wire.strict_json import whole_characters
 
@@ -101,9 +105,9 @@ class TurnOptions:
 
 @dataclass(slots=True)
 class TurnRunner:
-    """The runner of one agent's turns; `turn` is the running turn."""
+    """The runner of the turns of one conversation, by its line; `turn` is the running turn."""
 
-    name: str
+    line: str
     store: Store
     owner: str
     loop: TurnLoop
@@ -115,6 +119,11 @@ class TurnRunner:
     receipt: Receipt = field(default_factory=Receipt)  # of the last turn
     one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
     ends_at_once: bool = False  # interrupt the turn that is about to begin
+
+    @property
+    def name(self) -> str:
+        """The agent whose turns they are."""
+        return agent_of(self.line)
 
     async def run(
         self, posts: Sequence[Post], options: TurnOptions
@@ -149,7 +158,7 @@ class TurnRunner:
     async def alone(self, kind: str, options: TurnOptions) -> AsyncIterator[Turn]:
         """Run a block in a turn that no message began; its event is claimed before everything that waits."""
         async with self.one_at_a_time:
-            await self.store.post(Post(self.name, kind, {}, due=0.0))
+            await self.store.post(Post(self.line, kind, {}, due=0.0))
             claimed = await self._next(restarts=options.restarts)
             assert claimed is not None
             turn = self.turn = self.turn_of(claimed, options)
@@ -219,7 +228,7 @@ class TurnRunner:
         )
         return Turn(
             claimed.id,
-            self.name,
+            self.line,
             claimed.attempt,
             self.store,
             self.history,
@@ -249,11 +258,11 @@ class TurnRunner:
 
     async def _next(self, skip: Collection[str] = (), *, restarts: bool) -> ClaimedTurn | None:
         """Return the next turn, after closing earlier ones whose end was not stored, for example on a full disk."""
-        claimed = await self.store.next(self.name, self.owner, skip=skip)
+        claimed = await self.store.next(self.line, self.owner, skip=skip)
         while claimed is not None and claimed.attempt > 1:
             await settle(self.store, claimed, self.session, restarts=restarts)
-            await resume(self.store, self.name, self.history, messages_of)
-            claimed = await self.store.next(self.name, self.owner, skip=skip)
+            await resume(self.store, self.line, self.history, messages_of)
+            claimed = await self.store.next(self.line, self.owner, skip=skip)
         return claimed
 
     async def _run_claimed(self, turn: Turn, inbound: Inbound) -> None:
@@ -335,13 +344,29 @@ def _closing(turn: Turn, ended: Ended) -> tuple[list[Post], list[Write]]:
             ONLY: sorted(turn.origin.only),
             AFTER: turn.id,
         }
-        return [Post(turn.agent, "again", {**kept, "tries": 0}, key=f"again:{turn.id}")], writes
+        return [Post(turn.line, "again", {**kept, "tries": 0}, key=f"again:{turn.id}")], writes
     if not turn.origin.owes or ended.reason in ("parked", "handed_off", "stuck"):
         return [], writes
     if ended.reason == "replied":
         return [], [*writes, AnswerAsk(turn.origin.owes, ended.reply)]
     why = ended.why or "The turn was ended by the user."
     return [], [*writes, AnswerAsk(turn.origin.owes, f"{ended.reply}\n{why}".strip(), "failed")]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a message comes from: a window (prompt, page, pipe, door, library), and whose it is.
+
+    `token` is the id of the token with which a program asked, and `user` is whom that program serves.
+    """
+
+    window: str = "library"
+    token: str = ""
+    user: str = ""
+
+    def to_json(self) -> str:
+        """Return it as the store keeps it."""
+        return dump({name: text for name, text in asdict(self).items() if text})
 
 
 SaveAgentFile = Callable[[str, Path | str], Awaitable[None]]
@@ -362,6 +387,8 @@ class AgentStatus:
     """The number of workspace functions."""
     functions_own: int = 0
     """The number of built-in functions, which are not included in the others."""
+    conversation: str = ""
+    """The name of the conversation, "" if it is the main one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,7 +400,9 @@ class RemovedTurn:
 
 
 class Agent:
-    """An assistant with its conversation; it runs one turn at a time.
+    """An assistant in one of its conversations, by the `line` of the store; it runs one turn at a time.
+
+    Several of one agent may be open at once, each in another conversation.
 
     `helper_desk` manages helpers; only agents that have one are offered the functions for that.
     """
@@ -393,8 +422,10 @@ class Agent:
         save: SaveAgentFile,
         resources: AsyncExitStack | None = None,
     ) -> None:
-        """Create the agent; it closes `resources` when it is closed."""
+        """Create the agent in the conversation of its `session`; it closes `resources` when it is closed."""
+        line = session.line
         self.name = name
+        self.line = line
         self.memory = memory
         self.functions = functions
         self.session = session
@@ -402,19 +433,21 @@ class Agent:
         self.models = loop.model_session.models
         self.colleagues = loop.model_session.colleagues
         self.restored = ""
+        self.conversation = ConversationRow(line, MAIN if line == name else "")
         self.allowance: Allowance | None = (
             None  # the allowance of the calling turn if this agent is a helper
         )
         self.on_behalf_of = ""  # the calling agent if this agent is a helper
+        self.origin = Origin()  # of the messages that are sent through this window
         self.restarts = False  # whether an interrupted turn of the user resumes elsewhere or later
         self._store = store
         self._loop = loop
         self._save = save
         history = self._history = History()
         # It must not hold the agent: one that nobody holds any more is closed at once.
-        self._pages = PageReader(store, name, lambda: history.page_chars, functions.value_part)
+        self._pages = PageReader(store, line, lambda: history.page_chars, functions.value_part)
         self._turns = TurnRunner(
-            name, store, owner, loop, session, self.colleagues, functions, self._history
+            line, store, owner, loop, session, self.colleagues, functions, self._history
         )
         self._unread = StaleView()
         self._closed = asyncio.Event()
@@ -465,20 +498,25 @@ class Agent:
         Calls with an unknown end are answered as unknown and never rerun automatically. Messages of the user that no
         turn took up have to be sent again, unless the agent `answers`: then the next turn takes them up.
         """
+        await self._load_conversation()
         await self.session.own_set.load()
         await self.session.load_pause()
         claimed = await claim(
-            self._store, self.name, self._turns.owner, leaves=FROM_USER if answers else ()
+            self._store, self.line, self._turns.owner, leaves=FROM_USER if answers else ()
         )
         if claimed is not None and claimed.attempt > 1:
             self.restored = await settle(self._store, claimed, self.session, restarts=self.restarts)
             self._turns.receipt = receipt_in(await self._store.load(claimed.id))
             claimed = None
-        await resume(self._store, self.name, self._history, messages_of)
+        await resume(self._store, self.line, self._history, messages_of)
         if claimed is not None:
             await self._turns.begin(self._turns.turn_of(claimed, TurnOptions(self)), claimed.event)
             await self._store.finish(claimed.id, claimed.attempt, "interrupted")
             self.restored = "Your last message had not been answered when the program stopped; /retry sends it again."
+
+    async def _load_conversation(self) -> None:
+        """Read the conversation's name and what it is a branch of."""
+        self.conversation = await self._store.conversation(self.line) or self.conversation
 
     async def turn(
         self,
@@ -503,9 +541,10 @@ class Agent:
         posts = [*heard, *([] if message is None else [self._post(message)])]
         if message == GO_ON:  # the receipt continues, too
             for ended in await self._store.ended_turns(
-                self.name, await self._store.last_seq(self.name) - 1
+                self.line, await self._store.last_seq(self.line) - 1
             ):
                 posts[-1].payload[AFTER] = ended.id
+        is_named = bool(self.conversation.name)
         options = TurnOptions(
             self, approver, debugger, group, self.allowance, self.on_behalf_of, self.restarts
         )
@@ -516,6 +555,8 @@ class Agent:
                     if self._loop.is_group and not event.agent
                     else event
                 )
+                if not is_named and isinstance(event, events.TurnStarted):
+                    await self._load_conversation()  # it has its first words
 
     async def ask(self, message: str) -> str:
         """Run one turn and return the reply.
@@ -591,11 +632,11 @@ class Agent:
             raise UsageError(
                 "The message is not text in UTF-8, and was not sent.", fix="Send it in UTF-8."
             )
-        return Post(self.name, "message", {"text": message})
+        return Post(self.line, "message", {"text": message}, origin=self.origin.to_json())
 
     async def waiting(self) -> list[str]:
         """Return the messages that no turn has picked up yet, oldest first."""
-        waiting = await self._store.waiting(self.name)
+        waiting = await self._store.waiting(self.line)
         return [
             str(message.payload.get("text", "")) for message in waiting if message.kind == "message"
         ]
@@ -608,8 +649,8 @@ class Agent:
         """Remove the last turn from the context (not from the record), and return what began it."""
         self._must_be_idle()
         await self.memory.recall.catch_up()  # recall keeps what leaves the context
-        entries = await pop_turn(self._store, self.name)
-        await resume(self._store, self.name, self._history, messages_of)
+        entries = await pop_turn(self._store, self.line)
+        await resume(self._store, self.line, self._history, messages_of)
         said = next((entry for entry in entries if entry.kind == "user"), None)
         began = said or next((entry for entry in entries if entry.kind == "notice"), None)
         text = str(began.payload["text"]) if began else ""
@@ -617,7 +658,7 @@ class Agent:
 
     async def user_texts(self) -> list[str]:
         """Return what the user wrote in this conversation, including messages that a summary replaced."""
-        entries = await self._store.history(self.name, kinds=("user",))
+        entries = await self._store.history(self.line, kinds=("user",))
         return [str(entry.payload["text"]) for entry in entries if not entry.payload.get("speaker")]
 
     async def require_own_message(self) -> None:
@@ -626,7 +667,7 @@ class Agent:
         Raises:
             UsageError: it came with an agent's file, so anyone may have written it, or a part of it was forgotten.
         """
-        said = await self._store.history(self.name, kinds=("user",))
+        said = await self._store.history(self.line, kinds=("user",))
         if said and said[-1].is_imported:
             raise UsageError(
                 "The last message was imported with an agent's file.",
@@ -635,16 +676,6 @@ class Agent:
         if MARK in (await self.user_texts() or [""])[-1]:
             what = "Part of the last message was forgotten, so it is not sent again."
             raise UsageError(what, fix="Type your message again.")
-
-    async def begin_anew(self) -> int:
-        """Remove every turn from the context (not from the record) and return their number."""
-        self._must_be_idle()
-        await self.memory.recall.catch_up()
-        hidden = await self._store.hide_turns(self.name)
-        self._history.clear()
-        self.model_session.shown.thaw()
-        self.model_session.meter.context_tokens = 0
-        return hidden
 
     async def keep_unsaved(self, waiting: "ShowsWait" = nullcontext) -> tuple[str, ...]:
         """Ask the model which of the user's sentences to keep, if `memory.keep_unsaved` is set, and return these.
@@ -714,7 +745,10 @@ class Agent:
         own = len(session.shown.pinned)
         shown = len(session.shown.told) or min(max(len(session.functions.all()) - own, 0), total)
         tokens = session.meter.context_tokens
-        return AgentStatus(self.name, models.name, tokens, models.context_limit, shown, total, own)
+        name = self.conversation.name or self.conversation.id
+        where = "" if self.line == self.name else name
+        known = (models.context_limit, shown, total, own)
+        return AgentStatus(self.name, models.name, tokens, *known, where)
 
     async def lend(self) -> bool:
         """Let other processes use the agent and its model until `take_back`; return False if it must be closed.
@@ -724,12 +758,12 @@ class Agent:
         if self._loop.is_group:
             return False
         await self.models.aclose()
-        await self._store.lend(self.name)
+        await self._store.lend(self.line)
         return True
 
     async def take_back(self) -> bool:
         """Take a lent agent back; return False if it was changed elsewhere and must be opened again."""
-        return await self._store.take_back(self.name)
+        return await self._store.take_back(self.line)
 
     async def aclose(self) -> None:
         """Release the model and the agent's lock; a second call does nothing."""

@@ -636,7 +636,7 @@ class AgentLoop:
 
     async def _waiting(self, turn: Turn) -> list[Inbound]:
         return turn.taken(
-            await turn.store.waiting(turn.agent, None if turn.origin.group else turn.origin.thread)
+            await turn.store.waiting(turn.line, None if turn.origin.group else turn.origin.thread)
         )
 
     async def _ask(self, turn: Turn, snapshot: "Snapshot", excluded: frozenset[str]) -> "Reply":

@@ -470,9 +470,7 @@ class Programs:
         """Run a program, and close the record of its call with its value and output or its error."""
         turn = record.turn
         rows = [
-            row
-            for row in await turn.store.history(turn.agent, kinds=(KEPT,))
-            if not row.is_imported
+            row for row in await turn.store.history(turn.line, kinds=(KEPT,)) if not row.is_imported
         ]
         kept = _kept_in(rows[-1].payload) if rows else {}
         program = await aside(len(plan.code), ProgramText.of, plan.code)
@@ -558,7 +556,7 @@ class Programs:
         form = _digest(await aside(len(program.code), program.form))
         before = [
             row
-            for row in await turn.store.history(turn.agent, kinds=(BEGAN,))
+            for row in await turn.store.history(turn.line, kinds=(BEGAN,))
             if not row.is_imported
         ]
         key = self._again.pop(record.call.id, "")
@@ -571,7 +569,7 @@ class Programs:
                 key = str(last["program"])
         rows = (
             await turn.store.history(
-                turn.agent, kinds=(BEGAN, INNER_CALL, INNER_GIVEN, INNER_RESULT)
+                turn.line, kinds=(BEGAN, INNER_CALL, INNER_GIVEN, INNER_RESULT)
             )
             if key
             else []
@@ -1124,7 +1122,7 @@ def _beginning(run: ProgramRun) -> Entry:
 async def source_of_last_program(
     service: "FunctionService",
     store: TurnStore,
-    agent: str,
+    line: str,
     snapshot: "Snapshot",
     others: "OtherFunctions",
     name: str,
@@ -1135,7 +1133,7 @@ async def source_of_last_program(
     Raises:
         UsageError: no program has finished, or it uses what only programs can use.
     """
-    seen = await _seen_runs(store, agent)
+    seen = await _seen_runs(store, line)
     if not seen:
         raise UsageError(
             "No program has come to its end here.", fix="Run one with run_program first."
@@ -1182,8 +1180,9 @@ async def repeated_programs(store: Store) -> list[list[SeenProgram]]:
     found: dict[tuple[str, str], list[tuple[str, SeenProgram]]] = {}
     for agent in await store.agent_names():
         conversation = agent.partition(HISTORY)[0]
-        for form, runs in (await _seen_runs(store, agent)).items():
-            found.setdefault((conversation, form), []).extend(runs)
+        for line in (agent, *await store.lines(agent)):
+            for form, runs in (await _seen_runs(store, line)).items():
+                found.setdefault((line if line != agent else conversation, form), []).extend(runs)
     return [
         [run for _turn, run in runs]
         for runs in found.values()
@@ -1191,12 +1190,12 @@ async def repeated_programs(store: Store) -> list[list[SeenProgram]]:
     ]
 
 
-async def _seen_runs(store: TurnStore, agent: str) -> dict[str, list[tuple[str, SeenProgram]]]:
+async def _seen_runs(store: TurnStore, line: str) -> dict[str, list[tuple[str, SeenProgram]]]:
     """Return the newest programs of a conversation that returned a value, with their turns, grouped by form.
 
     Within a form they are oldest first; the form of the newest program is the last.
     """
-    rows = [row for row in await store.history(agent, kinds=(BEGAN,)) if not row.is_imported]
+    rows = [row for row in await store.history(line, kinds=(BEGAN,)) if not row.is_imported]
     runs: dict[str, list[tuple[str, SeenProgram]]] = {}
     for id, row in [*{str(row.payload["id"]): row for row in rows}.items()][-_LOOKED_AT:]:
         entries = await store.load(row.turn)

@@ -102,7 +102,7 @@ class OwnSet:
 
 
 class AgentSession:
-    """The session of one agent with its user, in the agent's style.
+    """The session of one agent with its user in one conversation, in the agent's style.
 
     With `verify`, the first reply must have a thought and a message if the style requires them.
     """
@@ -116,11 +116,14 @@ class AgentSession:
         clock: Clock | None = None,
         *,
         verify: bool = True,
+        line: str = "",
     ) -> None:
+        """Create the session; without a `line`, that of the main conversation."""
         self.style = protocol
         self.clock = clock or Clock()
         self.verify = verify
         self.own_set = OwnSet(agent, store)
+        self.line = line or agent
         self._agent = agent
         self._store = store
         self._settings = heartbeat or HeartbeatSettings()
@@ -158,10 +161,10 @@ class AgentSession:
         payload: dict[str, Any] = {"reason": text} if kind == "heartbeat" else {"text": text}
         if kind == "login":
             payload = {"last": await self._last_message_at()}
-        await self._store.post(Post(self._agent, kind, payload))
+        await self._store.post(Post(self.line, kind, payload))
 
     async def _last_message_at(self) -> float | None:
-        said = await self._store.history(self._agent, kinds=("user",))
+        said = await self._store.history(self.line, kinds=("user",))
         return said[-1].at if said else None
 
     async def load_pause(self) -> None:
@@ -335,7 +338,7 @@ def _after(claimed: Claimed, cuts: _Cuts | None, now: float) -> tuple[list[Post]
     }
     counted = {"tries": cuts.in_a_row, "cuts": cuts.total, AFTER: claimed.id}
     again = Post(
-        claimed.agent, "again", {**kept, **counted}, key=f"again:{claimed.id}", due=cuts.due(now)
+        claimed.line, "again", {**kept, **counted}, key=f"again:{claimed.id}", due=cuts.due(now)
     )
     return [again], []
 

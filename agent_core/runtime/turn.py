@@ -36,6 +36,7 @@ from agent_core.storage import (
     Store,
     TurnStore,
     Write,
+    agent_of,
 )
 
 from .client_calls import NO_CLIENT, ClientFunctions, is_alone
@@ -291,10 +292,10 @@ class TurnEnding:
 
 @dataclass(slots=True)
 class Turn:
-    """The running turn of one agent; `meta_self` is the `self` of meta-functions."""
+    """The running turn of one conversation, by its line; `meta_self` is the `self` of meta-functions."""
 
     id: str
-    agent: str
+    line: str
     attempt: int
     store: TurnStore
     history: History
@@ -347,6 +348,11 @@ class Turn:
             )
             return in_thread or (among and inbound.kind in ("note", "handoff"))
         return inbound.kind != "message" or self.origin.is_users
+
+    @property
+    def agent(self) -> str:
+        """The agent whose turn it is."""
+        return agent_of(self.line)
 
     @property
     def approvals(self) -> Approvals:

@@ -25,6 +25,13 @@ from .block_store import (
     history_of,
     sections_of,
 )
+from .conversation_store import (
+    MAIN,
+    ConversationRow,
+    id_of,
+    line_of,
+    put_conversation,
+)
 from .function_store import PinFunction
 from .memory_store import DocumentRow, PassageRow, SaveDocument, SavePassages
 from .subject import SETTINGS, Entry, Misfit, SaveText, Write, dump, parse_row, rows_of
@@ -126,7 +133,7 @@ class EntryText(Entry):
 
 @dataclass(frozen=True, slots=True)
 class WholeTurn:
-    """A turn: its journal, and the events that it took; the first one began it."""
+    """A turn: its journal, and the events that it took; the first one began it. `conversation` is the id of its own."""
 
     id: str
     state: str
@@ -135,6 +142,22 @@ class WholeTurn:
     events: Sequence[WholeEvent]
     entries: Sequence[Entry]
     hidden: bool = False
+    conversation: str = MAIN
+
+
+@dataclass(frozen=True, slots=True)
+class WholeConversation:
+    """A conversation by its id. A branch has its `parent` up to the entry at a position, but the `left_out` turns."""
+
+    id: str
+    name: str
+    renamed: bool
+    began: float
+    origin: str = ""
+    parent: str = ""
+    upto: int = 0
+    left_out: tuple[str, ...] = ()
+    deleted: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +185,7 @@ class WholeAgent:
     documents: tuple[DocumentRow, ...] = ()
     pins: tuple[str, ...] = ()
     texts: dict[str, str] = field(default_factory=dict)
+    conversations: tuple[WholeConversation, ...] = ()
 
 
 def text_names(entry: Entry) -> Iterator[str]:
@@ -189,6 +213,7 @@ class Moved:
 _TABLES = {
     "turn": "agent",
     "event": "agent",
+    "conversation": "agent",
     "agent": "name",
     "holding": "agent",
     "section": "agent",
@@ -204,6 +229,7 @@ _OF_TURNS = (
     "select e.seq from turn t join entry e on e.seq between t.seq << 20 and (t.seq "
     "+ 1 << 20) - 1 where t.agent = ?"
 )
+_HAS_LINE = "(line = ?1 or (line > ?1 || '/' and line < ?1 || '0'))"
 _ALL_OF_AN_AGENT = (
     "delete from block where not shared and id in (select block from holding where agent = ?1)"
     " and not exists (select 1 from holding where block = id and agent <> ?1)",
@@ -211,8 +237,9 @@ _ALL_OF_AN_AGENT = (
     "delete from section where agent = ?",
     "delete from passage where agent = ?",
     "delete from document where agent = ?",
-    "delete from said where agent = ?",
-    "delete from lane where agent = ?",
+    f"delete from said where {_HAS_LINE}",  # noqa: S608  (our own text)
+    "delete from lane where agent = ?1 or (agent > ?1 || '/' and agent < ?1 || '0')",  # 0 follows the slash
+    "delete from conversation where agent = ?",
     "delete from pin where agent = ?",
     "delete from seen where agent = ?",
     "delete from question where agent = ?",
@@ -294,7 +321,8 @@ class AgentStore(Tables):
             if not _exists(session, agent):
                 return None
             settings = session.one("select settings from agent where name = ?", agent)
-            turns = tuple(_turns(session, agent))
+            counted = list[int]()
+            turns = tuple(_turns(session, agent, counted))
             named = {name for turn in turns for entry in turn.entries for name in text_names(entry)}
             texts = [
                 (name, session.one("select text from text where hash = ?", name))
@@ -326,6 +354,7 @@ class AgentStore(Tables):
                 ),
                 tuple(name for (name,) in pins),
                 {name: row[0] for name, row in texts if row},
+                tuple(_whole_conversations(session, agent, counted)),
             )
 
     @change
@@ -372,7 +401,8 @@ class AgentStore(Tables):
                     section.edited,
                 ),
             )
-        _put_turns(session, whole, turns)
+        counted = _put_turns(session, whole, turns)
+        _put_conversations(session, whole, turns, counted)
         for block in whole.blocks:
             if block not in had:
                 _put_block(session, block, blocks[block.row.id], turns)
@@ -428,13 +458,13 @@ def _drop_agent(drop: DropAgent, session: SqlSession) -> None:
     session.index.sweep(session)
 
 
-def _turns(session: SqlSession, agent: str) -> Iterator[WholeTurn]:
+def _turns(session: SqlSession, agent: str, counted: list[int]) -> Iterator[WholeTurn]:
+    """Yield the turns of all conversations in order, and add the numbers of their entries."""
     turns = session.all(
-        "select seq, id, state, started, ended, hidden, event from turn where agent = ? order by seq",
+        "select seq, id, state, started, ended, hidden, event, line from turn where agent = ? order by seq",
         agent,
     )
-    counted: list[int] = []
-    for seq, id, state, started, ended, hidden, first in turns:
+    for seq, id, state, started, ended, hidden, first, line in turns:
         events = _events(session, "turn = ? order by seq <> ?, seq", seq, first)
         entries: list[Entry] = []
         rows = session.all(
@@ -452,7 +482,61 @@ def _turns(session: SqlSession, agent: str) -> Iterator[WholeTurn]:
             if kind == SUMMARY and isinstance(said.get("upto"), int):
                 said = {**said, "upto": bisect_right(counted, said["upto"])}
             entries.append(Entry(kind, said, n, at=at))
-        yield WholeTurn(id, state, started, ended, tuple(events), tuple(entries), bool(hidden))
+        told = (tuple(events), tuple(entries), bool(hidden), id_of(line))
+        yield WholeTurn(id, state, started, ended, *told)
+
+
+def _whole_conversations(
+    session: SqlSession, agent: str, counted: Sequence[int]
+) -> Iterator[WholeConversation]:
+    """Yield the conversations of an agent; the entries of all its turns were counted."""
+    rows = session.all(
+        "select line, name, renamed, began, origin, parent, upto, hidden, deleted from conversation"
+        " where agent = ? order by began, line",
+        agent,
+    )
+    for line, name, renamed, began, origin, parent, upto, hidden, deleted in rows:
+        left_out = session.all(
+            "select id from turn where seq in (select cast(value as integer) from json_each(?)) order by seq",
+            hidden,
+        )
+        yield WholeConversation(
+            id_of(line),
+            name,
+            bool(renamed),
+            began,
+            origin,
+            id_of(parent) if parent else "",
+            bisect_right(counted, upto),
+            tuple(id for (id,) in left_out),
+            deleted,
+        )
+
+
+def _put_conversations(
+    session: SqlSession, whole: WholeAgent, ids: dict[str, str], counted: list[int]
+) -> None:
+    """Store the conversations of an imported agent, whose turns are there."""
+    for row in whole.conversations:
+        known = dump([ids[turn] for turn in row.left_out if turn in ids])
+        hidden = session.all(
+            "select seq from turn where id in (select value from json_each(?)) order by seq", known
+        )
+        parent = line_of(whole.name, row.parent) if row.parent else ""
+        put_conversation(
+            session,
+            ConversationRow(
+                line_of(whole.name, row.id),
+                row.name,
+                row.renamed,
+                row.began,
+                row.origin,
+                parent,
+                _place(row.upto, counted) if counted else 0,
+                row.deleted,
+            ),
+            dump([seq for (seq,) in hidden]),
+        )
 
 
 def _events(session: SqlSession, where: str, *values: object) -> Iterator[WholeEvent]:
@@ -477,14 +561,16 @@ def _writes(whole: WholeAgent) -> Iterator[Write]:
         yield SavePassages((replace(passage, agent=whole.name),))
 
 
-def _put_turns(session: SqlSession, whole: WholeAgent, ids: dict[str, str]) -> None:
+def _put_turns(session: SqlSession, whole: WholeAgent, ids: dict[str, str]) -> list[int]:
+    """Store the turns of an imported agent; return the numbers of their entries."""
     counted: list[int] = []
     for turn in whole.turns:
-        events = [_put_event(session, whole.name, turn_event) for turn_event in turn.events]
+        line = line_of(whole.name, turn.conversation)
+        events = [_put_event(session, line, turn_event) for turn_event in turn.events]
         seq = session.all(
-            "insert into turn (id, agent, event, state, attempt, n, owner, hidden, started, ended)"
+            "insert into turn (id, line, event, state, attempt, n, owner, hidden, started, ended)"
             " values (?, ?, ?, ?, 1, ?, '', ?, ?, ?) returning seq",
-            *(ids[turn.id], whole.name, events[0], turn.state, len(turn.entries), turn.hidden),
+            *(ids[turn.id], line, events[0], turn.state, len(turn.entries), turn.hidden),
             *(turn.started, turn.ended),
         )[0][0]
         for event in events:
@@ -495,6 +581,7 @@ def _put_turns(session: SqlSession, whole: WholeAgent, ids: dict[str, str]) -> N
                 "insert into entry (seq, kind, payload, attempt, at) values (?, ?, ?, ?, ?)",
                 *(counted[-1], entry.kind, _payload(entry, counted), IMPORTED, entry.at),
             )
+    return counted
 
 
 def _payload(entry: Entry, numbers: list[int]) -> str:
@@ -532,14 +619,14 @@ def _as_heard(inbox: Sequence[WholeEvent], turn_id: str) -> WholeTurn:
     return WholeTurn(turn_id, "imported", first, last, events, entries)
 
 
-def _put_event(session: SqlSession, agent: str, event: WholeEvent) -> int:
+def _put_event(session: SqlSession, line: str, event: WholeEvent) -> int:
     is_timed = event.due is not None
     due = event.due if is_timed else event.at
     payload = event.payload if isinstance(event.payload, str) else dump(event.payload)
     seq = session.all(
-        "insert into event (id, agent, key, kind, payload, due, timed, at) values (?, ?, ?, ?, ?, ?, ?, ?)"
+        "insert into event (id, line, key, kind, payload, due, timed, at) values (?, ?, ?, ?, ?, ?, ?, ?)"
         " returning seq",
-        *(session.clock.new_id(), agent, event.key, event.kind, payload, due, is_timed, event.at),
+        *(session.clock.new_id(), line, event.key, event.kind, payload, due, is_timed, event.at),
     )[0][0]
     return int(seq)
 

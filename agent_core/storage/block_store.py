@@ -144,6 +144,12 @@ _BLOCKS = (
 )
 
 
+_ALONE = (
+    "select 1 where exists (select 1 from block where shared)"
+    " or exists (select 1 from conversation where agent = ?)"
+)
+
+
 class BlockStore(Tables):
     """The blocks and sections of agents."""
 
@@ -154,7 +160,7 @@ class BlockStore(Tables):
 
     @query
     def block_versions(self, session: SqlSession, agent: str) -> dict[str, int]:
-        """Return the version of each of the agent's shared blocks, by id: a cheap query for every step."""
+        """Return the version of each block that others may change meanwhile, by id: a cheap query for every step."""
         return shared_versions(session, agent)
 
     @query
@@ -218,12 +224,17 @@ def sections_of(session: SqlSession, agent: str) -> list[SectionRow]:
 
 
 def shared_versions(session: SqlSession, agent: str) -> dict[str, int]:
-    """Return the version of each shared block of an agent, by id."""
-    if session.one("select 1 from block where shared limit 1") is None:  # every step runs this
+    """Return the version of each block that others may change meanwhile, by id.
+
+    These are an agent's shared blocks, or all if it has several conversations, which run beside each other.
+    """
+    # Every step runs this: most agents have neither.
+    if session.one(_ALONE, agent) is None:
         return {}
     rows = session.all(
         "select b.id, b.version from holding h join block b on b.id = h.block"  # noqa: S608  (our own text)
-        f" where h.agent = ? and h.attached and b.shared and {_MAY_READ}",
+        f" where h.agent = ?1 and h.attached and {_MAY_READ}"
+        " and (b.shared or exists (select 1 from conversation where agent = ?1))",
         agent,
     )
     return dict(rows)

@@ -27,6 +27,7 @@ STATE_FILE = "state.db"
 _ID_FILE = "workspace.id"
 _ID_BYTES = 100
 AGENT = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_ID: Final = re.compile(r"[0-9a-z]{0,64}")
 CONVERSATION: Final = "--"
 """The separator between the name of an agent and the name of a conversation with it."""
 HISTORY: Final = f"{CONVERSATION}chat-"
@@ -140,43 +141,46 @@ def open_lock(path: Path) -> int:
     return open_plain(path, flags)
 
 
-def check_name(agent: str) -> None:
-    """Check that a text is valid as an agent's name.
+def check_name(line: str) -> None:
+    """Check that a text is valid as an agent's name, or as the line of one of its conversations.
 
     Raises:
         UsageError: it is not.
     """
-    if not AGENT.fullmatch(agent):
+    agent, _, id = line.partition("/")
+    if not AGENT.fullmatch(agent) or not _ID.fullmatch(id):
         raise UsageError(
             f"`{agent}` cannot be an agent's name.",
             fix="Use up to 64 letters, digits, `_` and `-`.",
         )
 
 
-def busy_agent(agent: str, owner: str = "") -> AgentBusy:
-    """Return the error for an agent in use by `owner`, or by this process if `owner` is empty."""
+def busy_agent(line: str, owner: str = "") -> AgentBusy:
+    """Return the error for a conversation in use by `owner`, or by this process if `owner` is empty."""
+    agent, _, id = line.partition("/")
     if owner:
-        fix = "Use an agent of another name for a second conversation, or end that process."
+        fix = "Use another of its conversations, or end that process."
     else:
         fix = (
             "Use the one that is open, or close it first: `aclose`, or the end of its `async with`."
         )
+    which = f" (conversation {id})" if id else ""
     return AgentBusy(
-        f"Agent `{agent}` is in use by {owner or 'this process, which has opened it before'}.",
+        f"Agent `{agent}`{which} is in use by {owner or 'this process, which has opened it before'}.",
         fix=fix,
     )
 
 
-def lock_agent(state_dir: Path, agent: str) -> FileIO:
-    """Return the file whose lock is the right to run an agent, held until it is closed or the process ends.
+def lock_agent(state_dir: Path, line: str) -> FileIO:
+    """Return the file whose lock is the right to run a conversation, held until it is closed or the process ends.
 
     Raises:
         AgentBusy: another process holds it; the message names the process.
         UsageError: the name is not valid for an agent.
         WorkspaceError: the lock file cannot be created.
     """
-    check_name(agent)
-    path = state_dir / "agents" / f"{agent}.lock"
+    check_name(line)
+    path = state_dir / "agents" / f"{line.replace('/', '.')}.lock"
     try:
         own_folder(state_dir, path.parent.name)
         descriptor = open_lock(path)
@@ -200,7 +204,7 @@ def lock_agent(state_dir: Path, agent: str) -> FileIO:
             if process.isdecimal()
             else "another process"
         )
-        busy = busy_agent(agent, "" if process == str(os.getpid()) else owner)
+        busy = busy_agent(line, "" if process == str(os.getpid()) else owner)
         os.close(descriptor)
         raise busy
     os.truncate(descriptor, 0)

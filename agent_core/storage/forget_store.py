@@ -16,6 +16,7 @@ from agent_core.base.records import dataclass, field, replace
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 from .agent_store import HELPER_RUN, DropAgent
+from .conversation_store import name_conversation
 from .search_index import numbers
 from .subject import Entry, content_hash, dump, parse_row, sign
 from .tables import SqlSession, Tables, drop_texts, perform, query, text_hashes
@@ -317,6 +318,7 @@ _STORED: Final = (
     " where t.seq in (select cast(value as integer) from json_each(?2))"
     " and passage.at between t.started and coalesce(t.ended, 1e12)))"
 )
+_LINES_OF: Final = "select distinct line from turn where seq in NUMBERS"
 _DROP: Final = {
     "recall": "delete from said where seq in (select cast(value as integer) from json_each(?)) returning 1",
     "archival": "delete from passage where seq in (select cast(value as integer) from json_each(?)) returning 1",
@@ -398,6 +400,7 @@ def _forget_turns(
         lost = _pair_answers(session, gone.agent)
         hashes |= text_hashes(lost)
         counts["calls and answers"] += len(lost)
+    lines = [row[0] for row in session.all(_sql(_LINES_OF), turns)]
     session.all(_sql(_OUT[0]), turns)
     session.all(_OUT[1], turns)
     session.all(_OUT[2])
@@ -410,6 +413,8 @@ def _forget_turns(
     counts["summaries"] += _resummarize(
         session, erasure, gone.agent, min(gone.turns, default=0) << N_BITS
     )
+    for line in lines:
+        _name_again(session, line)
     return counts
 
 
@@ -559,8 +564,20 @@ def _forget_message(
         counts[place] += len(session.all(_sql(sql), numbers([turn])))
     if kind == "user":
         counts[_MESSAGES] += _forget_event(session, erasure, gone.agent, turn, message)
+        for (line,) in session.all(_sql(_LINES_OF), numbers([turn])):
+            _name_again(session, line)
     counts["summaries"] += _resummarize(session, erasure, gone.agent, gone.seq)
     return counts
+
+
+def _name_again(session: SqlSession, line: str) -> None:
+    """Name a conversation by its first words that are left, unless a person named it."""
+    session.all("update conversation set name = '' where line = ? and not renamed", line)
+    first = session.one(
+        "select payload from event where line = ? and kind = 'message' order by seq limit 1", line
+    )
+    if first:
+        name_conversation(session, line, str(parse_row(first[0], dict).get("text") or ""))
 
 
 def _forget_event(
@@ -590,15 +607,15 @@ def _forget_event(
 
 def _resummarize(session: SqlSession, erasure: Erasure, agent: str, since: int) -> int:
     """Create the summaries again that cover forgotten entries; return their number."""
-    sql = "select e.seq, e.payload from entry e join turn t on t.seq = e.turn where t.agent = ? and e.kind = ?"
+    sql = "select e.seq, e.payload, t.line from entry e join turn t on t.seq = e.turn where t.agent = ? and e.kind = ?"
     count = 0
-    for seq, text in session.all(sql, agent, SUMMARY):
+    for seq, text, line in session.all(sql, agent, SUMMARY):
         payload = parse_row(text, dict)
         if int(payload.get("upto", 0)) < since:
             continue
         count += 1
         summary = erasure.resummarize(
-            payload, entries_of(session, agent, int(payload["upto"]), SAID)
+            payload, entries_of(session, line, int(payload["upto"]), SAID)
         )
         if summary is None:
             session.all("delete from entry where seq = ?", seq)
@@ -649,6 +666,7 @@ _CHANGED: Final = (
     _Columns("inbox", "event", ("seq",), {"payload": _json, "key": _free}),
     _Columns("replies that were cut off", "turn", ("seq",), {"streamed": _free}),
     _Columns(_MESSAGES, "message", ("seq",), {"text": _free, "answer": _free}),
+    _Columns("names of conversations", "conversation", ("line",), {"name": _free}),
     _Columns("reasons of threads", "thread", ("id",), {"why": _free}),
     _Columns("reasons of pauses", "paused", ("agent",), {"why": _free}),
     _Columns("memory blocks", "block", ("seq",), {"value": _value, "description": _short}),

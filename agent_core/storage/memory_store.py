@@ -13,8 +13,9 @@ from agent_core.base.records import dataclass, replace
 
 from . import search_index
 from .block_store import BlockStore
+from .conversation_store import recall_scope
 from .search_index import lane, numbers, spaces
-from .subject import Write, dump, parse_row
+from .subject import Write, agent_of, dump, parse_row
 from .tables import Hit, Key, Shelf, SqlSession, perform, query
 
 
@@ -95,10 +96,11 @@ class DropDocument(Write):
 
 @dataclass(frozen=True, slots=True)
 class RecallMessage:
-    """One message in the recall index; `seq` is that of its journal entry. `n` counts the agent's messages from 0.
+    """One message in the recall index; `seq` is that of its journal entry. `n` counts from 0 in its conversation.
 
-    `session` rises after a long silence; `speaker` is user, assistant or a name. Features of the message: `length` in
-    content words, `asks` whether it ends as a question, `timed` whether it names a time. `words` as in `PassageRow`.
+    `agent` names the lane in which it is found, `line` its conversation. `session` rises after a long silence;
+    `speaker` is user, assistant or a name. Features of the message: `length` in content words, `asks` whether it ends
+    as a question, `timed` whether it names a time. `words` as in `PassageRow`.
     """
 
     seq: int
@@ -113,6 +115,7 @@ class RecallMessage:
     asks: bool = False
     timed: bool = False
     turn: str = ""
+    line: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +146,7 @@ class DropVectors(Write):
 class Counts:
     """The size of an agent's memory; `edited` is the time of its last block edit, 0 for never.
 
-    The index of messages is complete up to the entry `indexed`.
+    The index of the messages of one conversation is complete up to the entry `indexed`.
     """
 
     messages: int
@@ -153,14 +156,19 @@ class Counts:
 
 
 _HOW_MANY = "select count(*) from said"
-_SAID = (
-    "select seq, agent, n, text, words, at, speaker, session, length, asks, timed, turn from said"
-)
+_SAID = "select seq, agent, n, text, words, at, speaker, session, length, asks, timed, turn, line from said"
 _PASSAGES = "select id, agent, text, words, at, tags, source, place, document, n, seq from passage"
 _TEXTS = {
     "recall": "select seq, text from said as r",
     "archival": "select seq, text from passage as r",
 }
+_UNINDEXED = (
+    "select line from (select t.line, t.last, coalesce((select s.seq from said s where s.line = t.line"
+    " order by s.n desc, s.seq desc limit 1), 0) as done"
+    " from (select line, max(seq) as last from turn where agent = ? group by line) t) u"
+    " where last > done >> 20 or exists (select 1 from entry e where e.seq > done and e.seq < last + 1 << 20"
+    " and e.kind in ('user', 'assistant'))"
+)
 _AMONG = "in (select cast(value as integer) from json_each(?))"
 FEW_IDS = 10
 _OWNERS = {
@@ -173,9 +181,9 @@ class MemoryStore(BlockStore):
     """The memory of agents: blocks and sections, and the rows that are searched."""
 
     @query
-    def memory_counts(self, session: SqlSession, agent: str) -> Counts:
-        """Return the size of an agent's memory."""
-        return _counts(session, agent)
+    def memory_counts(self, session: SqlSession, line: str) -> Counts:
+        """Return the size of an agent's memory, as one of its conversations finds it."""
+        return _counts(session, line)
 
     @query
     def messages(
@@ -190,11 +198,11 @@ class MemoryStore(BlockStore):
 
     @query
     def messages_beside(
-        self, session: SqlSession, agent: str, places: Collection[int]
+        self, session: SqlSession, line: str, places: Collection[int]
     ) -> list[RecallMessage]:
-        """Return indexed messages by `n`, in order: neighbors of hits."""
+        """Return the indexed messages of a conversation by `n`, in order: neighbors of hits."""
         rows = session.all(
-            f"{_SAID} where agent = ? and n {_AMONG} order by n, seq", agent, numbers([*places])
+            f"{_SAID} where line = ? and n {_AMONG} order by n, seq", line, numbers([*places])
         )
         return [_said_of(row) for row in rows]
 
@@ -211,10 +219,19 @@ class MemoryStore(BlockStore):
         return total, [_said_of(row) for row in rows]
 
     @query
-    def last_message(self, session: SqlSession, agent: str) -> RecallMessage | None:
-        """Return the newest indexed message, by its position; the index is complete up to it."""
-        row = session.one(f"{_SAID} where agent = ? order by n desc, seq desc limit 1", agent)
+    def last_message(self, session: SqlSession, line: str) -> RecallMessage | None:
+        """Return the newest indexed message of a conversation, by its position; the index is complete up to it."""
+        row = session.one(f"{_SAID} where line = ? order by n desc, seq desc limit 1", line)
         return _said_of(row) if row else None
+
+    @query
+    def unindexed_lines(self, session: SqlSession, line: str) -> list[str]:
+        """Return the conversations in the lane of one that may have messages that are not indexed yet, and itself."""
+        scope = recall_scope(session, line)
+        if scope != agent_of(line):
+            return [line]
+        lines = [row[0] for row in session.all(_UNINDEXED, scope) if row[0] != line]
+        return [line, *(each for each in lines if recall_scope(session, each) == scope)]
 
     @query
     def passages(self, session: SqlSession, seqs: Collection[int]) -> list[PassageRow]:
@@ -236,7 +253,8 @@ class MemoryStore(BlockStore):
                 limit,
                 offset,
             )
-            return _counts(session, agent).passages, [_passage(row) for row in rows]
+            passages = lane(session, Key(agent, "archival"))
+            return passages.rows if passages else 0, [_passage(row) for row in rows]
         seqs = _tagged(session, agent, tags)
         page = numbers(seqs[offset : offset + limit])
         rows = session.all(f"{_PASSAGES} where seq {_AMONG} order by seq desc", page)
@@ -340,9 +358,11 @@ class MemoryStore(BlockStore):
         return session.index.trouble(session)
 
 
-def _counts(session: SqlSession, agent: str) -> Counts:
+def _counts(session: SqlSession, line: str) -> Counts:
     """Return the counts, which the lanes maintain."""
-    lanes = [lane(session, Key(agent, shelf)) for shelf in ("recall", "archival")]
+    agent = agent_of(line)
+    keys = (Key(recall_scope(session, line), "recall"), Key(agent, "archival"))
+    lanes = [lane(session, key) for key in keys]
     messages, passages = (lane_row.rows if lane_row else 0 for lane_row in lanes)
     edited = session.all(
         "select coalesce(max(b.edited), 0.0) from holding h join block b on b.id = h.block"
@@ -350,7 +370,7 @@ def _counts(session: SqlSession, agent: str) -> Counts:
         agent,
     )[0][0]
     last = session.one(
-        "select seq from said where agent = ? order by n desc, seq desc limit 1", agent
+        "select seq from said where line = ? order by n desc, seq desc limit 1", line
     )
     return Counts(messages, passages, edited, last[0] if last else 0)
 
@@ -365,8 +385,8 @@ def _tagged(session: SqlSession, agent: str, tags: Collection[str]) -> list[int]
 
 
 def _said_of(row: tuple[Any, ...]) -> RecallMessage:  # Any: columns as SQLite types them
-    *columns, asks, timed, turn = row
-    columns += [bool(asks), bool(timed), turn]
+    *columns, asks, timed, turn, line = row
+    columns += [bool(asks), bool(timed), turn, line]
     return RecallMessage(*columns)
 
 
@@ -435,10 +455,10 @@ def _save_said(save: SaveSaid, session: SqlSession) -> None:
     fresh: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for said in save.rows:
         row = session.one(
-            "insert into said (seq, agent, n, text, words, at, speaker, session, length, asks, timed, turn)"
-            " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing returning seq",
+            "insert into said (seq, agent, n, text, words, at, speaker, session, length, asks, timed, turn, line)"
+            " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing returning seq",
             *(said.seq, said.agent, said.n, said.text, said.words, said.at, said.speaker),
-            *(said.session, said.length, said.asks, said.timed, said.turn),
+            *(said.session, said.length, said.asks, said.timed, said.turn, said.line),
         )
         if row:
             fresh[said.agent].append((said.seq, said.words))

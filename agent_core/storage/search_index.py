@@ -123,7 +123,11 @@ def remove_words(session: SqlSession, key: Key, seqs: Sequence[int]) -> None:
 def remove_words_of_agent(session: SqlSession, agent: str) -> None:
     """Remove all rows of an agent, which still exist, from the index."""
     for shelf, table in ROWS.items():
-        rows = session.all(f"select seq from {table} where agent = ?", agent)  # noqa: S608  (our own table)
+        # The messages of a conversation that is found alone have its line for an agent; 0 follows the slash.
+        sql = (
+            f"select seq from {table} where agent = ?1 or (agent > ?1 || '/' and agent < ?1 || '0')"  # noqa: S608
+        )
+        rows = session.all(sql, agent)
         session.index.delete(session, shelf, [seq for (seq,) in rows])
 
 

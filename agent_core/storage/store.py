@@ -4,22 +4,31 @@ Each method is one transaction, and its result is on disk. Ids are UUIDv7; order
 Code that needs one subject takes only its class.
 """
 
+import asyncio
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    nullcontext,
+)
 from pathlib import Path
+from time import monotonic
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
+from agent_core.base.errors import AgentBusy
 from agent_core.base.records import dataclass, field
 
 from .agent_store import AgentStore
 from .approval_store import ApprovalStore
 from .call_store import CallStore
+from .conversation_store import ConversationStore
 from .forget_store import ForgetStore
 from .function_store import FunctionStore
 from .memory_store import MemoryStore
-from .subject import ENTRY, Misfit, parse_row
+from .subject import ENTRY, Misfit, agent_of, is_main, parse_row
 from .tables import SqlSession, Tables, query
 from .thread_store import ThreadStore
 from .token_store import TokenStore
@@ -31,6 +40,8 @@ Hear: TypeAlias = Callable[[str], None]
 """A listener for topics that may have news: WORK, FUNCTIONS, or "" for any; or LOST."""
 
 WORK, FUNCTIONS = "work", "functions"
+_GATE_S: Final = 5.0
+_PAUSE_S: Final = 0.01
 LOST = "lost"
 """Another process took over an agent that this one held, because this process seemed dead."""
 
@@ -81,20 +92,46 @@ class WorkerStore:
         return 0  # a lock ends with its process
 
     @abstractmethod
-    def hold(self, folder: Path, agent: str) -> AbstractAsyncContextManager[None]:
-        """Hold the right to run an agent during the block; `folder` is the state folder of the workspace.
+    def hold_line(self, folder: Path, line: str) -> AbstractAsyncContextManager[None]:
+        """Hold the right to run a conversation during the block, as `hold` does, whatever holds the whole agent."""
+
+    @asynccontextmanager
+    async def hold(self, folder: Path, line: str) -> AsyncIterator[None]:
+        """Hold the right to run a conversation during the block; `folder` is the state folder of the workspace.
 
         Raises:
-            AgentBusy: another process has it; the message names the process.
+            AgentBusy: another process has it, or all of its agent; the message names the process.
             UsageError: the name is not valid for an agent.
             WorkspaceError: the lock cannot be created.
         """
+        async with AsyncExitStack() as stack:
+            if is_main(line):
+                await stack.enter_async_context(self.hold_line(folder, line))
+            else:
+                async with self.gate(folder, agent_of(line)):
+                    await stack.enter_async_context(self.hold_line(folder, line))
+            yield
 
-    async def lend(self, agent: str) -> None:
-        """Allow other processes to take an agent that this one holds, until `take_back`; a lock in a folder is kept."""
+    @asynccontextmanager
+    async def gate(self, folder: Path, agent: str) -> AsyncIterator[None]:
+        """Be the only one who opens conversations of an agent other than the main one."""
+        async with AsyncExitStack() as stack:
+            end = monotonic() + _GATE_S
+            while True:
+                try:
+                    await stack.enter_async_context(self.hold_line(folder, f"{agent}/"))
+                    break
+                except AgentBusy:
+                    if monotonic() > end:
+                        raise
+                await asyncio.sleep(_PAUSE_S)
+            yield
 
-    async def take_back(self, agent: str) -> bool:
-        """Hold a lent agent again; return False if another process has it, or changed it meanwhile."""
+    async def lend(self, line: str) -> None:
+        """Let other processes take a conversation that this one holds, until `take_back`; a lock of a file is kept."""
+
+    async def take_back(self, line: str) -> bool:
+        """Hold a lent conversation again; return False if another process has it, or changed it meanwhile."""
         return True
 
     def heard(self, hear: Hear, *, to_run: bool = False) -> AbstractAsyncContextManager[None]:
@@ -132,13 +169,13 @@ _UNENDED: Final = (
     "client_calls",
 )  # in the first, calls are running; in the second, a client runs them
 _TURNS: Final = (
-    "select seq, id, agent, state, attempt, n from turn where seq > ? order by seq limit ?"
+    "select seq, id, line, state, attempt, n from turn where seq > ? order by seq limit ?"
 )
 _ENTRIES: Final = (
     "select seq, kind, payload, attempt from entry where seq between ? and ? order by seq"
 )
 _STRANGE: Final = (
-    "select t.id from event e join turn t on t.seq = e.turn where e.agent <> t.agent limit 1"
+    "select t.id from event e join turn t on t.seq = e.turn where e.line <> t.line limit 1"
 )
 
 
@@ -166,7 +203,7 @@ class JournalCheck(Tables):
                 if len(faults) >= _MOST_FAULTS:
                     break
             faults += [
-                f"turn {id} has an event of another agent" for (id,) in session.all(_STRANGE)
+                f"turn {id} has an event of another conversation" for (id,) in session.all(_STRANGE)
             ]
         return JournalReport(turns, entries, missing, tuple(faults[:_MOST_FAULTS]))
 
@@ -257,6 +294,7 @@ def _read(session: SqlSession) -> Iterator[tuple[tuple[Any, ...], list[tuple[Any
 
 class Store(
     TurnStore,
+    ConversationStore,
     JournalCheck,
     ThreadStore,
     FunctionStore,
@@ -279,6 +317,19 @@ class Store(
     @abstractmethod
     def place(self) -> str:
         """The address of the store, without a password."""
+
+    @asynccontextmanager
+    async def hold_agent(self, folder: Path, agent: str) -> AsyncIterator[None]:
+        """Hold the right to run all conversations of an agent during the block: none is open, and none can be opened.
+
+        Raises:
+            AgentBusy: a process has one of them; the message names both.
+        """
+        async with self.hold_line(folder, agent), self.gate(folder, agent):
+            for line in await self.lines(agent):
+                async with self.hold_line(folder, line):
+                    pass
+            yield
 
     async def claim(self, workspace: str) -> None:
         """Give the store to another workspace, whose functions folder is authoritative from now on."""

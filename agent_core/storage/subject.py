@@ -68,6 +68,16 @@ SETTINGS: Final = {"preset?": str, "memory_class?": str, "paused_until?": (float
 """The shape of an agent's settings."""
 
 
+def agent_of(line: str) -> str:
+    """Return the agent that has a conversation, by the conversation's line."""
+    return line.partition("/")[0]
+
+
+def is_main(line: str) -> bool:
+    """Return whether a line is that of an agent's main conversation."""
+    return "/" not in line
+
+
 class Misfit(StorageError):
     """A row does not have the shape that this program writes."""
 

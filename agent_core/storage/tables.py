@@ -27,7 +27,7 @@ from agent_core.base.errors import IntegrityError
 from agent_core.base.records import dataclass
 from agent_core.base.seal import Sealer
 
-from .subject import SaveText, StoreClock, Write, content_hash, dump, rows_of
+from .subject import SaveText, StoreClock, Write, agent_of, content_hash, dump, rows_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -178,12 +178,14 @@ def _naming(
 ) -> Callable[Concatenate[Any, SqlSession, P], T]:
     """Have an error about a row that does not fit name the agent, if the work has one."""
     parameters = [*signature(work).parameters]
-    if "agent" not in parameters:
+    name = next((name for name in ("agent", "line") if name in parameters), None)
+    if name is None:
         return work
-    place = parameters.index("agent") - 2
+    place = parameters.index(name) - 2
 
     def run(tables: Any, session: SqlSession, /, *values: P.args, **named: P.kwargs) -> T:
-        with rows_of(str(named.get("agent", values[place] if len(values) > place else ""))):
+        whose = str(named.get(name, values[place] if len(values) > place else ""))
+        with rows_of(agent_of(whose)):
             return work(tables, session, *values, **named)
 
     return run
@@ -200,12 +202,12 @@ class Tables:
     async def _read(self, work: Callable[[SqlSession], T]) -> T:
         """Run work that writes nothing, or begins its own transactions."""
 
-    def _ownership_query(self, _agent: str) -> tuple[object, ...]:
-        """Return a query that yields a row unless another process has taken over an agent; here it always does."""
+    def _ownership_query(self, _line: str) -> tuple[object, ...]:
+        """Return a query that yields a row unless another process took over a conversation; here it always does."""
         return ("select 1",)
 
     def _of_others(self) -> str:
-        """Return a query for the agents that only other processes can run now; "" if the database has none."""
+        """Return a query for the lines that only other processes can run now; "" if the database has none."""
         return ""
 
     @abstractmethod

@@ -14,7 +14,7 @@ from agent_core.base.limits import NAMES, Allowance, SpendingLimits
 from agent_core.base.records import dataclass, field
 
 from .call_store import CallOwners, owners_given
-from .subject import Misfit, Write, dump, parse_row
+from .subject import Misfit, Write, agent_of, dump, parse_row
 from .tables import SqlSession, Tables, change, perform, query
 from .turn_store import BETWEEN, AnswerAsk, Due, Post, WakeAsker, post_event
 
@@ -98,13 +98,18 @@ class ThreadRow:
 
 @dataclass(frozen=True, slots=True)
 class OpenWork:
-    """The open work of an agent: a turn that is open, or an event that is due. `kind` is that of the event."""
+    """The open work in a conversation: a turn that is open, or an event that is due. `kind` is that of the event."""
 
-    agent: str
+    line: str
     is_running: bool
     kind: str
     thread: str
     since: float
+
+    @property
+    def agent(self) -> str:
+        """The agent whose work it is."""
+        return agent_of(self.line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +195,8 @@ class SetBeat(Write):
     stays: bool = False
 
 
+_AGENT_ORIGIN: Final = '{"window":"agent"}'
+_SCHEDULE_ORIGIN: Final = '{"window":"schedule"}'
 SAME_TIMES: Final = 3
 _SAME: Final = 0.9
 _COMPARED: Final = 2_000  # characters
@@ -200,8 +207,8 @@ _AMOUNTS: Final = ", ".join(NAMES)
 _THREAD: Final = "coalesce(json_extract(e.payload, '$.thread'), '')"
 _OWES: Final = "json_extract(payload, '$.owes') = ?3"
 _OPEN_WORK: Final = (
-    f"select t.agent, 1, e.kind, {_THREAD}, t.started, t.seq from turn t join event e on e.seq = t.event"  # noqa: S608
-    f" where t.state = 'open' union all select e.agent, 0, e.kind, {_THREAD}, e.due, e.seq from event e"
+    f"select t.line, 1, e.kind, {_THREAD}, t.started, t.seq from turn t join event e on e.seq = t.event"  # noqa: S608
+    f" where t.state = 'open' union all select e.line, 0, e.kind, {_THREAD}, e.due, e.seq from event e"
     " where e.turn is null and (e.due <= ? or not e.timed) order by 2 desc, 5, 6"
 )
 _BACKLOG: Final = (
@@ -213,12 +220,12 @@ _USED_LAST: Final = (
     " where e.kind = 'usage' and t.seq in (select max(seq) from turn group by agent)"
 )
 _DUE: Final = (
-    "select t.agent, 1, 0.0, t.seq from turn t join event e on e.seq = t.event where t.state = 'open'{of_turn}"
+    "select t.line, 1, 0.0, t.seq from turn t join event e on e.seq = t.event where t.state = 'open'{of_turn}"
     " and e.kind in (select value from json_each(?1)) and t.agent not in (select agent from paused){turn_free}"
-    " union all select agent, 0, min(due), min(seq) from event where turn is null{of_event}"
+    " union all select line, 0, min(due), min(seq) from event where turn is null{of_event}"
     " and (due <= ?2 or not timed) and kind in (select value from json_each(?1))"
     " and agent not in (select agent from paused){event_free}"
-    " and agent not in (select agent from turn where state = 'open') group by agent"
+    " and line not in (select line from turn where state = 'open') group by line"
     " order by 2 desc, 3, 4 limit ?3"
 )
 
@@ -238,24 +245,24 @@ class ThreadStore(Tables):
         kinds: Collection[str] = (*BETWEEN, BEAT),
         limit: int = 100,
         *,
-        agent: str | None = None,
+        line: str | None = None,
     ) -> list[Due]:
-        """Return the agents with an open turn or a due event of these kinds, except paused ones.
+        """Return the conversations with an open turn or a due event of these kinds, except those of paused agents.
 
-        With an `agent`, only that one is considered.
+        With a `line`, only that one is considered.
         """
         values: tuple[object, ...] = (dump([*kinds]), session.clock.now(), limit)
         conditions = dict.fromkeys(("of_turn", "of_event", "turn_free", "event_free"), "")
-        if agent is not None:
-            conditions |= {"of_turn": " and t.agent = ?4", "of_event": " and agent = ?4"}
-            values += (agent,)
+        if line is not None:
+            conditions |= {"of_turn": " and t.line = ?4", "of_event": " and line = ?4"}
+            values += (line,)
         if others := self._of_others():
             conditions |= {
-                "turn_free": f" and t.agent not in ({others})",
-                "event_free": f" and agent not in ({others})",
+                "turn_free": f" and t.line not in ({others})",
+                "event_free": f" and line not in ({others})",
             }
         rows = session.all(_DUE.format(**conditions), *values)
-        return [Due(agent, bool(is_takeover)) for agent, is_takeover, _, _ in rows]
+        return [Due(line, bool(is_takeover)) for line, is_takeover, _, _ in rows]
 
     @query
     def next_due(self, session: SqlSession) -> float | None:
@@ -329,15 +336,15 @@ class ThreadStore(Tables):
         """Return the open turns, and the due events of agents, the oldest first."""
         rows = session.all(_OPEN_WORK, session.clock.now())
         return [
-            OpenWork(agent, bool(runs), kind, thread, since)
-            for agent, runs, kind, thread, since, _ in rows
+            OpenWork(line, bool(runs), kind, thread, since)
+            for line, runs, kind, thread, since, _ in rows
         ]
 
 
 @perform.register
 def _send(send: SendMessage, session: SqlSession) -> None:
     key = f"{send.sender}:{send.key}" if send.key else send.id
-    if session.one("select 1 from event where agent = ? and key = ?", send.recipient, key):
+    if session.one("select 1 from event where line = ? and key = ?", send.recipient, key):
         return
     session.all(
         "insert into thread (id, agent, limits, started) values (?, ?, ?, ?) on conflict do nothing",
@@ -389,7 +396,7 @@ def _send(send: SendMessage, session: SqlSession) -> None:
         "hops": send.hops,
         "owes": owed,
     }
-    post_event(session, Post(send.recipient, send.kind, payload, key=key))
+    post_event(session, Post(send.recipient, send.kind, payload, key=key, origin=_AGENT_ORIGIN))
     _spend(session, send.thread, send.sender, {"messages": 1, "hops": send.hops})
 
 
@@ -445,9 +452,11 @@ def _wake(session: SqlSession, turn: str) -> None:
     asker = session.one("select sender from message where id = ?", first.owes)
     payload = {"thread": first.thread, "hops": first.hops, "owes": first.owes, "answers": answers}
     payload["from"] = asker[0] if asker else ""
-    post_event(
-        session, Post(first.sender, "answer", payload, key=f"answers:{turn}"), is_limited=False
-    )
+    # To the conversation that asked, which waits for it.
+    asked_in = session.one("select line from turn where id = ?", turn)
+    line = asked_in[0] if asked_in else first.sender
+    answer = Post(line, "answer", payload, key=f"answers:{turn}", origin=_AGENT_ORIGIN)
+    post_event(session, answer, is_limited=False)
 
 
 def _reason(session: SqlSession, message_row: MessageRow) -> str:
@@ -486,7 +495,8 @@ def _route(route: RouteAsk, session: SqlSession) -> None:
         "hops": ask.hops,
         "owes": ask.id,
     }
-    post_event(session, Post(route.to, "ask", payload, key=f"{ask.id}:{route.to}"))
+    post = Post(route.to, "ask", payload, key=f"{ask.id}:{route.to}", origin=_AGENT_ORIGIN)
+    post_event(session, post)
 
 
 @perform.register
@@ -531,11 +541,12 @@ def _set_thread(thread: SetThread, session: SqlSession) -> None:
 
 @perform.register
 def _set_beat(beat: SetBeat, session: SqlSession) -> None:
-    where = "from event where agent = ? and turn is null and key like 'beat:%'"
+    where = "from event where line = ? and turn is null and key like 'beat:%'"
     if beat.stays and session.one(f"select 1 {where}", beat.agent):
         return
     session.all(f"delete {where}", beat.agent)
-    post = Post(beat.agent, BEAT, beat.payload, f"beat:{session.clock.new_id()}", beat.due)
+    key = f"beat:{session.clock.new_id()}"
+    post = Post(beat.agent, BEAT, beat.payload, key, beat.due, origin=_SCHEDULE_ORIGIN)
     post_event(session, post, is_limited=False)
 
 

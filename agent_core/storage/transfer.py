@@ -27,6 +27,7 @@ _FLAGS: Final = frozenset(
         "asks",
         "masked",
         "undone",
+        "renamed",
     }
 )
 
@@ -95,7 +96,8 @@ _TABLES: Final = (
     _table("passage", "seq", "id agent text words at tags source place document n", numbered=True),
     _table("tag", "agent tag passage", ""),
     _table("document", "seq", "agent hash name kind at done total complete", numbered=True),
-    _table("said", "seq", "agent n text words at speaker session length asks timed turn"),
+    _table("said", "seq", "agent n text words at speaker session length asks timed turn line"),
+    _table("conversation", "line", "name renamed began origin parent upto hidden deleted"),
     _table("thread", "id", "agent limits state why started"),
     _table("spending", "thread agent", "hops messages steps tokens cost seconds helpers depth"),
     _table(
@@ -106,11 +108,11 @@ _TABLES: Final = (
     ),
     _table("paused", "agent", "why at"),
     _table("token", "id", "name digest scopes agents expires added_at seal"),
-    _table("event", "seq", "id agent key kind payload due timed at", numbered=True),
+    _table("event", "seq", "id line key kind payload due timed at origin", numbered=True),
     _table(
         "turn",
         "seq",
-        "id agent event state attempt n owner cancelled hidden started ended streamed",
+        "id line event state attempt n owner cancelled hidden started ended streamed",
         numbered=True,
     ),
     _table("entry", "seq", "kind payload attempt at"),

@@ -13,8 +13,20 @@ from agent_core.base.records import dataclass, field
 from sandbox.wire.strict_json import whole_value
 
 from .block_store import shared_versions
-from .subject import ENTRY, Entry, InboxFull, Misfit, Write, dump, parse_row, rows_of
-from .tables import LARGEST_NUMBER, SqlSession, Tables, apply, change, query, text_hashes
+from .conversation_store import leave_out, name_conversation, recall_scope, stretches
+from .subject import (
+    ENTRY,
+    Entry,
+    InboxFull,
+    Misfit,
+    Write,
+    agent_of,
+    dump,
+    is_main,
+    parse_row,
+    rows_of,
+)
+from .tables import LARGEST_NUMBER, Row, SqlSession, Tables, apply, change, query, text_hashes
 
 SAID = ("user", "assistant", "call", "result", "notice")
 """The kinds of entries that are part of the conversation; others (such as `request`) explain it."""
@@ -40,13 +52,17 @@ BEGINNING: Final = ("ask", "answer", "again")
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """An event for an agent's inbox. A repeated `key` is the same event; `due` None means now."""
+    """An event for the inbox of a conversation, by its line. A repeated `key` is the same event; `due` None means now.
 
-    agent: str
+    `origin` is the window through which it came, and whose it is, as JSON; "" if nobody says so.
+    """
+
+    line: str
     kind: str
     payload: dict[str, Any]  # Any: JSON
     key: str | None = None
     due: float | None = None
+    origin: str = ""
 
     def __post_init__(self) -> None:
         """Make all texts whole, as in an `Entry`."""
@@ -79,13 +95,18 @@ class ClaimedTurn:
     """
 
     id: str
-    agent: str
+    line: str
     attempt: int
     n: int
     state: str
     event: Inbound
     cancelled: bool = False
     streamed: str = ""
+
+    @property
+    def agent(self) -> str:
+        """The agent whose turn it is."""
+        return agent_of(self.line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +136,7 @@ class EndedTurn:
 
 @dataclass(frozen=True, slots=True)
 class HistoryPage:
-    """A part of an agent's history, in order. `is_last`: there is no more in the direction in which it was read."""
+    """A part of a conversation, in order. `is_last`: there is no more in the direction in which it was read."""
 
     entries: list[Entry]
     is_last: bool
@@ -123,9 +144,9 @@ class HistoryPage:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """An agent with work that can start now. Takeovers come first."""
+    """A conversation with work that can start now. Takeovers come first."""
 
-    agent: str
+    line: str
     is_takeover: bool
 
 
@@ -159,35 +180,44 @@ INBOX_LIMIT = 1_000
 EVERY = 1 << 62  # rows: effectively no limit
 IMPORTED = 0  # the attempt of imported entries: turns count theirs from 1
 N_BITS = 20  # an entry's seq is turn.seq << N_BITS | n; see migrations/0023
-_WAITING = "from event where agent = ? and turn is null and (due <= ? or not timed)"
+_WAITING = "from event where line = ? and turn is null and (due <= ? or not timed)"
 # The time of the last waiting event that is due at once: the next is handled after it, even if the clock goes back.
 LAST_AT_ONCE = (
-    "select due from event where agent = ? and turn is null and not timed order by due desc limit 1"
+    "select due from event where line = ? and turn is null and not timed order by due desc limit 1"
 )
-_GO_ON = "update turn set attempt = attempt + 1, owner = ? where agent = ? and state = 'open'"
+_GO_ON = "update turn set attempt = attempt + 1, owner = ? where line = ? and state = 'open'"
 _BEGIN = (
-    "insert into turn (id, agent, event, attempt, owner, started)"
-    " select ?1, ?2, seq, 1, ?3, ?4 from event where agent = ?2 and turn is null and (due <= ?4 or not timed)"
+    "insert into turn (id, line, event, attempt, owner, started)"
+    " select ?1, ?2, seq, 1, ?3, ?4 from event where line = ?2 and turn is null and (due <= ?4 or not timed)"
     " and kind not in (select value from json_each(?5))"
-    " and not exists (select 1 from turn where agent = ?2 and state = 'open') order by due, seq limit 1"
+    " and not exists (select 1 from turn where line = ?2 and state = 'open') order by due, seq limit 1"
 )
 _TAKEN = (
     "update event set turn = t.seq from turn t"
-    " where t.agent = ? and t.state = 'open' and event.seq = t.event and event.turn is null"
+    " where t.line = ? and t.state = 'open' and event.seq = t.event and event.turn is null"
 )
 _CLAIMED = (
     "select t.id, t.attempt, t.n, t.state, t.cancelled, t.streamed, e.id, e.kind, e.payload"
-    " from turn t join event e on e.seq = t.event where t.agent = ? and t.state = 'open'"
+    " from turn t join event e on e.seq = t.event where t.line = ? and t.state = 'open'"
 )
-_INBOX = f"select count(*), ({LAST_AT_ONCE}) from event where agent = ? and turn is null"  # noqa: S608  (our own text)
+_INBOX = f"select count(*), ({LAST_AT_ONCE}) from event where line = ? and turn is null"  # noqa: S608  (our own text)
 _BEGINNING = ", ".join(f"'{kind}'" for kind in BEGINNING)
 _PLACE = f"select e.kind, e.payload, e.n, t.id, e.at, e.seq, e.attempt = {IMPORTED} from"
-_BETWEEN = (
-    "turn t join entry e on e.seq between max(t.seq << 20, ?1) and (t.seq + 1 << 20) - 1"
-    " where e.seq > ?1 and e.seq < ?2 and t.agent = ?3 and t.seq >= ?1 >> 20 and t.seq <= ?2 >> 20"
-    " and (?4 or not t.hidden) and e.kind in (select value from json_each(?5))"
+# What a history shows of a line: without the turns that are removed from it. A branch leaves out those that were when
+# it began, and shows what its parent removed later.
+_VISIBLE = (
+    "case when ?3 = '' then not t.hidden"
+    " else t.seq not in (select cast(value as integer) from json_each(?3)) end"
 )
-_SUMMARIES = f"{_PLACE} entry e join turn t on t.seq = e.turn where e.kind = 'summary' and t.agent = ? and e.seq > ?"
+_PART = (
+    "turn t join entry e on e.seq between max(t.seq << 20, ?1) and (t.seq + 1 << 20) - 1"
+    f" where e.seq > ?1 and t.line = ?2 and t.seq >= ?1 >> 20 and t.seq <= ?5 >> 20"
+    f" and (?4 or {_VISIBLE}) and e.seq < ?5"
+)
+_SUMMARIES = (
+    "entry e join turn t on t.seq = e.turn"
+    f" where e.kind = 'summary' and e.seq > ?1 and t.line = ?2 and (?4 or {_VISIBLE}) and e.seq < ?5"
+)
 
 
 class TurnStore(Tables):
@@ -206,12 +236,12 @@ class TurnStore(Tables):
         """Post an event, and return the `seq` after which its turn will come."""
 
     @query
-    def waiting(self, session: SqlSession, agent: str, thread: str | None = None) -> list[Inbound]:
+    def waiting(self, session: SqlSession, line: str, thread: str | None = None) -> list[Inbound]:
         """Return the due events that no turn has taken, oldest first. `append(takes=…)` delivers them in mid-turn.
 
         With a `thread`, messages between agents in other threads are left out.
         """
-        values: tuple[object, ...] = (agent, session.clock.now())
+        values: tuple[object, ...] = (line, session.clock.now())
         among = ""
         if thread is not None:
             among = " and (kind not in (select value from json_each(?)) or json_extract(payload, '$.thread') = ?)"
@@ -220,10 +250,10 @@ class TurnStore(Tables):
         return [Inbound(id, kind, parse_row(payload, dict)) for id, kind, payload in rows]
 
     @query
-    def waiting_events(self, session: SqlSession, agent: str) -> list[tuple[str, str]]:
+    def waiting_events(self, session: SqlSession, line: str) -> list[tuple[str, str]]:
         """Return the id and the kind of each due event that no turn has taken, oldest first."""
         rows = session.all(
-            f"select id, kind {_WAITING} order by due, seq", agent, session.clock.now()
+            f"select id, kind {_WAITING} order by due, seq", line, session.clock.now()
         )
         return [(str(id), str(kind)) for id, kind in rows]
 
@@ -240,7 +270,7 @@ class TurnStore(Tables):
 
     @change
     def next(
-        self, session: SqlSession, agent: str, owner: str, *, skip: Collection[str] = ()
+        self, session: SqlSession, line: str, owner: str, *, skip: Collection[str] = ()
     ) -> ClaimedTurn | None:
         """Claim the open turn (a takeover), or a new one for the oldest due event. Return None if nothing is due.
 
@@ -248,19 +278,19 @@ class TurnStore(Tables):
         """
         now = session.clock.now()
         *_, kept, rows = session.together(
-            (_GO_ON, owner, agent),
-            (_BEGIN, session.clock.new_id(), agent, owner, now, dump([*skip])),
-            (_TAKEN, agent),
-            self._ownership_query(agent),
-            (_CLAIMED, agent),
+            (_GO_ON, owner, line),
+            (_BEGIN, session.clock.new_id(), line, owner, now, dump([*skip])),
+            (_TAKEN, line),
+            self._ownership_query(line),
+            (_CLAIMED, line),
         )
         if not kept:
-            raise LostLease(agent)
+            raise LostLease(line)
         if not rows:
             return None
         id, attempt, n, state, cancelled, streamed, event, kind, payload = rows[0]
         began = Inbound(event, kind, parse_row(payload, dict))
-        return ClaimedTurn(id, agent, attempt, n, state, began, bool(cancelled), streamed)
+        return ClaimedTurn(id, line, attempt, n, state, began, bool(cancelled), streamed)
 
     @change
     def append(  # noqa: PLR0913 one transaction writes all of it
@@ -284,12 +314,12 @@ class TurnStore(Tables):
         end = n + len(entries)
         row = session.one(
             "update turn set n = ?, streamed = '' where id = ? and attempt = ? and n = ? and state = 'open'"
-            " returning seq, cancelled, agent",
+            " returning seq, cancelled, line",
             *(end, turn, attempt, n),
         )
         if row is None:
             raise LostLease(turn)
-        seq, cancelled, agent = row
+        seq, cancelled, line = row
         if end >> N_BITS:
             raise StorageError(
                 f"The turn {turn} has a million entries.", fix="End it and begin another."
@@ -300,18 +330,18 @@ class TurnStore(Tables):
                 "insert into entry (seq, kind, payload, attempt, at) values (?, ?, ?, ?, ?)",
                 *(place, entry.kind, dump(entry.payload), attempt, now),
             )
-        take = "update event set turn = ? where id = ? and agent = ? and turn is null returning seq"
+        take = "update event set turn = ? where id = ? and line = ? and turn is null returning seq"
         for event in takes:
-            if not session.one(take, seq, event, agent):
-                message = f"The event {event} does not wait for agent `{agent}`."
+            if not session.one(take, seq, event, line):
+                message = f"The event {event} does not wait for `{line}`."
                 raise StorageError(message, fix="Ask what is waiting again.")
         for item in posts:
             post_event(session, item)
         apply(session, writes)
         last = (seq << N_BITS | end) - 1 if entries else 0
         sql = f"select 1 {_WAITING} and kind not in ({_BEGINNING}) limit 1"
-        waits = session.one(sql, agent, session.clock.now()) is not None
-        return Appended(end, bool(cancelled), waits, last, shared_versions(session, agent))
+        waits = session.one(sql, line, session.clock.now()) is not None
+        return Appended(end, bool(cancelled), waits, last, shared_versions(session, agent_of(line)))
 
     @query
     def keep_streamed(
@@ -328,10 +358,10 @@ class TurnStore(Tables):
             session.all(sql, text, turn, attempt, n)
 
     @query
-    def streamed(self, session: SqlSession, agent: str) -> list[Entry]:
+    def streamed(self, session: SqlSession, line: str) -> list[Entry]:
         """Return the stored part of an unfinished reply: it is still streaming, or was cut off."""
-        sql = "select streamed, n, id, started from turn where agent = ? and state = 'open' and streamed <> ''"
-        return [Entry(STREAMED, {"text": text}, *place) for text, *place in session.all(sql, agent)]
+        sql = "select streamed, n, id, started from turn where line = ? and state = 'open' and streamed <> ''"
+        return [Entry(STREAMED, {"text": text}, *place) for text, *place in session.all(sql, line)]
 
     @change
     def finish(
@@ -363,15 +393,15 @@ class TurnStore(Tables):
 
     @query
     def due(self, session: SqlSession, limit: int = 100) -> list[Due]:
-        """Return agents with an open turn or a due event, the work list of a runner."""
+        """Return conversations with an open turn or a due event, the work list of a runner."""
         rows = session.all(
-            "select agent, 1, 0.0 as since, seq from turn where state = 'open' union all"
-            " select agent, 0, min(due), min(seq) from event where turn is null and (due <= ? or not timed)"
-            " and agent not in (select agent from turn where state = 'open')"
-            " group by agent order by 2 desc, 3, 4 limit ?",
+            "select line, 1, 0.0 as since, seq from turn where state = 'open' union all"
+            " select line, 0, min(due), min(seq) from event where turn is null and (due <= ? or not timed)"
+            " and line not in (select line from turn where state = 'open')"
+            " group by line order by 2 desc, 3, 4 limit ?",
             *(session.clock.now(), limit),
         )
-        return [Due(agent, bool(takeover)) for agent, takeover, _, _ in rows]
+        return [Due(line, bool(takeover)) for line, takeover, _, _ in rows]
 
     @query
     def load(self, session: SqlSession, turn: str) -> list[Entry]:
@@ -390,7 +420,7 @@ class TurnStore(Tables):
     def history(
         self,
         session: SqlSession,
-        agent: str,
+        line: str,
         *,
         since: int = 0,
         before: int = LARGEST_NUMBER,
@@ -398,35 +428,34 @@ class TurnStore(Tables):
         most: int = -1,
         with_removed: bool = False,
     ) -> list[Entry]:
-        """Return the visible entries of the agent's turns between two numbers, in order, reading at most `most`.
+        """Return the visible entries of a conversation between two numbers, in order, reading at most `most`.
+
+        Those of a branch begin with what it stands on.
 
         `most` limits the rows read, before other kinds are left out; below 0 there is no limit. Summaries alone are
         found by an index. `with_removed` includes turns that were removed from the context.
         """
-        if set(kinds) == {SUMMARY}:
-            sql = f"{_SUMMARIES} and e.seq < ? and not t.hidden order by e.seq"
-            return _entries(session.all(sql, agent, since, before))
-        rows = session.all(
-            f"{_PLACE} turn t join entry e on e.seq between max(t.seq << 20, ?1) and (t.seq + 1 << 20) - 1"  # noqa: S608
-            " where e.seq > ?1 and t.agent = ?2 and t.seq >= ?1 >> 20 and (?3 or not t.hidden) and e.seq < ?7"
-            " and (?4 or e.kind in (select value from json_each(?5))) order by t.seq, e.seq limit ?6",
-            *(
-                since,
-                agent,
-                with_removed,
-                most >= 0,
-                dump([*kinds]),
-                most if most >= 0 else EVERY,
-                before,
-            ),
-        )
+        parts = stretches(session, line, before)
+        rows: list[Row] = []
+        only = dump([*kinds])
+        for part in parts:
+            place = (since, part.line, part.left_out or "", with_removed, part.before)
+            if set(kinds) == {SUMMARY}:
+                rows += session.all(f"{_PLACE} {_SUMMARIES} order by e.seq", *place)
+            elif most < 0 or len(rows) < most:
+                limit = EVERY if most < 0 else most - len(rows)
+                rows += session.all(
+                    f"{_PLACE} {_PART} and (?6 or e.kind in (select value from json_each(?7)))"  # noqa: S608
+                    " order by t.seq, e.seq limit ?8",
+                    *(*place, most >= 0, only, limit),
+                )
         return _entries([row for row in rows if row[0] in kinds])
 
     @query
     def history_page(  # noqa: PLR0913 each names a part of the history
         self,
         session: SqlSession,
-        agent: str,
+        line: str,
         *,
         since: int = 0,
         before: int = LARGEST_NUMBER,
@@ -442,11 +471,19 @@ class TurnStore(Tables):
         Sizes are read first: no payload is read that the page does not have.
         """
         order = "desc" if is_newest else "asc"
-        place = (with_removed, dump([*kinds]))
-        columns = "e.seq, octet_length(e.payload) from"
-        sql = f"select {columns} {_BETWEEN} order by t.seq {order}, e.seq {order} limit ?6"
-        sizes = session.all(sql, since, before, agent, *place, count + 1)
-        chosen, left = list[int](), most_bytes
+        parts = stretches(session, line, before)
+        only = dump([*kinds])
+        sql = (
+            f"select e.seq, octet_length(e.payload) from {_PART}"  # noqa: S608  (our own text)
+            f" and e.kind in (select value from json_each(?6)) order by t.seq {order}, e.seq {order} limit ?7"
+        )
+        sizes: list[Row] = []
+        for part in parts[::-1] if is_newest else parts:
+            place = (since, part.line, part.left_out or "", with_removed, part.before)
+            if len(sizes) <= count:
+                sizes += session.all(sql, *place, only, count + 1 - len(sizes))
+        chosen = list[int]()
+        left = most_bytes
         for seq, size in sizes[:count]:
             left -= size
             if left < 0 and chosen:
@@ -454,123 +491,155 @@ class TurnStore(Tables):
             chosen.append(seq)
         if not chosen:
             return HistoryPage([], is_last=True)
-        first, last = min(chosen), max(chosen)
-        sql = f"{_PLACE} {_BETWEEN} order by t.seq, e.seq limit ?6"
-        rows = session.all(sql, first - 1, last + 1, agent, *place, len(chosen))
+        rows: list[Row] = []
+        kind = "e.kind in (select value from json_each(?6))"
+        sql = f"{_PLACE} {_PART} and {kind} order by t.seq, e.seq"
+        for part in parts:
+            until = min(part.before, max(chosen) + 1)
+            place = (min(chosen) - 1, part.line, part.left_out or "", with_removed, until)
+            rows += session.all(sql, *place, only)
         return HistoryPage(_entries(rows), is_last=len(chosen) == len(sizes))
+
+    @query
+    def entry_in_reach(self, session: SqlSession, line: str, seq: int) -> Entry | None:
+        """Return an entry of another conversation that is found in this one; None if there is none."""
+        row = session.one("select line from turn where seq = ?", seq >> N_BITS)
+        if row is None or recall_scope(session, row[0]) != recall_scope(session, line):
+            return None
+        rows = session.all(
+            f"{_PLACE} entry e join turn t on t.seq = e.turn where e.seq = ?",
+            seq,
+        )
+        return next(iter(_entries(rows)), None)
 
     @query
     def ended_turns(
         self,
         session: SqlSession,
-        agent: str,
+        line: str,
         since: int,
         *,
         before: int = LARGEST_NUMBER,
         most: int = EVERY,
     ) -> list[EndedTurn]:
-        """Return the agent's first turns that have ended between two numbers, in order, including removed ones.
+        """Return a conversation's first turns that have ended between two numbers, in order, including removed ones.
+
+        Those that a branch stands on are its parent's.
 
         A turn's end uses its highest possible number, which no entry has.
         """
         rows = session.all(
             "select id, state, (seq + 1 << 20) - 1, coalesce(ended, started) from turn"
-            " where agent = ?1 and state <> 'open' and (seq + 1 << 20) - 1 > ?2 and (seq + 1 << 20) - 1 < ?3"
+            " where line = ?1 and state <> 'open' and (seq + 1 << 20) - 1 > ?2 and (seq + 1 << 20) - 1 < ?3"
             " order by seq limit ?4",
-            *(agent, since, before, most),
+            *(line, since, before, most),
         )
         return [EndedTurn(*row) for row in rows]
 
     @query
-    def turn_number(self, session: SqlSession, agent: str, turn: str) -> int | None:
-        """Return the number before the first entry of an agent's turn; None if it has no such turn."""
-        row = session.one(
-            "select (seq << 20) - 1 from turn where agent = ? and id = ?", agent, turn
-        )
+    def turn_number(self, session: SqlSession, line: str, turn: str) -> int | None:
+        """Return the number before the first entry of a conversation's turn; None if it has no such turn."""
+        row = session.one("select (seq << 20) - 1 from turn where line = ? and id = ?", line, turn)
         return int(row[0]) if row else None
 
     @query
-    def turn_of(self, session: SqlSession, event: str, agent: str = "") -> str | None:
-        """Return the id of the turn that took an event; None while it waits, or if the agent has no such event.
+    def turn_of(self, session: SqlSession, event: str, line: str = "") -> str | None:
+        """Return the id of the turn that took an event; None while it waits, or if the conversation has no such event.
 
         For a turn that was cut off and is resumed, it is the resuming turn, or None until that begins.
         """
-        sql = "select t.id, e.agent from event e join turn t on t.seq = e.turn where e.id = ?1 and ?2 in ('', e.agent)"
-        turn, agent = session.one(sql, event, agent) or (None, "")
-        sql = "select t.id from event e left join turn t on t.seq = e.turn where e.agent = ? and e.key = ?"
-        while turn is not None and (after := session.one(sql, agent, f"{AGAIN}:{turn}")):
+        sql = "select t.id, e.line from event e join turn t on t.seq = e.turn where e.id = ?1 and ?2 in ('', e.line)"
+        turn, line = session.one(sql, event, line) or (None, "")
+        sql = "select t.id from event e left join turn t on t.seq = e.turn where e.line = ? and e.key = ?"
+        while turn is not None and (after := session.one(sql, line, f"{AGAIN}:{turn}")):
             turn = after[0]
         return None if turn is None else str(turn)
 
     @query
-    def last_seq(self, session: SqlSession, agent: str) -> int:
-        """Return the `seq` of the last entry or end of an agent's turns; 0 if there is none."""
-        return last_number(session, agent)
+    def last_seq(self, session: SqlSession, line: str) -> int:
+        """Return the `seq` of the last entry or end of a conversation's turns; 0 if there is none."""
+        return last_number(session, line)
 
     @change
-    def hide_last_turn(self, session: SqlSession, agent: str) -> list[Entry]:
-        """Remove the last finished turn from the history, never from the record. Return its entries."""
+    def hide_last_turn(self, session: SqlSession, line: str) -> list[Entry]:
+        """Remove the last finished turn from the history, never from the record. Return its entries.
+
+        A turn that a branch stands on leaves the branch alone.
+        """
         row = session.one(
             "update turn set hidden = true where seq ="
-            " (select max(seq) from turn where agent = ? and state <> 'open' and not hidden) returning id",
-            agent,
+            " (select max(seq) from turn where line = ? and state <> 'open' and not hidden) returning id",
+            line,
         )
-        _drop_resumption(session, agent)
-        return _load(session, row[0]) if row else []
-
-    @change
-    def hide_turns(self, session: SqlSession, agent: str) -> int:
-        """Remove every finished turn from the history, never from the record. Return their number."""
-        sql = "update turn set hidden = true where agent = ? and state <> 'open' and not hidden returning 1"
-        hidden = session.all(sql, agent)
-        _drop_resumption(session, agent)
-        return len(hidden)
+        _drop_resumption(session, line)
+        if row is not None:
+            return _load(session, row[0])
+        for part in stretches(session, line)[-2::-1]:
+            place = (0, part.line, part.left_out or "", False, part.before)
+            sql = f"select t.seq, t.id from {_PART} order by t.seq desc, e.seq desc limit 1"  # noqa: S608
+            if found := session.one(sql, *place):
+                leave_out(session, line, found[0])
+                return [entry for entry in _load(session, found[1]) if entry.seq < part.before]
+        return []
 
 
 def post_event(session: SqlSession, post: Post, *, is_limited: bool = True) -> str:
     """Return the id of the event, or of the first one with its key; without `is_limited`, a full inbox accepts it."""
-    sql = "select id from event where agent = ? and key = ?"
-    row = session.one(sql, post.agent, post.key) if post.key is not None else None
+    sql = "select id from event where line = ? and key = ?"
+    row = session.one(sql, post.line, post.key) if post.key is not None else None
     if row:
         return str(row[0])
-    waiting, last = session.all(_INBOX, post.agent, post.agent)[0]
+    waiting, last = session.all(_INBOX, post.line, post.line)[0]
     if is_limited and waiting >= INBOX_LIMIT:
-        raise InboxFull(post.agent, INBOX_LIMIT)
-    id, now = session.clock.new_id(), session.clock.now()
+        raise InboxFull(agent_of(post.line), INBOX_LIMIT)
+    id = session.clock.new_id()
+    now = session.clock.now()
     is_timed = post.due is not None
     session.all(
-        "insert into event (id, agent, key, kind, payload, due, timed, at) values (?, ?, ?, ?, ?, ?, ?, ?)",
-        *(id, post.agent, post.key, post.kind, dump(post.payload)),
-        *(post.due if is_timed else max(now, last or now), is_timed, now),
+        "insert into event (id, line, key, kind, payload, due, timed, at, origin)"
+        " values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        *(id, post.line, post.key, post.kind, dump(post.payload)),
+        *(post.due if is_timed else max(now, last or now), is_timed, now, post.origin),
     )
+    name_by(session, post)
     return id
 
 
-def posted(session: SqlSession, event: str, agent: str) -> Posted:
+def name_by(session: SqlSession, post: Post) -> None:
+    """Name a new conversation by the first message in it."""
+    if not is_main(post.line) and post.kind == "message":
+        name_conversation(session, post.line, str(post.payload.get("text") or ""))
+
+
+def posted(session: SqlSession, event: str, line: str) -> Posted:
     """Return an event with its payload, and the last number before it, or before the turn that took it."""
     payload, turn = session.one("select payload, turn from event where id = ?", event) or (
         "{}",
         None,
     )
-    return Posted(event, last_number(session, agent, turn), parse_row(payload, dict))
+    return Posted(event, last_number(session, line, turn), parse_row(payload, dict))
 
 
-def last_number(session: SqlSession, agent: str, before: int | None = None) -> int:
-    """Return the number of the last entry or end of a turn, 0 if there is none; `before` limits it to earlier turns."""
-    sql = "select seq, n, state from turn where agent = ? and seq < ? order by seq desc limit 1"
-    row = session.one(sql, agent, (1 << 62) if before is None else before)
-    seq, n, state = row or (0, 0, "open")
-    return (
-        int((seq << N_BITS) + n - 1 if state == "open" else (seq + 1 << N_BITS) - 1) if row else 0
-    )
+def last_number(session: SqlSession, line: str, before: int | None = None) -> int:
+    """Return the number of the last entry or end of a turn, 0 if there is none; `before` limits it to earlier turns.
+
+    In a branch without a turn, it is that of the last entry that it stands on.
+    """
+    sql = "select seq, n, state from turn where line = ? and seq < ? order by seq desc limit 1"
+    row = session.one(sql, line, (1 << 62) if before is None else before)
+    if row is None:
+        earlier = stretches(session, line)[:-1]
+        return earlier[-1].before - 1 if earlier else 0
+    seq, n, state = row
+    return int((seq << N_BITS) + n - 1 if state == "open" else (seq + 1 << N_BITS) - 1)
 
 
-def _drop_resumption(session: SqlSession, agent: str) -> None:
+def _drop_resumption(session: SqlSession, line: str) -> None:
     """Delete the event that would resume a turn that is hidden now, and notify the agent that asked for the turn."""
     rows = session.all(
-        "delete from event where agent = ? and turn is null and kind = ?"
+        "delete from event where line = ? and turn is null and kind = ?"
         " and exists (select 1 from turn t where t.hidden and t.id = substr(event.key, ?)) returning payload",
-        *(agent, AGAIN, len(f"{AGAIN}:") + 1),
+        *(line, AGAIN, len(f"{AGAIN}:") + 1),
     )
     owed = [str(parse_row(payload, dict).get("owes") or "") for (payload,) in rows]
     apply(
@@ -600,11 +669,10 @@ def _load(session: SqlSession, turn: str) -> list[Entry]:
             raise
 
 
-def entries_of(session: SqlSession, agent: str, upto: int, kinds: Collection[str]) -> list[Entry]:
-    """Return the visible entries of an agent up to a number, in order."""
-    rows = session.all(
-        f"{_PLACE} turn t join entry e on e.seq between t.seq << 20 and min((t.seq + 1 << 20) - 1, ?)"
-        " where t.agent = ? and not t.hidden order by e.seq",
-        *(upto, agent),
-    )
+def entries_of(session: SqlSession, line: str, upto: int, kinds: Collection[str]) -> list[Entry]:
+    """Return the visible entries of a conversation up to a number, in order."""
+    rows: list[Row] = []
+    for part in stretches(session, line, upto + 1):
+        place = (0, part.line, part.left_out or "", False, part.before)
+        rows += session.all(f"{_PLACE} {_PART} order by e.seq", *place)
     return _entries([row for row in rows if row[0] in kinds])

@@ -39,7 +39,7 @@ from agent_core.runtime.model_session import ModelSession
 from agent_core.runtime.programs import Programs
 from agent_core.runtime.requested_result import RequestedResult, ResultPolicy
 from agent_core.runtime.session import OLD_NAMES, AgentSession
-from agent_core.storage import SaveAgent, Store, prepare_state_dir
+from agent_core.storage import SaveAgent, Store, agent_of, prepare_state_dir
 
 from .agent_files import GroupFolder, GroupSurroundings, is_group, read_group
 from .helper_changes import HelperChanges, HelperDesk
@@ -210,17 +210,18 @@ class _AgentParts:
 
 async def build_agent(
     deps: WorkspaceDeps,
-    name: str,
+    line: str,
     memory: Memory | None = None,
     *,
     verify: bool,
     resources: AsyncExitStack,
     is_behind: bool = False,
 ) -> Agent:
-    """Build the agent of a name, ready to be restored. A new one starts from the settings or from `memory`.
+    """Build the agent of a conversation, ready to be restored. A new one starts from the settings or from `memory`.
 
     The agent closes `resources` when it is closed. A background agent (`is_behind`) borrows an idle model.
     """
+    name = agent_of(line)
     in_group = is_group(deps.root, name)
     if not in_group:
         deps.directory.folder.must_hold(name)
@@ -239,7 +240,7 @@ async def build_agent(
         memory = Memory()
     elif memory is None:
         memory = _first_memory(deps, name, agent_preset, settings["memory_class"])
-    remembered = _memory(deps, name, memory)
+    remembered = _memory(deps, line, memory)
     await remembered.load()
     colleagues = Colleagues(name, deps.store, deps.directory, deps.settings.runner, deps.clock)
     helpers = HelperSelection(deps.helpers, lambda: colleagues.profile.helpers)
@@ -247,7 +248,7 @@ async def build_agent(
     foreign = ForeignFunctions(deps.foreign, colleagues.function_patterns, seen, name)
     style = replace(agent_preset.style, first_thought=deps.settings.turn.first_thought)
     session = AgentSession(
-        name, deps.store, style, deps.settings.heartbeat, deps.clock, verify=verify
+        name, deps.store, style, deps.settings.heartbeat, deps.clock, verify=verify, line=line
     )
     parts = _AgentParts(
         deps,
@@ -318,8 +319,9 @@ def _first_memory(
         ) from error
 
 
-def _memory(deps: WorkspaceDeps, name: str, first_memory: Memory | None = None) -> AgentMemory:
-    return AgentMemory(name, deps.store, deps.clock, deps.embedder, memory=first_memory)
+def _memory(deps: WorkspaceDeps, line: str, first_memory: Memory | None = None) -> AgentMemory:
+    owner = agent_of(line)
+    return AgentMemory(owner, deps.store, deps.clock, deps.embedder, memory=first_memory, line=line)
 
 
 # One run of a helper: a new agent with separate functions, model and budget, which ends with a result of its type.

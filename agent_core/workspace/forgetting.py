@@ -208,8 +208,13 @@ class Forgetting:
         if isinstance(target, Mention):
             blocks = await self._block_lines(order.agents)
             lines += [replace(line, text=target.around(line.text, _LINE_CHARS)) for line in blocks]
+        conversations = list[str]()
         for agent in order.agents:
-            for entry in await self._store.history(agent, with_removed=True):
+            conversations += (agent, *await self._store.lines(agent))
+        for line in conversations:
+            for entry in await self._store.history(
+                line, since=await self._store.branched_at(line), with_removed=True
+            ):
                 texts = bare_lines(str(entry.payload.get("text", "")))
                 if isinstance(target, Mention):
                     texts = [target.around(text, _LINE_CHARS) for text in texts]

@@ -26,10 +26,10 @@ from agent_core.base.events import Event
 from agent_core.base.plain_files import add_to
 from agent_core.base.records import dataclass, replace
 from agent_core.runtime.agent import Agent
-from agent_core.storage import BEAT, BETWEEN, LOST, WORK, Store, own_folder
+from agent_core.storage import BEAT, BETWEEN, LOST, WORK, Store, agent_of, own_folder
 
 Handle = Callable[[str], Awaitable[None]]
-"""A function that gets the name of an agent and, for example, runs one turn for the agent's inbox."""
+"""A function that gets the line of a conversation and, for example, runs one turn for its inbox."""
 
 _log = logging.getLogger(__name__)
 _AGAIN_S: Final = 1.0  # pause after a failure of the store, doubled each time
@@ -66,10 +66,10 @@ class Runner:
     ) -> None:
         """Create the runner.
 
-        `handle` runs turns of an agent, `interrupt` ends them. Events of these `kinds` begin turns. If an agent is not
+        `handle` runs turns of a conversation, `interrupt` ends them. Events of these `kinds` begin turns. If one is not
         `is_free`, its turns run elsewhere, and `poke` must be called when they end. With a shared store, `let_go`
-        releases each agent after its turns, so that other processes can open it. `on_fault` gets an agent and the
-        reason why its turns fail, or "" and the reason why no turn can begin. With `ends_with_store`, the runner ends
+        releases each after its turns, so that other processes can open it. `on_fault` gets a line and the reason why
+        its turns fail, or "" and the reason why no turn can begin. With `ends_with_store`, the runner ends
         when the store fails, and the supervisor of the process restarts it; otherwise the runner retries.
         """
         self._store = store
@@ -93,14 +93,14 @@ class Runner:
         self._ending = asyncio.Event()
         self._next_due: float | None = None
 
-    def poke(self, agent: str = "") -> None:
-        """Wake the runner because an agent, or any of them, may have work. Unneeded calls are harmless."""
-        self._resting.pop(agent, None)
+    def poke(self, line: str = "") -> None:
+        """Wake the runner because a conversation, or any of them, may have work. Unneeded calls are harmless."""
+        self._resting.pop(line, None)
         self._woken.set()
 
     @property
     def running(self) -> tuple[str, ...]:
-        """The agents that are running turns."""
+        """The conversations that are running turns."""
         return tuple(self._running)
 
     async def run(self, *, until_idle: bool = False) -> None:
@@ -135,14 +135,12 @@ class Runner:
         now, is_kept_busy = self._clock.monotonic(), False
         all_due = await self._store.work(self._kinds)
         self._busy_since = {
-            due.agent: self._busy_since[due.agent]
-            for due in all_due
-            if due.agent in self._busy_since
+            due.line: self._busy_since[due.line] for due in all_due if due.line in self._busy_since
         }
         for due in all_due:
             if len(self._running) >= self._slots + (self._more if due.is_takeover else 0):
                 break
-            name = due.agent
+            name = due.line
             if self._resting.get(name, 0) > now:
                 is_kept_busy |= now - self._busy_since.get(name, -_BUSY_S) < _BUSY_S
             elif name not in self._running and self._is_free(name):
@@ -172,44 +170,44 @@ class Runner:
         self._woken.set()
         if self._running:
             await asyncio.wait(self._running.values(), timeout=grace_s)
-        for agent in self.running:
-            await self._interrupt(agent)
+        for line in self.running:
+            await self._interrupt(line)
 
-    async def _one(self, agent: str) -> None:
+    async def _one(self, line: str) -> None:
         try:
             try:
-                await self._turns(agent)
-                self._busy_since.pop(agent, None)
+                await self._turns(line)
+                self._busy_since.pop(line, None)
             except* LostLease:  # may come from a task group
                 leave()
         except KnapperError as error:
             now = self._clock.monotonic()
-            self._resting[agent] = now + (_HEAL_S if isinstance(error, AgentBusy) else _REST_S)
+            self._resting[line] = now + (_HEAL_S if isinstance(error, AgentBusy) else _REST_S)
             if not isinstance(error, AgentBusy):
-                self._on_fault(agent, error)
-            elif self._busy_since.setdefault(agent, now) == now and not self._store.is_shared:
+                self._on_fault(line, error)
+            elif self._busy_since.setdefault(line, now) == now and not self._store.is_shared:
                 self._on_fault(
-                    agent, error
+                    line, error
                 )  # once; at a shared store, another process runs its turn
         except Exception:  # noqa: BLE001 - the runner's edge: one agent's failure does not stop the others
-            self._resting[agent] = self._clock.monotonic() + _REST_S
-            _log.exception("the turn of %s failed", agent)
-            self._on_fault(agent, KnapperError("Its turn failed inside the program itself."))
+            self._resting[line] = self._clock.monotonic() + _REST_S
+            _log.exception("the turn of %s failed", line)
+            self._on_fault(line, KnapperError("Its turn failed inside the program itself."))
         finally:
             if self._let_go is not None:
                 with suppress(KnapperError):  # it is closed when the runner ends
-                    await self._let_go(agent)
-            del self._running[agent]
+                    await self._let_go(line)
+            del self._running[line]
             self._woken.set()
 
-    async def _turns(self, agent: str) -> None:
-        """Run turns of an agent, one after another, until none is due or other agents should run."""
+    async def _turns(self, line: str) -> None:
+        """Run turns of a conversation, one after another, until none is due or others should run."""
         end = self._clock.monotonic() + _IN_A_ROW_S
         while True:
-            await self._handle(agent)
-            if self._ending.is_set() or not self._is_free(agent) or self._clock.monotonic() > end:
+            await self._handle(line)
+            if self._ending.is_set() or not self._is_free(line) or self._clock.monotonic() > end:
                 break
-            if not await self._store.work(self._kinds, agent=agent):
+            if not await self._store.work(self._kinds, line=line):
                 break
 
     async def _sleep(self) -> None:
@@ -287,9 +285,9 @@ async def _file_bell(state: Path, poke: Callable[[], None]) -> AsyncIterator[Non
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """The agent that the user talks to. `name` returns its current name; its turns run here when it is free."""
+    """The conversation that the user has open. `line` returns its line now; its turns run here when it is free."""
 
-    name: Callable[[], str]
+    line: Callable[[], str]
     run: Handle
     interrupt: Handle
     is_free: Callable[[], bool]
@@ -297,7 +295,7 @@ class Front:
 
 
 class AgentsBehind:
-    """A pool of background agents: opened when they have work; the most recently used stay open."""
+    """A pool of background agents, by line: opened when they have work; the most recently used stay open."""
 
     def __init__(
         self,
@@ -315,34 +313,34 @@ class AgentsBehind:
         self._lent: set[str] = set()  # idle agents that other processes may open
         self._working: dict[str, Agent] = {}
 
-    async def turn(self, name: str) -> None:
+    async def turn(self, line: str) -> None:
         """Run one turn of an agent.
 
         Raises:
             AgentBusy: another process holds it.
         """
-        agent = self._working[name] = await self._taken_back(name) or await self._open_agent(name)
+        agent = self._working[line] = await self._taken_back(line) or await self._open_agent(line)
         is_as_stored = True
         try:
             async for event in agent.turn(None, approver=self._approver):
-                self._hear(replace(event, agent=name))
+                self._hear(replace(event, agent=agent_of(line)))
         except Exception:
             is_as_stored = False
             raise
         finally:
-            del self._working[name]
-            self._idle[name] = agent
+            del self._working[line]
+            self._idle[line] = agent
             if not is_as_stored:
-                await self.close(name)
+                await self.close(line)
         while len(self._idle) > self._most:
             await self.close(next(iter(self._idle)))
 
-    async def _taken_back(self, name: str) -> Agent | None:
+    async def _taken_back(self, line: str) -> Agent | None:
         """Return an idle agent, or None. One that was lent and used elsewhere is closed, because it is outdated."""
-        agent = self._idle.pop(name, None)
-        if agent is None or name not in self._lent:
+        agent = self._idle.pop(line, None)
+        if agent is None or line not in self._lent:
             return agent
-        self._lent.discard(name)
+        self._lent.discard(line)
         is_current = False
         try:
             is_current = await agent.take_back()
@@ -351,31 +349,31 @@ class AgentsBehind:
                 await agent.aclose()
         return agent if is_current else None
 
-    async def lend(self, name: str) -> None:
+    async def lend(self, line: str) -> None:
         """Let other processes open an idle agent, and keep its loaded state for its next turn here."""
-        if (agent := self._idle.get(name)) is None:
+        if (agent := self._idle.get(line)) is None:
             return
         is_lent = False
         try:
             is_lent = await agent.lend()
         finally:
             if is_lent:
-                self._lent.add(name)
+                self._lent.add(line)
             else:
-                await self.close(name)
+                await self.close(line)
 
-    async def close(self, name: str) -> None:
+    async def close(self, line: str) -> None:
         """Close an idle agent, so that it can be opened elsewhere.
 
         Raises:
             AgentBusy: its turn is running.
         """
-        if name in self._working:
+        if line in self._working:
             raise AgentBusy(
-                f"Agent `{name}` works behind.", fix="Wait until its turn has ended, or stop it."
+                f"Agent `{line}` works behind.", fix="Wait until its turn has ended, or stop it."
             )
-        self._lent.discard(name)
-        if (agent := self._idle.pop(name, None)) is not None:
+        self._lent.discard(line)
+        if (agent := self._idle.pop(line, None)) is not None:
             await agent.aclose()
 
     @asynccontextmanager
@@ -388,21 +386,21 @@ class AgentsBehind:
     ) -> AsyncIterator[Runner]:
         """Yield a runner for these agents and the front agent while the block runs; then close the pool's agents."""
 
-        def is_front(name: str) -> bool:
-            return front is not None and name == front.name()
+        def is_front(line: str) -> bool:
+            return front is not None and line == front.line()
 
-        async def handle(name: str) -> None:
-            await (front.run(name) if front and is_front(name) else self.turn(name))
+        async def handle(line: str) -> None:
+            await (front.run(line) if front and is_front(line) else self.turn(line))
 
-        async def interrupt(name: str) -> None:
-            await (front.interrupt(name) if front and is_front(name) else self.interrupt(name))
+        async def interrupt(line: str) -> None:
+            await (front.interrupt(line) if front and is_front(line) else self.interrupt(line))
 
-        async def let_go(name: str) -> None:
-            if not is_front(name):
-                await self.lend(name)
+        async def let_go(line: str) -> None:
+            if not is_front(line):
+                await self.lend(line)
 
-        def is_free(name: str) -> bool:
-            return not (front and is_front(name)) or front.is_free()
+        def is_free(line: str) -> bool:
+            return not (front and is_front(line)) or front.is_free()
 
         runner = new_runner(handle, interrupt, is_free=is_free, let_go=let_go)
         async with bell(store, state, runner.poke, front.lost if front else None):
@@ -412,9 +410,9 @@ class AgentsBehind:
                 await runner.stop()
                 await self.aclose()
 
-    async def interrupt(self, name: str) -> None:
+    async def interrupt(self, line: str) -> None:
         """End the running turn of an agent; the turn resumes at the next start."""
-        if (agent := self._working.get(name)) is not None:
+        if (agent := self._working.get(line)) is not None:
             await agent.interrupt(resumes=True)
 
     async def aclose(self) -> None:

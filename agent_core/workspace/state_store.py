@@ -141,12 +141,12 @@ class WorkspaceState:
     """The default agent, used where none is named."""
 
     def alone(self, agent: str) -> AbstractAsyncContextManager[None]:
-        """Hold an agent exclusively while the block runs.
+        """Hold an agent with all its conversations exclusively while the block runs.
 
         Raises:
             AgentBusy: a process is running the agent.
         """
-        return self.store.hold(self.folder, agent)
+        return self.store.hold_agent(self.folder, agent)
 
 
 @asynccontextmanager

@@ -29,6 +29,7 @@ from agent_core.registry.source import MAX_MODULE_BYTES, OF_THE_PROGRAM
 from agent_core.storage import (
     BETWEEN,
     FROM_USER,
+    MAIN,
     STATE,
     SUMMARY,
     CallOwners,
@@ -67,12 +68,13 @@ if TYPE_CHECKING:  # each part is imported on first use
     from agent_core.memory.classes import Memory
     from agent_core.memory.source_catalog import Sources
     from agent_core.runtime import host_functions, programs
-    from agent_core.runtime.agent import Agent
+    from agent_core.runtime.agent import Agent, Origin
     from sandbox import Sandbox, errors
 
     from . import (
         agent_factory,
         agent_files,
+        conversations,
         doctor,
         helper_changes,
         helper_library,
@@ -82,6 +84,7 @@ if TYPE_CHECKING:  # each part is imported on first use
     )
     from .agent_factory import WorkspaceDeps
     from .agent_files import AgentFiles, GroupFolder
+    from .conversations import Conversations
     from .helper_changes import HelperChanges, HelperProposal, Proposal
     from .helper_library import HelperLibrary
     from .model_opener import IdleModels, ModelOpener
@@ -105,6 +108,7 @@ else:
     programs = LateModule("agent_core.runtime.programs")
     agent_factory = LateModule("agent_core.workspace.agent_factory")
     agent_files = LateModule("agent_core.workspace.agent_files")
+    conversations = LateModule("agent_core.workspace.conversations")
     doctor = LateModule("agent_core.workspace.doctor")
     helper_changes = LateModule("agent_core.workspace.helper_changes")
     helper_library = LateModule("agent_core.workspace.helper_library")
@@ -450,29 +454,60 @@ class Workspace:
     async def agent(
         self,
         name: str | None = None,
+        conversation: str = MAIN,
         *,
         memory: "Memory | None" = None,
         verify: bool = True,
         answers: bool = False,
+        origin: "Origin | None" = None,
     ) -> "Agent":
-        """Return an agent with its conversation and memory restored; a new one starts with `memory`.
+        """Return an agent in one of its conversations, with its memory restored; a new one starts with `memory`.
+
+        The conversation is named by its id or its name; `new` begins one. Each conversation of an agent is opened once,
+        and several are open beside each other. Its messages come from the `origin`; by default, from this library.
 
         It is closed by `aclose`, at the end of an `async with` block, when it is no longer referenced, or with the
         workspace. With `verify` false, a first reply is accepted unchecked, whatever the preset says. An agent that
         `answers` handles its waiting messages in its next turn; otherwise the user is notified of them.
 
         Raises:
-            AgentBusy: the agent is already open, here or in another process.
-            UsageError: the preset, persona or human for a new agent does not exist.
+            AgentBusy: the conversation is already open, here or in another process.
+            UsageError: the preset, persona or human for a new agent does not exist, or the conversation does not.
         """
         name = name or self.settings.agent
+        line = await self._line(name, conversation, origin)
+        agent = await self.agent_at(line, memory=memory, verify=verify, answers=answers)
+        agent.origin = origin or agent.origin
+        return agent
+
+    async def agent_at(
+        self,
+        line: str,
+        *,
+        memory: "Memory | None" = None,
+        verify: bool = True,
+        answers: bool = False,
+    ) -> "Agent":
+        """Return an agent in the conversation of a line of the store, as `agent` does, also in a deleted one."""
         if self._behind is not None:
-            await self._behind.close(name)
-        return await self._open_agent(name, memory=memory, verify=verify, answers=answers)
+            await self._behind.close(line)
+        return await self._open_agent(line, memory=memory, verify=verify, answers=answers)
+
+    async def _line(self, name: str, conversation: str, origin: "Origin | None") -> str:
+        """Return the line of an agent's conversation; `new` begins one."""
+        if conversation == MAIN:
+            return name
+        if conversation == conversations.NEW:
+            return (await self.conversations(name).begin(origin)).line
+        return (await self.conversations(name).find(conversation)).line
+
+    def conversations(self, name: str | None = None) -> "Conversations":
+        """Return the conversations of an agent, to list, begin, branch, rename and delete them."""
+        return conversations.Conversations(self._store, name or self.settings.agent)
 
     async def _open_agent(
         self,
-        name: str,
+        line: str,
         *,
         memory: "Memory | None" = None,
         verify: bool = True,
@@ -485,11 +520,11 @@ class Workspace:
         async with AsyncExitStack() as stack:
             resources = await stack.enter_async_context(AsyncExitStack())
             await resources.enter_async_context(
-                self._store.hold(prepare_state_dir(self.root), name)
+                self._store.hold(prepare_state_dir(self.root), line)
             )
             deps = self._deps()
             agent = await agent_factory.build_agent(
-                deps, name, memory, verify=verify, resources=resources, is_behind=is_behind
+                deps, line, memory, verify=verify, resources=resources, is_behind=is_behind
             )
             agent.restarts = answers and self._store.is_shared
             await agent.restore(answers=answers or self._store.is_shared)
@@ -698,9 +733,14 @@ class Workspace:
         """Return the sources that were loaded for all agents and can be attached to each."""
         return self.memory(source_catalog.LOADED).sources
 
-    def memory(self, name: str) -> "AgentMemory":
-        """Return the memory of an agent for searching; the agent may be running in another process."""
-        return agent_memory.AgentMemory(name, self._store, self._clock, self._models.embedder)
+    def memory(self, name: str, line: str = "") -> "AgentMemory":
+        """Return the memory of an agent for searching, as a conversation has it; by default, the main one.
+
+        The agent may be running in another process.
+        """
+        return agent_memory.AgentMemory(
+            name, self._store, self._clock, self._models.embedder, line=line
+        )
 
     async def model_trouble(self) -> str:
         """Return why no model is available and how to fix it; "" if there is one, or its endpoint is slow to answer."""

@@ -19,9 +19,9 @@ from agent_core.base.errors import AgentBusy, StorageError
 from agent_core.storage.folder import busy_agent, check_name
 from agent_core.storage.forget_store import Erasure, erase
 from agent_core.storage.store import LOST, Health, Hear, Store, WorkerRow
-from agent_core.storage.subject import InboxFull, StoreClock, dump
+from agent_core.storage.subject import InboxFull, StoreClock, agent_of, dump
 from agent_core.storage.tables import SqlSession, change, query
-from agent_core.storage.turn_store import INBOX_LIMIT, LAST_AT_ONCE, Post, Posted, posted
+from agent_core.storage.turn_store import INBOX_LIMIT, LAST_AT_ONCE, Post, Posted, name_by, posted
 
 from .connection import SCHEMA, STATEMENT_S, Db, PostgresSession, connect, measure_skew
 from .database import Database
@@ -55,7 +55,7 @@ _BEAT: Final = (
     "insert into worker (id, name, version, skew, backend) values ($1, $2, $3, $4, pg_backend_pid())"
     " on conflict (id) do update set beat = clock_timestamp(), backend = excluded.backend, skew = excluded.skew"
 )
-_HELD: Final = "select agent from lease where owner = $1"
+_HELD: Final = "select line from lease where owner = $1"
 _SWEEP: Final = (
     f"delete from worker w where w.beat < clock_timestamp() - interval '{_FORGOTTEN}'",  # noqa: S608  (our own text)
     f"delete from lease where owner is null and at < clock_timestamp() - interval '{_FORGOTTEN}'",  # noqa: S608
@@ -66,35 +66,35 @@ _DYING_S: Final = 2.0
 _PAUSE_S: Final = 0.1
 
 _TAKE: Final = (
-    "with old as (select owner from lease where agent = ?1)"  # noqa: S608  (our own text)
-    " insert into lease (agent, owner) values (?1, ?2)"
-    " on conflict (agent) do update set owner = excluded.owner, at = clock_timestamp()"
+    "with old as (select owner from lease where line = ?1)"  # noqa: S608  (our own text)
+    " insert into lease (line, owner) values (?1, ?2)"
+    " on conflict (line) do update set owner = excluded.owner, at = clock_timestamp()"
     f" where lease.owner = ?2 or not exists (select 1 from worker w where w.id = lease.owner and {IS_ALIVE})"
     " returning exists (select 1 from old where owner <> ?2)"
 )
 # The state of an agent that other processes may change without owning it.
 _STAND: Final = (
-    "concat_ws(' ', (select settings from agent where name = ?1),"
-    " (select string_agg(function, ' ' order by function) from pin where agent = ?1),"
+    "concat_ws(' ', (select settings from agent where name = split_part(?1, '/', 1)),"
+    " (select string_agg(function, ' ' order by function) from pin where agent = split_part(?1, '/', 1)),"
     " (select string_agg(concat(b.id, ':', b.version), ' ' order by h.position, b.id)"
-    " from holding h join block b on b.id = h.block where h.agent = ?1))"
+    " from holding h join block b on b.id = h.block where h.agent = split_part(?1, '/', 1)))"
 )
 _LEND: Final = (
     "update lease set owner = null, last = owner"  # noqa: S608  (our own text)
-    f" where agent = ?1 and owner = ?2 returning at::text, {_STAND}"
+    f" where line = ?1 and owner = ?2 returning at::text, {_STAND}"
 )
 _TAKE_BACK: Final = (
     "update lease set owner = ?2, at = clock_timestamp()"  # noqa: S608  (our own text)
-    f" where agent = ?1 and owner is null and at = ?3::timestamptz returning {_STAND}"
+    f" where line = ?1 and owner is null and at = ?3::timestamptz returning {_STAND}"
 )
-_LET_GO: Final = "delete from lease where agent = ?1 and coalesce(owner, last) = ?2"
+_LET_GO: Final = "delete from lease where line = ?1 and coalesce(owner, last) = ?2"
 _HOLDER: Final = (
     f"select w.name, extract(epoch from l.at)::double precision, {IS_GONE}"  # noqa: S608  (our own text)
-    " from lease l join worker w on w.id = l.owner where l.agent = ?"
+    " from lease l join worker w on w.id = l.owner where l.line = ?"
 )
 _WORKERS: Final = (
     "select w.id, w.name, w.slots, extract(epoch from clock_timestamp() - w.beat)::double precision,"  # noqa: S608
-    f" {IS_ALIVE}, coalesce((select string_agg(l.agent, ' ' order by l.agent) from lease l where l.owner = w.id), ''),"
+    f" {IS_ALIVE}, coalesce((select string_agg(l.line, ' ' order by l.line) from lease l where l.owner = w.id), ''),"
     " w.version, w.skew"
     " from worker w order by w.beat desc"
 )
@@ -215,35 +215,35 @@ class Leases(Database):
         return self._taken
 
     @asynccontextmanager
-    async def hold(self, folder: Path, agent: str) -> AsyncIterator[None]:
-        """Keep the right to run an agent."""
-        check_name(agent)
-        if agent in self._wanted:
-            raise busy_agent(agent)
-        self._wanted.add(agent)
+    async def hold_line(self, folder: Path, line: str) -> AsyncIterator[None]:
+        """Keep the right to run a conversation."""
+        check_name(line)
+        if line in self._wanted:
+            raise busy_agent(line)
+        self._wanted.add(line)
         try:
             await self._beating()
-            await self._take(agent)
-            self._pulse.held.add(agent)
+            await self._take(line)
+            self._pulse.held.add(line)
             yield
         finally:
-            self._lent.pop(agent, None)
-            self._pulse.held.discard(agent)
-            await self._let_go(_LET_GO, agent, self.owner)
-            self._wanted.discard(agent)
+            self._lent.pop(line, None)
+            self._pulse.held.discard(line)
+            await self._let_go(_LET_GO, line, self.owner)
+            self._wanted.discard(line)
 
-    async def lend(self, agent: str) -> None:
-        """Make an agent available to others; its row stays, to show whether another process had it meanwhile."""
-        self._pulse.held.discard(agent)
-        for since, stand in await self._run(lambda session: session.all(_LEND, agent, self.owner)):
-            self._lent[agent] = since, stand
+    async def lend(self, line: str) -> None:
+        """Let others have a conversation; its row stays, to show whether another process had it meanwhile."""
+        self._pulse.held.discard(line)
+        for since, stand in await self._run(lambda session: session.all(_LEND, line, self.owner)):
+            self._lent[line] = since, stand
 
-    async def take_back(self, agent: str) -> bool:
-        """Hold an agent again; return whether no other process held or changed it meanwhile."""
-        since, before = self._lent.pop(agent, (None, ""))
-        rows = await self._run(lambda session: session.all(_TAKE_BACK, agent, self.owner, since))
+    async def take_back(self, line: str) -> bool:
+        """Hold a conversation again; return whether no other process held or changed it meanwhile."""
+        since, before = self._lent.pop(line, (None, ""))
+        rows = await self._run(lambda session: session.all(_TAKE_BACK, line, self.owner, since))
         if rows:
-            self._pulse.held.add(agent)
+            self._pulse.held.add(line)
         return rows == [(before,)]
 
     @asynccontextmanager
@@ -309,38 +309,38 @@ class Leases(Database):
             await asyncio.to_thread(self._pulse.join, _LEAVE_S)
         await super().close()
 
-    def _ownership_query(self, agent: str) -> tuple[object, ...]:
-        """Return a query that yields a row unless another process has taken an agent that this one held."""
-        is_held = agent in self._pulse.held
+    def _ownership_query(self, line: str) -> tuple[object, ...]:
+        """Return a query that yields a row unless another process has taken a conversation that this one held."""
+        is_held = line in self._pulse.held
         return (
-            ("select 1 from lease where agent = ? and owner = ?", agent, self.owner)
+            ("select 1 from lease where line = ? and owner = ?", line, self.owner)
             if is_held
             else ("select 1",)
         )
 
     def _of_others(self) -> str:
-        """Return a query for the agents that other live processes hold; the embedded id is our own."""
+        """Return a query for the lines that other live processes hold; the embedded id is our own."""
         return (
-            "select l.agent from lease l join worker w on w.id = l.owner"  # noqa: S608
+            "select l.line from lease l join worker w on w.id = l.owner"  # noqa: S608
             f" where l.owner <> '{self.owner}' and {IS_ALIVE}"
         )
 
     async def _beating(self) -> None:
         await asyncio.to_thread(self._pulse.start, _FIRST_BEAT_S)
 
-    async def _take(self, agent: str) -> None:
-        """Take an agent, waiting briefly if its process may have just died."""
+    async def _take(self, line: str) -> None:
+        """Take a conversation, waiting briefly if its process may have just died."""
         end = monotonic() + _DYING_S
-        while not (row := await self._run(lambda session: session.one(_TAKE, agent, self.owner))):
-            holder = await self._run(lambda session: session.one(_HOLDER, agent))
+        while not (row := await self._run(lambda session: session.one(_TAKE, line, self.owner))):
+            holder = await self._run(lambda session: session.one(_HOLDER, line))
             if holder is not None:
                 name, since, is_gone = holder
                 if not is_gone or monotonic() > end:
                     raise busy_agent(
-                        agent, f"{name} (since {datetime.fromtimestamp(since):%Y-%m-%d %H:%M:%S})"
+                        line, f"{name} (since {datetime.fromtimestamp(since):%Y-%m-%d %H:%M:%S})"
                     )
             elif monotonic() > end:
-                raise AgentBusy(f"Agent `{agent}` is in use by another process.", fix="Try again.")
+                raise AgentBusy(f"Agent `{line}` is in use by another process.", fix="Try again.")
             await asyncio.sleep(_PAUSE_S)
         self._taken += row[0]
 
@@ -359,12 +359,12 @@ class Leases(Database):
 # its id after a lost connection or by its key, is the same event.
 _LAST = LAST_AT_ONCE.replace("?", "?2")
 _POST = (
-    "with new as (insert into event (id, agent, key, kind, payload, due, timed, at)"  # noqa: S608  (our own text)
-    f" select ?1, ?2, ?3, ?4, ?5, case when ?7 then ?6 else greatest(?6, ({_LAST})) end, ?7, ?8"
-    " where (select count(*) from event where agent = ?2 and turn is null) < ?9"
+    "with new as (insert into event (id, line, key, kind, payload, due, timed, at, origin)"  # noqa: S608  (our own text)
+    f" select ?1, ?2, ?3, ?4, ?5, case when ?7 then ?6 else greatest(?6, ({_LAST})) end, ?7, ?8, ?10"
+    " where (select count(*) from event where line = ?2 and turn is null) < ?9"
     " on conflict do nothing returning id) select id from new"
 )
-_POSTED = "select id from event where id = ?1 or (agent = ?2 and key = ?3)"
+_POSTED = "select id from event where id = ?1 or (line = ?2 and key = ?3)"
 _LOOSE = (
     "select 1 from entry e where not exists (select 1 from turn t where t.seq = e.turn) limit 1"
 )
@@ -418,7 +418,7 @@ class PostgresStore(Leases, Store):
     async def post_after(self, post: Post) -> Posted:
         """Post an event, and return its record."""
         event = await self.post(post)
-        return await self._run(lambda session: posted(session, event, post.agent))
+        return await self._run(lambda session: posted(session, event, post.line))
 
     @query
     def check(self, session: SqlSession) -> str | None:
@@ -433,7 +433,8 @@ class PostgresStore(Leases, Store):
 
 
 def _post(session: PostgresSession, id: str, post: Post) -> str:
-    names, now = (id, post.agent, post.key), session.clock.now()
+    names = (id, post.line, post.key)
+    now = session.clock.now()
     is_timed = post.due is not None
     found = session.one(_POSTED, *names) or session.one(
         _POST,
@@ -445,11 +446,13 @@ def _post(session: PostgresSession, id: str, post: Post) -> str:
             is_timed,
             now,
             INBOX_LIMIT,
+            post.origin,
         ),
     )
     found = found or session.one(_POSTED, *names)  # another process was faster with the same key
     if found is None:
-        raise InboxFull(post.agent, INBOX_LIMIT)
+        raise InboxFull(agent_of(post.line), INBOX_LIMIT)
+    name_by(session, post)
     return str(found[0])
 
 

@@ -194,7 +194,8 @@ async def test_what_an_agent_makes_outside_of_its_patterns_stays_in_its_sight(
     async with team(tmp_path, {"editor": grow, "critic": lambda _: Say("!")}) as agents:
         assert answers(await agents.say("Count.", to="editor"))[1].startswith("4")
         async with await agents.workspace.agent("editor") as editor:
-            await editor.begin_anew()
+            while await editor.pop():
+                pass
         await agents.say("Again.", to="editor")
         assert "count_vowels" in agents.last("editor").functions
 

@@ -255,7 +255,7 @@ async def test_what_cannot_be_sent_is_refused_with_the_way_out(tmp_path: Path) -
             numbers = (
                 "with recursive n(i) as (select 1 union all select i + 1 from n where i < 999)"
             )
-            columns = "agent, kind, payload, due, timed, at"
+            columns = "line, kind, payload, due, timed, at"
             copied = f"select id || i, {columns} from event, n where agent = 'editor'"
             db.execute(f"insert into event (id, {columns}) {numbers} {copied}")
         assert "1000 events waiting" in answers(await agents.say("Go.", to="ada"))[0]

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from agent_core import Workspace, connect
 from agent_core.base.clock import Clock
 from agent_core.base.errors import AgentBusy
 from agent_core.base.events import TurnStarted
-from agent_core.runtime.agent import Agent
 from agent_core.storage import SUMMARY, open_store
 from tests.agents.team import by_name, describe, of_whom
 from tests.agents.workers import Cluster, cluster
@@ -185,17 +183,15 @@ async def test_who_asked_hears_that_the_user_ended_the_turn_of_a_killed_worker(
 async def test_a_turn_that_was_handed_back_and_removed_is_not_begun_again(
     database: str, tmp_path: Path
 ) -> None:
-    removes: tuple[Callable[[Agent], Awaitable[object]], ...] = (Agent.pop, Agent.begin_anew)
     with scripted([]) as model:
         async with Workspace.open(tmp_path, flags=settings(database, model)) as workspace:
             agent = await workspace.agent("a0", answers=True)
-            for remove in removes:
-                async for event in agent.turn("wait"):
-                    if isinstance(event, TurnStarted):
-                        await agent.interrupt(resumes=True)
-                assert [due.agent for due in await workspace.store.due()] == ["a0"]
-                assert await remove(agent)
-                assert await workspace.store.due() == []
+            async for event in agent.turn("wait"):
+                if isinstance(event, TurnStarted):
+                    await agent.interrupt(resumes=True)
+            assert [due.line for due in await workspace.store.due()] == ["a0"]
+            assert await agent.pop()
+            assert await workspace.store.due() == []
 
 
 @pytest.mark.slow

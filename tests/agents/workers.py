@@ -84,7 +84,7 @@ class Cluster:
     async def replied(self, agent: str, text: str) -> None:
         """Wait for a reply of an agent and for the end of its turn."""
         await until(lambda: self.replies(agent), lambda found: text in found)
-        await until(self.store.due, lambda due: agent not in [item.agent for item in due])
+        await until(self.store.due, lambda due: agent not in [item.line for item in due])
 
     async def who_has(self, agent: str) -> Program:
         """Wait until a worker has claimed an agent, and return that worker."""

@@ -79,7 +79,7 @@ async def test_the_next_conversation_is_told_the_shape_until_there_is_a_new_vers
         assert not any("seen" in line for line in lines(desk).values()), (
             "the index stays in a conversation"
         )
-        await desk.agent.begin_anew()
+        await desk.begin()
         await desk.say("And now?")
         for call, seen in shapes:
             assert f" (seen: {seen})" in lines(desk)[call.name], call.name
@@ -88,7 +88,7 @@ async def test_the_next_conversation_is_told_the_shape_until_there_is_a_new_vers
         await desk.say("And now?")
         assert "(seen: {id: int" in lines(desk)["order"]
         await desk.save("shop.py", FUNCTIONS.replace('"note": None', '"note": ""'))
-        await desk.agent.begin_anew()
+        await desk.begin()
         await desk.say("And now?")
         assert "seen" not in lines(desk)["order"]
 
@@ -106,7 +106,7 @@ async def test_what_a_strangers_tool_returned_is_known_to_who_called_it(
     )
     desk = await at_desk([Ask(Wanted("strange__echo", {"text": "a"})), *[Say("Done.")] * 3])
     await desk.say("Look.")
-    await desk.agent.begin_anew()
+    await desk.begin()
     await desk.say("And now?")
     assert (
         "-> Any (seen: {rates: list[{eur: float}], odd: dict[str, Any]})"
@@ -164,7 +164,7 @@ async def test_a_type_that_a_server_declares_is_told_once_it_was_approved(
     foreign.book.approve(
         "strange", entry, {name: one.to_json() for name, one in connection.listing.tools.items()}
     )
-    await desk.agent.begin_anew()
+    await desk.begin()
     await desk.say("And now?")
     for name, (_, told) in declared.items():
         assert told in line_of(desk, name), name

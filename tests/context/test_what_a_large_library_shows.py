@@ -72,7 +72,7 @@ async def test_what_is_shown_of_a_library_has_one_size_and_holds_what_a_message_
     for count in (50, 300):
         write(desk, count)
         await desk.workspace.functions.reload()
-        await desk.agent.begin_anew()
+        await desk.begin()
         await desk.say("Paint the engine, please.")
         sizes.append(len(index(desk.model.requests[-1])))
     assert min(sizes) > 3.4 * 500

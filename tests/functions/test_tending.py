@@ -538,7 +538,7 @@ async def test_what_is_archived_is_not_shown_but_found_and_called(at_desk: OpenD
     await desk.say("Make it.")
     (step,) = [step for step in await tended(desk) if step["kind"] == "archive"]
     assert step["done"], step
-    await desk.agent.begin_anew()
+    await desk.begin()
     found, counted = answers(await desk.say("Count."))
     assert "share" not in str(desk.model.requests[-3].messages[0]["content"])
     assert "share" in found

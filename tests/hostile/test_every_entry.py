@@ -46,7 +46,7 @@ async def test_no_request_of_a_worker_holds_up_the_event_loop(at_desk: OpenDesk)
             told = answers(await here.say("ask"))
         assert told, f"{name} was not even called"
         assert stall.cpu_ms <= MOST_MS * slowness(), (name, stall, told)
-        await here.agent.begin_anew()
+        await here.begin()
 
 
 @pytest.mark.sampled

@@ -107,21 +107,59 @@ def test_delete_asks_first_and_only_yes_deletes_and_a_line_begun_ahead_is_put_as
         screen.wait_for("✓ deleted other from words")
 
 
-def test_new_begins_a_conversation_that_knows_nothing_of_the_one_before(tmp_path: Path) -> None:
-    script: Script = [Say("Teal."), Say("One more."), Say("I do not know.")]
+def test_new_begins_a_conversation_that_knows_nothing_of_the_one_before_and_open_goes_back(
+    tmp_path: Path,
+) -> None:
+    script: Script = [Say("Teal."), Say("One more."), Say("I do not know."), Say("Teal again.")]
     with prompt(script, tmp_path) as (screen, model):
+        screen.do("/new", "The conversation is already new.")
         screen.do("the colour is teal", "∙ 1 step")
         screen.do("and?", "∙ 1 step")
-        screen.do("/new", "A new conversation. 2 turns left the context and stay on record.")
+        screen.do("/new", "A new conversation.", "/open main goes back to “main”")
         screen.wait_for(" 0% ")
         screen.do("/pop", "There is no turn to remove.")
         screen.do("/undo", NOTHING_LEFT)
         screen.do("/new", "The conversation is already new.")
         screen.do("which colour?", "I do not know.", "∙ 1 step")
+        screen.wait_for("main “which colour?”")  # in the status bar
         assert "teal" not in model.requests[-1].text
+        screen.do("/conversations", "which colour?", "2 messages")
+        screen.do("/conversations colour teal", "message 1.0 in “main”: the colour is teal")
+        screen.do("/name Dyes", "✓ named “Dyes”")
+        screen.do("/open dye", "main has no conversation `dye`.", "(Dyes)")
+        screen.do("/open main", "you wrote 2 messages, the last: and?")
+        screen.do("/open main", "You are already in “main”.")
+        screen.do("still?", "Teal again.", "∙ 1 step")
+        assert "the colour is teal" in model.requests[-1].text
         assert leave(screen) == 0
     with prompt([], tmp_path) as (screen, _):
-        screen.wait_for("continues: you wrote 1 message, the last: which colour?")
+        screen.wait_for("continues: you wrote 3 messages, the last: still?")
+        screen.do("/open dyes", "you wrote 1 message, the last: which colour?")
+
+
+def test_a_branch_goes_on_from_an_earlier_turn_and_leaves_the_conversation_as_it_is(
+    tmp_path: Path,
+) -> None:
+    with prompt([Say("One."), Say("Two."), Say("Other.")], tmp_path) as (screen, model):
+        screen.do("first", "∙ 1 step")
+        screen.do("second", "∙ 1 step")
+        screen.do("/log", "## 1. ", "## 2. ")
+        screen.do("/branch 3", "This conversation has no turn or message `3`.")
+        screen.do("/branch one", "This conversation has no turn or message `one`.")
+        screen.do("/branch 1", "A branch of “main”, up to 1.")
+        screen.do("and now?", "Other.", "∙ 1 step")
+        said = [row["content"] for row in model.requests[-1].messages if row["role"] == "user"]
+        assert said == ["first", "and now?"]
+        screen.do("/conversations", "a branch of main")
+        screen.do("/conversations delete and now?", "It is open here.")
+        screen.do("/open main", "the last: second")
+        screen.do(
+            "/conversations delete and now?",
+            "deleted: ",
+            "To bring it back: /conversations undelete",
+        )
+        screen.do("/open and now?", "main has no conversation `and now?`.")
+        assert leave(screen) == 0
 
 
 def test_clear_empties_the_screen_and_keeps_what_is_being_typed(tmp_path: Path) -> None:

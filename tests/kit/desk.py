@@ -106,6 +106,12 @@ class Desk:
         """Run one whole turn and return its events."""
         return [event async for event in self.agent.turn(message)]
 
+    async def begin(self) -> None:
+        """Go on in a new conversation of the agent."""
+        left = self.agent
+        self.agent = await self.workspace.agent(left.name, "new")
+        await left.aclose()
+
     def put(self, path: str, text: str) -> Path:
         """Save a file in the functions folder the way an editor does: write a temporary file and rename it."""
         file = self.functions / path

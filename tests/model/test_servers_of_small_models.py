@@ -86,7 +86,7 @@ async def test_a_call_in_a_fence_after_words_is_asked_about_and_may_be_an_exampl
         assert not of(CallStarted, happened)
         assert not any(map(is_constrained, place.model.requests))
         assert f"the text of a call of `{name}`" in place.model.requests[-1].text
-        await place.agent.begin_anew()
+        await place.begin()
 
 
 async def test_a_model_that_makes_calls_is_not_switched_by_one_as_text_but_told(

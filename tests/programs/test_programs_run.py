@@ -114,7 +114,7 @@ async def test_names_are_kept_for_the_next_program_and_taken_back_by_undo_or_a_n
         await desk.agent.pop()
     kept = await desk.workspace.store.history(desk.agent.name, kinds=("kept",))
     assert [row.payload["values"] for row in kept] == [{"rows": "[1, 2]"}]
-    await desk.agent.begin_anew()
+    await desk.begin()
     (anew,) = answers(await desk.say("Go."))
     assert "there is no `rows`" in anew
 

@@ -924,13 +924,39 @@ class Deeds(RuleBasedStateMachine):
         if answered != Tally(call.id for call in calls):
             self.broken[5].append(f"of {len(calls)} calls were answered: {answered}")
 
-    @rule(place=PLACES, how=st.sampled_from(["summarize", "pop", "begin_anew"]))
+    @rule(place=PLACES, how=st.sampled_from(["summarize", "pop"]))
     def leave_behind(self, place: int, how: str) -> None:
         """A person says something, and it leaves the context before anybody looks for it."""
         word = f"word{self.number()}"
         self.run(self._turn(place, word))
         self.run(getattr(self.processes[place].agent, how)())
         self.shown_index.pop(self.processes[place].name, None)
+
+    @rule(place=PLACES, is_branch=st.booleans())
+    def talk_aside(self, place: int, is_branch: bool) -> None:
+        """A person says something in another conversation, which is deleted then: this one is as it was."""
+        process = self.processes[place]
+        word = f"word{self.number()}"
+
+        async def aside() -> None:
+            before = await process.agent.history()
+            own = process.workspace.conversations(process.name)
+            row = await (own.branch("main") if is_branch and before else own.begin())
+            self.talk.turns[word] = Turn(deque())
+            async with await process.workspace.agent(process.name, row.id) as agent:
+                events = [event async for event in agent.turn(f"Please: {word}.")]
+                texts = await agent.user_texts()
+            assert isinstance(events[-1], TurnEnded)
+            assert events[-1].reply == f"Done: {word}."
+            assert texts == [
+                *(await process.agent.user_texts() if is_branch else []),
+                f"Please: {word}.",
+            ]
+            await own.delete(row.id)
+            assert row.id not in {each.id for each in await own.list()}
+            assert await process.agent.history() == before
+
+        self.run(aside())
 
     @rule(place=PLACES, is_behind=st.booleans())
     def describe_a_block(self, place: int, is_behind: bool) -> None:

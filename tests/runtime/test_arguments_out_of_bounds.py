@@ -62,7 +62,7 @@ async def test_arguments_out_of_bounds_are_answered_and_the_turn_goes_on(
         assert [says in answer for answer in answers(events)] == [True] * 2, name
         assert (ended(events).reason, ended(events).reply) == ("replied", "I see."), name
         assert ended(await desk.say("And now?")).reply == "Still here.", name
-        await desk.agent.begin_anew()
+        await desk.begin()
 
 
 async def test_the_same_holds_for_functions_of_the_host(at_desk: OpenDesk) -> None:

@@ -46,4 +46,4 @@ async def test_a_value_of_any_depth_is_returned_or_rejected(at_desk: OpenDesk) -
         assert ("ended without an answer" in answer) == (depth > 100), name
         assert ended(events).reply == "Done."
         assert ended(await desk.say("And now?")).reply == "Still here."
-        await desk.agent.begin_anew()
+        await desk.begin()

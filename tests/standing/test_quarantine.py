@@ -36,10 +36,10 @@ async def test_a_new_conversation_does_not_show_what_is_in_quarantine_even_if_it
     desk, _ = await in_quarantine(
         at_desk, *[Expect(Say("Hm."), hides("part"), shows("by_import"))] * 2
     )
-    await desk.agent.begin_anew()
+    await desk.begin()
     assert answers(await desk.say("Again.")) == []
     await desk.agent.session.own_set.add("part")
-    await desk.agent.begin_anew()
+    await desk.begin()
     assert answers(await desk.say("Again.")) == []
 
 

@@ -74,7 +74,7 @@ async def test_a_function_called_bad_is_a_draft_of_which_the_model_is_told_until
     assert right == "2"
     await desk.say("Thanks.")
     await desk.workspace.functions.rate("count_vowels", is_good=False, note=WRONG)
-    await desk.agent.begin_anew()
+    await desk.begin()
     await desk.say("A new conversation.")
     assert [TOLD in request.text for request in desk.model.requests] == [*[False] * 7, True]
 

@@ -21,7 +21,7 @@ async def insert(store: Store, *words: str, agent: str = "main", prefix: str = "
 
 def message(seq: int, text: str = "hello", agent: str = "main", **more: object) -> RecallMessage:
     more = {"n": seq, "at": float(seq), "speaker": "user", **more}
-    return RecallMessage(seq, agent, text=text, words=text, **more)  # type: ignore[arg-type]
+    return RecallMessage(seq, agent, text=text, words=text, line=agent, **more)  # type: ignore[arg-type]
 
 
 def floats(*values: float) -> bytes:

@@ -96,7 +96,7 @@ async def test_a_damaged_file_goes_aside_with_its_log_beside_others(
 
 def ruin_pages(path: Path) -> None:
     whole = path.read_bytes()
-    path.write_bytes(whole[: 4096 * 100] + b"\xaa" * (len(whole) - 4096 * 100))
+    path.write_bytes(whole[: 4096 * 110] + b"\xaa" * (len(whole) - 4096 * 110))
 
 
 async def test_damage_that_is_met_later_is_told_and_the_store_goes_on(

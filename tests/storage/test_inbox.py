@@ -92,7 +92,7 @@ async def test_what_waits_is_counted_with_its_age_but_not_of_paused_agents(
     clock.time = round(await store.now())  # a database uses its own clock
     assert await store.backlog() == Backlog(0, 0.0)
     early = replace(
-        event("first", due=0.0), agent="early"
+        event("first", due=0.0), line="early"
     )  # it goes before all others, and waits since its post
     await store.post(early)
     clock.time += 20

@@ -121,9 +121,16 @@ async def test_a_conversation_of_the_first_schema_goes_on_in_the_newest(tmp_path
             "insert into entry (seq, kind, payload, attempt, at) values (?, 'user', ?, 1, 5)",
             (1 << 20 | n, f'{{"text": "{n}"}}'),
         )
+    db.execute("insert into said values (1048576, 'main', 0, '0', '0', 5, 'user', 0, 1, 0, 0, 't')")
     db.close()
     adopt(path, old.name, ManualClock())
     async with open_store(path, clock=ManualClock()) as store:
+        last = await store.last_message("main")
+        assert last is not None
+        assert (last.text, last.line, last.agent) == ("0", "main", "main")
+        branch = await store.begin_branch("main", 1 << 20)
+        assert [entry.payload["text"] for entry in await store.history(branch.line)] == ["0"]
+        assert [row.line for row in await store.conversations("main")] == ["main"]
         await say(store, "2")
         entries = await store.history("main")
         assert [(entry.payload["text"], entry.n) for entry in entries] == [

@@ -364,7 +364,10 @@ class TurnSink(Protocol):
 
     id: str
     step: int
-    agent: str
+
+    @property
+    def agent(self) -> str:
+        """The agent whose turn it is."""
 
     @property
     def on_behalf_of(self) -> str:

@@ -16,7 +16,17 @@ from agent_core.base.late import LateModule
 from agent_core.operations.operation import Opens
 
 from ..styled_lines import Line, columns, counted, line
-from .verb import BlockLabel, Door, OfAgent, Result, SourcePlace, at_most_one, slash, verb
+from .verb import (
+    BlockLabel,
+    Door,
+    OfAgent,
+    OfConversation,
+    Result,
+    SourcePlace,
+    at_most_one,
+    slash,
+    verb,
+)
 
 if TYPE_CHECKING:
     from agent_core.memory.source_catalog import SourceReport, Sources
@@ -332,7 +342,7 @@ async def forget(
 
 @slash(
     "log [--last N] [--since DATE] [--all] [-o FILE]",
-    "Show this conversation as Markdown, or write it to FILE; `--all`: with what /new and /pop removed.",
+    "Show this conversation as Markdown, or write it to FILE; `--all`: with what /pop removed.",
     takes="--last --since --all -o",
     in_turn=True,
     shows=r"(?:--all|--last \d+|--since [\w:.+-]+| )*",
@@ -346,7 +356,7 @@ async def forget(
     help="Only turns since then: 2026-11-20, yesterday, two hours ago.",
 )
 @click.option(
-    "--all", "with_removed", is_flag=True, help="Also what /new and /pop removed from the context."
+    "--all", "with_removed", is_flag=True, help="Also what /pop removed from the context."
 )
 @click.option(
     "--output",
@@ -357,14 +367,15 @@ async def forget(
     help="Write it to FILE, which must not exist.",
 )
 async def log(
-    door: Door, *, agent: OfAgent, file: str, **options: Any
+    door: Door, *, agent: OfAgent, conversation: OfConversation, file: str, **options: Any
 ) -> Result:  # Any: the options above
-    """Show a conversation as Markdown, each turn with its receipt. What was summarized for the model is there in
-    full, and so is what came of a reply that is cut off. Needs no lock.
+    """Show a conversation as Markdown, each turn with its number and its receipt. What was summarized for the model is
+    there in full, and so is what came of a reply that is cut off. Needs no lock.
     """
     from agent_core.memory import dates
     from agent_core.runtime.entries import RECEIPT
     from agent_core.storage.turn_store import SAID
+    from agent_core.workspace.conversations import Conversations
     from agent_core.workspace.portable import write_file
 
     from ..render.memory_view import transcript, transcript_document, turns_of
@@ -377,10 +388,15 @@ async def log(
             dates.read(options["since"], await state.store.now())[0] if options["since"] else 0.0
         )
         store = state.store
+        key = door.line if door.line and not (agent or conversation) else name
+        if conversation:
+            key = (await Conversations(store, name).find(conversation)).line
+        row = await store.conversation(key)
+        title = "" if row is None or key == name else row.name or row.id
         said = await store.history(
-            name, kinds=(*SAID, RECEIPT), with_removed=options["with_removed"]
+            key, kinds=(*SAID, RECEIPT), with_removed=options["with_removed"]
         )
-        entries = [*said, *await store.streamed(name)]
+        entries = [*said, *await store.streamed(key)]
     turns = turns_of(entries, since, options["last"])
     if not turns:
         others, hint = [other for other in names if other != name], "Nothing was said."
@@ -388,7 +404,8 @@ async def log(
             there = f"Other agents: {', '.join(others[:20])}. " if len(others) > 1 else ""
             hint = f"Nothing was said to {name}. {there}Next: knapper log --agent {others[0]}"
         return Result({"agent": name, "turns": []}, hint=hint)
-    text, document = transcript(name, turns), transcript_document(name, turns)
+    text = transcript(name, turns, title)
+    document = transcript_document(name, turns)
     if file:
         await asyncio.to_thread(write_file, file, text)
         return Result(

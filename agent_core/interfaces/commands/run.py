@@ -41,6 +41,7 @@ class RunOptions:
 
     root: Path
     agent: str | None = None
+    conversation: str = "main"
     model: str | None = None
     maker: str | None = None
     base_url: str | None = None
@@ -126,6 +127,13 @@ _OVER_SERVER = (
 @click.command()
 @click.option(
     "--agent", metavar="NAME", type=AGENT, help="The agent to talk to; its conversation continues."
+)
+@click.option(
+    "--conversation",
+    metavar="NAME",
+    default="main",
+    show_default=True,
+    help="The conversation to go on with, by its name or id; new begins one.",
 )
 @click.option(
     "--model",
@@ -274,9 +282,9 @@ def _complete(options: RunOptions) -> RunOptions:
     Raises:
         UsageError: the options contradict each other, or the message is empty.
     """
-    if options.once and (options.agent or options.resume):
+    if options.once and (options.agent or options.resume or options.conversation != "main"):
         raise click.UsageError(
-            "--once keeps no conversation, so it takes neither --agent nor --resume."
+            "--once keeps no conversation, so it takes neither --agent, --conversation nor --resume."
         )
     if options.first and options.greet:
         raise click.UsageError("--first and --greet exclude each other.")

@@ -108,6 +108,8 @@ class Door:
     """True if a script reads the document of the result."""
     agent_name = ""
     """The agent of the conversation; "" in the shell, which means the default agent."""
+    line = ""
+    """The line of the conversation; "" in the shell."""
     owners: "CallOwners" = None
     """The agents that the user may read the calls of."""
 
@@ -299,6 +301,15 @@ OfAgent = Annotated[
         metavar="NAME",
         type=AGENT,
         help="The agent; by default, the workspace's.",
+    ),
+]
+OfConversation = Annotated[
+    str,
+    click.option(
+        "--conversation",
+        default="",
+        metavar="NAME",
+        help="The conversation, by its name or id; by default, the main one.",
     ),
 ]
 Reason = Annotated[str, click.option("--reason", default="", help="The reason, for the history.")]

@@ -16,6 +16,7 @@ from agent_core.memory.search import ResultPage, coverage, excerpt
 from agent_core.memory.words import stems
 from agent_core.runtime.entries import RECEIPT, receipt_in
 from agent_core.storage import STREAMED, SUMMARY, Entry
+from agent_core.storage.turn_store import N_BITS
 from agent_core.workspace.forgetting import MOST_LINES, ForgetReport, place_of
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import LOOSE, read_json
@@ -145,6 +146,7 @@ def found_document(results: ResultPage) -> Json:
                 "id": item.id or None,
                 "tags": list(item.tags),
                 "message": None if item.id else place_of(item.seq),
+                **({"conversation": item.where} if item.where else {}),
             }
             for item in results.items
         ],
@@ -285,7 +287,8 @@ def best_hits(searches: Sequence[ResultPage], blocks: Iterable["BlockRow"] = ())
     is_over = is_far or any(ends)
     hits = []
     for item in [*worded, *near[: _NEAREST if is_over else None]]:
-        number = "" if item.id else f"message {place_of(item.seq)}"
+        where = f" in “{one_line(item.where, 60)}”" * bool(item.where)
+        number = "" if item.id else f"message {place_of(item.seq)}{where}"
         about = " · ".join(filter(None, (moment(item.at), one_line(item.who, 60), number)))
         hits.append({"about": about, "text": excerpt(item.text, terms, _HIT)})
     return {
@@ -427,12 +430,14 @@ def turns_of(
     return turns if last is None else turns[-last:]
 
 
-def transcript(agent: str, turns: Sequence[Sequence[Entry]]) -> str:
-    """Return the conversation as Markdown."""
-    parts = [
-        part for turn in turns for part in (f"## {shown_time(turn[0].at)}", *_turn(agent, turn))
-    ]
-    return "\n\n".join([f"# Conversation with {agent}", *parts]) + "\n"
+def transcript(agent: str, turns: Sequence[Sequence[Entry]], title: str = "") -> str:
+    """Return the conversation as Markdown, each turn with its number."""
+    parts: list[str] = []
+    for turn in turns:
+        number = f"{turn[0].seq >> N_BITS}. " if turn[0].seq else ""
+        parts += [f"## {number}{shown_time(turn[0].at)}", *_turn(agent, turn)]
+    about = ": ".join(filter(None, (f"# Conversation with {agent}", one_line(title, 80))))
+    return "\n\n".join([about, *parts]) + "\n"
 
 
 def transcript_document(

@@ -804,7 +804,7 @@ class StatusBar:
         full = gauge(status.context_tokens, status.context_limit)
         style, share = full[-1][:2]
         parts: dict[str, StyleAndTextTuples] = {
-            "agent": [("class:bar.name", one_line(status.agent, 24))],
+            "agent": [("class:bar.name", one_line(status.agent, 24)), *_named(status.conversation)],
             "model": [("class:bar", "")],
             "gauge": full,
             "share": [(style, share.strip())],
@@ -830,6 +830,11 @@ class StatusBar:
                 parts["model"][0] = ("class:bar", cut_middle(model, room))
                 return _join_parts(shown)
         return []
+
+
+def _named(conversation: str) -> StyleAndTextTuples:
+    """Return the name of a conversation that is not the main one."""
+    return [("class:bar", f" “{one_line(conversation, 24)}”")] if conversation else []
 
 
 def gauge(used: int, limit: int) -> StyleAndTextTuples:

@@ -910,6 +910,9 @@ async def offered(conversation: Conversation, kind: str, first: str) -> Offers:
                 groups = group_names(workspace.root)
                 agents = [name for name in await state.moves.names() if name not in groups]
                 offers = [*((name, "") for name in agents), *((name, "group") for name in groups)]
+        case "<conversation>":
+            rows = await workspace.conversations(conversation.agent.name).list()
+            offers = [(row.id, row.name) for row in rows if row.line != conversation.agent.line]
         case "<call>":
             offers = [(str(call.number), call.name) for call in reversed(conversation.log.calls)]
         case "<model>":

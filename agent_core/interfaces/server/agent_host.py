@@ -306,7 +306,7 @@ class AgentHost:
             agent = self._agents.pop(name, None)  # the last used is the last
             if agent is None:
                 await self._make_room(name)
-                agent = await self.workspace.agent(name, answers=True)
+                agent = await self.workspace.agent_at(name, answers=True)
                 self._runner.poke(name)  # something may have waited for it
             self._agents[name] = agent
             idle = [

@@ -310,7 +310,9 @@ async def retry(asked: Asked, agent: str) -> object:
 async def new(asked: Asked, agent: str) -> object:
     """Begin anew: every turn leaves the context, and stays in the record."""
     async with asked.rooms.host.idle(agent) as opened:
-        turns = await opened.begin_anew()
+        turns = 0
+        while await opened.pop():
+            turns += 1
     asked.rooms.host.tell_removed(agent)
     return {"turns": turns}
 

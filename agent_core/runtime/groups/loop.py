@@ -119,12 +119,12 @@ class GroupLoop:
             return Ended("failed", warning=error.message, fix=error.fix)
 
     async def _rounds(self, turn: Turn, plan: GroupPlan) -> Ended:
-        journal, called = GroupJournal(turn.agent, self._store), set[str]()
+        journal, called = GroupJournal(turn.line, self._store), set[str]()
         turn.origin.group, clock = TurnGroup(plan.members, Allowance(plan.limits)), turn.clock
         began = clock.monotonic()
         while True:
             # Add what the user sent meanwhile, but for messages that get a separate turn or are not for all members.
-            waiting = await turn.store.waiting(turn.agent) if turn.journal.waits else []
+            waiting = await turn.store.waiting(turn.line) if turn.journal.waits else []
             waiting = [
                 row
                 for row in waiting
@@ -262,8 +262,8 @@ class GroupLoop:
 class GroupJournal:
     """The speeches of a group, read from its journal incrementally."""
 
-    def __init__(self, group: str, store: Store) -> None:
-        self._group = group
+    def __init__(self, line: str, store: Store) -> None:
+        self._line = line
         self._store = store
         self._seen = 0
         self._said: list[Speech] = []
@@ -272,7 +272,7 @@ class GroupJournal:
 
     async def floor(self, plan: GroupPlan) -> Floor:
         """Return the current floor."""
-        for entry in await self._store.history(self._group, since=self._seen, kinds=_KINDS):
+        for entry in await self._store.history(self._line, since=self._seen, kinds=_KINDS):
             self._seen = entry.seq
             text, by = str(entry.payload.get("text", "")), str(entry.payload.get("speaker", ""))
             if entry.kind == "notice":

@@ -231,9 +231,9 @@ class SqliteStore(StateFile, Store):
         return f"process {os.getpid()}"
 
     @asynccontextmanager
-    async def hold(self, folder: Path, agent: str) -> AsyncIterator[None]:
+    async def hold_line(self, folder: Path, line: str) -> AsyncIterator[None]:
         """Hold a lock in the state folder."""
-        with lock_agent(folder, agent):
+        with lock_agent(folder, line):
             yield
 
     async def now(self) -> float:
@@ -247,7 +247,7 @@ class SqliteStore(StateFile, Store):
     async def post_after(self, post: Post) -> Posted:
         """Post an event, and return its record."""
         return await self._write_together(
-            lambda session: posted(session, post_event(session, post), post.agent)
+            lambda session: posted(session, post_event(session, post), post.line)
         )
 
     @query

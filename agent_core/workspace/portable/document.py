@@ -32,6 +32,8 @@ from agent_core.memory.classes import from_row
 from agent_core.storage import (
     ENTRY,
     LARGEST_NUMBER,
+    MAIN,
+    NAME_CHARS,
     SUMMARY,
     BlockChange,
     BlockRow,
@@ -44,11 +46,13 @@ from agent_core.storage import (
     SectionRow,
     WholeAgent,
     WholeBlock,
+    WholeConversation,
     WholeEvent,
     WholeTurn,
     dump,
     fitting,
 )
+from sandbox.wire.strict_json import read_json
 
 from .report import AgentFileError, AgentReport
 from .text import is_packed, once, unpacked
@@ -62,6 +66,7 @@ MOST_EVENTS: Final = 100_000  # in all turns together
 MOST_ENTRIES: Final = 400_000  # in all turns together
 MOST_CALLS: Final = 256  # of one reply; a live one has up to 128
 MOST_WAITING: Final = 10_000
+CONVERSATION_LIMIT: Final = 10_000
 MOST_PASSAGES: Final = 400_000
 MOST_DOCUMENTS: Final = 10_000
 MOST_TEXTS: Final = 100_000
@@ -145,6 +150,8 @@ Time: TypeAlias = Annotated[float, Field(ge=0, le=1e11, description="Seconds sin
 Count: TypeAlias = Annotated[int, Field(ge=0, le=1 << 40)]
 Place: TypeAlias = Annotated[int, Field(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER)]
 Payload: TypeAlias = dict[str, Any]  # Any: JSON
+_CONVERSATION: Final = r"^[0-9a-z]{1,64}$"
+ConversationId: TypeAlias = Annotated[str, Field(pattern=_CONVERSATION)]
 Value: TypeAlias = Text | Annotated[list[Text], Field(max_length=MOST_LINES, fail_fast=True)]
 
 
@@ -377,8 +384,35 @@ class TurnPart(FilePart):
     started: Time
     ended: Time | None = None
     hidden: bool = False
+    conversation: ConversationId = MAIN
     events: Annotated[list[EventPart], Field(min_length=1, fail_fast=True)]
     entries: Annotated[list[AnyEntry], Field(max_length=MOST_ENTRIES, fail_fast=True)]
+
+
+class OriginPart(FilePart):
+    """The window through which a conversation began, and whose it is."""
+
+    window: Short = ""
+    token: Short = ""
+    user: Short = ""
+
+
+class ConversationPart(FilePart):
+    """A conversation besides the main one, which has a row if it was renamed.
+
+    A branch has the turns of its `parent` up to the entry with the number `upto`, counted through the file from 1, but
+    those that were `left_out`.
+    """
+
+    id: ConversationId
+    name: Annotated[str, Field(max_length=NAME_CHARS)] = ""
+    renamed: bool = False
+    began: Time
+    origin: OriginPart = OriginPart()
+    parent: Annotated[str, Field(pattern=rf"^$|{_CONVERSATION}")] = ""
+    upto: Count = 0
+    left_out: Annotated[list[Id], Field(max_length=MOST_TURNS, fail_fast=True)] = []
+    deleted: Time | None = None
 
 
 class PassagePart(FilePart):
@@ -416,6 +450,9 @@ class AgentFile(FilePart):
     blocks: Annotated[list[BlockPart], Field(max_length=MOST_BLOCKS, fail_fast=True)] = []
     sections: Annotated[list[SectionPart], Field(max_length=MOST_SECTIONS, fail_fast=True)] = []
     turns: Annotated[list[TurnPart], Field(max_length=MOST_TURNS, fail_fast=True)] = []
+    conversations: Annotated[
+        list[ConversationPart], Field(max_length=CONVERSATION_LIMIT, fail_fast=True)
+    ] = []
     inbox: Annotated[list[EventPart], Field(max_length=MOST_WAITING, fail_fast=True)] = Field(
         [], description="What came and was not taken up yet."
     )
@@ -432,12 +469,14 @@ def check(file: AgentFile) -> None:
     once("blocks", "label", [block.label for block in file.blocks if block.attached])
     once("sections", "name", [section.name for section in file.sections])
     once("turns", "id", [turn.id for turn in file.turns])
+    once("conversations", "id", [row.id for row in file.conversations])
     once("passages", "id", [passage.id for passage in file.passages])
     once("documents", "hash", [document.hash for document in file.documents])
     keys = [event.key for turn in file.turns for event in turn.events] + [
         event.key for event in file.inbox
     ]
     once("events", "key", [key for key in keys if key is not None])
+    at_most("conversations", MOST_TURNS, sum(len(row.left_out) for row in file.conversations))
     at_most("blocks", MOST_CHANGES, sum(len(block.history) for block in file.blocks))
     at_most("turns", MOST_EVENTS, sum(len(turn.events) for turn in file.turns))
     at_most("turns", MOST_ENTRIES, sum(len(turn.entries) for turn in file.turns))
@@ -470,18 +509,51 @@ def check(file: AgentFile) -> None:
     _turns(file)
 
 
+def _conversations(file: AgentFile) -> dict[str, ConversationPart]:
+    """Return the conversations by their ids; a parent comes before its branches.
+
+    Raises:
+        AgentFileError: a parent does not, or the main conversation has one.
+    """
+    known: dict[str, ConversationPart] = {}
+    for at, row in enumerate(file.conversations):
+        where = f"conversations[{at}]"
+        if row.parent not in ("", MAIN, *known) or (row.id == MAIN and (row.parent or row.deleted)):
+            raise AgentFileError(f"{where}.parent", "expected a conversation before this one")
+        known[row.id] = row
+    return known
+
+
 def _turns(file: AgentFile) -> None:
-    counted, waiting, handed = 0, set[str](), set[str]()
+    counted, handed = 0, set[str]()
+    known = _conversations(file)
+    last = {turn.conversation: at for at, turn in enumerate(file.turns)}
+    waiting: dict[str, set[str]] = {}
+    ends: dict[str, list[tuple[int, set[str]]]] = defaultdict(list)
     for at, turn in enumerate(file.turns):
         where = f"turns[{at}]"
-        if turn.state == "open" and at != len(file.turns) - 1:
+        line = turn.conversation
+        if line not in known and line != MAIN:
+            raise AgentFileError(f"{where}.conversation", "expected one of the `conversations`")
+        if turn.state == "open" and at != last[line]:
             raise AgentFileError(f"{where}.state", "expected only the last turn to be open")
         if (turn.state == "open") != (turn.ended is None):
             raise AgentFileError(
                 f"{where}.ended", "expected a time for a turn that ended, and none for an open one"
             )
-        left = _answers(where, turn, handed if turn.hidden else waiting)
-        waiting, handed = waiting if turn.hidden else left, handed | left
+        row = known.get(line)
+        if line not in waiting:
+            if row is not None and row.upto > counted:
+                raise AgentFileError(
+                    f"{where}.conversation", "expected what it stands on before it"
+                )
+            before = ends[row.parent] if row is not None else []
+            waiting[line] = next((left for end, left in before if row and end >= row.upto), set())
+        left = _answers(where, turn, handed if turn.hidden else waiting[line])
+        if not turn.hidden:
+            waiting[line] = left
+        handed |= left
+        ends[line].append((counted + len(turn.entries), left))
         for n, entry in enumerate(turn.entries):
             counted += 1
             if isinstance(entry, SummedPart) and entry.payload.upto >= counted:
@@ -581,6 +653,10 @@ def agent_of(raw: dict[str, Any], words: Words) -> WholeAgent:  # Any: JSON
             entries.append(Entry(part.kind, payload, at=part.at))
         events = tuple(_event(event) for event in turn.events)
         turns.append(WholeTurn(**(_values(turn) | {"events": events, "entries": tuple(entries)})))
+    conversations = [
+        WholeConversation(**(_values(row) | {"origin": _origin_text(row.origin)}))
+        for row in file.conversations
+    ]
     blocks: list[WholeBlock] = []
     for at, block in enumerate(file.blocks):
         values = _values(block)
@@ -615,7 +691,13 @@ def agent_of(raw: dict[str, Any], words: Words) -> WholeAgent:  # Any: JSON
         ),
         pins=tuple(sorted(file.agent.pins)),
         texts=dict(file.texts),
+        conversations=tuple(conversations),
     )
+
+
+def _origin_text(origin: OriginPart) -> str:
+    told = {name: text for name, text in origin if text}
+    return dump(told) if told else ""
 
 
 def _require_readable(where: str, kind: str, payload: Payload) -> None:
@@ -664,7 +746,14 @@ def document_of(whole: WholeAgent) -> Json:
     for turn in whole.turns:
         events = [_event_part(event) for event in turn.events]
         entries = [_part(OtherPart, entry) for entry in turn.entries]
-        turns.append(_part(TurnPart, turn, events=events, entries=entries))
+        part = _part(TurnPart, turn, events=events, entries=entries)
+        if turn.conversation == MAIN:  # as in files of before
+            del part["conversation"]
+        turns.append(part)
+    others = [
+        _part(ConversationPart, row, origin=read_json(row.origin) if row.origin else {})
+        for row in whole.conversations
+    ]
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -672,6 +761,7 @@ def document_of(whole: WholeAgent) -> Json:
         "blocks": blocks,
         "sections": [_part(SectionPart, section) for section in whole.sections],
         "turns": turns,
+        **({"conversations": others} if others else {}),
         "inbox": [_event_part(event) for event in whole.inbox],
         "passages": [_part(PassagePart, passage) for passage in whole.passages],
         "documents": [_part(DocumentPart, document) for document in whole.documents],
@@ -742,6 +832,7 @@ _SHAPES: Final[dict[str, TypeAdapter[Any]]] = {
     "event": TypeAdapter(WholeEvent),
     "entry": TypeAdapter(_Line),
     "turn": TypeAdapter(WholeTurn),
+    "conversation": TypeAdapter(WholeConversation),
     "waiting": TypeAdapter(WholeEvent),
     "passage": TypeAdapter(PassageRow),
     "document": TypeAdapter(DocumentRow),
@@ -767,6 +858,7 @@ def items_of(whole: WholeAgent, report: AgentReport) -> Iterator[Item]:
     yield from (_item("waiting", _as_text(event)) for event in whole.inbox)
     for name, parts in (
         ("section", whole.sections),
+        ("conversation", whole.conversations),
         ("passage", whole.passages),
         ("document", whole.documents),
     ):
@@ -836,6 +928,7 @@ class Arriving:
                     documents=self._those("document"),
                     pins=part.pins,
                     texts={text.hash: text.text for text in self._those("text")},
+                    conversations=self._those("conversation"),
                 )
                 self.agents.append((whole, report))
                 return

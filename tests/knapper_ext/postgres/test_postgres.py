@@ -101,25 +101,54 @@ def test_tables_of_a_newer_program_are_left_alone(database: str, postgres: Serve
 def test_tables_older_than_the_first_migration_are_left_alone_and_say_who_upgrades_them(
     database: str, postgres: Server
 ) -> None:
-    postgres.execute("update knapper.migration set number = number - 2", name_of(database))
+    postgres.execute("update knapper.migration set number = number - 3", name_of(database))
     older = (
         r"has schema 12, and this program knows schemas from 13 on\. Open it once with an earlier"
     )
     with pytest.raises(StorageError, match=older):
         open_store(database, clock=Clock())
     numbers = postgres.execute("select number from knapper.migration order by 1", name_of(database))
-    assert numbers == [(11,), (12,)]
+    assert numbers == [(10,), (11,), (12,)]
 
 
 async def test_tables_of_the_first_migration_get_what_they_lack(
     database: str, postgres: Server, clock: ManualClock
 ) -> None:
-    postgres.execute("drop table knapper.made", name_of(database))
-    postgres.execute("delete from knapper.migration where number = 14", name_of(database))
+    name = name_of(database)
+    folder = Path(__file__).parents[3] / "knapper_ext/postgres/migrations"
+    first = min(folder.glob("*.sql")).read_text("utf-8")
+    postgres.execute("drop schema knapper cascade; create schema knapper", name)
+    tables = "create table migration (number bigint primary key, at timestamptz default now())"
+    old = (
+        "insert into event (id, agent, kind, payload, due, timed, at)"
+        " values ('e', 'main', 'note', '{}', 0, false, 0)"
+    )
+    turn = (
+        "insert into turn (id, agent, event, state, attempt, n, owner, started)"
+        " values ('t', 'main', 1, 'done', 1, 1, '', 0)"
+    )
+    entry = (
+        "insert into entry (seq, kind, payload, attempt, at)"
+        " values (1 << 20, 'user', '{\"text\": \"hello\"}', 1, 0)"
+    )
+    said = "insert into said values (1 << 20, 'main', 0, 'hello', 'hello', 0, 'user', 0, 1, false, false, 't')"
+    rows = f"{old}; {turn}; update event set turn = 1; {entry}; {said}; insert into migration values (13)"
+    postgres.execute(f"set search_path to knapper; {tables}; {first}; {rows}", name)
     async with open_store(database, clock=clock) as store:
-        await store.post(Post("main", "user", {"text": "hello"}))
-    found = postgres.execute("select count(*) from knapper.made", name_of(database))
-    assert found == [(0,)]
+        line = (await store.begin_conversation("main")).line
+        for each in ("main", line):
+            await store.post(Post(each, "note", {"text": "hello"}))
+        found = [row.payload["text"] for row in await store.history("main")]
+        branch = await store.begin_branch("main", 1 << 20)
+        assert (found, await store.history(branch.line)) == (
+            ["hello"],
+            await store.history("main"),
+        )
+        last = await store.last_message("main")
+        assert last is not None
+        assert (last.text, last.line) == ("hello", "main")
+        assert sorted(due.line for due in await store.due()) == ["main", line]
+    assert postgres.execute("select count(*) from knapper.made", name) == [(0,)]
 
 
 async def test_a_database_that_takes_no_writes_says_so(
@@ -408,7 +437,7 @@ async def test_who_lost_an_agent_begins_no_turn(
         await store.post(Post("main", "message", {"text": "hello"}))
         async with store.hold(tmp_path, "main"), other.hold(tmp_path, "another"):
             postgres.execute(
-                f"update knapper.lease set owner = '{other.owner}' where agent = 'main'",
+                f"update knapper.lease set owner = '{other.owner}' where line = 'main'",
                 name_of(database),
             )
             with pytest.raises(LostLease):
@@ -426,8 +455,8 @@ async def test_agents_that_others_have_are_no_work(
         await store.post(Post("main", "note", {"text": "hello"}))
         async with other.hold(tmp_path, "main"):
             assert await store.work() == []
-            assert [due.agent for due in await other.work()] == ["main"]
-        assert [due.agent for due in await store.work()] == ["main"]
+            assert [due.line for due in await other.work()] == ["main"]
+        assert [due.line for due in await store.work()] == ["main"]
 
 
 async def test_those_who_listen_are_told_of_a_message_and_not_of_what_concerns_nobody(
@@ -502,7 +531,7 @@ async def test_a_message_to_a_dead_process_reaches_a_worker(
         dead = f"insert into knapper.worker (id, name, slots, backend, beat) values ({row})"
         postgres.execute(dead, name_of(database))
         postgres.execute(
-            "insert into knapper.lease (agent, owner) values ('main', 'dead')", name_of(database)
+            "insert into knapper.lease (line, owner) values ('main', 'dead')", name_of(database)
         )
         await store.post(Post("main", "message", {"text": "hello"}))
         await heard(lambda: listener.told == [WORK])

@@ -1,6 +1,5 @@
 """The memory functions in the real loop: shown, called, answered, stored, and in the next turn's prompt."""
 
-from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 
 import pytest
@@ -119,15 +118,11 @@ async def test_a_shared_block_that_changes_while_a_turn_runs_is_told_of(at_desk:
     assert len(desk.model.requests) == 3
 
 
-@pytest.mark.parametrize(
-    "leave", [Agent.begin_anew, Agent.pop], ids=["a-new-conversation", "the-last-turn-taken-out"]
-)
-async def test_what_left_is_found_in_recall(
-    at_desk: OpenDesk, leave: Callable[[Agent], Awaitable[object]]
-) -> None:
+@pytest.mark.parametrize("is_new", [True, False], ids=["a-new-conversation", "the-last-turn-out"])
+async def test_what_left_is_found_in_recall(at_desk: OpenDesk, is_new: bool) -> None:
     desk = await at_desk([Say("All right.")] * 2, memory__embedding="none")
     await desk.say("The word is heron.")
-    await leave(desk.agent)
+    await (desk.begin() if is_new else desk.agent.pop())
     await desk.say("Hello.")
     assert "The word is heron." in str(await desk.agent.memory.recall.search("heron"))
     assert "heron" not in desk.model.requests[-1].text

@@ -1,0 +1,404 @@
+"""Conversations in the store: the lines of turns that an agent has, and which turns of others a branch begins with.
+
+A conversation is named by its line. That of an agent's main conversation is the agent's name, and it has a row only if
+it was renamed; that of another is AGENT/ID. A branch keeps no copies: its history is the part of its parent that it
+began with, and its own turns.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from agent_core.base.errors import StorageError
+from agent_core.base.records import dataclass, replace
+
+from . import search_index
+from .subject import agent_of, dump, is_main, parse_row
+from .tables import LARGEST_NUMBER, Key, SqlSession, Tables, change, query
+
+MAIN: Final = "main"
+"""The id of an agent's main conversation, and its name until it is renamed."""
+NAME_CHARS: Final = 60
+DEEPEST: Final = 50
+"""How many conversations a branch stands on at most."""
+_ID_CHARS: Final = 6
+_COLUMNS: Final = "line, name, renamed, began, origin, parent, upto, deleted"
+_END_OF: Final = (
+    "select max(e.seq) from entry e where e.seq < ?2 and e.turn = (select max(seq) from turn"
+    " where line = ?1 and state <> 'open' and n > 0 and seq << 20 < ?2 and case when ?3 = '' then not hidden"
+    " else seq not in (select cast(value as integer) from json_each(?3)) end)"
+)
+_LAST_USED: Final = (
+    "select coalesce(ended, started) from turn where line = ? order by seq desc limit 1"
+)
+_LAST_USED_FIRST: Final = (
+    "select u.line from (select line, max(started) as used, max(seq) as seq from turn where agent = ?1 group by line"
+    " union all select line, began, 0 from conversation where agent = ?1 and (parent <> '' or renamed)) u"
+    " left join conversation c on c.line = u.line where ?2 or c.deleted is null"
+    " group by u.line order by max(u.used) desc, max(u.seq) desc, u.line limit ?3"
+)
+_MESSAGES: Final = "select count(*) from turn t join event e on e.turn = t.seq where t.line = ? and e.kind = 'message'"
+_SAID: Final = "select seq, words from said where line = ? order by seq"
+_FINDERS: Final = "select distinct agent from said where line = ?"
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationRow:
+    """A conversation of an agent. `origin` says what began it, as JSON; a branch has its `parent` up to entry `upto`.
+
+    `used` is the time of its last turn, that of its beginning if it has none; `messages` counts those to it alone.
+    """
+
+    line: str
+    name: str
+    renamed: bool = False
+    began: float = 0.0
+    origin: str = ""
+    parent: str = ""
+    upto: int = 0
+    deleted: float | None = None
+    used: float = 0.0
+    messages: int = 0
+
+    @property
+    def agent(self) -> str:
+        """The agent whose conversation it is."""
+        return agent_of(self.line)
+
+    @property
+    def id(self) -> str:
+        """Its id among those of its agent."""
+        return id_of(self.line)
+
+    @property
+    def token(self) -> str:
+        """The id of the token that began it, which alone may read it; "" if a person of the workspace did."""
+        return token_of(self.origin)
+
+    def to_json(self) -> dict[str, Any]:  # Any: JSON
+        """Return it as it is published."""
+        branch = {"conversation": id_of(self.parent), "upto": self.upto} if self.parent else None
+        return {
+            "id": self.id,
+            "agent": self.agent,
+            "name": self.name,
+            "began": self.began,
+            "used": self.used,
+            "messages": self.messages,
+            "branch_of": branch,
+            "origin": parse_row(self.origin, dict) if self.origin else {},
+            "deleted": self.deleted,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A part of a history: the turns of a line before an entry, without the `left_out` ones (JSON); None: those now."""
+
+    line: str
+    before: int
+    left_out: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnSource:
+    """Where the entries of a turn belong: the line of their conversation, and the origin of the event that began it."""
+
+    line: str
+    origin: str
+
+
+def id_of(line: str) -> str:
+    """Return the id of a conversation among those of its agent."""
+    return line.partition("/")[2] or MAIN
+
+
+def line_of(agent: str, id: str = MAIN) -> str:
+    """Return the line of an agent's conversation."""
+    return agent if id == MAIN else f"{agent}/{id}"
+
+
+def token_of(origin: str) -> str:
+    """Return the id of the token in an origin; "" if it has none."""
+    value = parse_row(origin, dict) if origin else {}
+    return str(value.get("token") or "")
+
+
+class ConversationStore(Tables):
+    """The conversations of agents."""
+
+    @query
+    def conversation(self, session: SqlSession, line: str) -> ConversationRow | None:
+        """Return a conversation by its line; None if there is none. The main one is always there."""
+        return _conversation(session, line)
+
+    @query
+    def conversations(
+        self,
+        session: SqlSession,
+        agent: str,
+        *,
+        limit: int = 100,
+        with_deleted: bool = False,
+    ) -> list[ConversationRow]:
+        """Return the conversations of an agent that were used last, the newest first; not those in which nothing is.
+
+        A branch has something from its beginning, and one that was named is meant to stay.
+        """
+        return _listed(session, session.all(_LAST_USED_FIRST, agent, with_deleted, limit))
+
+    @query
+    def conversations_named(
+        self, session: SqlSession, agent: str, name: str, limit: int = 10
+    ) -> list[ConversationRow]:
+        """Return the conversations of an agent with this id or name, or whose id begins so; the newest first."""
+        rows = session.all(
+            "select line from conversation where agent = ?1 and deleted is null and (lower(name) = lower(?2)"
+            " or line = ?3 or (length(?2) >= 2 and substr(line, length(?1) + 2, length(?2)) = lower(?2)))"
+            " order by line = ?3 desc, lower(name) = lower(?2) desc, began desc limit ?4",
+            agent,
+            name,
+            line_of(agent, name),
+            limit,
+        )
+        return _listed(session, rows)
+
+    @query
+    def lines(self, session: SqlSession, agent: str) -> list[str]:
+        """Return the lines of all conversations of an agent but the main one, deleted ones, too."""
+        rows = session.all(
+            "select line from conversation where agent = ?1 and line <> ?1 union"
+            " select line from turn where agent = ?1 and line <> ?1 union"
+            " select line from event where agent = ?1 and line <> ?1 order by 1",
+            agent,
+        )
+        return [line for (line,) in rows]
+
+    @query
+    def source_of(self, session: SqlSession, turn: str) -> TurnSource | None:
+        """Return the conversation of a turn, and the origin of what began it; None if there is no such turn."""
+        row = session.one(
+            "select t.line, e.origin from turn t join event e on e.seq = t.event where t.id = ?",
+            turn,
+        )
+        return TurnSource(*row) if row else None
+
+    @query
+    def recall_scope(self, session: SqlSession, line: str) -> str:
+        """Return the lane in which a conversation's messages are found, and in which it searches."""
+        return recall_scope(session, line)
+
+    @query
+    def branch_point(self, session: SqlSession, line: str) -> int:
+        """Return the number of the last entry of a conversation's last visible turn that has ended; 0 if none has.
+
+        A reply with open calls is never the end of a history.
+        """
+        for part in reversed(stretches(session, line)):
+            row = session.one(_END_OF, part.line, part.before, part.left_out or "")
+            if row and row[0]:
+                return int(row[0])
+        return 0
+
+    @query
+    def branched_at(self, session: SqlSession, line: str) -> int:
+        """Return the number of the last entry that a branch stands on; 0 for another conversation."""
+        earlier = stretches(session, line)[:-1]
+        return earlier[-1].before - 1 if earlier else 0
+
+    @change
+    def begin_conversation(
+        self, session: SqlSession, agent: str, origin: str = "", name: str = ""
+    ) -> ConversationRow:
+        """Begin an empty conversation of an agent."""
+        return _begin(session, agent, origin, name)
+
+    @change
+    def begin_branch(
+        self, session: SqlSession, line: str, upto: int, origin: str = "", name: str = ""
+    ) -> ConversationRow:
+        """Begin a conversation with what is visible in another, up to an entry.
+
+        Raises:
+            StorageError: the conversation has no such entry, or stands on too many others.
+        """
+        parts = stretches(session, line)
+        within = [part for part in parts if upto < part.before and _has(session, part.line, upto)]
+        hidden = set[int]().union(*(_left_out(session, part) for part in parts))
+        if not within or upto >> 20 in hidden:
+            raise StorageError("The conversation has no such message.", fix="Type: knapper log")
+        if len(parts) > DEEPEST:
+            raise StorageError(
+                f"This would be a branch of a branch, {DEEPEST} deep.",
+                fix="Branch from an earlier conversation.",
+            )
+        parent = within[-1]
+        hidden = {seq for seq in hidden if seq << 20 <= upto}
+        row = _begin(session, agent_of(line), origin, name)
+        session.all(
+            "update conversation set parent = ?, upto = ?, hidden = ? where line = ?",
+            parent.line,
+            upto,
+            dump(sorted(hidden)),
+            row.line,
+        )
+        return _must_be_there(session, row.line)
+
+    @change
+    def rename_conversation(self, session: SqlSession, line: str, name: str) -> ConversationRow:
+        """Give a conversation a name, which it keeps."""
+        session.all(
+            "insert into conversation (line, name, renamed, began) values (?, ?, true, ?)"
+            " on conflict (line) do update set name = excluded.name, renamed = true",
+            line,
+            name,
+            session.clock.now(),
+        )
+        return _must_be_there(session, line)
+
+    @change
+    def delete_conversation(
+        self, session: SqlSession, line: str, *, is_deleted: bool = True
+    ) -> ConversationRow:
+        """Hide a conversation from lists and from search, or bring it back; nothing of it is erased.
+
+        Raises:
+            StorageError: it is the main conversation.
+        """
+        if is_main(line):
+            raise StorageError(
+                "The main conversation stays.", fix="To erase what was said: knapper memory forget"
+            )
+        _must_be_there(session, line)
+        session.all(
+            "update conversation set deleted = ? where line = ?",
+            session.clock.now() if is_deleted else None,
+            line,
+        )
+        _move_messages(session, line)
+        return _must_be_there(session, line)
+
+
+def _conversation(session: SqlSession, line: str) -> ConversationRow | None:
+    row = session.one(f"select {_COLUMNS} from conversation where line = ?", line)  # noqa: S608  (our own names)
+    if row is None and not is_main(line):
+        return None
+    columns = row or (line, MAIN, False, 0.0, "", "", 0, None)
+    found = ConversationRow(*columns)
+    used = session.one(_LAST_USED, line)
+    return replace(
+        found,
+        renamed=bool(found.renamed),
+        used=used[0] if used else found.began,
+        messages=session.all(_MESSAGES, line)[0][0],
+    )
+
+
+def _listed(session: SqlSession, rows: Iterable[Sequence[Any]]) -> list[ConversationRow]:
+    """Return the conversations whose lines are the first column of rows."""
+    found = (_conversation(session, row[0]) for row in rows)
+    return [row for row in found if row is not None]
+
+
+def _must_be_there(session: SqlSession, line: str) -> ConversationRow:
+    row = _conversation(session, line)
+    if row is None:
+        raise StorageError(
+            f"There is no conversation {line}.", fix="Type: knapper conversations list"
+        )
+    return row
+
+
+def _begin(session: SqlSession, agent: str, origin: str, name: str) -> ConversationRow:
+    line = ""
+    while not line or session.one("select 1 from conversation where line = ?", line):
+        line = line_of(agent, session.clock.new_id().replace("-", "")[-_ID_CHARS:])
+    put_conversation(session, ConversationRow(line, name, bool(name), session.clock.now(), origin))
+    return _must_be_there(session, line)
+
+
+def put_conversation(session: SqlSession, row: ConversationRow, hidden: str = "[]") -> None:
+    """Store the row of a conversation."""
+    session.all(
+        f"insert into conversation ({_COLUMNS}, hidden) values (?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+        row.line,
+        row.name,
+        row.renamed,
+        row.began,
+        row.origin,
+        row.parent,
+        row.upto,
+        row.deleted,
+        hidden,
+    )
+
+
+def name_conversation(session: SqlSession, line: str, text: str) -> None:
+    """Give a conversation that has no name its first words as one."""
+    words = " ".join(text[: 4 * NAME_CHARS].split())
+    name = words if len(words) <= NAME_CHARS else f"{words[: NAME_CHARS - 1]}…"
+    session.all(
+        "update conversation set name = ? where line = ? and name = '' and not renamed", name, line
+    )
+
+
+def stretches(session: SqlSession, line: str, before: int = LARGEST_NUMBER) -> list[Stretch]:
+    """Return the parts of a conversation's history before an entry, the oldest first."""
+    parts = [Stretch(line, before)]
+    row = None if is_main(line) else _parent_of(session, line)
+    left_out = row[2] if row else "[]"
+    while row is not None and row[0] and len(parts) <= DEEPEST:
+        parent, upto, _ = row
+        before = min(before, upto + 1)
+        parts.append(Stretch(parent, before, left_out))
+        row = None if is_main(parent) else _parent_of(session, parent)
+    return parts[::-1]
+
+
+def leave_out(session: SqlSession, line: str, turn: int) -> None:
+    """Hide a turn that a branch began with from this branch alone."""
+    row = _parent_of(session, line)
+    hidden = {*parse_row(row[2], [int]), turn} if row else {turn}
+    session.all("update conversation set hidden = ? where line = ?", dump(sorted(hidden)), line)
+
+
+def recall_scope(session: SqlSession, line: str) -> str:
+    """Return the lane in which the messages of a conversation are found, and in which it searches.
+
+    All of an agent's conversations share its lane, but each that is deleted, or private to a token, has its own.
+    """
+    if is_main(line):
+        return line
+    row = session.one("select origin, deleted from conversation where line = ?", line)
+    is_apart = row is not None and (row[1] is not None or bool(token_of(row[0])))
+    return line if is_apart else agent_of(line)
+
+
+def _parent_of(session: SqlSession, line: str) -> tuple[str, int, str] | None:
+    row = session.one("select parent, upto, hidden from conversation where line = ?", line)
+    return None if row is None else (row[0], row[1], row[2])
+
+
+def _has(session: SqlSession, line: str, seq: int) -> bool:
+    sql = "select 1 from entry e join turn t on t.seq = e.turn where e.seq = ? and t.line = ?"
+    return session.one(sql, seq, line) is not None
+
+
+def _left_out(session: SqlSession, stretch: Stretch) -> set[int]:
+    """Return the turns that are hidden in a part of a history."""
+    if stretch.left_out is not None:
+        return set(parse_row(stretch.left_out, [int]))
+    sql = "select seq from turn where line = ? and hidden and seq << 20 < ?"
+    return {seq for (seq,) in session.all(sql, stretch.line, stretch.before)}
+
+
+def _move_messages(session: SqlSession, line: str) -> None:
+    """Move the messages of a conversation to the lane in which they are found now; vectors are made again there."""
+    scope = recall_scope(session, line)
+    rows = session.all(_SAID, line)
+    for (finder,) in session.all(_FINDERS, line):
+        if finder != scope:
+            seqs = [seq for seq, _ in rows]
+            search_index.remove_words(session, Key(finder, "recall"), seqs)
+            session.index.remove(session, finder, "recall", seqs)
+            session.all("update said set agent = ? where line = ?", scope, line)
+            search_index.add_words(session, Key(scope, "recall"), rows)

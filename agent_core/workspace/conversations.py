@@ -1,0 +1,149 @@
+"""The conversations of an agent: what a person, a program or a window does with them.
+
+A name is a person's to type, so it need not be unique: an id always is. Nothing is erased here; `knapper memory forget`
+does that.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from agent_core.base.errors import UsageError
+from agent_core.base.matching import nearest
+from agent_core.base.records import dataclass
+from agent_core.base.untrusted import one_line, visible
+from agent_core.runtime.agent import Origin
+from agent_core.storage import MAIN, NAME_CHARS, ConversationRow, Store, line_of
+
+NEW: Final = "new"
+"""In place of a conversation's name: one that begins now."""
+_LIST_LIMIT: Final = 100
+_NEAR_LIMIT: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Conversations:
+    """The conversations of one agent. Those that a token began are private to it, and only it finds them by name."""
+
+    store: Store
+    agent: str
+
+    async def list(
+        self, limit: int = _LIST_LIMIT, *, with_deleted: bool = False
+    ) -> Sequence[ConversationRow]:
+        """Return the conversations that were used last, the newest first; at most `limit`."""
+        return await self.store.conversations(self.agent, limit=limit, with_deleted=with_deleted)
+
+    async def find(self, name: str) -> ConversationRow:
+        """Return the conversation with this id, or this name, or whose id begins so.
+
+        Raises:
+            UsageError: there is none, or several; the message names those that are near.
+        """
+        name = name.strip()
+        main = await self.main()
+        if name in ("", MAIN) or name == main.name:
+            return main
+        rows = await self.store.conversations_named(self.agent, name)
+        if not rows:
+            raise await self._missing(name)
+        first = rows[0]
+        same = first.name.casefold()
+        is_named = same == name.casefold() and same not in map(_folded, rows[1:])
+        if len(rows) > 1 and first.id != name and not is_named:
+            raise UsageError(
+                f"Several conversations are called `{one_line(name, 80)}`.",
+                fix=f"Give the id of one of them: {_listed(rows[:_NEAR_LIMIT])}",
+            )
+        return first
+
+    async def _missing(self, name: str) -> UsageError:
+        """Return the error for a name that no conversation has, with those that are near."""
+        known = await self.list()
+        names = nearest(name, [row.name for row in known]) or []
+        near = [row for row in known if row.name in names] or known
+        fix = f"Did you mean: {_listed(near[:_NEAR_LIMIT])}?" if near else "Begin one: /new"
+        what = f"{self.agent} has no conversation `{one_line(name, 80)}`."
+        return UsageError(what, fix=fix)
+
+    async def main(self) -> ConversationRow:
+        """Return the main conversation, which is always there."""
+        row = await self.store.conversation(line_of(self.agent))
+        assert row is not None
+        return row
+
+    async def begin(self, origin: Origin | None = None, name: str = "") -> ConversationRow:
+        """Begin an empty conversation; its first words become its name unless it is given one."""
+        begun_by = origin or Origin()
+        return await self.store.begin_conversation(self.agent, begun_by.to_json(), _checked(name))
+
+    async def branch(
+        self,
+        conversation: str,
+        upto: int | None = None,
+        origin: Origin | None = None,
+        name: str = "",
+    ) -> ConversationRow:
+        """Begin a conversation with what was said in another one, up to an entry; by default, with all of it.
+
+        Raises:
+            UsageError: there is no such conversation, or nothing was said in it yet.
+            StorageError: it has no such entry.
+        """
+        row = await self.find(conversation)
+        upto = await self.store.branch_point(row.line) if upto is None else upto
+        if not upto:
+            raise UsageError("Nothing was said in it yet.", fix="Begin another: /new")
+        begun_by = (origin or Origin()).to_json()
+        return await self.store.begin_branch(row.line, upto, begun_by, _checked(name))
+
+    async def rename(self, conversation: str, name: str) -> ConversationRow:
+        """Give a conversation a name, which it keeps."""
+        if not name.strip():
+            raise UsageError("A conversation needs a name.", fix="Give it a few words.")
+        row = await self.find(conversation)
+        return await self.store.rename_conversation(row.line, _checked(name))
+
+    async def delete(self, conversation: str) -> ConversationRow:
+        """Hide a conversation from lists and from search; branches of it stay as they are."""
+        row = await self.find(conversation)
+        return await self.store.delete_conversation(row.line)
+
+    async def undelete(self, id: str) -> ConversationRow:
+        """Bring a deleted conversation back, by its id.
+
+        Raises:
+            UsageError: no deleted conversation has this id.
+        """
+        row = await self.store.conversation(line_of(self.agent, id.strip().lower()))
+        if row is None or row.deleted is None:
+            every = await self.list(with_deleted=True)
+            gone = [each for each in every if each.deleted is not None][:_NEAR_LIMIT]
+            fix = f"These are deleted: {_listed(gone)}" if gone else "None is deleted."
+            raise UsageError(f"No deleted conversation has the id `{one_line(id, 80)}`.", fix=fix)
+        return await self.store.delete_conversation(row.line, is_deleted=False)
+
+
+def _checked(name: str) -> str:
+    """Return a name on one line, as it is kept.
+
+    Raises:
+        UsageError: it is too long.
+    """
+    text = " ".join(visible(name).split())
+    if len(text) > NAME_CHARS:
+        raise UsageError(f"A name has at most {NAME_CHARS} characters.", fix="Shorten it.")
+    return text
+
+
+def _folded(row: ConversationRow) -> str:
+    return row.name.casefold()
+
+
+def _listed(rows: Sequence[ConversationRow]) -> str:
+    return ", ".join(map(_told, rows))
+
+
+def _told(row: ConversationRow) -> str:
+    if row.name in ("", row.id):
+        return row.id
+    return f"{row.id} ({one_line(row.name, NAME_CHARS)})"
