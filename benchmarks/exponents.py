@@ -353,7 +353,7 @@ async def _(bench: Bench, n: int) -> Act:
 @operation("functions delete, n in its file", most=_IN_A_FILE)
 async def _(bench: Bench, n: int) -> Act:
     await bench.load({"many.py": "".join(map(_function, range(n)))})
-    return bench.command("functions", "delete", "add_1")
+    return bench.command("functions", "delete", "add_0")
 
 
 @operation("functions history, n versions")
