@@ -81,7 +81,7 @@ _GROUPS = (
         }),
         ("Agents", {
             "agents": "list, move, run together",
-            "conversations": "list, name, branch, search",
+            "conversations": "list, name, branch",
             "memory": "what an agent remembers",
             "sources": "files and pages to know",
             "helpers": "narrow agents to call",
@@ -140,8 +140,8 @@ class LazyGroup(click.Group):
         self.format_options(ctx, formatter)
         lines = bare_lines(
             formatter.getvalue()
-        )  # no empty lines, so that all of it fits on a 24-line screen
-        formatter.buffer[:] = [f"{text}\n" for text in lines if text]
+        )  # no empty lines and no heading of options, so that all of it fits on a 24-line screen
+        formatter.buffer[:] = [f"{text}\n" for text in lines if text not in ("", "Options:")]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands in groups, in two columns if there is room, without importing any of them."""

@@ -498,7 +498,7 @@ def _whole_conversations(
     for line, name, renamed, began, origin, parent, upto, hidden, deleted in rows:
         left_out = session.all(
             "select id from turn where seq in (select cast(value as integer) from json_each(?)) order by seq",
-            hidden,
+            dump(parse_row(hidden, [int])),
         )
         yield WholeConversation(
             id_of(line),

@@ -345,7 +345,7 @@ def stretches(session: SqlSession, line: str, before: int = LARGEST_NUMBER) -> l
     """Return the parts of a conversation's history before an entry, the oldest first."""
     parts = [Stretch(line, before)]
     row = None if is_main(line) else _parent_of(session, line)
-    left_out = row[2] if row else "[]"
+    left_out = dump(parse_row(row[2], [int])) if row else "[]"
     while row is not None and row[0] and len(parts) <= DEEPEST:
         parent, upto, _ = row
         before = min(before, upto + 1)

@@ -110,7 +110,7 @@ COMPLETED = {
     "knapper run --agent sa": "sam",
     "knapper agents show s": "sam",
     "knapper run --model f": "fast",
-    "knapper con": "configure",
+    "knapper conf": "configure",
 }
 
 

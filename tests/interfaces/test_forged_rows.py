@@ -63,6 +63,12 @@ WITH: dict[str, tuple[str, ...]] = {
     "agents watch": ("--seconds", "0.1"),
     "helpers rollback": ("kept", "1"),
     "mcp add": ("other", "no-such-program"),
+    **dict.fromkeys(
+        [f"conversations {verb}" for verb in ("branch", "delete", "undelete")],
+        ("main", "--agent", AGENT),
+    ),
+    "conversations rename": ("main", "other", "--agent", AGENT),
+    "conversations search": ("tea", "--agent", AGENT),
     "memory show": ("--agent", AGENT),
     "sources add": ("functions/tour.py", "--agent", AGENT),
     **dict.fromkeys(("sources attach", "sources detach"), ("functions/tour.py", "--agent", AGENT)),
