@@ -653,9 +653,12 @@ class Programs:
         turn_grants = run.turn.work.folders if is_own else NOTHING
 
         async def want_path(grants: Grants, folder: str, doubt: str) -> tuple[Grants, str]:
+            maker = agent if is_own and not run.flow.is_out else ""
+            if maker and (await granting.of_program(agent, run.snapshot)).covers(grants):
+                run.flow.read |= grants  # a call of this program was given it meanwhile
+                return grants, ""
             text = json.dumps([run.key, run.text, grants.to_json()], sort_keys=True)
             question = Question.of_text(RUN_PROGRAM, text, "open", grants)
-            maker = agent if is_own and not run.flow.is_out else ""
             is_for_turn = bool(maker and grants.write)
             question = replace(
                 question,
