@@ -34,11 +34,10 @@ from agent_core.storage import (
 )
 
 from ..gate import CONTEXT, Candidate, Fix, Gate, Policy, Verdict
-from ..gate.conform import UNDEFINED
 from ..gate.draft import unified_diff
 from ..gate.examples import error_of, is_blank, predictions, with_example, with_returned_values
 from ..gate.trial import UNGRANTED, Granted
-from ..gate.verdict import REACHES_NOTHING
+from ..gate.verdict import REACHES_NOTHING, UNDEFINED
 from . import change_texts, example_regression, file_sync
 from .agent_folders import written_code
 from .file_sync import FileSync, own_text
