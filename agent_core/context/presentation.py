@@ -156,6 +156,7 @@ def introspection(details: FunctionDetails, schema: Mapping[str, Any]) -> str:  
     function, kept = details.function, len(details.versions)
     reached = one_line(reach_words(details.reach), 400)
     granted = details.grants.sentences()
+    imports = one_line("; ".join(details.imports), 1_000)
     late = (
         details.verdict.late if details.verdict else ()
     )  # the gate's stages that it has not passed
@@ -168,6 +169,7 @@ def introspection(details: FunctionDetails, schema: Mapping[str, Any]) -> str:  
             f"It kept failing, so you cannot call it: {failed}. Fix it with edit_function, {back}or tell the user."
         )
     lines += [
+        *([f"Imported in its module: {imports}."] if imports else []),
         block(_numbered_lines(details.source, function.line), _MAX_SOURCE),
         _schema(schema),
         *_statistics(details.statistics, details.usage),

@@ -4,7 +4,6 @@ Nothing is written here. An admitted candidate becomes a plan with the new text 
 it: the gate's verdict and what the regression check found.
 """
 
-import ast
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -19,7 +18,7 @@ from agent_core.base.offload import aside
 from agent_core.base.problem import Evidence, Place, Problem, Severity
 from agent_core.base.untrusted import block, one_line
 from agent_core.registry.approved import without_stale_imports
-from agent_core.registry.depends import callees, callers, private_users, statements_of
+from agent_core.registry.depends import callees, callers, private_users, used_imports
 from agent_core.registry.function import signature
 from agent_core.registry.module_edits import remove_function, withhold
 from agent_core.registry.schema import read_module
@@ -969,16 +968,9 @@ class ChangePlanner:
 
     def _with_imports(self, name: str) -> str:
         """Return the source of a function below the imports of its module that it uses."""
-        text, source = (
-            self._registry.snapshot().modules[self._module_of(name, None)].text,
-            self.source(name),
-        )
-        used = set().union(*(facts.names | facts.reads for _, facts, _ in statements_of(source)))
-        imports = [
-            ast.unparse(node)
-            for node, facts, _ in statements_of(text)
-            if isinstance(node, (ast.Import, ast.ImportFrom)) and facts.binds & used
-        ]
+        source = self.source(name)
+        snapshot = self._registry.snapshot()
+        imports = used_imports(snapshot.functions[name], snapshot)
         return "\n".join(imports) + f"\n\n\n{source}" if imports else source
 
     def source(self, name: str) -> str:
