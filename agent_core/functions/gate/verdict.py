@@ -168,6 +168,7 @@ class Verdict:
     answer: ReaderAnswer | None = None
     reach: tuple[str, ...] = ()  # descriptions of what it accesses; empty if it only computes
     breakages: tuple["Breakage", ...] = ()  # what it breaks, and what the same reply changes next
+    upheld: frozenset[str] = frozenset()  # functions that use it and whose examples all agree
 
     @property
     def lacks_only_grants(self) -> bool:

@@ -18,7 +18,13 @@ from agent_core.base.offload import aside
 from agent_core.base.problem import Evidence, Place, Problem, Severity
 from agent_core.base.untrusted import block, one_line
 from agent_core.registry.approved import without_stale_imports
-from agent_core.registry.depends import callees, callers, private_users, used_imports
+from agent_core.registry.depends import (
+    callees,
+    callers,
+    dependents,
+    private_users,
+    used_imports,
+)
 from agent_core.registry.function import signature
 from agent_core.registry.module_edits import remove_function, withhold
 from agent_core.registry.schema import read_module
@@ -515,6 +521,9 @@ def held_to_what_was_proved(
         return verdict
     is_human = summary.author.by == "human"
     problems = _losses(candidate, verdict, snapshot, summary, "warns" if is_human else "refuses")
+    addition = None if summary.goes_back else _addition(candidate, verdict, snapshot)
+    if addition is not None and addition not in verdict.problems:
+        verdict = replace(verdict, problems=(*verdict.problems, addition))
     if not problems or is_human:
         return replace(verdict, problems=(*verdict.problems, *problems))
     failed = {_STAGES_OF[problem.code] for problem in problems}
@@ -540,11 +549,25 @@ def _losses(
     if before is None or after is None or summary.goes_back:
         return []
     where, old = Place(candidate.path), own_text(verdict.name, snapshot) or ""
-    dropped = example_regression.problem(before, after, severity, where)
+    dropped = None
+    if _addition(candidate, verdict, snapshot) is None:
+        dropped = example_regression.problem(before, after, severity, where)
     lost = example_regression.proved_problems(
         before, after, old, verdict.source, verdict.needs, severity, where
     )
     return [*([dropped] if dropped else []), *lost]
+
+
+def _addition(candidate: Candidate, verdict: Verdict, snapshot: "Snapshot") -> Problem | None:
+    """Return the note that results only got new keys, if all that uses the function agrees with that, or nothing does."""
+    before = snapshot.functions.get(verdict.name)
+    after = verdict.reading.function(verdict.name) if verdict.reading else None
+    if before is None or after is None:
+        return None
+    users = {*dependents([verdict.name], snapshot)} - {verdict.name}
+    if not users <= verdict.upheld:
+        return None
+    return example_regression.addition(before, after, verdict.source, Place(candidate.path))
 
 
 def _at_home(verdict: Verdict, candidate: Candidate, function: "Function | None" = None) -> Verdict:
