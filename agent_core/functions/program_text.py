@@ -73,6 +73,12 @@ class ProgramText:
     calls: Mapping[str, Sequence[ast.Call]]  # by the name that is called
     repeated: frozenset[str]  # names in a place that may run again, or that are no call
     stores: Counter[str]
+    loops: Counter[str]  # names in the targets of loops
+
+    @property
+    def loop_names(self) -> frozenset[str]:
+        """The names that nothing but loops bind."""
+        return frozenset(name for name, count in self.loops.items() if count == self.stores[name])
 
     @property
     def tree(self) -> ast.Module:
@@ -92,6 +98,7 @@ class ProgramText:
         calls: dict[str, list[ast.Call]] = {}
         repeated = set[str]()
         stores = Counter[str]()
+        loops = Counter[str]()
         called = set[int]()
         waiting: list[tuple[ast.AST, bool]] = [(tree, False)]
         while waiting:  # from the top down, in text order, so that a call comes before its name
@@ -108,6 +115,13 @@ class ProgramText:
                         stores[name] += 1
                     if is_again or id(node) not in called:
                         repeated.add(name)
+                case (
+                    ast.For(target=target)
+                    | ast.AsyncFor(target=target)
+                    | ast.comprehension(target=target)
+                ):
+                    names_of_loop = (each for each in ast.walk(target) if isinstance(each, ast.Name))
+                    loops.update(each.id for each in names_of_loop if isinstance(each.ctx, ast.Store))
                 case ast.Import(names=names):
                     imports += ((alias.name, node.lineno) for alias in names)
                 case ast.ImportFrom(module=module):
@@ -118,7 +132,7 @@ class ProgramText:
         for read in sorted(reads, key=lambda read: read.lineno):
             if read.id not in bound:
                 free.setdefault(read.id, read.lineno)
-        return cls(code, free, imports, calls, frozenset(repeated), stores)
+        return cls(code, free, imports, calls, frozenset(repeated), stores, loops)
 
     def most_calls(self, name: str, in_loop: int) -> int:
         """Return how often a program may call a name: once per place, or `in_loop` if a place may run again."""
