@@ -156,7 +156,6 @@ def introspection(details: FunctionDetails, schema: Mapping[str, Any]) -> str:  
     function, kept = details.function, len(details.versions)
     reached = one_line(reach_words(details.reach), 400)
     granted = details.grants.sentences()
-    imports = one_line("; ".join(details.imports), 1_000)
     late = (
         details.verdict.late if details.verdict else ()
     )  # the gate's stages that it has not passed
@@ -168,8 +167,9 @@ def introspection(details: FunctionDetails, schema: Mapping[str, Any]) -> str:  
         lines.append(
             f"It kept failing, so you cannot call it: {failed}. Fix it with edit_function, {back}or tell the user."
         )
+    if details.imports:
+        lines.append(f"Imported in its module: {one_line('; '.join(details.imports), 1_000)}.")
     lines += [
-        *([f"Imported in its module: {imports}."] if imports else []),
         block(_numbered_lines(details.source, function.line), _MAX_SOURCE),
         _schema(schema),
         *_statistics(details.statistics, details.usage),

@@ -104,6 +104,7 @@ class ProgramText:
         while waiting:  # from the top down, in text order, so that a call comes before its name
             node, is_again = waiting.pop()
             bound.update(_bound_names(node))
+            loops.update(_names_of_loop(node))
             match node:
                 case ast.Call(func=ast.Name(id=name) as callee):
                     calls.setdefault(name, []).append(node)
@@ -115,13 +116,6 @@ class ProgramText:
                         stores[name] += 1
                     if is_again or id(node) not in called:
                         repeated.add(name)
-                case (
-                    ast.For(target=target)
-                    | ast.AsyncFor(target=target)
-                    | ast.comprehension(target=target)
-                ):
-                    names_of_loop = (each for each in ast.walk(target) if isinstance(each, ast.Name))
-                    loops.update(each.id for each in names_of_loop if isinstance(each.ctx, ast.Store))
                 case ast.Import(names=names):
                     imports += ((alias.name, node.lineno) for alias in names)
                 case ast.ImportFrom(module=module):
@@ -262,6 +256,14 @@ _AGAIN: Final = (
     *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
 )
 """Nodes whose parts may run more than once."""
+
+
+def _names_of_loop(node: ast.AST) -> Iterator[str]:
+    """Yield the names that a loop binds to its items."""
+    if isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
+        for part in ast.walk(node.target):
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+                yield part.id
 
 
 def _bound_names(node: ast.AST) -> Iterator[str]:

@@ -280,7 +280,9 @@ async def test_an_example_that_stands_with_an_argument_for_a_new_parameter_is_no
         )
 
 
-SHARED = TALLY[: TALLY.index("    >>> ")] + """\
+SHARED = (
+    TALLY[: TALLY.index("    >>> ")]
+    + """\
     >>> word = 'queue'; other = ["rhythm"]
     >>> tally(word)
     4
@@ -292,6 +294,7 @@ SHARED = TALLY[: TALLY.index("    >>> ")] + """\
     \"\"\"
     return sum(letter in "aeiou" for letter in text.lower())
 """
+)
 
 
 @pytest.mark.parametrize(
@@ -349,15 +352,21 @@ ADDED = {
     "a key at the end": (with_key("'many'"), False),
     "a key of each row": (IN_ROWS.replace("'sum': 4}", "'sum': 4, 'open': True}"), False),
     "a key by name": (
-        with_key("'many'").replace("return {", "return dict({").replace(", 'many': len(days)}", "}, many=len(days))"),
+        with_key("'many'")
+        .replace("return {", "return dict({")
+        .replace(", 'many': len(days)}", "}, many=len(days))"),
         False,
     ),
     "an old part changes besides": (
-        with_key("'many'").replace("'sum': 0, ", "'sum': 1, ").replace('{"sum": sum(', '{"sum": (not days) + sum('),
+        with_key("'many'")
+        .replace("'sum': 0, ", "'sum': 1, ")
+        .replace('{"sum": sum(', '{"sum": (not days) + sum('),
         True,
     ),
     "one becomes true": (
-        with_key("'many'").replace("'sum': 0, ", "'sum': False, ").replace('{"sum": sum(', '{"sum": bool(days) and sum('),
+        with_key("'many'")
+        .replace("'sum': 0, ", "'sum': False, ")
+        .replace('{"sum": sum(', '{"sum": bool(days) and sum('),
         True,
     ),
     "the old keys in another order": (
@@ -365,9 +374,9 @@ ADDED = {
         True,
     ),
     "one more row": (
-        TAKINGS.replace("{'sum': 0, 'days': []}", "{'sum': 0, 'days': [{'day': '', 'sum': 0}]}").replace(
-            "    return", '    days = days or [{"day": "", "sum": 0}]\n    return'
-        ),
+        TAKINGS.replace(
+            "{'sum': 0, 'days': []}", "{'sum': 0, 'days': [{'day': '', 'sum': 0}]}"
+        ).replace("    return", '    days = days or [{"day": "", "sum": 0}]\n    return'),
         True,
     ),
     "a key of some rows": (
@@ -375,16 +384,23 @@ ADDED = {
         True,
     ),
     "a key of some results": (
-        with_key("'many'", shown=("2", "")).replace(", 'many': len(days)}", "} | ({'many': 2} if days else {})"),
-        True,
-    ),
-    "a key that the data name": (
-        with_key("month", shown=("", "")).replace("'sum': 4}]}", "'sum': 4}], '2026-05': 2}").replace(
-            "'days': []}", "'days': [], '2026-06': 0}"
+        with_key("'many'", shown=("2", "")).replace(
+            ", 'many': len(days)}", "} | ({'many': 2} if days else {})"
         ),
         True,
     ),
-    "the same key that the data name": (with_key("rows[0][1]").replace("rows[0][1]: 2}", "'3': 2}").replace("rows[0][1]: 0}", "'3': 0}"), True),
+    "a key that the data name": (
+        with_key("month", shown=("", ""))
+        .replace("'sum': 4}]}", "'sum': 4}], '2026-05': 2}")
+        .replace("'days': []}", "'days': [], '2026-06': 0}"),
+        True,
+    ),
+    "the same key that the data name": (
+        with_key("rows[0][1]")
+        .replace("rows[0][1]: 2}", "'3': 2}")
+        .replace("rows[0][1]: 0}", "'3': 0}"),
+        True,
+    ),
     "what was empty": (
         TAKINGS.replace("'days': []}", "'days': [], 'note': {'why': 'no rows'}}")
         .replace("'sum': 4}]}", "'sum': 4}], 'note': {'why': 'no rows'}}")
@@ -401,8 +417,12 @@ async def test_a_result_that_got_one_more_key_is_noted_and_asked_about_where_an_
 ) -> None:
     code, is_asked = ADDED[way]
     note = ", 'note': {}"
-    old = TAKINGS.replace("'days': []}", f"'days': []{note}}}").replace("'sum': 4}]}", f"'sum': 4}}]{note}}}")
-    await here.save(old.replace('"days": days}', '"days": days, "note": {}}') if "empty" in way else TAKINGS)
+    old = TAKINGS.replace("'days': []}", f"'days': []{note}}}").replace(
+        "'sum': 4}]}", f"'sum': 4}}]{note}}}"
+    )
+    await here.save(
+        old.replace('"days": days}', '"days": days, "note": {}}') if "empty" in way else TAKINGS
+    )
     here.shop.granting.approver = asked = human("yes")
     verdict = await here.shop.replace("takings", code, reason="more is shown", author=AGENT)
     assert (verdict.admitted, len(asked.asked)) == (True, int(is_asked)), verdict.problems

@@ -35,8 +35,10 @@ SUMS = f'''def sums(total: int) -> int:
 '''
 
 
-SAYS = "What the presses of the association took in this month, with refunds and without deposits, is"
-TELLS = f'''def tell(month: str, one: str = "presses/jablon.tsv", two: str = "presses/lagar.xml", it: str = "a.tsv") -> str:
+SAYS = (
+    "What the presses of the association took in this month, with refunds and without deposits, is"
+)
+TELLS = f'''def tell(month: str, one: str = "presses/jablon.tsv", two: str = "presses/lagar.xml", it: str = "a") -> str:
     """Tell what was taken.
 
     Args:
@@ -243,7 +245,7 @@ def test_the_full_form_shows_source_and_hints_once(folder: Path) -> None:
 def test_of_long_rows_that_changed_the_parts_are_shown_that_differ(folder: Path) -> None:
     edited = {
         "function_name": "tell",
-        "changes": [{"old_text": 'it: str = "a.tsv"', "new_text": 'it: str = "b.tsv"'}],
+        "changes": [{"old_text": 'it: str = "a"', "new_text": 'it: str = "b"'}],
         "reason": "The other file.",
     }
     script: Script = [
@@ -254,8 +256,10 @@ def test_of_long_rows_that_changed_the_parts_are_shown_that_differ(folder: Path)
         FIVE,
     ]
     with prompt(script, folder, columns=100, rows=40) as (screen, _):
-        for parts in (("crowns: 5", "crowns: 4"), ('"a.tsv"', '"b.tsv"')):
+        for parts in (("crowns: 5", "crowns: 4"), ('"a"', '"b"')):
             rows = [row for row in turn(screen) if re.match(r"  [-+]", row)]
             assert [row[2] for row in rows] == ["-", "+"]
-            assert [part in row for part, row in zip(parts, rows, strict=True)] == [True, True], rows
+            assert [part in row for part, row in zip(parts, rows, strict=True)] == [True, True], (
+                rows
+            )
             assert all(len(row) <= 100 for row in rows)

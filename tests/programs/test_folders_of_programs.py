@@ -297,8 +297,10 @@ async def test_what_only_computes_is_not_said_to_read_the_folder_of_its_agent(
     at_desk: OpenDesk,
 ) -> None:
     shown = ">>> last('ab')\n    'b'\n    >>> last('cde')\n    'e'\n"
-    last = PLAIN.replace('The text.\n', f"The text.\n\n    {shown}")
-    first = last.replace("last", "first").replace("-1", "0").replace("'b'", "'a'").replace("'e'", "'c'")
+    last = PLAIN.replace("The text.\n", f"The text.\n\n    {shown}")
+    first = (
+        last.replace("last", "first").replace("-1", "0").replace("'b'", "'a'").replace("'e'", "'c'")
+    )
     calls = [made("peek", PEEK), made("last", last), made("first", first), program(OPENS)]
     shows = Wanted("introspect_function", {"function_name": "peek, last, first"})
     day = await begin(at_desk, *calls, shows)
@@ -307,7 +309,9 @@ async def test_what_only_computes_is_not_said_to_read_the_folder_of_its_agent(
     functions = day.desk.workspace.functions
     await functions.grants.grant("first", Grants(read=("other.csv",)))
     text, _asked = await day.step()
-    reads, computes, granted = (part.partition("Used by:")[0] for part in text.split("standing ")[1:])
+    reads, computes, granted = (
+        part.partition("Used by:")[0] for part in text.split("standing ")[1:]
+    )
     assert "A human lets it: read data/." in reads
     assert "A human lets it" not in computes
     assert "A human lets it: read other.csv." in granted

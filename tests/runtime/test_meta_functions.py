@@ -156,13 +156,18 @@ async def test_a_function_is_introspected_with_the_imports_of_its_module_that_it
         "import csv, io\nimport json\nfrom math import floor as down, sqrt\n"
         "if True:\n    import re\n\n\n" + VOWELS
     )
-    code = uses.replace("    return ", "    rows = [*csv.reader(io.StringIO(str(down(2))))]\n    return ")
+    code = uses.replace(
+        "    return ", "    rows = [*csv.reader(io.StringIO(str(down(2))))]\n    return "
+    )
     looks = Wanted("introspect_function", {"function_name": "count_vowels, shipping"})
     desk = await at_desk([Ask(looks), Repeat(Say("So."))])
     await desk.save("letters.py", code)
     await desk.save("parcels.py", SHIPPING)
     (text,) = answers(await desk.say("Look."))
     with_imports, without = text.split("`shipping` in")
-    assert "Imported in its module: import csv, io; from math import floor as down, sqrt." in with_imports
+    assert (
+        "Imported in its module: import csv, io; from math import floor as down, sqrt."
+        in with_imports
+    )
     assert "import json" not in text
     assert "Imported in" not in without

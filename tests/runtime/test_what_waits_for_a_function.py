@@ -84,7 +84,9 @@ async def test_what_a_grant_answers_is_not_in_the_way_of_a_function_that_waits(
 ) -> None:
     code = TWICE.replace("(text: str)", "(self, text: str)" if "self" in uses else "(text: str)")
     code = code.replace("    return 2", f"    rules = {uses}\n    return len(rules) * 0 + 2")
-    asks = Wanted("create_function", {"function_name": "twice", "function_code_with_docstring": code})
+    asks = Wanted(
+        "create_function", {"function_name": "twice", "function_code_with_docstring": code}
+    )
     desk = await at_desk([Ask(made(WRONG), asks), Repeat(Say("Done."))])
     told = answers(await desk.say("Count."))[1]
     assert told.startswith(WAITS)

@@ -200,7 +200,9 @@ def add_imports(view: View) -> str:
     nodes = nodes_of(view.tree)
     for name in sorted(view.missing):
         modules = _modules_used(name, nodes)
-        is_class = name == "datetime" and not modules and _attributes(name, nodes) <= {*dir(datetime)}
+        is_class = (
+            name == "datetime" and not modules and _attributes(name, nodes) <= {*dir(datetime)}
+        )
         if module := _NAMES.get(name) or (name if is_class else ""):
             heads.setdefault(f"from {module} import ", []).append(name)
         for module in modules if name not in _NAMES else ():

@@ -559,7 +559,7 @@ def _losses(
 
 
 def _addition(candidate: Candidate, verdict: Verdict, snapshot: "Snapshot") -> Problem | None:
-    """Return the note that results only got new keys, if all that uses the function agrees with that, or nothing does."""
+    """Return the note that results only got new keys, if whatever uses the function agrees with that."""
     before = snapshot.functions.get(verdict.name)
     after = verdict.reading.function(verdict.name) if verdict.reading else None
     if before is None or after is None:

@@ -91,16 +91,11 @@ def _wider_examples(old_function: "Function", function: "Function") -> "_Example
         line: _narrowed(line, function, new_names, values) if function.name in line else line
         for line in lines
     }
-    return _ExamplesByCall(
-        [
-            replace(
-                each,
-                call=narrowed[each.call],
-                setup=tuple(narrowed[line] for line in each.setup),
-            )
-            for each in function.examples
-        ]
-    )
+    examples = []
+    for each in function.examples:
+        setup = tuple(map(narrowed.__getitem__, each.setup))
+        examples.append(replace(each, call=narrowed[each.call], setup=setup))
+    return _ExamplesByCall(examples)
 
 
 def _narrowed(
@@ -135,7 +130,9 @@ def _may_change(argument: ast.expr, values: frozenset[str]) -> bool:
     """Check whether evaluating an argument may bind or change one of these values."""
     binds, uses = _names(ast.unparse(argument))
     is_plain = all(
-        isinstance(node, ast.Name | ast.Constant | ast.expr_context | ast.List | ast.Tuple | ast.Dict)
+        isinstance(
+            node, ast.Name | ast.Constant | ast.expr_context | ast.List | ast.Tuple | ast.Dict
+        )
         for node in ast.walk(argument)
     )
     return bool(binds) or (not is_plain and bool(uses & values))

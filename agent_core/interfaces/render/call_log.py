@@ -154,12 +154,12 @@ def call_lines(call: ShownCall, columns: int, where: str = "") -> list[Line]:
     kept = kept_lines(call, where, columns)
     apart = bare_lines(call.verdict.conflict)[2:]  # lines that a person saved meanwhile
     if call.name == _CONFIRM:
-        rows = [
+        sides = [
             f"{sign} {shown}"
             for row in call.verdict.taken_over[:1]
             for sign, shown in _result_sides(row, columns - len("  - "))
         ]
-        return [*kept, *indented(verdicts.coloured(cut(row, columns - 2) for row in rows))]
+        return [*kept, *indented(verdicts.coloured(cut(side, columns - 2) for side in sides))]
     if not (call.verdict.admitted or apart):
         return kept
     changed = [
@@ -176,16 +176,19 @@ def call_lines(call: ShownCall, columns: int, where: str = "") -> list[Line]:
     return [*kept, *rows, *(more if len(shown) < len(changed) else [])]
 
 
-def _result_sides(row: Disagreement, columns: int) -> Iterator[tuple[str, str]]:
+def _result_sides(disagreement: Disagreement, columns: int) -> Iterator[tuple[str, str]]:
     """Yield the sign and the text of the two results of a call, from shortly before their difference."""
-    said = f"{one_line(row.call, columns // 2)} → "
+    said = f"{one_line(disagreement.call, columns // 2)} → "
     room = columns - width(said)
     for sign, result, other in (
-        ("-", row.expected, row.returned),
-        ("+", row.returned, row.expected),
+        ("-", disagreement.expected, disagreement.returned),
+        ("+", disagreement.returned, disagreement.expected),
     ):
         if result.strip():
-            yield sign, said + one_line(from_difference(result.strip(), other.strip(), room), columns)
+            yield (
+                sign,
+                said + one_line(from_difference(result.strip(), other.strip(), room), columns),
+            )
 
 
 def _from_their_differences(
