@@ -167,6 +167,8 @@ def introspection(details: FunctionDetails, schema: Mapping[str, Any]) -> str:  
         lines.append(
             f"It kept failing, so you cannot call it: {failed}. Fix it with edit_function, {back}or tell the user."
         )
+    if details.imports:
+        lines.append(f"Imported in its module: {one_line('; '.join(details.imports), 1_000)}.")
     lines += [
         block(_numbered_lines(details.source, function.line), _MAX_SOURCE),
         _schema(schema),

@@ -73,6 +73,12 @@ class ProgramText:
     calls: Mapping[str, Sequence[ast.Call]]  # by the name that is called
     repeated: frozenset[str]  # names in a place that may run again, or that are no call
     stores: Counter[str]
+    loops: Counter[str]  # names in the targets of loops
+
+    @property
+    def loop_names(self) -> frozenset[str]:
+        """The names that nothing but loops bind."""
+        return frozenset(name for name, count in self.loops.items() if count == self.stores[name])
 
     @property
     def tree(self) -> ast.Module:
@@ -92,11 +98,13 @@ class ProgramText:
         calls: dict[str, list[ast.Call]] = {}
         repeated = set[str]()
         stores = Counter[str]()
+        loops = Counter[str]()
         called = set[int]()
         waiting: list[tuple[ast.AST, bool]] = [(tree, False)]
         while waiting:  # from the top down, in text order, so that a call comes before its name
             node, is_again = waiting.pop()
             bound.update(_bound_names(node))
+            loops.update(_names_of_loop(node))
             match node:
                 case ast.Call(func=ast.Name(id=name) as callee):
                     calls.setdefault(name, []).append(node)
@@ -118,7 +126,7 @@ class ProgramText:
         for read in sorted(reads, key=lambda read: read.lineno):
             if read.id not in bound:
                 free.setdefault(read.id, read.lineno)
-        return cls(code, free, imports, calls, frozenset(repeated), stores)
+        return cls(code, free, imports, calls, frozenset(repeated), stores, loops)
 
     def most_calls(self, name: str, in_loop: int) -> int:
         """Return how often a program may call a name: once per place, or `in_loop` if a place may run again."""
@@ -248,6 +256,14 @@ _AGAIN: Final = (
     *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
 )
 """Nodes whose parts may run more than once."""
+
+
+def _names_of_loop(node: ast.AST) -> Iterator[str]:
+    """Yield the names that a loop binds to its items."""
+    if isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
+        for part in ast.walk(node.target):
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+                yield part.id
 
 
 def _bound_names(node: ast.AST) -> Iterator[str]:

@@ -157,6 +157,17 @@ def _statement(text: str) -> Statement | None:
     return Statement.of(body[0]) if len(body) == 1 else None
 
 
+def used_imports(function: "Function", snapshot: "Snapshot") -> tuple[str, ...]:
+    """Return the imports of a function's module that bind a name which it uses."""
+    own = statements_of(snapshot.text_of(function))
+    used = set().union(*(facts.names | facts.reads for _, facts, _ in own))
+    return tuple(
+        ast.unparse(node)
+        for node, facts, _ in statements_of(snapshot.modules[function.module].text)
+        if isinstance(node, ast.Import | ast.ImportFrom) and facts.binds & used
+    )
+
+
 @syntax.tree_room.kept(64)
 def statements_of(text: str) -> tuple[tuple[ast.stmt, Statement, str], ...]:
     """Return the top-level statements of a text with their facts, and their text if they share no line.

@@ -239,6 +239,7 @@ class ProgramRun:
         default_factory=CallExit
     )  # the words of the host about the files that it opens
     flow: CallFlow = field(default_factory=CallFlow)
+    loop_names: frozenset[str] = frozenset()  # that nothing but its loops bind
     form: str = ""  # the digest of its normal form
     is_like: bool = False  # whether a program of the same form ran before that has logic of its own
 
@@ -585,6 +586,7 @@ class Programs:
             (row.payload["sealed"] for row in reversed(rows) if "sealed" in row.payload), ("", "")
         )
         is_like = not key and any(row.payload.get("form") == form for row in before)
+        run.loop_names = program.loop_names
         run.form, run.is_like = (
             form,
             is_like and await aside(len(program.code), program.has_logic, functions),
@@ -651,9 +653,12 @@ class Programs:
         turn_grants = run.turn.work.folders if is_own else NOTHING
 
         async def want_path(grants: Grants, folder: str, doubt: str) -> tuple[Grants, str]:
+            maker = agent if is_own and not run.flow.is_out else ""
+            if maker and (await granting.of_program(agent, run.snapshot)).covers(grants):
+                run.flow.read |= grants  # a call of this program was given it meanwhile
+                return grants, ""
             text = json.dumps([run.key, run.text, grants.to_json()], sort_keys=True)
             question = Question.of_text(RUN_PROGRAM, text, "open", grants)
-            maker = agent if is_own and not run.flow.is_out else ""
             is_for_turn = bool(maker and grants.write)
             question = replace(
                 question,
@@ -806,7 +811,7 @@ class Programs:
         value, left = outcome.value["value"], _left_values(outcome.value["kept"], kept, given)
         text, seen = await aside(1, _value_text, outcome), _seen_calls(outcome.value["seen"])
         entries += _kept_entries(left, kept, gone)
-        lines = [*_gone_names(gone), *_new_names(left, kept), *run.near]
+        lines = [*_gone_names(gone), *_new_names(left, kept, run.loop_names), *run.near]
         if isinstance(value, Large):
             lines += filter(
                 None,
@@ -1049,8 +1054,13 @@ def _dropped_names(dropped: Mapping[str, str]) -> list[str]:
     return [*lines, f"Not kept: {', '.join(others)}."] if others else lines
 
 
-def _new_names(left: Mapping[str, Kept], kept: Mapping[str, Kept]) -> list[str]:
-    """Return lines with the variables that a program has set or changed, and those that are near the limit."""
+def _new_names(
+    left: Mapping[str, Kept], kept: Mapping[str, Kept], loop_names: Collection[str] = ()
+) -> list[str]:
+    """Return lines with the variables that a program has set or changed, and those that are near the limit.
+
+    After a loop that ended, its variables are kept, and not named; where a program failed, they say how far it came.
+    """
     names: list[str] = []
     near: list[str] = []
     for name, value in left.items():
@@ -1061,6 +1071,8 @@ def _new_names(left: Mapping[str, Kept], kept: Mapping[str, Kept]) -> list[str]:
             near += [f"{name} ({mib(value.size)})"] if value.size * 2 >= MOST_KEPT else []
         else:
             count = kind_of(read_json(value))[1] if value[0] in "[{" else None
+        if name in loop_names:
+            continue
         names.append(name if count is None else f"{name} ({count} item{'' if count == 1 else 's'})")
     more = f" and {len(names) - _MOST_TOLD} more" if len(names) > _MOST_TOLD else ""
     lines = [f"Kept for your next program: {', '.join(names[:_MOST_TOLD])}{more}."] if names else []

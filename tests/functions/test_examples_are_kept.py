@@ -280,6 +280,199 @@ async def test_an_example_that_stands_with_an_argument_for_a_new_parameter_is_no
         )
 
 
+SHARED = (
+    TALLY[: TALLY.index("    >>> ")]
+    + """\
+    >>> word = 'queue'; other = ["rhythm"]
+    >>> tally(word)
+    4
+    >>> twice = tally(word) * 2
+    >>> tally(other[0])
+    0
+    >>> tally(word + 'ae') - twice + 2
+    0
+    \"\"\"
+    return sum(letter in "aeiou" for letter in text.lower())
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("argument", "is_asked"),
+    [
+        pytest.param('"aeiou"', False, id="a value"),
+        pytest.param('letters="aeiou"', False, id="by name"),
+        pytest.param('letters="".join(["ae", "iou"])', False, id="a call"),
+        pytest.param("letters=(word := 'aeiou')", True, id="what binds a name of the example"),
+        pytest.param("letters=other.pop() and 'aeiou'", True, id="what may change its value"),
+    ],
+)
+async def test_examples_that_share_values_stand_with_an_argument_for_a_new_parameter(
+    here: Room, argument: str, is_asked: bool
+) -> None:
+    await here.save(SHARED)
+    body = OPTION[: OPTION.index("    >>> ")] + SHARED[SHARED.index("    >>> ") :]
+    code = body.replace('in "aeiou"', "in letters").replace("'queue'", '"queue"')
+    for call in ("tally(word", "tally(other[0]", "tally(word + 'ae'"):
+        code = code.replace(f"{call})", f"{call}, {argument})")
+    verdict = await here.shop.replace("tally", code, author=AGENT)
+    assert ("example-dropped" in codes(verdict)) == is_asked, verdict.problems
+
+
+TAKINGS = """\
+def takings(rows: list[list[str]], month: str) -> dict[str, object]:
+    \"\"\"Sum up what was taken in a month.
+
+    Args:
+        rows: Dates and amounts.
+        month: The month.
+
+    >>> takings([["2026-05-01", "3"], ["2026-05-02", "4"]], "2026-05")
+    {'sum': 7, 'days': [{'day': '2026-05-01', 'sum': 3}, {'day': '2026-05-02', 'sum': 4}]}
+    >>> takings([["2026-05-01", "3"]], "2026-06")
+    {'sum': 0, 'days': []}
+    \"\"\"
+    days = [{"day": day, "sum": int(sum)} for day, sum in rows if day.startswith(month)]
+    return {"sum": sum(each["sum"] for each in days), "days": days}
+"""
+
+
+def with_key(key: str, value: str = "len(days)", shown: tuple[str, str] = ("2", "0")) -> str:
+    """Return the function with one more key in its results."""
+    code = TAKINGS.replace('"days": days}', f'"days": days, {key}: {value}}}')
+    for old, new in zip(("'sum': 4}]}", "'days': []}"), shown, strict=True):
+        code = code.replace(old, f"{old[:-1]}, {key}: {new}}}") if new else code
+    return code
+
+
+IN_ROWS = TAKINGS.replace('"sum": int(sum)}', '"sum": int(sum), "open": True}').replace(
+    "'sum': 3}", "'sum': 3, 'open': True}"
+)
+ADDED = {
+    "a key at the end": (with_key("'many'"), False),
+    "a key of each row": (IN_ROWS.replace("'sum': 4}", "'sum': 4, 'open': True}"), False),
+    "a key by name": (
+        with_key("'many'")
+        .replace("return {", "return dict({")
+        .replace(", 'many': len(days)}", "}, many=len(days))"),
+        False,
+    ),
+    "an old part changes besides": (
+        with_key("'many'")
+        .replace("'sum': 0, ", "'sum': 1, ")
+        .replace('{"sum": sum(', '{"sum": (not days) + sum('),
+        True,
+    ),
+    "one becomes true": (
+        with_key("'many'")
+        .replace("'sum': 0, ", "'sum': False, ")
+        .replace('{"sum": sum(', '{"sum": bool(days) and sum('),
+        True,
+    ),
+    "the old keys in another order": (
+        with_key("'many'").replace("{'sum': 0, 'days': [], ", "{'days': [], 'sum': 0, "),
+        True,
+    ),
+    "one more row": (
+        TAKINGS.replace(
+            "{'sum': 0, 'days': []}", "{'sum': 0, 'days': [{'day': '', 'sum': 0}]}"
+        ).replace("    return", '    days = days or [{"day": "", "sum": 0}]\n    return'),
+        True,
+    ),
+    "a key of some rows": (
+        IN_ROWS.replace('"open": True}', '**({"open": True} if sum == "3" else {})}'),
+        True,
+    ),
+    "a key of some results": (
+        with_key("'many'", shown=("2", "")).replace(
+            ", 'many': len(days)}", "} | ({'many': 2} if days else {})"
+        ),
+        True,
+    ),
+    "a key that the data name": (
+        with_key("month", shown=("", ""))
+        .replace("'sum': 4}]}", "'sum': 4}], '2026-05': 2}")
+        .replace("'days': []}", "'days': [], '2026-06': 0}"),
+        True,
+    ),
+    "the same key that the data name": (
+        with_key("rows[0][1]")
+        .replace("rows[0][1]: 2}", "'3': 2}")
+        .replace("rows[0][1]: 0}", "'3': 0}"),
+        True,
+    ),
+    "what was empty": (
+        TAKINGS.replace("'days': []}", "'days': [], 'note': {'why': 'no rows'}}")
+        .replace("'sum': 4}]}", "'sum': 4}], 'note': {'why': 'no rows'}}")
+        .replace('"days": days}', '"days": days, "note": {"why": "no rows"}}'),
+        True,
+    ),
+    "an example is gone": (with_key("'many'").replace('"2026-06")', '"2026-07")'), True),
+}
+
+
+@pytest.mark.parametrize("way", [pytest.param(way, id=way.replace(" ", "-")) for way in ADDED])
+async def test_a_result_that_got_one_more_key_is_noted_and_asked_about_where_an_old_part_changed(
+    here: Room, way: str
+) -> None:
+    code, is_asked = ADDED[way]
+    note = ", 'note': {}"
+    old = TAKINGS.replace("'days': []}", f"'days': []{note}}}").replace(
+        "'sum': 4}]}", f"'sum': 4}}]{note}}}"
+    )
+    await here.save(
+        old.replace('"days": days}', '"days": days, "note": {}}') if "empty" in way else TAKINGS
+    )
+    here.shop.granting.approver = asked = human("yes")
+    verdict = await here.shop.replace("takings", code, reason="more is shown", author=AGENT)
+    assert (verdict.admitted, len(asked.asked)) == (True, int(is_asked)), verdict.problems
+    assert ("result-added" in codes(verdict, "warns")) == (not is_asked)
+
+
+USES = """\
+
+
+def month_line(rows: list[list[str]]) -> str:
+    \"\"\"Write what was taken in May.
+
+    Args:
+        rows: Dates and amounts.
+SHOWN    \"\"\"
+    found = takings(rows, "2026-05")
+    return ", ".join(f"{key}={value}" for key, value in found.items() if key KEPT)
+"""
+SHOWN = """
+    >>> month_line([["2026-05-01", "3"]])
+    'sum=3'
+    >>> month_line([])
+    'sum=0'
+"""
+
+
+@pytest.mark.parametrize(
+    ("shown", "kept", "is_asked"),
+    [
+        pytest.param(SHOWN, "== 'sum'", False, id="its examples agree"),
+        pytest.param("", "== 'sum'", True, id="nothing proves it"),
+        pytest.param(SHOWN.replace("'sum=3'", "'sum=4'"), "== 'sum'", True, id="one fails anyway"),
+    ],
+)
+async def test_one_more_key_is_asked_about_where_something_may_rely_on_the_result(
+    here: Room, shown: str, kept: str, is_asked: bool
+) -> None:
+    await here.save(TAKINGS + USES.replace("SHOWN", shown).replace("KEPT", kept))
+    here.shop.granting.approver = asked = human("yes")
+    code = with_key("'many'")
+    verdict = await here.shop.replace("takings", code, reason="more is shown", author=AGENT)
+    assert (verdict.admitted, len(asked.asked)) == (True, int(is_asked)), verdict.problems
+
+
+async def test_one_more_key_that_breaks_what_uses_the_result_is_refused(here: Room) -> None:
+    await here.save(TAKINGS + USES.replace("SHOWN", SHOWN).replace("KEPT", "!= 'days'"))
+    verdict = await here.shop.replace("takings", with_key("'many'"), reason="more", author=AGENT)
+    assert codes(verdict)[:1] == ["breaks-caller"]
+
+
 async def test_another_return_type_excuses_no_other_result(here: Room) -> None:
     await here.save(TALLY)
     longer = TALLY.replace("-> int", "-> list[int]").replace("return sum(", "return [sum(")

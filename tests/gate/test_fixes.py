@@ -1,5 +1,9 @@
 """The stages "read" and "fix": what counts as a candidate, repairs that follow from the text, and what stays."""
 
+import sys
+
+import pytest
+
 from agent_core.functions.gate import Candidate, Rules
 from agent_core.functions.gate.autofix import fix
 from agent_core.functions.gate.draft import Draft
@@ -30,8 +34,53 @@ def test_a_standard_name_that_can_mean_one_thing_is_imported() -> None:
         assert f"+{line}" in draft.fixes[0].diff, body
 
 
+@pytest.mark.parametrize(
+    ("use", "module"),
+    [
+        pytest.param(use, module or use.partition(".")[0], id=use)
+        for use, module in (
+            ("zipfile.ZipFile(str(a)).namelist()", ""),
+            ("tempfile.mkdtemp()", ""),
+            ("pathlib.Path(str(a)).parts", ""),
+            ("glob.glob(str(a))", ""),
+            ("shutil.copy(str(a), str(b))", ""),
+            ("sqlite3.connect(':memory:').total_changes", ""),
+            ("gzip.compress(bytes(a))", ""),
+            ("tarfile.open(str(a)).getnames()", ""),
+            ("email.message_from_string(str(a)).keys()", ""),
+            ("email.message_from_string(str(a), policy=email.policy.default)", "email.policy"),
+            ("tomllib.loads(str(a))", ""),
+            ("codecs.encode(str(a), 'rot13')", ""),
+            ("logging.getLogger(str(a)).name", ""),
+            ("fnmatch.filter([str(a)], '*')", ""),
+            ("hashlib.sha256(bytes(a)).hexdigest()", ""),
+            ("xml.etree.ElementTree.fromstring(str(a)).tag", "xml.etree.ElementTree"),
+            ("urllib.parse.quote(str(a))", "urllib.parse"),
+            ("os.path.basename(str(a))", "os"),
+            ("select.epoll(a)", ""),
+            ("antigravity.geohash(a, b, b'')", ""),
+        )
+    ],
+)
+def test_any_module_of_the_standard_library_is_imported_that_is_used_by_its_attributes(
+    use: str, module: str
+) -> None:
+    draft = on_text(function(f"return len(str({use})) + b"))
+    assert fixes(draft) == ["missing-import"]
+    assert draft.text.startswith(f"import {module}\n\n\ndef f(")
+    assert "antigravity" not in sys.modules
+
+
 def test_a_name_that_could_mean_several_things_is_not_imported() -> None:
     for body in (
+        "queue.append(a)\nreturn b",  # a variable that was forgotten, and modules of these names
+        "return len(email.lower()) + a + b",
+        "return code.count('x') + a + b",
+        "return select.index(a) + b",
+        "return len(platform.strip()) + a + b",
+        "return xml.etree.nonsense(a, b)",
+        "return len(str(zipfile.ZipFile)) + len(str(zipfile)) + a + b",
+        "return _thread.get_ident() + a + b",  # no public module
         "return time(a, b).hour",  # time is a class here
         "return datetime.nonsense(a, b)",  # datetime asked for neither
         "return numpy.add(a, b)",  # not in the standard library

@@ -1,6 +1,7 @@
 """A candidate before the whole gate, in real workers: what is admitted, at what standing, and what is reported."""
 
 import json
+from textwrap import indent
 
 import pytest
 
@@ -477,3 +478,29 @@ async def test_problems_that_are_many_are_told_with_a_sentence_about_the_rest(ga
     assert (rest.code, rest.severity) == ("more-problems", "warns")
     assert "more problems like these" in rest.message
     assert {"undefined-name", "echo"} <= {problem.code for problem in told}  # one of each kind
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        pytest.param("return frobnicate(a) + b", ["undefined-name"], id="a-call"),
+        pytest.param("return frobs.count(a) + b", ["undefined-name"], id="an-attribute"),
+        pytest.param("del b\nreturn a + b", ["example-raises"], id="a-local-that-is-gone"),
+        pytest.param(
+            "if b > 100:\n    return frobnicate(a)\nreturn [][a]",
+            ["undefined-name", "example-raises"],
+            id="another-error",
+        ),
+    ],
+)
+async def test_an_undefined_name_is_told_once_although_the_examples_stop_at_it(
+    gate: Gate, body: str, told: list[str]
+) -> None:
+    examples = ("f(3, 4) → 7", "f(5, -2) → 3")
+    code = documented("f", "a: int, b: int", "int", indent(body, "    ").strip(), *examples)
+    assert refusals(await judge(gate, code)) == told
+
+
+async def test_a_call_that_stops_at_an_undefined_name_is_not_told_besides(gate: Gate) -> None:
+    told = refusals(await judge(gate, function("return frobnicate(a) + b")))
+    assert told == ["undefined-name", "too-few-examples"]

@@ -35,6 +35,27 @@ SUMS = f'''def sums(total: int) -> int:
 '''
 
 
+SAYS = (
+    "What the presses of the association took in this month, with refunds and without deposits, is"
+)
+TELLS = f'''def tell(month: str, one: str = "presses/jablon.tsv", two: str = "presses/lagar.xml", it: str = "a") -> str:
+    """Tell what was taken.
+
+    Args:
+        month: The month.
+        one: The first file.
+        two: The second file.
+        it: What is asked for.
+
+    >>> tell("May", "a", "b", "euros")
+    '{SAYS} euros: 3'
+    >>> tell("June", "a", "b", "crowns")
+    '{SAYS} crowns: 5'
+    """
+    return f"{SAYS} {{it}}: {{len(month) + len(one) - len(two)}}"
+'''
+
+
 def predicted(seen: Seen) -> Ask:
     """Return the model's answer to the question for results."""
     calls = re.findall(r"^- (shipping\(.*\))$", str(seen.messages[-1]["content"]), re.MULTILINE)
@@ -219,3 +240,26 @@ def test_the_full_form_shows_source_and_hints_once(folder: Path) -> None:
     assert "  ✓ count_vowels added to words, on trial" in rows
     assert "  -        7\n  +        0\n" in rows
     assert rows.count("weak-examples") == 1
+
+
+def test_of_long_rows_that_changed_the_parts_are_shown_that_differ(folder: Path) -> None:
+    edited = {
+        "function_name": "tell",
+        "changes": [{"old_text": 'it: str = "a"', "new_text": 'it: str = "b"'}],
+        "reason": "The other file.",
+    }
+    script: Script = [
+        Ask(create(TELLS, "tell")),
+        Ask(Wanted("confirm_function", {"function_name": "tell"})),
+        FIVE,
+        Ask(Wanted("edit_function", edited)),
+        FIVE,
+    ]
+    with prompt(script, folder, columns=100, rows=40) as (screen, _):
+        for parts in (("crowns: 5", "crowns: 4"), ('"a"', '"b"')):
+            rows = [row for row in turn(screen) if re.match(r"  [-+]", row)]
+            assert [row[2] for row in rows] == ["-", "+"]
+            assert [part in row for part, row in zip(parts, rows, strict=True)] == [True, True], (
+                rows
+            )
+            assert all(len(row) <= 100 for row in rows)

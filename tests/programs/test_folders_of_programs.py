@@ -49,6 +49,7 @@ PLAIN = function_text(
     "return text[-1]",
 )
 ASKED = ["run_program: read data/a.csv"]
+WRITES_AND_READS = "keep('reports/b.md', 'new')\nopen('reports/b.md').read()"
 
 
 @dataclass
@@ -166,6 +167,47 @@ async def test_a_folder_itself_is_given_to_all_that_the_agent_makes(at_desk: Ope
     assert await day.step() == ('["a.csv"]', [])
 
 
+STARTERS = Path(__file__).parents[2] / "functions" / "files.py"
+LISTS = "import os\nos.listdir('data')"
+READS_B = "open('data/b.csv').read()"
+WITHIN: dict[str, tuple[str, ...]] = {
+    "a starter lists, the program opens": (f"list_folder('data')\n{OPENS}",),
+    "the program opens, a starter lists": (f"{OPENS}\nlist_folder('data')\n{READS_B}",),
+    "a starter reads, the program lists": (f"read_text('data/a.csv')\n{LISTS}",),
+    "an own function reads, the program opens": (f"peek('data/a.csv')\n{READS_B}",),
+    "an own function reads, a starter lists, the program looks": (
+        "peek('data/a.csv')\nlist_folder('data')\nimport os\nos.path.getsize('data/b.csv')",
+    ),
+    "one function for each file": (
+        "each(read_text, [{'path': f'data/{name}.csv'} for name in 'ab'])\n" + LISTS,
+    ),
+    "two programs of one turn": ("list_folder('data')", f"{OPENS}\npeek('data/b.csv')"),
+}
+
+
+@pytest.mark.parametrize("way", [pytest.param(way, id=way.replace(" ", "-")) for way in WITHIN])
+async def test_a_folder_given_to_a_call_of_a_running_program_is_not_asked_again_by_it(
+    at_desk: OpenDesk, way: str
+) -> None:
+    calls = [made("peek", PEEK), *map(program, WITHIN[way])]
+    day = await begin(at_desk, *calls, is_one_turn=True)
+    await day.desk.save("files.py", STARTERS.read_text("utf-8"))
+    await day.desk.say("Go.")
+    (asked,) = day.owner.says()
+    assert "read data/" in asked
+
+
+async def test_what_a_function_may_write_since_the_program_runs_the_program_reads_unasked(
+    at_desk: OpenDesk,
+) -> None:
+    day = await begin(
+        at_desk, made("keep", KEEP.replace("reports/{name}", "{name}")), program(WRITES_AND_READS)
+    )
+    await day.step()
+    text, asked = await day.step()
+    assert (text.splitlines()[0], asked) == ('"new"', ["keep: read and write reports/b.md"])
+
+
 def calling(call: str) -> str:
     """Return a program that reads a file and calls a function with what it says."""
     return f"text = {OPENS}\nif not text:\n    {call}\ntext"
@@ -249,6 +291,30 @@ async def test_a_program_that_could_send_or_is_not_all_the_agents_asks_by_itself
         (each.missing.sentences(), each.maker) for each in day.owner.asked if each.moment == "open"
     ]
     assert opened == [([asks], "")]
+
+
+async def test_what_only_computes_is_not_said_to_read_the_folder_of_its_agent(
+    at_desk: OpenDesk,
+) -> None:
+    shown = ">>> last('ab')\n    'b'\n    >>> last('cde')\n    'e'\n"
+    last = PLAIN.replace("The text.\n", f"The text.\n\n    {shown}")
+    first = (
+        last.replace("last", "first").replace("-1", "0").replace("'b'", "'a'").replace("'e'", "'c'")
+    )
+    calls = [made("peek", PEEK), made("last", last), made("first", first), program(OPENS)]
+    shows = Wanted("introspect_function", {"function_name": "peek, last, first"})
+    day = await begin(at_desk, *calls, shows)
+    for _ in calls:
+        await day.step_of_questions()
+    functions = day.desk.workspace.functions
+    await functions.grants.grant("first", Grants(read=("other.csv",)))
+    text, _asked = await day.step()
+    reads, computes, granted = (
+        part.partition("Used by:")[0] for part in text.split("standing ")[1:]
+    )
+    assert "A human lets it: read data/." in reads
+    assert "A human lets it" not in computes
+    assert "A human lets it: read other.csv." in granted
 
 
 async def test_another_agents_programs_do_not_have_the_folder(at_desk: OpenDesk) -> None:
@@ -385,17 +451,19 @@ async def test_a_program_asks_for_a_file_by_itself_once_a_call_of_it_was_given_a
         ]
 
 
+@pytest.mark.parametrize("opener", ["run_program", "peek"])
 async def test_a_folder_that_a_program_was_given_as_it_ran_ends_with_the_host_of_a_call(
-    at_desk: OpenDesk,
+    at_desk: OpenDesk, opener: str
 ) -> None:
     with weather_service() as host:
-        code = f"said = leak(text={OPENS})\nopen('data/b.csv').read()"
+        within = "peek('data/a.csv')\n" if opener == "peek" else ""
+        code = f"{within}said = leak(text={OPENS})\nopen('data/b.csv').read()"
         day = await begin_with_a_leak(at_desk, host, program(code))
         await day.desk.workspace.functions.grants.revoke("agent:main", None)
         day.owner.is_generous, day.owner.otherwise = True, "once"
         await day.step_of_questions()
         assert day.owner.says() == [
-            *ASKED,
+            f"{opener}: read data/a.csv",
             f"leak: fetch from {host}; read data/",
             "run_program: read data/b.csv",
         ]
@@ -493,7 +561,7 @@ async def test_a_folder_of_the_turn_ends_with_a_way_out_and_is_told_where_one_is
 
 
 async def test_an_agents_own_module_is_read_without_a_question(at_desk: OpenDesk) -> None:
-    starters = (Path(__file__).parents[2] / "functions" / "files.py").read_text("utf-8")
+    starters = STARTERS.read_text("utf-8")
     reads, by_starter = (
         "open('functions/peek.py').read()",
         Wanted("read_text", {"path": "functions/peek.py"}),

@@ -119,6 +119,31 @@ async def test_names_are_kept_for_the_next_program_and_taken_back_by_undo_or_a_n
     assert "there is no `rows`" in anew
 
 
+LOOPS = {
+    "for n in (1, 2):\n    total = n": ("total", "[n, total]", "[2, 2]"),
+    "for a, (b, *rest) in [(1, (2, 3))]:\n    for c in rest:\n        pass\nseen = a": (
+        "seen",
+        "[a, b, rest, c]",
+        "[1, 2, [3], 3]",
+    ),
+    "n = 0\nfor n in (1, 2):\n    pass": ("n", "n", "2"),
+    "for n in (1, 2):\n    n += 1": ("n", "n", "3"),
+    "m = [n for n in (1, 2)]\nfor n in m:\n    pass": ("m (2 items)", "n", "2"),
+    "for n in (1, 2):\n    pass": ("", "n", "2"),
+}
+
+
+@pytest.mark.parametrize("code", LOOPS)
+async def test_names_that_only_loops_bind_are_kept_and_not_named(
+    at_desk: OpenDesk, code: str
+) -> None:
+    named, then, value = LOOPS[code]
+    desk = await ready(at_desk, f"{code}\n'done'", then)
+    told, after = [answers(await desk.say("Go."))[0] for _ in range(2)]
+    says = f"\nKept for your next program: {named}." if named else ""
+    assert (told, after) == (f'"done"{says}', value)
+
+
 FAILING = {
     "a = 1\nb = [1, 2]\n1 / 0": (
         "Kept for your next program: a, b (2 items).",
@@ -368,7 +393,7 @@ fine"""
 
 async def test_a_program_keeps_so_many_names_and_lists_few(at_desk: OpenDesk) -> None:
     told, _ = await ran(at_desk, "for n in range(60_000):\n    globals()[f'n{n}'] = n", "n198")
-    assert "n38 and 160 more." in told[0]
+    assert "n39 and 159 more." in told[0]
     assert len(told[0]) < 2_000
     assert told[1].startswith("198")
 

@@ -147,3 +147,27 @@ async def test_several_functions_are_introspected_at_once(at_desk: OpenDesk) -> 
     assert "Not shown, because 12 are shown at once: `f11`, `f12`, " in many
     assert many.endswith("`f22` and 7 more.")
     assert "There is no function `nothing`" in unknown
+
+
+async def test_a_function_is_introspected_with_the_imports_of_its_module_that_it_uses(
+    at_desk: OpenDesk,
+) -> None:
+    uses = (
+        "import csv, io\nimport json\nfrom math import floor as down, sqrt\n"
+        "if True:\n    import re\n\n\n" + VOWELS
+    )
+    code = uses.replace(
+        "    return ", "    rows = [*csv.reader(io.StringIO(str(down(2))))]\n    return "
+    )
+    looks = Wanted("introspect_function", {"function_name": "count_vowels, shipping"})
+    desk = await at_desk([Ask(looks), Repeat(Say("So."))])
+    await desk.save("letters.py", code)
+    await desk.save("parcels.py", SHIPPING)
+    (text,) = answers(await desk.say("Look."))
+    with_imports, without = text.split("`shipping` in")
+    assert (
+        "Imported in its module: import csv, io; from math import floor as down, sqrt."
+        in with_imports
+    )
+    assert "import json" not in text
+    assert "Imported in" not in without

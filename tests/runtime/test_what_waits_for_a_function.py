@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Repeat, Say, Wanted
 from tests.kit.contract import said
@@ -66,3 +68,26 @@ async def test_what_depends_on_a_refused_function_says_so_in_a_line_and_can_be_s
 async def test_a_program_that_only_waits_is_a_repetition_as_ever(at_desk: OpenDesk) -> None:
     desk = await at_desk([Ask(made(WRONG)), Repeat(Ask(PROGRAM))], model__context_tokens=64_000)
     assert ended(await desk.say("Count.")).reason == "repeated"
+
+
+@pytest.mark.parametrize(
+    ("uses", "also"),
+    [
+        pytest.param("open('data/rules.txt').read()", False, id="a-file"),
+        pytest.param("self.fetch('http://one.example.org/').text()", False, id="a-host"),
+        pytest.param("self.secret('KEY')", False, id="a-secret"),
+        pytest.param("eval('[1]')", True, id="what-no-grant-answers"),
+    ],
+)
+async def test_what_a_grant_answers_is_not_in_the_way_of_a_function_that_waits(
+    at_desk: OpenDesk, uses: str, also: bool
+) -> None:
+    code = TWICE.replace("(text: str)", "(self, text: str)" if "self" in uses else "(text: str)")
+    code = code.replace("    return 2", f"    rules = {uses}\n    return len(rules) * 0 + 2")
+    asks = Wanted(
+        "create_function", {"function_name": "twice", "function_code_with_docstring": code}
+    )
+    desk = await at_desk([Ask(made(WRONG), asks), Repeat(Say("Done."))])
+    told = answers(await desk.say("Count."))[1]
+    assert told.startswith(WAITS)
+    assert (len(told.splitlines()) > 1) == also, told

@@ -8,10 +8,14 @@ hint. It is kept only if the text still parses, computes the same, and keeps its
 import ast
 import re
 import sys
+import sysconfig
 import tokenize
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import lru_cache
 from importlib import import_module
+from importlib.abc import SourceLoader
+from importlib.machinery import ModuleSpec, PathFinder
 
 import docstring_parser
 from docstring_parser.common import DocstringParam, DocstringReturns, DocstringStyle
@@ -155,11 +159,8 @@ def _parentheses(text: str, node: FunctionNode) -> tuple[int, int] | None:
     return None
 
 
-# Imported as a whole if every use is `name.attribute`.
-_MODULES_WORDS = """math cmath re json itertools collections random statistics string textwrap functools operator
-decimal fractions calendar csv io os sys heapq bisect copy hashlib base64 binascii html unicodedata difflib uuid
-zlib struct typing enum dataclasses contextlib zoneinfo secrets types numbers array datetime time"""
-_MODULES = frozenset(_MODULES_WORDS.split())
+_LIBRARY = [sysconfig.get_path("stdlib")]
+_DEEPEST_MODULE = 3  # names, as in `xml.etree.ElementTree`
 _NAMES = {
     name: module
     for module, names in {
@@ -198,28 +199,98 @@ def add_imports(view: View) -> str:
     heads: dict[str, list[str]] = {}
     nodes = nodes_of(view.tree)
     for name in sorted(view.missing):
-        owners = [
-            node
-            for node in nodes
-            if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == name
-        ]
-        is_alone = sum(isinstance(node, ast.Name) and node.id == name for node in nodes) > len(
-            owners
+        modules = _modules_used(name, nodes)
+        is_class = (
+            name == "datetime" and not modules and _attributes(name, nodes) <= {*dir(datetime)}
         )
-        attributes = {node.attr for node in owners} | ({""} if is_alone else set())
-        is_module = name in _MODULES and attributes <= {
-            *dir(import_module(name))
-        }  # each use is `name.attribute`
-        is_class = name == "datetime" and not is_module and attributes <= {"", *dir(datetime)}
         if module := _NAMES.get(name) or (name if is_class else ""):
             heads.setdefault(f"from {module} import ", []).append(name)
-        elif is_module:
-            heads[f"import {name}"] = []
+        for module in modules if name not in _NAMES else ():
+            heads[f"import {module}"] = []
     lines = [
         head + ", ".join(names)
         for head, names in sorted(heads.items(), key=lambda row: (bool(row[1]), row[0]))
     ]
     return _with_imports(view, lines)
+
+
+def _modules_used(name: str, nodes: Sequence[ast.AST]) -> list[str]:
+    """Return the modules of the standard library to import if each use of a name is `name.attribute` of one of them.
+
+    The list is empty if not every use is.
+    """
+    if name not in sys.stdlib_module_names or name.startswith("_"):
+        return []
+    users = {id(node) for node in nodes if isinstance(node, ast.Name) and node.id == name}
+    attributes = [node for node in nodes if isinstance(node, ast.Attribute)]
+    if len(users) > sum(id(node.value) in users for node in attributes):
+        return []
+    modules = {name: users}
+    for _ in range(_DEEPEST_MODULE):
+        for module, users in [*modules.items()]:
+            for node in attributes:
+                if id(node.value) not in users:
+                    continue
+                inner = f"{module}.{node.attr}"
+                if _spec(inner) is not None:
+                    modules.setdefault(inner, set()).add(id(node))
+                elif node.attr not in _names_in_module(module):
+                    return []
+    return sorted(
+        module for module in modules if not any(each.startswith(f"{module}.") for each in modules)
+    )
+
+
+def _attributes(name: str, nodes: Sequence[ast.AST]) -> set[str]:
+    """Return the attributes of a name that are used."""
+    return {
+        node.attr
+        for node in nodes
+        if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == name
+    }
+
+
+def _spec(module: str) -> ModuleSpec | None:
+    """Return where the source of a module of the standard library is; nothing of it runs."""
+    package, _, _ = module.rpartition(".")
+    if not package:
+        return PathFinder.find_spec(module, _LIBRARY)
+    outer = _spec(package)
+    folders = outer.submodule_search_locations if outer is not None else None
+    return PathFinder.find_spec(module, [*folders]) if folders else None
+
+
+@lru_cache(maxsize=512)
+def _names_in_module(module: str) -> frozenset[str]:
+    """Return the names that a module of the standard library may have. Nothing runs that is written in Python.
+
+    Words in texts of its statements count: some modules set their names by them.
+    """
+    spec = _spec(module)
+    loader = spec.loader if spec is not None else None
+    if spec is None or not isinstance(loader, SourceLoader):
+        return _names_of_compiled(module)
+    package = module if spec.submodule_search_locations else module.rpartition(".")[0]
+    tree = syntax.parse(loader.get_source(module) or "")
+    names = {*bound_names(tree)}
+    for statement in tree.body:
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            continue
+        for node in ast.walk(statement):
+            match node:
+                case ast.Constant(value=str(word)) if word.isidentifier():
+                    names.add(word)
+                case ast.ImportFrom(module=other, names=[ast.alias(name="*")], level=level):
+                    names |= _names_in_module(f"{package}.{other}" if level else other or "")
+    return frozenset(names)
+
+
+def _names_of_compiled(module: str) -> frozenset[str]:
+    """Return the names of a module of the standard library that is not written in Python; none if it is not there."""
+    try:
+        return frozenset(dir(import_module(module)))
+    except ImportError:
+        return frozenset()
 
 
 def _with_imports(view: View, imports: list[str]) -> str:

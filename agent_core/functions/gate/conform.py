@@ -17,13 +17,12 @@ from agent_core.registry.source import ModuleSource
 from .capability import shares_state
 from .draft import Draft, Finding
 from .tree import BUILTINS, FunctionNode, defaults, missing_names, nodes_of, parameters, takes_self
-from .verdict import severity
+from .verdict import UNDEFINED, severity
 
 if TYPE_CHECKING:
     from agent_core.base.problem import Problem
 
 STAGE = "conform"
-UNDEFINED = "undefined-name"
 _MUTABLE = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 _MUTABLE_CALLS = frozenset({"list", "dict", "set", "bytearray", "defaultdict", "deque", "Counter"})
 _PAIRS = ((list, tuple), (dict, MappingProxyType), (set, frozenset), (bytearray, bytes))

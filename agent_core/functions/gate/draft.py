@@ -219,6 +219,7 @@ class Draft:
     needs: Grants = NOTHING
     asking: tuple[int, ...] = ()  # lines that need grants it does not have
     breakages: tuple[Breakage, ...] = ()  # functions that it breaks, and that this does not refuse
+    upheld: frozenset[str] = frozenset()  # functions that use it and whose examples all agree
 
     @property
     def function(self) -> FunctionNode | None:

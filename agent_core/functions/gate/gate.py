@@ -726,4 +726,5 @@ def _verdict(draft: Draft, reports: tuple[StageReport, ...]) -> Verdict:
             (line, written[line - 1].strip()) for line in draft.asking if 0 < line <= len(written)
         ),
         breakages=draft.breakages,
+        upheld=draft.upheld,
     )

@@ -130,7 +130,7 @@ def _let_go(
 async def try_callers(
     draft: D, names: Sequence[str], snapshot: Snapshot, new_snapshot: Snapshot, trial: TrialTools
 ) -> tuple[D, list[BrokenCaller]]:
-    """Return the draft with a note on progress, and the callers whose examples fail only with the new version.
+    """Return the draft with the callers that it upholds, and those whose examples fail only with the new version.
 
     What an earlier change of the same reply broke has to be right again: it is compared with what was before both.
     """
@@ -141,6 +141,8 @@ async def try_callers(
         asyncio.Semaphore(_AT_ONCE),
         asyncio.get_running_loop().time() + draft.rules.neighbours_s,
     )
+
+    upheld = set[str]()
 
     def before(user_function: Function) -> tuple[Function, Snapshot]:
         name, ground = user_function.name, together.before
@@ -155,6 +157,8 @@ async def try_callers(
                     user_function.examples[:MOST], user_function, new_snapshot, trial
                 )
                 failing = [result for result in results if not result.agreed]
+                if not failing:
+                    upheld.add(user_function.name)
                 old = await run(
                     [result.example for result in failing], *before(user_function), trial
                 )
@@ -166,7 +170,7 @@ async def try_callers(
     reached = [found for found in await asyncio.gather(*map(try_one, users)) if found is not None]
     is_late = len(reached) < len(users)
     note = f"{len(reached)} of {len(users)} callers with examples tried{': time was up' if is_late else ''}"
-    return replace(draft, note=note, late=is_late), [
+    return replace(draft, note=note, late=is_late, upheld=frozenset(upheld)), [
         broken for found in reached for broken in found
     ]
 

@@ -23,6 +23,8 @@ GRANTABLE: Final = frozenset(
 )
 """Findings that the user's approval can resolve."""
 
+UNDEFINED: Final = "undefined-name"
+
 TOO_FEW: Final = frozenset({"too-few-examples", "one-sided-examples", "same-results"})
 """Findings about missing examples."""
 
@@ -34,10 +36,17 @@ def refusing(problems: Iterable["Problem"]) -> tuple["Problem", ...]:
     """Return the problems that refuse, the worst first.
 
     Wrong and hollow code comes first, then missing examples, missing words, and what the user's approval can resolve.
+    That a call stops at an undefined name is left out: the name itself is a problem.
     """
-    return tuple(
-        sorted((problem for problem in problems if problem.severity == "refuses"), key=_rank)
-    )
+    refusals = [problem for problem in problems if problem.severity == "refuses"]
+    names = [each.message.split("`")[1] for each in refusals if each.code == UNDEFINED]
+    told = [each for each in refusals if not any(_stops_at(each, name) for name in names)]
+    return tuple(sorted(told, key=_rank))
+
+
+def _stops_at(problem: "Problem", name: str) -> bool:
+    """Check whether all that a problem says is that a call stopped at an undefined name."""
+    return any(f"NameError: name '{name}' is not" in row.returned for row in problem.evidence[:1])
 
 
 def _rank(problem: "Problem") -> int:
@@ -159,6 +168,7 @@ class Verdict:
     answer: ReaderAnswer | None = None
     reach: tuple[str, ...] = ()  # descriptions of what it accesses; empty if it only computes
     breakages: tuple["Breakage", ...] = ()  # what it breaks, and what the same reply changes next
+    upheld: frozenset[str] = frozenset()  # functions that use it and whose examples all agree
 
     @property
     def lacks_only_grants(self) -> bool:

@@ -147,10 +147,15 @@ def refused(
 
 
 def _waiting(verdict: "Verdict", waits_for: Sequence[str]) -> str:
-    """Return that a candidate waits for others that were not made, and what else is in its way, if anything."""
+    """Return that a candidate waits for others that were not made, and what else is in its way, if anything.
+
+    What it needs a grant for is not: the user is asked.
+    """
     names = [f"`{name}`" for name in waits_for]
     others = [
-        row for row in verdict.refusals if not any(_mentions(row, name) for name in waits_for)
+        row
+        for row in verdict.refusals
+        if row.code not in GRANTABLE and not any(_mentions(row, name) for name in waits_for)
     ]
     that = f"{' and '.join(names)}, which {'was' if len(names) == 1 else 'were'} not made"
     lines = [f"`{verdict.name}` waits for {that}: send it again after that."]

@@ -4,7 +4,6 @@ Nothing is written here. An admitted candidate becomes a plan with the new text 
 it: the gate's verdict and what the regression check found.
 """
 
-import ast
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -19,7 +18,13 @@ from agent_core.base.offload import aside
 from agent_core.base.problem import Evidence, Place, Problem, Severity
 from agent_core.base.untrusted import block, one_line
 from agent_core.registry.approved import without_stale_imports
-from agent_core.registry.depends import callees, callers, private_users, statements_of
+from agent_core.registry.depends import (
+    callees,
+    callers,
+    dependents,
+    private_users,
+    used_imports,
+)
 from agent_core.registry.function import signature
 from agent_core.registry.module_edits import remove_function, withhold
 from agent_core.registry.schema import read_module
@@ -34,11 +39,10 @@ from agent_core.storage import (
 )
 
 from ..gate import CONTEXT, Candidate, Fix, Gate, Policy, Verdict
-from ..gate.conform import UNDEFINED
 from ..gate.draft import unified_diff
 from ..gate.examples import error_of, is_blank, predictions, with_example, with_returned_values
 from ..gate.trial import UNGRANTED, Granted
-from ..gate.verdict import REACHES_NOTHING
+from ..gate.verdict import REACHES_NOTHING, UNDEFINED
 from . import change_texts, example_regression, file_sync
 from .agent_folders import written_code
 from .file_sync import FileSync, own_text
@@ -517,6 +521,9 @@ def held_to_what_was_proved(
         return verdict
     is_human = summary.author.by == "human"
     problems = _losses(candidate, verdict, snapshot, summary, "warns" if is_human else "refuses")
+    addition = None if summary.goes_back else _addition(candidate, verdict, snapshot)
+    if addition is not None and addition not in verdict.problems:
+        verdict = replace(verdict, problems=(*verdict.problems, addition))
     if not problems or is_human:
         return replace(verdict, problems=(*verdict.problems, *problems))
     failed = {_STAGES_OF[problem.code] for problem in problems}
@@ -542,11 +549,25 @@ def _losses(
     if before is None or after is None or summary.goes_back:
         return []
     where, old = Place(candidate.path), own_text(verdict.name, snapshot) or ""
-    dropped = example_regression.problem(before, after, severity, where)
+    dropped = None
+    if _addition(candidate, verdict, snapshot) is None:
+        dropped = example_regression.problem(before, after, severity, where)
     lost = example_regression.proved_problems(
         before, after, old, verdict.source, verdict.needs, severity, where
     )
     return [*([dropped] if dropped else []), *lost]
+
+
+def _addition(candidate: Candidate, verdict: Verdict, snapshot: "Snapshot") -> Problem | None:
+    """Return the note that results only got new keys, if whatever uses the function agrees with that."""
+    before = snapshot.functions.get(verdict.name)
+    after = verdict.reading.function(verdict.name) if verdict.reading else None
+    if before is None or after is None:
+        return None
+    users = {*dependents([verdict.name], snapshot)} - {verdict.name}
+    if not users <= verdict.upheld:
+        return None
+    return example_regression.addition(before, after, verdict.source, Place(candidate.path))
 
 
 def _at_home(verdict: Verdict, candidate: Candidate, function: "Function | None" = None) -> Verdict:
@@ -970,16 +991,9 @@ class ChangePlanner:
 
     def _with_imports(self, name: str) -> str:
         """Return the source of a function below the imports of its module that it uses."""
-        text, source = (
-            self._registry.snapshot().modules[self._module_of(name, None)].text,
-            self.source(name),
-        )
-        used = set().union(*(facts.names | facts.reads for _, facts, _ in statements_of(source)))
-        imports = [
-            ast.unparse(node)
-            for node, facts, _ in statements_of(text)
-            if isinstance(node, (ast.Import, ast.ImportFrom)) and facts.binds & used
-        ]
+        source = self.source(name)
+        snapshot = self._registry.snapshot()
+        imports = used_imports(snapshot.functions[name], snapshot)
         return "\n".join(imports) + f"\n\n\n{source}" if imports else source
 
     def source(self, name: str) -> str:

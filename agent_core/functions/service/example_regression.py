@@ -3,7 +3,7 @@
 Pure. An example is identified by its call, as Python parses it, with the setup lines that the call depends on; between
 these there may be others, if they bind none of its names. It still stands if its call has arguments for new parameters
 besides. Examples that are gone or promise another result are named; as many new ones must replace those whose calls do
-not fit a new signature.
+not fit a new signature. A result that only got new keys is noted where nothing else can rely on it.
 A check is an error that the docstring lists, or a bound on an argument in the schema. A grant is given for what the
 code reaches.
 """
@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from agent_core.access.grants import Grants
 from agent_core.access.grants.value import KINDS, UNSAID, covered
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 CODE: Final = "example-dropped"
 CHECK_CODE: Final = "check-dropped"
 USE_CODE: Final = "use-dropped"
+ADDED_CODE: Final = "result-added"
+_Place: TypeAlias = tuple[str, ...]
+"""The keys that lead to a part of a result; an empty one stands for all rows of a list."""
 _MOST = 6
 _MOST_ALIKE: Final = 20  # examples of one call that another is compared with
 _BOUNDS: Final = frozenset(
@@ -61,38 +64,146 @@ def dropped(
     """Return the examples that a function no longer has, each with the current promise of its call, if any."""
     if old_function is None or function is None:
         return []
-    now = _ExamplesByCall(function.examples)
-    wider = _wider_examples(old_function, function)
-    found = [(each, now.kept(each) or wider.kept(each)) for each in old_function.examples]
     return [
         (example, "" if now_example is None else promise(now_example))
-        for example, now_example in found
+        for example, now_example in _pairs(old_function, function)
         if now_example is None or promise(now_example) != promise(example)
     ]
 
 
+def _pairs(
+    old_function: "Function", function: "Function"
+) -> list[tuple["Example", "Example | None"]]:
+    """Return the examples of the previous version, each with the one that it is now, if any."""
+    now = _ExamplesByCall(function.examples)
+    wider = _wider_examples(old_function, function)
+    return [(each, now.kept(each) or wider.kept(each)) for each in old_function.examples]
+
+
 def _wider_examples(old_function: "Function", function: "Function") -> "_ExamplesByCall":
-    """Return the examples that have arguments for new parameters, by their calls without these."""
+    """Return the examples with their calls and setup as they are without the arguments for new parameters."""
     new_names = set(_parameters(function)) - set(_parameters(old_function))
-    narrowed = ((each, _narrowed(each.call, function, new_names)) for each in function.examples)
-    return _ExamplesByCall([replace(each, call=call) for each, call in narrowed if call])
+    if not new_names:
+        return _ExamplesByCall(())
+    lines = {line for each in function.examples for line in (each.call, *each.setup)}
+    values = frozenset[str]().union(*(_names(line)[0] for line in lines))
+    narrowed = {
+        line: _narrowed(line, function, new_names, values) if function.name in line else line
+        for line in lines
+    }
+    examples = []
+    for each in function.examples:
+        setup = tuple(map(narrowed.__getitem__, each.setup))
+        examples.append(replace(each, call=narrowed[each.call], setup=setup))
+    return _ExamplesByCall(examples)
 
 
-def _narrowed(call: str, function: "Function", new_names: Collection[str]) -> str:
-    """Return a call without its arguments for the new parameters; "" if it has none."""
+def _narrowed(
+    source: str, function: "Function", new_names: Collection[str], values: frozenset[str]
+) -> str:
+    """Return a line of an example without the arguments of its calls for new parameters.
+
+    One that could change the `values` of the example stays.
+    """
     try:
-        tree = syntax.parse(call.strip(), mode="eval")
+        tree = syntax.parse(source.strip())
     except SyntaxError:
-        return ""
+        return source
     names = _parameters(function)
-    was = ast.unparse(tree)
-    for node in ast.walk(tree) if new_names else ():
+    for node in ast.walk(tree):
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == function.name:
             given = zip(node.args, [*names, *[""] * len(node.args)], strict=False)
-            node.args = [argument for argument, name in given if name not in new_names]
-            node.keywords = [each for each in node.keywords if each.arg not in new_names]
-    now = ast.unparse(tree)
-    return "" if now == was else now
+            node.args = [
+                argument
+                for argument, name in given
+                if name not in new_names or _may_change(argument, values)
+            ]
+            node.keywords = [
+                each
+                for each in node.keywords
+                if each.arg not in new_names or _may_change(each.value, values)
+            ]
+    return ast.unparse(tree)
+
+
+def _may_change(argument: ast.expr, values: frozenset[str]) -> bool:
+    """Check whether evaluating an argument may bind or change one of these values."""
+    binds, uses = _names(ast.unparse(argument))
+    is_plain = all(
+        isinstance(
+            node, ast.Name | ast.Constant | ast.expr_context | ast.List | ast.Tuple | ast.Dict
+        )
+        for node in ast.walk(argument)
+    )
+    return bool(binds) or (not is_plain and bool(uses & values))
+
+
+def addition(
+    old_function: "Function", function: "Function", code: str, place: Place
+) -> Problem | None:
+    """Return the note that all that changed of the examples is that their results got new keys; None if it is not.
+
+    Each old part is there as it was, in its order. The new keys are the same in every result, and `code` writes them:
+    what data decide is a promise of its own, like one more row.
+    """
+    added = dict[_Place, set[frozenset[str]]]()
+    for example, now in _pairs(old_function, function):
+        if now is None:
+            return None
+        values = literal_value(example.expected), literal_value(now.expected)
+        is_comparable = now.options == example.options and object not in map(type, values)
+        is_kept = is_comparable and _note_added(*values, (), added)
+        if not is_kept and promise(now) != promise(example):
+            return None
+    new_keys = frozenset[str]().union(*(keys for sets in added.values() for keys in sets))
+    if not new_keys or any(len(sets) > 1 for sets in added.values()):
+        return None
+    if not new_keys <= _written(function.name, code):
+        return None
+    named = ", ".join(fence(repr(key), 80) for key in sorted(new_keys))
+    message = f"what `{function.name}` returns has more than before: {named}; the rest is as it was"
+    return Problem(ADDED_CODE, message, place, None, "warns")
+
+
+def _note_added(
+    old: object, new: object, place: "_Place", added: "dict[_Place, set[frozenset[str]]]"
+) -> bool:
+    """Note which keys a result got at which places. Return whether all old parts are there as they were.
+
+    The rows of a list are one place. What was empty stays so: that is a promise, too.
+    """
+    if type(old) is not type(new):
+        return False
+    if isinstance(old, dict) and isinstance(new, dict):
+        new_keys = [key for key in new if key not in old]
+        if [repr(key) for key in new if key in old] != [repr(key) for key in old]:
+            return False
+        if not all(isinstance(key, str) for key in new_keys) or (new_keys and not old):
+            return False
+        added.setdefault(place, set()).add(frozenset(new_keys))
+        return all(_note_added(old[key], new[key], (*place, repr(key)), added) for key in old)
+    if isinstance(old, list | tuple) and isinstance(new, list | tuple):
+        return len(old) == len(new) and all(
+            _note_added(before, after, (*place, ""), added)
+            for before, after in zip(old, new, strict=True)
+        )
+    return repr(old) == repr(new)
+
+
+def _written(name: str, code: str) -> set[str]:
+    """Return the texts and the names of arguments that a function's code has, without its docstring."""
+    tree = parse(code)
+    node = find(tree, name) if isinstance(tree, ast.Module) else None
+    words = set[str]()
+    for statement in node.body if node is not None else ():
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+            continue
+        for part in ast.walk(statement):
+            if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                words.add(part.value)
+            elif isinstance(part, ast.keyword) and part.arg:
+                words.add(part.arg)
+    return words
 
 
 def problem(
@@ -320,7 +431,7 @@ def _setup(example: "Example") -> tuple[list[str], frozenset[str]]:
         binds, uses = _names(line)
         if binds & needed or uses & needed & values:
             needed |= uses
-            lines.insert(0, line.strip())
+            lines.insert(0, _normal(line))
     return lines, needed
 
 
@@ -329,11 +440,13 @@ def written(example: "Example") -> str:
     return example.raises or example.expected.rstrip("\n")
 
 
-def _normal(call: str) -> str:
+@lru_cache(maxsize=4096)
+def _normal(source: str) -> str:
+    """Return a call or a line of setup as Python writes it."""
     try:
-        return ast.unparse(syntax.parse(call.strip(), mode="eval"))
+        return ast.unparse(syntax.parse(source.strip()))
     except SyntaxError:
-        return call.strip()
+        return source.strip()
 
 
 @lru_cache(maxsize=4096)

@@ -31,6 +31,7 @@ from agent_core.registry.depends import (
     dependents,
     positions,
     reachable,
+    used_imports,
 )
 from agent_core.registry.function import Function
 from agent_core.registry.registry import Snapshot
@@ -190,6 +191,8 @@ class FunctionDetails:
     usage: Usage = field(default_factory=Usage)
     maker: str = ""
     """The model that made the current version, if a model did and it is known."""
+    imports: tuple[str, ...] = ()
+    """The imports of its module that it uses."""
 
     def to_json(self) -> dict[str, Any]:  # Any: values of JSON
         """Return the published shape."""
@@ -203,6 +206,7 @@ class FunctionDetails:
                 "line": function.line,
             },
             "source": self.source,
+            "imports": [*self.imports],
             "schema": function.to_json(),
             "examples": [
                 {
@@ -416,6 +420,7 @@ async def introspection(view: ViewContext, name: str, owners: CallOwners = None)
         maker=next(
             (row.model for row in reversed(versions) if row.version == function.version), ""
         ),
+        imports=around.imports,
     )
 
 
@@ -427,6 +432,7 @@ class _Around:
     callees: tuple[str, ...]
     users: tuple[str, ...]
     reach: tuple[str, ...]
+    imports: tuple[str, ...]
 
 
 def _around(name: str, snapshot: Snapshot, grants: Grants) -> _Around:
@@ -435,6 +441,7 @@ def _around(name: str, snapshot: Snapshot, grants: Grants) -> _Around:
         callees=tuple(callees(name, snapshot)),
         users=tuple(dependents([name], snapshot)),
         reach=capability.reach_of_function(snapshot.functions[name], snapshot, grants),
+        imports=used_imports(snapshot.functions[name], snapshot),
     )
 
 

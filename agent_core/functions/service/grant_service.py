@@ -259,6 +259,14 @@ class GrantService:
             | await self._by_file(function, snapshot)
         )
 
+    async def usable(self, function: "Function", snapshot: "Snapshot") -> Grants:
+        """Return what is in force and of use: what only computes opens nothing in the folders of its agent."""
+        now = await self.in_force(function, snapshot)
+        if not only_computes(function, snapshot):
+            return now
+        own = await self.book.allowed(function, snapshot) | await self._by_file(function, snapshot)
+        return now.without((await self._shared(function, snapshot, own)).without(own))
+
     async def _shared(
         self,
         function: "Function",
@@ -1340,7 +1348,7 @@ class GrantCommands:
             )
             verdict = replace(verdict, problems=tuple(problems))
         return replace(
-            details, verdict=verdict, grants=await self._grants.in_force(function, snapshot)
+            details, verdict=verdict, grants=await self._grants.usable(function, snapshot)
         )
 
     async def listing(self, name: str = "", owners: "CallOwners" = None) -> GrantListing:

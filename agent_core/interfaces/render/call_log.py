@@ -5,7 +5,7 @@ The prompt and the plain output show the same lines; only the reply's text diffe
 
 import ast
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 from typing import Any, Final, TypeAlias
@@ -16,8 +16,9 @@ from agent_core.base.messages import SEND
 from agent_core.base.problem import Problem
 from agent_core.base.receipt import INSIDE, NOTHING_OUTSIDE, TOUCHED, Fact, Receipt
 from agent_core.base.records import dataclass, field, replace
-from agent_core.base.untrusted import one_line, shorten
+from agent_core.base.untrusted import from_difference, one_line, shorten
 from agent_core.functions.debug import COMMANDS, Command, DebugStop
+from agent_core.functions.gate import Disagreement
 from agent_core.functions.gate.tree import parse
 from agent_core.functions.service.judgment import Judgment
 from agent_core.registry.function import reach_words
@@ -154,17 +155,11 @@ def call_lines(call: ShownCall, columns: int, where: str = "") -> list[Line]:
     apart = bare_lines(call.verdict.conflict)[2:]  # lines that a person saved meanwhile
     if call.name == _CONFIRM:
         sides = [
-            (sign, f"{one_line(row.call, columns // 2)} → {one_line(result, columns)}")
+            f"{sign} {shown}"
             for row in call.verdict.taken_over[:1]
-            for sign, result in (("-", row.expected), ("+", row.returned))
-            if result.strip()
+            for sign, shown in _result_sides(row, columns - len("  - "))
         ]
-        return [
-            *kept,
-            *indented(
-                verdicts.coloured(cut(f"{sign} {text}", columns - 2) for sign, text in sides)
-            ),
-        ]
+        return [*kept, *indented(verdicts.coloured(cut(side, columns - 2) for side in sides))]
     if not (call.verdict.admitted or apart):
         return kept
     changed = [
@@ -173,9 +168,45 @@ def call_lines(call: ShownCall, columns: int, where: str = "") -> list[Line]:
     more = [line(("dim", f"  … {len(changed) - _MOST_CHANGED} more changed lines"))]
     shown = changed if len(changed) <= _MOST_CHANGED + 1 else changed[:_MOST_CHANGED]
     rows = indented(
-        verdicts.coloured(cut(one_line(row, 2 * columns), columns - 2) for row in shown)
+        verdicts.coloured(
+            cut(one_line(row, 2 * columns), columns - 2)
+            for row in _from_their_differences(shown, changed, columns - 2)
+        )
     )
     return [*kept, *rows, *(more if len(shown) < len(changed) else [])]
+
+
+def _result_sides(disagreement: Disagreement, columns: int) -> Iterator[tuple[str, str]]:
+    """Yield the sign and the text of the two results of a call, from shortly before their difference."""
+    said = f"{one_line(disagreement.call, columns // 2)} → "
+    room = columns - width(said)
+    for sign, result, other in (
+        ("-", disagreement.expected, disagreement.returned),
+        ("+", disagreement.returned, disagreement.expected),
+    ):
+        if result.strip():
+            yield (
+                sign,
+                said + one_line(from_difference(result.strip(), other.strip(), room), columns),
+            )
+
+
+def _from_their_differences(
+    shown: Sequence[str], changed: Sequence[str], columns: int
+) -> Iterator[str]:
+    """Yield rows of a diff; of one that does not fit, the part that begins shortly before what differs in its other."""
+    others = dict[int, str]()
+    removed: list[int] = []
+    for place, row in enumerate(changed):
+        if row.startswith("-"):
+            removed.append(place)
+        elif removed:
+            old = removed.pop(0)
+            others[old] = row
+            others[place] = changed[old]
+    for place, row in enumerate(shown):
+        other = others.get(place, row)
+        yield row[0] + from_difference(row[1:], other[1:], columns - 1)
 
 
 def kept_lines(call: ShownCall, where: str, columns: int) -> list[Line]:
