@@ -27,6 +27,7 @@ HEARTBEAT: Final = "request_heartbeat"
 _TIME: Final = "%Y-%m-%d %I:%M:%S %p %Z%z"
 _MOST_KEPT: Final = 4_096
 _MAX_VALUES: Final = 1_000  # of the arguments of a message
+_LOOKED_AT: Final = 20_000  # characters of a thought or a message
 # Words of the program or of a chat template in a text for a person: then the model wrote a call as text.
 _RESERVED: Final = re.compile(
     rf"\b(?:{SEND}|{HEARTBEAT}|(?:function|tool)_calls?|inner[ _](?:thoughts?|monologue))\b"
@@ -80,7 +81,10 @@ class MessageProtocol:
         return self.name == "memgpt" and mode == "native"
 
     def first_fault(self, reply: "Reply", shown: Collection[str]) -> str:
-        """Return the fault of an agent's first reply, or an empty text; `shown` are the functions it could call."""
+        """Return the fault of an agent's first reply, or an empty text; `shown` are the functions it could call.
+
+        Of a long text the beginning is looked at.
+        """
         messages = []
         for call in reply.calls:
             if call.name != SEND:
@@ -90,16 +94,17 @@ class MessageProtocol:
             except Malformed:
                 continue
             message = arguments.get("message") if isinstance(arguments, dict) else None
-            messages.append(message if isinstance(message, str) else "")
+            messages.append(message[:_LOOKED_AT] if isinstance(message, str) else "")
         if not messages:
             return f"it does not call {SEND}"
         if not all(map(is_readable, messages)):
             return "its message is empty"
-        if self.first_thought and not is_readable(reply.text + reply.thought):
+        thought = reply.text[:_LOOKED_AT]
+        if self.first_thought and not is_readable(thought + reply.thought[:_LOOKED_AT]):
             return "it has no inner thought"
         called = _call_of(shown)
         for place, text in [
-            ("thought", reply.text),
+            ("thought", thought),
             *(("message", message) for message in messages),
         ]:
             if word := _RESERVED.search(text):
