@@ -26,15 +26,22 @@ def test_types_of_one_module_share_a_budget() -> None:
 
 def test_what_is_made_of_schemas_of_strangers_is_bounded_by_their_size() -> None:
     made = list[int]()
-    cache = IdentityCache[dict[str, list[str]], int](lambda given: made.append(1) or len(given))
+
+    def make(given: dict[str, list[str]]) -> int:
+        made.append(len(given))
+        return len(given)
+
+    cache = IdentityCache(make)
     schemas = [{"enum": [f"{at} {place}" for place in range(30_000)]} for at in range(4)]
     for schema in (*schemas, *schemas[-3:]):
         cache.get(schema)
     assert len(made) == 4, "the newest three are kept"
     cache.get(schemas[0])
     cache.get({"enum": ["x" * 100_000_000]})
-    cache.get(schemas[0])
-    assert len(made) == 6
+    long_named: dict[str, list[str]] = {"x" * 100_000_000: []}
+    for schema in (long_named, long_named, schemas[0]):
+        cache.get(schema)
+    assert len(made) == 8
 
 
 def test_a_literal_of_thousands_of_values_is_read_in_one_pass() -> None:
