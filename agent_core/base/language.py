@@ -29,7 +29,7 @@ _SHORT: Final = re.compile(
 )  # the stemmer turns `pies` into `pi` but leaves `pie`
 _OF_THREAD: Final = local()
 _LOOKED_AT: Final = 400  # characters
-_LONGEST_WORD: Final = 200
+_WORD_LETTERS: Final = 200  # of a word that is stemmed
 _PIECE: Final = 64 << 10  # characters that are taken apart at once
 _LETTERS: Final = {
     "de": frozenset("äöüß"),
@@ -121,12 +121,14 @@ def small_words() -> dict[str, frozenset[str]]:
 
 
 def stems(words: Iterable[str], language: str) -> list[str]:
-    """Return the stems of lowercase words by the rules of one of `OTHERS`, without accents; of a long word, all of it."""
-    return [_stem(word, language) if len(word) <= _LONGEST_WORD else word for word in words]
+    """Return the stems of lowercase words by the rules of one of `OTHERS`, without accents, or a long word itself."""
+    return [_stem(word, language) for word in words]
 
 
-@lru_cache(maxsize=1 << 16)
+@kept_if_short(maxsize=1 << 16)
 def _stem(word: str, language: str) -> str:
+    if len(word) > _WORD_LETTERS:
+        return word
     stem = _stemmer(language).stemWord(word)
     return "".join(
         mark for mark in unicodedata.normalize("NFD", stem) if not unicodedata.combining(mark)

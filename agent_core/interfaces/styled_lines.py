@@ -22,7 +22,7 @@ from agent_core.base.untrusted import escaped, one_line, visible
 
 Role = Literal["", "ok", "bad", "warn", "dim", "name", "strong", "command"]
 """What a part of a line is. A `command` stands in one row if it fits, so that it can be read and copied."""
-ROLES: dict[str, Role] = {role: role for role in get_args(Role)}
+ROLES: dict[str, Role] = dict(zip(get_args(Role), get_args(Role), strict=True))
 """The roles by name, to check those that come from elsewhere."""
 Span: TypeAlias = tuple[Role, str]
 Line: TypeAlias = tuple[Span, ...]

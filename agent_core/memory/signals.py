@@ -26,6 +26,7 @@ Signals: TypeAlias = dict[str, Array]
 """Arrays by name, with a number for each row."""
 
 AROUND: Final = 3
+_LETTERS: Final = 10_000_000  # of the texts whose words are kept with their vectors
 
 
 class _Beside:
@@ -162,7 +163,6 @@ _stems: Final = kept_if_short(maxsize=4096, most_chars=4_000)(counted_stems)
 
 
 _MOST: Final = 30_000
-_MOST_LETTERS: Final = 10_000_000  # of the texts whose words are known
 _NEAR: Final = 0.35
 # The number of multiplications for which numpy's library starts no threads; waiting for threads takes many times as
 # long.
@@ -200,7 +200,7 @@ class Lexicon:
 
     def _missing(self, query_words: Iterable[str], texts: Mapping[int, Sequence[str]]) -> list[str]:
         """Return the words without a vector, of the question and of texts that were not seen before."""
-        if max(len(self._places), len(self._texts)) > _MOST or self._letters > _MOST_LETTERS:
+        if max(len(self._places), len(self._texts)) > _MOST or self._letters > _LETTERS:
             self._places, self._texts, self._vectors = {}, {}, np.empty((0, 0), "f4")
             self._letters = 0
         fresh = [words for number, words in texts.items() if number not in self._texts]
