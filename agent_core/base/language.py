@@ -15,6 +15,8 @@ import apsw
 
 from sandbox.wire.strict_json import read_toml
 
+from .short_texts import kept_if_short
+
 if TYPE_CHECKING:
     import snowballstemmer
 
@@ -27,6 +29,7 @@ _SHORT: Final = re.compile(
 )  # the stemmer turns `pies` into `pi` but leaves `pie`
 _OF_THREAD: Final = local()
 _LOOKED_AT: Final = 400  # characters
+_WORD_LETTERS: Final = 200  # of a word that is stemmed
 _PIECE: Final = 64 << 10  # characters that are taken apart at once
 _LETTERS: Final = {
     "de": frozenset("äöüß"),
@@ -37,10 +40,14 @@ _ENOUGH: Final = 2  # small words of another language, in a text without its Eng
 _SHARE: Final = 7  # at least one word in this many must be a small word
 
 
-@lru_cache(maxsize=4096)
 def language_of(text: str) -> str:
     """Return the language of a text: `en`, another known one, or "" if no small word is found."""
-    words = _WORD.findall(text[:_LOOKED_AT].lower())
+    return _language_of(text[:_LOOKED_AT])
+
+
+@lru_cache(maxsize=4096)
+def _language_of(text: str) -> str:
+    words = _WORD.findall(text.lower())
     counts = {name: sum(word in small for word in words) for name, small in small_words().items()}
     best = max(counts, key=lambda name: counts[name])
     if not counts[best]:
@@ -95,7 +102,7 @@ def pieces(text: str) -> Iterator[str]:
         at = end
 
 
-@lru_cache(maxsize=1 << 16)
+@kept_if_short(maxsize=1 << 16)
 def stem(word: str) -> str:
     """Return the English stem of a word in lower case."""
     return min(english_stems(word), default=word)
@@ -114,12 +121,14 @@ def small_words() -> dict[str, frozenset[str]]:
 
 
 def stems(words: Iterable[str], language: str) -> list[str]:
-    """Return the stems of lowercase words by the rules of one of `OTHERS`, without accents."""
+    """Return the stems of lowercase words by the rules of one of `OTHERS`, without accents, or a long word itself."""
     return [_stem(word, language) for word in words]
 
 
-@lru_cache(maxsize=1 << 16)
+@kept_if_short(maxsize=1 << 16)
 def _stem(word: str, language: str) -> str:
+    if len(word) > _WORD_LETTERS:
+        return word
     stem = _stemmer(language).stemWord(word)
     return "".join(
         mark for mark in unicodedata.normalize("NFD", stem) if not unicodedata.combining(mark)

@@ -80,7 +80,7 @@ def likeness(texts: Sequence[str], text: str, vectors: Mapping[str, bytes] | Non
     """
     if not texts:
         return np.zeros(0)
-    parts = [*map(_parts, texts), _parts(text)]
+    parts = [_parts(each[:_LETTERS]) for each in (*texts, text)]
     counts = np.minimum(counted(parts, [*parts[-1]], {}), 1)
     # Rarity counts twice: a part shared with one text says more than a part that most texts share.
     rare = rarity(counts, np.ones(len(parts), bool), len(parts)) ** 2
@@ -104,7 +104,7 @@ def likeness(texts: Sequence[str], text: str, vectors: Mapping[str, bytes] | Non
 @lru_cache(maxsize=1024)
 def _parts(text: str) -> Counter[str]:
     """Return the words and character runs of a text, each counted once."""
-    words = _WORD.findall(unicodedata.normalize("NFKC", text[:_LETTERS]).casefold())
+    words = _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
     whole = f" {' '.join(words)} "
     stretches = (
         whole[start : start + size] for size in _SIZES for start in range(len(whole) - size + 1)

@@ -2,8 +2,8 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import fields, replace
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ from agent_core.base.errors import KnapperError, UnknownName, UsageError
 from agent_core.base.gone import gone_command
 from agent_core.base.own_environment import environment
 from agent_core.base.settings import TOKEN
+from agent_core.base.untrusted import one_line
 from sandbox.wire.lines import bare_lines
 
 from .attachments import as_sent
@@ -29,13 +30,21 @@ from .server.workspace_operations import NEEDS_TEXT, NEEDS_YES
 from .shell_door import decide, is_attended, print_result
 from .slash_catalog import BY_NAME, GROUPS, check_message, check_source, group, suggestion, verb_of
 from .slash_shell import OF_SHELL, shell_words
-from .styled_lines import explained, line, screen_columns, warned, write
+from .styled_lines import ROLES, explained, line, screen_columns, warned, write
 from .ui import JsonLines, Listener, PlainText, Voice
 
 _OWN: Final = ("retry", "pop", "new", "help", "exit")
 _NOT_HERE: Final = "It does not work over a server; /help lists what does."
 _MOST_TRIES: Final = 12  # for one command: each try adds one text or a yes
 _BAD_REQUEST: Final = 400
+_OTHER_SHAPE: Final = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+)
 
 
 @asynccontextmanager
@@ -85,17 +94,8 @@ async def carried_out(
         at_prompt = voice is not None
         try:
             shown = await client.command(words, texts, agent=agent, at_prompt=at_prompt, yes=yes)
-            source = shown.get("source")
-            return Result(
-                shown["document"],
-                _lines(shown["lines"]),
-                str(shown["hint"]),
-                int(shown["code"]),
-                _lines(shown["aside"]),
-                (str(source["text"]), int(source["first"]), [int(row) for row in source["marked"]])
-                if source
-                else None,
-            )
+            with _reading_document():
+                return _result(shown)
         except ApiRefusal as refused:
             if refused.code == NEEDS_TEXT:
                 name = _asked_for(refused, words)
@@ -118,15 +118,41 @@ async def _ask(client: Client, verb: Verb, typed: dict[str, Any], *, at_prompt: 
     gives = verb.operation.gives
     looks = [name for name in LOOKS.get(gives, ()) if typed.pop(name)]
     document = await client.functions.run(verb.operation, **typed)
-    try:
-        answered = views.read(gives, document)
-    except (KeyError, TypeError) as error:
-        raise ConnectionLost(NO_SERVER, fix=f"Its document has another shape: {error}.") from error
     door = Door()
     door.at_prompt = at_prompt
-    result = views.view(answered, door, *looks)
-    table = result.table.lines() if result.table is not None else ()
-    return replace(result, document=document, lines=(*result.lines, *table))
+    with _reading_document():
+        result = views.view(views.read(gives, document), door, *looks)
+        table = result.table.lines() if result.table is not None else ()
+        shown = _lines([*result.lines, *table])
+        return replace(result, document=document, lines=shown, aside=_lines(result.aside))
+
+
+@contextmanager
+def _reading_document() -> Iterator[None]:
+    """Report a document that cannot be shown: whoever answers may be no Knapper server, and send anything.
+
+    Raises:
+        ConnectionLost: it has another shape.
+    """
+    try:
+        yield
+    except _OTHER_SHAPE as error:
+        fix = f"Its document has another shape: {one_line(str(error))}."
+        raise ConnectionLost(NO_SERVER, fix=fix) from error
+
+
+def _result(shown: dict[str, Any]) -> Result:  # Any: JSON
+    source = shown.get("source")
+    return Result(
+        shown["document"],
+        _lines(shown["lines"]),
+        str(shown["hint"]),
+        int(shown["code"]),
+        _lines(shown["aside"]),
+        (str(source["text"]), int(source["first"]), [int(row) for row in source["marked"]])
+        if source
+        else None,
+    )
 
 
 def _asked_for(refusal: ApiRefusal, words: Sequence[str]) -> str:
@@ -141,7 +167,7 @@ def _asked_for(refusal: ApiRefusal, words: Sequence[str]) -> str:
 
 
 def _lines(rows: Any) -> list[Any]:  # Any: JSON
-    return [line(*((role, str(text)) for role, text in row)) for row in rows]
+    return [line(*((ROLES[role], str(text)) for role, text in row)) for row in rows]
 
 
 class RemoteTalk:
@@ -198,11 +224,16 @@ class RemoteTalk:
         self.failed |= reason not in ("replied", "parked", "client_calls", "handed_off")
 
     async def _answer(self, id: str, approver: Approver) -> None:
-        row = next((row for row in await self._client.approvals() if row["id"] == id), None)
-        if row is None:
+        rows = await self._client.approvals()
+        with _reading_document():
+            asked = [
+                Question.from_json({field.name: row[field.name] for field in fields(Question)})
+                for row in rows
+                if row["id"] == id
+            ]
+        if not asked:
             return  # another client has answered it
-        asked = {field.name: row[field.name] for field in fields(Question)}
-        decision = await approver(Question.from_json(asked))
+        decision = await approver(asked[0])
         try:
             await self._client.answer(id, decision.answer, decision.word, wide=decision.is_wide)
         except ApiRefusal as error:

@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from typing import IO, Literal, TypeAlias, TypeVar
+from typing import IO, Literal, TypeAlias, TypeVar, get_args
 
 from rich.cells import cell_len
 
@@ -22,6 +22,8 @@ from agent_core.base.untrusted import escaped, one_line, visible
 
 Role = Literal["", "ok", "bad", "warn", "dim", "name", "strong", "command"]
 """What a part of a line is. A `command` stands in one row if it fits, so that it can be read and copied."""
+ROLES: dict[str, Role] = dict(zip(get_args(Role), get_args(Role), strict=True))
+"""The roles by name, to check those that come from elsewhere."""
 Span: TypeAlias = tuple[Role, str]
 Line: TypeAlias = tuple[Span, ...]
 
@@ -62,19 +64,24 @@ def quoted(lines: Iterable[Line]) -> list[Line]:
 
 def plain(lines: Iterable[Line]) -> str:
     """Return the lines as text, each ended by a newline."""
-    return "".join("".join(visible(text) for _, text in spans) + "\n" for spans in lines)
+    return "".join("".join(_in_row(text) for _, text in spans) + "\n" for spans in lines)
 
 
 def coloured(lines: Iterable[Line]) -> str:
     """Return the lines with the terminal's own sixteen colors."""
     return "".join(
         "".join(
-            f"\x1b[{_SGR[role]}m{visible(text)}\x1b[0m" if role else visible(text)
+            f"\x1b[{_SGR[role]}m{_in_row(text)}\x1b[0m" if role else _in_row(text)
             for role, text in spans
         )
         + "\n"
         for spans in lines
     )
+
+
+def _in_row(text: str) -> str:
+    """Return the visible text of a part of a line: a name with a line break must not make a line of its own."""
+    return visible(text).replace("\n", " ")
 
 
 def takes_colour(stream: IO[str]) -> bool:
@@ -295,9 +302,7 @@ def _fold(line: Line, columns: int, hang: int) -> Iterator[Line]:
     if bars and room >= _LEAST_ROOM:
         yield from ((*line[:bars], *tail) for tail in _fold(line[bars:], room, hang))
         return
-    shown: Line = tuple(
-        (role, visible(text).replace("\n", " ").replace("\t", "    ")) for role, text in line
-    )
+    shown: Line = tuple((role, _in_row(text).replace("\t", "    ")) for role, text in line)
     if (
         sum(len(text) for _, text in shown) <= 4 * columns
         and sum(width(text) for _, text in shown) <= columns

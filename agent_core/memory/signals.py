@@ -7,7 +7,6 @@ single words are cached, because texts share most of their words.
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import lru_cache
 from itertools import chain
 from typing import Final, TypeAlias
 
@@ -16,6 +15,7 @@ import numpy as np
 from agent_core.base.errors import KnapperError
 from agent_core.base.likeness import Array, bm25, counted, rarity, top
 from agent_core.base.offload import aside
+from agent_core.base.short_texts import kept_if_short
 from agent_core.storage import PassageRow
 
 from .embedding import Embedder
@@ -26,9 +26,8 @@ Signals: TypeAlias = dict[str, Array]
 """Arrays by name, with a number for each row."""
 
 AROUND: Final = 3
-_APART: Final = (
-    1 << 40
-)  # between the numbers of two conversations, none of whose messages are neighbors
+_APART: Final = 1 << 40  # between the numbers of two conversations: none are neighbors
+_LETTERS: Final = 10_000_000  # of the texts whose words are kept with their vectors
 
 
 class _Beside:
@@ -164,7 +163,7 @@ def measure_passages(
     return signals
 
 
-_stems: Final = lru_cache(maxsize=4096)(counted_stems)
+_stems: Final = kept_if_short(maxsize=4096, most_chars=4_000)(counted_stems)
 
 
 _MOST: Final = 30_000
@@ -181,6 +180,7 @@ class Lexicon:
         self._embedder = embedder
         self._places: dict[str, int] = {}
         self._texts: dict[int, Array] = {}
+        self._letters = 0
         self._one_at_a_time = asyncio.Lock()
         self._vectors: Array = np.empty((0, 0), "f4")
 
@@ -204,9 +204,11 @@ class Lexicon:
 
     def _missing(self, query_words: Iterable[str], texts: Mapping[int, Sequence[str]]) -> list[str]:
         """Return the words without a vector, of the question and of texts that were not seen before."""
-        if len(self._places) > _MOST or len(self._texts) > _MOST:
+        if max(len(self._places), len(self._texts)) > _MOST or self._letters > _LETTERS:
             self._places, self._texts, self._vectors = {}, {}, np.empty((0, 0), "f4")
+            self._letters = 0
         fresh = [words for number, words in texts.items() if number not in self._texts]
+        self._letters += sum(len(word) for words in (query_words, *fresh) for word in words)
         return [
             word for word in dict.fromkeys(chain(query_words, *fresh)) if word not in self._places
         ]

@@ -117,11 +117,12 @@ class TextVectors:
             return {}
         if len(self._known) > _MOST:
             self._known = {}
-        missing = [text for text in dict.fromkeys(texts) if text not in self._known]
+        begun = {text: text[:_READ] for text in texts}
+        missing = [text for text in dict.fromkeys(begun.values()) if text not in self._known]
         try:
             async with asyncio.timeout(_WAIT_S):
-                made = await self._embedder.embed([text[:_READ] for text in missing])
+                made = await self._embedder.embed(missing)
         except (KnapperError, TimeoutError):
             return {}
         self._known.update(zip(missing, made, strict=True))
-        return self._known
+        return {text: self._known[beginning] for text, beginning in begun.items()}

@@ -14,12 +14,13 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
-from functools import cache, cached_property, lru_cache, partial
+from functools import cache, cached_property, partial
 from itertools import chain
 from typing import Any, Final, Protocol, TypeAlias
 
 from agent_core.base import syntax
 from agent_core.base.records import dataclass
+from agent_core.base.short_texts import kept_if_short
 from sandbox.wire.lines import bare_lines, lines_of
 from sandbox.wire.strict_json import (
     LOOSE,
@@ -249,7 +250,7 @@ def unwrapped(arguments: str) -> str:
     return arguments
 
 
-@lru_cache(maxsize=8192)  # an odd name is compared with that of every function
+@kept_if_short(maxsize=8192)  # an odd name is compared with that of every function
 def _plain(name: str) -> str:
     return _JOINTS.sub("", name.lower())
 

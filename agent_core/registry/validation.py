@@ -249,7 +249,7 @@ def _count_parts(value: object) -> int:
         part = waiting.pop()
         count += 1
         if isinstance(part, dict):
-            count += len(part)
+            count += sum(1 + (len(key) >> _TEXT_BITS) for key in part)
             waiting.extend(part.values())
         elif isinstance(part, list):
             waiting.extend(part)

@@ -144,7 +144,7 @@ class DirectReplyPolicy:
             account.spend(steps=1)
         return None
 
-    def after(self, step: StepResult) -> GoOn | Ended:
+    async def after(self, step: StepResult) -> GoOn | Ended:
         """Decide what follows a step."""
         turn = self.turn
         if turn.ending.awaits_client:
@@ -155,7 +155,7 @@ class DirectReplyPolicy:
             return Ended("stuck", warning=turn.ending.stuck)
         if turn.ending.parked:
             return Ended("parked")
-        return Ended("handed_off") if turn.ending.handed_to else self._after_step(step)
+        return Ended("handed_off") if turn.ending.handed_to else await self._after_step(step)
 
     def broken_off(self, error: Interrupted | ModelError) -> Ended:
         """Return the end of a turn whose step failed or was interrupted, after showing text that was held back."""
@@ -164,7 +164,7 @@ class DirectReplyPolicy:
             return Ended("failed", warning=error.message, fix=error.fix)
         return Ended("interrupted")
 
-    def _after_step(self, step: StepResult) -> GoOn | Ended:
+    async def _after_step(self, step: StepResult) -> GoOn | Ended:
         """Decide what follows a step whose calls are all answered."""
         # A reply is not an answer if all its calls were sent back.
         follows = (
@@ -181,7 +181,7 @@ class DirectReplyPolicy:
             elif client.required:
                 follows = self._after_no_call()
             elif client.shape:
-                follows = self._check_shape(follows.reply)
+                follows = await self._check_shape(follows.reply)
         if isinstance(follows, GoOn) and self.turn.step >= self.max_steps:
             self._show_held_back()
             warning = f"The turn was ended after {self.max_steps} steps."
@@ -210,9 +210,9 @@ class DirectReplyPolicy:
             return Ended("failed", warning=warning, fix=f"{_AGAIN} Another model may do better.")
         return Ended("replied", reply.text)
 
-    def _check_shape(self, text: str) -> GoOn | Ended:
+    async def _check_shape(self, text: str) -> GoOn | Ended:
         """Decide whether a final reply has the required shape; the model may correct it once."""
-        read = self.turn.origin.client.shaped(text)
+        read = await aside(len(text), self.turn.origin.client.shaped, text)
         if isinstance(read, str):
             return Ended("replied", read)
         faults = "; ".join(problem.message for problem in read)
@@ -354,8 +354,7 @@ def _objections(reply: "Reply", turn: Turn) -> Iterator[tuple[str, str]]:
 
 def _written_name(reply: "Reply") -> str:
     """Return the function whose call the text of a reply is, or holds between the marks of a template."""
-    names = reply.written or written_calls(reply.text)
-    return one_line(names[0], 80) if names else reply.marked
+    return one_line(reply.written[0], 80) if reply.written else reply.marked
 
 
 def _written_functions(text: str) -> list[str]:
@@ -540,6 +539,9 @@ class AgentLoop:
                 snapshot = self.sees(self._functions.registry.snapshot(), turn.made)
                 reply = await self._ask(turn, snapshot, policy.excluded)
                 reply = replace(reply, text=turn.own_name.of(reply.text))
+                if not reply.calls and not reply.written:
+                    names = await aside(len(reply.text), written_calls, reply.text)
+                    reply = replace(reply, written=names)
                 by_function = turn.style.by_function(self.model_session.models.mode)
                 policy = policy.speaking(by_function=by_function)
                 done = await self._act(turn, reply, snapshot)
@@ -550,7 +552,7 @@ class AgentLoop:
                     more_waits = turn.journal.waits = turn.journal.waits and bool(
                         await self._waiting(turn)
                     )
-                follows = policy.after(StepResult(reply, done, more_waits))
+                follows = await policy.after(StepResult(reply, done, more_waits))
                 if isinstance(follows, Ended) and follows.reason == "replied":
                     follows = await self._with_unmade(turn, follows)
                 entries = [notice(follows.advice)] if follows.advice else []
@@ -655,7 +657,8 @@ class AgentLoop:
                 names = {
                     function.name for function in self.model_session.functions.all()
                 } | self.model_session.shown.told
-                fault = style.first_fault(reply, names)
+                size = len(reply.text) + sum(len(call.arguments) for call in reply.calls)
+                fault = await aside(size, style.first_fault, reply, names)
             if not fault:
                 return reply
             if attempt == style.attempts:

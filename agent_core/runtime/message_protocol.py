@@ -14,6 +14,7 @@ from agent_core.base.messages import SEND
 from agent_core.base.records import dataclass, field, replace
 from agent_core.model.reading import forms, has_call_mark
 from agent_core.model.request import FunctionShown
+from agent_core.registry.validation import IdentityCache
 from sandbox.wire.strict_json import Malformed, read_json
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ _Schema: TypeAlias = dict[str, Any]  # Any: JSON Schema
 
 HEARTBEAT: Final = "request_heartbeat"
 _TIME: Final = "%Y-%m-%d %I:%M:%S %p %Z%z"
-_MOST_KEPT: Final = 4_096
 _MAX_VALUES: Final = 1_000  # of the arguments of a message
+_LOOKED_AT: Final = 20_000  # characters of a thought or a message
 # Words of the program or of a chat template in a text for a person: then the model wrote a call as text.
 _RESERVED: Final = re.compile(
     rf"\b(?:{SEND}|{HEARTBEAT}|(?:function|tool)_calls?|inner[ _](?:thoughts?|monologue))\b"
@@ -50,7 +51,6 @@ class _ConversionCache:
     mode: "Mode" = "native"
     shown: Line = ()
     functions: dict[int, tuple[FunctionShown, FunctionShown]] = field(default_factory=dict)
-    schemas: dict[int, tuple[_Schema, _Schema]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,10 @@ class MessageProtocol:
         return self.name == "memgpt" and mode == "native"
 
     def first_fault(self, reply: "Reply", shown: Collection[str]) -> str:
-        """Return the fault of an agent's first reply, or an empty text; `shown` are the functions it could call."""
+        """Return the fault of an agent's first reply, or an empty text; `shown` are the functions it could call.
+
+        Of a long text the beginning is looked at.
+        """
         messages = []
         for call in reply.calls:
             if call.name != SEND:
@@ -90,16 +93,17 @@ class MessageProtocol:
             except Malformed:
                 continue
             message = arguments.get("message") if isinstance(arguments, dict) else None
-            messages.append(message if isinstance(message, str) else "")
+            messages.append(message[:_LOOKED_AT] if isinstance(message, str) else "")
         if not messages:
             return f"it does not call {SEND}"
         if not all(map(is_readable, messages)):
             return "its message is empty"
-        if self.first_thought and not is_readable(reply.text + reply.thought):
+        thought = reply.text[:_LOOKED_AT]
+        if self.first_thought and not is_readable(thought + reply.thought[:_LOOKED_AT]):
             return "it has no inner thought"
         called = _call_of(shown)
         for place, text in [
-            ("thought", reply.text),
+            ("thought", thought),
             *(("message", message) for message in messages),
         ]:
             if word := _RESERVED.search(text):
@@ -151,16 +155,7 @@ class MessageProtocol:
         """Return the schema for reading a call's arguments, which accepts any value for the heartbeat."""
         if not self.packs or HEARTBEAT in parameters.get("properties", {}):
             return parameters
-        entry = self._kept.schemas.get(id(parameters))
-        if entry is None or entry[0] is not parameters:
-            if len(self._kept.schemas) >= _MOST_KEPT:
-                self._kept.schemas.clear()
-            properties = {**parameters.get("properties", {}), HEARTBEAT: {}}
-            entry = self._kept.schemas[id(parameters)] = (
-                parameters,
-                {**parameters, "properties": properties},
-            )
-        return entry[1]
+        return _READ_SCHEMAS.get(parameters)
 
     def take_heartbeat(self, arguments: dict[str, Any], parameters: _Schema) -> bool:  # Any: JSON
         """Remove the heartbeat request from a call's arguments, and return whether one was made."""
@@ -193,6 +188,13 @@ def _call_of(names: Collection[str]) -> re.Pattern[str]:
     """Return the pattern of the beginning of a call of one of these functions, written as Python."""
     functions, spaces = ("|".join(map(re.escape, words)) for words in (names, forms().namespaces))
     return re.compile(rf"\b(?:(?:{spaces})\.\w+|{functions or SEND})\s*\(")
+
+
+def _with_any_heartbeat(parameters: _Schema) -> _Schema:
+    return {**parameters, "properties": {**parameters.get("properties", {}), HEARTBEAT: {}}}
+
+
+_READ_SCHEMAS: Final = IdentityCache(_with_any_heartbeat)
 
 
 def _with_heartbeat(parameters: _Schema) -> _Schema:

@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base.fences import without_fence
+from agent_core.base.offload import aside
 from agent_core.base.records import dataclass, field
 from agent_core.base.untrusted import shorten
 from agent_core.registry.arguments import read as read_arguments
@@ -87,16 +88,18 @@ class ResultPolicy(DirectReplyPolicy):
         """Return this policy, because a helper has only one way to answer."""
         return self
 
-    def _after_step(self, step: StepResult) -> GoOn | Ended:
+    async def _after_step(self, step: StepResult) -> GoOn | Ended:
         """Decide what follows a step whose calls are all answered."""
         request = self.request
         before = len(request.faults)
         for done in step.done:
             if done.call.name == GIVE and done.failed:
                 request.note(done.text)
-        is_text = not step.done and step.reply.finish != "length" and bool(step.reply.text.strip())
-        if is_text and not request.take_text(step.reply.text) and len(request.faults) == before:
-            request.note(f"the reply was text, and no call of {GIVE}")
+        text = step.reply.text
+        if not step.done and step.reply.finish != "length" and text.strip():
+            is_taken = await aside(len(text), request.take_text, text)
+            if not is_taken and len(request.faults) == before:
+                request.note(f"the reply was text, and no call of {GIVE}")
         if request.is_given:
             return Ended("replied", "The result was given.")
         if len(request.faults) >= _MOST_FAULTS:
@@ -109,4 +112,4 @@ class ResultPolicy(DirectReplyPolicy):
                 f"Your result has to be of the type `{request.type_name}`: {request.faults[-1]}."
             )
             return GoOn(f"{advice} Call {GIVE} with it. This is your last chance.")
-        return DirectReplyPolicy._after_step(self, step)
+        return await DirectReplyPolicy._after_step(self, step)

@@ -10,6 +10,8 @@ from agent_core.base.messages import User
 from agent_core.runtime.groups.floor import marked
 from tests.kit import ScriptedModel
 from tests.kit.desk import ended, of
+from tests.kit.heartbeat import MOST_MS, stall_of
+from tests.kit.pace import slowness
 
 from .groups import Cast, playing, speakers, talk, team
 
@@ -97,3 +99,22 @@ async def test_members_without_end_are_stopped_by_limits(
 
 def test_a_flood_of_marks_is_read_in_time() -> None:
     assert len(marked("coder", "[from: user]\n" * 20_000)) < 1_000_000
+
+
+@pytest.mark.parametrize("by", ["user", "member"])
+async def test_long_speeches_do_not_hold_up_the_event_loop_while_a_speaker_is_chosen(
+    tmp_path: Path, scripted: START, by: str
+) -> None:
+    flood = "\n" * 900_000
+    said = {"user": "Talk.", "member": "Well."} | {by: f"Well.{flood}What does the critic say?"}
+    cast = Cast(lambda name, number: f"{number} {said['member']}")
+    text = 'stop = { turns = 3, text = "DONE", no_progress = false }'
+    heard: list[list[events.Event]] = []
+    async with team(tmp_path, scripted(playing(cast)), text) as group:
+
+        async def talks() -> None:
+            heard.append(await talk(group, said["user"]))
+
+        stall = await stall_of(talks)
+    assert "critic" in speakers(heard[0])[:2]
+    assert stall.cpu_ms <= MOST_MS * slowness(), stall

@@ -66,6 +66,13 @@ def test_the_rules_choose_in_order() -> None:
         assert (made.name, made.rule) == (name, rule), case
 
 
+def test_both_ends_of_a_long_speech_are_read() -> None:
+    for text in ("@critic look:" + "\n" * 100_000, "x\n" * 100_000 + "Critic, look."):
+        made = choice(f"user: {text}")
+        assert (made.name, made.rule) == ("critic", "addressed")
+    assert Speech("coder", "x\n" * 100_000 + "DONE").says("DONE")
+
+
 def test_a_handover_by_call_counts_only_for_a_member() -> None:
     floor = [Speech(USER, "go"), Speech("planner", "done", to="Critic")]
     made = asyncio.run(choose(Floor(MEMBERS, floor), Policy(), Scripted()))

@@ -2,7 +2,13 @@
 
 import ast
 import gc
+import tracemalloc
+from collections.abc import Callable
 
+import pytest
+
+from agent_core.base.language import language_of, stem, stems
+from agent_core.base.likeness import likeness
 from agent_core.base.syntax import tree_of
 from agent_core.functions.gate.tree import context_nodes, nodes_of
 from agent_core.registry.depends import statements_of
@@ -25,3 +31,29 @@ def test_the_trees_of_many_dense_texts_are_let_go() -> None:
         alive = sum(isinstance(each, ast.AST) for each in gc.get_objects())
         most = max(most, alive)
     assert most < TEXTS * SIGNS, most  # half of what all of them have
+
+
+LONG = 200_000
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        pytest.param(stem, id="stem"),
+        pytest.param(lambda text: stems([text], "de"), id="stems"),
+        pytest.param(language_of, id="language"),
+        pytest.param(lambda text: likeness(["a"], text), id="likeness"),
+    ],
+)
+def test_long_texts_are_let_go_once_they_are_read(read: Callable[[str], object]) -> None:
+    read("x")
+    gc.collect()
+    tracemalloc.start()
+    try:
+        for number in range(20):
+            read(f"{number:06}{'x' * LONG}")
+        gc.collect()
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 2 * LONG, kept

@@ -1,7 +1,9 @@
 """Operations: each face reads the one definition, and calls the same body."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import itertools
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import wraps
 from typing import Any, TypeAlias
 
@@ -12,7 +14,9 @@ from agent_core.interfaces.cli import main
 from agent_core.interfaces.client import Client, ConnectionLost, HttpWire, connect
 from agent_core.interfaces.conversation import Conversation
 from agent_core.interfaces.remote import RemoteTalk, carried_out
+from agent_core.interfaces.render.function_view import source_lines
 from agent_core.interfaces.slash import take
+from agent_core.interfaces.styled_lines import coloured, line, plain
 from agent_core.interfaces.ui import Voice
 from agent_core.operations.operation import OPERATIONS, Opens
 from tests.kit import Ask, Say, Wanted
@@ -133,6 +137,77 @@ async def test_a_document_of_another_shape_is_told(versions: object) -> None:
     async with Client(wire) as client:
         with pytest.raises(ConnectionLost, match="no Knapper server"):
             await carried_out(client, ["functions", "history", NAME])
+
+
+def _hostile(document: Any) -> Client:  # Any: JSON
+    """Return a client of a server that answers everything with this document."""
+    answer = httpx2.Response(200, json=document)
+    return Client(HttpWire("http://knapper.test", "token", httpx2.MockTransport(lambda _: answer)))
+
+
+def _with_a_line_in_each_text(value: Any) -> Any:  # Any: JSON
+    if isinstance(value, str):
+        return f"{value}\nforged line"
+    if isinstance(value, list):
+        return [_with_a_line_in_each_text(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _with_a_line_in_each_text(item) for key, item in value.items()}
+    return value
+
+
+@pytest.mark.parametrize("verb", ["show", "history", "good", "rollback"])
+async def test_no_field_of_a_servers_document_makes_a_line_of_its_own(
+    served: Serve, verb: str
+) -> None:
+    server = await served([])
+    await server.workspace.functions.create(NAME, VOWELS, "words")
+    await server.workspace.functions.edit(NAME, "Count the vowels", "Count all vowels")
+    words = ["functions", verb, NAME, *(["1"] if verb == "rollback" else [])]
+    async with Client(HttpWire(server.url, server.key)) as client:
+        honest = await carried_out(client, words)
+    async with _hostile(_with_a_line_in_each_text(honest.document)) as client:
+        shown = await carried_out(client, words)
+    rows = plain([*shown.lines, *shown.aside, line(shown.hint)]).split("\n")
+    assert "forged line" in "".join(rows)
+    assert not [row for row in rows if row.startswith("forged")]
+
+
+ODD: Sequence[Any] = (None, True, 10**400, "", "[", [], {}, [1], {"a": 1})
+
+
+@pytest.mark.parametrize("words", [["show"], ["show", "--brief"], ["history"], ["rollback", "1"]])
+async def test_a_document_with_anything_in_a_field_is_shown_or_told(
+    served: Serve, words: list[str]
+) -> None:
+    server = await served([])
+    await server.workspace.functions.create(NAME, VOWELS, "words")
+    await server.workspace.functions.edit(NAME, "Count the vowels", "Count all vowels")
+    verb, *more = words
+    words = ["functions", verb, NAME, *more]
+    async with Client(HttpWire(server.url, server.key)) as client:
+        honest = (await carried_out(client, words)).document
+    told = 0
+    for key, odd in itertools.product(honest, ODD):
+        async with _hostile({**honest, key: odd}) as client:
+            try:
+                shown = await carried_out(client, words)
+                plain([*shown.lines, *shown.aside])
+            except ConnectionLost:
+                told += 1
+    assert told
+
+
+@pytest.mark.parametrize("odd", [*ODD, [[["no role", "x"]]], [["x"]]])
+@pytest.mark.parametrize("key", ["lines", "aside", "source", "code"])
+async def test_lines_of_a_server_with_anything_in_them_are_shown_or_told(
+    key: str, odd: object
+) -> None:
+    document = {"document": 1, "lines": [], "hint": "", "code": 0, "aside": []}
+    async with _hostile({**document, key: odd}) as client:
+        with suppress(ConnectionLost):
+            shown = await carried_out(client, ["functions", "list"])
+            coloured([*shown.lines, *shown.aside])
+            source_lines(*shown.source or ("", 1))
 
 
 @pytest.mark.parametrize(

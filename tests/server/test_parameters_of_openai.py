@@ -20,6 +20,8 @@ from agent_core.interfaces.server.openai_parameters import (
 from tests.agents.groups import group_file
 from tests.kit import Ask, Expect, Fail, Repeat, Say, Seen, Wanted
 from tests.kit.drawing import sampled
+from tests.kit.heartbeat import MOST_MS, stall_of
+from tests.kit.pace import slowness
 from tests.kit.steps import Step
 
 from .conftest import Serve, Served
@@ -411,6 +413,24 @@ async def test_a_shaped_reply_is_the_value_or_an_error(served: Serve) -> None:
             assert (json.loads(text), failed) == (value, ""), (shape, behavior, path, streamed)
         else:
             assert (text, "shape" in failed) == ("", True), (shape, behavior, path, streamed)
+
+
+async def test_a_long_shaped_reply_does_not_hold_up_the_event_loop(served: Serve) -> None:
+    row = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    schema = {"type": "object", "properties": {"rows": {"type": "array", "items": row}}}
+    value = {"rows": [{"a": at} for at in range(20_000)]}
+    server = await served([Repeat(Say(json.dumps(value)))])
+    texts = list[str]()
+
+    async def asked() -> None:
+        path = "/v1/chat/completions"
+        body = shaped_request(path, schema, streamed=False) | {"model": f"main@{len(texts)}"}
+        answer = await server.client.post(path, json=body)
+        texts.append("".join(read_answer(path, answer, streamed=False)))
+
+    stall = await stall_of(asked)
+    assert json.loads(texts[0]) == value
+    assert stall.cpu_ms < MOST_MS * slowness(), stall
 
 
 async def test_the_format_is_sent_on_to_an_endpoint_that_takes_it_and_others_are_asked_in_words(

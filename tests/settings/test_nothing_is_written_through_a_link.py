@@ -12,6 +12,7 @@ from agent_core.base.settings import write_values
 from agent_core.interfaces.cli import main
 from agent_core.interfaces.cli_context import report_crash
 from agent_core.interfaces.repl.completion import KeptHistory
+from agent_core.interfaces.server.guard import access_log
 from agent_core.storage import prepare_state_dir
 from agent_core.storage.folder import open_lock
 from agent_core.workspace import scaffold as starters
@@ -60,6 +61,8 @@ def test_a_second_name_of_a_file_elsewhere_is_not_written_to(
         os.close(open_lock(place))
     with pytest.raises(NotPlainError, match="hard link"):
         add_to(place, b"more")
+    with pytest.raises(WorkspaceError, match="hard link"), access_log(place):
+        pass
     assert (outside / "diary").read_text() == "dear diary"
 
 

@@ -276,9 +276,8 @@ async def export(door: Door, folder: Path, names: tuple[str, ...], package: str)
     place = shlex.quote(str(folder) if folder.is_absolute() else f"./{folder}")
     use = f'python -c "from {report.package} import {report.first}"'
     tests = f"Its tests: cd {place} && python -m unittest"
-    return Result(
-        report, verdicts.export_lines(report), f"Next: pip install {place} && {use}\n{tests}"
-    )
+    next_command = line(("dim", f"Next: pip install {place} && {use}"))
+    return Result(report, verdicts.export_lines(report), tests, aside=[next_command])
 
 
 @slash(

@@ -345,8 +345,7 @@ async def ended(door: Door, called: tuple[str, str], report: "CallReport") -> Re
                 ("dim", ", in your shell"),
             ),
         ]
-    if report.lacks:
-        aside.append(line(("dim", report.lacks)))
+    aside += [line(("dim", text)) for text in bare_lines(report.lacks)]
     from agent_core.functions.answers import UNPROVEN
 
     # Who wrote a function without examples knows that nothing proves it.

@@ -9,6 +9,7 @@ from agent_core.functions.service.function_facts import FunctionDetails, Rated, 
 from agent_core.functions.service.history import FunctionHistory, VersionDiff
 from agent_core.functions.service.judgment import Judgment
 from agent_core.functions.service.plan import Deletion, Relocated
+from sandbox.wire.lines import bare_lines
 
 from ..commands.verb import Door, Result
 from ..styled_lines import Span, line
@@ -107,8 +108,9 @@ def judged(judgment: Judgment, door: Door, hint: str = "") -> Result:
     )
     # Where a standing is first read, its meaning stands below; a pipe gets the verdict alone.
     aside = function_view.standing_words({judgment.standing} if judgment.admitted else set())
-    hint = _challenge_hint(door, judgment) or hint
-    return Result(judgment, lines, hint, 0 if judgment.admitted else 1, aside)
+    *above, last = bare_lines(_challenge_hint(door, judgment) or hint) or [""]
+    aside += [line(("dim", text)) for text in above]
+    return Result(judgment, lines, last, 0 if judgment.admitted else 1, aside)
 
 
 def _challenge_hint(door: Door, judgment: Judgment) -> str:

@@ -309,7 +309,7 @@ class _ClientAnswer:
         happened: list[Json] = []
         async for event in self._threads.turn(self._thread):
             if event is not None:
-                self._reply.take(event)
+                await self._reply.take(event)
                 happened += self._reply.shown(event)
         await self._threads.remember(self._thread, self._reply)
         ended = self._reply.ended
@@ -351,7 +351,7 @@ class _Completion(_ClientAnswer):
             if event is None:
                 yield b": keep-alive\n\n"
                 continue
-            if text := self._reply.take(event):
+            if text := await self._reply.take(event):
                 yield self._chunk({"content": text})
             if happened := self._reply.shown(event):
                 yield self._chunk({}, happened=happened)
@@ -577,7 +577,7 @@ class _Response(_ClientAnswer):
         async for event in self._threads.turn(self._thread):
             if event is None:
                 yield b": keep-alive\n\n"
-            elif text := self._reply.take(event):
+            elif text := await self._reply.take(event):
                 if not begun:
                     begun = True
                     item = self._message("", "in_progress")

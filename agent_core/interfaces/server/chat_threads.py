@@ -531,7 +531,7 @@ class ClientReply:
         """True if the turn has ended with a result for the client."""
         return self.ended is not None and self.ended.reason in _WELL
 
-    def take(self, event: events.Event) -> str:
+    async def take(self, event: events.Event) -> str:
         """Process an event of the turn, and return the piece of text to send to the client now."""
         has_shape = bool(self.client.get("shape"))
         match event:
@@ -547,7 +547,8 @@ class ClientReply:
             case events.TurnEnded():
                 self.ended = event
                 if has_shape and event.reason == "replied":
-                    shaped = ClientFunctions.read(self.client).shaped(event.reply)
+                    functions = ClientFunctions.read(self.client)
+                    shaped = await aside(len(event.reply), functions.shaped, event.reply)
                     reply = shaped if isinstance(shaped, str) else event.reply
                     self.ended = replace(event, reply=reply)
                     return self._add(reply, apart=False)

@@ -8,6 +8,7 @@ import asyncio
 import ipaddress
 import json
 import logging.handlers
+import os
 import time
 from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
@@ -20,8 +21,9 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agent_core.base.errors import KnapperError
+from agent_core.base.errors import KnapperError, WorkspaceError
 from agent_core.base.offload import aside
+from agent_core.base.plain_files import ADDING, open_plain
 from agent_core.base.records import dataclass, field
 from agent_core.base.untrusted import one_line
 from sandbox.wire.strict_json import has_more_values
@@ -482,8 +484,16 @@ def network(address: str) -> str:
 
 @contextmanager
 def access_log(path: Path) -> Iterator[logging.Logger]:
-    """Open the access log: private, and at most two files of 8 MiB."""
-    path.touch(mode=0o600)
+    """Open the access log: private, and at most two files of 8 MiB.
+
+    Raises:
+        WorkspaceError: it cannot be written, or is another name of a file, which may be anyone's.
+    """
+    try:
+        os.close(open_plain(path, ADDING))
+    except OSError as error:
+        fix = "Remove it if you did not put it there, and check that there is room."
+        raise WorkspaceError(f"`{path}` cannot be written: {error.strerror}.", fix=fix) from error
     handler = logging.handlers.RotatingFileHandler(
         path, maxBytes=8 << 20, backupCount=1, encoding="utf-8"
     )

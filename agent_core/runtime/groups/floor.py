@@ -13,19 +13,55 @@ from ..entries import quoted
 USER: Final = "user"
 """The name for the user, as a speaker and as the one to whom a group hands back; no member has this name."""
 _LONGEST_RUN: Final = 30  # number of speeches within which every member gets to speak
+_READ_CHARS: Final = 20_000  # of each end of a speech
 
 
 @dataclass(frozen=True, slots=True)
+class SpeechNames:
+    """The names that a speech addresses, and those that appear in its questions, in order."""
+
+    addressed: Sequence[str]
+    asked: Sequence[str]
+
+
+@dataclass(frozen=True)  # no slots: cached properties are stored in `__dict__`
 class Speech:
     """One speech. `to` is the member or user to whom the speaker handed over by a call.
 
-    `seq` is the number of its entry in the journal.
+    `seq` is the number of its entry in the journal. The rules read the beginning and the end of a long speech, once.
     """
 
     by: str
     text: str
     to: str = ""
     seq: int = field(default=0, compare=False)
+    _names: dict[tuple[str, ...], SpeechNames] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
+
+    @cached_property
+    def audible(self) -> str:
+        """The text without code and quotations."""
+        text = self.text
+        if len(text) > 2 * _READ_CHARS:
+            text = f"{text[:_READ_CHARS]}\n{text[-_READ_CHARS:]}"
+        return _SILENT.sub(lambda match: " " * len(match[0]), text)
+
+    @property
+    def asks(self) -> bool:
+        """True if the speech contains a question."""
+        return any(mark in self.audible for mark in _QUESTION_MARKS)
+
+    def names(self, members: Collection[str]) -> SpeechNames:
+        """Return the members that the speech names."""
+        key = tuple(members)
+        if key not in self._names:
+            self._names[key] = SpeechNames(_addressed(self.audible, key), _asked(self.audible, key))
+        return self._names[key]
+
+    def says(self, words: str) -> bool:
+        """Check whether the speech contains these words as whole words and outside of code and quotations."""
+        return bool(re.search(rf"(?<!\w){re.escape(words)}(?!\w)", self.audible))
 
 
 @dataclass(frozen=True)  # no slots: cached properties are stored in `__dict__`
@@ -63,6 +99,16 @@ class Floor:
             (place for place, speech in enumerate(self.said) if speech.by == USER), default=-1
         )
         return self.said[start + 1 :]
+
+    @property
+    def open_speeches(self) -> Sequence[Speech]:
+        """The speeches whose words may choose who speaks now: the user's last message and the run after it."""
+        return self.said[max(len(self.said) - len(self.run) - 1, 0) :]
+
+    @property
+    def size(self) -> int:
+        """The number of characters that the rules read."""
+        return sum(min(len(speech.text), 2 * _READ_CHARS) for speech in self.open_speeches)
 
     @cached_property
     def spoken(self) -> dict[str, int]:
@@ -107,7 +153,7 @@ def tail(said: Sequence[Speech], most: int) -> list[str]:
     lines: list[str] = []
     room = most
     for speech in reversed(said):
-        text = marked(speech.by, speech.text)
+        text = marked(speech.by, speech.text[: room + 1])  # no longer one fits
         if len(text) > room:
             if not lines and room > 0:
                 lines.append(f"{text[: room - 1]}…")
@@ -127,45 +173,28 @@ _SENTENCE: Final = re.compile(r"[^.!?？\n]*+[.!?？\n]?")
 _QUESTION_MARKS: Final = ("?", "？")
 
 
-def names_addressed(text: str, names: Collection[str]) -> list[str]:
+def _addressed(audible: str, names: tuple[str, ...]) -> list[str]:
     """Return the names that a text addresses, in order of appearance: with @, or in direct address."""
-    bare, forms = _audible(text), _forms(tuple(names))
-    places = [(match.start(1), match[1]) for match in forms["at"].finditer(bare)]
-    for match in forms["call"].finditer(bare):
+    forms = _forms(names)
+    places = [(match.start(1), match[1]) for match in forms["at"].finditer(audible)]
+    for match in forms["call"].finditer(audible):
         start = match.start("names")
         places += [
             (start + name.start(), name[1]) for name in forms["name"].finditer(match["names"])
         ]
-    places += [(match.start(1), match[1]) for match in forms["end"].finditer(bare)]
+    places += [(match.start(1), match[1]) for match in forms["end"].finditer(audible)]
     return _unique([name for _, name in sorted(places)], names)
 
 
-def asked(text: str, names: Collection[str]) -> list[str]:
+def _asked(audible: str, names: tuple[str, ...]) -> list[str]:
     """Return the names that appear in a question of a text, in order."""
-    forms = _forms(tuple(names))
+    forms = _forms(names)
     questions = [
-        sentence
-        for sentence in _SENTENCE.findall(_audible(text))
-        if sentence.endswith(_QUESTION_MARKS)
+        sentence for sentence in _SENTENCE.findall(audible) if sentence.endswith(_QUESTION_MARKS)
     ]
     return _unique(
         [match[1] for question in questions for match in forms["name"].finditer(question)], names
     )
-
-
-def asks(text: str) -> bool:
-    """Check whether a text contains a question."""
-    audible = _audible(text)
-    return any(mark in audible for mark in _QUESTION_MARKS)
-
-
-def says(text: str, words: str) -> bool:
-    """Check whether a text contains these words as whole words and outside of code and quotations."""
-    return bool(re.search(rf"(?<!\w){re.escape(words)}(?!\w)", _audible(text)))
-
-
-def _audible(text: str) -> str:
-    return _SILENT.sub(lambda match: " " * len(match[0]), text)
 
 
 @lru_cache(maxsize=64)

@@ -14,6 +14,7 @@ from agent_core.base import events
 from agent_core.base.errors import KnapperError, ModelError
 from agent_core.base.limits import FOR_A_REQUEST, Allowance
 from agent_core.base.messages import System, User
+from agent_core.base.offload import aside
 from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import one_line
 from agent_core.memory.recall import argument
@@ -139,7 +140,9 @@ class GroupLoop:
             if why := turn.origin.group.allowance.broken("messages", *FOR_A_REQUEST):
                 return Ended("limits", warning=why)
             floor = await journal.floor(plan)
-            if end := ended(plan, floor, called) or await self._ask_whether_over(turn, plan, floor):
+            end = await aside(floor.size, ended, plan, floor, called)
+            end = end or await self._ask_whether_over(turn, plan, floor)
+            if end is not None:
                 return Ended(
                     "repeated" if end.is_stuck else "replied", floor.reply, warning=end.reason
                 )
@@ -200,12 +203,11 @@ class GroupLoop:
             posts = []
             for speech in recent:
                 key = f"{plan.name}:{speech.seq}"  # always the same, so that a speech reaches a member only once
+                heard_text = speech.text[:_HEARD_CHARS]
                 if speech.by == USER:
-                    posts.append(
-                        Post(name, "message", {"text": speech.text[:_HEARD_CHARS]}, key=key)
-                    )
+                    posts.append(Post(name, "message", {"text": heard_text}, key=key))
                 else:
-                    text = marked(speech.by, speech.text)[:_HEARD_CHARS]
+                    text = marked(speech.by, heard_text)[:_HEARD_CHARS]
                     posts.append(Post(name, HEARD, {"text": text, "speaker": speech.by}, key=key))
             heard = [*posts, Post(name, "system", {"text": plan.introduction(name)})]
             try:

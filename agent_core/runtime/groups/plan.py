@@ -9,10 +9,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, Protocol
 
 from agent_core.base.limits import SpendingLimits
+from agent_core.base.offload import aside
 from agent_core.base.records import dataclass, field
 from agent_core.base.untrusted import one_line
 
-from .floor import USER, Floor, Speech, asked, asks, names_addressed, says, tail
+from .floor import USER, Floor, Speech, tail
 
 MODEL: Final = "model"
 LEAST_RECENT: Final = "least_recent"
@@ -93,7 +94,7 @@ async def choose(floor: Floor, policy: Policy, advisers: Advisers) -> SpeakerCho
         return search.choice(
             floor.cut_off, "cut_off", f"{floor.cut_off} was chosen before the program was stopped"
         )
-    hands_back = "addressed" in policy.rules and _pick_addressed(floor)[0] == USER
+    hands_back = "addressed" in policy.rules and (await _pick("addressed", floor))[0] == USER
     if (name := floor.starved) and not hands_back:
         return search.choice(name, "starved", f"{name} has waited too long")
     for rule in (*policy.rules, policy.choose):
@@ -129,7 +130,7 @@ async def _by(
     except NoAdvice as failure:
         search.passed.append(one_line(f"{rule}: {failure}", 200))
         return None
-    name, reason = RULES[rule](floor)
+    name, reason = await _pick(rule, floor)
     if name in (*floor.allowed, USER):
         return search.choice(name, rule, reason)
     if name:
@@ -158,14 +159,18 @@ _Pick = tuple[str, str]
 _NOBODY: Final = ("", "")
 
 
+async def _pick(rule: str, floor: Floor) -> _Pick:
+    """Return what a built-in rule picks. It may read many long speeches."""
+    return await aside(floor.size, RULES[rule], floor)
+
+
 def _pick_addressed(floor: Floor) -> _Pick:
     """Return whom the last speaker addresses, or who was addressed earlier in this run and has not spoken since."""
     names = [*floor.members]
-    open_speeches = range(len(floor.said) - 1, max(len(floor.said) - len(floor.run) - 2, -1), -1)
-    for place in open_speeches:
-        speech = floor.said[place]
-        answered = {later.by for later in floor.said[place + 1 :]} | {speech.by}
-        waits = [name for name in names_addressed(speech.text, names) if name not in answered]
+    answered = set[str]()
+    for speech in reversed(floor.open_speeches):
+        answered.add(speech.by)
+        waits = [name for name in speech.names(names).addressed if name not in answered]
         if waits:
             return waits[0], f"{speech.by} addressed {waits[0]}"
     return _NOBODY
@@ -174,14 +179,15 @@ def _pick_addressed(floor: Floor) -> _Pick:
 def _pick_asked(floor: Floor) -> _Pick:
     """Return who is named in the last question, or the member whose question was just answered."""
     names, last = [*floor.members], floor.last
-    named = [name for name in asked(last.text, names) if name not in (last.by, USER)]
+    named = [name for name in last.names(names).asked if name not in (last.by, USER)]
     if named:
         return named[0], f"{last.by} asked about {named[0]}"
     before = floor.said[-2] if len(floor.said) > 1 else last
-    is_asker = before.by in floor.members and before.by != last.by and asks(before.text)
-    if is_asker and last.by in {*asked(before.text, names), *names_addressed(before.text, names)}:
-        return before.by, f"{last.by} answered {before.by}"
-    return _NOBODY
+    if before.by not in floor.members or before.by == last.by or not before.asks:
+        return _NOBODY
+    named_before = before.names(names)
+    is_answer = last.by in (*named_before.asked, *named_before.addressed)
+    return (before.by, f"{last.by} answered {before.by}") if is_answer else _NOBODY
 
 
 def _handoff(floor: Floor) -> _Pick:
@@ -280,7 +286,7 @@ class GroupEnd:
 def ended(plan: GroupPlan, floor: Floor, called: Collection[str]) -> GroupEnd | None:
     """Return why the turn is over after the last speech, or None; `called` are functions that its speaker called."""
     stop, run, last = plan.stop, floor.run, floor.last
-    if run and stop.text and says(last.text, stop.text):
+    if run and stop.text and last.says(stop.text):
         return GroupEnd(f"{last.by} said {stop.text}.")
     if run and stop.function and stop.function in called:
         return GroupEnd(f"{last.by} called {stop.function}.")
