@@ -267,6 +267,7 @@ class FunctionService:
             self._parts.gate(),
             self.quarantine,
             self.plans,
+            self.relocations,
             self.history,
             self.replays,
             self.registry.snapshot,

@@ -1,7 +1,7 @@
-"""Another name or another module for a function, with all that refers to it, as one change of several files.
+"""Another name, another module or another function for a function, with all that refers to it.
 
-All new texts are judged together, as they will stand, and written in one step, which a rollback takes back as one. A
-place that only may mean the function, such as a text with its name, stays as it is and is told.
+The new texts are one change of several files: judged together, as they will stand, and written in one step, which a
+rollback takes back as one. A place that only may mean the function, such as a text with its name, stays and is told.
 """
 
 import ast
@@ -18,7 +18,7 @@ from agent_core.base.errors import UsageError
 from agent_core.base.offload import aside
 from agent_core.base.problem import Problem
 from agent_core.base.receipt import Receipt
-from agent_core.base.records import dataclass, field, replace
+from agent_core.base.records import dataclass, replace
 from agent_core.base.syntax import name_shown
 from agent_core.registry.approved import without_stale_imports
 from agent_core.registry.depends import ModuleParts, offered_sources, statements_of
@@ -30,7 +30,15 @@ from agent_core.registry.module_edits import (
     place_function,
     remove_function,
 )
-from agent_core.registry.references import References, references_in, renamed, retargeted
+from agent_core.registry.references import (
+    Reference,
+    References,
+    redirected,
+    redirected_call,
+    references_in,
+    renamed,
+    retargeted,
+)
 from agent_core.registry.registry import Registry, Snapshot
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import (
@@ -66,24 +74,16 @@ if TYPE_CHECKING:
     from agent_core.registry.function import Function
 
     from ..debug import Breakpoints
-    from ..gate import ModuleVerdict, Policy
+    from ..gate import ModuleVerdict
     from .grant_service import PackageGrants
 
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _STEP: Final = re.compile(r" \(step [0-9a-f]{8}\)\Z")
 _LASTING: Final = ("by", "thumb", "note", "apart", "reader", "imported")
 """What a verdict says that stays true of a function with another name: who made it, and what people said of it."""
+_NO_NAMES: Final[Mapping[str, str]] = {}
 _BACK: Final = "taken back: "
 _CALLS: Final = ("confirmed", "predicted")
-
-
-@dataclass(frozen=True, slots=True)
-class _NewTexts:
-    """The new texts of modules; None is a deletion."""
-
-    texts: Mapping[str, str | None]
-    paths: Mapping[str, str] = field(default_factory=dict)  # of new modules
-    names: Mapping[str, str] = field(default_factory=dict)  # of functions after it, by those before
 
 
 class RelocationPlanner:
@@ -120,8 +120,7 @@ class RelocationPlanner:
         _check_name(new, snapshot)
         found = await self._references(name, snapshot, follows=True)
         texts = {each.source.module: renamed(each, new) for each in found if each.found}
-        files = _NewTexts(texts, names={name: new})
-        new_snapshot = _composed(files, snapshot)
+        new_snapshot = composed(texts, snapshot)
         unread = [
             f"{each.source.path}:{line} {what}"
             for each in found
@@ -130,9 +129,8 @@ class RelocationPlanner:
         known = {source.path for source in snapshot.modules.values()}
         unread += [f"{path} is rejected" for path in sorted(snapshot.rejections.keys() - known)]
         relocated = Relocated(new, name, function.module, "", (), (), (), tuple(unread))
-        plan = await self._plan(
-            f"renamed {name} to {new}", files, relocated, snapshot, new_snapshot, author
-        )
+        why = f"renamed {name} to {new}"
+        plan = await self.plan(why, relocated, snapshot, new_snapshot, author, {name: new})
         return self._files.repeatable(plan, partial(self.rename, name, new, author))
 
     async def move(self, name: str, module: str, author: Author) -> PlannedChange:
@@ -150,12 +148,12 @@ class RelocationPlanner:
             raise UsageError(f"`{name}` is in `{module}` already.", fix="Nothing was changed.")
         found = await self._references(name, snapshot, follows=False)
         size = sum(len(each.source.text) for each in found)
-        files = await aside(size, _moved, name, module, found, snapshot)
-        new_snapshot = _composed(files, snapshot)
-        _check_circles(files, snapshot, new_snapshot)
+        texts = await aside(size, _moved, name, module, found, snapshot)
+        new_snapshot = composed(texts, snapshot)
+        _check_circles(texts, snapshot, new_snapshot)
         relocated = Relocated(name, name, module, function.module, (), ())
         why = f"moved {name} from {function.module} to {module}"
-        plan = await self._plan(why, files, relocated, snapshot, new_snapshot, author)
+        plan = await self.plan(why, relocated, snapshot, new_snapshot, author)
         return self._files.repeatable(plan, partial(self.move, name, module, author))
 
     async def last_step(self, name: str) -> str:
@@ -181,18 +179,17 @@ class RelocationPlanner:
         """
         snapshot = self._registry.snapshot()
         texts = dict[str, str | None]()
-        paths = dict[str, str]()
         for row in await self._store.made_for(step):
             snapshot = await self._files.settled(row.module, "", snapshot)
             source = snapshot.modules.get(row.module)
             history = await self._store.module_history(row.module)
-            paths[row.module] = source.path if source else _path_of(row.module, snapshot)
             if (source.version if source else "") != row.version or history[-1] != row:
                 fix = f"Nothing was changed. Give a version: knapper functions history {name}"
-                raise UsageError(f"{paths[row.module]} was changed after this.", fix=fix)
+                path = path_in(snapshot, row.module)
+                raise UsageError(f"{path} was changed after this.", fix=fix)
             before = history[-2] if len(history) > 1 else None
             texts[row.module] = before.text if before and before.version else None
-        new_snapshot = _composed(_NewTexts(texts, paths), snapshot)
+        new_snapshot = composed(texts, snapshot)
         gone = snapshot.functions.keys() - new_snapshot.functions.keys()
         back = new_snapshot.functions.keys() - snapshot.functions.keys()
         names = dict(zip(gone, back, strict=False)) if len(gone) == len(back) == 1 else {}
@@ -200,8 +197,7 @@ class RelocationPlanner:
         undone = _STEP.sub("", step)
         why = undone.removeprefix(_BACK) if undone.startswith(_BACK) else f"{_BACK}{undone}"
         relocated = Relocated(shown, name, new_snapshot.functions[shown].module, "", (), ())
-        files = _NewTexts(texts, paths, names)
-        plan = await self._plan(why, files, relocated, snapshot, new_snapshot, author)
+        plan = await self.plan(why, relocated, snapshot, new_snapshot, author, names)
         judged = await judgment_on(self._store, new_snapshot.functions[shown].body_hash, shown)
         told = {"name": shown, "module": new_snapshot.functions[shown].module, "admitted": True}
         told |= {
@@ -230,25 +226,26 @@ class RelocationPlanner:
         size = sum(len(source.text) for source in sources)
         return await aside(size, partial(references_in, follows=follows), sources, module, name)
 
-    async def _plan(
+    async def plan(
         self,
         why: str,
-        files: _NewTexts,
         relocated: Relocated,
         snapshot: Snapshot,
         new_snapshot: Snapshot,
         author: Author,
+        names: Mapping[str, str] = _NO_NAMES,
     ) -> PlannedChange:
-        """Return the plan for texts that the gate admits together.
+        """Return the plan for texts that the gate admits together; `names` are the new ones of functions.
 
         Raises:
             UsageError: it refuses one of them.
         """
         reason = f"{why} (step {Clock().new_id()[-8:]})"
-        verdicts = await self._judged(why, files, snapshot, new_snapshot, author)
+        modules = _differing(snapshot, new_snapshot)
+        verdicts = await self._judged(why, modules, names, snapshot, new_snapshot)
         changes = list[FileChange]()
         writes = list[Sequence[Write]]()
-        for module in _in_order(files.texts, snapshot, new_snapshot):
+        for module in modules:
             source = snapshot.modules.get(module)
             expected = source.version if source else None
             if module in verdicts:
@@ -257,40 +254,46 @@ class RelocationPlanner:
                 changes.append(
                     FileChange(now.path, module, expected, now.text, now.version, reading)
                 )
-                rows = await self._verdicts(verdicts[module], files.names, snapshot)
+                rows = await self._verdicts(verdicts[module], names, snapshot)
                 writes.append((*entered(reading, expected, author, reason), *rows))
             elif source is not None:
                 changes.append(FileChange(source.path, module, expected, None, None, None))
                 removed = SetManifest(module, expected, None, author.by, author.turn, reason)
                 writes.append((removed, DropReading(source.path)))
-        for old, new in files.names.items():
-            writes.append((RenameFunction(old, new),))
-        changed = _changed(files.names, snapshot, new_snapshot)
+        before = snapshot.functions
+        now_there = new_snapshot.functions
+        did = Receipt()
+        for name in sorted(now_there.keys() - before.keys()):
+            did.note("created", name)
+        changed = [
+            name
+            for name in sorted(before.keys() & now_there.keys())
+            if before[name].body_hash != now_there[name].body_hash
+        ]
+        for name in changed:
+            did.note("changed", name)
+        for name in sorted(before.keys() - now_there.keys()):
+            did.note("deleted", name)
         relocated = replace(
             relocated,
             files=tuple(change.path for change in changes),
-            changed=changed,
-            asks_again=await self._asking_again(files.names, snapshot, new_snapshot),
+            changed=tuple(changed),
+            asks_again=await self._asking_again(names, snapshot, new_snapshot),
             unread=(*relocated.unread, *await self._patterns(relocated, snapshot, new_snapshot)),
         )
-        did = Receipt()
-        for name in (*files.names.values(), *changed):
-            did.note("created" if name in files.names.values() else "changed", name)
-        for name in files.names:
-            did.note("deleted", name)
         # In the history, a module that takes a function comes before the one that gives it up: it was never gone.
-        rows_of_all = tuple(write for group in reversed(writes[: len(changes)]) for write in group)
-        more = tuple(write for group in writes[len(changes) :] for write in group)
+        rows_of_all = tuple(write for group in reversed(writes) for write in group)
+        renames = tuple(RenameFunction(old, new) for old, new in names.items())
         return PlannedChange(
             _told(why, relocated),
             "returned",
             relocated,
-            (*rows_of_all, *more),
+            (*rows_of_all, *renames),
             did=did,
             change=changes[0],
             also=tuple(changes[1:]),
-            revoked=next(iter(files.names), ""),
-            done=partial(self._follow, files.names),
+            revoked=next(iter(names), ""),
+            done=partial(self._follow, names),
         )
 
     def _follow(self, names: Mapping[str, str]) -> None:
@@ -298,7 +301,12 @@ class RelocationPlanner:
             self._breakpoints().follow(old, new)
 
     async def _judged(
-        self, why: str, files: _NewTexts, snapshot: Snapshot, new_snapshot: Snapshot, author: Author
+        self,
+        why: str,
+        modules: Sequence[str],
+        names: Mapping[str, str],
+        snapshot: Snapshot,
+        new_snapshot: Snapshot,
     ) -> "dict[str, ModuleVerdict]":
         """Return the verdict on each new text, in which all others stand already.
 
@@ -306,31 +314,30 @@ class RelocationPlanner:
             UsageError: one is refused, an example no longer holds, or a function that uses one breaks.
         """
         verdicts = dict[str, "ModuleVerdict"]()
-        policy: Policy = "human" if author.by == "human" else "agent"
-        gone = {module for module, text in files.texts.items() if text is None}
+        gone = {module for module in modules if module not in new_snapshot.modules}
         users = {
             module
             for module, each in new_snapshot.readings.items()
             if not gone.isdisjoint(each.imports)
         }
-        for module in {**dict.fromkeys(files.texts), **dict.fromkeys(sorted(users))}:
+        for module in dict.fromkeys([*modules, *sorted(users)]):
             source = new_snapshot.modules.get(module)
             if source is None:
                 continue
             granted = replace(await self._packages.of_text(source.text), approval_mode="calling")
             before = snapshot.readings.get(module)
             verdict = await self._gate.judge_module(
-                source, new_snapshot, policy, previous_reading=before, granted=granted
+                source, new_snapshot, previous_reading=before, granted=granted
             )
             problem = next(iter(verdict.refusals), None)
             if not verdict.admitted and problem is not None:
                 fix = problem.fix or "Change that first."
                 raise UsageError(f"Not {why}: {problem.where}: {problem.message}.", fix=fix)
-            broken = [*await self._failing(verdict, files.names, snapshot)]
+            broken = [*await self._failing(verdict, names, snapshot)]
             broken += [breakage.description for breakage in verdict.breakages]
             if broken:
                 raise UsageError(f"Not {why}: {broken[0]}.", fix="Nothing was changed.")
-            if module in files.texts:
+            if module in modules:
                 verdicts[module] = verdict
         return verdicts
 
@@ -374,7 +381,7 @@ class RelocationPlanner:
                 document |= {key: kept[key] for key in _LASTING if kept.get(key)}
                 old = snapshot.functions[_name_before(name, names)]
                 for key in _CALLS:
-                    document[key] = [_call_now(call, old, names) for call in kept.get(key) or ()]
+                    document[key] = [_call_now(call, old, name) for call in kept.get(key) or ()]
                 standing = "draft" if before.standing == "draft" else standing
             rows.append(SaveVerdict(version, name, {**document, "standing": standing}))
         return rows
@@ -445,65 +452,46 @@ def _name_before(name: str, names: Mapping[str, str]) -> str:
     return next((old for old, new in names.items() if new == name), name)
 
 
-def _call_now(call: str, function: "Function", names: Mapping[str, str]) -> str:
+def _call_now(call: str, old: "Function", new: str) -> str:
     """Return a call of an example as it reads with the new name."""
-    new = names.get(function.name)
-    if new is None:
-        return call
-    head = f"from {FOLDER}.{function.module} import {function.name}\n"
-    source = ModuleSource.of("call", f"{head}{call}\n")
-    try:
-        found = References.of(
-            source, function.name, {f"{FOLDER}.{function.module}.{function.name}"}
-        )
-        return renamed(found, new).partition("\n")[2].rstrip("\n")
-    except (SyntaxError, UsageError):
-        return call
+    return redirected_call(call, old.module, old.name, new) or call
 
 
-def _changed(
-    names: Mapping[str, str], snapshot: Snapshot, new_snapshot: Snapshot
-) -> tuple[str, ...]:
-    """Return the other functions whose text is another one now."""
-    both = snapshot.functions.keys() & new_snapshot.functions.keys()
-    return tuple(
-        name
-        for name in sorted(both)
-        if snapshot.functions[name].body_hash != new_snapshot.functions[name].body_hash
-    )
-
-
-def _path_of(module: str, snapshot: Snapshot) -> str:
+def path_in(snapshot: Snapshot, module: str) -> str:
+    """Return the path of a module that a snapshot has or may get."""
+    if module in snapshot.modules:
+        return snapshot.modules[module].path
     is_package = any(each.startswith(f"{module}.") for each in snapshot.modules)
     return path_of(f"{module}.__init__" if is_package else module)
 
 
-def _in_order(modules: Iterable[str], snapshot: Snapshot, new_snapshot: Snapshot) -> list[str]:
-    """Return the modules, those first that give a function up."""
+def _differing(snapshot: Snapshot, new_snapshot: Snapshot) -> list[str]:
+    """Return the modules that differ, those first that give a function up."""
+    modules = [
+        module
+        for module in sorted(snapshot.modules.keys() | new_snapshot.modules.keys())
+        if snapshot.modules.get(module) != new_snapshot.modules.get(module)
+    ]
+    now = {(each.module, name) for name, each in new_snapshot.functions.items()}
+    giving = {
+        each.module for name, each in snapshot.functions.items() if (each.module, name) not in now
+    }
+    return sorted(modules, key=lambda module: module not in giving)
 
-    def keeps(module: str) -> bool:
-        names = {name for name, each in snapshot.functions.items() if each.module == module}
-        now = {name for name, each in new_snapshot.functions.items() if each.module == module}
-        return names <= now
 
-    return sorted(modules, key=lambda module: (keeps(module), module))
-
-
-def _composed(files: _NewTexts, snapshot: Snapshot) -> Snapshot:
-    """Return the snapshot with all new texts.
+def composed(texts: Mapping[str, str | None], snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot with new texts of modules; None is a deletion.
 
     Raises:
         UsageError: one of them cannot be read, or defines a name that is taken.
     """
     new_snapshot = snapshot.draft()
-    for module in files.texts:  # first all names are free
+    for module in texts:  # first all names are free
         new_snapshot = new_snapshot.without_module(module).draft()
-    for module, text in files.texts.items():
+    for module, text in texts.items():
         if text is None:
             continue
-        source = snapshot.modules.get(module)
-        path = source.path if source else files.paths[module]
-        reading = read_module(ModuleSource.of(module, text, path))
+        reading = read_module(ModuleSource.of(module, text, path_in(snapshot, module)))
         clashes = new_snapshot.clashes(reading)
         problem = next(iter((*clashes, *(() if reading.parsed else reading.problems))), None)
         if problem is not None:
@@ -513,10 +501,77 @@ def _composed(files: _NewTexts, snapshot: Snapshot) -> Snapshot:
     return new_snapshot.finished()
 
 
+def without(name: str, text: str, module: str, snapshot: Snapshot) -> str:
+    """Return the text of a module without a function and the imports that only it used.
+
+    Raises:
+        UsageError: it cannot be taken out.
+    """
+    left = remove_function(text, name)
+    if isinstance(left, Problem):
+        what = f"`{name}` cannot be taken out of {path_in(snapshot, module)}: {left.message}"
+        raise UsageError(f"{what}.", fix=left.fix or "Edit the file.")
+    before = snapshot.modules[module].text
+    return without_stale_imports(before, left, module, snapshot.modules.values())
+
+
+def placed(name: str, code: str, text: str, module: str, snapshot: Snapshot) -> str:
+    """Return the text of a module with a function and what it brings.
+
+    Raises:
+        UsageError: it cannot be put there.
+    """
+    path = path_in(snapshot, module)
+    new = place_function(text, code, name, path=path)
+    if isinstance(new, Problem):
+        fix = new.fix or "Nothing was changed."
+        raise UsageError(f"`{name}` cannot be put into {path}: {new.message}.", fix=fix)
+    return new
+
+
+# A function in the place of another one.
+
+
+def replaced(name: str, other: str, snapshot: Snapshot, more: str = "") -> Snapshot:
+    """Return the snapshot in which what calls a function calls another, with `more` arguments, and the first is gone.
+
+    Raises:
+        UsageError: a place cannot be rewritten; the message says which.
+    """
+    home = snapshot.functions[name].module
+    is_near = snapshot.functions[other].module == home
+    texts = dict[str, str | None]({home: snapshot.modules[home].text})
+    for each in references_in([*snapshot.modules.values()], home, name, follows=False):
+        module = each.source.module
+        for line, what in each.unread.items():
+            raise each.error(line, what, "Keep both, or change that first.")
+        found = list[Reference]()
+        for place in each.found:
+            holder = next(
+                (
+                    function.name
+                    for function in snapshot.readings[module].functions
+                    if function.line <= place.line <= function.end_line
+                ),
+                "",
+            )
+            if holder == name or place.kind == "listed":  # it goes with the function
+                continue
+            by_name = is_near and (module == home or place.kind == "attribute")
+            if holder in ("", other) or not (by_name or place.kind == "call"):
+                raise each.not_rewritten(place.line)
+            found.append(place)
+        texts[module] = redirected(each, found, other, more)
+    left = without(name, texts[home] or "", home, snapshot)
+    return composed({**texts, home: left if left.strip() else None}, snapshot)
+
+
 # A function in another module.
 
 
-def _moved(name: str, module: str, found: Sequence[References], snapshot: Snapshot) -> _NewTexts:
+def _moved(
+    name: str, module: str, found: Sequence[References], snapshot: Snapshot
+) -> dict[str, str | None]:
     """Return the texts of all modules once a function is in another one.
 
     Raises:
@@ -525,7 +580,6 @@ def _moved(name: str, module: str, found: Sequence[References], snapshot: Snapsh
     home = snapshot.modules[snapshot.functions[name].module]
     cut = _Cut.of(name, home, module, snapshot)
     texts = dict[str, str | None]()
-    path = _path_of(module, snapshot)
     target = snapshot.modules.get(module)
     for each in found:
         if each.source == home or not each.found:
@@ -537,17 +591,7 @@ def _moved(name: str, module: str, found: Sequence[References], snapshot: Snapsh
     left = cut.rest(own, module, snapshot)
     texts = {home.module: left if left.strip() else None, **texts}
     base = texts.get(module, target.text if target else "") or ""
-    placed = place_function(base, cut.candidate(module), name, path=target.path if target else path)
-    if isinstance(placed, Problem):
-        fix = placed.fix or "Nothing was changed."
-        raise UsageError(f"`{name}` cannot be put into {path}: {placed.message}.", fix=fix)
-    texts[module] = placed
-    changed = {
-        key: text
-        for key, text in texts.items()
-        if key not in snapshot.modules or text != snapshot.modules[key].text
-    }
-    return _NewTexts(changed, {module: path})
+    return {**texts, module: placed(name, cut.candidate(module), base, module, snapshot)}
 
 
 def _importing(text: str, module: str, name: str) -> str:
@@ -630,12 +674,8 @@ class _Cut:
             while end < len(text.lines) and is_blank(text.lines[end]):
                 end += 1
             edits.append(LineEdit(start - 1, end, ()))
-        left = remove_function(applied(text.lines, edits), self.name)
-        if isinstance(left, Problem):
-            what = f"`{self.name}` cannot be taken out of {self.source.path}: {left.message}"
-            raise UsageError(f"{what}.", fix=left.fix or "Edit the file.")
-        others = [each for each in snapshot.modules.values() if each.module != self.source.module]
-        left = without_stale_imports(self.source.text, left, self.source.module, others)
+        module_text = applied(text.lines, edits)
+        left = without(self.name, module_text, self.source.module, snapshot)
         spans = [text.span(text.body[each]) for each in {self.at, *self.carried}]
         is_used = any(
             each.kind == "name" and not any(first <= each.line <= last for first, last in spans)
@@ -718,13 +758,13 @@ def _import_of(
         yield f"from {base} import {', '.join(given)}"
 
 
-def _check_circles(files: _NewTexts, snapshot: Snapshot, new_snapshot: Snapshot) -> None:
+def _check_circles(modules: Iterable[str], snapshot: Snapshot, new_snapshot: Snapshot) -> None:
     """Check that no modules import each other that did not before.
 
     Raises:
         UsageError: some would; the message says which.
     """
-    for module in files.texts:
+    for module in modules:
         circle = _circle(module, new_snapshot)
         if circle and not _circle(module, snapshot):
             paths = [new_snapshot.modules[each].path for each in circle]
