@@ -452,6 +452,35 @@ async def test_a_move_makes_the_imports_of_its_callers_follow(served: Serve) -> 
     assert not (folder / "web" / "letters.py").exists()
 
 
+STARRED = SEVERAL.replace("import (\n    count_some,\n    count_vowels,  # these\n)", "import *")
+IN_EXAMPLE = INSIDE.replace(
+    '>>> from functions.words import count_vowels as c\n    >>> inside("a") - c("a")',
+    '>>> import functions.words\n    >>> inside("a") - functions.words.count_vowels("a")',
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("both", STARRED), ("inside", IN_EXAMPLE)], ids=["a star", "an example"]
+)
+@pytest.mark.parametrize("verb", ["rename", "move"])
+async def test_a_function_that_came_in_another_way_is_found(
+    served: Serve, verb: str, name: str, text: str
+) -> None:
+    server = await served([])
+    await saved(server, {"words.py": f"{VOWELS}\n\n{SOME}", "caller.py": text})
+    body = {"new": "vowels_of"} if verb == "rename" else {"module": "letters"}
+    answer = await server.client.post(f"/api/v1/functions/count_vowels/{verb}", json=body)
+    assert answer.status_code == 200, answer.text
+    now = texts(server)["caller.py"]
+    if verb == "rename":
+        assert now == text.replace("count_vowels", "vowels_of").replace(
+            '{"vowels_of"', '{"count_vowels"'
+        )
+    assert all(row.agreed for row in (await server.workspace.functions.test(name)).examples)
+    await server.workspace.functions.rollback("count_vowels")
+    assert texts(server)["caller.py"] == text
+
+
 async def test_a_circle_of_imports_is_refused_with_its_modules(served: Serve) -> None:
     server = await served([])
     await saved(server, {"prices.py": HELPED})

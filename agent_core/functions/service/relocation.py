@@ -58,6 +58,7 @@ from agent_core.storage import (
     RenameFunction,
     SaveVerdict,
     SetManifest,
+    VersionRow,
     Write,
 )
 
@@ -156,8 +157,8 @@ class RelocationPlanner:
         plan = await self.plan(why, relocated, snapshot, new_snapshot, author)
         return self._files.repeatable(plan, partial(self.move, name, module, author))
 
-    async def last_step(self, name: str) -> str:
-        """Return the reason of a function's last change if it was a step of several files, or an empty text."""
+    async def last_step(self, name: str) -> "VersionRow | None":
+        """Return a function's last change if it was a step of several files by a person."""
         function = self._registry.snapshot().functions.get(name)
         if function is not None:
             module = function.module
@@ -166,10 +167,10 @@ class RelocationPlanner:
             module = rows[-1].module if rows else ""
         history = await self._store.module_history(module) if module else []
         if not history or history[-1].by != "human" or not _STEP.search(history[-1].reason):
-            return ""
+            return None
         texts = [row.text for row in history[-2:]]
         own = [offered_sources(text).get(name, "") for text in ["", *texts][-2:]]
-        return history[-1].reason if own[0] != own[1] else ""
+        return history[-1] if own[0] != own[1] else None
 
     async def take_back(self, name: str, step: str, author: Author) -> PlannedChange:
         """Plan the texts that all files of a step had before it.
@@ -623,22 +624,18 @@ class _Cut:
         parts = ModuleParts.of(source.text, source.path)
         if isinstance(parts, Problem):
             raise UsageError(f"{parts.where}: {parts.message}.", fix=parts.fix or "")
-        holders = [at for at, bound in enumerate(parts.binds) if name in bound]
+        at = parts.holder({name})
         body = parts.text.body
-        if len(holders) != 1 or not isinstance(body[holders[0]], Definition):
+        if at is None or not isinstance(body[at], Definition):
             what = f"`{name}` is not one plain function at the top level of {source.path}"
             raise UsageError(f"{what}, so it is not moved.", fix="Edit the file.")
-        at = holders[0]
-        group = _needed(parts, at)
-        own = {each for each in group if not is_import(body[each])}
-        carried = _only_for(at, own, parts, source, snapshot)
+        group = parts.needed({name}, {*parts.public} - {name}) - {at}
+        imported = {each for each in range(len(body)) if is_import(body[each])}
+        carried = _only_for(name, group - imported, parts, source, snapshot)
         moving = {at, *carried}
         read = {word for each in moving for word in _words(parts, each)}
-        stays = [
-            each for each in range(len(body)) if each not in moving and not is_import(body[each])
-        ]
-        bound = {word for each in stays for word in parts.binds[each]}
-        left = (read & bound) - {name, "*"}
+        stays = {*range(len(body))} - imported - moving
+        left = read & {word for each in stays for word in parts.binds[each]}
         shared = {word for facts in parts.statements for word in facts.shared}
         if changing := sorted(left & shared):
             what = (
@@ -646,10 +643,9 @@ class _Cut:
             )
             raise UsageError(f"{what}, so it is not moved.", fix="Keep it there.")
         imports = [
-            text
-            for each in sorted(group)
-            if is_import(body[each])
-            for text in _import_of(parts, each, read, source, module, name)
+            line
+            for each in sorted(group & imported)
+            for line in _import_lines(parts, each, read, source, module)
         ]
         return cls(name, source, parts, at, carried, imports, left)
 
@@ -657,13 +653,11 @@ class _Cut:
         """Return the function with all that it brings to its new module."""
         imports = [*self.imports]
         if self.left:
-            imports.append(
-                f"from {FOLDER}.{self.source.module} import {', '.join(sorted(self.left))}"
-            )
+            names = ", ".join(sorted(self.left))
+            imports.append(f"from {FOLDER}.{self.source.module} import {names}")
         text = self.parts.text
         segments = [text.segment(text.body[each]) for each in sorted({self.at, *self.carried})]
-        head = "\n".join(imports)
-        return "\n\n\n".join([*([head] if head else []), *segments]) + "\n"
+        return "\n\n\n".join(filter(None, ["\n".join(imports), *segments])) + "\n"
 
     def rest(self, own_references: References, module: str, snapshot: Snapshot) -> str:
         """Return the text of its module without it."""
@@ -686,76 +680,54 @@ class _Cut:
 
 def _words(parts: ModuleParts, at: int) -> Set[str]:
     facts = parts.statements[at]
-    return facts.names | facts.reads | facts.takes
-
-
-def _needed(parts: ModuleParts, at: int) -> Set[int]:
-    """Return the imports and private statements that a function and its examples refer to."""
-    group = parts.referred(at)
-    public = {
-        each
-        for each, node in enumerate(parts.text.body)
-        if isinstance(node, Definition) and not node.name.startswith("_")
-    }
-    for each, bound in enumerate(parts.binds):
-        if each not in public and bound & parts.statements[at].takes:
-            group |= {each, *parts.referred(each)}
-    return group - public
+    return facts.reads | facts.takes
 
 
 def _only_for(
-    at: int, own: Set[int], parts: ModuleParts, source: ModuleSource, snapshot: Snapshot
+    name: str, own: Set[int], parts: ModuleParts, source: ModuleSource, snapshot: Snapshot
 ) -> Set[int]:
-    """Return the statements of `own` that nothing else needs, in this module or in others."""
+    """Return the statements of `own` that only this function needs, in its module and in others."""
+    others = {*range(len(parts.binds))} - own - {parts.holder({name})}
+    wanted = {word for each in others for word in parts.binds[each] or _words(parts, each)}
     elsewhere = "\n".join(
         snapshot.modules[module].text
         for module, reading in snapshot.readings.items()
         if source.module in reading.imports and module != source.module
     )
-    carried = {
+    return {
         each
-        for each in own
+        for each in own - parts.needed(wanted, {name})
         if not parts.text.shares_a_line(parts.text.body[each])
         and not any(re.search(rf"\b{re.escape(word)}\b", elsewhere) for word in parts.binds[each])
     }
-    while True:
-        staying = [each for each in range(len(parts.binds)) if each not in carried and each != at]
-        used = {word for each in staying for word in _words(parts, each)}
-        kept = {each for each in carried if parts.binds[each].isdisjoint(used)}
-        if kept == carried:
-            return carried
-        carried = kept
 
 
-def _import_of(
-    parts: ModuleParts, at: int, read: Set[str], source: ModuleSource, module: str, name: str
+def _import_lines(
+    parts: ModuleParts, at: int, read: Set[str], source: ModuleSource, module: str
 ) -> Iterator[str]:
     """Yield the lines of an import that a function needs in its new module."""
     node = parts.text.body[at]
-    if isinstance(node, ast.Import):
-        used = [each for each in node.names if (each.asname or each.name.partition(".")[0]) in read]
-        for alias in used:
-            yield (
-                f"import {alias.name} as {alias.asname}" if alias.asname else f"import {alias.name}"
-            )
-        return
-    if not isinstance(node, ast.ImportFrom):
+    if not isinstance(node, ast.Import | ast.ImportFrom):
         yield parts.text.segment(node)
         return
-    is_package = source.path.endswith("/__init__.py")
-    base = imported_module(
-        node.module or "", node.level, f"{FOLDER}.{source.module}", is_package=is_package
-    )
-    used = [each for each in node.names if (each.asname or each.name) in read or each.name == "*"]
-    used = [*node.names] if base == "__future__" else used
-    if base == f"{FOLDER}.{module}":
-        if any(each.asname for each in used):
+    head = ""
+    if isinstance(node, ast.ImportFrom):
+        is_package = source.path.endswith("/__init__.py")
+        own = f"{FOLDER}.{source.module}"
+        base = imported_module(node.module or "", node.level, own, is_package=is_package)
+        head = f"from {base} "
+    used = [
+        alias
+        for alias in node.names
+        if {(alias.asname or alias.name).partition(".")[0], alias.name} & {*read, "*"}
+        or "*" in parts.binds[at]
+    ]
+    if head == f"from {FOLDER}.{module} ":
+        if any(alias.asname for alias in used):
             what = f"{source.path}:{node.lineno} imports from `{module}` under another name"
-            raise UsageError(f"{what}, so `{name}` is not moved there.", fix="Use the name itself.")
-        return
-    if used:
-        given = (f"{each.name} as {each.asname}" if each.asname else each.name for each in used)
-        yield f"from {base} import {', '.join(given)}"
+            raise UsageError(f"{what}, so nothing was moved there.", fix="Use the name itself.")
+    elif used:
+        yield f"{head}import {', '.join(map(ast.unparse, used))}"
 
 
 def _check_circles(modules: Iterable[str], snapshot: Snapshot, new_snapshot: Snapshot) -> None:
@@ -792,20 +764,15 @@ def _circle(start: str, snapshot: Snapshot) -> list[str]:
 def _loaded_by(module: str, snapshot: Snapshot) -> list[str]:
     """Return the modules of the workspace that a module imports when it is loaded."""
     source = snapshot.modules.get(module)
-    if source is None:
-        return []
-    is_package = source.path.endswith("/__init__.py")
     found = list[str]()
-    for node, facts, _ in statements_of(source.text):
-        if isinstance(node, Definition | ast.ClassDef) or (
-            isinstance(node, ast.If) and is_import(node)
-        ):
+    for node, facts, _ in statements_of(source.text) if source else ():
+        is_late = isinstance(node, Definition | ast.ClassDef)
+        if is_late or (isinstance(node, ast.If) and is_import(node)):
             continue
         for level, base, imported in facts.imports:
+            is_package = source is not None and source.path.endswith("/__init__.py")
             own = f"{FOLDER}.{module}"
-            full = base if level < 0 else imported_module(base, level, own, is_package=is_package)
-            names = [full, f"{full}.{imported}"]
-            found += [
-                each.removeprefix(f"{FOLDER}.") for each in names if each.startswith(f"{FOLDER}.")
-            ]
-    return [each for each in dict.fromkeys(found) if each in snapshot.modules and each != module]
+            full = imported_module(base, max(level, 0), own, is_package=is_package)
+            found += [full, f"{full}.{imported}"]
+    names = [each.removeprefix(f"{FOLDER}.") for each in found if each.startswith(f"{FOLDER}.")]
+    return [each for each in dict.fromkeys(names) if each in snapshot.modules and each != module]
