@@ -8,6 +8,7 @@ import ast
 import re
 from collections.abc import Iterator, Sequence, Set
 from itertools import accumulate
+from operator import attrgetter
 from typing import Any, Final, Literal, TypeAlias
 
 from agent_core.base import syntax
@@ -176,7 +177,7 @@ def applied_to(content: bytes, edits: Sequence[Edit]) -> str:
     """Return the text with edits made, which do not overlap."""
     pieces = list[bytes]()
     at = 0
-    for edit in sorted(edits, key=lambda edit: (edit.start, edit.end)):
+    for edit in sorted(edits, key=attrgetter("start", "end")):
         pieces += [content[at : edit.start], edit.new]
         at = edit.end
     return b"".join([*pieces, content[at:]]).decode("utf-8", "surrogatepass")
@@ -352,7 +353,7 @@ class _Walk:
             }
         self._visit(tree.body, top)
         self._read_docstrings(tree, top)
-        result.found.sort(key=lambda each: each.start)
+        result.found.sort(key=attrgetter("start"))
         result.unread = dict(sorted(result.unread.items()))
 
     def _must_be_clear(self, scope: _Names, line: int) -> bool:

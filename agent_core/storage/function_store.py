@@ -298,7 +298,7 @@ class FunctionStore(Tables):
     def made_for(self, session: SqlSession, reason: str) -> list[VersionRow]:
         """Return every version and removal of a module that was made for this reason, oldest first."""
         rows = session.all(f"{_CHANGES} where c.reason = ? order by c.seq", reason)
-        return [_version(row) for row in rows]
+        return list(map(_version, rows))
 
     @query
     def kept_modules(self, session: SqlSession, folder: str) -> list[str]:

@@ -79,7 +79,8 @@ SHOWN = function_text(
     "Leave the vowels of a text out.\n\nArgs:\n    text: The text.",
     'return "".join(letter for letter in text if letter not in "aeiou")',
     "without_vowels(\"queueing\") → 'qng'",
-    'len(without_vowels("sky")) + vowel_count("sky") → 3',
+    "without_vowels(\"sky\") → 'sky'",
+    'len(without_vowels("aloud")) + vowel_count("aloud") → 5',
 )
 TEXT = function_text(
     "way_to_count(is_short: bool) -> str",

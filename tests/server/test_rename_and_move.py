@@ -361,6 +361,10 @@ REFUSED = {
         "vowels_of",
         {"words.py": f"import os\n\n{VOWELS}\n\nif os.sep == 'x':\n    count_vowels = len\n"},
     ),
+    "a global name": (
+        "vowels_of",
+        {"words.py": f"{VOWELS}\n\ndef _swap() -> None:\n    global count_vowels\n"},
+    ),
 }
 
 
@@ -499,6 +503,49 @@ async def test_a_module_that_cannot_be_had_changes_nothing(served: Serve, module
     )
     assert answer.status_code in (400, 409, 422), answer.text
     assert texts(server) == FILES
+
+
+IMMOVABLE = {
+    "two statements in a line": {
+        "both.py": SEVERAL.replace(
+            "import (\n    count_some,\n    count_vowels,  # these\n)",
+            "import count_some, count_vowels; x = 1",
+        )
+    },
+    "a local name": {"shadowed.py": SHADOWED},
+    "several names in an example": {
+        "inside.py": INSIDE.replace(
+            "import count_vowels as c", "import count_some, count_vowels as c"
+        )
+    },
+    "a value that functions assign": {
+        "words.py": f"{VOWELS}\n\n{SOME}".replace(
+            "    return sum(", "    global SEEN\n    SEEN = text\n    return sum("
+        ).replace("def count_vowels", "SEEN = ''\n\n\ndef count_vowels", 1)
+    },
+    "another name for what is there": {
+        "letters.py": SOME.replace("count_some", "count_few")
+        .replace("aei", "ae")
+        .replace("    3", "    2"),
+        "words.py": "from functions.letters import count_few as few\n\n\n"
+        + f"{VOWELS}\n\n{SOME}".replace("return sum(", "return 0 * few(text) + sum(", 1),
+    },
+}
+
+
+@pytest.mark.parametrize("case", IMMOVABLE)
+async def test_a_place_that_a_move_cannot_rewrite_is_named_and_nothing_is_changed(
+    served: Serve, case: str
+) -> None:
+    server = await served([])
+    files = {"words.py": f"{VOWELS}\n\n{SOME}", **IMMOVABLE[case]}
+    await saved(server, files)
+    answer = await server.client.post(
+        "/api/v1/functions/count_vowels/move", json={"module": "letters"}
+    )
+    (path,) = [*IMMOVABLE[case]][-1:]
+    assert f"functions/{path}" in answer.json()["error"]["message"], answer.text
+    assert texts(server) == files
 
 
 async def test_state_pins_and_ratings_follow_a_new_name(served: Serve) -> None:

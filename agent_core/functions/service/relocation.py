@@ -192,21 +192,20 @@ class RelocationPlanner:
             texts[row.module] = before.text if before and before.version else None
         new_snapshot = composed(texts, snapshot)
         gone = snapshot.functions.keys() - new_snapshot.functions.keys()
-        back = new_snapshot.functions.keys() - snapshot.functions.keys()
-        names = dict(zip(gone, back, strict=False)) if len(gone) == len(back) == 1 else {}
-        shown = next(iter(back), name)
+        there = new_snapshot.functions.keys() - snapshot.functions.keys()
+        names = dict(zip(gone, there, strict=False)) if len(gone) == len(there) == 1 else {}
+        shown = next(iter(there), name)
         undone = _STEP.sub("", step)
         why = undone.removeprefix(_BACK) if undone.startswith(_BACK) else f"{_BACK}{undone}"
-        relocated = Relocated(shown, name, new_snapshot.functions[shown].module, "", (), ())
+        function = new_snapshot.functions[shown]
+        relocated = Relocated(shown, name, function.module, "", (), ())
         plan = await self.plan(why, relocated, snapshot, new_snapshot, author, names)
-        judged = await judgment_on(self._store, new_snapshot.functions[shown].body_hash, shown)
-        told = {"name": shown, "module": new_snapshot.functions[shown].module, "admitted": True}
-        told |= {
-            "standing": judged.standing if judged else "draft",
-            "path": new_snapshot.functions[shown].path,
-        }
-        told |= {"back": f"what was there before “{undone}”"}
-        plan = replace(plan, detail=Judgment.from_json(told))
+        judged = await judgment_on(self._store, function.body_hash, shown)
+        standing = judged.standing if judged else "draft"
+        back = f"what was there before “{undone}”"
+        told = {"name": shown, "module": function.module, "path": function.path, "back": back}
+        document = {**told, "standing": standing, "admitted": True}
+        plan = replace(plan, detail=Judgment.from_json(document))
         return self._files.repeatable(plan, partial(self.take_back, name, step, author))
 
     async def _settled(self, name: str, author: Author, *more: str) -> Snapshot:
@@ -502,8 +501,8 @@ def composed(texts: Mapping[str, str | None], snapshot: Snapshot) -> Snapshot:
     return new_snapshot.finished()
 
 
-def without(name: str, text: str, module: str, snapshot: Snapshot) -> str:
-    """Return the text of a module without a function and the imports that only it used.
+def without(name: str, text: str, module: str, snapshot: Snapshot) -> str | None:
+    """Return the text of a module without a function and the imports that only it used, or None if nothing is left.
 
     Raises:
         UsageError: it cannot be taken out.
@@ -513,7 +512,8 @@ def without(name: str, text: str, module: str, snapshot: Snapshot) -> str:
         what = f"`{name}` cannot be taken out of {path_in(snapshot, module)}: {left.message}"
         raise UsageError(f"{what}.", fix=left.fix or "Edit the file.")
     before = snapshot.modules[module].text
-    return without_stale_imports(before, left, module, snapshot.modules.values())
+    left = without_stale_imports(before, left, module, snapshot.modules.values())
+    return left if left.strip() else None
 
 
 def placed(name: str, code: str, text: str, module: str, snapshot: Snapshot) -> str:
@@ -563,8 +563,8 @@ def replaced(name: str, other: str, snapshot: Snapshot, more: str = "") -> Snaps
                 raise each.not_rewritten(place.line)
             found.append(place)
         texts[module] = redirected(each, found, other, more)
-    left = without(name, texts[home] or "", home, snapshot)
-    return composed({**texts, home: left if left.strip() else None}, snapshot)
+    texts[home] = without(name, texts[home] or "", home, snapshot)
+    return composed(texts, snapshot)
 
 
 # A function in another module.
@@ -589,8 +589,7 @@ def _moved(
         text, lacks = retargeted(each, module, is_home=is_home)
         texts[each.source.module] = _importing(text, module, name) if lacks else text
     own = next(each for each in found if each.source == home)
-    left = cut.rest(own, module, snapshot)
-    texts = {home.module: left if left.strip() else None, **texts}
+    texts[home.module] = cut.rest(own, module, snapshot)
     base = texts.get(module, target.text if target else "") or ""
     return {**texts, module: placed(name, cut.candidate(module), base, module, snapshot)}
 
@@ -659,7 +658,7 @@ class _Cut:
         segments = [text.segment(text.body[each]) for each in sorted({self.at, *self.carried})]
         return "\n\n\n".join(filter(None, ["\n".join(imports), *segments])) + "\n"
 
-    def rest(self, own_references: References, module: str, snapshot: Snapshot) -> str:
+    def rest(self, own_references: References, module: str, snapshot: Snapshot) -> str | None:
         """Return the text of its module without it."""
         text = self.parts.text
         edits = list[LineEdit]()
@@ -675,7 +674,7 @@ class _Cut:
             each.kind == "name" and not any(first <= each.line <= last for first, last in spans)
             for each in own_references.found
         )
-        return _importing(left, module, self.name) if is_used else left
+        return _importing(left or "", module, self.name) if is_used else left
 
 
 def _words(parts: ModuleParts, at: int) -> Set[str]:

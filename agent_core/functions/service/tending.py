@@ -54,6 +54,7 @@ from ..gate.clones import differing, special_ones
 from ..gate.examples import with_words
 from ..program_text import SeenProgram
 from ..search import COUNT, FunctionSearch
+from . import history
 from .audit import Audit
 from .call_records import is_documented
 from .changes import ChangePlanner
@@ -279,27 +280,24 @@ class Tending:
     async def _plan_back(self, rows: Sequence[TendedRow]) -> PlannedChange:
         """Plan the texts that functions had before a step."""
         snapshot = self.snapshot()
-        texts = dict[str, str]()
+        texts = dict[str, str | None]()
         for row in rows:
             versions = await self.history.versions(row.function)
-            past = next((each for each in versions if each.hash == row.before), None)
             module = (
                 snapshot.functions[row.function].module if row.after else versions[-1].row.module
             )
             existing = snapshot.modules.get(module)
-            text = texts.get(module, existing.text if existing else "")
-            if past is None:
+            text = texts.get(module, existing.text if existing else "") or ""
+            if not row.before:
                 texts[module] = without(row.function, text, module, snapshot)
                 continue
+            past = history.pick(row.function, versions, row.before)
             code = candidate_of(past.row.text, row.function, past.source)
             text = with_own_helpers(text, past.row.text, row.function)
             texts[module] = placed(row.function, code, text, module, snapshot)
-        new_snapshot = composed(
-            {at: text if text.strip() else None for at, text in texts.items()}, snapshot
-        )
-        return await self._plan_of_all(
-            f"undone: {rows[-1].note}", rows[0].function, snapshot, new_snapshot, USER
-        )
+        new_snapshot = composed(texts, snapshot)
+        why = f"undone: {rows[-1].note}"
+        return await self._plan_of_all(why, rows[0].function, snapshot, new_snapshot, USER)
 
     async def _plan_of_all(
         self, why: str, name: str, snapshot: Snapshot, new_snapshot: Snapshot, author: Author
@@ -444,9 +442,9 @@ class Tending:
         for name in [*after, *(before.keys() - after.keys())]:
             old = before.get(name, "")
             new = after.get(name, "")
+            kind = "changed" if old else "created"
             if old != new:
-                kind = "deleted" if not new else "changed" if old else "created"
-                yield SaveTended(mark, name, kind, old, new, reason)
+                yield SaveTended(mark, name, kind if new else "deleted", old, new, reason)
 
     async def _why_protected(self, *names: str) -> str:
         """Return why functions are left alone (a person wrote, changed, granted or pinned one), or an empty text."""
