@@ -485,6 +485,82 @@ async def test_a_function_that_came_in_another_way_is_found(
     assert texts(server)["caller.py"] == text
 
 
+SCOPES = '''\
+from functions.words import @
+
+
+class Tally:
+    """What was counted, by a method that has its own name for it."""
+
+    count_vowels = 0
+
+    def add(self, text: str, more: int = count_vowels) -> int:
+        return @(text) + more + self.count_vowels
+
+
+def _by_default(text: str, count=@) -> int:
+    return count(text)
+
+
+def _caught() -> str:
+    try:
+        raise ValueError("count")
+    except ValueError as count_vowels:
+        return str(count_vowels)
+
+
+def _matched(value: list[int]) -> int:
+    match value:
+        case [count_vowels, *_]:
+            return count_vowels
+    return 0
+
+
+def _nested() -> int:
+    def count_vowels() -> int:
+        return 1
+
+    return count_vowels()
+
+
+def scopes(text: str) -> int:
+    """Count in several ways.
+
+    Args:
+        text: The text.
+
+    >>> scopes("queueing")
+    33
+    >>> scopes("sky") + @("a") - @("a")
+    8
+    >>> @("a" is no example
+    """
+    given = (lambda count_vowels: count_vowels)(1) + (lambda text, by=@: by(text))(text)
+    looped = sum(count_vowels for count_vowels in [1, 2]) + len({@: 1})
+    walked = [found for word in [text] if (found := @(word)) or True]
+    own = len(_caught()) - _matched([1]) - _nested()
+    return given + looped + sum(walked) + found + Tally().add(text) + own + _by_default(text)
+'''
+
+
+async def test_names_are_told_apart_by_the_scopes_of_python(served: Serve) -> None:
+    server = await served([])
+    listed = f'__all__ = ["count_vowels"]\n\n\n{VOWELS}'
+    files = {"words.py": listed, "scopes.py": SCOPES.replace("@", "count_vowels")}
+    for name, text in files.items():
+        await server.save(name, text)
+    assert "scopes" in server.workspace.functions.names()
+    value = (await server.workspace.functions.call("scopes", {"text": "queue"})).value
+    await _http(server)
+    now = texts(server)
+    assert now["words.py"] == listed.replace("count_vowels", "vowels_of")
+    shown, broken = SCOPES.split('>>> @("a" is')
+    assert now["scopes.py"] == shown.replace(
+        "@", "vowels_of"
+    ) + '>>> count_vowels("a" is' + broken.replace("@", "vowels_of")
+    assert (await server.workspace.functions.call("scopes", {"text": "queue"})).value == value
+
+
 async def test_a_circle_of_imports_is_refused_with_its_modules(served: Serve) -> None:
     server = await served([])
     await saved(server, {"prices.py": HELPED})
