@@ -72,7 +72,6 @@ from .plan import Author, FileChange, PlannedChange, Relocated, entered
 
 if TYPE_CHECKING:
     from agent_core.access.grants import GrantStore
-    from agent_core.registry.function import Function
 
     from ..debug import Breakpoints
     from ..gate import ModuleVerdict
@@ -381,7 +380,10 @@ class RelocationPlanner:
                 document |= {key: kept[key] for key in _LASTING if kept.get(key)}
                 old = snapshot.functions[_name_before(name, names)]
                 for key in _CALLS:
-                    document[key] = [_call_now(call, old, name) for call in kept.get(key) or ()]
+                    document[key] = [
+                        redirected_call(call, old.module, old.name, name) or call
+                        for call in kept.get(key) or ()
+                    ]
                 standing = "draft" if before.standing == "draft" else standing
             rows.append(SaveVerdict(version, name, {**document, "standing": standing}))
         return rows
@@ -450,11 +452,6 @@ def _check_name(name: str, snapshot: Snapshot) -> None:
 
 def _name_before(name: str, names: Mapping[str, str]) -> str:
     return next((old for old, new in names.items() if new == name), name)
-
-
-def _call_now(call: str, old: "Function", new: str) -> str:
-    """Return a call of an example as it reads with the new name."""
-    return redirected_call(call, old.module, old.name, new) or call
 
 
 def path_in(snapshot: Snapshot, module: str) -> str:
