@@ -318,12 +318,13 @@ async def _function(conversation: Conversation, kind: str, name: str) -> Thing:
     ]
     first = [Step(None)] if steps else []
     put = partial(_restore, conversation, kind, name)
-    step = "" if kind or not steps else await workspace.functions.relocations.last_step(name)
-    if step and step == versions[-1].row.reason:
-        put = partial(_take_back, conversation, name)
-    else:
-        step = ""
-    return Thing(f"{kind}{name}", counting([*first, *steps]), put, step)
+    last = None if kind or not steps else await workspace.functions.relocations.last_step(name)
+    if last is None:
+        return Thing(f"{kind}{name}", counting([*first, *steps]), put)
+    if last.reason != versions[-1].row.reason:  # in another module, with the same text
+        steps.append(Step((last.reason,), _YOU, last.turn, last.at))
+    put = partial(_take_back, conversation, name)
+    return Thing(f"{kind}{name}", counting([*first, *steps]), put, last.reason)
 
 
 def _hand(version: Version) -> str:

@@ -303,6 +303,11 @@ class ModuleParts:
             node for node in self.text.body if isinstance(node, Definition) and node.name == name
         ][-1]
 
+    def holder(self, names: Set[str]) -> int | None:
+        """Return the index of the only statement that binds any of these names, if it binds exactly these."""
+        holders = [at for at, bound in enumerate(self.binds) if bound & names]
+        return holders[0] if len(holders) == 1 and self.binds[holders[0]] == names else None
+
     def exported(self) -> frozenset[str]:
         """Return the strings in the module's `__all__`."""
         listed = [

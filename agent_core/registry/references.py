@@ -8,14 +8,16 @@ import ast
 import re
 from collections.abc import Iterator, Sequence, Set
 from itertools import accumulate
-from typing import Final, Literal, TypeAlias
+from operator import attrgetter
+from typing import Any, Final, Literal, TypeAlias
 
 from agent_core.base import syntax
 from agent_core.base.errors import UsageError
 from agent_core.base.records import dataclass, field
 from sandbox.wire.lines import lines_of
 
-from .source import FOLDER, ModuleSource, is_bare_value
+from .depends import NOT_PYTHON
+from .source import FOLDER, ModuleSource, bound_names, is_bare_value
 from .tree import imported_module
 
 ReferenceKind: TypeAlias = Literal["definition", "name", "import", "attribute", "call", "listed"]
@@ -24,8 +26,7 @@ _DEFINITIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 _INNER: Final = (*_COMPREHENSIONS, *_DEFINITIONS, ast.ClassDef, ast.Lambda)
 _ELSEWHERE: Final = ""  # the origin of a name that means something else
 _PROMPT: Final = re.compile(r"""([ \t]*+(?:[rRuU]?(?:\"""|'''))?[ \t]*+)(>>>|\.\.\.)(?: |$)""")
-_HEAD: Final = re.compile(rb"(?:async[ \t]+)?def[ \t]+")
-_SOURCE: Final = re.compile(rb"from[ \t]+([.\w]+(?:[ \t]*\.[ \t]*\w+)*)[ \t]+import\b")
+_IMPORT: Final = re.compile(rb"\bimport\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,31 +36,6 @@ class Edit:
     start: int
     end: int
     new: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """One place that refers to a function: the bytes of its name, and the node, which for an import has a statement.
-
-    `is_shown` is true in an example. `by_star` is true for a name that only `from … import *` can have brought. It
-    `is_named` where the function's own name means the function.
-    """
-
-    kind: ReferenceKind
-    line: int
-    start: int
-    end: int
-    node: ast.AST
-    statement: ast.ImportFrom | None = None
-    is_shown: bool = False
-    by_star: bool = False
-    is_named: bool = False
-
-    @property
-    def binds_name(self) -> bool:
-        """True if the place depends on the function's own name, not on an alias or a module."""
-        is_alias = isinstance(self.node, ast.alias) and self.node.asname is not None
-        return self.kind == "name" or (self.kind == "import" and not is_alias)
 
 
 @dataclass(slots=True)
@@ -95,6 +71,38 @@ class _Names:
         self.origins.setdefault(name, set()).add(origin)
 
 
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """One place that refers to a function: the bytes of its name, the node and the scope.
+
+    `begins` is where the statement of an import begins, or the whole of an attribute, and `closing` where the arguments
+    of a call end. `is_shown` is true in an example, `by_star` for a name that only `from … import *` can have brought.
+    """
+
+    kind: ReferenceKind
+    line: int
+    start: int
+    end: int
+    node: ast.AST
+    scope: _Names
+    statement: ast.ImportFrom | None = None
+    begins: int = 0
+    closing: int = 0
+    is_shown: bool = False
+    by_star: bool = False
+
+    @property
+    def binds_name(self) -> bool:
+        """True if the place depends on the function's own name, not on an alias or a module."""
+        is_alias = isinstance(self.node, ast.alias) and self.node.asname is not None
+        return self.kind == "name" or (self.kind == "import" and not is_alias)
+
+    def has_local(self, name: str) -> bool:
+        """Return whether a name means something in a function around the place."""
+        place = self.scope.find(name)
+        return place is not None and place.above is not None
+
+
 @dataclass(slots=True)
 class References:
     """All that a module's text has to do with one function.
@@ -114,7 +122,6 @@ class References:
     module_names: frozenset[str] = frozenset()
     is_bound: bool = False  # the module has the function under its own name
     has_star: bool = False  # it has all that a module with the function offers
-    locals_at: dict[int, Set[str]] = field(default_factory=dict)  # by the start of a reference
 
     @classmethod
     def of(cls, source: ModuleSource, name: str, targets: Set[str]) -> "References":
@@ -132,6 +139,11 @@ class References:
         """The text, as the places count it."""
         return self.source.text.encode("utf-8", "surrogatepass")
 
+    def not_rewritten(self, line: int) -> UsageError:
+        """Return the error that a place uses the function in another way than by a plain name or call."""
+        what = f"uses `{self.name}` in a way that is not rewritten"
+        return self.error(line, what, "Write that place in a plain way first.")
+
     def error(self, line: int, what: str, fix: str) -> UsageError:
         """Return the error that a place cannot be rewritten."""
         return UsageError(f"{self.source.path}:{line} {what}, so nothing was changed.", fix=fix)
@@ -148,7 +160,7 @@ def references_in(
         UsageError: a name means the function and something else.
     """
     targets = {f"{FOLDER}.{module}.{name}"}
-    near = [source for source in sources if name in source.text or ".call(" in source.text]
+    near = [source for source in sources if name in source.text or ".call" in source.text]
     while True:
         read = [References.of(source, name, targets) for source in near]
         passing = {
@@ -163,9 +175,12 @@ def references_in(
 
 def applied_to(content: bytes, edits: Sequence[Edit]) -> str:
     """Return the text with edits made, which do not overlap."""
-    for edit in sorted(edits, key=lambda edit: (edit.start, edit.end), reverse=True):
-        content = content[: edit.start] + edit.new + content[edit.end :]
-    return content.decode("utf-8", "surrogatepass")
+    pieces = list[bytes]()
+    at = 0
+    for edit in sorted(edits, key=attrgetter("start", "end")):
+        pieces += [content[at : edit.start], edit.new]
+        at = edit.end
+    return b"".join([*pieces, content[at:]]).decode("utf-8", "surrogatepass")
 
 
 def renamed(references: References, new: str) -> str:
@@ -174,18 +189,50 @@ def renamed(references: References, new: str) -> str:
     Raises:
         UsageError: the new name means something else there.
     """
-    fix = "Choose another name, or rename that first."
     bound = references.is_bound or any(each.by_star for each in references.found)
     has_own = any(each.binds_name and not each.is_shown for each in references.found)
     is_taken = bound and new in references.module_names
     if is_taken or ((bound or has_own) and new in references.names_read):
         line = references.names_read.get(new, references.found[0].line)
+        fix = "Choose another name, or rename that first."
         raise references.error(line, f"uses the name `{new}` for something else", fix)
-    for each in references.found:
-        if each.binds_name and new in references.locals_at.get(each.start, ()):
+    return redirected(references, references.found, new)
+
+
+def redirected(references: References, found: Sequence[Reference], new: str, more: str = "") -> str:
+    """Return the module's text with another name in places that refer to the function, and `more` arguments in each.
+
+    Raises:
+        UsageError: the name means something else there, or there is no call for the arguments.
+    """
+    content = references.content
+    edits = list[Edit]()
+    for each in found:
+        if each.binds_name and each.has_local(new):
+            fix = "Choose another name, or rename that first."
             raise references.error(each.line, f"has a local name `{new}`", fix)
-    edits = [Edit(each.start, each.end, new.encode()) for each in references.found]
-    return applied_to(references.content, edits)
+        edits.append(Edit(each.start, each.end, new.encode()))
+        if not more or each.kind == "import":
+            continue
+        if not each.closing:
+            raise references.not_rewritten(each.line)
+        has_comma = content[each.end : each.closing].rstrip().endswith((b"(", b","))
+        added = more if has_comma else f", {more}"
+        edits.append(Edit(each.closing, each.closing, added.encode()))
+    return applied_to(content, edits)
+
+
+def redirected_call(call: str, module: str, name: str, new: str, more: str = "") -> str | None:
+    """Return a call of a function as one of another, with `more` arguments; None if it cannot be rewritten."""
+    head = f"from {FOLDER}.{module} import {name}\n"
+    try:
+        source = ModuleSource.of("call", f"{head}{call}\n")
+        references = References.of(source, name, {f"{FOLDER}.{module}.{name}"})
+        text = redirected(references, references.found, new, more)
+        syntax.parse(text)
+    except (*NOT_PYTHON, UsageError):
+        return None
+    return text.partition("\n")[2].rstrip("\n")
 
 
 def retargeted(references: References, module: str, *, is_home: bool = False) -> tuple[str, bool]:
@@ -198,84 +245,71 @@ def retargeted(references: References, module: str, *, is_home: bool = False) ->
         UsageError: an import is written in a way that is not rewritten, or the name means something else there.
     """
     edits = list[Edit]()
+    name = references.name
     lacks = False
     for each in references.found:
         if each.kind == "import":
             edits += _retargeted_import(references, each, module, is_home=is_home)
         elif each.kind == "attribute":
-            edits.append(_without_module(references, each))
-            lacks |= not each.is_named
+            place = each.scope.find(name)
+            is_named = place is not None and place.origins[name] <= references.targets
+            if each.has_local(name) and not is_named:
+                what = f"has a local name `{name}`"
+                raise references.error(each.line, what, "Rename the local one first.")
+            edits.append(Edit(each.begins, each.end, name.encode()))
+            lacks |= not is_named
         lacks |= each.by_star
-    if lacks and references.name in references.module_names and not references.is_bound:
-        what = f"uses the name `{references.name}` for something else"
+    if lacks and name in references.module_names and not references.is_bound:
+        what = f"uses the name `{name}` for something else"
         raise references.error(1, what, "Rename that first.")
     return applied_to(references.content, edits), lacks and not (references.is_bound or is_home)
-
-
-def _without_module(references: References, reference: Reference) -> Edit:
-    """Return the edit that names the function without its module."""
-    is_other = references.name in references.locals_at.get(reference.start, ())
-    if is_other and not reference.is_named:
-        what = f"has a local name `{references.name}`"
-        raise references.error(reference.line, what, "Rename the local one first.")
-    node = reference.node
-    assert isinstance(node, ast.Attribute)
-    start = _offsets(references)[node.lineno - 1] + node.col_offset
-    return Edit(start, reference.end, references.name.encode())
 
 
 def _retargeted_import(
     references: References, reference: Reference, module: str, *, is_home: bool
 ) -> Iterator[Edit]:
     statement = reference.statement
+    alias = reference.node
     assert statement is not None
-    alias = _alias(reference)
-    content = references.content
-    # The start of its line, which in an example is after the prompt.
-    shift = reference.start - alias.col_offset
-    rows = _offsets(references)
-    start = shift + statement.col_offset if alias.lineno == statement.lineno else 0
-    start = start or rows[statement.lineno - 1] + statement.col_offset
-    head = _SOURCE.match(content, start)
+    assert isinstance(alias, ast.alias)
     is_alone = len(statement.names) == 1
-    if head is None or (reference.is_shown and not is_alone) or (is_home and alias.asname):
+    if (reference.is_shown and not is_alone) or (is_home and alias.asname):
         fix = f"Write `from {FOLDER}.… import {references.name}` in a line of its own first."
         raise references.error(reference.line, "imports it in a way that is not rewritten", fix)
-    line_end = rows[(statement.end_lineno or statement.lineno)]
-    line_start = rows[statement.lineno - 1]
+    content = references.content
     if is_alone and (reference.is_shown or not is_home):
-        yield Edit(head.start(1), head.end(1), f"{FOLDER}.{module}".encode())
+        head = _IMPORT.search(content, reference.begins)
+        assert head is not None
+        source = f" {FOLDER}.{module} ".encode()
+        yield Edit(reference.begins + len("from"), head.start(), source)
         return
-    before = content[line_start:start]
-    after = content[line_start + (statement.end_col_offset or 0) : line_end]
-    if statement.end_lineno != statement.lineno:
-        last = rows[(statement.end_lineno or statement.lineno) - 1]
-        after = content[last + (statement.end_col_offset or 0) : line_end]
-    if before.strip() or (after.strip() and not after.strip().startswith(b"#")):
+    rows = _offsets(references)
+
+    def end_of(node: ast.alias | ast.ImportFrom) -> int:
+        return rows[(node.end_lineno or 0) - 1] + (node.end_col_offset or 0)
+
+    line_start = rows[statement.lineno - 1]
+    line_end = rows[statement.end_lineno or 0]
+    before = content[line_start : reference.begins]
+    after = content[end_of(statement) : line_end].strip()
+    if before.strip() or (after and not after.startswith(b"#")):
         fix = "Write the import in a line of its own first."
         raise references.error(reference.line, "has another statement beside the import", fix)
     if is_alone:
         yield Edit(line_start, line_end, b"")
         return
     at = statement.names.index(alias)
-    if at + 1 < len(statement.names):
+    if alias is statement.names[-1]:
+        yield Edit(end_of(statement.names[at - 1]), end_of(alias), b"")
+    else:
         following = statement.names[at + 1]
         yield Edit(reference.start, rows[following.lineno - 1] + following.col_offset, b"")
-    else:
-        above = statement.names[at - 1]
-        end = rows[(alias.end_lineno or alias.lineno) - 1] + (alias.end_col_offset or 0)
-        yield Edit(rows[(above.end_lineno or 0) - 1] + (above.end_col_offset or 0), end, b"")
     if not is_home:
-        given = f"{alias.name} as {alias.asname}" if alias.asname else alias.name
-        newline = b"\r\n" if content[line_start:line_end].endswith(b"\r\n") else b"\n"
-        ended = b"" if content[line_start:line_end].endswith((b"\n", b"\r")) else newline
-        new = f"from {FOLDER}.{module} import {given}".encode()
+        line = content[line_start:line_end]
+        newline = b"\r\n" if line.endswith(b"\r\n") else b"\n"
+        ended = b"" if line.endswith((b"\n", b"\r")) else newline
+        new = f"from {FOLDER}.{module} import {ast.unparse(alias)}".encode()
         yield Edit(line_end, line_end, ended + before + new + newline)
-
-
-def _alias(reference: Reference) -> ast.alias:
-    assert isinstance(reference.node, ast.alias)
-    return reference.node
 
 
 def _offsets(references: References) -> list[int]:
@@ -291,34 +325,36 @@ class _Walk:
 
     def __init__(self, references: References) -> None:
         self._result = references
-        self._module = references.source.module
+        self._own = f"{FOLDER}.{references.source.module}"
         self._is_package = references.source.path.endswith("/__init__.py")
         self._rows = _offsets(references)
         self._content = references.content
         self._shift: list[int] = []  # of an example: where each of its lines begins, in bytes
         self._numbers: list[int] = []  # of an example: the lines in the file
         self._stars = False
+        self._known: set[int] = set()  # nodes that are read with the call around them
+        self._closings: dict[int, int] = {}  # where a call ends, by what is called
         self._listed: set[int] = set()
 
     def run(self) -> None:
         """Find all references of the module."""
-        tree = syntax.tree_of(self._result.source.text)
+        result = self._result
+        tree = syntax.tree_of(result.source.text)
         top = self._scope(tree.body, None)
-        origins = top.origins.get(self._result.name, set())
-        self._result.module_names = frozenset(top.origins)
-        self._result.is_bound = not origins.isdisjoint(self._result.targets)
-        self._result.has_star = self._stars
-        self._listed = {
-            id(part)
-            for node in tree.body
-            if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign)
-            and "__all__" in {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
-            for part in ast.walk(node)
-            if isinstance(part, ast.Constant)
-        }
-        for node in tree.body:
-            self._visit(node, top)
+        result.module_names = frozenset(top.origins)
+        result.is_bound = not top.origins.get(result.name, set()).isdisjoint(result.targets)
+        result.has_star = self._stars
+        if f"{self._own}.{result.name}" in result.targets:
+            self._listed = {
+                id(part)
+                for node in tree.body
+                if "__all__" in bound_names(node)
+                for part in ast.walk(node)
+            }
+        self._visit(tree.body, top)
         self._read_docstrings(tree, top)
+        result.found.sort(key=attrgetter("start"))
+        result.unread = dict(sorted(result.unread.items()))
 
     def _must_be_clear(self, scope: _Names, line: int) -> bool:
         """Return whether the name means the function in this scope.
@@ -353,11 +389,8 @@ class _Walk:
     def _bind(self, node: ast.AST, scope: _Names) -> None:
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                is_own = scope.above is None
-                scope.bind(name, f"{FOLDER}.{self._module}.{name}" if is_own else _ELSEWHERE)
-            case ast.ClassDef(name=name):
-                scope.bind(name)
-            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+                scope.bind(name, _ELSEWHERE if scope.above else f"{self._own}.{name}")
+            case ast.ClassDef(name=name) | ast.Name(id=name, ctx=ast.Store() | ast.Del()):
                 scope.bind(name)
             case ast.Import(names=names):
                 for alias in names:
@@ -378,28 +411,29 @@ class _Walk:
                 | ast.MatchMapping(rest=str(name))
             ):
                 scope.bind(name)
-            case ast.arg(arg=name):
-                scope.bind(name)
 
     def _base(self, node: ast.ImportFrom) -> str:
-        own = f"{FOLDER}.{self._module}"
-        return imported_module(node.module or "", node.level, own, is_package=self._is_package)
+        return imported_module(
+            node.module or "", node.level, self._own, is_package=self._is_package
+        )
 
-    def _visit(self, node: ast.AST, scope: _Names) -> None:
-        """Find the references in a node."""
-        if isinstance(node, _INNER):
+    def _visit(self, body: Sequence[ast.AST], top: _Names) -> None:
+        """Find the references in code; the tree may be deeper than calls may be."""
+        self._known = set()
+        self._closings = {}
+        waiting = [(node, top) for node in body]
+        while waiting:
+            node, scope = waiting.pop()
             self._look(node, scope)
-            for part in _around(node):
-                self._visit(part, scope)
-            body = _inside(node)
-            is_class = isinstance(node, ast.ClassDef)
-            inner = self._scope([*_parameters(node), *body], scope, is_class=is_class)
-            for part in body:
-                self._visit(part, inner)
-            return
-        self._look(node, scope)
-        for part in ast.iter_child_nodes(node):
-            self._visit(part, scope)
+            if not isinstance(node, _INNER):
+                waiting += ((part, scope) for part in ast.iter_child_nodes(node))
+                continue
+            waiting += ((part, scope) for part in _around(node))
+            inside = _inside(node)
+            inner = self._scope(inside, scope, is_class=isinstance(node, ast.ClassDef))
+            for parameter in _parameters(node):
+                inner.bind(parameter.arg)
+            waiting += ((part, inner) for part in inside)
 
     def _look(self, node: ast.AST, scope: _Names) -> None:
         name = self._result.name
@@ -409,81 +443,82 @@ class _Walk:
                 and scope.above is None
                 and self._must_be_clear(scope, node.lineno)
             ):
-                start = self._at(node.lineno, node.col_offset)
-                head = _HEAD.match(self._content, start)
-                self._add("definition", node, head.end() if head else start)
+                head = self._content.index(b"def", self._start(node)) + len("def")
+                self._add("definition", node, self._content.index(name.encode(), head), scope)
             case ast.Name():
                 self._read_name(node, scope)
-            case ast.Attribute(attr=attr) if (
-                attr == name and self._origin(node, scope) in self._result.targets
-            ):
-                end = self._at(node.end_lineno or 0, node.end_col_offset or 0)
-                self._add("attribute", node, end - len(name), scope)
+            case ast.Attribute():
+                self._read_attribute(node, scope)
             case ast.ImportFrom(names=names):
                 for alias in names:
                     if f"{self._base(node)}.{alias.name}" in self._result.targets:
-                        start = self._at(alias.lineno, alias.col_offset)
-                        self._add("import", alias, start, scope, node)
+                        self._add("import", alias, self._start(alias), scope, node)
             case ast.Global(names=names) | ast.Nonlocal(names=names) if name in names:
                 if name in scope.top().origins and self._must_be_clear(scope.top(), node.lineno):
                     what = f"declares `{name}` as global or nonlocal"
                     raise self._result.error(self._line(node.lineno), what, "Change that first.")
-            case ast.Call(
-                func=ast.Attribute(value=ast.Name(id="self"), attr="call"), args=[first, *_]
-            ):
-                self._read_call(first)
-            case ast.Constant(value=str(value)) if value == name:
-                self._read_text(node)
+            case ast.Call():
+                self._read_call(node, scope)
+            case ast.Constant() if node.value == name:
+                self._read_text(node, scope)
+
+    def _read_attribute(self, node: ast.Attribute, scope: _Names) -> None:
+        name = self._result.name
+        if node.attr == name and self._origin(node, scope) in self._result.targets:
+            self._add("attribute", node, self._end(node) - len(name), scope)
+        elif node.attr == "call" and id(node) not in self._known:
+            line = self._line(node.lineno)
+            self._result.unread.setdefault(line, "calls a function by a computed name")
+
+    def _read_text(self, node: ast.Constant, scope: _Names) -> None:
+        if id(node) in self._listed:
+            self._add("listed", node, self._start(node) + 1, scope)
+        elif id(node) not in self._known:
+            what = f'has the text "{self._result.name}"'
+            self._result.unread.setdefault(self._line(node.lineno), what)
 
     def _read_name(self, node: ast.Name, scope: _Names) -> None:
         place = scope.find(node.id)
+        line = self._line(node.lineno)
         if place is None or place.above is None:
-            self._result.names_read.setdefault(node.id, self._line(node.lineno))
+            self._result.names_read.setdefault(node.id, line)
         if node.id != self._result.name:
             return
         by_star = place is None and self._stars
-        if by_star or (place is not None and self._must_be_clear(place, self._line(node.lineno))):
-            start = self._at(node.lineno, node.col_offset)
-            self._add("name", node, start, scope, by_star=by_star)
+        if by_star or (place is not None and self._must_be_clear(place, line)):
+            self._add("name", node, self._start(node), scope, by_star=by_star)
 
-    def _read_call(self, first: ast.expr) -> None:
-        name = self._result.name
-        if not isinstance(first, ast.Constant):
-            line = self._line(first.lineno)
-            self._result.unread.setdefault(line, "calls a function by a computed name")
-        elif first.value == name:
-            start = self._at(first.lineno, first.col_offset)
-            self._listed.add(id(first))
-            self._add("call", first, start + 1)
-
-    def _read_text(self, node: ast.Constant) -> None:
-        name = self._result.name
-        if id(node) not in self._listed:
-            self._result.unread.setdefault(self._line(node.lineno), f'has the text "{name}"')
-        elif f"{FOLDER}.{self._module}.{name}" in self._result.targets and not self._has(node):
-            self._add("listed", node, self._at(node.lineno, node.col_offset) + 1)
-
-    def _has(self, node: ast.AST) -> bool:
-        return any(each.node is node for each in self._result.found)
+    def _read_call(self, call: ast.Call, scope: _Names) -> None:
+        """Read what a call calls, and the name in `self.call("name", …)`."""
+        self._closings[id(call.func)] = self._end(call) - 1
+        match call:
+            case ast.Call(func=ast.Attribute(attr="call") as function, args=[ast.Constant(), *_]):
+                self._known.add(id(function))
+                first = call.args[0]
+                by_self = isinstance(function.value, ast.Name) and function.value.id == "self"
+                if by_self and getattr(first, "value", "") == self._result.name:
+                    self._known.add(id(first))
+                    self._closings[id(first)] = self._end(call) - 1
+                    self._add("call", first, self._start(first) + 1, scope)
 
     def _origin(self, node: ast.expr, scope: _Names) -> str:
         """Return the dotted name that an expression means, as far as imports show it."""
-        match node:
-            case ast.Name(id=name):
-                place = scope.find(name)
-                origins = place.origins[name] if place is not None else set()
-                return next(iter(origins)) if len(origins) == 1 else _ELSEWHERE
-            case ast.Attribute(value=value, attr=attr):
-                inner = self._origin(value, scope)
-                return f"{inner}.{attr}" if inner else _ELSEWHERE
-        return _ELSEWHERE
+        path = list[str]()
+        while isinstance(node, ast.Attribute):
+            path.insert(0, node.attr)
+            node = node.value
+        place = scope.find(node.id) if isinstance(node, ast.Name) else None
+        if place is None or not isinstance(node, ast.Name):
+            return _ELSEWHERE
+        origins = place.origins[node.id]
+        return ".".join([*origins, *path]) if len(origins) == 1 else _ELSEWHERE
 
     def _add(
         self,
         kind: ReferenceKind,
         node: ast.AST,
         start: int,
-        scope: _Names | None = None,
+        scope: _Names,
         statement: ast.ImportFrom | None = None,
         *,
         by_star: bool = False,
@@ -492,20 +527,21 @@ class _Walk:
         line = self._line(getattr(node, "lineno", 1))
         end = start + len(name)
         if self._content[start:end] != name.encode():
-            what = f"uses `{name}` in a way that is not rewritten"
-            raise self._result.error(line, what, "Write that place in a plain way first.")
+            raise self._result.not_rewritten(line)
+        closing = self._closings.get(id(node), 0)
+        begins = self._start(statement or node)
         is_shown = bool(self._numbers)
-        place = scope.find(name) if scope is not None else None
-        is_named = place is not None and place.origins[name] <= self._result.targets
-        self._result.found.append(
-            Reference(kind, line, start, end, node, statement, is_shown, by_star, is_named)
-        )
-        if scope is not None:
-            self._result.locals_at[start] = _local_names(scope)
+        places = (kind, line, start, end, node, scope, statement, begins, closing)
+        self._result.found.append(Reference(*places, is_shown, by_star))
+
+    def _start(self, node: Any) -> int:  # Any: a node with a place
+        return self._at(node.lineno, node.col_offset)
+
+    def _end(self, node: Any) -> int:  # Any: a node with a place
+        return self._at(node.end_lineno, node.end_col_offset)
 
     def _at(self, line: int, column: int) -> int:
-        starts = self._shift or self._rows
-        return starts[line - 1] + column
+        return (self._shift or self._rows)[line - 1] + column
 
     def _line(self, line: int) -> int:
         return self._numbers[line - 1] if self._numbers else line
@@ -538,9 +574,7 @@ class _Walk:
         self._numbers = [number for number, _, _ in rows]
         self._shift = [shift for _, shift, _ in rows]
         tree = syntax.parse("\n".join(code for _, _, code in rows))
-        scope = self._scope(tree.body, top)
-        for node in tree.body:
-            self._visit(node, scope)
+        self._visit(tree.body, self._scope(tree.body, top))
         self._numbers = []
         self._shift = []
 
@@ -549,7 +583,7 @@ class _Walk:
         code = "\n".join(text for _, _, text in block)
         try:
             syntax.parse(code)
-        except SyntaxError:
+        except NOT_PYTHON:
             if self._result.name in code:
                 self._result.unread.setdefault(block[0][0], "has an example that is not Python")
             return ()
@@ -560,28 +594,15 @@ def _around(node: ast.AST) -> list[ast.AST]:
     """Return the parts of a function, class or comprehension that are evaluated outside of it."""
     match node:
         case ast.FunctionDef() | ast.AsyncFunctionDef():
-            given = [each.annotation for each in _parameters(node) if each.annotation]
             returned = [node.returns] if node.returns else []
-            return [*node.decorator_list, *_defaults(node.args), *given, *returned]
+            return [*node.decorator_list, node.args, *returned]
         case ast.Lambda():
-            return _defaults(node.args)
+            return [node.args]
         case ast.ClassDef():
             return [*node.decorator_list, *node.bases, *node.keywords]
         case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
             return [node.generators[0].iter]
     return []
-
-
-def _defaults(arguments: ast.arguments) -> list[ast.AST]:
-    return [*arguments.defaults, *filter(None, arguments.kw_defaults)]
-
-
-def _parameters(node: ast.AST) -> list[ast.arg]:
-    arguments = getattr(node, "args", None)
-    if not isinstance(arguments, ast.arguments):
-        return []
-    rest = [each for each in (arguments.vararg, arguments.kwarg) if each is not None]
-    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *rest]
 
 
 def _inside(node: ast.AST) -> list[ast.AST]:
@@ -591,19 +612,17 @@ def _inside(node: ast.AST) -> list[ast.AST]:
             return [*node.body]
         case ast.Lambda():
             return [node.body]
-        case ast.ListComp() | ast.SetComp() | ast.GeneratorExp():
-            return [*_loops(node.generators), node.elt]
-        case ast.DictComp():
-            return [*_loops(node.generators), node.key, node.value]
-    return []
+    outside = _around(node)
+    parts = list[ast.AST]()
+    for part in ast.iter_child_nodes(node):
+        parts += ast.iter_child_nodes(part) if isinstance(part, ast.comprehension) else [part]
+    return [part for part in parts if part not in outside]
 
 
-def _loops(generators: Sequence[ast.comprehension]) -> Iterator[ast.AST]:
-    for at, each in enumerate(generators):
-        yield each.target
-        yield from each.ifs
-        if at:
-            yield each.iter
+def _parameters(node: ast.AST) -> list[ast.arg]:
+    arguments = getattr(node, "args", None)
+    parts = ast.iter_child_nodes(arguments) if isinstance(arguments, ast.arguments) else ()
+    return [part for part in parts if isinstance(part, ast.arg)]
 
 
 def _assigned_inside(node: ast.AST) -> list[ast.AST]:
@@ -611,13 +630,3 @@ def _assigned_inside(node: ast.AST) -> list[ast.AST]:
     if not isinstance(node, _COMPREHENSIONS):
         return []
     return [part.target for part in ast.walk(node) if isinstance(part, ast.NamedExpr)]
-
-
-def _local_names(scope: _Names) -> Set[str]:
-    """Return the names of the functions and classes around a place, without those of the module."""
-    found = set[str]()
-    inner: _Names | None = scope
-    while inner is not None and inner.above is not None:
-        found |= inner.origins.keys()
-        inner = inner.above
-    return found

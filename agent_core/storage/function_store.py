@@ -4,7 +4,7 @@ from collections.abc import Collection
 from typing import Any, Final, Literal, TypeAlias
 
 from agent_core.base.errors import StorageError
-from agent_core.base.records import asdict, dataclass, replace
+from agent_core.base.records import dataclass, replace
 
 from .subject import (
     ManifestConflict,
@@ -50,7 +50,6 @@ class OpenWrite:
     text: str | None
     expected: str | None
     at: float
-    tended: "SaveTended | UndoTended | None" = None
     is_part: bool = False
 
 
@@ -120,15 +119,13 @@ class DropPending(Write):
 class BeginWrite(Write):
     """Announce that a file will become `text` (None: be deleted) if it still matches `expected` (None: absent).
 
-    `tended` is the change in the record of tending that goes with it; after a crash, it is made if the file was. A file
-    that `is_part` of a change of several is put back after a crash.
+    A file that `is_part` of a change with more than this file is put back after a crash.
     """
 
     path: str
     version: str | None
     text: str | None
     expected: str | None
-    tended: "SaveTended | UndoTended | None" = None
     is_part: bool = False
 
 
@@ -257,8 +254,7 @@ class TendedRow:
 
 MOST_STATES = 20  # per function, one for each turn
 _BAD = '"thumb":"bad"'  # in the form that `dump` writes
-_PART: Final = {"is_part": True}
-"""What stands in the place of a change of tending for a file that is one of several."""
+_PART: Final = "part"
 _PENDING = "select function, candidate, seal from pending"
 _CHANGES = (
     "select c.module, coalesce(c.version, ''), coalesce(x.text, ''), c.by, c.turn, c.model, c.reason, c.at,"
@@ -302,7 +298,7 @@ class FunctionStore(Tables):
     def made_for(self, session: SqlSession, reason: str) -> list[VersionRow]:
         """Return every version and removal of a module that was made for this reason, oldest first."""
         rows = session.all(f"{_CHANGES} where c.reason = ? order by c.seq", reason)
-        return [_version(row) for row in rows]
+        return list(map(_version, rows))
 
     @query
     def kept_modules(self, session: SqlSession, folder: str) -> list[str]:
@@ -357,15 +353,9 @@ class FunctionStore(Tables):
             "select path, version, text, expected, at, tended, seal from intent order by seq"
         )
         writes = []
-        for path, name, text, expected, at, tended, seal in rows:
-            change: SaveTended | UndoTended | None = None
-            is_part = False
-            if tended and is_signed(session.sealer, seal, "intent", path, name, tended):
-                fields = parse_row(tended, dict)
-                is_part = fields == _PART
-                if not is_part:
-                    change = UndoTended(**fields) if "n" in fields else SaveTended(**fields)
-            writes.append(OpenWrite(path, name or None, text, expected, at, change, is_part))
+        for path, name, text, expected, at, mark, seal in rows:
+            is_own = is_signed(session.sealer, seal, "intent", path, name, mark)
+            writes.append(OpenWrite(path, name or None, text, expected, at, bool(mark) and is_own))
         return writes
 
     @query
@@ -523,13 +513,12 @@ def _drop_pending(drop: DropPending, session: SqlSession) -> None:
 @perform.register
 def _begin_write(write: BeginWrite, session: SqlSession) -> None:
     _end_write(EndWrite(write.path, write.version), session)  # a repeated write moves to the end
-    row, tended, seal = (write.path, write.version or ""), "", ""
-    if write.tended or write.is_part:
-        tended = dump(asdict(write.tended) if write.tended else _PART)
-        seal = sign(session.sealer, "intent", *row, tended)
+    row = (write.path, write.version or "")
+    mark = _PART if write.is_part else ""
+    seal = sign(session.sealer, "intent", *row, mark) if mark else ""
     session.all(
         "insert into intent (path, version, text, expected, at, tended, seal) values (?, ?, ?, ?, ?, ?, ?)",
-        *(*row, write.text, write.expected, session.clock.now(), tended, seal),
+        *(*row, write.text, write.expected, session.clock.now(), mark, seal),
     )
 
 

@@ -10,7 +10,7 @@ from agent_core.functions.sandbox_client import SandboxClient
 from agent_core.functions.service.plan import USER as USER_HERSELF
 from agent_core.functions.service.plan import PlannedChange
 from agent_core.registry.source import hash_of
-from agent_core.storage import BeginWrite, SaveTended
+from agent_core.storage import BeginWrite
 from tests.functions.support import USER, Room, room
 from tests.kit.desk import VOWELS
 
@@ -18,7 +18,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 OTHER = VOWELS.replace("count_vowels", "count_more")
 EDITED = VOWELS.replace("aeiou", "aieou")
 BOTH = f"{VOWELS}\n\n{OTHER}"
-TENDED = SaveTended("run/0", "count_vowels", "changed", "0" * 64, "1" * 64, "near copies")
 
 
 async def crashed(
@@ -33,9 +32,7 @@ async def crashed(
         version, expected = (
             hash_of(text) if text is not None else None for text in (after, before)
         )
-        await here.store.apply(
-            [BeginWrite("functions/letters.py", version, after, expected, TENDED)]
-        )
+        await here.store.apply([BeginWrite("functions/letters.py", version, after, expected)])
     file.write_text(after) if after is not None else file.unlink()
 
 
@@ -59,9 +56,6 @@ async def test_verdict_and_version_of_a_finished_write_are_both_the_agents(
         newest = (await here.shop.introspect("count_vowels")).versions[-1]
         assert (newest.by, newest.reason) == ("agent", "finished after an interruption")
         assert await here.store.open_writes() == []
-        assert [(row.run, row.note, row.undone) for row in await here.store.tended()] == [
-            ("run/0", "near copies", False)
-        ]
 
 
 async def test_a_file_that_an_agent_had_deleted_is_gone_in_its_name(
@@ -92,7 +86,7 @@ async def test_a_write_that_was_not_done_is_given_up_and_the_file_stays(
         assert file.read_text() == text
         rows = (await here.shop.list()).functions
         assert {row.source for row in rows} == {"human"}
-        assert await here.store.open_writes() == [] == await here.store.tended()
+        assert await here.store.open_writes() == []
 
 
 async def test_an_agents_function_stays_its_own_when_a_human_saves_a_neighbour_while_nothing_runs(

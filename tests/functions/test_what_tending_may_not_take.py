@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from agent_core.access.grants import Grants
+from agent_core.functions.service.plan import Author
 from agent_core.functions.service.tending import TendingBudget
 from tests.conftest import OpenDesk
 from tests.functions.test_tending import (
@@ -65,6 +66,29 @@ def _route(self, way: str, text: str) -> int:
 
 
 """ + BY_NAME.replace("self.call(way, text=text)", "_route(self, way, text)")
+BOUND = BY_NAME.replace("return self.call(way", "called = self.call\n    return called(way")
+BY_MODULE = function_text(
+    "vowels_and_one(text: str) -> int",
+    "Add one to how many vowels a text has.\n\nArgs:\n    text: The text.",
+    "from functions import grown\n\nreturn grown.vowel_count(text) + 1",
+    'vowels_and_one("queueing") → 6',
+    'vowels_and_one("rhythm") → 1',
+)
+SHOWN = function_text(
+    "without_vowels(text: str) -> str",
+    "Leave the vowels of a text out.\n\nArgs:\n    text: The text.",
+    'return "".join(letter for letter in text if letter not in "aeiou")',
+    "without_vowels(\"queueing\") → 'qng'",
+    "without_vowels(\"sky\") → 'sky'",
+    'len(without_vowels("aloud")) + vowel_count("aloud") → 5',
+)
+TEXT = function_text(
+    "way_to_count(is_short: bool) -> str",
+    "Say how to count vowels.\n\nArgs:\n    is_short: Whether briefly.",
+    'return "count" if is_short else "vowel_count"',
+    "way_to_count(True) → 'count'",
+    "way_to_count(False) → 'vowel_count'",
+)
 
 
 def merges(steps: list[dict[str, Any]]) -> list[tuple[bool, str]]:
@@ -196,15 +220,12 @@ async def test_what_others_name_stays_and_what_has_a_grant_keeps_it(at_desk: Ope
         assert merges(await tended(desk)) == [(False, f"{path} names `count_vowels`")]
         file.unlink()
     shop = desk.workspace.functions
-    for text, caller in (
-        (BY_NAME, "vowels_by"),
-        (ROUTE, "_route"),
-    ):  # may call it by a name that it is given
+    for text in (BY_NAME, ROUTE, BOUND):  # may call it by a name that it is given
         desk.put("mine.py", text)
         await shop.reload()
         assert (await shop.call("vowels_by", {"way": "vowel_count", "text": "queue"})).value == 4
         ((done, why),) = merges(await tended(desk))
-        assert (done, f"`{caller}` calls functions by names" in why) == (False, True)
+        assert (done, why.partition(":")[0]) == (False, "functions/mine.py"), why
     (desk.functions / "mine.py").unlink()
     await shop.reload()
     await shop.grants.grant("vowel_count", Grants(seconds=120))
@@ -304,25 +325,61 @@ async def test_functions_with_an_example_that_is_no_plain_call_are_not_made_one(
     assert "an example of `fee_in_town` is not a plain call" in step["why_not"], told
 
 
-async def test_a_step_that_fails_in_the_middle_leaves_no_trace_of_a_person(
+@pytest.mark.parametrize(
+    ("source", "module"), [(BY_MODULE, "other"), (SHOWN, "grown")], ids=["by module", "example"]
+)
+async def test_what_refers_to_a_copy_in_another_way_follows_and_comes_back(
+    at_desk: OpenDesk, source: str, module: str
+) -> None:
+    desk = await with_copies(at_desk)
+    shop = desk.workspace.functions
+    name = source.removeprefix("def ").partition("(")[0]
+    made = await shop.create(name, source, module, author=Author("agent"))
+    assert made.admitted, made.document["problems"]
+    before = {name: shop.plans.source(name) for name in shop.names()}
+    ((done, why),) = merges(await tended(desk))
+    assert (done, why) == (True, "")
+    assert shop.plans.source(name) == source.replace("vowel_count(", "count_vowels(")
+    assert all(row.agreed for row in (await shop.test(name)).examples)
+    assert all(undone.undone for undone in await shop.tending.undo())
+    assert {name: shop.plans.source(name) for name in shop.names()} == before
+
+
+async def test_a_text_that_may_mean_a_copy_keeps_it(at_desk: OpenDesk) -> None:
+    desk = await with_copies(at_desk)
+    shop = desk.workspace.functions
+    assert (await shop.create("way_to_count", TEXT, "ways", author=Author("agent"))).admitted
+    ((done, why),) = merges(await tended(desk))
+    assert (done, why.partition(":")[0]) == (False, "functions/ways.py"), why
+    assert "vowel_count" in shop.names()
+
+
+async def test_a_step_of_which_a_part_was_changed_since_stays_whole(at_desk: OpenDesk) -> None:
+    desk = await with_copies(at_desk)
+    shop = desk.workspace.functions
+    assert merges(await tended(desk)) == [(True, "")]
+    await shop.edit("vowels_twice", "Say twice", "Tell twice")
+    before = (desk.functions / "grown.py").read_text()
+    undone = await shop.tending.undo()
+    assert [(step.function, step.undone) for step in undone] == [
+        ("vowel_count", False),
+        ("vowels_twice", False),
+    ]
+    assert (desk.functions / "grown.py").read_text() == before
+
+
+async def test_a_caller_that_a_person_has_just_saved_keeps_all_as_it_is(
     at_desk: OpenDesk,
 ) -> None:
     desk = await with_copies(at_desk)
     shop, user = desk.workspace.functions, TWICE.replace("vowels_twice", "mine")
-    subscribed = list[int]()
-
-    def save_a_caller(_change: object) -> None:
-        if not subscribed:
-            subscribed.append(1)
-            file = desk.functions / "grown.py"
-            desk.put("grown.py", f"{file.read_text()}\n\n{user}")
-
-    shop.registry.subscribe(save_a_caller)
-    ((done, why),) = merges(await tended(desk))
+    file = desk.functions / "grown.py"
+    desk.put("grown.py", f"{file.read_text()}\n\n{user}")
+    ((done, _),) = merges(await tended(desk))
     assert not done
-    assert "`vowel_count` was not deleted, because these use it: mine" in why
     versions = [version.row.by for version in await shop.history.versions("vowels_twice")]
-    assert versions == ["agent", "agent", "agent"]
+    assert versions == ["agent"]
+    await shop.reload()
     assert 'self.call("vowel_count"' in shop.plans.source("vowels_twice")
     await shop.delete("mine")
     await shop.edit(

@@ -139,6 +139,20 @@ def test_a_new_name_is_taken_back_in_all_files_by_any_of_its_functions(
     assert {name: file.read_text() for name, file in files.items()} == before
 
 
+def test_a_move_is_listed_and_taken_back(grown: Path) -> None:
+    words = grown / "functions" / "words.py"
+    before = words.read_text()
+    with prompt([], grown, columns=140) as (screen, _):
+        screen.do("/move count_vowels letters", "✓ count_vowels is in letters now")
+        assert not words.exists()
+        screen.do("/changes", "you changed count_vowels")
+        asks = "Undo: take “moved count_vowels from words to letters (step "
+        undo(screen, asks, "✓ ", "/changes count_vowels")
+        screen.do("/history count_vowels", "human")
+    assert words.read_text() == before
+    assert not (grown / "functions" / "letters.py").exists()
+
+
 def test_an_undo_leaves_what_another_agent_did(tmp_path: Path) -> None:
     with prompt([Ask(create(COUNT_VOWELS)), Say("Done.")], tmp_path, columns=140) as (screen, _):
         screen.do("make it", "2 steps")

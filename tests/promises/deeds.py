@@ -66,6 +66,7 @@ from tests.promises.world import (
     comments_in,
     copy_folder,
     counters_in,
+    files_of,
     leaks,
 )
 
@@ -365,6 +366,32 @@ class Deeds(RuleBasedStateMachine):
 
     def _drop(self, name: str) -> None:
         del self.counters[name]
+
+    @precondition(lambda self: self.counters)
+    @rule(which=WHICH, place=PLACES, is_named=st.booleans())
+    def rename_or_move(self, which: int, place: int, is_named: bool) -> None:
+        """A person gives a function another name or file; in the other process, it is called and taken back."""
+        before = self._one(which)
+        texts = files_of(self.root / "functions")
+        service = self.functions(place)
+        other = self.functions(1 - place)
+        to = f"{before.name}_{self.number()}"
+        change = service.relocations.rename if is_named else service.relocations.move
+        try:
+            self.run(service.make(self.run(change(before.name, to, PERSON))))
+        except KnapperError:
+            assert before.path in self.rejected
+            assert files_of(self.root / "functions") == texts
+            return
+        self.run(self._reload())
+        name = to if is_named else before.name
+        report = self.run(other.call(name, {"text": "fox"}))
+        assert (report.outcome, report.value) == ("returned", before.value("fox"))
+        assert (before.name in other.names()) != is_named
+        assert self.is_admitted(other.rollback(before.name))
+        assert files_of(self.root / "functions") == texts
+        self.run(self._reload())
+        self.replace(which, place)  # a rollback would take the step back once more
 
     @rule(name=NAMES, place=PLACES)
     def roll_back(self, name: str, place: int) -> None:

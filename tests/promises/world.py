@@ -96,6 +96,11 @@ def counters_in(path: str, text: str) -> dict[str, Counter]:
     return found
 
 
+def files_of(folder: Path) -> dict[str, bytes]:
+    """Return what the modules of a folder contain."""
+    return {path.name: path.read_bytes() for path in folder.glob("*.py")}
+
+
 def comments_in(text: str) -> list[str]:
     """Return the comments of a file, which a person has written."""
     return [line.strip() for line in lines_of(text) if line.startswith("#")]

@@ -361,6 +361,10 @@ REFUSED = {
         "vowels_of",
         {"words.py": f"import os\n\n{VOWELS}\n\nif os.sep == 'x':\n    count_vowels = len\n"},
     ),
+    "a global name": (
+        "vowels_of",
+        {"words.py": f"{VOWELS}\n\ndef _swap() -> None:\n    global count_vowels\n"},
+    ),
 }
 
 
@@ -452,6 +456,111 @@ async def test_a_move_makes_the_imports_of_its_callers_follow(served: Serve) -> 
     assert not (folder / "web" / "letters.py").exists()
 
 
+STARRED = SEVERAL.replace("import (\n    count_some,\n    count_vowels,  # these\n)", "import *")
+IN_EXAMPLE = INSIDE.replace(
+    '>>> from functions.words import count_vowels as c\n    >>> inside("a") - c("a")',
+    '>>> import functions.words\n    >>> inside("a") - functions.words.count_vowels("a")',
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("both", STARRED), ("inside", IN_EXAMPLE)], ids=["a star", "an example"]
+)
+@pytest.mark.parametrize("verb", ["rename", "move"])
+async def test_a_function_that_came_in_another_way_is_found(
+    served: Serve, verb: str, name: str, text: str
+) -> None:
+    server = await served([])
+    await saved(server, {"words.py": f"{VOWELS}\n\n{SOME}", "caller.py": text})
+    body = {"new": "vowels_of"} if verb == "rename" else {"module": "letters"}
+    answer = await server.client.post(f"/api/v1/functions/count_vowels/{verb}", json=body)
+    assert answer.status_code == 200, answer.text
+    now = texts(server)["caller.py"]
+    if verb == "rename":
+        assert now == text.replace("count_vowels", "vowels_of").replace(
+            '{"vowels_of"', '{"count_vowels"'
+        )
+    assert all(row.agreed for row in (await server.workspace.functions.test(name)).examples)
+    await server.workspace.functions.rollback("count_vowels")
+    assert texts(server)["caller.py"] == text
+
+
+SCOPES = '''\
+from functions.words import @
+
+
+class Tally:
+    """What was counted, by a method that has its own name for it."""
+
+    count_vowels = 0
+
+    def add(self, text: str, more: int = count_vowels) -> int:
+        return @(text) + more + self.count_vowels
+
+
+def _by_default(text: str, count=@) -> int:
+    return count(text)
+
+
+def _caught() -> str:
+    try:
+        raise ValueError("count")
+    except ValueError as count_vowels:
+        return str(count_vowels)
+
+
+def _matched(value: list[int]) -> int:
+    match value:
+        case [count_vowels, *_]:
+            return count_vowels
+    return 0
+
+
+def _nested() -> int:
+    def count_vowels() -> int:
+        return 1
+
+    return count_vowels()
+
+
+def scopes(text: str) -> int:
+    """Count in several ways.
+
+    Args:
+        text: The text.
+
+    >>> scopes("queueing")
+    33
+    >>> scopes("sky") + @("a") - @("a")
+    8
+    >>> @("a" is no example
+    """
+    given = (lambda count_vowels: count_vowels)(1) + (lambda text, by=@: by(text))(text)
+    looped = sum(count_vowels for count_vowels in [1, 2]) + len({@: 1})
+    walked = [found for word in [text] if (found := @(word)) or True]
+    own = len(_caught()) - _matched([1]) - _nested()
+    return given + looped + sum(walked) + found + Tally().add(text) + own + _by_default(text)
+'''
+
+
+async def test_names_are_told_apart_by_the_scopes_of_python(served: Serve) -> None:
+    server = await served([])
+    listed = f'__all__ = ["count_vowels"]\n\n\n{VOWELS}'
+    files = {"words.py": listed, "scopes.py": SCOPES.replace("@", "count_vowels")}
+    for name, text in files.items():
+        await server.save(name, text)
+    assert "scopes" in server.workspace.functions.names()
+    value = (await server.workspace.functions.call("scopes", {"text": "queue"})).value
+    await _http(server)
+    now = texts(server)
+    assert now["words.py"] == listed.replace("count_vowels", "vowels_of")
+    shown, broken = SCOPES.split('>>> @("a" is')
+    assert now["scopes.py"] == shown.replace(
+        "@", "vowels_of"
+    ) + '>>> count_vowels("a" is' + broken.replace("@", "vowels_of")
+    assert (await server.workspace.functions.call("scopes", {"text": "queue"})).value == value
+
+
 async def test_a_circle_of_imports_is_refused_with_its_modules(served: Serve) -> None:
     server = await served([])
     await saved(server, {"prices.py": HELPED})
@@ -470,6 +579,49 @@ async def test_a_module_that_cannot_be_had_changes_nothing(served: Serve, module
     )
     assert answer.status_code in (400, 409, 422), answer.text
     assert texts(server) == FILES
+
+
+IMMOVABLE = {
+    "two statements in a line": {
+        "both.py": SEVERAL.replace(
+            "import (\n    count_some,\n    count_vowels,  # these\n)",
+            "import count_some, count_vowels; x = 1",
+        )
+    },
+    "a local name": {"shadowed.py": SHADOWED},
+    "several names in an example": {
+        "inside.py": INSIDE.replace(
+            "import count_vowels as c", "import count_some, count_vowels as c"
+        )
+    },
+    "a value that functions assign": {
+        "words.py": f"{VOWELS}\n\n{SOME}".replace(
+            "    return sum(", "    global SEEN\n    SEEN = text\n    return sum("
+        ).replace("def count_vowels", "SEEN = ''\n\n\ndef count_vowels", 1)
+    },
+    "another name for what is there": {
+        "letters.py": SOME.replace("count_some", "count_few")
+        .replace("aei", "ae")
+        .replace("    3", "    2"),
+        "words.py": "from functions.letters import count_few as few\n\n\n"
+        + f"{VOWELS}\n\n{SOME}".replace("return sum(", "return 0 * few(text) + sum(", 1),
+    },
+}
+
+
+@pytest.mark.parametrize("case", IMMOVABLE)
+async def test_a_place_that_a_move_cannot_rewrite_is_named_and_nothing_is_changed(
+    served: Serve, case: str
+) -> None:
+    server = await served([])
+    files = {"words.py": f"{VOWELS}\n\n{SOME}", **IMMOVABLE[case]}
+    await saved(server, files)
+    answer = await server.client.post(
+        "/api/v1/functions/count_vowels/move", json={"module": "letters"}
+    )
+    (path,) = [*IMMOVABLE[case]][-1:]
+    assert f"functions/{path}" in answer.json()["error"]["message"], answer.text
+    assert texts(server) == files
 
 
 async def test_state_pins_and_ratings_follow_a_new_name(served: Serve) -> None:

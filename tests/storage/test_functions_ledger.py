@@ -28,7 +28,6 @@ from agent_core.storage import (
     StateConflict,
     Stats,
     Store,
-    UndoTended,
     UnpinFunction,
     content_hash,
 )
@@ -98,13 +97,13 @@ async def test_a_begun_write_is_found_again(
     await store.apply(
         [
             BeginWrite("functions/a.py", V1, ONE, None),
-            BeginWrite("functions/b.py", None, None, V1, UndoTended(7)),
+            BeginWrite("functions/b.py", None, None, V1, is_part=True),
         ]
     )
     await store.close()
     assert await open_again().open_writes() == [
         OpenWrite("functions/a.py", V1, ONE, None, clock.time),
-        OpenWrite("functions/b.py", None, None, V1, clock.time, UndoTended(7)),
+        OpenWrite("functions/b.py", None, None, V1, clock.time, is_part=True),
     ]
 
 

@@ -115,12 +115,10 @@ class ChangeExecutor:
         snapshot, changes = self._registry.snapshot(), plan.changes
         self._check(changes, snapshot)
         ends = [EndWrite(change.path, change.version) for change in changes]
-        tended = next(
-            (write for write in plan.writes if isinstance(write, (SaveTended, UndoTended))), None
-        )
-        is_part = bool(plan.also)
+        tended = any(isinstance(write, (SaveTended, UndoTended)) for write in plan.writes)
+        is_part = tended or bool(plan.also)
         intents = [
-            BeginWrite(change.path, change.version, change.text, change.expected, tended, is_part)
+            BeginWrite(change.path, change.version, change.text, change.expected, is_part)
             for change in changes
         ]
         await self._store.apply(intents)

@@ -267,6 +267,7 @@ class FunctionService:
             self._parts.gate(),
             self.quarantine,
             self.plans,
+            self.relocations,
             self.history,
             self.replays,
             self.registry.snapshot,
@@ -439,9 +440,9 @@ class FunctionService:
     async def plan_rollback(self, name: str, version: str, author: Author) -> PlannedChange:
         """Plan an earlier version of a function; without one, a last rename or move is taken back in all files."""
         is_open = not version and author.by == "human"
-        step = await self.relocations.last_step(name) if is_open else ""
+        step = await self.relocations.last_step(name) if is_open else None
         if step:
-            return await self.relocations.take_back(name, step, author)
+            return await self.relocations.take_back(name, step.reason, author)
         return await self.history.rollback(name, version, author)
 
     async def add_example(

@@ -584,13 +584,10 @@ class Loader:
             and await asyncio.to_thread(self._is_done, write.path, write.version)
         ]
         await self.refresh(finished=frozenset(write.path for write in done))
-        tended = [write.tended for write in done if write.tended]
-        await self._store.apply(
-            [*tended, *(EndWrite(write.path, write.version) for write in unfinished)]
-        )
+        await self._store.apply([EndWrite(write.path, write.version) for write in unfinished])
 
     async def _put_back(self, write: OpenWrite) -> None:
-        """Give a file of an interrupted change of several the text that it had, unless somebody has saved it since."""
+        """Give a file of an interrupted change of more the text that it had, unless somebody has saved it since."""
         if not await asyncio.to_thread(self._is_done, write.path, write.version):
             return
         text = await self._store.text(write.expected) if write.expected else None

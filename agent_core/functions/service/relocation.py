@@ -1,7 +1,7 @@
-"""Another name or another module for a function, with all that refers to it, as one change of several files.
+"""Another name, another module or another function for a function, with all that refers to it.
 
-All new texts are judged together, as they will stand, and written in one step, which a rollback takes back as one. A
-place that only may mean the function, such as a text with its name, stays as it is and is told.
+The new texts are one change of several files: judged together, as they will stand, and written in one step, which a
+rollback takes back as one. A place that only may mean the function, such as a text with its name, stays and is told.
 """
 
 import ast
@@ -18,7 +18,7 @@ from agent_core.base.errors import UsageError
 from agent_core.base.offload import aside
 from agent_core.base.problem import Problem
 from agent_core.base.receipt import Receipt
-from agent_core.base.records import dataclass, field, replace
+from agent_core.base.records import dataclass, replace
 from agent_core.base.syntax import name_shown
 from agent_core.registry.approved import without_stale_imports
 from agent_core.registry.depends import ModuleParts, offered_sources, statements_of
@@ -30,7 +30,15 @@ from agent_core.registry.module_edits import (
     place_function,
     remove_function,
 )
-from agent_core.registry.references import References, references_in, renamed, retargeted
+from agent_core.registry.references import (
+    Reference,
+    References,
+    redirected,
+    redirected_call,
+    references_in,
+    renamed,
+    retargeted,
+)
 from agent_core.registry.registry import Registry, Snapshot
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import (
@@ -50,6 +58,7 @@ from agent_core.storage import (
     RenameFunction,
     SaveVerdict,
     SetManifest,
+    VersionRow,
     Write,
 )
 
@@ -63,27 +72,18 @@ from .plan import Author, FileChange, PlannedChange, Relocated, entered
 
 if TYPE_CHECKING:
     from agent_core.access.grants import GrantStore
-    from agent_core.registry.function import Function
 
     from ..debug import Breakpoints
-    from ..gate import ModuleVerdict, Policy
+    from ..gate import ModuleVerdict
     from .grant_service import PackageGrants
 
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _STEP: Final = re.compile(r" \(step [0-9a-f]{8}\)\Z")
 _LASTING: Final = ("by", "thumb", "note", "apart", "reader", "imported")
 """What a verdict says that stays true of a function with another name: who made it, and what people said of it."""
+_NO_NAMES: Final[Mapping[str, str]] = {}
 _BACK: Final = "taken back: "
 _CALLS: Final = ("confirmed", "predicted")
-
-
-@dataclass(frozen=True, slots=True)
-class _NewTexts:
-    """The new texts of modules; None is a deletion."""
-
-    texts: Mapping[str, str | None]
-    paths: Mapping[str, str] = field(default_factory=dict)  # of new modules
-    names: Mapping[str, str] = field(default_factory=dict)  # of functions after it, by those before
 
 
 class RelocationPlanner:
@@ -120,8 +120,7 @@ class RelocationPlanner:
         _check_name(new, snapshot)
         found = await self._references(name, snapshot, follows=True)
         texts = {each.source.module: renamed(each, new) for each in found if each.found}
-        files = _NewTexts(texts, names={name: new})
-        new_snapshot = _composed(files, snapshot)
+        new_snapshot = composed(texts, snapshot)
         unread = [
             f"{each.source.path}:{line} {what}"
             for each in found
@@ -130,9 +129,8 @@ class RelocationPlanner:
         known = {source.path for source in snapshot.modules.values()}
         unread += [f"{path} is rejected" for path in sorted(snapshot.rejections.keys() - known)]
         relocated = Relocated(new, name, function.module, "", (), (), (), tuple(unread))
-        plan = await self._plan(
-            f"renamed {name} to {new}", files, relocated, snapshot, new_snapshot, author
-        )
+        why = f"renamed {name} to {new}"
+        plan = await self.plan(why, relocated, snapshot, new_snapshot, author, {name: new})
         return self._files.repeatable(plan, partial(self.rename, name, new, author))
 
     async def move(self, name: str, module: str, author: Author) -> PlannedChange:
@@ -150,16 +148,16 @@ class RelocationPlanner:
             raise UsageError(f"`{name}` is in `{module}` already.", fix="Nothing was changed.")
         found = await self._references(name, snapshot, follows=False)
         size = sum(len(each.source.text) for each in found)
-        files = await aside(size, _moved, name, module, found, snapshot)
-        new_snapshot = _composed(files, snapshot)
-        _check_circles(files, snapshot, new_snapshot)
+        texts = await aside(size, _moved, name, module, found, snapshot)
+        new_snapshot = composed(texts, snapshot)
+        _check_circles(texts, snapshot, new_snapshot)
         relocated = Relocated(name, name, module, function.module, (), ())
         why = f"moved {name} from {function.module} to {module}"
-        plan = await self._plan(why, files, relocated, snapshot, new_snapshot, author)
+        plan = await self.plan(why, relocated, snapshot, new_snapshot, author)
         return self._files.repeatable(plan, partial(self.move, name, module, author))
 
-    async def last_step(self, name: str) -> str:
-        """Return the reason of a function's last change if it was a step of several files, or an empty text."""
+    async def last_step(self, name: str) -> "VersionRow | None":
+        """Return a function's last change if it was a step of several files by a person."""
         function = self._registry.snapshot().functions.get(name)
         if function is not None:
             module = function.module
@@ -168,10 +166,10 @@ class RelocationPlanner:
             module = rows[-1].module if rows else ""
         history = await self._store.module_history(module) if module else []
         if not history or history[-1].by != "human" or not _STEP.search(history[-1].reason):
-            return ""
+            return None
         texts = [row.text for row in history[-2:]]
         own = [offered_sources(text).get(name, "") for text in ["", *texts][-2:]]
-        return history[-1].reason if own[0] != own[1] else ""
+        return history[-1] if own[0] != own[1] else None
 
     async def take_back(self, name: str, step: str, author: Author) -> PlannedChange:
         """Plan the texts that all files of a step had before it.
@@ -181,35 +179,32 @@ class RelocationPlanner:
         """
         snapshot = self._registry.snapshot()
         texts = dict[str, str | None]()
-        paths = dict[str, str]()
         for row in await self._store.made_for(step):
             snapshot = await self._files.settled(row.module, "", snapshot)
             source = snapshot.modules.get(row.module)
             history = await self._store.module_history(row.module)
-            paths[row.module] = source.path if source else _path_of(row.module, snapshot)
             if (source.version if source else "") != row.version or history[-1] != row:
                 fix = f"Nothing was changed. Give a version: knapper functions history {name}"
-                raise UsageError(f"{paths[row.module]} was changed after this.", fix=fix)
+                path = path_in(snapshot, row.module)
+                raise UsageError(f"{path} was changed after this.", fix=fix)
             before = history[-2] if len(history) > 1 else None
             texts[row.module] = before.text if before and before.version else None
-        new_snapshot = _composed(_NewTexts(texts, paths), snapshot)
+        new_snapshot = composed(texts, snapshot)
         gone = snapshot.functions.keys() - new_snapshot.functions.keys()
-        back = new_snapshot.functions.keys() - snapshot.functions.keys()
-        names = dict(zip(gone, back, strict=False)) if len(gone) == len(back) == 1 else {}
-        shown = next(iter(back), name)
+        there = new_snapshot.functions.keys() - snapshot.functions.keys()
+        names = dict(zip(gone, there, strict=False)) if len(gone) == len(there) == 1 else {}
+        shown = next(iter(there), name)
         undone = _STEP.sub("", step)
         why = undone.removeprefix(_BACK) if undone.startswith(_BACK) else f"{_BACK}{undone}"
-        relocated = Relocated(shown, name, new_snapshot.functions[shown].module, "", (), ())
-        files = _NewTexts(texts, paths, names)
-        plan = await self._plan(why, files, relocated, snapshot, new_snapshot, author)
-        judged = await judgment_on(self._store, new_snapshot.functions[shown].body_hash, shown)
-        told = {"name": shown, "module": new_snapshot.functions[shown].module, "admitted": True}
-        told |= {
-            "standing": judged.standing if judged else "draft",
-            "path": new_snapshot.functions[shown].path,
-        }
-        told |= {"back": f"what was there before “{undone}”"}
-        plan = replace(plan, detail=Judgment.from_json(told))
+        function = new_snapshot.functions[shown]
+        relocated = Relocated(shown, name, function.module, "", (), ())
+        plan = await self.plan(why, relocated, snapshot, new_snapshot, author, names)
+        judged = await judgment_on(self._store, function.body_hash, shown)
+        standing = judged.standing if judged else "draft"
+        back = f"what was there before “{undone}”"
+        told = {"name": shown, "module": function.module, "path": function.path, "back": back}
+        document = {**told, "standing": standing, "admitted": True}
+        plan = replace(plan, detail=Judgment.from_json(document))
         return self._files.repeatable(plan, partial(self.take_back, name, step, author))
 
     async def _settled(self, name: str, author: Author, *more: str) -> Snapshot:
@@ -230,25 +225,26 @@ class RelocationPlanner:
         size = sum(len(source.text) for source in sources)
         return await aside(size, partial(references_in, follows=follows), sources, module, name)
 
-    async def _plan(
+    async def plan(
         self,
         why: str,
-        files: _NewTexts,
         relocated: Relocated,
         snapshot: Snapshot,
         new_snapshot: Snapshot,
         author: Author,
+        names: Mapping[str, str] = _NO_NAMES,
     ) -> PlannedChange:
-        """Return the plan for texts that the gate admits together.
+        """Return the plan for texts that the gate admits together; `names` are the new ones of functions.
 
         Raises:
             UsageError: it refuses one of them.
         """
         reason = f"{why} (step {Clock().new_id()[-8:]})"
-        verdicts = await self._judged(why, files, snapshot, new_snapshot, author)
+        modules = _differing(snapshot, new_snapshot)
+        verdicts = await self._judged(why, modules, names, snapshot, new_snapshot)
         changes = list[FileChange]()
         writes = list[Sequence[Write]]()
-        for module in _in_order(files.texts, snapshot, new_snapshot):
+        for module in modules:
             source = snapshot.modules.get(module)
             expected = source.version if source else None
             if module in verdicts:
@@ -257,40 +253,46 @@ class RelocationPlanner:
                 changes.append(
                     FileChange(now.path, module, expected, now.text, now.version, reading)
                 )
-                rows = await self._verdicts(verdicts[module], files.names, snapshot)
+                rows = await self._verdicts(verdicts[module], names, snapshot)
                 writes.append((*entered(reading, expected, author, reason), *rows))
             elif source is not None:
                 changes.append(FileChange(source.path, module, expected, None, None, None))
                 removed = SetManifest(module, expected, None, author.by, author.turn, reason)
                 writes.append((removed, DropReading(source.path)))
-        for old, new in files.names.items():
-            writes.append((RenameFunction(old, new),))
-        changed = _changed(files.names, snapshot, new_snapshot)
+        before = snapshot.functions
+        now_there = new_snapshot.functions
+        did = Receipt()
+        for name in sorted(now_there.keys() - before.keys()):
+            did.note("created", name)
+        changed = [
+            name
+            for name in sorted(before.keys() & now_there.keys())
+            if before[name].body_hash != now_there[name].body_hash
+        ]
+        for name in changed:
+            did.note("changed", name)
+        for name in sorted(before.keys() - now_there.keys()):
+            did.note("deleted", name)
         relocated = replace(
             relocated,
             files=tuple(change.path for change in changes),
-            changed=changed,
-            asks_again=await self._asking_again(files.names, snapshot, new_snapshot),
+            changed=tuple(changed),
+            asks_again=await self._asking_again(names, snapshot, new_snapshot),
             unread=(*relocated.unread, *await self._patterns(relocated, snapshot, new_snapshot)),
         )
-        did = Receipt()
-        for name in (*files.names.values(), *changed):
-            did.note("created" if name in files.names.values() else "changed", name)
-        for name in files.names:
-            did.note("deleted", name)
         # In the history, a module that takes a function comes before the one that gives it up: it was never gone.
-        rows_of_all = tuple(write for group in reversed(writes[: len(changes)]) for write in group)
-        more = tuple(write for group in writes[len(changes) :] for write in group)
+        rows_of_all = tuple(write for group in reversed(writes) for write in group)
+        renames = tuple(RenameFunction(old, new) for old, new in names.items())
         return PlannedChange(
             _told(why, relocated),
             "returned",
             relocated,
-            (*rows_of_all, *more),
+            (*rows_of_all, *renames),
             did=did,
             change=changes[0],
             also=tuple(changes[1:]),
-            revoked=next(iter(files.names), ""),
-            done=partial(self._follow, files.names),
+            revoked=next(iter(names), ""),
+            done=partial(self._follow, names),
         )
 
     def _follow(self, names: Mapping[str, str]) -> None:
@@ -298,7 +300,12 @@ class RelocationPlanner:
             self._breakpoints().follow(old, new)
 
     async def _judged(
-        self, why: str, files: _NewTexts, snapshot: Snapshot, new_snapshot: Snapshot, author: Author
+        self,
+        why: str,
+        modules: Sequence[str],
+        names: Mapping[str, str],
+        snapshot: Snapshot,
+        new_snapshot: Snapshot,
     ) -> "dict[str, ModuleVerdict]":
         """Return the verdict on each new text, in which all others stand already.
 
@@ -306,31 +313,30 @@ class RelocationPlanner:
             UsageError: one is refused, an example no longer holds, or a function that uses one breaks.
         """
         verdicts = dict[str, "ModuleVerdict"]()
-        policy: Policy = "human" if author.by == "human" else "agent"
-        gone = {module for module, text in files.texts.items() if text is None}
+        gone = {module for module in modules if module not in new_snapshot.modules}
         users = {
             module
             for module, each in new_snapshot.readings.items()
             if not gone.isdisjoint(each.imports)
         }
-        for module in {**dict.fromkeys(files.texts), **dict.fromkeys(sorted(users))}:
+        for module in dict.fromkeys([*modules, *sorted(users)]):
             source = new_snapshot.modules.get(module)
             if source is None:
                 continue
             granted = replace(await self._packages.of_text(source.text), approval_mode="calling")
             before = snapshot.readings.get(module)
             verdict = await self._gate.judge_module(
-                source, new_snapshot, policy, previous_reading=before, granted=granted
+                source, new_snapshot, previous_reading=before, granted=granted
             )
             problem = next(iter(verdict.refusals), None)
             if not verdict.admitted and problem is not None:
                 fix = problem.fix or "Change that first."
                 raise UsageError(f"Not {why}: {problem.where}: {problem.message}.", fix=fix)
-            broken = [*await self._failing(verdict, files.names, snapshot)]
+            broken = [*await self._failing(verdict, names, snapshot)]
             broken += [breakage.description for breakage in verdict.breakages]
             if broken:
                 raise UsageError(f"Not {why}: {broken[0]}.", fix="Nothing was changed.")
-            if module in files.texts:
+            if module in modules:
                 verdicts[module] = verdict
         return verdicts
 
@@ -374,7 +380,10 @@ class RelocationPlanner:
                 document |= {key: kept[key] for key in _LASTING if kept.get(key)}
                 old = snapshot.functions[_name_before(name, names)]
                 for key in _CALLS:
-                    document[key] = [_call_now(call, old, names) for call in kept.get(key) or ()]
+                    document[key] = [
+                        redirected_call(call, old.module, old.name, name) or call
+                        for call in kept.get(key) or ()
+                    ]
                 standing = "draft" if before.standing == "draft" else standing
             rows.append(SaveVerdict(version, name, {**document, "standing": standing}))
         return rows
@@ -445,65 +454,41 @@ def _name_before(name: str, names: Mapping[str, str]) -> str:
     return next((old for old, new in names.items() if new == name), name)
 
 
-def _call_now(call: str, function: "Function", names: Mapping[str, str]) -> str:
-    """Return a call of an example as it reads with the new name."""
-    new = names.get(function.name)
-    if new is None:
-        return call
-    head = f"from {FOLDER}.{function.module} import {function.name}\n"
-    source = ModuleSource.of("call", f"{head}{call}\n")
-    try:
-        found = References.of(
-            source, function.name, {f"{FOLDER}.{function.module}.{function.name}"}
-        )
-        return renamed(found, new).partition("\n")[2].rstrip("\n")
-    except (SyntaxError, UsageError):
-        return call
-
-
-def _changed(
-    names: Mapping[str, str], snapshot: Snapshot, new_snapshot: Snapshot
-) -> tuple[str, ...]:
-    """Return the other functions whose text is another one now."""
-    both = snapshot.functions.keys() & new_snapshot.functions.keys()
-    return tuple(
-        name
-        for name in sorted(both)
-        if snapshot.functions[name].body_hash != new_snapshot.functions[name].body_hash
-    )
-
-
-def _path_of(module: str, snapshot: Snapshot) -> str:
+def path_in(snapshot: Snapshot, module: str) -> str:
+    """Return the path of a module that a snapshot has or may get."""
+    if module in snapshot.modules:
+        return snapshot.modules[module].path
     is_package = any(each.startswith(f"{module}.") for each in snapshot.modules)
     return path_of(f"{module}.__init__" if is_package else module)
 
 
-def _in_order(modules: Iterable[str], snapshot: Snapshot, new_snapshot: Snapshot) -> list[str]:
-    """Return the modules, those first that give a function up."""
+def _differing(snapshot: Snapshot, new_snapshot: Snapshot) -> list[str]:
+    """Return the modules that differ, those first that give a function up."""
+    modules = [
+        module
+        for module in sorted(snapshot.modules.keys() | new_snapshot.modules.keys())
+        if snapshot.modules.get(module) != new_snapshot.modules.get(module)
+    ]
+    now = {(each.module, name) for name, each in new_snapshot.functions.items()}
+    giving = {
+        each.module for name, each in snapshot.functions.items() if (each.module, name) not in now
+    }
+    return sorted(modules, key=lambda module: module not in giving)
 
-    def keeps(module: str) -> bool:
-        names = {name for name, each in snapshot.functions.items() if each.module == module}
-        now = {name for name, each in new_snapshot.functions.items() if each.module == module}
-        return names <= now
 
-    return sorted(modules, key=lambda module: (keeps(module), module))
-
-
-def _composed(files: _NewTexts, snapshot: Snapshot) -> Snapshot:
-    """Return the snapshot with all new texts.
+def composed(texts: Mapping[str, str | None], snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot with new texts of modules; None is a deletion.
 
     Raises:
         UsageError: one of them cannot be read, or defines a name that is taken.
     """
     new_snapshot = snapshot.draft()
-    for module in files.texts:  # first all names are free
+    for module in texts:  # first all names are free
         new_snapshot = new_snapshot.without_module(module).draft()
-    for module, text in files.texts.items():
+    for module, text in texts.items():
         if text is None:
             continue
-        source = snapshot.modules.get(module)
-        path = source.path if source else files.paths[module]
-        reading = read_module(ModuleSource.of(module, text, path))
+        reading = read_module(ModuleSource.of(module, text, path_in(snapshot, module)))
         clashes = new_snapshot.clashes(reading)
         problem = next(iter((*clashes, *(() if reading.parsed else reading.problems))), None)
         if problem is not None:
@@ -513,10 +498,78 @@ def _composed(files: _NewTexts, snapshot: Snapshot) -> Snapshot:
     return new_snapshot.finished()
 
 
+def without(name: str, text: str, module: str, snapshot: Snapshot) -> str | None:
+    """Return the text of a module without a function and the imports that only it used, or None if nothing is left.
+
+    Raises:
+        UsageError: it cannot be taken out.
+    """
+    left = remove_function(text, name)
+    if isinstance(left, Problem):
+        what = f"`{name}` cannot be taken out of {path_in(snapshot, module)}: {left.message}"
+        raise UsageError(f"{what}.", fix=left.fix or "Edit the file.")
+    before = snapshot.modules[module].text
+    left = without_stale_imports(before, left, module, snapshot.modules.values())
+    return left if left.strip() else None
+
+
+def placed(name: str, code: str, text: str, module: str, snapshot: Snapshot) -> str:
+    """Return the text of a module with a function and what it brings.
+
+    Raises:
+        UsageError: it cannot be put there.
+    """
+    path = path_in(snapshot, module)
+    new = place_function(text, code, name, path=path)
+    if isinstance(new, Problem):
+        fix = new.fix or "Nothing was changed."
+        raise UsageError(f"`{name}` cannot be put into {path}: {new.message}.", fix=fix)
+    return new
+
+
+# A function in the place of another one.
+
+
+def replaced(name: str, other: str, snapshot: Snapshot, more: str = "") -> Snapshot:
+    """Return the snapshot in which what calls a function calls another, with `more` arguments, and the first is gone.
+
+    Raises:
+        UsageError: a place cannot be rewritten; the message says which.
+    """
+    home = snapshot.functions[name].module
+    is_near = snapshot.functions[other].module == home
+    texts = dict[str, str | None]({home: snapshot.modules[home].text})
+    for each in references_in([*snapshot.modules.values()], home, name, follows=False):
+        module = each.source.module
+        for line, what in each.unread.items():
+            raise each.error(line, what, "Keep both, or change that first.")
+        found = list[Reference]()
+        for place in each.found:
+            holder = next(
+                (
+                    function.name
+                    for function in snapshot.readings[module].functions
+                    if function.line <= place.line <= function.end_line
+                ),
+                "",
+            )
+            if holder == name or place.kind == "listed":  # it goes with the function
+                continue
+            by_name = is_near and (module == home or place.kind == "attribute")
+            if holder in ("", other) or not (by_name or place.kind == "call"):
+                raise each.not_rewritten(place.line)
+            found.append(place)
+        texts[module] = redirected(each, found, other, more)
+    texts[home] = without(name, texts[home] or "", home, snapshot)
+    return composed(texts, snapshot)
+
+
 # A function in another module.
 
 
-def _moved(name: str, module: str, found: Sequence[References], snapshot: Snapshot) -> _NewTexts:
+def _moved(
+    name: str, module: str, found: Sequence[References], snapshot: Snapshot
+) -> dict[str, str | None]:
     """Return the texts of all modules once a function is in another one.
 
     Raises:
@@ -525,7 +578,6 @@ def _moved(name: str, module: str, found: Sequence[References], snapshot: Snapsh
     home = snapshot.modules[snapshot.functions[name].module]
     cut = _Cut.of(name, home, module, snapshot)
     texts = dict[str, str | None]()
-    path = _path_of(module, snapshot)
     target = snapshot.modules.get(module)
     for each in found:
         if each.source == home or not each.found:
@@ -534,20 +586,9 @@ def _moved(name: str, module: str, found: Sequence[References], snapshot: Snapsh
         text, lacks = retargeted(each, module, is_home=is_home)
         texts[each.source.module] = _importing(text, module, name) if lacks else text
     own = next(each for each in found if each.source == home)
-    left = cut.rest(own, module, snapshot)
-    texts = {home.module: left if left.strip() else None, **texts}
+    texts[home.module] = cut.rest(own, module, snapshot)
     base = texts.get(module, target.text if target else "") or ""
-    placed = place_function(base, cut.candidate(module), name, path=target.path if target else path)
-    if isinstance(placed, Problem):
-        fix = placed.fix or "Nothing was changed."
-        raise UsageError(f"`{name}` cannot be put into {path}: {placed.message}.", fix=fix)
-    texts[module] = placed
-    changed = {
-        key: text
-        for key, text in texts.items()
-        if key not in snapshot.modules or text != snapshot.modules[key].text
-    }
-    return _NewTexts(changed, {module: path})
+    return {**texts, module: placed(name, cut.candidate(module), base, module, snapshot)}
 
 
 def _importing(text: str, module: str, name: str) -> str:
@@ -579,22 +620,18 @@ class _Cut:
         parts = ModuleParts.of(source.text, source.path)
         if isinstance(parts, Problem):
             raise UsageError(f"{parts.where}: {parts.message}.", fix=parts.fix or "")
-        holders = [at for at, bound in enumerate(parts.binds) if name in bound]
+        at = parts.holder({name})
         body = parts.text.body
-        if len(holders) != 1 or not isinstance(body[holders[0]], Definition):
+        if at is None or not isinstance(body[at], Definition):
             what = f"`{name}` is not one plain function at the top level of {source.path}"
             raise UsageError(f"{what}, so it is not moved.", fix="Edit the file.")
-        at = holders[0]
-        group = _needed(parts, at)
-        own = {each for each in group if not is_import(body[each])}
-        carried = _only_for(at, own, parts, source, snapshot)
+        group = parts.needed({name}, {*parts.public} - {name}) - {at}
+        imported = {each for each in range(len(body)) if is_import(body[each])}
+        carried = _only_for(name, group - imported, parts, source, snapshot)
         moving = {at, *carried}
         read = {word for each in moving for word in _words(parts, each)}
-        stays = [
-            each for each in range(len(body)) if each not in moving and not is_import(body[each])
-        ]
-        bound = {word for each in stays for word in parts.binds[each]}
-        left = (read & bound) - {name, "*"}
+        stays = {*range(len(body))} - imported - moving
+        left = read & {word for each in stays for word in parts.binds[each]}
         shared = {word for facts in parts.statements for word in facts.shared}
         if changing := sorted(left & shared):
             what = (
@@ -602,10 +639,9 @@ class _Cut:
             )
             raise UsageError(f"{what}, so it is not moved.", fix="Keep it there.")
         imports = [
-            text
-            for each in sorted(group)
-            if is_import(body[each])
-            for text in _import_of(parts, each, read, source, module, name)
+            line
+            for each in sorted(group & imported)
+            for line in _import_lines(parts, each, read, source, module)
         ]
         return cls(name, source, parts, at, carried, imports, left)
 
@@ -613,15 +649,13 @@ class _Cut:
         """Return the function with all that it brings to its new module."""
         imports = [*self.imports]
         if self.left:
-            imports.append(
-                f"from {FOLDER}.{self.source.module} import {', '.join(sorted(self.left))}"
-            )
+            names = ", ".join(sorted(self.left))
+            imports.append(f"from {FOLDER}.{self.source.module} import {names}")
         text = self.parts.text
         segments = [text.segment(text.body[each]) for each in sorted({self.at, *self.carried})]
-        head = "\n".join(imports)
-        return "\n\n\n".join([*([head] if head else []), *segments]) + "\n"
+        return "\n\n\n".join(filter(None, ["\n".join(imports), *segments])) + "\n"
 
-    def rest(self, own_references: References, module: str, snapshot: Snapshot) -> str:
+    def rest(self, own_references: References, module: str, snapshot: Snapshot) -> str | None:
         """Return the text of its module without it."""
         text = self.parts.text
         edits = list[LineEdit]()
@@ -630,101 +664,75 @@ class _Cut:
             while end < len(text.lines) and is_blank(text.lines[end]):
                 end += 1
             edits.append(LineEdit(start - 1, end, ()))
-        left = remove_function(applied(text.lines, edits), self.name)
-        if isinstance(left, Problem):
-            what = f"`{self.name}` cannot be taken out of {self.source.path}: {left.message}"
-            raise UsageError(f"{what}.", fix=left.fix or "Edit the file.")
-        others = [each for each in snapshot.modules.values() if each.module != self.source.module]
-        left = without_stale_imports(self.source.text, left, self.source.module, others)
+        module_text = applied(text.lines, edits)
+        left = without(self.name, module_text, self.source.module, snapshot)
         spans = [text.span(text.body[each]) for each in {self.at, *self.carried}]
         is_used = any(
             each.kind == "name" and not any(first <= each.line <= last for first, last in spans)
             for each in own_references.found
         )
-        return _importing(left, module, self.name) if is_used else left
+        return _importing(left or "", module, self.name) if is_used else left
 
 
 def _words(parts: ModuleParts, at: int) -> Set[str]:
     facts = parts.statements[at]
-    return facts.names | facts.reads | facts.takes
-
-
-def _needed(parts: ModuleParts, at: int) -> Set[int]:
-    """Return the imports and private statements that a function and its examples refer to."""
-    group = parts.referred(at)
-    public = {
-        each
-        for each, node in enumerate(parts.text.body)
-        if isinstance(node, Definition) and not node.name.startswith("_")
-    }
-    for each, bound in enumerate(parts.binds):
-        if each not in public and bound & parts.statements[at].takes:
-            group |= {each, *parts.referred(each)}
-    return group - public
+    return facts.reads | facts.takes
 
 
 def _only_for(
-    at: int, own: Set[int], parts: ModuleParts, source: ModuleSource, snapshot: Snapshot
+    name: str, own: Set[int], parts: ModuleParts, source: ModuleSource, snapshot: Snapshot
 ) -> Set[int]:
-    """Return the statements of `own` that nothing else needs, in this module or in others."""
+    """Return the statements of `own` that only this function needs, in its module and in others."""
+    others = {*range(len(parts.binds))} - own - {parts.holder({name})}
+    wanted = {word for each in others for word in parts.binds[each] or _words(parts, each)}
     elsewhere = "\n".join(
         snapshot.modules[module].text
         for module, reading in snapshot.readings.items()
         if source.module in reading.imports and module != source.module
     )
-    carried = {
+    return {
         each
-        for each in own
+        for each in own - parts.needed(wanted, {name})
         if not parts.text.shares_a_line(parts.text.body[each])
         and not any(re.search(rf"\b{re.escape(word)}\b", elsewhere) for word in parts.binds[each])
     }
-    while True:
-        staying = [each for each in range(len(parts.binds)) if each not in carried and each != at]
-        used = {word for each in staying for word in _words(parts, each)}
-        kept = {each for each in carried if parts.binds[each].isdisjoint(used)}
-        if kept == carried:
-            return carried
-        carried = kept
 
 
-def _import_of(
-    parts: ModuleParts, at: int, read: Set[str], source: ModuleSource, module: str, name: str
+def _import_lines(
+    parts: ModuleParts, at: int, read: Set[str], source: ModuleSource, module: str
 ) -> Iterator[str]:
     """Yield the lines of an import that a function needs in its new module."""
     node = parts.text.body[at]
-    if isinstance(node, ast.Import):
-        used = [each for each in node.names if (each.asname or each.name.partition(".")[0]) in read]
-        for alias in used:
-            yield (
-                f"import {alias.name} as {alias.asname}" if alias.asname else f"import {alias.name}"
-            )
-        return
-    if not isinstance(node, ast.ImportFrom):
+    if not isinstance(node, ast.Import | ast.ImportFrom):
         yield parts.text.segment(node)
         return
-    is_package = source.path.endswith("/__init__.py")
-    base = imported_module(
-        node.module or "", node.level, f"{FOLDER}.{source.module}", is_package=is_package
-    )
-    used = [each for each in node.names if (each.asname or each.name) in read or each.name == "*"]
-    used = [*node.names] if base == "__future__" else used
-    if base == f"{FOLDER}.{module}":
-        if any(each.asname for each in used):
+    head = ""
+    if isinstance(node, ast.ImportFrom):
+        is_package = source.path.endswith("/__init__.py")
+        own = f"{FOLDER}.{source.module}"
+        base = imported_module(node.module or "", node.level, own, is_package=is_package)
+        head = f"from {base} "
+    used = [
+        alias
+        for alias in node.names
+        if {(alias.asname or alias.name).partition(".")[0], alias.name} & {*read, "*"}
+        or "*" in parts.binds[at]
+    ]
+    if head == f"from {FOLDER}.{module} ":
+        if any(alias.asname for alias in used):
             what = f"{source.path}:{node.lineno} imports from `{module}` under another name"
-            raise UsageError(f"{what}, so `{name}` is not moved there.", fix="Use the name itself.")
-        return
-    if used:
-        given = (f"{each.name} as {each.asname}" if each.asname else each.name for each in used)
-        yield f"from {base} import {', '.join(given)}"
+            raise UsageError(f"{what}, so nothing was moved there.", fix="Use the name itself.")
+    elif used:
+        yield f"{head}import {', '.join(map(ast.unparse, used))}"
 
 
-def _check_circles(files: _NewTexts, snapshot: Snapshot, new_snapshot: Snapshot) -> None:
+def _check_circles(modules: Iterable[str], snapshot: Snapshot, new_snapshot: Snapshot) -> None:
     """Check that no modules import each other that did not before.
 
     Raises:
         UsageError: some would; the message says which.
     """
-    for module in files.texts:
+    for module in modules:
         circle = _circle(module, new_snapshot)
         if circle and not _circle(module, snapshot):
             paths = [new_snapshot.modules[each].path for each in circle]
@@ -752,20 +760,15 @@ def _circle(start: str, snapshot: Snapshot) -> list[str]:
 def _loaded_by(module: str, snapshot: Snapshot) -> list[str]:
     """Return the modules of the workspace that a module imports when it is loaded."""
     source = snapshot.modules.get(module)
-    if source is None:
-        return []
-    is_package = source.path.endswith("/__init__.py")
     found = list[str]()
-    for node, facts, _ in statements_of(source.text):
-        if isinstance(node, Definition | ast.ClassDef) or (
-            isinstance(node, ast.If) and is_import(node)
-        ):
+    for node, facts, _ in statements_of(source.text) if source else ():
+        is_late = isinstance(node, Definition | ast.ClassDef)
+        if is_late or (isinstance(node, ast.If) and is_import(node)):
             continue
         for level, base, imported in facts.imports:
+            is_package = source is not None and source.path.endswith("/__init__.py")
             own = f"{FOLDER}.{module}"
-            full = base if level < 0 else imported_module(base, level, own, is_package=is_package)
-            names = [full, f"{full}.{imported}"]
-            found += [
-                each.removeprefix(f"{FOLDER}.") for each in names if each.startswith(f"{FOLDER}.")
-            ]
-    return [each for each in dict.fromkeys(found) if each in snapshot.modules and each != module]
+            full = imported_module(base, max(level, 0), own, is_package=is_package)
+            found += [full, f"{full}.{imported}"]
+    names = [each.removeprefix(f"{FOLDER}.") for each in found if each.startswith(f"{FOLDER}.")]
+    return [each for each in dict.fromkeys(names) if each in snapshot.modules and each != module]

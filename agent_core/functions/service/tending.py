@@ -16,10 +16,10 @@ from collections.abc import (
     Callable,
     Collection,
     Container,
+    Iterator,
     Mapping,
     Sequence,
 )
-from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
 from agent_core.access.grants import NOTHING
@@ -32,11 +32,21 @@ from agent_core.base.problem import Place
 from agent_core.base.records import dataclass, field, replace, to_json
 from agent_core.registry.depends import callers, importers
 from agent_core.registry.function import Function, first_sentence, fits
+from agent_core.registry.references import redirected_call
 from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
-from agent_core.storage import FAILURES, SaveTended, Store, TendedRow, UndoTended
-from sandbox.wire.lines import bare_lines, lines_of
+from agent_core.storage import (
+    FAILURES,
+    SaveReading,
+    SaveTended,
+    SaveVersion,
+    SetManifest,
+    Store,
+    TendedRow,
+    UndoTended,
+)
+from sandbox.wire.lines import bare_lines
 
 from ..gate import Candidate, Gate, GivenExample
 from ..gate.capability import reach_of_function
@@ -44,6 +54,7 @@ from ..gate.clones import differing, special_ones
 from ..gate.examples import with_words
 from ..program_text import SeenProgram
 from ..search import COUNT, FunctionSearch
+from . import history
 from .audit import Audit
 from .call_records import is_documented
 from .changes import ChangePlanner
@@ -51,9 +62,10 @@ from .example_regression import proved_problems
 from .file_sync import own_text
 from .function_facts import Quarantine
 from .maker import MOST_ATTEMPTS, MOST_CALLABLE, FunctionMaker, callable_functions, shown_refusal
-from .plan import USER, Author, PlannedChange
+from .plan import USER, Author, PlannedChange, Relocated
+from .relocation import RelocationPlanner, composed, placed, replaced, without
 from .replay import NOW, RecordedCall, Replays
-from .version_history import VersionHistory
+from .version_history import VersionHistory, candidate_of, with_own_helpers
 
 TendingKind: TypeAlias = Literal["merge", "mend", "archive", "generalize", "keep", "reword"]
 Special: TypeAlias = Mapping[str, tuple[str, ...]]
@@ -62,6 +74,7 @@ Judge: TypeAlias = Callable[[str, Author], Awaitable[tuple[PlannedChange, str]]]
 """Judges a source that a model wrote: returns its plan, and the objection if the gate has none."""
 
 SAME_FAILURES: Final = 3
+AGENT: Final = Author("agent")
 _ROUNDS: Final = 10  # of the audit, each of which compares some pairs
 _SHOWN_CALLS: Final = 5  # recorded calls of each kind that the maker is shown
 _MOST_SPECIAL: Final = 8  # functions that are merged into one at once
@@ -128,19 +141,11 @@ class TendingBudget:
 
 
 @dataclass(frozen=True, slots=True)
-class _Change:
-    """One change of a file. It is planned only when the changes before it have been made."""
-
-    function: str
-    plan: Callable[[], Awaitable[PlannedChange]]
-
-
-@dataclass(frozen=True, slots=True)
 class _Proven:
-    """A step that is proven, with its changes in order, or the reason why it is not."""
+    """A step that is proven, with its plan, or the reason why it is not."""
 
     step: TendingStep
-    changes: tuple[_Change, ...] = ()
+    plan: PlannedChange | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +177,7 @@ class Tending:
     gate: Gate
     quarantine: Quarantine
     plans: ChangePlanner
+    relocations: RelocationPlanner
     history: VersionHistory
     replays: Replays
     snapshot: Callable[[], Snapshot]
@@ -235,40 +241,71 @@ class Tending:
             UsageError: no step changed the function with this name.
         """
         rows = [row for row in await self.store.tended() if not row.undone][::-1]
-        if not name:
-            runs = [row.run.partition("/")[0] for row in rows]
-            return [
-                await self._undo(row, USER)
-                for row, run in zip(rows, runs, strict=True)
-                if run == runs[0]
-            ]
-        mark = next((row.run for row in rows if row.function == name), None)
-        if mark is None:
-            raise UsageError(
-                f"Tending changed no `{name}`, or it was undone.", fix="Nothing was changed."
-            )
-        return [await self._undo(row, USER) for row in rows if row.run == mark]
+        steps = dict[str, list[TendedRow]]()
+        for row in rows:
+            steps.setdefault(row.run, []).append(row)
+        if name:
+            mark = next((row.run for row in rows if row.function == name), None)
+            if mark is None:
+                why = f"Tending changed no `{name}`, or it was undone."
+                raise UsageError(why, fix="Nothing was changed.")
+            return await self._undo(steps[mark])
+        last_run = rows[0].run.partition("/")[0] if rows else ""
+        return [
+            undone
+            for mark, step in steps.items()
+            if mark.partition("/")[0] == last_run
+            for undone in await self._undo(step)
+        ]
 
-    async def _undo(self, row: TendedRow, author: Author) -> UndoneStep:
+    async def _undo(self, rows: Sequence[TendedRow]) -> list[UndoneStep]:
+        """Undo all changes of one step, or none."""
+        why = ""
+        writes = tuple(UndoTended(row.n) for row in rows)
         try:
-            if self._version(row.function) != row.after:
-                raise UsageError("it was changed since, and stays")
-            if row.kind == "archived":
-                await self.store.apply([UndoTended(row.n)])
+            for row in rows:
+                if self._version(row.function) != row.after:
+                    raise UsageError(f"`{row.function}` was changed since, and stays")
+            if rows[0].kind == "archived":
+                await self.store.apply(writes)
                 await self.quarantine.refresh()
             else:
-                if row.before:
-                    plan = await self.history.rollback(row.function, row.before, author, "human")
-                else:
-                    plan = await self.plans.delete(row.function, author)
-                plan = await self.finish(
-                    replace(plan, writes=(*plan.writes, UndoTended(row.n))), USER
-                )
-                if plan.outcome == "refused":
-                    raise UsageError(plan.text)
+                plan = await self._plan_back(rows)
+                plan = await self.finish(replace(plan, writes=(*plan.writes, *writes)), USER)
+                why = plan.text if plan.outcome == "refused" else ""
         except KnapperError as error:
-            return UndoneStep(row.function, row.kind, undone=False, why_not=str(error))
-        return UndoneStep(row.function, row.kind, undone=True)
+            why = str(error)
+        return [UndoneStep(row.function, row.kind, not why, why) for row in rows]
+
+    async def _plan_back(self, rows: Sequence[TendedRow]) -> PlannedChange:
+        """Plan the texts that functions had before a step."""
+        snapshot = self.snapshot()
+        texts = dict[str, str | None]()
+        for row in rows:
+            versions = await self.history.versions(row.function)
+            module = (
+                snapshot.functions[row.function].module if row.after else versions[-1].row.module
+            )
+            existing = snapshot.modules.get(module)
+            text = texts.get(module, existing.text if existing else "") or ""
+            if not row.before:
+                texts[module] = without(row.function, text, module, snapshot)
+                continue
+            past = history.pick(row.function, versions, row.before)
+            code = candidate_of(past.row.text, row.function, past.source)
+            text = with_own_helpers(text, past.row.text, row.function)
+            texts[module] = placed(row.function, code, text, module, snapshot)
+        new_snapshot = composed(texts, snapshot)
+        why = f"undone: {rows[-1].note}"
+        return await self._plan_of_all(why, rows[0].function, snapshot, new_snapshot, USER)
+
+    async def _plan_of_all(
+        self, why: str, name: str, snapshot: Snapshot, new_snapshot: Snapshot, author: Author
+    ) -> PlannedChange:
+        """Plan a step from one snapshot to another."""
+        there = new_snapshot if name in new_snapshot.functions else snapshot
+        relocated = Relocated(name, name, there.functions[name].module, "", (), ())
+        return await self.relocations.plan(why, relocated, snapshot, new_snapshot, author)
 
     async def _jobs(self) -> AsyncIterator[_Job]:
         """Yield the jobs for near copies, for functions that keep failing or are unused, and for a model."""
@@ -376,42 +413,38 @@ class Tending:
                 return _Proven(replace(step, why_not=why, evidence=("no function calls it",)))
 
     async def _apply(self, mark: str, proven: _Proven) -> TendingStep:
-        """Carry out a step; `mark` is its run and its number. If a change fails, the changes before it are undone."""
+        """Carry out a step with its lines in the record; `mark` is its run and its number."""
         step = proven.step
-        if step.kind == "archive":
+        if proven.plan is None:
             version = self._version(step.function)
-            await self.store.apply(
-                [SaveTended(mark, step.function, "archived", version, version, step.reason)]
-            )
+            line = SaveTended(mark, step.function, "archived", version, version, step.reason)
+            await self.store.apply([line])
             await self.quarantine.refresh()
-        why = ""
-        for change in proven.changes:
-            try:
-                why = await self._make(mark, change, step.reason)
-            except KnapperError as error:
-                why = str(error)
-            if why:
-                break
-        if why:
-            for row in [
-                row for row in await self.store.tended() if row.run == mark and not row.undone
-            ][::-1]:
-                await self._undo(row, Author("agent"))
-            return replace(step, why_not=why)
+            return replace(step, done=True)
+        lines = self._lines(mark, proven.plan, step.reason)
+        # What was proven was proven of these texts: if one of them is another now, nothing is changed.
+        plan = replace(proven.plan, writes=(*proven.plan.writes, *lines), replan=None)
+        plan = await self.finish(plan, AGENT)
+        if plan.outcome == "refused":
+            return replace(step, why_not=plan.text)
         return replace(step, done=True)
 
-    async def _make(self, mark: str, change: _Change, reason: str) -> str:
-        """Make one change and its record in one transaction; return why it was refused, or an empty text."""
-        plan, before = await change.plan(), self._version(change.function)
-        if plan.change is None:
-            return plan.text
-        after = plan.change.reading.function(change.function) if plan.change.reading else None
-        kind = "deleted" if after is None else "changed" if before else "created"
-        line = SaveTended(
-            mark, change.function, kind, before, after.body_hash if after else "", reason
-        )
-        plan = await self.finish(replace(plan, writes=(*plan.writes, line)), Author("agent"))
-        return plan.text if plan.outcome == "refused" else ""
+    def _lines(self, mark: str, plan: PlannedChange, reason: str) -> Iterator[SaveTended]:
+        """Yield the lines of the record for each function that a plan changes."""
+        modules = {change.module for change in plan.changes}
+        readings = [change.reading for change in plan.changes if change.reading]
+        after = {each.name: each.body_hash for reading in readings for each in reading.functions}
+        before = {
+            name: function.body_hash
+            for name, function in self.snapshot().functions.items()
+            if function.module in modules
+        }
+        for name in [*after, *(before.keys() - after.keys())]:
+            old = before.get(name, "")
+            new = after.get(name, "")
+            kind = "changed" if old else "created"
+            if old != new:
+                yield SaveTended(mark, name, kind if new else "deleted", old, new, reason)
 
     async def _why_protected(self, *names: str) -> str:
         """Return why functions are left alone (a person wrote, changed, granted or pinned one), or an empty text."""
@@ -468,32 +501,33 @@ class Tending:
                     )
                 )
         alike = "both give the same results on the examples of both and on other calls"
-        changes, evidence = await self._prove_replacement(left, kept, snapshot)
+        new_snapshot, evidence = await self._prove_replacement(left, kept, snapshot)
         evidence = [f"{alike}, and for {len(calls)} recorded calls of `{left}`", *evidence]
-        return _Proven(replace(step, evidence=tuple(evidence)), tuple(changes))
+        why = f"tend: `{kept}` for `{left}`"
+        plan = await self._plan_of_all(why, left, snapshot, new_snapshot, AGENT)
+        return _Proven(replace(step, evidence=tuple(evidence)), plan)
 
     async def _prove_replacement(
         self, left: str, kept: str, snapshot: Snapshot, more: str = ""
-    ) -> tuple[list[_Change], list[str]]:
+    ) -> tuple[Snapshot, list[str]]:
         """Prove that all callers of one function can call another one with `more` arguments, so that the first can go.
 
-        Return the changes and the evidence.
+        Return the snapshot after it, and the evidence.
 
         Raises:
             UsageError: a caller cannot; the message says why.
         """
-        if open_ended := _calls_by_value(self.snapshot()):
-            raise UsageError(
-                f"`{open_ended}` calls functions by names that it is given, and `{left}` may be one"
-            )
-        changes, evidence = list[_Change](), list[str]()
-        for user in callers(left, self.snapshot()):
-            if kept in self.snapshot().functions:
-                draft = _with(snapshot, await self._rewrite_caller(user, left, kept, more))
-            else:
-                draft = _with_source(
-                    snapshot, user, _caller_source(user, left, kept, snapshot, more)
-                )
+        size = sum(len(source.text) for source in snapshot.modules.values())
+        draft = await aside(size, replaced, left, kept, snapshot, more)
+        evidence = list[str]()
+        users = [
+            name
+            for name, function in sorted(draft.functions.items())
+            if function.body_hash != snapshot.functions[name].body_hash
+        ]
+        if why := await self._why_protected(*users):
+            raise UsageError(why)
+        for user in {**dict.fromkeys(users), **dict.fromkeys(callers(left, snapshot))}:
             calls = await self._repeatable(user)
             for call in calls:
                 if not (await self.replays.replay(call.call, NOW, on=draft, tried=kept)).same:
@@ -501,25 +535,7 @@ class Tending:
             evidence.append(
                 f"`{user}` calls `{kept}` in its place, with the same results for {len(calls)} recorded calls"
             )
-            changes.append(_Change(user, partial(self._rewrite_caller, user, left, kept, more)))
-        return [
-            *changes,
-            _Change(left, partial(self.plans.delete, left, Author("agent"))),
-        ], evidence
-
-    async def _rewrite_caller(self, user: str, left: str, kept: str, more: str) -> PlannedChange:
-        """Plan the change of a caller that calls another function instead.
-
-        Raises:
-            UsageError: its call cannot be rewritten, or the gate refuses the change.
-        """
-        source = _caller_source(user, left, kept, self.snapshot(), more)
-        plan = await self.plans.replace(
-            user, source, "", Author("agent"), f"tend: `{kept}` for `{left}` in"
-        )
-        if plan.outcome == "refused":
-            raise UsageError(plan.text)
-        return plan
+        return draft, evidence
 
     async def _mend(self, step: TendingStep) -> _Proven:
         """Have a model write a fix, and prove it: good calls end the same, and failed calls no longer fail so."""
@@ -561,7 +577,7 @@ class Tending:
             f"{len(good)} good calls return the same",
         )
         step = replace(step, evidence=evidence, diff=_diff(snapshot, plan, name))
-        return _Proven(step, (_Change(name, partial(_same, plan)),))
+        return _Proven(step, plan)
 
     async def _attempt(
         self, what: str, name: str, facts: Sequence[tuple[str, str]], judge: Judge
@@ -647,12 +663,12 @@ class Tending:
                 for name in names
                 for example in snapshot.functions[name].examples
                 if (
-                    call := _redirect(
+                    call := redirected_call(
                         example.call,
+                        snapshot.functions[name].module,
                         name,
                         function.name,
-                        by_name=True,
-                        more=_arguments(given[name]),
+                        _arguments(given[name]),
                     )
                 )
             ]
@@ -674,14 +690,15 @@ class Tending:
 
         plan = await self._attempt("general function", "", facts, judge)
         ((general, more),) = made.items()
-        changes, evidence = [_Change(general, partial(_same, plan))], list[str]()
+        draft = _with(snapshot, plan)
+        evidence = list[str]()
         for name in names:
             if any(user in names for user in callers(name, snapshot)):
                 return _Proven(replace(step, why_not=f"`{name}` is called by another one of them"))
-            replacing, facts_of_callers = await self._prove_replacement(
-                name, general, _with(snapshot, plan), more[name]
+            draft, facts_of_callers = await self._prove_replacement(
+                name, general, draft, more[name]
             )
-            changes, evidence = [*changes, *replacing], [*evidence, *facts_of_callers]
+            evidence += facts_of_callers
             same = (
                 f"with {more[name]} it has the examples of `{name}`, and gives the same results for"
             )
@@ -690,7 +707,11 @@ class Tending:
         done = replace(
             step, function=general, others=tuple(names), evidence=tuple(evidence), diff=diff
         )
-        return _Proven(done, tuple(changes))
+        why = f"tend: `{general}` for {', '.join(f'`{name}`' for name in names)}"
+        whole = await self._plan_of_all(why, general, snapshot, draft, AGENT)
+        # Of the new function, the verdict is that on the candidate.
+        own = [write for write in plan.writes if not isinstance(write, _TEXT_ROWS)]
+        return _Proven(done, replace(whole, writes=(*whole.writes, *own)))
 
     async def _why_otherwise(
         self,
@@ -766,7 +787,7 @@ class Tending:
         step = replace(
             step, function=made, evidence=evidence, diff=_diff(self.snapshot(), plan, made)
         )
-        return _Proven(step, (_Change(made, partial(_same, plan)),))
+        return _Proven(step, plan)
 
     async def _reword(self, step: TendingStep) -> _Proven:
         """Have a model reword a docstring, and prove it by the recorded requests.
@@ -829,7 +850,7 @@ class Tending:
             f"the {len(before)} recorded requests that find their function find it still",
         )
         step = replace(step, evidence=evidence, diff=_diff(snapshot, plan, name))
-        return _Proven(step, (_Change(name, partial(_same, plan)),))
+        return _Proven(step, plan)
 
     async def _matches(
         self, requests: Sequence[tuple[str, str]], snapshot: Snapshot
@@ -896,10 +917,7 @@ _REWORD: Final = (
     " for, in sentences that are true of it. Keep its parameters and its examples; the code stays as it is."
 )
 _NOTHING: Final = PlannedChange("")
-
-
-async def _same(plan: PlannedChange) -> PlannedChange:
-    return plan
+_TEXT_ROWS: Final = (SaveVersion, SetManifest, SaveReading)
 
 
 def _with(snapshot: Snapshot, plan: PlannedChange) -> Snapshot:
@@ -914,19 +932,6 @@ def _with_source(snapshot: Snapshot, name: str, source: str) -> Snapshot:
     existing = snapshot.modules[snapshot.functions[name].module]
     text = existing.text.replace(own_text(name, snapshot) or "", source, 1)
     return snapshot.with_module(read_module(ModuleSource.of(existing.module, text, existing.path)))
-
-
-def _caller_source(user: str, left: str, kept: str, snapshot: Snapshot, more: str) -> str:
-    """Return the source of a function with its calls of `left` replaced by calls of `kept`.
-
-    Raises:
-        UsageError: it uses `left` in a way that cannot be rewritten.
-    """
-    is_near = snapshot.functions[user].module == snapshot.functions[kept].module
-    source = _redirect(own_text(user, snapshot) or "", left, kept, by_name=is_near, more=more)
-    if source is None:
-        raise UsageError(f"`{user}` uses `{left}` in a way that is not rewritten.")
-    return source
 
 
 def _single_function(source: str) -> Function | None:
@@ -957,23 +962,6 @@ def _column_lines(names: Sequence[str], columns: Sequence[Sequence[str]]) -> lis
 def _diff(snapshot: Snapshot, plan: PlannedChange, name: str) -> str:
     before, after = own_text(name, snapshot) or "", own_text(name, _with(snapshot, plan)) or ""
     return "\n".join(diff_lines(bare_lines(before), bare_lines(after), ("now", "fixed"), 2))
-
-
-def _calls_by_value(snapshot: Snapshot) -> str:
-    """Return code that calls functions by computed names, so that its callees are unknown; empty if there is none."""
-    for source in snapshot.modules.values():
-        for statement in (
-            syntax.parse(source.text).body if "call" in source.text else ()
-        ):  # private helpers, too
-            nodes = [*ast.walk(statement)]
-            calls = [node for node in nodes if isinstance(node, ast.Call) and node.args]
-            called = [call.func for call in calls if isinstance(call.args[0], ast.Constant)]
-            if any(
-                isinstance(node, ast.Attribute) and node.attr == "call" and node not in called
-                for node in nodes
-            ):
-                return str(getattr(statement, "name", source.path))
-    return ""
 
 
 def _call_lines(calls: Sequence[RecordedCall]) -> str:
@@ -1027,55 +1015,7 @@ def _why_weaker(
 def _has_plain_examples(function: Function) -> bool:
     """Return whether all examples can be rewritten as calls of another function."""
     calls = [
-        _redirect(example.call, function.name, "other", by_name=True, more="more=0")
+        redirected_call(example.call, function.module, function.name, "other", "more=0")
         for example in function.examples
     ]
     return None not in calls and not any(example.setup for example in function.examples)
-
-
-def _redirect(source: str, old: str, new: str, *, by_name: bool, more: str = "") -> str | None:
-    """Return the source with calls of the old function replaced by the new one with `more` arguments.
-
-    Return None if it uses the old function in a way that cannot be rewritten.
-    """
-    places: list[tuple[int, int, int, str]] = []  # line, first and last column, text
-    called: set[int] = set()
-    for node in ast.walk(syntax.parse(source)):
-        is_call = False
-        match node:
-            case ast.Call(
-                func=ast.Attribute(attr="call"), args=[ast.Constant(value=str(name)) as first, *_]
-            ) if name == old:
-                places.append(
-                    (first.lineno, first.col_offset, first.end_col_offset or 0, f'"{new}"')
-                )
-                is_call = True
-            case ast.Call(func=ast.Name(id=name)) if name == old:
-                called.add(id(node.func))
-                is_call = True
-            case ast.Name(id=name) if name == old:
-                if (
-                    not by_name
-                    or not isinstance(node.ctx, ast.Load)
-                    or (more and id(node) not in called)
-                ):
-                    return None
-                places.append((node.lineno, node.col_offset, node.end_col_offset or 0, new))
-            case ast.Attribute(attr=name) if name == old:
-                return None
-        if is_call and more and isinstance(node, ast.Call):
-            end, text = (
-                (node.end_col_offset or 0) - 1,
-                f", {more}" if node.args or node.keywords else more,
-            )
-            places.append((node.end_lineno or 0, end, end, text))
-    lines = [line.encode() for line in lines_of(source)]
-    for number, start, end, text in sorted(places, reverse=True):
-        line = lines[number - 1]
-        lines[number - 1] = line[:start] + text.encode() + line[end:]
-    written = b"".join(lines).decode()
-    try:
-        syntax.parse(written)
-    except SyntaxError:  # an argument is placed so that no other can follow it
-        return None
-    return written

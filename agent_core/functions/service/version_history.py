@@ -7,7 +7,7 @@ conflict.
 
 import ast
 import asyncio
-from collections.abc import Callable, Set
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 def candidate_of(module_text: str, name: str, source: str) -> str:
     """Return a function of an earlier module with the imports and helpers that it needs. `source` is the fallback."""
     module = ModuleParts.of(module_text)
-    at = None if isinstance(module, Problem) else _holder(module, {name})
+    at = None if isinstance(module, Problem) else module.holder({name})
     if isinstance(module, Problem) or at is None:
         return source  # it was defined conditionally, so only its own lines can be used
     needed = sorted({at, *module.referred(at)})
@@ -54,10 +54,10 @@ def with_own_helpers(module_text: str, past_text: str, name: str) -> str:
     if (
         isinstance(module, Problem)
         or isinstance(past, Problem)
-        or (own := _holder(past, {name})) is None
+        or (own := past.holder({name})) is None
     ):
         return module_text
-    mine = _holder(module, {name})
+    mine = module.holder({name})
     group = set[int]() if mine is None else {mine, *module.referred(mine)}
     others = [
         at for at, node in enumerate(module.text.body) if at not in group and not is_import(node)
@@ -66,7 +66,7 @@ def with_own_helpers(module_text: str, past_text: str, name: str) -> str:
     edits = []
     for at in past.referred(own):
         helper = past.text.body[at]
-        place = None if is_import(helper) else _holder(module, bound_names(helper))
+        place = None if is_import(helper) else module.holder(bound_names(helper))
         old = None if place is None else module.text.body[place]
         if place is None or old is None or ast.dump(old) == ast.dump(helper) or place in used:
             continue
@@ -74,16 +74,6 @@ def with_own_helpers(module_text: str, past_text: str, name: str) -> str:
         text = with_newline(f"{past.text.segment(helper)}\n", module.text.newline)
         edits.append(LineEdit(start - 1, end, tuple(lines_of(text))))
     return applied(module.text.lines, edits)
-
-
-def _holder(module: ModuleParts, names: Set[str]) -> int | None:
-    """Return the index of the only top-level statement that binds exactly these names, or None."""
-    holders = [at for at, node in enumerate(module.text.body) if bound_names(node) & names]
-    return (
-        holders[0]
-        if len(holders) == 1 and bound_names(module.text.body[holders[0]]) == names
-        else None
-    )
 
 
 class VersionHistory:

@@ -93,8 +93,8 @@ create table pending (
     at real not null
 , seal text not null default '') strict;
 
--- Writes into files that were begun and not ended; the empty version stands for a file that goes away. `tended` is the
--- change in the record of tending that goes with the write, as sealed JSON; '' if there is none.
+-- Writes into files that were begun and not ended; the empty version stands for a file that goes away. `tended` is a
+-- sealed mark of a write that is a part of more, and is put back; '' for one that is all of its change.
 create table intent (
     seq integer primary key,
     path text not null,
