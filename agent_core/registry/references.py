@@ -571,9 +571,10 @@ class _Walk:
                 block.append((number, shift, line[prompt.end() :]))
         if not rows:
             return
-        self._numbers = [number for number, _, _ in rows]
-        self._shift = [shift for _, shift, _ in rows]
-        tree = syntax.parse("\n".join(code for _, _, code in rows))
+        lines, shifts, codes = zip(*rows, strict=True)
+        self._numbers = [*lines]
+        self._shift = [*shifts]
+        tree = syntax.parse("\n".join(codes))
         self._visit(tree.body, self._scope(tree.body, top))
         self._numbers = []
         self._shift = []

@@ -249,7 +249,7 @@ def _count_parts(value: object) -> int:
         part = waiting.pop()
         count += 1
         if isinstance(part, dict):
-            count += sum(1 + (len(key) >> _TEXT_BITS) for key in part)
+            waiting.extend(part.keys())
             waiting.extend(part.values())
         elif isinstance(part, list):
             waiting.extend(part)
@@ -343,11 +343,9 @@ _LEFT_OUT = ("pattern", "patternProperties", "format", "unevaluatedProperties", 
 
 def _is_number(_checker: object, value: object) -> bool:
     """Check for a number that `float` can hold: an integer may have more digits."""
-    return (
-        isinstance(value, int | float)
-        and not isinstance(value, bool)
-        and abs(value) <= sys.float_info.max
-    )
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) <= sys.float_info.max
 
 
 @cache

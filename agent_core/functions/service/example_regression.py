@@ -521,13 +521,15 @@ def _is_of(schema: "Schema", node: ast.expr) -> bool:
     value = literal_value(ast.unparse(node))
     if type(value) is object or kind is None:
         return True
-    return isinstance(value, kind) and (not isinstance(value, bool) or kind is bool)
+    if isinstance(value, bool):
+        return kind is bool
+    return isinstance(value, kind)
 
 
 def _first_few(items: Sequence[str]) -> str:
-    return "; ".join(items[:_MOST]) + (
-        f"; and {len(items) - _MOST} more" if len(items) > _MOST else ""
-    )
+    shown = "; ".join(items[:_MOST])
+    more = len(items) - _MOST
+    return f"{shown}; and {more} more" if more > 0 else shown
 
 
 def _count(number: int) -> str:
