@@ -4,7 +4,8 @@ The REPL, the one-shot command and the tests read the same events and nothing be
 JSON object per line, `type` first.
 """
 
-from typing import Any, ClassVar, TypeAlias
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final, TypeAlias
 
 from .errors import TurnError
 from .receipt import Made
@@ -17,10 +18,13 @@ class _Base:
     turn: str = ""
     step: int = 0
     agent: str = ""
+    seq: int = field(default=0, compare=False)
+    """The number of its entry in the agent's journal, which is not published; 0 if it has none."""
 
     def to_json(self) -> dict[str, Any]:  # Any: values of JSON
         """Return the published form of an event; `agent` is set unless it is the agent that the user talks to."""
         fields = fields_to_json(self)
+        del fields["seq"]
         if not self.agent:
             fields.pop("agent", None)
         return {"type": self.type, **fields}
@@ -343,6 +347,18 @@ Event: TypeAlias = (
     | Usage
     | TurnEnded
 )
+
+ENTRIES: Final[Mapping[str, type[Event]]] = {
+    kind.type: kind
+    for kind in (GrantAsked, GrantAnswered, FunctionsChanged, Quarantined, MemoryChanged, Warned)
+}
+"""The events that nothing else in a journal implies, by type: each is an entry of its own, whose kind is its type."""
+
+
+def stored_fields(event: Event) -> dict[str, Any]:  # Any: JSON
+    """Return the payload of such an entry; its place in the journal says turn and step."""
+    left_out = ("type", "turn", "step")
+    return {key: value for key, value in event.to_json().items() if value and key not in left_out}
 
 
 def no_reply(who: str, warned: Warned | None, reason: str) -> TurnError:
