@@ -1,90 +1,17 @@
 """What is shown is what was appended: a stream from any number, live or later, is the journal and nothing else."""
 
+import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
 
-import pytest
-
-from agent_core import Decision, Question, Workspace
 from agent_core.base import events
-from agent_core.interfaces.server.agent_host import JournalReader
-from agent_core.storage import Store
 from sandbox import Sandbox
-from tests.kit import Ask, Fail, Say, Script, Wanted, scripted
+from tests.kit import scripted
 from tests.kit.desk import VOWELS, Desk, desk
+from tests.kit.waiting import until
 
-from .conftest import Frames, Serve, ends
-
-Told: TypeAlias = list[dict[str, Any]]  # Any: JSON
-PIECES = ("text", "thought", "writing", "reading", "waiting", "progress", "printed")
-"""The types of events that may be told in pieces, or only while something goes on."""
-READS = '''
-def first_line(path: str) -> str:
-    """Return the first line of a file.
-
-    Args:
-        path: The file to read.
-    """
-    with open(path, encoding="utf-8") as file:
-        return file.readline()
-'''
-WORDS = "Some words on wind and clouds. " * 40
-TOO_LONG = Fail(
-    400, "This model's maximum context length is 8192 tokens", code="context_length_exceeded"
-)
-CODE = 'print(count_vowels(text="one"))\ncount_vowels(text="queueing")'
-EARLIER = 4  # turns
-
-
-def script() -> Script:
-    """Return turns that fill the window, and one with all that a person may be told of."""
-    calls = [
-        Ask(
-            Wanted("count_vowels", {"text": "aha"}, id="call_1"),
-            Wanted("list_functions", {}, id="call_2"),
-            Wanted("count_wovels", {"text": "aha"}, id="call_3"),
-            Wanted("search_functions", {"pattern": "count"}, id="call_4"),
-            Wanted("count_vowels", {"words": "aha"}, id="call_5"),
-            text="I look.",
-        ),
-        Ask(Wanted("first_line", {"path": "notes.txt"}, id="call_6")),
-        Ask(Wanted("first_line", {"path": "others.txt"}, id="call_7")),
-        Ask(
-            Wanted("create_function", {"function_name": "f", "function_code_with_docstring": "x ="})
-        ),
-        Ask(Wanted("core_memory_append", {"name": "human", "content": "Likes wind."}, id="call_9")),
-        Ask(Wanted("run_program", {"code": CODE}, id="call_10")),
-        Fail(503, "overloaded"),
-        Ask(
-            Wanted("call_function", {"name": "count_vowels", "arguments": {"text": "o"}}, id="c_11")
-        ),
-        Say("All of it."),
-        Say("All but what was refused."),
-    ]
-    return [*[Say(WORDS)] * EARLIER, TOO_LONG, *calls, Say("And again.")]
-
-
-def prepare(root: Path) -> None:
-    """Write the files of the workspace."""
-    (root / "functions").mkdir(exist_ok=True)
-    (root / "functions" / "letters.py").write_text(VOWELS)
-    (root / "functions" / "reading.py").write_text(READS)
-    for name in ("notes", "others"):
-        (root / f"{name}.txt").write_text("hello\nworld\n")
-
-
-class Human:
-    """A person who says yes once, and then no."""
-
-    def __init__(self) -> None:
-        self.asked: list[Question] = []
-
-    async def __call__(self, question: Question) -> Decision:
-        """Answer a question."""
-        self.asked.append(question)
-        return Decision("once" if len(self.asked) == 1 else "no", "Not that one.")
+from .conftest import Frames, Serve, Served, ends
+from .told import EARLIER, PIECES, Human, Told, prepare, replayed, script, without_pieces
 
 
 async def take_turns(here: Desk) -> Told:
@@ -97,24 +24,6 @@ async def take_turns(here: Desk) -> Told:
             await here.save(f"saved{number}.py", saved)
         heard += [one async for one in here.agent.turn(f"Message {number}.", approver=human)]
     return [event.to_json() for event in heard]
-
-
-async def replayed(
-    store: Store, agent: str = "main", after: int = 0
-) -> list[tuple[int | None, dict[str, Any] | None]]:
-    """Return what the journal tells after a number."""
-    reader = JournalReader(store, agent, after)
-    rows = []
-    while not reader.is_done:
-        rows += await reader.read()
-    return [
-        (row.seq, None if row.event is None else json.loads(json.dumps(row.event.to_json())))
-        for row in rows
-    ]
-
-
-def without_pieces(told: Sequence[dict[str, Any] | None]) -> Told:
-    return [event for event in told if event is not None and event["type"] not in PIECES]
 
 
 async def test_what_is_told_live_is_what_the_journal_tells(
@@ -132,24 +41,53 @@ async def test_what_is_told_live_is_what_the_journal_tells(
     }
     assert "are a summary now" in str(live)
     assert "Trying again" in str(live)
-    import os
-
-    if os.environ.get("SHOW"):
-        import difflib
-
-        brief = lambda rows: [
-            json.dumps(
-                {
-                    k: (v if len(str(v)) < 160 else str(v)[:160])
-                    for k, v in row.items()
-                    if k != "turn"
-                }
-            )
-            for row in rows
-        ]
-        print(
-            "\n".join(
-                difflib.unified_diff(brief(live), brief(later), "live", "replay", n=0, lineterm="")
-            )
-        )
     assert live == later
+
+
+async def answer(server: Served) -> None:
+    """Answer the questions as `Human` does."""
+    for decision in ("once", "no"):
+        found = await until(
+            lambda: server.client.get("/api/v1/approvals"), lambda found: found.json()["approvals"]
+        )
+        (row,) = found.json()["approvals"]
+        body = {"answer": decision, "word": "Not that one."}
+        given = await server.client.post(f"/api/v1/approvals/{row['id']}", json=body)
+        assert given.status_code == 200
+
+
+def lasting(frames: Frames) -> Frames:
+    """Return what is in the journal; of a text, which is told in pieces while it comes, only the number."""
+    kept: Frames = []
+    for number, data in frames:
+        if data is not None and (data["type"] in PIECES or not data["turn"]):
+            data = None
+        if number is not None or data is not None:
+            kept.append((number, data))
+    return kept
+
+
+async def test_a_stream_from_each_number_is_the_stream_from_the_start_after_it(
+    served: Serve,
+) -> None:
+    server = await served(script())
+    prepare(server.workspace.root)
+    await server.workspace.functions.reload()
+    listening = asyncio.create_task(server.frames(ends(EARLIER + 2)))
+    answering = asyncio.create_task(answer(server))
+    for number in range(EARLIER + 2):
+        if number >= EARLIER:
+            await server.save(
+                f"saved{number}.py", VOWELS.replace("count_vowels", f"saved_{number}")
+            )
+        await server.said(f"Message {number}.")
+    await answering
+    live, whole = await listening, await server.frames(ends(EARLIER + 2))
+    assert [data for _, data in whole if data and data["type"] == "grant_asked"]
+    assert lasting(live) == lasting(whole)
+    numbers = [number for number, _ in whole if number is not None]
+    assert numbers == sorted(set(numbers))
+    for at, (after, _) in enumerate(whole[:-1], 1):
+        if after is not None:
+            rest = whole[at:]
+            assert await server.frames(lambda now: len(now) >= len(rest), after) == rest  # noqa: B023
