@@ -53,10 +53,10 @@ class EventFold:
     _receipt: Mapping[str, Any] = field(default_factory=dict)  # Any: JSON
 
     @classmethod
-    def at(cls, agent: str, first: Entry) -> "EventFold":
+    def at(cls, agent: str, first_entry: Entry) -> "EventFold":
         """Return the fold of a stored turn with this first entry."""
-        is_old = first.is_imported or "step" not in first.payload
-        return cls(agent, first.turn, is_old, 0 if is_old else -1)
+        is_old = first_entry.is_imported or "step" not in first_entry.payload
+        return cls(agent, first_entry.turn, is_old, 0 if is_old else -1)
 
     def of(self, entry: Entry, seq: int) -> list[Event]:
         """Return what is told of an entry: one event or none, but for the answer of a call that did not start."""
