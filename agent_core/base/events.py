@@ -4,12 +4,11 @@ The REPL, the one-shot command and the tests read the same events and nothing be
 JSON object per line, `type` first.
 """
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Final, TypeAlias
+from typing import Any, ClassVar, TypeAlias, get_args
 
 from .errors import TurnError
 from .receipt import Made
-from .records import IF_SET, dataclass, field, fields_to_json
+from .records import IF_SET, dataclass, field, fields, fields_to_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -279,6 +278,12 @@ class Warned(_Base):
         return f"{self.message} {self.fix}".rstrip()
 
 
+StoredEvent: TypeAlias = (
+    GrantAsked | GrantAnswered | FunctionsChanged | Quarantined | MemoryChanged | Warned
+)
+"""An event that nothing else in a journal implies: it is an entry of its own, whose kind is its type."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting(_Base):
     """The turn waits for something other than the model's reply; `what` names it and is empty when the wait ends."""
@@ -348,17 +353,16 @@ Event: TypeAlias = (
     | TurnEnded
 )
 
-ENTRIES: Final[Mapping[str, type[Event]]] = {
-    kind.type: kind
-    for kind in (GrantAsked, GrantAnswered, FunctionsChanged, Quarantined, MemoryChanged, Warned)
-}
-"""The events that nothing else in a journal implies, by type: each is an entry of its own, whose kind is its type."""
 
-
-def stored_fields(event: Event) -> dict[str, Any]:  # Any: JSON
+def stored_fields(event: StoredEvent) -> dict[str, Any]:  # Any: JSON
     """Return the payload of such an entry; its place in the journal says turn and step."""
     left_out = ("type", "turn", "step")
     return {key: value for key, value in event.to_json().items() if value and key not in left_out}
+
+
+def stored_keys() -> frozenset[str]:
+    """Return the keys that such payloads may have."""
+    return frozenset(one.name for kind in get_args(StoredEvent) for one in fields(kind))
 
 
 def no_reply(who: str, warned: Warned | None, reason: str) -> TurnError:

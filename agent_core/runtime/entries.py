@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from agent_core import __version__
 from agent_core.base import events
@@ -60,7 +60,11 @@ RECEIPT_KINDS: Final = ("call", "result", INNER_CALL, INNER_RESULT, DID, REACH, 
 """The kinds of entries that a receipt is built from."""
 SPEAKER: Final = "speaker"
 """The kind of an entry that records who was chosen to speak in a group, by which rule, and why."""
-RECORD_KINDS: Final = (DID, REACH, RECEIPT, *events.ENTRIES)
+STORED_EVENTS: Final[Mapping[str, type[events.StoredEvent]]] = {
+    kind.type: kind for kind in get_args(events.StoredEvent)
+}
+"""The events that are entries, by the kind of the entry."""
+RECORD_KINDS: Final = (DID, REACH, RECEIPT, *STORED_EVENTS)
 """The kinds of entries that are for the record only and do not count as progress of the turn."""
 _POSING: Final = re.compile(r"^([^\w\n]*+)(from[^\w:：]*+[:：].*)$", re.IGNORECASE | re.MULTILINE)
 _PROGRAM: Final = re.compile(r"\[\s*knapper\s*\]", re.IGNORECASE)
@@ -174,14 +178,15 @@ def receipt_entry(receipt: Receipt, **end: object) -> Entry:
     return Entry(RECEIPT, {"made": receipt.to_json(), **end})
 
 
-def event_entry(event: events.Event) -> Entry:
+def event_entry(event: events.StoredEvent) -> Entry:
     """Return the entry of an event that nothing else in the journal implies."""
     return Entry(event.type, events.stored_fields(event))
 
 
 def begun(entry: Entry, inbound: Inbound) -> Entry:
     """Return the entry that begins a turn, with what the event that it is of says about the turn."""
-    said, trace = said_by(inbound), str(inbound.payload.get("trace") or "")
+    said = said_by(inbound)
+    trace = str(inbound.payload.get("trace") or "")
     marks = {"step": 0, "begins": inbound.kind}
     marks |= {"said": said} if said != entry.payload.get("text") else {}
     marks |= {"trace": trace} if trace else {}

@@ -18,15 +18,15 @@ from agent_core.storage import USAGE, EndedTurn, Entry
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 from .client_calls import CLIENT
-from .entries import RECEIPT, SPEAKER, unwrapped
+from .entries import RECEIPT, SPEAKER, STORED_EVENTS, unwrapped
 
 DONE: Final = "done"
 """The state of a turn that ended with a reply."""
-_OF_OLD: Final = ("user", "notice", "assistant", "call", "result", RECEIPT, CLIENT)
-TOLD_KINDS: Final = (*_OF_OLD, USAGE, SPEAKER, *events.ENTRIES)
+_OLD_KINDS: Final = ("user", "notice", "assistant", "call", "result", RECEIPT, CLIENT)
+TOLD_KINDS: Final = (*_OLD_KINDS, USAGE, SPEAKER, *STORED_EVENTS)
 """The kinds of entries that a fold needs."""
 _BEGINNING: Final = ("user", "notice", CLIENT)
-_WITH_REPLY: Final = ("client_calls", "length")
+_REPLY_STATES: Final = ("client_calls", "length")
 _TOKENS: Final = ("prompt_tokens", "completion_tokens", "cached_tokens")
 
 
@@ -60,7 +60,7 @@ class EventFold:
 
     def of(self, entry: Entry, seq: int) -> list[Event]:
         """Return what is told of an entry: one event or none, but for the answer of a call that did not start."""
-        if self.is_old and entry.kind not in _OF_OLD:
+        if self.is_old and entry.kind not in _OLD_KINDS:
             return []
         payload = entry.payload
         if not self.is_old and isinstance(payload.get("step"), int):
@@ -68,30 +68,33 @@ class EventFold:
         began = [replace(event, step=self.step) for event in self._beginning(entry)]
         is_beginning = bool(began) and entry.kind in _BEGINNING
         is_beginning |= not self.is_old and "begins" in payload
-        own = () if is_beginning else self._own(entry)
-        told = [*began, *(replace(event, step=self.step) for event in own)]
-        return [replace(event, turn=self.turn, seq=seq) for event in told if self._is_begun]
+        told = [*began]
+        if not is_beginning:
+            told += [replace(event, step=self.step) for event in self._own(entry)]
+        if not self._is_begun:
+            return []
+        return [replace(event, turn=self.turn, seq=seq) for event in told]
 
     def end(self, turn: EndedTurn) -> list[Event]:
         """Return what is told of the turn's end: nothing if it never began."""
         if not self.is_old and not self._is_begun:
             return []
-        is_replied, made = turn.state == DONE, self._receipt.get("made")
-        receipt = Receipt.from_json(made) if isinstance(made, dict) else None
-        known: dict[str, Any] = {  # Any: JSON
-            "reply": self._reply if is_replied or turn.state in _WITH_REPLY else "",
-            "steps": self.step,
-            "usage": {} if self.is_old else {name: self._tokens[name] for name in _TOKENS},
-        }
+        is_replied = turn.state == DONE
+        made = self._receipt.get("made")
+        receipt = Receipt.from_json(made) if isinstance(made, dict) else Receipt()
+        known: dict[str, Any] = {"reply": "", "steps": self.step, "usage": {}}  # Any: JSON
+        if is_replied or turn.state in _REPLY_STATES:
+            known["reply"] = self._reply
         if not self.is_old:
+            known["usage"] = {name: self._tokens[name] for name in _TOKENS}
             known |= {name: self._receipt[name] for name in known.keys() & self._receipt.keys()}
         ended = events.TurnEnded(
             turn=turn.id,
             step=self.step,
             seq=turn.seq,
             reason="replied" if is_replied else turn.state,
-            made=receipt.to_json() if receipt is not None else {},
-            receipt=receipt.text if receipt is not None else "",
+            made=receipt.to_json(),
+            receipt=receipt.text if isinstance(made, dict) else "",
             **known,
         )
         return [ended]
@@ -108,12 +111,14 @@ class EventFold:
         kind = "message" if is_message else "notice"
         if self.is_old:
             return [events.TurnStarted(agent=self.agent, message=text, event=kind)]
-        said, kind = str(payload.get("said", text)), str(payload.get("begins", kind))
+        said = str(payload.get("said", text))
+        kind = str(payload.get("begins", kind))
         trace = str(payload.get("trace", ""))
         return [events.TurnStarted(agent=self.agent, message=said, event=kind, trace=trace)]
 
     def _own(self, entry: Entry) -> Sequence[Event]:
-        payload, told = entry.payload, list[Event]()
+        payload = entry.payload
+        told = list[Event]()
         match entry.kind:
             case "user" if not payload.get("speaker"):
                 told = [events.MessageAdded(message=str(payload.get("text", "")))]
@@ -126,15 +131,10 @@ class EventFold:
             case kind if kind == USAGE:
                 told = self._used(payload)
             case kind if kind == SPEAKER:
-                name, rule, reason = (
-                    str(payload.get(key, "")) for key in ("name", "rule", "reason")
-                )
-                told = [events.SpeakerChosen(agent=name, rule=rule, reason=reason)]
-            case kind if kind in events.ENTRIES:
-                with suppress(
-                    KeyError, TypeError, ValueError
-                ):  # it is not what this program writes
-                    told = [from_json(events.ENTRIES[kind], payload)]
+                told = [_speaker(payload)]
+            case kind if kind in STORED_EVENTS:
+                with suppress(KeyError, TypeError, ValueError):  # others may have written it
+                    told = [from_json(STORED_EVENTS[kind], payload)]
             case kind if kind == RECEIPT:
                 self._receipt = payload
         return told
@@ -160,7 +160,8 @@ class EventFold:
         return events.CallStarted(call_id=id, name=name, arguments=arguments)
 
     def _answered(self, payload: Mapping[str, Any]) -> list[Event]:  # Any: JSON
-        id, name = str(payload.get("call_id", "")), str(payload.get("name", ""))
+        id = str(payload.get("call_id", ""))
+        name = str(payload.get("name", ""))
         detail = payload.get("detail") or {}
         is_first = id in self.arguments and id not in self._started and not detail.get("client")
         began = [self._started_call(id, payload)] if is_first and not self.is_old else []
@@ -198,3 +199,10 @@ class EventFold:
                 model="" if limit else str(payload.get("model", "")),
             )
         ]
+
+
+def _speaker(payload: Mapping[str, Any]) -> Event:  # Any: JSON
+    name = str(payload.get("name", ""))
+    rule = str(payload.get("rule", ""))
+    reason = str(payload.get("reason", ""))
+    return events.SpeakerChosen(agent=name, rule=rule, reason=reason)

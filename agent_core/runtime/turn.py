@@ -454,7 +454,7 @@ class Turn:
         """Notify the listeners of a piece of this step, or of its progress: what is not in the journal."""
         self.emit(replace(event, turn=self.id, step=self.step))
 
-    async def show(self, event: events.Event) -> None:
+    async def show(self, event: events.StoredEvent, /) -> None:
         """Store an event that nothing else in the journal implies, and notify the listeners of it."""
         await self.append([event_entry(event)])
 

@@ -177,7 +177,7 @@ class Turn:
     def ask_nobody(self) -> None:
         """Do nothing: these tests do not wait for a question."""
 
-    async def show(self, event: events.Event) -> None:
+    async def show(self, event: events.StoredEvent, /) -> None:
         """Keep the event."""
         self.heard.append(event)
 

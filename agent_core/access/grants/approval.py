@@ -376,7 +376,7 @@ class TurnSink(Protocol):
     def ask_nobody(self) -> None:
         """Answer all questions with no for the rest of the turn."""
 
-    async def show(self, event: events.Event, /) -> None:
+    async def show(self, event: events.StoredEvent, /) -> None:
         """Store an event of the turn, and report it to its listeners."""
 
 
