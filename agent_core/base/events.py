@@ -356,8 +356,11 @@ Event: TypeAlias = (
 
 def stored_fields(event: StoredEvent) -> dict[str, Any]:  # Any: JSON
     """Return the payload of such an entry; its place in the journal says turn and step."""
-    left_out = ("type", "turn", "step")
-    return {key: value for key, value in event.to_json().items() if value and key not in left_out}
+    payload = event.to_json()
+    for key, value in event.to_json().items():
+        if not value or key in ("type", "turn", "step"):
+            del payload[key]
+    return payload
 
 
 def stored_keys() -> frozenset[str]:

@@ -56,7 +56,10 @@ class EventFold:
     def at(cls, agent: str, first_entry: Entry) -> "EventFold":
         """Return the fold of a stored turn with this first entry."""
         is_old = first_entry.is_imported or "step" not in first_entry.payload
-        return cls(agent, first_entry.turn, is_old, 0 if is_old else -1)
+        fold = cls(agent, first_entry.turn, is_old)
+        if is_old:
+            fold.step = 0
+        return fold
 
     def of(self, entry: Entry, seq: int) -> list[Event]:
         """Return what is told of an entry: one event or none, but for the answer of a call that did not start."""
@@ -106,9 +109,12 @@ class EventFold:
         if self._is_begun or not (self.is_old or is_beginning or self.step > 0):
             return []
         self._is_begun = True
-        text = str(payload.get("text", "")) if entry.kind in _BEGINNING else ""
-        is_message = entry.kind == "user" or payload.get("event") == "message"
-        kind = "message" if is_message else "notice"
+        text = ""
+        kind = "notice"
+        if entry.kind in _BEGINNING:
+            text = str(payload.get("text", ""))
+        if entry.kind == "user" or payload.get("event") == "message":
+            kind = "message"
         if self.is_old:
             return [events.TurnStarted(agent=self.agent, message=text, event=kind)]
         said = str(payload.get("said", text))
