@@ -116,8 +116,9 @@ async def test_whoever_comes_while_a_call_is_written_reads_it_from_its_beginning
         if not any(data["type"] == "text" for number, data in frames if data and not number)
         else []
     )
-    calling = ["functions_changed", "usage", "call", "answer"]
-    assert kept == ["turn_started", *calling, "usage", *told, "turn_ended"]
+    # Whether the agent hears of the saved file depends on when it was opened.
+    kept = [kind for kind in kept if kind != "functions_changed"]
+    assert kept == ["turn_started", "usage", "call", "answer", "usage", *told, "turn_ended"]
 
 
 def written(frames: Frames) -> str:
