@@ -218,7 +218,7 @@ def told() -> Iterator[str]:
     yield "| type | fields | meaning |\n|---|---|---|"
     for kind in get_args(events.Event):
         own = ", ".join(
-            f"`{field.name}`" for field in fields(kind) if field.name not in ("turn", "step")
+            f"`{field.name}`" for field in fields(kind) if field.name not in ("turn", "step", "seq")
         )
         says = " ".join(inspect.cleandoc(kind.__doc__ or "").split()).replace("|", "\\|")
         yield f"| `{kind.type}` | {own} | {says} |"

@@ -4,11 +4,11 @@ The REPL, the one-shot command and the tests read the same events and nothing be
 JSON object per line, `type` first.
 """
 
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias, get_args
 
 from .errors import TurnError
 from .receipt import Made
-from .records import IF_SET, dataclass, field, fields_to_json
+from .records import IF_SET, dataclass, field, fields, fields_to_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,10 +17,13 @@ class _Base:
     turn: str = ""
     step: int = 0
     agent: str = ""
+    seq: int = field(default=0, compare=False)
+    """The number of its entry in the agent's journal, which is not published; 0 if it has none."""
 
     def to_json(self) -> dict[str, Any]:  # Any: values of JSON
         """Return the published form of an event; `agent` is set unless it is the agent that the user talks to."""
         fields = fields_to_json(self)
+        del fields["seq"]
         if not self.agent:
             fields.pop("agent", None)
         return {"type": self.type, **fields}
@@ -275,6 +278,12 @@ class Warned(_Base):
         return f"{self.message} {self.fix}".rstrip()
 
 
+StoredEvent: TypeAlias = (
+    GrantAsked | GrantAnswered | FunctionsChanged | Quarantined | MemoryChanged | Warned
+)
+"""An event that nothing else in a journal implies: it is an entry of its own, whose kind is its type."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting(_Base):
     """The turn waits for something other than the model's reply; `what` names it and is empty when the wait ends."""
@@ -343,6 +352,20 @@ Event: TypeAlias = (
     | Usage
     | TurnEnded
 )
+
+
+def stored_fields(event: StoredEvent) -> dict[str, Any]:  # Any: JSON
+    """Return the payload of such an entry; its place in the journal says turn and step."""
+    payload = event.to_json()
+    for key, value in event.to_json().items():
+        if not value or key in ("type", "turn", "step"):
+            del payload[key]
+    return payload
+
+
+def stored_keys() -> frozenset[str]:
+    """Return the keys that such payloads may have."""
+    return frozenset(one.name for kind in get_args(StoredEvent) for one in fields(kind))
 
 
 def no_reply(who: str, warned: Warned | None, reason: str) -> TurnError:

@@ -366,7 +366,7 @@ class Journal(Protocol):
     async def append(self, entries: Sequence[Entry]) -> Any:  # Any: the result is ignored
         """Write entries to disk and add them to the history."""
 
-    def warn(self, message: str) -> None:
+    async def warn(self, message: str) -> None:
         """Show a warning to the user."""
 
 
@@ -403,7 +403,7 @@ class Compaction:
             await journal.append([Entry(SUMMARY, summary[0].payload())])
             before = history.summary.covers if history.summary else 0
             history.compact(*summary)
-            journal.warn(
+            await journal.warn(
                 f"The oldest {summary[0].covers - before:,} messages, calls and answers are a summary now;"
                 " all of them can be searched."
             )

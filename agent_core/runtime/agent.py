@@ -47,7 +47,18 @@ from agent_core.storage import (
 from sandbox.wire.strict_json import whole_characters
 
 from .client_calls import ClientFunctions, beginning
-from .entries import AFTER, HEARD, ONLY, facts_entry, messages_of, notice, receipt_in, said_by
+from .entries import (
+    AFTER,
+    HEARD,
+    ONLY,
+    begun,
+    event_entry,
+    facts_entry,
+    messages_of,
+    notice,
+    receipt_in,
+)
+from .event_fold import EventFold
 from .loop import Ended
 from .message_protocol import is_readable
 from .session import GO_ON, SENT, STOPPED, AgentSession, closing_answers, is_reply, settle
@@ -174,13 +185,10 @@ class TurnRunner:
         before = str(inbound.payload.get(AFTER) or "")
         earlier = receipt_in(await self.store.load(before)) if before else None
         done = [facts_entry(earlier.to_json())] if earlier else []
-        await turn.append([*beginning(inbound, self.history.open_calls(), opening), *done])
-        said, trace = said_by(inbound), turn.origin.trace
-        turn.tell(
-            events.TurnStarted(agent=self.name, message=said, event=inbound.kind, trace=trace)
-        )
-        for problem in self.colleagues.directory.news():
-            turn.warn(problem)
+        news = [events.Warned(message=problem) for problem in self.colleagues.directory.news()]
+        opening[-1] = begun(opening[-1], inbound)
+        first = beginning(inbound, self.history.open_calls(), opening)
+        await turn.append([*first, *done, *map(event_entry, news)])
 
     def turn_of(
         self, claimed: ClaimedTurn, options: TurnOptions, emit: Emit = lambda _: None
@@ -235,7 +243,7 @@ class TurnRunner:
             emit,
             options.meta_self,
             origin,
-            TurnJournal(claimed.n),
+            TurnJournal(claimed.n, EventFold(self.name, claimed.id)),
             questions,
             session.style,
             session.clock,
@@ -274,8 +282,6 @@ class TurnRunner:
             ended = await self._steps(turn)
         finally:
             self.turn = None
-        if ended.warning:
-            turn.warn(ended.warning, ended.fix)
         # An agent that sees only some functions always sees those that it made.
         if "*" not in self.colleagues.profile.functions:
             for name in turn.made & self.functions.registry.snapshot().functions.keys():
@@ -283,20 +289,17 @@ class TurnRunner:
         state = "done" if ended.reason == "replied" else ended.reason
         posts, writes = _closing(turn, ended)
         writes = [*writes, *self.session.beat()]
-        why = [Entry(ENDED, {"text": ended.why})] if ended.why and ended.reason != "replied" else []
+        why = list[Entry]()
+        if ended.warning:
+            why.append(event_entry(events.Warned(message=ended.warning, fix=ended.fix)))
+        if ended.why and ended.reason != "replied":
+            why.append(Entry(ENDED, {"text": ended.why}))
         if ended.reason == "failed":  # else the model would read the next message as one with this
             why.append(notice(UNANSWERED))
-        await turn.append_receipt(*why)
         self.receipt = turn.receipt
-        await self.store.finish(turn.id, turn.attempt, state, posts=posts, writes=writes)
-        made, usage, receipt = turn.receipt.to_json(), turn.work.tokens, turn.receipt.text
+        await turn.finish(state, *why, reply=ended.reply, posts=posts, writes=writes)
+        receipt = turn.receipt.text
         _log.info("%s: turn %s ended (%s): %s", self.name, turn.id, ended.reason, receipt)
-        reason, reply, steps = ended.reason, ended.reply, turn.step
-        turn.tell(
-            events.TurnEnded(
-                reason=reason, reply=reply, steps=steps, usage=usage, made=made, receipt=receipt
-            )
-        )
 
     async def _steps(self, turn: Turn) -> Ended:
         try:
@@ -311,9 +314,8 @@ class TurnRunner:
             await self._settle_calls(
                 turn, "The turn ended here because the program failed.", Entry(ENDED, {"text": why})
             )
-            await turn.append_receipt()
             writes = _closing(turn, Ended("failed", warning="The program failed."))[1]
-            await self.store.finish(turn.id, turn.attempt, "failed", writes=writes)
+            await turn.finish("failed", writes=writes)
             raise
         if ended.reason == "interrupted":
             await self._settle_calls(

@@ -16,7 +16,7 @@ from agent_core.model.request import FunctionShown, Request
 from agent_core.registry.arguments import read_exactly
 from agent_core.storage import Entry, Inbound
 
-from .entries import result
+from .entries import begun, result
 
 if TYPE_CHECKING:
     from agent_core.base.messages import Call
@@ -194,7 +194,8 @@ def beginning(
     is_silent = bool(given) and not inbound.payload.get(
         "text"
     )  # the client sent no text with the answers
-    began = Entry(CLIENT, {"text": str(inbound.payload.get("text", "")), "event": inbound.kind})
+    text = str(inbound.payload.get("text", ""))
+    began = begun(Entry(CLIENT, {"text": text, "event": inbound.kind}), inbound)
     answers = [answered(call, given.pop(call.id, None)) for call in open_calls]
     late = [
         Entry(

@@ -56,7 +56,15 @@ from sandbox import Failure, Raised, Refused, Returned
 from sandbox.wire.large import Large
 from sandbox.wire.strict_json import Malformed, read_json
 
-from .entries import REACH, call_started, facts_entry, result, unwrapped
+from .entries import (
+    REACH,
+    call_arguments,
+    call_started,
+    event_entry,
+    facts_entry,
+    result,
+    unwrapped,
+)
 from .reply_work import ReplyWork
 from .turn import MAX_CALLS, Turn
 from .turn import Interrupted as StopRequested
@@ -126,7 +134,6 @@ class CallRecord:
         self._clock = clock
         self._began = clock.monotonic()
         self.stood = 0.0  # seconds spent waiting for a human, at the debugger or with a question
-        self._announced = False
         self._returned: Large | None = None
 
     @property
@@ -150,27 +157,19 @@ class CallRecord:
         return arguments
 
     async def begin(self, version: str | None, *, reaches: bool = True) -> None:
-        """Record and announce the start of the call, unless that is done; time before it does not count.
+        """Record the start of the call, unless that is done; time before it does not count.
 
         `version` is that of its function. A call that `reaches` nothing can only compute.
         """
-        if self.call.id not in self.turn.journal.started:
-            await self.turn.append([call_started(self.call, version)])
-        if not self._announced:
-            self.announce()
+        journal = self.turn.journal
+        if self.call.id not in journal.started:
+            asked = journal.fold.arguments.get(self.call.id)
+            await self.turn.append([call_started(self.call, version, asked)])
         self._began = self._clock.monotonic()
 
     def seconds(self) -> float:
         """Return how long the call has run, without the time in which it waited for a human."""
         return max(0.0, self._clock.monotonic() - self._began - self.stood)
-
-    def announce(self) -> None:
-        """Announce the start of the call."""
-        self._announced = True
-        call = self.call
-        self.turn.tell(
-            events.CallStarted(call_id=call.id, name=call.name, arguments=call.arguments)
-        )
 
     async def close(
         self,
@@ -259,7 +258,13 @@ class CallRecord:
         self.has_changed |= bool(did.names(*CHANGING))
         answer, texts = await self._answer_entry(plan.text, plan.outcome, _detail_of(plan))
         before = [facts_entry(did.to_json())] if did else []
-        await self.turn.append([*before, answer, *plan.entries], writes=(*plan.writes, *texts))
+        changes = [
+            event_entry(events.MemoryChanged(block=write.block.label, what=write.action))
+            for write in plan.writes
+            if isinstance(write, SaveBlock)
+        ]
+        entries = [*before, answer, *changes, *plan.entries]
+        await self.turn.append(entries, writes=(*plan.writes, *texts))
         return did
 
     async def _answer_entry(
@@ -270,7 +275,10 @@ class CallRecord:
         if self._returned is not None:
             payload, whole = large_page(text, self._returned, self._answer_chars), ()
         entry = result(self.call, text, word, self.seconds(), detail)
-        return replace(entry, payload={**entry.payload, **payload}), whole
+        own = dict[str, str]()
+        if self.call.id not in self.turn.journal.started:  # the answer tells of the call, too
+            own = call_arguments(self.call, self.turn.journal.fold.arguments.get(self.call.id))
+        return replace(entry, payload={**entry.payload, **payload, **own}), whole
 
     async def note_reach(self, place: str) -> None:
         """Record that the call is about to reach an address, in case its end is never seen."""
@@ -306,35 +314,15 @@ class CallRecord:
         self.turn.tell(events.Printed(call_id=call.id, name=call.name, text=text))
 
     def report(self, plan: Plan) -> Done:
-        """Report a plan that is on disk: the answer, and the memory blocks that changed."""
-        shown = beginning(plan.text, self._answer_chars)
-        self.tell(shown, plan.outcome, _detail_of(plan))
-        for write in plan.writes:
-            if isinstance(write, SaveBlock):
-                self.turn.tell(events.MemoryChanged(block=write.block.label, what=write.action))
+        """Return what the loop needs of a plan that is on disk."""
         return Done(
             self.call,
-            shown,
+            beginning(plan.text, self._answer_chars),
             plan.outcome,
             plan.excluded,
             self.heartbeat,
             self.has_changed,
             self.is_waiting,
-        )
-
-    def tell(self, text: str, word: str, detail: dict[str, Any]) -> None:
-        """Report the answer."""
-        if not self._announced:
-            self.announce()
-        self.turn.tell(
-            events.CallAnswered(
-                call_id=self.call.id,
-                name=self.call.name,
-                text=text,
-                outcome=word,
-                seconds=self.seconds(),
-                detail=detail,
-            )
         )
 
 
@@ -471,12 +459,13 @@ class Dispatcher:
     def started_at_once(self, calls: Sequence[Call], snapshot: "Snapshot") -> list[Entry]:
         """Return the entries of the calls that start right after the reply; they are stored with the reply."""
         starting: list[Entry] = []
-        for call in (self._with_current_names(call, snapshot) for call in calls[:MAX_CALLS]):
+        for asked in calls[:MAX_CALLS]:
+            call = self._with_current_names(asked, snapshot)
             callee = self.find(call.name, snapshot)
             if callee is not None and not callee.is_parallel:
                 break
             if callee is not None:
-                starting.append(call_started(call, callee.version))
+                starting.append(call_started(call, callee.version, unwrapped(asked).arguments))
         return starting[: self._settings.parallel]
 
     async def answer(self, record: CallRecord, snapshot: "Snapshot") -> Done:

@@ -8,12 +8,13 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from agent_core import __version__
+from agent_core.base import events
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, User
 from agent_core.base.receipt import Made, Receipt
-from agent_core.base.records import dataclass, field
+from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import one_line
 from agent_core.context import CALLER, Section
 from agent_core.context.history import harmless
@@ -57,7 +58,13 @@ KEPT: Final = "kept"
 """The kind of an entry with the names that programs keep and their `values` as JSON."""
 RECEIPT_KINDS: Final = ("call", "result", INNER_CALL, INNER_RESULT, DID, REACH, RECEIPT)
 """The kinds of entries that a receipt is built from."""
-RECORD_KINDS: Final = (DID, REACH, RECEIPT)
+SPEAKER: Final = "speaker"
+"""The kind of an entry that records who was chosen to speak in a group, by which rule, and why."""
+STORED_EVENTS: Final[Mapping[str, type[events.StoredEvent]]] = {
+    kind.type: kind for kind in get_args(events.StoredEvent)
+}
+"""The events that are entries, by the kind of the entry."""
+RECORD_KINDS: Final = (DID, REACH, RECEIPT, *STORED_EVENTS)
 """The kinds of entries that are for the record only and do not count as progress of the turn."""
 _POSING: Final = re.compile(r"^([^\w\n]*+)(from[^\w:：]*+[:：].*)$", re.IGNORECASE | re.MULTILINE)
 _PROGRAM: Final = re.compile(r"\[\s*knapper\s*\]", re.IGNORECASE)
@@ -166,9 +173,24 @@ def facts_entry(made: Made) -> Entry:
     return Entry(DID, {"made": made})
 
 
-def receipt_entry(receipt: Receipt) -> Entry:
-    """Return the entry of a whole receipt."""
-    return Entry(RECEIPT, {"made": receipt.to_json()})
+def receipt_entry(receipt: Receipt, **end: object) -> Entry:
+    """Return the entry of a whole receipt; `end` has what else the turn's end tells and no entry implies."""
+    return Entry(RECEIPT, {"made": receipt.to_json(), **end})
+
+
+def event_entry(event: events.StoredEvent) -> Entry:
+    """Return the entry of an event that nothing else in the journal implies."""
+    return Entry(event.type, events.stored_fields(event))
+
+
+def begun(entry: Entry, inbound: Inbound) -> Entry:
+    """Return the entry that begins a turn, with what the event that it is of says about the turn."""
+    said = said_by(inbound)
+    trace = str(inbound.payload.get("trace") or "")
+    marks = {"step": 0, "begins": inbound.kind}
+    marks |= {"said": said} if said != entry.payload.get("text") else {}
+    marks |= {"trace": trace} if trace else {}
+    return replace(entry, payload={**entry.payload, **marks})
 
 
 def receipt_in(entries: Sequence[Entry]) -> Receipt:
@@ -279,9 +301,15 @@ def cut_off(text: str) -> Entry:
     return assistant(Assistant(f"{text} […]"))
 
 
-def call_started(call: Call, version: str | None) -> Entry:
+def call_started(call: Call, version: str | None, asked: str | None = None) -> Entry:
     """Return the entry written before a call runs; from then on it may have effects."""
-    return Entry("call", {"id": call.id, "name": call.name, "version": version})
+    own = call_arguments(call, asked)
+    return Entry("call", {"id": call.id, "name": call.name, "version": version, **own})
+
+
+def call_arguments(call: Call, asked: str | None) -> dict[str, str]:
+    """Return what an entry says of a call's arguments: nothing if they are as `asked` in the model's reply."""
+    return {} if asked in (None, call.arguments) else {"arguments": call.arguments}
 
 
 def result(

@@ -28,7 +28,7 @@ from agent_core.storage import FAILURES, Inbound
 from sandbox.wire.strict_json import Malformed, read_json
 
 from .client_calls import handed_over
-from .entries import HEARD, assistant, heartbeat, notice, said_by
+from .entries import HEARD, assistant, event_entry, heartbeat, notice
 from .turn import MAX_CALLS, Interrupted, Turn
 
 if TYPE_CHECKING:
@@ -620,8 +620,6 @@ class AgentLoop:
                 for change in await self._memory.changed_elsewhere(turn.journal.shared)
             ]
         changes, self._changes[:] = list(self._changes), []
-        for change in changes:
-            turn.tell(change)
         seen = self.sees(self._functions.registry.snapshot(), turn.made)
         if changes and (
             told := self._functions.tell_changes(
@@ -629,11 +627,9 @@ class AgentLoop:
             )
         ):
             entries.append(notice(told))
+        entries = [*map(event_entry, changes), *entries]
         if entries:
             await turn.append(entries, takes=[event.id for event in waiting])
-        for event in waiting:
-            if event.kind == "message":
-                turn.tell(events.MessageAdded(message=said_by(event)))
         return any(event.kind in ("message", HEARD) for event in waiting)
 
     async def _waiting(self, turn: Turn) -> list[Inbound]:
@@ -689,7 +685,7 @@ class AgentLoop:
                 [*shown, assistant(message), *starting, *split.refused], writes=[*texts, *spending]
             )
         if reply.note:
-            turn.warn(reply.note)
+            await turn.warn(reply.note)
         if not reply.calls:
             return ()
         current = lambda: self.sees(self._functions.registry.snapshot(), turn.made)  # noqa: E731 - it is given once
@@ -699,8 +695,8 @@ class AgentLoop:
         for news in (
             await self._functions.quarantine.entered(failed, (turn.agent,)) if failed else ()
         ):
-            turn.tell(news)
-            await turn.append([notice(function_facts.quarantine_notice(news))])
+            told = notice(function_facts.quarantine_notice(news))
+            await turn.append([event_entry(news), told])
         for call in done:
             self.model_session.shown.use(call.call.name)
         if turn.ending.interruption.requested:
@@ -708,10 +704,4 @@ class AgentLoop:
         if split.handed:  # they are open for the client
             await turn.append(handed_over(split.handed))
             turn.ending.awaits_client = True
-            for handed in split.handed:
-                turn.tell(
-                    events.CallStarted(
-                        call_id=handed.id, name=handed.name, arguments=handed.arguments
-                    )
-                )
         return done

@@ -196,7 +196,7 @@ class ModelSession:
         """
         model = await self.model()
         self.functions.choose(snapshot)
-        self._tell_style(turn, model.mode)
+        await self._tell_style(turn, model.mode)
         for share in _SHARES:
             await self._make_ready(turn, model, share)
             try:
@@ -313,7 +313,7 @@ class ModelSession:
             if self._told_of != turn.id and (cut := turn.history.cut_short(turn.id)):
                 self._told_of = turn.id
                 seen, length = cut
-                turn.warn(
+                await turn.warn(
                     f"Your message has {length:,} characters: the model sees the first {seen:,}, and can read on."
                 )
             await self._render(model, turn.id)
@@ -325,7 +325,7 @@ class ModelSession:
         self._is_tight |= share == _SHARES[-1]
         if used >= budget.most(self.settings.memory):
             for text in await self.keep_unsaved(turn.history, turn, turn.waiting):
-                turn.warn(f"Kept in memory: {text}")
+                await turn.warn(f"Kept in memory: {text}")
                 turn.note_done("remembered", KEPT_IN)
                 turn.note_done("lines", KEPT_IN)
         if share < 1:
@@ -350,19 +350,19 @@ class ModelSession:
                 reply = await self._stream(turn, model, self._prompt(turn.history, model), excluded)
                 if reply.calls or not reply.written or model.mode == mode:
                     return reply
-                turn.warn(reply.note)
+                await turn.warn(reply.note)
             except ModeChanged as error:
-                turn.warn(error.message)
-            self._tell_style(turn, model.mode)
+                await turn.warn(error.message)
+            await self._tell_style(turn, model.mode)
             self.meter.correction = 1.0
             await self._make_ready(turn, model, 1.0)
         return await self._stream(turn, model, self._prompt(turn.history, model), excluded)
 
-    def _tell_style(self, turn: Turn, mode: Mode) -> None:
+    async def _tell_style(self, turn: Turn, mode: Mode) -> None:
         """Warn the user, once per model, if it cannot keep the agent's style."""
         if not self._is_style_told and (sentence := self._style.not_kept(mode)):
             self._is_style_told = True
-            turn.warn(sentence)
+            await turn.warn(sentence)
 
     def _budget(self, model: Model) -> Budget:
         window = model.context_limit
@@ -427,7 +427,7 @@ class ModelSession:
                     if not (
                         isinstance(piece, TextPiece) and written_calls(piece.text)
                     ):  # not an answer
-                        turn.tell_piece(piece, kind)
+                        await turn.tell_piece(piece, kind)
         except (
             Interrupted,
             ModelError,
@@ -541,8 +541,13 @@ class TokenMeter:
         least, most = _CORRECTIONS
         self.correction = min(max(self.correction * factor, least), most)
 
-    def charge(self, turn: Turn, usage: TokenUsage, model: Model) -> None:
-        """Add the tokens and the cost of one request to the turn; 0 if no `[models.NAME]` has the model's price."""
+    def charge(
+        self, turn: Turn, usage: TokenUsage, model: Model, context_limit: int | None = None
+    ) -> None:
+        """Add the tokens and the cost of one request to the turn; 0 if no `[models.NAME]` has the model's price.
+
+        `context_limit` is that of a step.
+        """
         prices = (
             named.price
             for table, named in self._prices.items()
@@ -551,25 +556,15 @@ class TokenMeter:
         cost = 0.0
         if (price := next(filter(None, prices), None)) is not None:
             cost = price.of(prompt=usage.prompt, cached=usage.cached, completion=usage.completion)
-        turn.count(usage, model.name, cost)
+        turn.count(usage, model.name, cost, context_limit)
 
     def count(self, turn: Turn, usage: TokenUsage, estimated: int, model: Model) -> None:
-        """Count and report the tokens of a step, and adjust the correction by the estimate of its prompt."""
+        """Count the tokens of a step, and adjust the correction by the estimate of its prompt."""
         self.context_tokens = usage.prompt + usage.completion
         if not usage.estimated and estimated > 0 and usage.prompt > 0:
             # Adjust by half of the deviation: single odd reports do not throw the estimate off.
             self.correct((1 + usage.prompt / estimated) / 2)
-        self.charge(turn, usage, model)
-        turn.tell(
-            events.Usage(
-                prompt_tokens=usage.prompt,
-                completion_tokens=usage.completion,
-                cached_tokens=usage.cached,
-                estimated=usage.estimated,
-                context_tokens=self.context_tokens,
-                context_limit=model.context_limit,
-            )
-        )
+        self.charge(turn, usage, model, model.context_limit)
 
 
 class ReplyKeeper:

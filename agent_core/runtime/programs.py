@@ -403,13 +403,10 @@ class InnerRecord(CallRecord):
         }
         return Entry(INNER_RESULT, {**where, **what, "seconds": round(self.seconds(), 6)}), ()
 
-    def announce(self) -> None:
-        """Suppress the announcement of a single call: the program is what the user sees."""
-        self._announced = True
-
-    def tell(self, text: str, word: str, detail: dict[str, Any]) -> None:
-        """Report the call as progress of its program."""
+    def report(self, plan: Plan) -> Done:
+        """Report the call as progress of its program, which is what the user sees."""
         self._run.record.tell_progress(self.number, None, one_line(self.call.name, 60))
+        return super().report(plan)
 
     def tell_progress(self, done: float, total: float | None, note: str) -> None:
         """Report nothing; only the program's own progress is shown."""

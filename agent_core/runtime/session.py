@@ -39,6 +39,7 @@ from .entries import (
     RECORD_KINDS,
     ReceiptReader,
     assistant,
+    begun,
     calls_without_answer,
     cut_off,
     entry_of,
@@ -265,7 +266,8 @@ async def settle(
         notice(f"{STOPPED}{given_up} The user may ask you to go on." if is_over else STOPPED)
     )
     if not any(entry.kind in ("user", "notice") for entry in entries):
-        ending.insert(0, entry_of(claimed.event, session.style, session.clock.now()))
+        began = entry_of(claimed.event, session.style, session.clock.now())
+        ending.insert(0, begun(began, claimed.event))
     # The receipts of helpers whose runs were interrupted with this turn.
     cut_calls = [
         entry.payload for entry in ending if entry.payload.get("outcome") == word(Unknown())

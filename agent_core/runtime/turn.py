@@ -1,6 +1,7 @@
 """One open turn: its journal, its budget, its listeners, and its cancellation.
 
-Entries are written to disk before listeners are notified and before the history in memory changes.
+Entries are written to disk before listeners are notified and before the history in memory changes. What listeners are
+told of them is what `EventFold` makes of them, here and wherever the journal is read.
 """
 
 import asyncio
@@ -30,17 +31,29 @@ from agent_core.storage import (
     BETWEEN,
     USAGE,
     Amounts,
+    EndedTurn,
     Entry,
     Inbound,
+    Post,
     SpendInThread,
     Store,
     TurnStore,
     Write,
     agent_of,
 )
+from agent_core.storage.turn_store import N_BITS
 
 from .client_calls import NO_CLIENT, ClientFunctions, is_alone
-from .entries import ReceiptReader, entry_of, facts_entry, messages_of, receipt_entry, senders
+from .entries import (
+    ReceiptReader,
+    entry_of,
+    event_entry,
+    facts_entry,
+    messages_of,
+    receipt_entry,
+    senders,
+)
+from .event_fold import TOLD_KINDS, EventFold
 from .message_protocol import MessageProtocol
 
 if TYPE_CHECKING:
@@ -239,6 +252,8 @@ class TurnJournal:
     """The state of a turn's journal in storage, which has `n` entries."""
 
     n: int
+    fold: EventFold
+    last: int = 0  # the number of the last entry
     waits: bool = True  # whether messages may be waiting; updated by each append, which saves a query per step
     shared: Mapping[str, int] | None = (
         None  # the versions of shared blocks, also updated by each append
@@ -378,7 +393,7 @@ class Turn:
     async def append(
         self, entries: Sequence[Entry], *, writes: Sequence[Write] = (), takes: Sequence[str] = ()
     ) -> None:
-        """Store entries atomically with the writes, then add them to the history.
+        """Store entries atomically with the writes, then add them to the history and tell the listeners of them.
 
         Usage and facts noted since the last append are stored before them.
         """
@@ -387,7 +402,7 @@ class Turn:
         journal = self.journal
         async with journal.lock:
             unwritten = [*journal.unwritten] if entries else []
-            entries = [*unwritten, *entries]
+            entries = self._with_step([*unwritten, *entries])
             appended = await self.store.append(
                 self.id, self.attempt, journal.n, entries, writes=writes, takes=takes
             )
@@ -398,19 +413,56 @@ class Turn:
             journal.started.update(entry.payload["id"] for entry in entries if entry.kind == "call")
             for entry in entries:
                 self.work.facts.take(entry)
+            journal.last = appended.last or journal.last
             for seq, entry in enumerate(entries, appended.last - len(entries) + 1):
                 self.history.add(self.id, messages_of([entry]), seq, entry.payload.get("chars", 0))
+                for event in journal.fold.of(entry, seq):
+                    if not isinstance(event, events.Text | events.Thought):  # told in pieces before
+                        self.emit(event)
 
-    async def append_receipt(self, *entries: Entry) -> None:
-        """Store the last entries of the turn, the usage and facts not yet written, and the whole receipt."""
-        whole = deepcopy(self.work.facts)
-        for entry in (*self.journal.unwritten, *entries):
+    def _with_step(self, entries: list[Entry]) -> list[Entry]:
+        """Return the entries; if they are the first of a step, one of them names it for whoever is told of them."""
+        if self.journal.fold.step != self.step:
+            for place, entry in enumerate(entries):
+                if entry.kind in TOLD_KINDS:
+                    payload = {**entry.payload, "step": self.step}
+                    entries[place] = replace(entry, payload=payload)
+                    break
+        return entries
+
+    async def finish(
+        self,
+        state: str,
+        *entries: Entry,
+        reply: str = "",
+        posts: Sequence[Post] = (),
+        writes: Sequence[Write] = (),
+    ) -> None:
+        """Store the last entries of the turn, what was noted, and the whole receipt; close it, and tell that it ended.
+
+        The receipt has the reply, the steps and the usage, too, where the entries imply others.
+        """
+        whole, fold = deepcopy((self.work.facts, self.journal.fold))
+        for entry in self._with_step([*self.journal.unwritten, *entries, receipt_entry(Receipt())]):
             whole.take(entry)
-        await self.append([*entries, receipt_entry(whole.receipt)])
+            fold.of(entry, 0)
+        end: dict[str, object] = {"reply": reply, "steps": self.step, "usage": self.work.tokens}
+        for implied in fold.end(EndedTurn(self.id, state, 0, 0.0)):
+            shown = implied.to_json()
+            end = {name: value for name, value in end.items() if shown[name] != value}
+        await self.append([*entries, receipt_entry(whole.receipt, **end)])
+        await self.store.finish(self.id, self.attempt, state, posts=posts, writes=writes)
+        last = self.journal.last | (1 << N_BITS) - 1
+        for event in self.journal.fold.end(EndedTurn(self.id, state, last, 0.0)):
+            self.emit(event)
 
     def tell(self, event: events.Event) -> None:
-        """Notify the listeners of an event of this step."""
+        """Notify the listeners of a piece of this step, or of its progress: what is not in the journal."""
         self.emit(replace(event, turn=self.id, step=self.step))
+
+    async def show(self, event: events.StoredEvent, /) -> None:
+        """Store an event that nothing else in the journal implies, and notify the listeners of it."""
+        await self.append([event_entry(event)])
 
     def say(self, text: str) -> None:
         """Show the user something that is on disk."""
@@ -430,9 +482,9 @@ class Turn:
         """Return the entry of an event from the inbox."""
         return entry_of(inbound, self.style, self.clock.now())
 
-    def warn(self, message: str, fix: str = "") -> None:
+    async def warn(self, message: str, fix: str = "") -> None:
         """Show the user a warning and what to do about it. The turn continues."""
-        self.tell(events.Warned(message=message, fix=fix))
+        await self.show(events.Warned(message=message, fix=fix))
 
     @contextmanager
     def waiting(self, what: str) -> Iterator[None]:
@@ -443,7 +495,7 @@ class Turn:
         finally:
             self.tell(events.Waiting(what=""))
 
-    def tell_piece(self, piece: Piece, kind: type[events.Text | events.Thought]) -> None:
+    async def tell_piece(self, piece: Piece, kind: type[events.Text | events.Thought]) -> None:
         """Show the user a piece of the reply; `kind` is the event class of its text."""
         match piece:
             case TextPiece():
@@ -457,7 +509,7 @@ class Turn:
                 )
             case RetryPiece() if piece.reason != self._retried_for or piece.wait_s > _LONG_WAIT_S:
                 self._retried_for = piece.reason  # told once: the waits after it are short
-                self.warn(f"{piece.reason} Trying again in {piece.wait_s:.1f} s.")
+                await self.warn(f"{piece.reason} Trying again in {piece.wait_s:.1f} s.")
             case ReadingPiece(done, total, left_s):
                 self.tell_reading(total, done, left_s)
 
@@ -467,15 +519,20 @@ class Turn:
         """Show that the model's server is reading the prompt, with its progress if the server reports it."""
         self.tell(events.Reading(total=total, done=done, left_s=left_s))
 
-    def count(self, usage: TokenUsage, model: str, cost: float) -> None:
-        """Add the tokens and the cost in dollars of one request to the turn's totals."""
-        self._count(usage, model)
+    def count(
+        self, usage: TokenUsage, model: str, cost: float, context_limit: int | None = None
+    ) -> None:
+        """Add the tokens and the cost in dollars of one request to the turn's totals.
+
+        With the model's `context_limit`, the request was for a step, and the user is told when it is stored.
+        """
+        self._count(usage, model, context_limit)
         if self.origin.account is not None:
             self.origin.account.spend(tokens=usage.prompt + usage.completion, cost=cost)
         if self.origin.group is not None:
             self.origin.group.allowance.spend(tokens=usage.prompt + usage.completion)
 
-    def _count(self, usage: TokenUsage, model: str) -> None:
+    def _count(self, usage: TokenUsage, model: str, context_limit: int | None) -> None:
         used = {
             "prompt_tokens": usage.prompt,
             "completion_tokens": usage.completion,
@@ -483,8 +540,9 @@ class Turn:
         }
         for name, tokens in used.items():
             self.work.tokens[name] += tokens
+        told = {} if context_limit is None else {"context_limit": context_limit}
         self.journal.unwritten.append(
-            Entry(USAGE, {"model": model, **used, "estimated": usage.estimated})
+            Entry(USAGE, {"model": model, **used, "estimated": usage.estimated, **told})
         )
 
     def spend(self, prompt_tokens: int, completion_tokens: int, model: str) -> None:
@@ -494,10 +552,9 @@ class Turn:
         )
 
     def note_usage(self, usage: events.Usage, model: str) -> None:
-        """Count what another model used for this turn, and report it as part of this step."""
+        """Count what another model used for this turn; the user is told with the next entries."""
         tokens = (usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
-        self._count(TokenUsage(*tokens, estimated=usage.estimated), model)
-        self.tell(replace(usage, context_tokens=0, context_limit=0, model=model))
+        self._count(TokenUsage(*tokens, estimated=usage.estimated), model, 0)
 
     @property
     def receipt(self) -> Receipt:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from typing import Any, Final, TypeAlias
 
+from agent_core.base.events import stored_keys
 from agent_core.base.matching import MARK, NAME, Mention
 from agent_core.base.records import dataclass, field, replace
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
@@ -66,10 +67,16 @@ _OURS: Final = frozenset(
             "versions",
             "usage",
             "code",
+            "context_limit",
+            "step",
+            "begins",
+            "trace",
+            "reply",
+            "steps",
         ),
         *("prompt_tokens", "completion_tokens", "cached_tokens", "estimated"),
     )
-)
+).union(stored_keys())
 """The keys that this program writes; they are never replaced."""
 _FIXED: Final = frozenset(
     ("version", "outcome", "style", "kind", "program", "hash", "whole", "model")

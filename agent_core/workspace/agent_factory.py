@@ -535,7 +535,7 @@ async def _carried_out(
                         used.append(event.prompt_tokens + event.completion_tokens)
                         record.turn.note_usage(event, agent.status().model)
                     case events.GrantAsked() | events.GrantAnswered():
-                        record.turn.emit(event)
+                        record.turn.emit(replace(event, seq=0))  # it is in the helper's journal
                     case _:
                         pass
     except TimeoutError:

@@ -208,7 +208,8 @@ def test_a_group_answers_on_the_command_line_and_says_why_who_spoke(
     first, *_ = why = asyncio.run(reasons(tmp_path))
     by = ["user addressed planner", "planner addressed coder", "coder addressed critic"]
     assert [choice["reason"] for choice in why] == by
-    assert first == {"name": "planner", "rule": "addressed", "reason": by[0], "asked_model": False}
+    chosen_by_rule = {"rule": "addressed", "asked_model": False, "step": 1}
+    assert first == {"name": "planner", "reason": by[0], **chosen_by_rule}
     shown = knapper(*words, cwd=tmp_path)
     assert shown.stdout.splitlines() == [f"{name}: {text}" for name, text in LINES.items()]
 

@@ -1,5 +1,6 @@
 """A workspace that an earlier version wrote opens: what went is told, and nothing that was made in it is lost."""
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,14 @@ import pytest
 
 from agent_core import Workspace
 from agent_core.base.gone import GONE
+from agent_core.storage import Entry
+from agent_core.workspace.state_store import opened_state
 from tests.cli.support import run
 from tests.contracts.earlier import make
 from tests.kit import Say, scripted
 from tests.kit.program import knapper
+from tests.server.told import replayed
+from tests.storage.support import begin
 
 CALLS: dict[str, tuple[dict[str, Any], Any]] = {  # Any: JSON
     "count_vowels": ({"text": "queueing"}, 5),
@@ -90,3 +95,80 @@ def test_its_agent_file_is_imported(tmp_path: Path) -> None:
     assert "Name: Ada Lovelace" in str(run(tmp_path, "memory", "show", "human", *options))
     (turn, *_) = run(tmp_path, "log", *options)["turns"]
     assert "How many vowels has queueing?" in str(turn)
+
+
+SENT = {"id": "c3", "name": "send_message", "arguments": '{"message": "Here."}'}
+CALLED = {"id": "c1", "name": "count_vowels", "arguments": '{"text": "aha"}'}
+USED = Entry(
+    "usage", {"model": "m", "prompt_tokens": 9, "completion_tokens": 1, "cached_tokens": 0}
+)
+ROWS: list[tuple[str, list[Entry]]] = [
+    (
+        "done",
+        [
+            Entry("user", {"text": "How many?"}),
+            USED,
+            Entry("assistant", {"text": "I look.", "calls": [CALLED, {**CALLED, "id": "c2"}]}),
+            Entry("call", {"id": "c1", "name": "count_vowels", "version": "1"}),
+            Entry("result", {"call_id": "c1", "name": "count_vowels", "text": "2", "seconds": 0.5}),
+            Entry("result", {"call_id": "c2", "name": "count_vowels", "text": "no", "detail": {}}),
+            Entry("user", {"text": "Are you there?"}),
+            Entry("notice", {"text": "Something changed."}),
+            USED,
+            Entry("assistant", {"text": "A thought.", "calls": [SENT]}),
+            Entry("result", {"call_id": "c3", "name": "send_message", "text": "Shown."}),
+            Entry("receipt", {"made": {"called": {"count_vowels": 1}}}),
+        ],
+    ),
+    ("done", [USED, Entry("summary", {"text": "Earlier.", "covers": 2, "upto": 1})]),
+    (
+        "client_calls",
+        [
+            Entry("notice", {"text": "Heartbeat: it is time.", "packed": "{}"}),
+            Entry("assistant", {"text": "", "calls": [CALLED]}),
+            Entry("call", {"id": "c1", "name": "count_vowels", "version": None, "client": True}),
+            Entry("parked", {"calls": [{"id": "c1", "name": "count_vowels"}]}),
+        ],
+    ),
+    (
+        "failed",
+        [
+            Entry("client", {"text": "", "event": "message"}),
+            Entry("result", {"call_id": "c1", "name": "count_vowels", "text": "2"}),
+            Entry("user", {"text": "Go on.", "speaker": "bob"}),
+            Entry("speaker", {"name": "bob", "rule": "only", "reason": "the only one"}),
+            Entry("ended", {"text": "It failed."}),
+        ],
+    ),
+    ("interrupted", [Entry("assistant", {"text": "Begun […]", "calls": []})]),
+]
+"""Turns as versions wrote them whose entries name no step, with their states."""
+
+
+def earlier_events() -> dict[str, Any]:  # Any: JSON
+    """Return what that version told of its state, and of the turns above.
+
+    It counted no step of its own for a turn without a message, but those of the turn before.
+    """
+    told: dict[str, Any] = json.loads((make.HERE / "events.json").read_text("utf-8"))
+    return told
+
+
+async def test_its_stream_has_the_events_that_it_had(earlier: Path) -> None:
+    run(earlier, "state", "adopt", "earlier.db")
+    async with opened_state(earlier) as state:
+        told = [event for _, event in await replayed(state.store, "ada") if event is not None]
+    assert told == earlier_events()["state"]
+
+
+async def test_turns_that_name_no_step_are_told_as_they_were(tmp_path: Path) -> None:
+    turns: list[str] = []
+    async with Workspace.open(tmp_path) as workspace:
+        for state, entries in ROWS:
+            turn = await begin(workspace.store)
+            turns.append(turn.id)
+            await workspace.store.append(turn.id, turn.attempt, 0, entries)
+            await workspace.store.finish(turn.id, turn.attempt, state)
+        told = [event for _, event in await replayed(workspace.store) if event is not None]
+    named = [{**event, "turn": turns.index(event["turn"])} for event in told]
+    assert named == earlier_events()["turns"]

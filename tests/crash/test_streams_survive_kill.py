@@ -1,4 +1,4 @@
-"""The part of a reply that was shown survives a `kill -9` in the middle of it."""
+"""What was shown survives a `kill -9`: the part of a reply in the middle of it, and each event of a turn."""
 
 import json
 import os
@@ -8,9 +8,13 @@ from tempfile import TemporaryFile
 
 import pytest
 
+from agent_core import Workspace
+from tests.crash.stream_work import take_turn
 from tests.interfaces.support import flags
-from tests.kit import Expect, Say, Script, contains, scripted
+from tests.kit import Expect, Repeat, Say, Script, contains, scripted
+from tests.kit.crash import Worker
 from tests.kit.program import Program, knapper, surroundings
+from tests.server.told import calling, prepare, replayed, without_pieces
 
 WORDS = " ".join(f"word{number}" for number in range(400))
 SHOWN_S = 3.0
@@ -74,3 +78,36 @@ def test_what_was_shown_of_a_reply_is_in_the_log_at_once_and_the_conversation_go
     assert kept >= count - 60, "at most what came in the last second or so is lost"
     assert "[…]" in log
     assert "The program was stopped here." in log
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("heard", [2, 4, 9, 14, 20, 26, 33])
+async def test_each_event_that_was_told_is_in_the_stream_of_the_next_start(
+    tmp_path: Path, heard: int
+) -> None:
+    prepare(tmp_path)
+    (tmp_path / "knapper.toml").touch()
+    steps = iter([*calling(), *[Say("Later.")] * 9])
+    with scripted([Repeat(lambda _: next(steps))]) as model:  # type: ignore[arg-type, return-value]
+        worker = Worker(take_turn, f"{tmp_path}|{model.base_url}")
+        reports = [worker.next_report() for _ in range(heard)]
+        worker.kill()
+        _, *reports = [*reports, *worker.reports()]
+        numbered = [row.partition(" ") for row in reports]
+        told = [json.loads(text) for _, _, text in numbered]
+        async with Workspace.open(tmp_path, flags={"model.base_url": model.base_url}) as workspace:
+            agent = await workspace.agent()
+            settled = await replayed(workspace.store)
+            steps = iter([Say("Later.")] * 9)
+            _ = [event async for event in agent.turn("Go on.")]
+            whole = await replayed(workspace.store)
+            assert whole[: len(settled)] == settled
+            for at, (number, _) in enumerate(whole, 1):
+                if number is not None:
+                    assert await replayed(workspace.store, after=number) == whole[at:]
+            await agent.aclose()
+    later = without_pieces([event for _, event in whole])
+    assert later[: len(told)] == told
+    assert {int(seq) for seq, *_ in numbered} <= {number for number, _ in whole}
+    ends = [event["reason"] for event in later if event["type"] == "turn_ended"]
+    assert ends == ["interrupted", "replied"]

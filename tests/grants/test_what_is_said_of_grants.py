@@ -2,7 +2,7 @@
 
 import asyncio
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 from weakref import ref
@@ -177,9 +177,9 @@ class Turn:
     def ask_nobody(self) -> None:
         """Do nothing: these tests do not wait for a question."""
 
-    @property
-    def emit(self) -> Callable[[events.Event], None]:
-        return self.heard.append
+    async def show(self, event: events.StoredEvent, /) -> None:
+        """Keep the event."""
+        self.heard.append(event)
 
 
 async def noes(questions: Sequence[Question], *answers: str) -> tuple[int, list[Decision]]:

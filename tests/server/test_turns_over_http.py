@@ -116,7 +116,9 @@ async def test_whoever_comes_while_a_call_is_written_reads_it_from_its_beginning
         if not any(data["type"] == "text" for number, data in frames if data and not number)
         else []
     )
-    assert kept == ["turn_started", "call", "answer", *told, "turn_ended"]
+    # Whether the agent hears of the saved file depends on when it was opened.
+    kept = [kind for kind in kept if kind != "functions_changed"]
+    assert kept == ["turn_started", "usage", "call", "answer", "usage", *told, "turn_ended"]
 
 
 def written(frames: Frames) -> str:
@@ -127,8 +129,9 @@ async def test_whoever_comes_after_a_failed_turn_is_told_why(served: Serve) -> N
     server = await served([Fail(400, "no such model")])
     await server.said("Hello")
     late = await server.frames(ends(1))
-    assert [data["type"] for _, data in late[-2:] if data] == ["warning", "turn_ended"]
-    assert "no such model" in str(late[-2][1])
+    *_, warned, ended = [data for _, data in late if data]
+    assert [warned["type"], ended["type"]] == ["warning", "turn_ended"]
+    assert "no such model" in warned["message"]
 
 
 async def test_a_conversation_of_an_agent_is_its_own_and_of_the_same_token(served: Serve) -> None:
@@ -204,10 +207,10 @@ async def test_a_listener_who_leaves_while_it_reads_takes_no_news_from_the_other
     await server.said("Hi.")
     async with opened_state(server.workspace.root) as state:
         tail = JournalTail(state.store, "main", 0)
-        leaving = asyncio.create_task(tail.after(0, (), must_look=False))
+        leaving = asyncio.create_task(tail.after(0, must_look=False))
         await asyncio.sleep(0)
         leaving.cancel()
-        heard = await tail.after(0, (), must_look=False)
+        heard = await tail.after(0, must_look=False)
     assert [numbered.event.type for numbered in heard or [] if numbered.event][-1] == "turn_ended"
 
 

@@ -379,9 +379,8 @@ class TurnSink(Protocol):
     def ask_nobody(self) -> None:
         """Answer all questions with no for the rest of the turn."""
 
-    @property
-    def emit(self) -> Callable[[events.Event], None]:
-        """A function that reports an event to the turn's listeners."""
+    async def show(self, event: events.StoredEvent, /) -> None:
+        """Store an event of the turn, and report it to its listeners."""
 
 
 class ApprovalQueue:
@@ -438,18 +437,18 @@ class Approvals:
         if self.occasion:
             question = replace(question, occasion=self._occasion_of(question))
         if approver is None:
-            return self.close(question, await self._answer_by_id(question))
+            return await self.close(question, await self._answer_by_id(question))
         meanwhile: list[Answered] = []
         queue.waiting.append(meanwhile)
         try:
             async with queue.one_at_a_time:
                 prior_decision = self._prior_decision(question, meanwhile)
                 if prior_decision is not None:
-                    return self.close(question, prior_decision)
+                    return await self.close(question, prior_decision)
                 decision = await self._decision(question, approver)
                 for answers in queue.waiting:
                     answers.append((question, decision))
-                return self.close(question, decision)
+                return await self.close(question, decision)
         finally:
             queue.waiting = [entry for entry in queue.waiting if entry is not meanwhile]
 
@@ -494,7 +493,7 @@ class Approvals:
         what = [question.function, question.moment, question.missing.to_json(), question.folder]
         return json.dumps([self.occasion, *what])
 
-    def close(self, question: Question, decision: Decision) -> Decision:
+    async def close(self, question: Question, decision: Decision) -> Decision:
         """Report the answer to the turn, and return the same decision."""
         if self.turn is not None:
             if decision.answer == "no" and decision.by == "human":
@@ -502,7 +501,7 @@ class Approvals:
             if decision.by == "human":
                 what = " and ".join(question.says) or "join"
                 self.turn.note_done("asked", f"may {question.function} {what}? {decision.answer}")
-            self.turn.emit(
+            await self.turn.show(
                 events.GrantAnswered(
                     turn=self.turn.id,
                     step=self.turn.step,
@@ -530,7 +529,7 @@ class Approvals:
                 ) is not None:  # given to a process that has ended
                     return Decision.from_json(before)
             if turn is not None:
-                turn.emit(asking(question, turn.id, turn.step))
+                await turn.show(asking(question, turn.id, turn.step))
             async with limit:
                 return await (
                     _first_answer(question, approver, rows)

@@ -712,7 +712,7 @@ class GrantService:
             question, moment="run", caller=caller, creates=creates, folder=folder, doubts=doubts
         )
         if why := misleading(target, snapshot):
-            self._approvals.close(question, Decision("no", why, "unavailable"))
+            await self._approvals.close(question, Decision("no", why, "unavailable"))
             return NOTHING, why
         if not flow.is_out and await self._reads_own_code(target, snapshot, question.missing):
             flow.read |= question.missing
@@ -838,11 +838,11 @@ class GrantService:
     async def _ask(self, question: Question, grants: Grants = NOTHING) -> Decision:
         """Ask the question and return the decision. An approval installs the packages in `grants`."""
         if never := self.reach.refusal(question.missing, question.function, question.granted):
-            return self._approvals.close(question, Decision("no", never, "never"))
+            return await self._approvals.close(question, Decision("no", never, "never"))
         if why := unshowable(question.diff):
-            return self._approvals.close(question, Decision("no", why, "unavailable"))
+            return await self._approvals.close(question, Decision("no", why, "unavailable"))
         if not self.can_ask and (not self.is_answered_later or grants.packages):
-            return self._approvals.close(question, Decision("no", by="policy"))
+            return await self._approvals.close(question, Decision("no", by="policy"))
         if not self.can_ask:  # an answer from before a revocation is for another occasion
             occasion = json.dumps(self.book.revocations(question.function, question.maker))
             question = replace(question, occasion=occasion)
@@ -853,7 +853,9 @@ class GrantService:
                 if decision.answer != "no":
                     await self.packages.install(grants)
             except PackagesError as error:
-                return self._approvals.close(question, Decision("no", str(error), "unavailable"))
+                return await self._approvals.close(
+                    question, Decision("no", str(error), "unavailable")
+                )
             finally:
                 self.stood += time.monotonic() - began
         return decision

@@ -16,11 +16,10 @@ from agent_core.base import events
 from agent_core.base.clock import Clock
 from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.events import Event
-from agent_core.base.messages import SEND, Call
 from agent_core.base.records import dataclass, field, replace, to_json
 from agent_core.runtime.agent import Agent
-from agent_core.runtime.client_calls import CLIENT
-from agent_core.runtime.entries import ONLY, RECEIPT, receipt_in, unwrapped
+from agent_core.runtime.entries import ONLY
+from agent_core.runtime.event_fold import TOLD_KINDS, EventFold
 from agent_core.storage import (
     BETWEEN,
     CONVERSATION,
@@ -40,7 +39,6 @@ from agent_core.storage.turn_store import N_BITS
 from agent_core.workspace.runner import Runner, bell
 from agent_core.workspace.state_store import WorkspaceState, state_of
 from agent_core.workspace.workspace import Workspace
-from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 from ..cli_context import keep_traceback
 from ..history_pages import PAGE_BYTES, Hold, hold_freely, read_page
@@ -57,7 +55,6 @@ _LONGEST_PIECE: Final = 16 << 10
 _MOST_QUEUED: Final = (
     1 << 20
 )  # characters in the queue of a listener that can read the journal instead
-_LONGEST_REPLY: Final = 64 << 10  # of a turn that has ended; the journal has the whole reply
 _LONGEST_STEP: Final = (
     4 << 20
 )  # characters of a running step that are joined into one piece for late listeners
@@ -74,7 +71,7 @@ _MODEL_S: Final = 10.0  # between checks for a model after none was found
 class Listening:
     """The event queue of one listener; `is_behind` means that it was too slow and live pieces were dropped.
 
-    One that `reads_journal` gets events that are on disk without their texts, and its queue is bounded in characters.
+    One that `reads_journal` gets only the numbers of events that are on disk, and its queue is bounded in characters.
     """
 
     reads_journal: bool = False
@@ -90,8 +87,8 @@ class Listening:
         Pieces of text are joined when the queue grows, so that a slow listener still gets the whole reply. When the
         queue is full, it is cleared: the listener reads the lost events from the journal, except live pieces.
         """
-        if self.reads_journal and is_on_disk(event):
-            event = _bare(event)
+        if self.reads_journal and event.seq:
+            event = events.MessageAdded(message="", seq=event.seq)  # it reads which event has it
         size = _size(event)
         is_long = self.reads_journal and self._size > 0 and self._size + size > _MOST_QUEUED
         if is_long or len(self._queue) >= _MOST_EVENTS:
@@ -158,21 +155,6 @@ def _size(event: Event | None) -> int:
     return size
 
 
-def _bare(event: Event) -> Event:
-    """Return an event that is on disk without its texts: its place in the journal is found by what is left."""
-    match event:
-        case events.TurnStarted() | events.MessageAdded():
-            return replace(event, message="")
-        case events.CallStarted():
-            return replace(event, arguments="")
-        case events.CallAnswered():
-            return replace(event, text="", detail={})
-        case events.TurnEnded():
-            return replace(event, reply="", made={}, receipt="")
-        case _:
-            return event
-
-
 def _join_pieces(last: Event, event: Event, longest: int) -> Event | None:
     """Join two pieces of the same text; return None if they do not match or the first exceeds `longest` characters."""
     if (last.turn, last.step, last.agent) != (event.turn, event.step, event.agent):
@@ -227,10 +209,6 @@ class AgentHost:
         self.hearers: list[
             Callable[[Event], None]
         ] = []  # called with every event of every turn here
-        self.ends: deque[events.TurnEnded] = deque(maxlen=_MOST_ENDS)
-        """The latest ends of turns, with details that the journal does not store."""
-        self.warnings: deque[events.Warned] = deque(maxlen=_MOST_ENDS)
-        """The latest warnings, for listeners that connect after the turn has ended."""
         self.saves = 0
         """The number of changes to function files since the start that this process knows of."""
         self.last_save = ""
@@ -458,11 +436,9 @@ class AgentHost:
         The journal is read once for all listeners, if this process knows of new events or with `must_look`.
         """
         tail = self._tails.setdefault(name, JournalTail(self._store, name, last))
-        found = await tail.after(last, self.ends, must_look=must_look)
+        found = await tail.after(last, must_look=must_look)
         if found is None:
-            async with aclosing(
-                JournalReader(self._store, name, last).pages(self.ends, hold)
-            ) as pages:
+            async with aclosing(JournalReader(self._store, name, last).pages(hold)) as pages:
                 async for numbered in pages:
                     yield numbered
             return
@@ -479,7 +455,7 @@ class AgentHost:
         if number is None:
             return
         reader = JournalReader(self._store, name, number, upto=(number >> N_BITS) + 2 << N_BITS)
-        async for numbered in reader.pages(self.ends, hold_freely):
+        async for numbered in reader.pages(hold_freely):
             if numbered.event is not None and numbered.event.turn == turn:
                 yield numbered.event
 
@@ -549,19 +525,17 @@ class AgentHost:
                     pieces[-1] = joined
                 else:
                     pieces.append(event)
-            case events.TurnStarted() | events.CallStarted() | events.CallAnswered():
+            case (
+                events.TurnStarted()
+                | events.CallStarted()
+                | events.CallAnswered()
+                | events.TurnEnded()
+            ):
                 self._pieces.pop(name, None)
-            case events.TurnEnded():
-                self._pieces.pop(name, None)
-                self.ends.append(
-                    event if len(event.reply) <= _LONGEST_REPLY else replace(event, reply="")
-                )
-            case events.Warned():
-                self.warnings.append(event)
         self._tell(name, event)
 
     def _tell(self, name: str, event: Event) -> None:
-        if name in self._tails and is_on_disk(event):
+        if name in self._tails and event.seq:
             self._tails[name].news += 1
         for listening in self._listening.get(name, ()):
             listening.hear(event)
@@ -569,31 +543,26 @@ class AgentHost:
 
 # The journal of an agent as numbered events, so that a disconnected reader can resume exactly where it stopped.
 
-_KINDS: Final = ("user", "notice", "assistant", "call", "result", RECEIPT, CLIENT)
-DONE: Final = "done"
 _IN_TURN: Final = (
     1 << N_BITS
 ) - 1  # the part of a number that counts within its turn; the highest is its end
 _TAIL: Final = 200  # events kept for all readers
 _NEWEST: Final = 64  # replies with pieces that may still arrive
-_ON_DISK: Final = (
-    events.TurnStarted,
-    events.MessageAdded,
-    events.CallStarted,
-    events.CallAnswered,
-    events.TurnEnded,
-)
-_WITH_REPLY: Final = ("client_calls", "length")
 
 
 @dataclass(frozen=True, slots=True)
 class NumberedEvent:
     """An event with its number in the journal. A number without an event marks an entry that readers do not get or have
-    already received in pieces; the pieces have no number.
+    already received in pieces; the pieces have no number. Of the events of one entry the last has the number.
     """
 
     seq: int | None
     event: Event | None
+
+    @property
+    def place(self) -> int:
+        """The number of its entry."""
+        return self.seq or (self.event.seq if self.event else 0)
 
 
 class JournalReader:
@@ -603,53 +572,46 @@ class JournalReader:
         self, store: TurnStore, agent: str, after: int, upto: int = LARGEST_NUMBER
     ) -> None:
         self._store = store
-        self._agent = agent
+        self.agent = agent
         self._upto = upto
         # A new reader starts at the beginning of its turn, unless that has ended: entries refer back to it.
         self._at = after if after + 1 & _IN_TURN == 0 else max((after & ~_IN_TURN) - 1, 0)
         self.last = after
         self.is_done = False
         """Whether the last read has returned all that was there."""
-        self._arguments: dict[str, str] = {}  # arguments of unanswered calls, by id
-        self._step = 0
-        self._turn = ""
-        self._reply = ""
-        self._receipt: Entry | None = None
+        self._fold = EventFold(agent, "")
         self.replies: deque[tuple[str, int]] = deque(maxlen=_NEWEST)
         """The newest replies on disk, by turn and step. Pieces of them that still arrive are already known."""
 
-    async def pages(
-        self, ends: Iterable[events.TurnEnded], hold: Hold
-    ) -> AsyncGenerator[NumberedEvent, None]:
+    async def pages(self, hold: Hold) -> AsyncGenerator[NumberedEvent, None]:
         """Yield all events since the last read, a page at a time: the next one is read when this one was taken."""
         self.is_done = False
         while not self.is_done:
             release = await hold(PAGE_BYTES)
             try:
-                for numbered in await self.read(ends):
+                for numbered in await self.read():
                     yield numbered
             finally:
                 release()
 
-    async def read(self, ends: Iterable[events.TurnEnded] = ()) -> list[NumberedEvent]:
+    async def read(self) -> list[NumberedEvent]:
         """Return the next page of the events since the last read; `is_done` says whether it was the last.
 
-        `ends` are known ends of turns, with more detail than the journal. Another process may end a turn and begin the
-        next one between the two queries; the next read returns that one.
+        Another process may end a turn and begin the next one between the two queries; the next read returns that one.
         """
         ended = await self._store.ended_turns(
-            self._agent, self.last, before=self._upto, most=_MOST_ENDS
+            self.agent, self.last, before=self._upto, most=_MOST_ENDS
         )
         page = await read_page(
             self._store,
-            self._agent,
+            self.agent,
             since=self._at,
             before=self._upto,
-            kinds=_KINDS,
+            kinds=TOLD_KINDS,
             with_removed=True,
         )
         entries = page.entries
-        closed, known = {row.id for row in ended}, {event.turn: event for event in ends}
+        closed = {row.id for row in ended}
         upto = next(
             (_end(row) for row in entries if row.turn not in closed and _end(row) > self.last),
             self._upto,
@@ -659,114 +621,32 @@ class JournalReader:
         self.is_done = page.is_last and len(ended) < _MOST_ENDS
         rows: list[Entry | EndedTurn] = sorted([*entries, *ended], key=lambda row: row.seq)
         rows = [row for row in rows if row.seq <= upto]
-        numbered = [(row.seq, event) for row in rows for event in self._of(row, known)]
-        fresh = [NumberedEvent(seq, event) for seq, event in numbered if seq > self.last]
+        told = [(row.seq, [*self._of(row)]) for row in rows]
+        fresh = [numbered for seq, each in told if seq > self.last for numbered in each]
         self._at = max([self._at, *(row.seq for row in rows)])
         self.last = max(self.last, self._at)
         return fresh
 
-    def _of(
-        self, row: Entry | EndedTurn, known: dict[str, events.TurnEnded]
-    ) -> Iterator[Event | None]:
+    def _of(self, row: Entry | EndedTurn) -> Iterator[NumberedEvent]:
+        """Yield what is told of a row; the last of it has the number, so that a reader that stopped before gets all."""
         if isinstance(row, EndedTurn):
-            replayed = self._replay_end(row)
-            end = known.get(row.id, replayed)
-            yield replace(end, reply=end.reply or replayed.reply)
-            self._reply = ""
-            return
-        if row.turn != self._turn:
-            self._turn, self._step, self._reply, self._receipt = row.turn, 0, "", None
-            self._arguments.clear()
-            text = (
-                str(row.payload.get("text", "")) if row.kind in ("user", "notice", CLIENT) else ""
-            )
-            is_message = row.kind == "user" or row.payload.get("event") == "message"
-            kind = "message" if is_message else "notice"
-            yield events.TurnStarted(turn=row.turn, agent=self._agent, message=text, event=kind)
-            if row.kind in ("user", "notice", CLIENT):
-                return
-        yield self._entry(row)
-
-    def _entry(self, entry: Entry) -> Event | None:
-        payload = entry.payload
-        match entry.kind:
-            case "user" if not payload.get("speaker"):
-                text = str(payload.get("text", ""))
-                return events.MessageAdded(turn=entry.turn, step=self._step, message=text)
-            case "assistant":
-                return self._replay_reply(entry)
-            case "call":
-                id, name = str(payload.get("id", "")), str(payload.get("name", ""))
-                arguments = self._arguments.get(id, "{}")
-                return events.CallStarted(
-                    turn=entry.turn, step=self._step, call_id=id, name=name, arguments=arguments
-                )
-            case "result":
-                return self._replay_answer(entry)
-            case kind if kind == RECEIPT:
-                self._receipt = entry
-                return None
-            case _:
-                return None
-
-    def _replay_reply(self, entry: Entry) -> Event | None:
-        self._step += 1
-        self.replies.append((entry.turn, self._step))
-        calls = entry.payload.get("calls", [])
-        meant = [unwrapped(Call(call["id"], call["name"], call["arguments"])) for call in calls]
-        self._arguments = {call.id: call.arguments for call in meant}
-        text = str(entry.payload.get("text", ""))
-        if not text:
-            return None
-        if any(call["name"] == SEND for call in calls):  # text next to a sent message is a thought
-            return events.Thought(turn=entry.turn, step=self._step, text=text)
-        self._reply = text
-        return events.Text(turn=entry.turn, step=self._step, text=text)
-
-    def _replay_answer(self, entry: Entry) -> Event:
-        payload = entry.payload
-        id, name = str(payload.get("call_id", "")), str(payload.get("name", ""))
-        arguments = self._arguments.pop(id, "")
-        if name == SEND:
-            with suppress(Malformed):
-                value: Any = read_json(arguments, LOOSE)
-                sent = value.get("message", "") if isinstance(value, dict) else ""
-                self._reply = str(sent) or self._reply
-        return events.CallAnswered(
-            turn=entry.turn,
-            step=self._step,
-            call_id=id,
-            name=name,
-            text=str(payload.get("text", "")),
-            outcome=str(payload.get("outcome", "")),
-            seconds=float(payload.get("seconds", 0.0)),
-            detail=payload.get("detail") or {},
-        )
-
-    def _replay_end(self, turn: EndedTurn) -> events.TurnEnded:
-        is_replied, entry = turn.state == DONE, self._receipt
-        receipt = receipt_in([entry]) if entry is not None and entry.turn == turn.id else None
-        return events.TurnEnded(
-            turn=turn.id,
-            step=self._step,
-            reason="replied" if is_replied else turn.state,
-            reply=self._reply if is_replied or turn.state in _WITH_REPLY else "",
-            steps=self._step,
-            usage={},
-            made=receipt.to_json() if receipt is not None else {},
-            receipt=receipt.text if receipt is not None else "",
-        )
+            if self._fold.turn != row.id:  # it has no entries any more
+                self._fold = EventFold(self.agent, row.id, is_old=True, step=0)
+            told = self._fold.end(row)
+        else:
+            if self._fold.turn != row.turn:
+                self._fold = EventFold.at(self.agent, row)
+            told = self._fold.of(row, row.seq)
+            if row.kind == "assistant":
+                self.replies.append((row.turn, self._fold.step))
+        for event in told[:-1]:
+            yield NumberedEvent(None, event)
+        yield NumberedEvent(row.seq, told[-1] if told else None)
 
 
 def _end(entry: Entry) -> int:
     """Return the number that ends the turn of an entry."""
     return ((entry.seq >> 20) + 1 << 20) - 1
-
-
-def is_on_disk(event: Event) -> bool:
-    """Return whether the agent's journal contains an event. Events of group members are in the members' journals."""
-    is_of_member = bool(event.agent) and not isinstance(event, events.TurnStarted)
-    return isinstance(event, _ON_DISK) and bool(event.turn) and not is_of_member
 
 
 class JournalTail:
@@ -777,7 +657,7 @@ class JournalTail:
 
     def __init__(self, store: TurnStore, agent: str, after: int) -> None:
         self._reader = JournalReader(store, agent, after)
-        self._events: deque[tuple[int, NumberedEvent]] = deque()
+        self._events: deque[NumberedEvent] = deque()
         self._size = 0
         self._begins = after
         self._reading = asyncio.Lock()
@@ -785,9 +665,7 @@ class JournalTail:
         self.news = 0
         """The number of writes to the journal that this process knows about."""
 
-    async def after(
-        self, last: int, ends: Iterable[events.TurnEnded], *, must_look: bool
-    ) -> list[NumberedEvent] | None:
+    async def after(self, last: int, *, must_look: bool) -> list[NumberedEvent] | None:
         """Return the events after a number, or None if the tail begins later. Read the journal if there is news or with
         `must_look`.
         """
@@ -795,17 +673,18 @@ class JournalTail:
             if must_look or self._read_at != self.news:
                 news, is_done = self.news, False
                 while not is_done:
-                    for numbered in await self._reader.read(ends):
-                        self._events.append((numbered.seq or 0, numbered))
+                    for numbered in await self._reader.read():
+                        self._events.append(numbered)
                         self._size += _size(numbered.event)
                     is_done = self._reader.is_done
                     while len(self._events) > _TAIL or (self._size > PAGE_BYTES and self._events):
-                        self._begins, dropped = self._events.popleft()
+                        dropped = self._events.popleft()
+                        self._begins = dropped.place
                         self._size -= _size(dropped.event)
                 self._read_at = news  # only afterwards: a canceled read must not count
             if last < self._begins:
                 return None
-            return [numbered for seq, numbered in self._events if seq > last]
+            return [numbered for numbered in self._events if numbered.place > last]
 
 
 # Server-sent events of one agent: journal events with a number, live pieces without one.
@@ -824,20 +703,8 @@ async def event_stream(
     """
     reader = JournalReader(store, agent, after)
     with host.listen(agent, reads_journal=True) as listening:
-        async for numbered in reader.pages(host.ends, hold):
-            yield _on_disk(host, numbered)
-        host.begin_at_now(agent, listening)
-        async for numbered in reader.pages(
-            host.ends, hold
-        ):  # written while the frames above were sent
-            yield _on_disk(host, numbered)
-        async for added in _waiting_messages(
-            store, agent, hold
-        ):  # for listeners that connect late, like the questions
-            yield _frame(added)
-        questions = await host.workspace.questions()
-        for asked in (asked for asked in questions if asked.agent == agent):
-            yield _frame(asking(asked.question, asked.turn))
+        async for frame in _frames_until_now(host, store, reader, listening, hold):
+            yield frame
         last = reader.last
         while not listening.is_over:
             heard = await listening.next(KEEP_ALIVE_S)
@@ -846,20 +713,41 @@ async def event_stream(
             is_behind, listening.is_behind = listening.is_behind, False
             if is_behind:
                 yield _frame(events.Warned(turn="", message=_BEHIND))
-            if heard is not None and not is_behind and not is_on_disk(heard):
+            if heard is not None and not is_behind and not heard.seq:
                 if not (isinstance(heard, _PIECES) and (heard.turn, heard.step) in reader.replies):
                     yield _frame(heard)
                 continue
-            is_whole = heard is None or is_behind
-            async with aclosing(host.news(agent, last, hold, must_look=is_whole)) as news:
+            # Without a number to look for, all that is new is read; one that was read already needs nothing.
+            sought = 0 if heard is None or is_behind else heard.seq
+            if 0 < sought <= last:
+                continue
+            async with aclosing(host.news(agent, last, hold, must_look=not sought)) as news:
                 async for numbered in news:
                     last = numbered.seq or last
-                    is_known = (
-                        isinstance(numbered.event, _PIECES) and not is_whole
-                    )  # the reader got its text in pieces
+                    # Unless it was too slow, the reader got a text in pieces.
+                    is_known = bool(sought) and isinstance(numbered.event, _PIECES)
                     yield _frame(None if is_known else numbered.event, numbered.seq)
-                    if not is_whole and _which(numbered.event) == _which(heard):
+                    if 0 < sought <= last:
                         break  # live pieces of the events after this one are still in the queue
+
+
+async def _frames_until_now(
+    host: AgentHost, store: TurnStore, reader: JournalReader, listening: Listening, hold: Hold
+) -> AsyncGenerator[bytes, None]:
+    """Yield what is on disk, then what still waits: messages, and questions that were not among the events."""
+    asked = set[str]()
+    for is_again in (False, True):  # what was written while the frames were sent
+        async for numbered in reader.pages(hold):
+            if isinstance(numbered.event, events.GrantAsked):
+                asked.add(numbered.event.question)
+            yield _frame(numbered.event, numbered.seq)
+        if not is_again:
+            host.begin_at_now(reader.agent, listening)
+    async for added in _waiting_messages(store, reader.agent, hold):
+        yield _frame(added)
+    for row in await host.workspace.questions():
+        if row.agent == reader.agent and row.question.id not in asked:
+            yield _frame(asking(row.question, row.turn))
 
 
 async def _waiting_messages(
@@ -875,17 +763,6 @@ async def _waiting_messages(
                 yield events.MessageAdded(turn="", message=text, message_id=row.id)
     finally:
         release()
-
-
-def _on_disk(host: AgentHost, numbered: NumberedEvent) -> bytes:
-    """Return the frame of a journal event; the end of a turn is preceded by the turn's warnings."""
-    turn = numbered.event.turn if isinstance(numbered.event, events.TurnEnded) else None
-    warnings = [_frame(warned) for warned in host.warnings if warned.turn == turn]
-    return b"".join([*warnings, _frame(numbered.event, numbered.seq)])
-
-
-def _which(event: Event | None) -> tuple[object, ...]:
-    return type(event), getattr(event, "turn", ""), getattr(event, "call_id", "")
 
 
 def _frame(event: Event | None, seq: int | None = None) -> bytes:

@@ -10,6 +10,7 @@ from pydantic import Field
 from agent_core.base.errors import UsageError
 from agent_core.runtime.client_calls import ALONE
 from agent_core.runtime.entries import RECEIPT, receipt_in
+from agent_core.runtime.event_fold import DONE
 from agent_core.storage import ENDED, LARGEST_NUMBER, BlockRow, EndedTurn, Entry, is_history
 from agent_core.storage.turn_store import N_BITS
 from agent_core.workspace.portable import ImportOptions
@@ -25,7 +26,7 @@ from ..render.memory_view import (
     search_all,
 )
 from ..slash_catalog import check_message
-from .agent_host import DONE, event_stream
+from .agent_host import event_stream
 from .chat_threads import ChatThreads
 from .identity import OWNER, ApiRefusal, NotAllowed, NotThere
 from .operations import Asked, Part, api_operation

@@ -23,7 +23,7 @@ from agent_core.storage import Entry, Post, Store
 
 from ..agent import Agent
 from ..client_calls import is_alone
-from ..entries import HEARD, ONLY
+from ..entries import HEARD, ONLY, SPEAKER
 from ..loop import Ended
 from ..session import GO_ON
 from ..turn import Interrupted, Turn, TurnGroup
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
     from ..model_session import ModelSession
 
-SPEAKER: Final = "speaker"
-"""The kind of the entry that records who was chosen, by which rule, and why."""
 HAND_OFF: Final = "hand_off"
 _KINDS: Final = ("user", "assistant", "notice", SPEAKER)
 _UNHEARD: Final = "unheard"
@@ -112,7 +110,7 @@ class GroupLoop:
                         turn.note_made(member.receipt)
                         member.restored = ""
             if plan.problem:
-                turn.warn(plan.problem)
+                await turn.warn(plan.problem)
             return await self._rounds(turn, plan)
         except Interrupted:
             return Ended("interrupted")
@@ -158,9 +156,6 @@ class GroupLoop:
             await turn.append(
                 [Entry(SPEAKER, {**payload, **passed, "asked_model": choice.asked_model})]
             )
-            turn.tell(
-                events.SpeakerChosen(agent=choice.name, rule=choice.rule, reason=choice.reason)
-            )
             if choice.name == USER:
                 return Ended("replied", floor.reply)
             said = await self._speak(choice.name, turn, plan, floor)
@@ -190,7 +185,7 @@ class GroupLoop:
             async with turn.ending.interruption:
                 is_over = await self.advice(name, floor, plan.policy.tail_chars)
         except NoAdvice as error:
-            turn.warn(f"`{name}` did not say whether to stop: {error}.")
+            await turn.warn(f"`{name}` did not say whether to stop: {error}.")
             return None
         return GroupEnd(f"{name} says that it is over.") if is_over is True else None
 
@@ -353,5 +348,7 @@ async def _result_of_turn(
             case events.CallAnswered() if event.outcome == "returned":
                 told.called.add(event.name)
                 told.to = handed.get(event.call_id, told.to)
-        turn.emit(replace(event, agent=name, step=turn.step))
+        turn.emit(
+            replace(event, agent=name, step=turn.step, seq=0)
+        )  # it is in the member's journal
     return told
