@@ -159,11 +159,12 @@ def _statement(text: str) -> Statement | None:
 
 def used_imports(function: "Function", snapshot: "Snapshot") -> tuple[str, ...]:
     """Return the imports of a function's module that bind a name which it uses."""
-    own = statements_of(snapshot.text_of(function))
-    used = set().union(*(facts.names | facts.reads for _, facts, _ in own))
+    text = snapshot.modules[function.module].text
+    words, _ = _defined_words(text)
+    used = words.get(function.name, frozenset())
     return tuple(
         ast.unparse(node)
-        for node, facts, _ in statements_of(snapshot.modules[function.module].text)
+        for node, facts, _ in statements_of(text)
         if isinstance(node, ast.Import | ast.ImportFrom) and facts.binds & used
     )
 

@@ -90,7 +90,8 @@ class EventFold:
             known["reply"] = self._reply
         if not self.is_old:
             known["usage"] = {name: self._tokens[name] for name in _TOKENS}
-            known |= {name: self._receipt[name] for name in known.keys() & self._receipt.keys()}
+            for name in known.keys() & self._receipt.keys():
+                known[name] = self._receipt[name]
         ended = events.TurnEnded(
             turn=turn.id,
             step=self.step,
