@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import fields, replace
 from typing import Any, Final
@@ -13,6 +13,9 @@ from agent_core.base.errors import KnapperError, UnknownName, UsageError
 from agent_core.base.gone import gone_command
 from agent_core.base.own_environment import environment
 from agent_core.base.settings import TOKEN
+from agent_core.base.untrusted import one_line
+from agent_core.storage import MAIN, NAME_CHARS
+from agent_core.workspace.conversations import NEW
 from sandbox.wire.lines import bare_lines
 
 from .attachments import as_sent
@@ -27,13 +30,23 @@ from .render.call_log import CallLog
 from .server.identity import ApiRefusal
 from .server.workspace_operations import NEEDS_TEXT, NEEDS_YES
 from .shell_door import decide, is_attended, print_result
-from .slash_catalog import BY_NAME, GROUPS, check_message, check_source, group, suggestion, verb_of
+from .slash_catalog import (
+    BY_NAME,
+    GROUPS,
+    check_message,
+    check_source,
+    group,
+    needed,
+    suggestion,
+    verb_of,
+)
 from .slash_shell import OF_SHELL, shell_words
 from .styled_lines import explained, line, screen_columns, warned, write
 from .ui import JsonLines, Listener, PlainText, Voice
 
-_OWN: Final = ("retry", "pop", "new", "help", "exit")
+_OWN: Final = ("retry", "pop", "new", "open", "help", "exit")
 _NOT_HERE: Final = "It does not work over a server; /help lists what does."
+NOWHERE: Final[Mapping[str, str]] = {}
 _MOST_TRIES: Final = 12  # for one command: each try adds one text or a yes
 _BAD_REQUEST: Final = 400
 
@@ -69,7 +82,10 @@ def run_command(context: CliContext, words: Sequence[str]) -> int:
 
 
 async def carried_out(
-    client: Client, words: Sequence[str], voice: Voice | None = None, agent: str = ""
+    client: Client,
+    words: Sequence[str],
+    voice: Voice | None = None,
+    place: Mapping[str, str] = NOWHERE,
 ) -> Result:
     """Run a command on the server. Read the files that it names on this machine and ask questions with the `voice`.
 
@@ -84,7 +100,7 @@ async def carried_out(
     for _ in range(_MOST_TRIES):
         at_prompt = voice is not None
         try:
-            shown = await client.command(words, texts, agent=agent, at_prompt=at_prompt, yes=yes)
+            shown = await client.command(words, texts, **place, at_prompt=at_prompt, yes=yes)
             source = shown.get("source")
             return Result(
                 shown["document"],
@@ -147,9 +163,16 @@ def _lines(rows: Any) -> list[Any]:  # Any: JSON
 class RemoteTalk:
     """A conversation with an agent on a server: turns, and the commands that work remotely."""
 
-    def __init__(self, client: Client, agent: str, voice: Voice, approver: Approver | None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        agent: str,
+        voice: Voice,
+        approver: Approver | None,
+        conversation: str = MAIN,
+    ) -> None:
         self._client = client
-        self._agent = agent
+        self._place = {"agent": agent, "conversation": conversation}
         self._voice = voice
         self._approver = approver
         self._log = CallLog()
@@ -172,12 +195,12 @@ class RemoteTalk:
 
     async def turn(self, text: str, listener: Listener | None = None) -> None:
         """Send a message and show the turn that processes it."""
-        await self._show_turn(self._client.turn(text, self._agent), listener)
+        await self._show_turn(self._client.turn(text, **self._place), listener)
 
     async def interrupt(self) -> None:
         """End the running turn."""
         with suppress(KnapperError):  # the event stream shows the outcome
-            await self._client.interrupt(self._agent)
+            await self._client.interrupt(**self._place)
 
     async def _show_turn(
         self,
@@ -225,24 +248,25 @@ class RemoteTalk:
                     explained([(entry.typed, entry.says) for entry in entries], screen_columns())
                 )
             case "retry":
-                await self._show_turn(
-                    self._client.follow(await self._client.retry(self._agent), self._agent), None
-                )
+                posted = await self._client.retry(**self._place)
+                await self._show_turn(self._client.follow(posted, **self._place), None)
             case "pop":
-                text = await self._client.pop(self._agent)
+                text = await self._client.pop(**self._place)
                 self._voice.lines(
                     [line(("dim", "There is no turn." if text is None else f"removed: {text}"))]
                 )
             case "new":
+                left = self._place["conversation"]
+                begun = await self._client.begin_conversation(agent=self._place["agent"])
+                self._place["conversation"] = str(begun["id"])
+                told = f"A new conversation. /open {left} goes back to the last one."
+                self._voice.lines([line(("dim", told))])
+            case "open":
+                name = needed(words.strip(), "open")
+                found = await self._client.conversation(name, self._place["agent"])
+                self._place["conversation"] = str(found["id"])
                 self._voice.lines(
-                    [
-                        line(
-                            (
-                                "dim",
-                                f"{await self._client.new(self._agent)} turns left the context.",
-                            )
-                        )
-                    ]
+                    [line(("dim", f"In {one_line(str(found['name']), NAME_CHARS)}."))]
                 )
             case _:
                 await self._run(name, words.strip())
@@ -257,12 +281,21 @@ class RemoteTalk:
         command = shell_words(name, words)
         if command is None:
             raise UsageError(f"/{name} does not work over a server.")
-        shown = await carried_out(self._client, command, self._voice, self._agent)
+        shown = await carried_out(self._client, command, self._voice, self._place)
         self.failed |= shown.code != 0
         hint = [line(("dim", shown.hint))] if shown.hint else []
         self._voice.lines([*shown.lines, *shown.aside, *hint])
         if shown.source is not None:
             self._voice.source(*shown.source)
+
+
+async def _opened(client: Client, agent: str, conversation: str) -> str:
+    """Return the id of the conversation to go on with; `new` begins one."""
+    if conversation == MAIN:
+        return MAIN
+    if conversation == NEW:
+        return str((await client.begin_conversation(agent=agent))["id"])
+    return str((await client.conversation(conversation, agent))["id"])
 
 
 async def talk_over(context: CliContext, options: RunOptions) -> bool:
@@ -274,7 +307,8 @@ async def talk_over(context: CliContext, options: RunOptions) -> bool:
     approver = None if options.approve == "deny" else voice.approver
     async with connected(context) as client, asyncio.TaskGroup() as group:
         voice.agent = agent = options.agent or str((await client.status())["agent"])
-        conversation = RemoteTalk(client, agent, voice, approver)
+        own = await _opened(client, agent, options.conversation)
+        conversation = RemoteTalk(client, agent, voice, approver, own)
         listener: Listener | None = JsonLines() if options.as_json else None
         if options.message is not None:
             with ctrl_c(group, conversation):

@@ -32,6 +32,10 @@ _LAST_USED: Final = (
 )
 _MESSAGES: Final = "select count(*) from turn t join event e on e.turn = t.seq where t.line = ? and e.kind = 'message'"
 _SAID: Final = "select seq, words from said where line = ? order by seq"
+_OPEN_TO: Final = (
+    "(?4 = '*' or coalesce(json_extract(nullif(c.origin, ''), '$.token'), '') in ('', ?4))"
+)
+_ALL: Final = "*"
 _FINDERS: Final = "select distinct agent from said where line = ?"
 
 
@@ -67,6 +71,11 @@ class ConversationRow:
     def token(self) -> str:
         """The id of the token that began it, which alone may read it; "" if a person of the workspace did."""
         return token_of(self.origin)
+
+    @property
+    def user(self) -> str:
+        """Whom the program with this token served; "" if it did not say."""
+        return str((parse_row(self.origin, dict) if self.origin else {}).get("user") or "")
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
         """Return it as it is published."""
@@ -133,29 +142,61 @@ class ConversationStore(Tables):
         *,
         limit: int = 100,
         with_deleted: bool = False,
+        token: str | None = None,
     ) -> list[ConversationRow]:
-        """Return the conversations of an agent that were used last, the newest first; not those without any turn."""
+        """Return the conversations of an agent that were used last, the newest first; not those without any turn.
+
+        With a `token`, those that are private to another one are left out.
+        """
         rows = session.all(
-            "select t.line, max(t.seq) from turn t left join conversation c on c.line = t.line"
-            " where t.agent = ?1 and (?2 or c.deleted is null) group by t.line order by 2 desc limit ?3",
+            "select t.line, max(t.seq) from turn t left join conversation c on c.line = t.line"  # noqa: S608  (our own)
+            f" where t.agent = ?1 and (?2 or c.deleted is null) and {_OPEN_TO}"
+            " group by t.line order by 2 desc limit ?3",
             agent,
             with_deleted,
             limit,
+            _ALL if token is None else token,
         )
         return _listed(session, rows)
 
     @query
     def conversations_named(
-        self, session: SqlSession, agent: str, name: str, limit: int = 10
+        self,
+        session: SqlSession,
+        agent: str,
+        name: str,
+        limit: int = 10,
+        *,
+        token: str | None = None,
     ) -> list[ConversationRow]:
-        """Return the conversations of an agent with this id or name, or whose id begins so; the newest first."""
+        """Return the conversations of an agent with this id or name, or whose id begins so; the newest first.
+
+        With a `token`, those that are private to another one are left out.
+        """
         rows = session.all(
-            "select line from conversation where agent = ?1 and deleted is null and (lower(name) = lower(?2)"
+            f"select line from conversation c where agent = ?1 and deleted is null and {_OPEN_TO}"  # noqa: S608  (our own)
+            " and (lower(name) = lower(?2)"
             " or line = ?3 or (length(?2) >= 2 and substr(line, length(?1) + 2, length(?2)) = lower(?2)))"
-            " order by line = ?3 desc, lower(name) = lower(?2) desc, began desc limit ?4",
+            " order by line = ?3 desc, lower(name) = lower(?2) desc, began desc limit ?5",
             agent,
             name,
             line_of(agent, name),
+            _ALL if token is None else token,
+            limit,
+        )
+        return _listed(session, rows)
+
+    @query
+    def conversations_of(
+        self, session: SqlSession, agent: str, origin: str, name: str, limit: int = 10
+    ) -> list[ConversationRow]:
+        """Return the conversations of an agent with this origin that were given this name; the newest first."""
+        rows = session.all(
+            "select line from conversation where agent = ? and deleted is null and renamed and origin = ?"
+            " and lower(name) = lower(?) order by began desc limit ?",
+            agent,
+            origin,
+            name,
             limit,
         )
         return _listed(session, rows)

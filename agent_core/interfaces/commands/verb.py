@@ -110,6 +110,8 @@ class Door:
     """The agent of the conversation; "" in the shell, which means the default agent."""
     line = ""
     """The line of the conversation; "" in the shell."""
+    token: str | None = None
+    """The id of the token of who asks, which finds no conversation that is private to another; None finds all."""
     owners: "CallOwners" = None
     """The agents that the user may read the calls of."""
 
@@ -151,7 +153,9 @@ class Door:
 
     async def memory(self, name: str) -> "AgentMemory":
         """Return the memory of an existing agent for searching; the agent may be running elsewhere."""
-        return self.workspace.memory(await self.known(name))
+        agent = await self.known(name)
+        is_here = self.line.partition("/")[0] == agent
+        return self.workspace.memory(agent, self.line if is_here else "")
 
     async def sources(self, name: str) -> "Sources":
         """Return the sources of an agent."""

@@ -33,10 +33,13 @@ from agent_core.storage import (
     Entry,
     Post,
     Posted,
+    Store,
     TurnStore,
+    agent_of,
     prepare_state_dir,
 )
 from agent_core.storage.turn_store import N_BITS
+from agent_core.workspace.conversations import Conversations
 from agent_core.workspace.runner import Runner, bell
 from agent_core.workspace.state_store import WorkspaceState, state_of
 from agent_core.workspace.workspace import Workspace
@@ -194,7 +197,11 @@ def _own_key(identity: Identity, key: str) -> str:
 
 
 class AgentHost:
-    """A host that opens agents on demand, runs their turns, and publishes their events to all listeners."""
+    """A host that opens agents on demand, runs their turns, and publishes their events to all listeners.
+
+    Each conversation of an agent is opened by itself: a `name` here is that of an agent, for its main conversation, or
+    the line of another one.
+    """
 
     def __init__(self, workspace: Workspace, report: Callable[[BaseException], object]) -> None:
         """Create the host; `report` is called with internal errors of turns that no caller waits for."""
@@ -351,7 +358,7 @@ class AgentHost:
 
     async def _make_room(self, name: str) -> None:
         """Close idle agents that conflict with this one: a group holds its members while it is open."""
-        groups = self.workspace.groups.read()
+        groups, name = self.workspace.groups.read(), agent_of(name)
         holders = {group for group, file in groups.items() if name in file.members}
         others = set(groups[name].members) if name in groups else holders
         for other in others & self._agents.keys():
@@ -362,8 +369,12 @@ class AgentHost:
         return name in self._agents
 
     def is_running(self, name: str) -> bool:
-        """Return whether a turn of the agent is under way here."""
+        """Return whether a turn of the conversation is under way here."""
         return name in self._runner.running
+
+    def is_at_work(self, agent: str) -> bool:
+        """Return whether a turn of any conversation of an agent is under way here."""
+        return any(agent_of(line) == agent for line in self._runner.running)
 
     async def post(
         self,
@@ -390,7 +401,9 @@ class AgentHost:
         payload = {"text": text, **more, **only}
         if key is not None:
             key = _own_key(identity, key)
-        posted = await self._store.post_after(Post(name, "message", payload, key=key))
+        posted = await self._store.post_after(
+            Post(name, "message", payload, key=key, origin=identity.origin.to_json())
+        )
         self._runner.poke(name)
         if (
             await self._store.turn_of(posted.event, name) is None
@@ -430,7 +443,7 @@ class AgentHost:
             return False
         page = await read_page(self._store, name, count=1, is_newest=True, with_removed=True)
         is_open = any(
-            work.agent == name and work.is_running for work in await self._store.open_work()
+            work.line == name and work.is_running for work in await self._store.open_work()
         )
         if is_open and page.entries:
             await self._store.cancel(
@@ -495,14 +508,15 @@ class AgentHost:
             await self._let_go(name)
 
     async def make_free(self, name: str) -> None:
-        """Close an agent that is open here.
+        """Close an agent that is open here, with all its conversations.
 
         Raises:
             UsageError: a turn of it is running.
         """
-        if self.is_running(name):
+        if self.is_at_work(name):
             raise UsageError(f"`{name}` is at work.", fix="Interrupt it first.")
-        await self._let_go(name)
+        for line in [line for line in self._agents if agent_of(line) == name]:
+            await self._let_go(line)
 
     def end_streams(self) -> None:
         """End the streams of all listeners."""
@@ -816,12 +830,15 @@ _BEHIND: Final = "You were too slow, so live events were left out. The saved eve
 
 
 async def event_stream(
-    host: AgentHost, store: TurnStore, agent: str, after: int, hold: Hold = hold_freely
+    host: AgentHost, store: Store, agent: str, after: int, hold: Hold = hold_freely
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the events of an agent after a number, then new ones as they come, until the server stops.
+    """Yield the events of an agent's conversation after a number, then new ones as they come, until the server stops.
+
 
     A piece of text without a number is provisional: after a reconnect, everything since the last number is sent again.
     """
+    branched_at = await store.branched_at(agent)  # what it begins with is its parent's
+    after = max(after, branched_at and branched_at | _IN_TURN)
     reader = JournalReader(store, agent, after)
     with host.listen(agent, reads_journal=True) as listening:
         async for numbered in reader.pages(host.ends, hold):
@@ -835,9 +852,8 @@ async def event_stream(
             store, agent, hold
         ):  # for listeners that connect late, like the questions
             yield _frame(added)
-        questions = await host.workspace.questions()
-        for asked in (asked for asked in questions if asked.agent == agent):
-            yield _frame(asking(asked.question, asked.turn))
+        async for asked in _open_questions(host, store, agent):
+            yield _frame(asked)
         last = reader.last
         while not listening.is_over:
             heard = await listening.next(KEEP_ALIVE_S)
@@ -860,6 +876,16 @@ async def event_stream(
                     yield _frame(None if is_known else numbered.event, numbered.seq)
                     if not is_whole and _which(numbered.event) == _which(heard):
                         break  # live pieces of the events after this one are still in the queue
+
+
+async def _open_questions(
+    host: AgentHost, store: Store, line: str
+) -> AsyncGenerator[events.GrantAsked, None]:
+    """Yield the questions that wait for an answer in a conversation."""
+    for asked in await host.workspace.questions():
+        source = await store.source_of(asked.turn) if asked.agent == agent_of(line) else None
+        if source is not None and source.line == line:
+            yield asking(asked.question, asked.turn)
 
 
 async def _waiting_messages(
@@ -925,6 +951,10 @@ class Rooms:
             return False
         owner = str((await self.state.store.agent_settings(agent) or {}).get("chat_of") or "")
         return agent.startswith(f"{owner}{CONVERSATION}") and await self.shows(owner, identity)
+
+    def conversations(self, agent: str, identity: Identity) -> Conversations:
+        """Return the conversations of an agent, as a token finds them: not those that another one began."""
+        return self.workspace.conversations(agent, None if identity.is_owner else identity.id)
 
     async def shown(self, agents: Iterable[str], identity: Identity) -> list[str]:
         """Return those of the agents that are visible to a token."""
