@@ -486,7 +486,6 @@ async def opened(
                 message,
                 fix=f"Create another agent: knapper run --preset {options.preset} --agent NAME",
             )
-        agent.origin = Origin("prompt" if voice.is_attended else "pipe")
         conversation = Conversation(workspace, agent, voice, run_command)
         quiet = conversation.agent.functions.on_change(conversation.announce)
         try:
@@ -507,7 +506,10 @@ async def _agent(workspace: Workspace, options: RunOptions, voice: Voice) -> Asy
             made = await asyncio.to_thread(workspace.directory.make, name)
             if sys.stdout.isatty():  # a script does not need the notice
                 voice.aloud([made_line(made)])
-        yield await workspace.agent(name, options.conversation, verify=options.verify)
+        origin = Origin("prompt" if voice.is_attended else "pipe")
+        yield await workspace.agent(
+            name, options.conversation, verify=options.verify, origin=origin
+        )
 
 
 def made_line(path: str) -> Line:

@@ -30,11 +30,17 @@ _END_OF: Final = (
 _LAST_USED: Final = (
     "select coalesce(ended, started) from turn where line = ? order by seq desc limit 1"
 )
-_MESSAGES: Final = "select count(*) from turn t join event e on e.turn = t.seq where t.line = ? and e.kind = 'message'"
-_SAID: Final = "select seq, words from said where line = ? order by seq"
 _OPEN_TO: Final = (
     "(?4 = '*' or coalesce(json_extract(nullif(c.origin, ''), '$.token'), '') in ('', ?4))"
 )
+_LAST_USED_FIRST: Final = (
+    "select u.line from (select line, max(started) as used, max(seq) as seq from turn where agent = ?1 group by line"  # noqa: S608  (our own text)
+    " union all select line, began, 0 from conversation where agent = ?1 and (parent <> '' or renamed)) u"
+    f" left join conversation c on c.line = u.line where (?2 or c.deleted is null) and {_OPEN_TO}"
+    " group by u.line order by max(u.used) desc, max(u.seq) desc, u.line limit ?3"
+)
+_MESSAGES: Final = "select count(*) from turn t join event e on e.turn = t.seq where t.line = ? and e.kind = 'message'"
+_SAID: Final = "select seq, words from said where line = ? order by seq"
 _ALL: Final = "*"
 _FINDERS: Final = "select distinct agent from said where line = ?"
 
@@ -120,6 +126,13 @@ def line_of(agent: str, id: str = MAIN) -> str:
     return agent if id == MAIN else f"{agent}/{id}"
 
 
+def lines_closed_to(session: SqlSession, agent: str, token: str | None) -> list[str]:
+    """Return the lines of the conversations that are private to another token; with None, there are none."""
+    asker = _ALL if token is None else token
+    sql = f"select c.line from conversation c where c.agent = ?1 and not {_OPEN_TO}"  # noqa: S608  (our own text)
+    return [line for (line,) in session.all(sql.replace("?4", "?2"), agent, asker)]
+
+
 def token_of(origin: str) -> str:
     """Return the id of the token in an origin; "" if it has none."""
     value = parse_row(origin, dict) if origin else {}
@@ -144,19 +157,13 @@ class ConversationStore(Tables):
         with_deleted: bool = False,
         token: str | None = None,
     ) -> list[ConversationRow]:
-        """Return the conversations of an agent that were used last, the newest first; not those without any turn.
+        """Return the conversations of an agent that were used last, the newest first; not those in which nothing is.
 
-        With a `token`, those that are private to another one are left out.
+        A branch has something from its beginning, and one that was named is meant to stay. With a `token`, those that
+        are private to another one are left out.
         """
-        rows = session.all(
-            "select t.line, max(t.seq) from turn t left join conversation c on c.line = t.line"  # noqa: S608  (our own)
-            f" where t.agent = ?1 and (?2 or c.deleted is null) and {_OPEN_TO}"
-            " group by t.line order by 2 desc limit ?3",
-            agent,
-            with_deleted,
-            limit,
-            _ALL if token is None else token,
-        )
+        asker = _ALL if token is None else token
+        rows = session.all(_LAST_USED_FIRST, agent, with_deleted, limit, asker)
         return _listed(session, rows)
 
     @query

@@ -68,7 +68,7 @@ if TYPE_CHECKING:  # each part is imported on first use
     from agent_core.memory.classes import Memory
     from agent_core.memory.source_catalog import Sources
     from agent_core.runtime import host_functions, programs
-    from agent_core.runtime.agent import Agent
+    from agent_core.runtime.agent import Agent, Origin
     from sandbox import Sandbox, errors
 
     from . import (
@@ -459,11 +459,12 @@ class Workspace:
         memory: "Memory | None" = None,
         verify: bool = True,
         answers: bool = False,
+        origin: "Origin | None" = None,
     ) -> "Agent":
         """Return an agent in one of its conversations, with its memory restored; a new one starts with `memory`.
 
         The conversation is named by its id or its name; `new` begins one. Each conversation of an agent is opened once,
-        and several are open beside each other.
+        and several are open beside each other. Its messages come from the `origin`; by default, from this library.
 
         It is closed by `aclose`, at the end of an `async with` block, when it is no longer referenced, or with the
         workspace. With `verify` false, a first reply is accepted unchecked, whatever the preset says. An agent that
@@ -474,8 +475,10 @@ class Workspace:
             UsageError: the preset, persona or human for a new agent does not exist, or the conversation does not.
         """
         name = name or self.settings.agent
-        line = await self._line(name, conversation)
-        return await self.agent_at(line, memory=memory, verify=verify, answers=answers)
+        line = await self._line(name, conversation, origin)
+        agent = await self.agent_at(line, memory=memory, verify=verify, answers=answers)
+        agent.origin = origin or agent.origin
+        return agent
 
     async def agent_at(
         self,
@@ -490,12 +493,12 @@ class Workspace:
             await self._behind.close(line)
         return await self._open_agent(line, memory=memory, verify=verify, answers=answers)
 
-    async def _line(self, name: str, conversation: str) -> str:
+    async def _line(self, name: str, conversation: str, origin: "Origin | None") -> str:
         """Return the line of an agent's conversation; `new` begins one."""
         if conversation == MAIN:
             return name
         if conversation == conversations.NEW:
-            return (await self.conversations(name).begin()).line
+            return (await self.conversations(name).begin(origin)).line
         return (await self.conversations(name).find(conversation)).line
 
     def conversations(self, name: str | None = None, token: str | None = None) -> "Conversations":

@@ -46,7 +46,7 @@ TYPED = {
     "undo": ("/undo", NOTHING_LEFT),
     "cost": ("/cost", "Nothing was asked in this session yet."),
     "new": ("/new", "The conversation is already new."),
-    "conversations": ("/conversations", "Nothing was said yet."),
+    "conversations": ("/conversations", "0 messages"),
     "open": ("/open main", "You are already in “main”."),
     "branch": ("/branch", "Nothing was said in it yet."),
     "name": ("/name", "Type /name NAME."),

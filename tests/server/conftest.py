@@ -19,7 +19,7 @@ from agent_core.interfaces.server import app
 from agent_core.interfaces.server.app import ServeOptions, serve
 from agent_core.interfaces.server.identity import SCOPES, TokenBook
 from agent_core.operations.operation import Scope
-from agent_core.storage import line_of
+from agent_core.storage import WholeAgent, line_of
 from sandbox import Sandbox
 from tests.kit import Script, ScriptedModel
 from tests.kit import scripted as running
@@ -116,6 +116,12 @@ class Served:
         answer = await self.client.post(path, json=body)
         assert answer.status_code == 202, answer.text
         return await heard
+
+    async def begin_as_before(self, name: str, agent: str = "main") -> str:
+        """Make the agent that earlier versions made for a conversation with a name; return its name."""
+        whole = WholeAgent(f"{agent}--{name}", {"chat_of": agent})
+        await self.workspace.store.write_agent(whole)
+        return whole.name
 
     async def last(self, agent: str = "main") -> int:
         """Return the number of the last end of a turn."""

@@ -155,7 +155,8 @@ async def test_a_private_conversation_is_as_if_it_were_not_there_for_another_tok
     assert [row["id"] for row in await listed(theirs)] == ["main"]
     assert [row["id"] for row in await listed(theirs, "?deleted=true")] == ["main"]
     found = await theirs.get(f"{AGENT}/search?query=secret colour teal")
-    assert "Teal it is" not in found.text and "The secret colour" not in found.text
+    assert "Teal it is" not in found.text
+    assert "The secret colour" not in found.text
     assert [row["id"] for row in await listed(mine)] == [id, "main"]
     assert "teal" in (await mine.get(f"{AGENT}/search?query=teal&conversation={id}")).text
     page = await server.logged_in()

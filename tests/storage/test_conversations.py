@@ -188,10 +188,18 @@ async def test_deleting_hides_a_conversation_and_what_stands_on_it_stays(store: 
     branch = (await store.begin_branch(line, (await store.history(line))[0].seq)).line
     await say(store, "b", agent=branch)
     assert [row.line for row in await store.conversations("main")] == [branch, line, "main"]
+    empty = (await other(store)).line
+    for each in (
+        empty,
+        (await store.begin_branch("main", (await store.history("main"))[0].seq)).line,
+    ):
+        is_branch = each != empty
+        assert (each in [row.line for row in await store.conversations("main")]) == is_branch
+        await store.delete_conversation(each)
     gone = await store.delete_conversation(line)
     assert gone.deleted is not None
     assert [row.line for row in await store.conversations("main")] == [branch, "main"]
-    assert len(await store.conversations("main", with_deleted=True)) == 3
+    assert len(await store.conversations("main", with_deleted=True)) == 4
     assert await store.conversations_named("main", gone.id) == []
     assert await read(store, branch) == ["a", "b"]
     await store.delete_conversation(line, is_deleted=False)

@@ -266,7 +266,8 @@ def api_operation(
             (hint for hint in hints if isinstance(hint, type) and issubclass(hint, Part)), Nothing
         )
         body, query = (Nothing, part) if method in ("GET", "DELETE") else (part, Nothing)
-        if "line" in _parameters(handler) and query is Nothing:
+        is_in_one = "{agent}" in path and "line" in _parameters(handler)
+        if is_in_one and query is Nothing:
             query = OfConversation
         return ApiOperation(
             method, f"{API}{path}", scopes, summary, handler, body, query, status, streams

@@ -437,7 +437,7 @@ async def test_who_lost_an_agent_begins_no_turn(
         await store.post(Post("main", "message", {"text": "hello"}))
         async with store.hold(tmp_path, "main"), other.hold(tmp_path, "another"):
             postgres.execute(
-                f"update knapper.lease set owner = '{other.owner}' where agent = 'main'",
+                f"update knapper.lease set owner = '{other.owner}' where line = 'main'",
                 name_of(database),
             )
             with pytest.raises(LostLease):
@@ -531,7 +531,7 @@ async def test_a_message_to_a_dead_process_reaches_a_worker(
         dead = f"insert into knapper.worker (id, name, slots, backend, beat) values ({row})"
         postgres.execute(dead, name_of(database))
         postgres.execute(
-            "insert into knapper.lease (agent, owner) values ('main', 'dead')", name_of(database)
+            "insert into knapper.lease (line, owner) values ('main', 'dead')", name_of(database)
         )
         await store.post(Post("main", "message", {"text": "hello"}))
         await heard(lambda: listener.told == [WORK])
