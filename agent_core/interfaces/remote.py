@@ -44,7 +44,7 @@ from .slash_shell import OF_SHELL, shell_words
 from .styled_lines import explained, line, screen_columns, warned, write
 from .ui import JsonLines, Listener, PlainText, Voice
 
-_OWN: Final = ("retry", "pop", "new", "open", "help", "exit")
+_OWN: Final = ("retry", "pop", "new", "open", "branch", "name", "help", "exit")
 _NOT_HERE: Final = "It does not work over a server; /help lists what does."
 NOWHERE: Final[Mapping[str, str]] = {}
 _MOST_TRIES: Final = 12  # for one command: each try adds one text or a yes
@@ -255,21 +255,29 @@ class RemoteTalk:
                 self._voice.lines(
                     [line(("dim", "There is no turn." if text is None else f"removed: {text}"))]
                 )
-            case "new":
-                left = self._place["conversation"]
-                begun = await self._client.begin_conversation(agent=self._place["agent"])
-                self._place["conversation"] = str(begun["id"])
-                told = f"A new conversation. /open {left} goes back to the last one."
-                self._voice.lines([line(("dim", told))])
-            case "open":
-                name = needed(words.strip(), "open")
-                found = await self._client.conversation(name, self._place["agent"])
-                self._place["conversation"] = str(found["id"])
-                self._voice.lines(
-                    [line(("dim", f"In {one_line(str(found['name']), NAME_CHARS)}."))]
-                )
+            case "new" | "open" | "branch" | "name":
+                await self._move(name, words.strip())
             case _:
                 await self._run(name, words.strip())
+
+    async def _move(self, name: str, words: str) -> None:
+        """Begin, open, branch or name a conversation, and go on in it."""
+        agent, left = self._place["agent"], self._place["conversation"]
+        match name:
+            case "new":
+                row = await self._client.begin_conversation(words, agent)
+            case "open":
+                row = await self._client.conversation(needed(words, "open"), agent)
+            case "name":
+                row = await self._client.rename_conversation(left, needed(words, "name"), agent)
+            case _:
+                typed = ["conversations", "branch", left, *(["--at", words] if words else [])]
+                shown = await self._client.command(typed, agent=agent, conversation=left)
+                row = shown["document"]
+        self._place["conversation"] = str(row["id"])
+        called = one_line(str(row["name"] or row["id"]), NAME_CHARS)
+        back = "" if row["id"] == left else f"/open {left} goes back"
+        self._voice.lines([line(("ok", "✓ "), f"In the conversation {called}. ", ("dim", back))])
 
     async def _run(self, name: str, words: str) -> None:
         gone = gone_command(name, words)
@@ -305,28 +313,20 @@ async def talk_over(context: CliContext, options: RunOptions) -> bool:
     asks_here = decide if is_attended() and not options.as_json else None
     voice = Voice(typed if is_attended_here else None, asks_here, agrees=options.yes)
     approver = None if options.approve == "deny" else voice.approver
-    async with connected(context) as client, asyncio.TaskGroup() as group:
+    listener: Listener | None = JsonLines() if options.as_json else None
+    async with connected(context) as client:
         voice.agent = agent = options.agent or str((await client.status())["agent"])
         own = await _opened(client, agent, options.conversation)
         conversation = RemoteTalk(client, agent, voice, approver, own)
-        listener: Listener | None = JsonLines() if options.as_json else None
-        if options.message is not None:
-            with ctrl_c(group, conversation):
-                await conversation.turn(options.message, listener or PlainText(CallLog()))
-            return not conversation.failed
-        if is_attended_here:
-            write(
-                [
-                    line(
-                        (
-                            "dim",
-                            f"{agent} at {context.server}; /help lists the commands, Ctrl-D leaves",
-                        )
-                    )
-                ],
-                sys.stderr,
-            )
-        with typed.reading(), ctrl_c(group, conversation, typed):
-            while not conversation.left and (text := await typed.line(MARK)) is not None:
-                await conversation.take(text, listener)
+        async with asyncio.TaskGroup() as group:
+            if options.message is not None:
+                with ctrl_c(group, conversation):
+                    await conversation.turn(options.message, listener or PlainText(CallLog()))
+                return not conversation.failed
+            if is_attended_here:
+                told = f"{agent} at {context.server}; /help lists the commands, Ctrl-D leaves"
+                write([line(("dim", told))], sys.stderr)
+            with typed.reading(), ctrl_c(group, conversation, typed):
+                while not conversation.left and (text := await typed.line(MARK)) is not None:
+                    await conversation.take(text, listener)
         return not conversation.failed

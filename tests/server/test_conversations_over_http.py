@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeAlias
+from urllib.parse import urlencode
 
 import httpx2
 import pytest
@@ -102,33 +103,22 @@ ATTACKS: Final = [
     ("GET", "/export", None),
 ]
 """On a conversation by its name or id."""
-THROUGH: Final = [
-    ("GET", "messages", None),
-    ("POST", "messages", {"text": "hello"}),
-    ("GET", "messages/none", None),
-    ("GET", "events", None),
-    ("GET", "search", None),
-    ("GET", "steps", None),
-    ("GET", "steps/1", None),
-    ("POST", "pop", None),
-    ("POST", "retry", None),
-    ("POST", "new", None),
-    ("POST", "interrupt", None),
-]
-"""On an agent, with a conversation in the query."""
+BODIES: Final[Json] = {"post": {"text": "hello"}}
+PARTS: Final = {"event": "none", "seq": "1", "agent": "main"}
+THROUGH: Final = [row for row in OPERATIONS if issubclass(row.query, OfConversation)]
+"""Those on an agent, with a conversation in the query: a new one is attacked as well."""
 
 
 async def refused(client: httpx2.AsyncClient, id: str) -> list[tuple[int, str]]:
     """Return the answer to every request about a conversation, with its id left out."""
     requests = [(method, f"{ROOMS}/{id}{path}", body) for method, path, body in ATTACKS]
-    requests += [
-        (method, f"{AGENT}/{path}?query=teal&conversation={id}", body)
-        for method, path, body in THROUGH
-    ]
+    for row in THROUGH:
+        query = {"conversation": id, **({"query": "teal"} if row.path.endswith("search") else {})}
+        path = f"{row.path.format(**PARTS)}?{urlencode(query)}"
+        requests.append((row.method, path, BODIES.get(row.handler.__name__)))
     requests += [("POST", ROOMS, {"branch_of": id})]
     answers = []
     for method, path, body in requests:
-        path = path if "/search" in path else path.replace("query=teal&", "")
         answer = await client.request(method, path, json=body)
         answers.append((answer.status_code, answer.text.replace(id, "ID")))
     return answers
@@ -147,6 +137,7 @@ async def test_a_private_conversation_is_as_if_it_were_not_there_for_another_tok
     await server.said("The secret colour is teal.", conversation=id)
     missing = "0a0a0a" if id != "0a0a0a" else "0b0b0b"
     guessed = await refused(theirs, id)
+    assert len(guessed) > 15
     assert {status for status, _ in guessed} == {404}
     assert guessed == await refused(theirs, missing)
     for name in (id[:3], "the secret plan", "the secret pln"):

@@ -121,7 +121,7 @@ async def branch(
     own = await _of(door, agent)
     row = await own.find(conversation)
     upto = await end_at(own, row.line, at) if at else None
-    made = await own.branch(row.id, upto, name=name)
+    made = await own.branch(row.id, upto, door.origin, name)
     return _told(made, "branched", f"Next: knapper run --conversation {made.id}")
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # `knapper --help` must not load a workspace
     from agent_core.functions.worker_api import OnProgress
     from agent_core.memory.agent_memory import AgentMemory
     from agent_core.memory.source_catalog import Sources
-    from agent_core.runtime.agent import Agent
+    from agent_core.runtime.agent import Agent, Origin
     from agent_core.storage import CallOwners
     from agent_core.workspace.state_store import WorkspaceState
     from agent_core.workspace.workspace import Workspace
@@ -112,6 +112,8 @@ class Door:
     """The line of the conversation; "" in the shell."""
     token: str | None = None
     """The id of the token of who asks, which finds no conversation that is private to another; None finds all."""
+    origin: "Origin | None" = None
+    """The origin of what is begun through it, if it is not the library's."""
     owners: "CallOwners" = None
     """The agents that the user may read the calls of."""
 

@@ -711,6 +711,7 @@ class ServerDoor(Door):
         self.at_prompt = self._line.at_prompt
         self.agent_name = agent
         self.owners = owners
+        self.origin = asked.identity.origin
         self.token = None if asked.identity.is_owner else asked.identity.id
         self._said: list[Line] = []
 
