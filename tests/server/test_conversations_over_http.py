@@ -9,6 +9,8 @@ import httpx2
 import pytest
 
 from agent_core.interfaces.client import Client, HttpWire, connect
+from agent_core.interfaces.server.app import OPERATIONS
+from agent_core.interfaces.server.operations import OfConversation
 from tests.kit import Ask, Repeat, Say, Seen, Step, Wanted
 from tests.server.conftest import Serve, end_of, ends
 
