@@ -460,8 +460,8 @@ class Client(Resource):
         self, text: str, agent: str = "", *, key: str = "", conversation: str = MAIN
     ) -> Json:
         """Send a message, and return its event and the last number before it. With a `key`, a retry has no effect."""
-        message = {"text": text, "key": key} if key else {"text": text}
-        posted = await self._of(agent, on_agents.post, conversation=conversation, **message)
+        message = {"text": text, "key": key or None, "conversation": conversation}
+        posted = await self._of(agent, on_agents.post, **message)
         return of_knapper(posted, "event", "after")
 
     async def turn_of(

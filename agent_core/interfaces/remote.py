@@ -262,7 +262,8 @@ class RemoteTalk:
 
     async def _move(self, name: str, words: str) -> None:
         """Begin, open, branch or name a conversation, and go on in it."""
-        agent, left = self._place["agent"], self._place["conversation"]
+        agent = self._place["agent"]
+        left = self._place["conversation"]
         match name:
             case "new":
                 row = await self._client.begin_conversation(words, agent)
@@ -271,7 +272,7 @@ class RemoteTalk:
             case "name":
                 row = await self._client.rename_conversation(left, needed(words, "name"), agent)
             case _:
-                typed = ["conversations", "branch", left, *(["--at", words] if words else [])]
+                typed = ["conversations", "branch", left, "--at", words]
                 shown = await self._client.command(typed, agent=agent, conversation=left)
                 row = shown["document"]
         self._place["conversation"] = str(row["id"])

@@ -41,7 +41,7 @@ _LAST_USED_FIRST: Final = (
 )
 _MESSAGES: Final = "select count(*) from turn t join event e on e.turn = t.seq where t.line = ? and e.kind = 'message'"
 _SAID: Final = "select seq, words from said where line = ? order by seq"
-_ALL: Final = "*"
+_ANYONE: Final = "*"  # in place of a token
 _FINDERS: Final = "select distinct agent from said where line = ?"
 
 
@@ -128,9 +128,14 @@ def line_of(agent: str, id: str = MAIN) -> str:
 
 def lines_closed_to(session: SqlSession, agent: str, token: str | None) -> list[str]:
     """Return the lines of the conversations that are private to another token; with None, there are none."""
-    asker = _ALL if token is None else token
+    asker = _asker(token)
     sql = f"select c.line from conversation c where c.agent = ?1 and not {_OPEN_TO}"  # noqa: S608  (our own text)
     return [line for (line,) in session.all(sql.replace("?4", "?2"), agent, asker)]
+
+
+def _asker(token: str | None) -> str:
+    """Return who asks, as `_OPEN_TO` takes it."""
+    return _ANYONE if token is None else token
 
 
 def token_of(origin: str) -> str:
@@ -162,7 +167,7 @@ class ConversationStore(Tables):
         A branch has something from its beginning, and one that was named is meant to stay. With a `token`, those that
         are private to another one are left out.
         """
-        asker = _ALL if token is None else token
+        asker = _asker(token)
         rows = session.all(_LAST_USED_FIRST, agent, with_deleted, limit, asker)
         return _listed(session, rows)
 
@@ -188,7 +193,7 @@ class ConversationStore(Tables):
             agent,
             name,
             line_of(agent, name),
-            _ALL if token is None else token,
+            _asker(token),
             limit,
         )
         return _listed(session, rows)

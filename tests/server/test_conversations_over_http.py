@@ -218,6 +218,31 @@ async def test_ten_conversations_at_once_edit_one_block_and_nothing_is_lost(serv
         assert not [row for row in kept if row not in text], at
 
 
+async def test_a_conversation_of_an_earlier_version_opens_as_the_agent_that_it_was(
+    served: Serve,
+) -> None:
+    server = await served([Say("One."), Say("Two.")])
+    agent = await server.begin_as_before("trip")
+    token = await server.as_("mine", "chat", "read", agents=("main",))
+    begun_before = await begun(token, name="trip")
+    assert (begun_before["agent"], begun_before["id"]) == (agent, "main")
+    await server.said("first", agent)
+    asked = {"model": "main@trip", "messages": [{"role": "user", "content": "second"}]}
+    answer = await token.post("/v1/chat/completions", json=asked)
+    assert answer.json()["choices"][0]["message"]["content"] == "Two."
+    assert said(server.model.requests[-1]) == ["first", "second"]
+    assert [row["id"] for row in await listed(token)] == []
+
+
+async def test_a_group_has_one_conversation(served: Serve) -> None:
+    server = await served([])
+    (server.workspace.root / "groups").mkdir(exist_ok=True)
+    (server.workspace.root / "groups" / "crew.toml").write_text('members = ["main", "bob"]\n')
+    for body in ({"name": "plan"}, {}, {"branch_of": "main"}):
+        answer = await server.client.post("/api/v1/agents/crew/conversations", json=body)
+        assert (answer.status_code, "one conversation" in answer.text) == (400, True)
+
+
 @pytest.mark.parametrize("where", ["here", "over HTTP"])
 async def test_a_client_talks_in_conversations(served: Serve, where: str) -> None:
     server = await served([Say("One."), Say("Two."), Say("Three.")])

@@ -358,7 +358,8 @@ class AgentHost:
 
     async def _make_room(self, name: str) -> None:
         """Close idle agents that conflict with this one: a group holds its members while it is open."""
-        groups, name = self.workspace.groups.read(), agent_of(name)
+        groups = self.workspace.groups.read()
+        name = agent_of(name)
         holders = {group for group, file in groups.items() if name in file.members}
         others = set(groups[name].members) if name in groups else holders
         for other in others & self._agents.keys():

@@ -228,7 +228,8 @@ async def converse(asked: Asked, agent: str, new_conversation: NewConversation) 
     if is_group(asked.workspace.root, agent):
         raise UsageError("A group has one conversation.", fix="Leave `conversation` out.")
     own = asked.rooms.conversations(agent, asked.identity)
-    origin, name = asked.identity.origin, new_conversation.name.strip()
+    origin = asked.identity.origin
+    name = new_conversation.name.strip()
     before = f"{agent}{CONVERSATION}{name}"  # an agent of its own, as earlier versions made one
     settings = await asked.rooms.state.store.agent_settings(before) if name else None
     if settings is not None and settings.get("chat_of") == agent:
