@@ -214,15 +214,19 @@ class ConversationStore(Tables):
         return _listed(session, rows)
 
     @query
-    def lines(self, session: SqlSession, agent: str) -> list[str]:
-        """Return the lines of all conversations of an agent but the main one, deleted ones, too."""
+    def lines(self, session: SqlSession, agent: str, *, token: str | None = None) -> list[str]:
+        """Return the lines of all conversations of an agent but the main one, deleted ones, too.
+
+        With a `token`, those that are private to another one are left out.
+        """
+        closed = lines_closed_to(session, agent, token)
         rows = session.all(
             "select line from conversation where agent = ?1 and line <> ?1 union"
             " select line from turn where agent = ?1 and line <> ?1 union"
             " select line from event where agent = ?1 and line <> ?1 order by 1",
             agent,
         )
-        return [line for (line,) in rows]
+        return [line for (line,) in rows if line not in closed]
 
     @query
     def source_of(self, session: SqlSession, turn: str) -> TurnSource | None:

@@ -13,6 +13,7 @@ from agent_core.interfaces.server.app import OPERATIONS
 from agent_core.interfaces.server.operations import OfConversation
 from tests.kit import Ask, Repeat, Say, Seen, Step, Wanted
 from tests.server.conftest import Serve, end_of, ends
+from tests.storage.support import say
 
 AGENT: Final = "/api/v1/agents/main"
 ROOMS: Final = f"{AGENT}/conversations"
@@ -105,6 +106,32 @@ ATTACKS: Final = [
     ("GET", "/export", None),
 ]
 """On a conversation by its name or id."""
+
+
+async def test_stopping_an_agent_ends_its_turn_in_whatever_conversation(served: Serve) -> None:
+    server = await served([Say("It takes a long time. " * 20, pause_s=0.5)])
+    id = (await begun(server.client))["id"]
+    heard = asyncio.create_task(server.frames(ends(1), conversation=id))
+    path = f"{AGENT}/messages?conversation={id}"
+    await server.client.post(path, json={"text": "Hello"})
+    while not server.model.requests:  # noqa: ASYNC110 - as a person would look
+        await asyncio.sleep(0.05)
+    rows = (await server.client.get("/api/v1/agents")).json()["agents"]
+    assert [row["running"] for row in rows] == [True]
+    assert (await server.client.delete(AGENT)).status_code == 400
+    stopped = await server.client.post(f"{AGENT}/stop", json={})
+    assert stopped.json()["interrupted"] is True
+    assert end_of(await heard)["reason"] == "interrupted"
+
+
+async def test_a_long_message_says_where_it_is_whole(served: Serve) -> None:
+    server = await served([])
+    id = (await begun(server.client))["id"]
+    await say(server.workspace.store, "x" * (3 << 20), agent=f"main/{id}")
+    read = (await server.client.get(f"{AGENT}/messages?conversation={id}")).json()
+    assert f"&count=1&conversation={id}]" in read["messages"][0]["cut"]
+
+
 BODIES: Final[Json] = {"post": {"text": "hello"}}
 PARTS: Final = {"event": "none", "seq": "1", "agent": "main"}
 THROUGH: Final = [row for row in OPERATIONS if issubclass(row.query, OfConversation)]

@@ -288,6 +288,7 @@ async def _planted(server: Served) -> dict[str, tuple[str, ...]]:
     )
     questions = (await server.client.get(f"{API}/approvals")).json()["approvals"]
     await server.said("Look around.", agent=MINE)
+    await server.said(f"Keep {SECRET} for me.", agent=MINE, conversation=rooms[1])
     calls = (await server.client.get(f"{API}/calls")).json()["calls"]
     steps = (await server.client.get(f"{API}/agents/{OTHER}/steps")).json()["steps"]
     return {
@@ -378,10 +379,9 @@ async def test_what_others_do_changes_no_answer(neighbors: Neighbors) -> None:
     await answers()  # the first time, its own words are indexed
     before = await answers()
     for name in ("once", "twice"):
-        for agent in (OTHER, MINE):
-            path = f"{API}/agents/{agent}/conversations"
-            id = (await neighbors.all.post(path, json={"name": name})).json()["id"]
-            await neighbors.server.said(f"Say {SECRET}.", agent=agent, conversation=id)
+        path = f"{API}/agents/{OTHER}/conversations"
+        id = (await neighbors.all.post(path, json={"name": name})).json()["id"]
+        await neighbors.server.said(f"Say {SECRET}.", agent=OTHER, conversation=id)
     await neighbors.all.post(
         f"{API}/agents/{OTHER}/messages", json={"text": "Go on."}
     )  # waits: its turn is asking

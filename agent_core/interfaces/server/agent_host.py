@@ -452,6 +452,11 @@ class AgentHost:
             )  # the process that runs it notices at its next entry
         return is_open and bool(page.entries)
 
+    async def interrupt_all(self, agent: str) -> bool:
+        """End the running turns of all conversations of an agent, and return whether there was one."""
+        others = [line for line in self._runner.running if agent_of(line) == agent != line]
+        return any([await self.interrupt(line) for line in (agent, *others)])
+
     @contextmanager
     def listen(self, name: str, *, reads_journal: bool = False) -> Iterator[Listening]:
         """Subscribe to the events of an agent while the block runs."""
@@ -955,7 +960,7 @@ class Rooms:
 
     def conversations(self, agent: str, identity: Identity) -> Conversations:
         """Return the conversations of an agent, as a token finds them: not those that another one began."""
-        return self.workspace.conversations(agent, None if identity.is_owner else identity.id)
+        return self.workspace.conversations(agent, identity.reader)
 
     async def shown(self, agents: Iterable[str], identity: Identity) -> list[str]:
         """Return those of the agents that are visible to a token."""

@@ -204,9 +204,8 @@ async def delete(asked: Asked, agent: str) -> object:
 async def export(asked: Asked, agent: str) -> object:
     """Return an agent as one document, without the conversations that are private to another token."""
     await asked.hold(MOST_HELD)
-    token = None if asked.identity.is_owner else asked.identity.id
     shown = await asked.rooms.owners(asked.identity)
-    return {"document": await asked.rooms.state.moves.export(agent, shown, token)}
+    return {"document": await asked.rooms.state.moves.export(agent, shown, asked.identity.reader)}
 
 
 @api_operation(

@@ -73,6 +73,11 @@ class Identity:
         return not self.agents and self.scopes.issuperset(SCOPES)
 
     @property
+    def reader(self) -> str | None:
+        """The id of its token, which reads no conversation that is private to another; None reads all."""
+        return None if self.is_owner else self.id
+
+    @property
     def origin(self) -> Origin:
         """The origin of what it sends."""
         return Origin(self.window, self.id)

@@ -105,10 +105,8 @@ async def costs(asked: Asked, agent: str) -> object:
     workspace = asked.workspace
     spending = Spending(workspace.root, workspace.settings.models, _MOST_TURNS)
     await asked.hold(PAGE_BYTES)
-    return {
-        "agent": agent,
-        **(await spent_since_ever(asked.rooms.state.store, agent, spending)).to_json(),
-    }
+    await spent_since_ever(asked.rooms.state.store, agent, spending, asked.identity.reader)
+    return {"agent": agent, **spending.to_json()}
 
 
 @api_operation("GET", "/growth", ("read",), "Return how functions came to be.")
@@ -156,8 +154,8 @@ async def resume(asked: Asked, agent: str) -> object:
 
 @api_operation("POST", "/agents/{agent}/stop", ("edit",), "Stop what an agent does.")
 async def stop(asked: Asked, agent: str, reason: Reason) -> object:
-    """End the running turn of an agent, and stop the threads that it is at work in."""
-    is_interrupted = await asked.rooms.host.interrupt(agent)
+    """End the running turns of an agent, and stop the threads that it is at work in."""
+    is_interrupted = await asked.rooms.host.interrupt_all(agent)
     try:
         threads = await (await _supervision(asked)).stop(
             agent, reason.why or "A person stopped it."

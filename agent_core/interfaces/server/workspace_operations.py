@@ -712,7 +712,7 @@ class ServerDoor(Door):
         self.agent_name = agent
         self.owners = owners
         self.origin = asked.identity.origin
-        self.token = None if asked.identity.is_owner else asked.identity.id
+        self.token = asked.identity.reader
         self._said: list[Line] = []
 
     def state(self) -> AbstractAsyncContextManager[WorkspaceState]:
