@@ -44,6 +44,7 @@ Query = Mapping[str, str | int | bool]
 _ADDRESS: Final = re.compile("https?://", re.IGNORECASE)
 _TIMEOUT: Final = httpx2.Timeout(600.0, connect=10.0)
 NO_SERVER: Final = "What answers there is no Knapper server."
+_ROW: Final = ("id", "agent", "name")  # of a conversation
 _SILENCE: Final = httpx2.Timeout(60.0)  # on a stream with a comment every 15 s
 
 
@@ -419,30 +420,36 @@ class Client(Resource):
 
     async def conversation(self, conversation: str, agent: str = "") -> Json:
         """Return a conversation by its id or name."""
-        return await self._of(agent, on_agents.conversation, conversation=conversation)
+        row = await self._of(agent, on_agents.conversation, conversation=conversation)
+        return of_knapper(row, *_ROW)
 
     async def begin_conversation(self, name: str = "", agent: str = "") -> Json:
         """Begin a conversation, or return the one that you began with this name. Its `id` names it from then on."""
-        return await self._of(agent, on_agents.converse, name=name)
+        row = await self._of(agent, on_agents.converse, name=name)
+        return of_knapper(row, *_ROW)
 
     async def branch_conversation(
         self, conversation: str = MAIN, agent: str = "", *, upto: int | None = None, name: str = ""
     ) -> Json:
         """Begin a conversation with what was said in another one, up to the entry with a number or all of it."""
         branch = {"branch_of": conversation, "upto": upto, "name": name}
-        return await self._of(agent, on_agents.converse, **branch)
+        row = await self._of(agent, on_agents.converse, **branch)
+        return of_knapper(row, *_ROW)
 
     async def rename_conversation(self, conversation: str, name: str, agent: str = "") -> Json:
         """Give a conversation a name, which it keeps."""
-        return await self._of(agent, on_agents.rename, conversation=conversation, name=name)
+        row = await self._of(agent, on_agents.rename, conversation=conversation, name=name)
+        return of_knapper(row, *_ROW)
 
     async def delete_conversation(self, conversation: str, agent: str = "") -> Json:
         """Hide a conversation from lists and from search; nothing of it is erased."""
-        return await self._of(agent, on_agents.hide, conversation=conversation)
+        row = await self._of(agent, on_agents.hide, conversation=conversation)
+        return of_knapper(row, *_ROW)
 
     async def undelete_conversation(self, id: str, agent: str = "") -> Json:
         """Bring a deleted conversation back."""
-        return await self._of(agent, on_agents.bring_back, conversation=id)
+        row = await self._of(agent, on_agents.bring_back, conversation=id)
+        return of_knapper(row, *_ROW)
 
     async def export_conversation(self, conversation: str = MAIN, agent: str = "") -> str:
         """Return what was said in a conversation as Markdown."""

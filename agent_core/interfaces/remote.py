@@ -20,7 +20,7 @@ from sandbox.wire.lines import bare_lines
 
 from .attachments import as_sent
 from .cli_context import CliContext, fault_lines
-from .client import NO_SERVER, Client, ConnectionLost, HttpWire
+from .client import NO_SERVER, Client, ConnectionLost, HttpWire, of_knapper
 from .commands.operated import LOOKS
 from .commands.run import RunOptions
 from .commands.verb import Door, Result, Verb, read_here
@@ -274,7 +274,7 @@ class RemoteTalk:
             case _:
                 typed = ["conversations", "branch", left, "--at", words]
                 shown = await self._client.command(typed, agent=agent, conversation=left)
-                row = shown["document"]
+                row = of_knapper(shown["document"], "id", "name")
         self._place["conversation"] = str(row["id"])
         called = one_line(str(row["name"] or row["id"]), NAME_CHARS)
         back = "" if row["id"] == left else f"/open {left} goes back"
