@@ -26,7 +26,7 @@ from agent_core.base.records import to_json
 from agent_core.base.seal import Sealer, is_private
 from agent_core.base.untrusted import one_line
 from agent_core.operations.operation import Operation
-from agent_core.storage import open_lock
+from agent_core.storage import MAIN, open_lock
 from agent_core.workspace.portable import text_of
 from agent_core.workspace.workspace import Workspace
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
@@ -44,6 +44,7 @@ Query = Mapping[str, str | int | bool]
 _ADDRESS: Final = re.compile("https?://", re.IGNORECASE)
 _TIMEOUT: Final = httpx2.Timeout(600.0, connect=10.0)
 NO_SERVER: Final = "What answers there is no Knapper server."
+_ROW: Final = ("id", "agent", "name")  # of a conversation
 _SILENCE: Final = httpx2.Timeout(60.0)  # on a stream with a comment every 15 s
 
 
@@ -67,9 +68,9 @@ class Wire(Protocol):
         """
 
     def stream(
-        self, operation: ApiOperation, names: Names, after: int
+        self, operation: ApiOperation, names: Names, query: Query
     ) -> AsyncGenerator[bytes, None]:
-        """Yield the bytes of an event stream, beginning after a number.
+        """Yield the bytes of an event stream.
 
         Raises:
             ApiRefusal: the request was refused; the error says why.
@@ -133,10 +134,10 @@ class HttpWire:
         return _result(answer.status_code, answer.content)
 
     async def stream(
-        self, operation: ApiOperation, names: Names, after: int
+        self, operation: ApiOperation, names: Names, query: Query
     ) -> AsyncGenerator[bytes, None]:
         """Yield the bytes of an event stream."""
-        path, given = _path(operation, names), {"after": str(after)}
+        path, given = _path(operation, names), {key: str(value) for key, value in query.items()}
         try:
             async with self._client.stream(
                 operation.method, path, params=given, timeout=_SILENCE
@@ -201,11 +202,10 @@ class Resource:
         values = {**self._names, **values}
         names = {name: str(values.pop(name)) for name in operation.names}
         is_query = operation.method in ("GET", "DELETE")
-        query = (
-            {name: value for name, value in values.items() if value not in ("", False)}
-            if is_query
-            else {}
-        )
+        asked = [*values] if is_query else [*operation.query.model_fields.keys() & values.keys()]
+        query = {name: value for name in asked if (value := values.pop(name)) not in ("", False)}
+        if query.get("conversation") == MAIN:
+            del query["conversation"]  # a server of an earlier version knows no other one
         body = None if is_query or operation.body is Nothing else values
         try:
             return dict(await self._wire.ask(operation, names, query, body))
@@ -335,12 +335,21 @@ class MemoryResource(Resource):
         return await self._call(on_agents.undo, label=label)
 
     async def search(
-        self, query: str, where: str = "both", *, page: int = 0, count: int = 10
+        self,
+        query: str,
+        where: str = "both",
+        *,
+        page: int = 0,
+        count: int = 10,
+        conversation: str = MAIN,
     ) -> Json:
-        """Search what was said (`recall`), what was stored (`archival`), or both."""
-        return await self._call(
-            on_agents.search_memory, query=query, where=where, page=page, count=count
-        )
+        """Search what was said (`recall`), what was stored (`archival`), or both.
+
+        What was said is found in all conversations, but for those that are deleted or private to another token; one
+        that is private to a token finds itself alone.
+        """
+        terms = {"where": where, "page": page, "count": count, "conversation": conversation}
+        return await self._call(on_agents.search_memory, query=query, **terms)
 
 
 _WAITS_S: Final = (0.1, 0.3, 1.0, 2.0, 5.0)
@@ -348,7 +357,10 @@ _WAITS_S: Final = (0.1, 0.3, 1.0, 2.0, 5.0)
 
 
 class Client(Resource):
-    """A workspace as its users see it. Without a name, `agent` is the default agent."""
+    """A workspace as its users see it. Without a name, `agent` is the default agent.
+
+    A `conversation` of an agent is given by its id or its name; without one, it is the main one.
+    """
 
     def __init__(self, wire: Wire, resources: AsyncExitStack | None = None) -> None:
         """Create the client; `resources` are closed with it."""
@@ -399,53 +411,109 @@ class Client(Resource):
         """Return the memory of an agent."""
         return MemoryResource(self._wire, agent=await self._name(agent))
 
-    async def messages(self, agent: str = "", *, after: int = 0, last: int = 0) -> list[Json]:
-        """Return the conversation entries after a number, or the `last` ones."""
-        return list((await self._of(agent, on_agents.messages, after=after, last=last))["messages"])
+    async def conversations(
+        self, agent: str = "", *, limit: int = 100, deleted: bool = False
+    ) -> list[Json]:
+        """Return the conversations in which something was said, the last used first; if asked, also `deleted` ones."""
+        listed = await self._of(agent, on_agents.conversations, limit=limit, deleted=deleted)
+        return list(listed["conversations"])
 
-    async def post(self, text: str, agent: str = "", *, key: str = "") -> Json:
+    async def conversation(self, conversation: str, agent: str = "") -> Json:
+        """Return a conversation by its id or name."""
+        row = await self._of(agent, on_agents.conversation, conversation=conversation)
+        return of_knapper(row, *_ROW)
+
+    async def begin_conversation(self, name: str = "", agent: str = "") -> Json:
+        """Begin a conversation, or return the one that you began with this name. Its `id` names it from then on."""
+        row = await self._of(agent, on_agents.converse, name=name)
+        return of_knapper(row, *_ROW)
+
+    async def branch_conversation(
+        self, conversation: str = MAIN, agent: str = "", *, upto: int | None = None, name: str = ""
+    ) -> Json:
+        """Begin a conversation with what was said in another one, up to the entry with a number or all of it."""
+        branch = {"branch_of": conversation, "upto": upto, "name": name}
+        row = await self._of(agent, on_agents.converse, **branch)
+        return of_knapper(row, *_ROW)
+
+    async def rename_conversation(self, conversation: str, name: str, agent: str = "") -> Json:
+        """Give a conversation a name, which it keeps."""
+        row = await self._of(agent, on_agents.rename, conversation=conversation, name=name)
+        return of_knapper(row, *_ROW)
+
+    async def delete_conversation(self, conversation: str, agent: str = "") -> Json:
+        """Hide a conversation from lists and from search; nothing of it is erased."""
+        row = await self._of(agent, on_agents.hide, conversation=conversation)
+        return of_knapper(row, *_ROW)
+
+    async def undelete_conversation(self, id: str, agent: str = "") -> Json:
+        """Bring a deleted conversation back."""
+        row = await self._of(agent, on_agents.bring_back, conversation=id)
+        return of_knapper(row, *_ROW)
+
+    async def export_conversation(self, conversation: str = MAIN, agent: str = "") -> str:
+        """Return what was said in a conversation as Markdown."""
+        exported = await self._of(agent, on_agents.transcribe, conversation=conversation)
+        return str(exported["markdown"])
+
+    async def messages(
+        self, agent: str = "", *, after: int = 0, last: int = 0, conversation: str = MAIN
+    ) -> list[Json]:
+        """Return the conversation entries after a number, or the `last` ones."""
+        part = {"after": after, "last": last, "conversation": conversation}
+        return list((await self._of(agent, on_agents.messages, **part))["messages"])
+
+    async def post(
+        self, text: str, agent: str = "", *, key: str = "", conversation: str = MAIN
+    ) -> Json:
         """Send a message, and return its event and the last number before it. With a `key`, a retry has no effect."""
-        posted = await self._of(agent, on_agents.post, text=text, **({"key": key} if key else {}))
+        message = {"text": text, "key": key or None, "conversation": conversation}
+        posted = await self._of(agent, on_agents.post, **message)
         return of_knapper(posted, "event", "after")
 
-    async def converse(self, name: str, agent: str = "") -> str:
-        """Return the agent for the conversation with this name, creating the conversation if necessary."""
-        return str((await self._of(agent, on_agents.converse, name=name))["agent"])
-
-    async def turn_of(self, posted: Json, agent: str = "") -> str | None:
+    async def turn_of(
+        self, posted: Json, agent: str = "", *, conversation: str = MAIN
+    ) -> str | None:
         """Return the turn that took a message, or None while the message waits."""
-        turn = (await self._of(agent, on_agents.taken, event=posted["event"]))["turn"]
+        which = {"event": posted["event"], "conversation": conversation}
+        turn = (await self._of(agent, on_agents.taken, **which))["turn"]
         return None if turn is None else str(turn)
 
-    async def turn(self, text: str, agent: str = "") -> AsyncGenerator[Event, None]:
+    async def turn(
+        self, text: str, agent: str = "", *, conversation: str = MAIN
+    ) -> AsyncGenerator[Event, None]:
         """Send a message and yield the events until the turn that took it has ended.
 
         Leaving the iteration early does not end the turn.
         """
-        posted = await self.post(text, agent, key=uuid4().hex)
-        async with aclosing(self.follow(posted, agent)) as followed:
+        posted = await self.post(text, agent, key=uuid4().hex, conversation=conversation)
+        async with aclosing(self.follow(posted, agent, conversation=conversation)) as followed:
             async for event in followed:
                 yield event
 
-    async def follow(self, posted: Json, agent: str = "") -> AsyncGenerator[Event, None]:
+    async def follow(
+        self, posted: Json, agent: str = "", *, conversation: str = MAIN
+    ) -> AsyncGenerator[Event, None]:
         """Yield the events after a message was posted, until the turn that took it has ended."""
-        async with aclosing(self.events(agent, after=posted["after"])) as heard:
+        place = {"agent": agent, "conversation": conversation}
+        async with aclosing(self.events(**place, after=posted["after"])) as heard:
             async for numbered in heard:
                 if numbered.event is not None:
                     yield numbered.event
                 ended = numbered.event if isinstance(numbered.event, events.TurnEnded) else None
-                if ended is not None and await self.turn_of(posted, agent) == ended.turn:
+                if ended is not None and await self.turn_of(posted, **place) == ended.turn:
                     return
 
-    async def ask(self, text: str, agent: str = "") -> str:
+    async def ask(self, text: str, agent: str = "", *, conversation: str = MAIN) -> str:
         """Send a message and return the reply. The message waits for the end of a running turn, and begins its own.
 
         Raises:
             TurnError: the turn ended without a reply.
         """
         warned, ended = None, None
-        posted = await self._of(agent, on_agents.post, text=text, key=uuid4().hex, alone=True)
-        async for event in self.follow(posted, agent):
+        message = {"text": text, "key": uuid4().hex, "alone": True}
+        posted = await self._of(agent, on_agents.post, conversation=conversation, **message)
+        async for event in self.follow(posted, agent, conversation=conversation):
             if isinstance(event, events.Warned):
                 warned = event
             ended = event if isinstance(event, events.TurnEnded) else ended
@@ -454,9 +522,11 @@ class Client(Resource):
         raise events.no_reply("The agent", warned, ended.reason if ended else "interrupted")
 
     async def events(
-        self, agent: str = "", *, after: int = 0
+        self, agent: str = "", *, after: int = 0, conversation: str = MAIN
     ) -> AsyncGenerator[NumberedEvent, None]:
-        """Yield the events of an agent after a number, then new ones as they occur. Reconnect if the connection breaks.
+        """Yield the events of a conversation after a number, then new ones as they occur.
+
+        Reconnect if the connection breaks.
 
         Pieces of text have no number until they are on disk; a number without an event means that all text up to it is.
 
@@ -464,10 +534,13 @@ class Client(Resource):
             ConnectionLost: the server remains unreachable.
         """
         name, reader, tries = await self._name(agent), FrameReader(after), 0
+        where = {} if conversation == MAIN else {"conversation": conversation}
         while True:
             try:
                 async with aclosing(
-                    self._wire.stream(on_agents.events, {"agent": name}, reader.last)
+                    self._wire.stream(
+                        on_agents.events, {"agent": name}, {"after": reader.last, **where}
+                    )
                 ) as parts:
                     async for part in parts:
                         tries = 0
@@ -482,22 +555,23 @@ class Client(Resource):
             else:
                 return
 
-    async def interrupt(self, agent: str = "") -> bool:
+    async def interrupt(self, agent: str = "", *, conversation: str = MAIN) -> bool:
         """End the running turn and return whether there was one."""
-        return bool((await self._of(agent, on_agents.interrupt))["interrupted"])
+        ended = await self._of(agent, on_agents.interrupt, conversation=conversation)
+        return bool(ended["interrupted"])
 
-    async def pop(self, agent: str = "") -> str | None:
+    async def pop(self, agent: str = "", *, conversation: str = MAIN) -> str | None:
         """Remove the last turn from the context and return what began it."""
-        removed = (await self._of(agent, on_agents.pop))["removed"]
+        removed = (await self._of(agent, on_agents.pop, conversation=conversation))["removed"]
         return None if removed is None else str(removed)
 
-    async def retry(self, agent: str = "") -> Json:
+    async def retry(self, agent: str = "", *, conversation: str = MAIN) -> Json:
         """Remove the last turn and resend the message that began it. Return the same as `post`."""
-        return await self._of(agent, on_agents.retry)
+        return await self._of(agent, on_agents.retry, conversation=conversation)
 
-    async def new(self, agent: str = "") -> int:
-        """Begin a new conversation and return the number of turns removed from the context."""
-        return int((await self._of(agent, on_agents.new))["turns"])
+    async def new(self, agent: str = "", *, conversation: str = MAIN) -> int:
+        """Remove every turn of a conversation from its context and return their number."""
+        return int((await self._of(agent, on_agents.new, conversation=conversation))["turns"])
 
     async def approvals(self) -> list[Json]:
         """Return the unanswered questions about grants, oldest first."""
@@ -641,7 +715,7 @@ def _kinds() -> dict[str, TypeAdapter[Event]]:
 # A workspace in this process behind the same operations as a server's, with its agents running.
 
 _GRACE_S: Final = 0.0  # a caller that closes the client needs no more events
-_OWNER: Final = Identity("in-process", frozenset(SCOPES))
+_OWNER: Final = Identity("in-process", frozenset(SCOPES), window="library")
 
 
 class LocalWire:
@@ -661,10 +735,10 @@ class LocalWire:
         )
 
     async def stream(
-        self, operation: ApiOperation, names: Names, after: int
+        self, operation: ApiOperation, names: Names, query: Query
     ) -> AsyncGenerator[bytes, None]:
         """Yield the frames of an event stream."""
-        result = await self._run(operation, names, {"after": after}, b"")
+        result = await self._run(operation, names, query, b"")
         assert isinstance(result, AsyncGenerator)
         async with aclosing(result) as frames:
             async for frame in frames:

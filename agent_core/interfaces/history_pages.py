@@ -9,7 +9,15 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
 from typing import Any, Final, TypeAlias
 
 from agent_core.base.records import replace
-from agent_core.storage import LARGEST_NUMBER, Entry, HistoryPage, TurnStore, agent_of
+from agent_core.storage import (
+    LARGEST_NUMBER,
+    MAIN,
+    Entry,
+    HistoryPage,
+    TurnStore,
+    agent_of,
+    id_of,
+)
 from agent_core.storage.subject import dump
 from agent_core.storage.turn_store import SAID
 
@@ -58,7 +66,7 @@ async def read_page(  # noqa: PLR0913 as in the store
     )
     if len(page.entries) != 1:
         return page
-    return replace(page, entries=[await asyncio.to_thread(_cut, agent_of(line), page.entries[0])])
+    return replace(page, entries=[await asyncio.to_thread(_cut, line, page.entries[0])])
 
 
 async def read_pages(
@@ -93,7 +101,7 @@ async def read_pages(
         yield page.entries[::-1] if is_newest else page.entries
 
 
-def _cut(agent: str, entry: Entry) -> Entry:
+def _cut(line: str, entry: Entry) -> Entry:
     """Return an entry that fits on a page, the same one if it does."""
     if len(dump(entry.payload).encode()) <= PAGE_BYTES:
         return entry
@@ -108,10 +116,10 @@ def _cut(agent: str, entry: Entry) -> Entry:
         kept[name] = part
         if lost:
             lacking.append(f"{lost:,} characters of `{name[:80]}`")
-    why = (
-        f"[Cut here: {', '.join(lacking[:8])} left out. Whole: GET /api/v1/agents/{agent}/messages"
-    )
-    why = f"{why}?after={entry.seq - 1}&count=1]"
+    path = f"/api/v1/agents/{agent_of(line)}/messages?after={entry.seq - 1}&count=1"
+    if id_of(line) != MAIN:
+        path = f"{path}&conversation={id_of(line)}"
+    why = f"[Cut here: {', '.join(lacking[:8])} left out. Whole: GET {path}]"
     text = kept.get("text")
     kept |= {CUT: why, "text": f"{text}\n{why}" if isinstance(text, str) and text else why}
     return replace(entry, payload=kept)

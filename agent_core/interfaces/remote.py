@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import fields, replace
 from typing import Any, Final
@@ -14,11 +14,13 @@ from agent_core.base.gone import gone_command
 from agent_core.base.own_environment import environment
 from agent_core.base.settings import TOKEN
 from agent_core.base.untrusted import one_line
+from agent_core.storage import MAIN, NAME_CHARS
+from agent_core.workspace.conversations import NEW
 from sandbox.wire.lines import bare_lines
 
 from .attachments import as_sent
 from .cli_context import CliContext, fault_lines
-from .client import NO_SERVER, Client, ConnectionLost, HttpWire
+from .client import NO_SERVER, Client, ConnectionLost, HttpWire, of_knapper
 from .commands.operated import LOOKS
 from .commands.run import RunOptions
 from .commands.verb import Door, Result, Verb, read_here
@@ -28,13 +30,23 @@ from .render.call_log import CallLog
 from .server.identity import ApiRefusal
 from .server.workspace_operations import NEEDS_TEXT, NEEDS_YES
 from .shell_door import decide, is_attended, print_result
-from .slash_catalog import BY_NAME, GROUPS, check_message, check_source, group, suggestion, verb_of
+from .slash_catalog import (
+    BY_NAME,
+    GROUPS,
+    check_message,
+    check_source,
+    group,
+    needed,
+    suggestion,
+    verb_of,
+)
 from .slash_shell import OF_SHELL, shell_words
 from .styled_lines import ROLES, explained, line, screen_columns, warned, write
 from .ui import JsonLines, Listener, PlainText, Voice
 
-_OWN: Final = ("retry", "pop", "new", "help", "exit")
+_OWN: Final = ("retry", "pop", "new", "open", "branch", "name", "help", "exit")
 _NOT_HERE: Final = "It does not work over a server; /help lists what does."
+NOWHERE: Final[Mapping[str, str]] = {}
 _MOST_TRIES: Final = 12  # for one command: each try adds one text or a yes
 _BAD_REQUEST: Final = 400
 _OTHER_SHAPE: Final = (
@@ -78,7 +90,10 @@ def run_command(context: CliContext, words: Sequence[str]) -> int:
 
 
 async def carried_out(
-    client: Client, words: Sequence[str], voice: Voice | None = None, agent: str = ""
+    client: Client,
+    words: Sequence[str],
+    voice: Voice | None = None,
+    place: Mapping[str, str] = NOWHERE,
 ) -> Result:
     """Run a command on the server. Read the files that it names on this machine and ask questions with the `voice`.
 
@@ -93,7 +108,7 @@ async def carried_out(
     for _ in range(_MOST_TRIES):
         at_prompt = voice is not None
         try:
-            shown = await client.command(words, texts, agent=agent, at_prompt=at_prompt, yes=yes)
+            shown = await client.command(words, texts, **place, at_prompt=at_prompt, yes=yes)
             with _reading_document():
                 return _result(shown)
         except ApiRefusal as refused:
@@ -173,9 +188,16 @@ def _lines(rows: Any) -> list[Any]:  # Any: JSON
 class RemoteTalk:
     """A conversation with an agent on a server: turns, and the commands that work remotely."""
 
-    def __init__(self, client: Client, agent: str, voice: Voice, approver: Approver | None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        agent: str,
+        voice: Voice,
+        approver: Approver | None,
+        conversation: str = MAIN,
+    ) -> None:
         self._client = client
-        self._agent = agent
+        self._place = {"agent": agent, "conversation": conversation}
         self._voice = voice
         self._approver = approver
         self._log = CallLog()
@@ -198,12 +220,12 @@ class RemoteTalk:
 
     async def turn(self, text: str, listener: Listener | None = None) -> None:
         """Send a message and show the turn that processes it."""
-        await self._show_turn(self._client.turn(text, self._agent), listener)
+        await self._show_turn(self._client.turn(text, **self._place), listener)
 
     async def interrupt(self) -> None:
         """End the running turn."""
         with suppress(KnapperError):  # the event stream shows the outcome
-            await self._client.interrupt(self._agent)
+            await self._client.interrupt(**self._place)
 
     async def _show_turn(
         self,
@@ -256,27 +278,37 @@ class RemoteTalk:
                     explained([(entry.typed, entry.says) for entry in entries], screen_columns())
                 )
             case "retry":
-                await self._show_turn(
-                    self._client.follow(await self._client.retry(self._agent), self._agent), None
-                )
+                posted = await self._client.retry(**self._place)
+                await self._show_turn(self._client.follow(posted, **self._place), None)
             case "pop":
-                text = await self._client.pop(self._agent)
+                text = await self._client.pop(**self._place)
                 self._voice.lines(
                     [line(("dim", "There is no turn." if text is None else f"removed: {text}"))]
                 )
-            case "new":
-                self._voice.lines(
-                    [
-                        line(
-                            (
-                                "dim",
-                                f"{await self._client.new(self._agent)} turns left the context.",
-                            )
-                        )
-                    ]
-                )
+            case "new" | "open" | "branch" | "name":
+                await self._move(name, words.strip())
             case _:
                 await self._run(name, words.strip())
+
+    async def _move(self, name: str, words: str) -> None:
+        """Begin, open, branch or name a conversation, and go on in it."""
+        agent = self._place["agent"]
+        left = self._place["conversation"]
+        match name:
+            case "new":
+                row = await self._client.begin_conversation(words, agent)
+            case "open":
+                row = await self._client.conversation(needed(words, "open"), agent)
+            case "name":
+                row = await self._client.rename_conversation(left, needed(words, "name"), agent)
+            case _:
+                typed = ["conversations", "branch", left, "--at", words]
+                shown = await self._client.command(typed, agent=agent, conversation=left)
+                row = of_knapper(shown["document"], "id", "name")
+        self._place["conversation"] = str(row["id"])
+        called = one_line(str(row["name"] or row["id"]), NAME_CHARS)
+        back = "" if row["id"] == left else f"/open {left} goes back"
+        self._voice.lines([line(("ok", "✓ "), f"In the conversation {called}. ", ("dim", back))])
 
     async def _run(self, name: str, words: str) -> None:
         gone = gone_command(name, words)
@@ -288,12 +320,21 @@ class RemoteTalk:
         command = shell_words(name, words)
         if command is None:
             raise UsageError(f"/{name} does not work over a server.")
-        shown = await carried_out(self._client, command, self._voice, self._agent)
+        shown = await carried_out(self._client, command, self._voice, self._place)
         self.failed |= shown.code != 0
         hint = [line(("dim", shown.hint))] if shown.hint else []
         self._voice.lines([*shown.lines, *shown.aside, *hint])
         if shown.source is not None:
             self._voice.source(*shown.source)
+
+
+async def _opened(client: Client, agent: str, conversation: str) -> str:
+    """Return the id of the conversation to go on with; `new` begins one."""
+    if conversation == MAIN:
+        return MAIN
+    if conversation == NEW:
+        return str((await client.begin_conversation(agent=agent))["id"])
+    return str((await client.conversation(conversation, agent))["id"])
 
 
 async def talk_over(context: CliContext, options: RunOptions) -> bool:
@@ -303,27 +344,20 @@ async def talk_over(context: CliContext, options: RunOptions) -> bool:
     asks_here = decide if is_attended() and not options.as_json else None
     voice = Voice(typed if is_attended_here else None, asks_here, agrees=options.yes)
     approver = None if options.approve == "deny" else voice.approver
-    async with connected(context) as client, asyncio.TaskGroup() as group:
+    listener: Listener | None = JsonLines() if options.as_json else None
+    async with connected(context) as client:
         voice.agent = agent = options.agent or str((await client.status())["agent"])
-        conversation = RemoteTalk(client, agent, voice, approver)
-        listener: Listener | None = JsonLines() if options.as_json else None
-        if options.message is not None:
-            with ctrl_c(group, conversation):
-                await conversation.turn(options.message, listener or PlainText(CallLog()))
-            return not conversation.failed
-        if is_attended_here:
-            write(
-                [
-                    line(
-                        (
-                            "dim",
-                            f"{agent} at {context.server}; /help lists the commands, Ctrl-D leaves",
-                        )
-                    )
-                ],
-                sys.stderr,
-            )
-        with typed.reading(), ctrl_c(group, conversation, typed):
-            while not conversation.left and (text := await typed.line(MARK)) is not None:
-                await conversation.take(text, listener)
+        own = await _opened(client, agent, options.conversation)
+        conversation = RemoteTalk(client, agent, voice, approver, own)
+        async with asyncio.TaskGroup() as group:
+            if options.message is not None:
+                with ctrl_c(group, conversation):
+                    await conversation.turn(options.message, listener or PlainText(CallLog()))
+                return not conversation.failed
+            if is_attended_here:
+                told = f"{agent} at {context.server}; /help lists the commands, Ctrl-D leaves"
+                write([line(("dim", told))], sys.stderr)
+            with typed.reading(), ctrl_c(group, conversation, typed):
+                while not conversation.left and (text := await typed.line(MARK)) is not None:
+                    await conversation.take(text, listener)
         return not conversation.failed

@@ -324,11 +324,9 @@ async def _log(conversation: Conversation, words: str) -> Result:
         ) from error
 
 
-async def _conversations(conversation: Conversation, words: str) -> Result:
+def _conversations(words: str) -> list[str]:
     """List the conversations, or find the words in all of them."""
-    if not words:
-        return await run_shell(conversation, "conversations", "list")
-    return await run_shell(conversation, "conversations", "search", "--", words)
+    return ["conversations", *(["search", "--", words] if words else ["list"])]
 
 
 async def _save(conversation: Conversation, words: str) -> Result:
@@ -348,6 +346,7 @@ _WORDS: Final[Mapping[str, Callable[[str], list[str]]]] = {
     "example": _example,
     "confirm": _confirm,
     "pending": _pending,
+    "conversations": _conversations,
 }
 """The commands with their own parsers for the words after them."""
 _READERS: Final[Mapping[str, Callable[[Conversation, str], Awaitable[Result]]]] = {
@@ -359,7 +358,6 @@ _READERS: Final[Mapping[str, Callable[[Conversation, str], Awaitable[Result]]]] 
     "forget": _forget,
     "save": _save,
     "log": _log,
-    "conversations": _conversations,
 }
 """The commands that also need the conversation."""
 OF_SHELL: Final = {name for name in (*VERBS, *_WORDS) if name in _WORDS or name not in _READERS}

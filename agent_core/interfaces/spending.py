@@ -168,10 +168,15 @@ class Spending:
         }
 
 
-async def spent_since_ever(store: Store, agent: str, spending: Spending) -> Spending:
-    """Return the record of a new `Spending`, filled with all turns of an agent, in all its conversations."""
+async def spent_since_ever(
+    store: Store, agent: str, spending: Spending, token: str | None = None
+) -> Spending:
+    """Return the record of a new `Spending`, filled with all turns of an agent, in all its conversations.
+
+    With a `token`, those in conversations that are private to another one are left out.
+    """
     kinds = ("user", "notice", USAGE)
-    for each in (agent, *await store.lines(agent)):
+    for each in (agent, *await store.lines(agent, token=token)):
         turn = ""
         since = await store.branched_at(each)
         async for entries in read_pages(store, each, kinds=kinds, since=since, with_removed=True):

@@ -30,6 +30,7 @@ from .conversation_store import (
     ConversationRow,
     id_of,
     line_of,
+    lines_closed_to,
     put_conversation,
 )
 from .function_store import PinFunction
@@ -230,6 +231,9 @@ _OF_TURNS = (
     "+ 1 << 20) - 1 where t.agent = ?"
 )
 _HAS_LINE = "(line = ?1 or (line > ?1 || '/' and line < ?1 || '0'))"
+_WAITING_BUT = (
+    "agent = ? and turn is null and line not in (select value from json_each(?)) order by due, seq"
+)
 _ALL_OF_AN_AGENT = (
     "delete from block where not shared and id in (select block from holding where agent = ?1)"
     " and not exists (select 1 from holding where block = id and agent <> ?1)",
@@ -315,14 +319,20 @@ class AgentStore(Tables):
         return sorted(str(name) for (name,) in session.all(union) if not str(name).startswith("@"))
 
     @query
-    def read_agent(self, session: SqlSession, agent: str) -> WholeAgent | None:
-        """Return all stored data of an agent, or None if there is none."""
+    def read_agent(
+        self, session: SqlSession, agent: str, *, token: str | None = None
+    ) -> WholeAgent | None:
+        """Return all stored data of an agent, or None if there is none.
+
+        With a `token`, without the conversations that are private to another one.
+        """
         with session.snapshot():
             if not _exists(session, agent):
                 return None
+            left_out = dump(lines_closed_to(session, agent, token))
             settings = session.one("select settings from agent where name = ?", agent)
             counted = list[int]()
-            turns = tuple(_turns(session, agent, counted))
+            turns = tuple(_turns(session, agent, counted, left_out))
             named = {name for turn in turns for entry in turn.entries for name in text_names(entry)}
             texts = [
                 (name, session.one("select text from text where hash = ?", name))
@@ -339,7 +349,7 @@ class AgentStore(Tables):
                 agent,
                 parse_row(settings[0], dict) if settings else None,
                 turns,
-                tuple(_events(session, "agent = ? and turn is null order by due, seq", agent)),
+                tuple(_events(session, _WAITING_BUT, agent, left_out)),
                 tuple(blocks),
                 tuple(sections_of(session, agent)),
                 tuple(
@@ -354,7 +364,7 @@ class AgentStore(Tables):
                 ),
                 tuple(name for (name,) in pins),
                 {name: row[0] for name, row in texts if row},
-                tuple(_whole_conversations(session, agent, counted)),
+                tuple(_whole_conversations(session, agent, counted, left_out)),
             )
 
     @change
@@ -458,11 +468,15 @@ def _drop_agent(drop: DropAgent, session: SqlSession) -> None:
     session.index.sweep(session)
 
 
-def _turns(session: SqlSession, agent: str, counted: list[int]) -> Iterator[WholeTurn]:
-    """Yield the turns of all conversations in order, and add the numbers of their entries."""
+def _turns(
+    session: SqlSession, agent: str, counted: list[int], left_out: str
+) -> Iterator[WholeTurn]:
+    """Yield the turns of all conversations but those `left_out` in order, and add the numbers of their entries."""
     turns = session.all(
-        "select seq, id, state, started, ended, hidden, event, line from turn where agent = ? order by seq",
+        "select seq, id, state, started, ended, hidden, event, line from turn where agent = ?"
+        " and line not in (select value from json_each(?)) order by seq",
         agent,
+        left_out,
     )
     for seq, id, state, started, ended, hidden, first, line in turns:
         events = _events(session, "turn = ? order by seq <> ?, seq", seq, first)
@@ -487,13 +501,14 @@ def _turns(session: SqlSession, agent: str, counted: list[int]) -> Iterator[Whol
 
 
 def _whole_conversations(
-    session: SqlSession, agent: str, counted: Sequence[int]
+    session: SqlSession, agent: str, counted: Sequence[int], apart: str
 ) -> Iterator[WholeConversation]:
     """Yield the conversations of an agent; the entries of all its turns were counted."""
     rows = session.all(
         "select line, name, renamed, began, origin, parent, upto, hidden, deleted from conversation"
-        " where agent = ? order by began, line",
+        " where agent = ? and line not in (select value from json_each(?)) order by began, line",
         agent,
+        apart,
     )
     for line, name, renamed, began, origin, parent, upto, hidden, deleted in rows:
         left_out = session.all(

@@ -30,14 +30,18 @@ _END_OF: Final = (
 _LAST_USED: Final = (
     "select coalesce(ended, started) from turn where line = ? order by seq desc limit 1"
 )
+_OPEN_TO: Final = (
+    "(?4 = '*' or coalesce(json_extract(nullif(c.origin, ''), '$.token'), '') in ('', ?4))"
+)
 _LAST_USED_FIRST: Final = (
-    "select u.line from (select line, max(started) as used, max(seq) as seq from turn where agent = ?1 group by line"
+    "select u.line from (select line, max(started) as used, max(seq) as seq from turn where agent = ?1 group by line"  # noqa: S608  (our own text)
     " union all select line, began, 0 from conversation where agent = ?1 and (parent <> '' or renamed)) u"
-    " left join conversation c on c.line = u.line where ?2 or c.deleted is null"
+    f" left join conversation c on c.line = u.line where (?2 or c.deleted is null) and {_OPEN_TO}"
     " group by u.line order by max(u.used) desc, max(u.seq) desc, u.line limit ?3"
 )
 _MESSAGES: Final = "select count(*) from turn t join event e on e.turn = t.seq where t.line = ? and e.kind = 'message'"
 _SAID: Final = "select seq, words from said where line = ? order by seq"
+_ANYONE: Final = "*"  # in place of a token
 _FINDERS: Final = "select distinct agent from said where line = ?"
 
 
@@ -73,6 +77,11 @@ class ConversationRow:
     def token(self) -> str:
         """The id of the token that began it, which alone may read it; "" if a person of the workspace did."""
         return token_of(self.origin)
+
+    @property
+    def user(self) -> str:
+        """Whom the program with this token served; "" if it did not say."""
+        return str((parse_row(self.origin, dict) if self.origin else {}).get("user") or "")
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
         """Return it as it is published."""
@@ -117,6 +126,18 @@ def line_of(agent: str, id: str = MAIN) -> str:
     return agent if id == MAIN else f"{agent}/{id}"
 
 
+def lines_closed_to(session: SqlSession, agent: str, token: str | None) -> list[str]:
+    """Return the lines of the conversations that are private to another token; with None, there are none."""
+    asker = _asker(token)
+    sql = f"select c.line from conversation c where c.agent = ?1 and not {_OPEN_TO}"  # noqa: S608  (our own text)
+    return [line for (line,) in session.all(sql.replace("?4", "?2"), agent, asker)]
+
+
+def _asker(token: str | None) -> str:
+    """Return who asks, as `_OPEN_TO` takes it."""
+    return _ANYONE if token is None else token
+
+
 def token_of(origin: str) -> str:
     """Return the id of the token in an origin; "" if it has none."""
     value = parse_row(origin, dict) if origin else {}
@@ -139,39 +160,73 @@ class ConversationStore(Tables):
         *,
         limit: int = 100,
         with_deleted: bool = False,
+        token: str | None = None,
     ) -> list[ConversationRow]:
         """Return the conversations of an agent that were used last, the newest first; not those in which nothing is.
 
-        A branch has something from its beginning, and one that was named is meant to stay.
+        A branch has something from its beginning, and one that was named is meant to stay. With a `token`, those that
+        are private to another one are left out.
         """
-        return _listed(session, session.all(_LAST_USED_FIRST, agent, with_deleted, limit))
+        asker = _asker(token)
+        rows = session.all(_LAST_USED_FIRST, agent, with_deleted, limit, asker)
+        return _listed(session, rows)
 
     @query
     def conversations_named(
-        self, session: SqlSession, agent: str, name: str, limit: int = 10
+        self,
+        session: SqlSession,
+        agent: str,
+        name: str,
+        limit: int = 10,
+        *,
+        token: str | None = None,
     ) -> list[ConversationRow]:
-        """Return the conversations of an agent with this id or name, or whose id begins so; the newest first."""
+        """Return the conversations of an agent with this id or name, or whose id begins so; the newest first.
+
+        With a `token`, those that are private to another one are left out.
+        """
         rows = session.all(
-            "select line from conversation where agent = ?1 and deleted is null and (lower(name) = lower(?2)"
+            f"select line from conversation c where agent = ?1 and deleted is null and {_OPEN_TO}"  # noqa: S608  (our own)
+            " and (lower(name) = lower(?2)"
             " or line = ?3 or (length(?2) >= 2 and substr(line, length(?1) + 2, length(?2)) = lower(?2)))"
-            " order by line = ?3 desc, lower(name) = lower(?2) desc, began desc limit ?4",
+            " order by line = ?3 desc, lower(name) = lower(?2) desc, began desc limit ?5",
             agent,
             name,
             line_of(agent, name),
+            _asker(token),
             limit,
         )
         return _listed(session, rows)
 
     @query
-    def lines(self, session: SqlSession, agent: str) -> list[str]:
-        """Return the lines of all conversations of an agent but the main one, deleted ones, too."""
+    def conversations_of(
+        self, session: SqlSession, agent: str, origin: str, name: str, limit: int = 10
+    ) -> list[ConversationRow]:
+        """Return the conversations of an agent with this origin that were given this name; the newest first."""
+        rows = session.all(
+            "select line from conversation where agent = ? and deleted is null and renamed and origin = ?"
+            " and lower(name) = lower(?) order by began desc limit ?",
+            agent,
+            origin,
+            name,
+            limit,
+        )
+        return _listed(session, rows)
+
+    @query
+    def lines(self, session: SqlSession, agent: str, *, token: str | None = None) -> list[str]:
+        """Return the lines of all conversations of an agent but the main one, deleted ones, too.
+
+        With a `token`, those that are private to another one are left out.
+        """
+        closed = lines_closed_to(session, agent, token)
         rows = session.all(
             "select line from conversation where agent = ?1 and line <> ?1 union"
             " select line from turn where agent = ?1 and line <> ?1 union"
             " select line from event where agent = ?1 and line <> ?1 order by 1",
             agent,
         )
-        return [line for (line,) in rows]
+        return [line for (line,) in rows if line not in closed]
 
     @query
     def source_of(self, session: SqlSession, turn: str) -> TurnSource | None:

@@ -7,9 +7,9 @@ does that.
 from collections.abc import Sequence
 from typing import Final
 
-from agent_core.base.errors import UsageError
+from agent_core.base.errors import UnknownName, UsageError
 from agent_core.base.matching import nearest
-from agent_core.base.records import dataclass
+from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import one_line, visible
 from agent_core.runtime.agent import Origin
 from agent_core.storage import MAIN, NAME_CHARS, ConversationRow, Store, line_of
@@ -22,28 +22,32 @@ _NEAR_LIMIT: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Conversations:
-    """The conversations of one agent. Those that a token began are private to it, and only it finds them by name."""
+    """The conversations of one agent, as a `token` finds them: not those that another one began; None finds all."""
 
     store: Store
     agent: str
+    token: str | None = None
 
     async def list(
         self, limit: int = _LIST_LIMIT, *, with_deleted: bool = False
     ) -> Sequence[ConversationRow]:
         """Return the conversations that were used last, the newest first; at most `limit`."""
-        return await self.store.conversations(self.agent, limit=limit, with_deleted=with_deleted)
+        return await self.store.conversations(
+            self.agent, limit=limit, with_deleted=with_deleted, token=self.token
+        )
 
     async def find(self, name: str) -> ConversationRow:
         """Return the conversation with this id, or this name, or whose id begins so.
 
         Raises:
-            UsageError: there is none, or several; the message names those that are near.
+            UnknownName: there is none; the message names those that are near.
+            UsageError: there are several.
         """
         name = name.strip()
         main = await self.main()
         if name in ("", MAIN) or name == main.name:
             return main
-        rows = await self.store.conversations_named(self.agent, name)
+        rows = await self.store.conversations_named(self.agent, name, token=self.token)
         if not rows:
             raise await self._missing(name)
         first = rows[0]
@@ -56,14 +60,14 @@ class Conversations:
             )
         return first
 
-    async def _missing(self, name: str) -> UsageError:
+    async def _missing(self, name: str) -> UnknownName:
         """Return the error for a name that no conversation has, with those that are near."""
         known = await self.list()
         names = nearest(name, [row.name for row in known]) or []
         near = [row for row in known if row.name in names] or known
         fix = f"Did you mean: {_listed(near[:_NEAR_LIMIT])}?" if near else "Begin one: /new"
         what = f"{self.agent} has no conversation `{one_line(name, 80)}`."
-        return UsageError(what, fix=fix)
+        return UnknownName(what, fix=fix)
 
     async def main(self) -> ConversationRow:
         """Return the main conversation, which is always there."""
@@ -76,6 +80,11 @@ class Conversations:
         begun_by = origin or Origin()
         return await self.store.begin_conversation(self.agent, begun_by.to_json(), _checked(name))
 
+    async def named(self, name: str, origin: Origin) -> ConversationRow:
+        """Return the conversation that this origin began with this name, which begins if there is none."""
+        rows = await self.store.conversations_of(self.agent, origin.to_json(), _checked(name))
+        return rows[0] if rows else await self.begin(origin, name)
+
     async def branch(
         self,
         conversation: str,
@@ -85,6 +94,8 @@ class Conversations:
     ) -> ConversationRow:
         """Begin a conversation with what was said in another one, up to an entry; by default, with all of it.
 
+        A branch of one that is private to a token is private to it as well.
+
         Raises:
             UsageError: there is no such conversation, or nothing was said in it yet.
             StorageError: it has no such entry.
@@ -93,8 +104,10 @@ class Conversations:
         upto = await self.store.branch_point(row.line) if upto is None else upto
         if not upto:
             raise UsageError("Nothing was said in it yet.", fix="Begin another: /new")
-        begun_by = (origin or Origin()).to_json()
-        return await self.store.begin_branch(row.line, upto, begun_by, _checked(name))
+        begun_by = origin or Origin()
+        if row.token:
+            begun_by = replace(begun_by, token=row.token, user=row.user)
+        return await self.store.begin_branch(row.line, upto, begun_by.to_json(), _checked(name))
 
     async def rename(self, conversation: str, name: str) -> ConversationRow:
         """Give a conversation a name, which it keeps."""
@@ -112,14 +125,17 @@ class Conversations:
         """Bring a deleted conversation back, by its id.
 
         Raises:
-            UsageError: no deleted conversation has this id.
+            UnknownName: no deleted conversation has this id.
         """
         row = await self.store.conversation(line_of(self.agent, id.strip().lower()))
-        if row is None or row.deleted is None:
+        is_private = (
+            row is not None and self.token is not None and row.token not in ("", self.token)
+        )
+        if row is None or row.deleted is None or is_private:
             every = await self.list(with_deleted=True)
             gone = [each for each in every if each.deleted is not None][:_NEAR_LIMIT]
             fix = f"These are deleted: {_listed(gone)}" if gone else "None is deleted."
-            raise UsageError(f"No deleted conversation has the id `{one_line(id, 80)}`.", fix=fix)
+            raise UnknownName(f"No deleted conversation has the id `{one_line(id, 80)}`.", fix=fix)
         return await self.store.delete_conversation(row.line, is_deleted=False)
 
 

@@ -501,9 +501,12 @@ class Workspace:
             return (await self.conversations(name).begin(origin)).line
         return (await self.conversations(name).find(conversation)).line
 
-    def conversations(self, name: str | None = None) -> "Conversations":
-        """Return the conversations of an agent, to list, begin, branch, rename and delete them."""
-        return conversations.Conversations(self._store, name or self.settings.agent)
+    def conversations(self, name: str | None = None, token: str | None = None) -> "Conversations":
+        """Return the conversations of an agent, to list, begin, branch, rename and delete them.
+
+        With the id of a `token`, only those that it may read.
+        """
+        return conversations.Conversations(self._store, name or self.settings.agent, token)
 
     async def _open_agent(
         self,

@@ -17,6 +17,7 @@ from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import one_line
 from agent_core.interfaces.client import Client
 from agent_core.runtime.entries import quoted
+from agent_core.storage import MAIN
 
 USER: Final = "user"
 DESCRIPTION: Final = (
@@ -47,7 +48,7 @@ class TurnAdapter:
         self._client = client
         self._agent = agent
         self._conversation = conversation
-        self._name = ""
+        self._place: dict[str, str] = {}
         self._known: dict[
             str, None
         ] = {}  # ids of messages that the agent already has, oldest first
@@ -81,14 +82,16 @@ class TurnAdapter:
 
     async def begin_anew(self) -> None:
         """Begin a new conversation. Earlier messages leave the context and stay in the record."""
-        await self._client.new(await self._target())
+        await self._client.new(**await self._target())
         self._known.clear()
 
     async def reference(self) -> dict[str, Any]:  # Any: JSON
         """Return a reference to the conversation. It does not contain message text."""
-        name = await self._target()
-        last = await self._client.messages(name, last=1)
-        place = {"workspace": (await self._client.status())["workspace"], "agent": name}
+        target = await self._target()
+        last = await self._client.messages(
+            target["agent"], last=1, conversation=target["conversation"]
+        )
+        place = {"workspace": (await self._client.status())["workspace"], **target}
         return {
             "kind": _KIND,
             **place,
@@ -108,7 +111,10 @@ class TurnAdapter:
                 fix="Give what `save_state` returned.",
             )
         own = await self.reference()
-        saved, here = (f"{row.get('agent')} in {row.get('workspace')}" for row in (reference, own))
+        saved, here = (
+            f"{row.get('agent')} ({row.get('conversation', MAIN)}) in {row.get('workspace')}"
+            for row in (reference, own)
+        )
         if saved != here:
             fix = "Make the agent with the same workspace, `agent` and `conversation`."
             raise UsageError(
@@ -122,9 +128,9 @@ class TurnAdapter:
         messages = reference.get("messages")
         self._known = dict.fromkeys(map(str, messages if isinstance(messages, list) else ()))
 
-    async def _target(self) -> str:
-        """Return the agent that holds the conversation."""
-        if not self._name:
+    async def _target(self) -> dict[str, str]:
+        """Return the agent and the id of its conversation."""
+        if not self._place:
             agent = self._agent or str((await self._client.status())["agent"])
             name = self._conversation
             # Names from other frameworks may be long or contain any characters.
@@ -135,8 +141,11 @@ class TurnAdapter:
             )
             if name and not is_fit:
                 name = hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:20]
-            self._name = await self._client.converse(name, agent) if name else agent
-        return self._name
+            self._place = {"agent": agent, "conversation": MAIN}
+            if name:
+                begun = await self._client.begin_conversation(name, agent)
+                self._place = {"agent": str(begun["agent"]), "conversation": str(begun["id"])}
+        return self._place
 
     async def _events(self, messages: Sequence[TeamMessage]) -> AsyncGenerator[Event, None]:
         target = await self._target()
@@ -147,7 +156,7 @@ class TurnAdapter:
         )
         if [message.source for message in said] == [USER]:
             text = said[0].text  # a single message from the user is sent unchanged
-        posted = await self._client.post(text or _NOTHING_NEW, target, key=uuid4().hex)
+        posted = await self._client.post(text or _NOTHING_NEW, key=uuid4().hex, **target)
         self._known |= {message.id: None for message in fresh if message.id}
         for id in [*self._known][:-_MOST_KNOWN]:
             del self._known[id]
@@ -162,17 +171,17 @@ class TurnAdapter:
                 await self._end(posted, target)
 
     async def _events_of_turn(
-        self, posted: dict[str, Any], target: str
+        self, posted: dict[str, Any], target: dict[str, str]
     ) -> AsyncGenerator[Event, None]:
         """Yield the events of the turn that took a message, and of its continuation after waiting for other agents."""
         is_own = False
-        async with aclosing(self._client.events(target, after=posted["after"])) as heard:
+        async with aclosing(self._client.events(**target, after=posted["after"])) as heard:
             async for numbered in heard:
                 event = numbered.event
                 if event is None:
                     continue
                 if not is_own and isinstance(event, _BORDERS):
-                    turn = await self._client.turn_of(posted, target)
+                    turn = await self._client.turn_of(posted, **target)
                     # a group's turn includes the turns of its members
                     is_of_member = bool(event.agent) and not isinstance(event, events.TurnStarted)
                     is_own = turn is not None and (is_of_member or event.turn == turn)
@@ -182,14 +191,14 @@ class TurnAdapter:
                 if is_own and isinstance(event, events.TurnEnded) and not is_parked:
                     return
 
-    async def _end(self, posted: dict[str, Any], target: str) -> None:
+    async def _end(self, posted: dict[str, Any], target: dict[str, str]) -> None:
         """End the turn that took a message and wait until it has ended, so that the next message begins a new turn."""
         with suppress(KnapperError, TimeoutError):
             async with asyncio.timeout(_ENDING_S):
-                while (turn := await self._client.turn_of(posted, target)) is None:  # noqa: ASYNC110 - another process takes it up
+                while (turn := await self._client.turn_of(posted, **target)) is None:  # noqa: ASYNC110 - another process takes it up
                     await asyncio.sleep(_AGAIN_S)
-                await self._client.interrupt(target)
-                async with aclosing(self._client.events(target, after=posted["after"])) as heard:
+                await self._client.interrupt(**target)
+                async with aclosing(self._client.events(**target, after=posted["after"])) as heard:
                     async for numbered in heard:
                         if (
                             isinstance(numbered.event, events.TurnEnded)

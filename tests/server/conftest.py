@@ -19,6 +19,7 @@ from agent_core.interfaces.server import app
 from agent_core.interfaces.server.app import ServeOptions, serve
 from agent_core.interfaces.server.identity import SCOPES, TokenBook
 from agent_core.operations.operation import Scope
+from agent_core.storage import WholeAgent, line_of
 from sandbox import Sandbox
 from tests.kit import Script, ScriptedModel
 from tests.kit import scripted as running
@@ -81,11 +82,12 @@ class Served:
         after: int = 0,
         agent: str = "main",
         last: int | None = None,
+        conversation: str = "main",
     ) -> Frames:
         """Return an event stream's frames until `until` holds; a frame without data only advances the number."""
         frames: Frames = []
         headers = {} if last is None else {"Last-Event-ID": str(last)}
-        path = f"/api/v1/agents/{agent}/events?after={after}"
+        path = f"/api/v1/agents/{agent}/events?after={after}&conversation={conversation}"
         async with asyncio.timeout(60), self.client.stream("GET", path, headers=headers) as answer:
             assert answer.status_code == 200, await answer.aread()
             number: int | None = None
@@ -102,14 +104,24 @@ class Served:
                         return frames
         return frames
 
-    async def said(self, text: str, agent: str = "main", turns: int = 1) -> Frames:
+    async def said(
+        self, text: str, agent: str = "main", turns: int = 1, conversation: str = "main"
+    ) -> Frames:
         """Send a message and return the events of its turn; an empty text resends the last message."""
-        before = await self.last(agent)
-        heard = asyncio.create_task(self.frames(ends(turns), before, agent))
+        before = await self.last(line_of(agent, conversation))
+        following = self.frames(ends(turns), before, agent, conversation=conversation)
+        heard = asyncio.create_task(following)
         verb, body = ("messages", {"text": text}) if text else ("retry", {})
-        answer = await self.client.post(f"/api/v1/agents/{agent}/{verb}", json=body)
+        path = f"/api/v1/agents/{agent}/{verb}?conversation={conversation}"
+        answer = await self.client.post(path, json=body)
         assert answer.status_code == 202, answer.text
         return await heard
+
+    async def begin_as_before(self, name: str, agent: str = "main") -> str:
+        """Make the agent that earlier versions made for a conversation with a name; return its name."""
+        whole = WholeAgent(f"{agent}--{name}", {"chat_of": agent})
+        await self.workspace.store.write_agent(whole)
+        return whole.name
 
     async def last(self, agent: str = "main") -> int:
         """Return the number of the last end of a turn."""

@@ -442,9 +442,7 @@ async def test_who_waits_in_a_deleted_conversation_is_told(
 ) -> None:
     monkeypatch.setattr(chat_threads, "_WAIT_S", 0.2)
     server = await served([])
-    desk = (
-        await server.client.post("/api/v1/agents/main/conversations", json={"name": "desk"})
-    ).json()["agent"]
+    desk = await server.begin_as_before("desk")
     await server.client.post(f"/api/v1/agents/{desk}/pause")
     body: dict[str, Any] = {"model": "main@desk", "messages": [user("Hello")]}
     asking = asyncio.create_task(server.client.post("/v1/chat/completions", json=body))

@@ -198,6 +198,32 @@ async def test_a_conversation_has_turns_commands_and_questions(elsewhere: OpenEl
         assert text in printed
 
 
+async def test_a_person_goes_on_in_another_conversation_and_branches_it(
+    elsewhere: OpenElsewhere,
+) -> None:
+    shell = await elsewhere([Say("One."), Say("Two."), Say("Three."), Say("Four.")])
+    await shell.runs("run", "--message", "first")
+    typed = "/new trip\nsecond\n/branch\n/name journey\nthird\n/open main\nfourth\n/conversations\n"
+    printed = await shell.runs("run", "-y", typed=typed)
+    for text in ("In the conversation trip.", "/open main goes back", "Three.", "a branch of trip"):
+        assert text in printed
+    texts = [
+        [str(row["content"]) for row in request.messages if row["role"] == "user"]
+        for request in shell.server.model.requests
+    ]
+    assert texts == [["first"], ["second"], ["second", "third"], ["first", "fourth"]]
+    listed = json.loads(await shell.runs("conversations", "list", "--json"))
+    names = [row["name"] for row in listed["conversations"]]
+    assert sorted(names) == ["journey", "main", "trip"]
+    other = await shell.server.token("another", "chat", "read")
+    options = ("run", "--conversation", "trip", "--message", "Hi")
+    assert "no conversation `trip`" in await shell.runs(*options, token=other, code=2)
+    for words in (["rename", "trip", "mine"], ["delete", "trip"], ["branch", "trip"]):
+        said = await shell.runs("conversations", *words, token=other, code=2)
+        assert "no conversation `trip`" in said, words
+    assert "trip" not in await shell.runs("conversations", "list", token=other)
+
+
 async def test_short_forms_typed_at_the_prompt_are_not_sent_to_the_model(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -323,7 +323,7 @@ async def test_requests_whose_clients_have_left_are_over(
 ) -> None:
     monkeypatch.setattr(guard, "MOST_REQUESTS", 2)
     server = await served([Say("Yes.")] * 2)
-    await server.client.post(f"{AGENTS}/main/conversations", json={"name": "desk"})
+    await server.begin_as_before("desk")
     await server.client.post(f"{AGENTS}/main--desk/pause")
     chat = {"model": "main@desk", "messages": [{"role": "user", "content": "a"}]}
     asked = ((CHAT, chat), ("/v1/responses", {"model": "main@desk", "input": "b"}))

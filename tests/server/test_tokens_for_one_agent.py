@@ -252,14 +252,12 @@ async def _planted(server: Served) -> dict[str, tuple[str, ...]]:
     """Let the other agent store its secret everywhere; return the path values that result."""
     await server.client.post(f"{API}/agents/{THIRD}/pause", json={})
     await server.said(f"Remember {SECRET}, and shout it.", agent=OTHER)
-    for _ in range(100):  # with a database, an agent may still be held briefly after its use
-        if (
-            await server.client.post(
-                f"{API}/agents/{OTHER}/conversations", json={"name": "private"}
-            )
-        ).is_success:
-            break
-        await asyncio.sleep(0.1)
+    assert await server.begin_as_before("private", OTHER) == TALK
+    rooms = []
+    for agent in (OTHER, MINE):
+        path = f"{API}/agents/{agent}/conversations"
+        begun = await server.client.post(path, json={"name": f"about {SECRET}"})
+        rooms.append(str(begun.json()["id"]))
     await server.said(f"Ask the third about {SECRET}.", agent=TALK)
     block = f"{API}/agents/{OTHER}/memory/human"
     edit = {
@@ -290,10 +288,12 @@ async def _planted(server: Served) -> dict[str, tuple[str, ...]]:
     )
     questions = (await server.client.get(f"{API}/approvals")).json()["approvals"]
     await server.said("Look around.", agent=MINE)
+    await server.said(f"Keep {SECRET} for me.", agent=MINE, conversation=rooms[1])
     calls = (await server.client.get(f"{API}/calls")).json()["calls"]
     steps = (await server.client.get(f"{API}/agents/{OTHER}/steps")).json()["steps"]
     return {
         "agent": (OTHER, TALK, GROUP, MINE),
+        "conversation": (*rooms, f"about {SECRET}", "main"),
         "label": ("human", "plan"),
         "event": (posted.json()["event"],),
         "seq": (str(steps[-1]["seq"]),),
@@ -379,8 +379,9 @@ async def test_what_others_do_changes_no_answer(neighbors: Neighbors) -> None:
     await answers()  # the first time, its own words are indexed
     before = await answers()
     for name in ("once", "twice"):
-        await neighbors.all.post(f"{API}/agents/{OTHER}/conversations", json={"name": name})
-        await neighbors.server.said(f"Say {SECRET}.", agent=f"{OTHER}--{name}")
+        path = f"{API}/agents/{OTHER}/conversations"
+        id = (await neighbors.all.post(path, json={"name": name})).json()["id"]
+        await neighbors.server.said(f"Say {SECRET}.", agent=OTHER, conversation=id)
     await neighbors.all.post(
         f"{API}/agents/{OTHER}/messages", json={"text": "Go on."}
     )  # waits: its turn is asking

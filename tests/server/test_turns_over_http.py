@@ -137,15 +137,19 @@ async def test_whoever_comes_after_a_failed_turn_is_told_why(served: Serve) -> N
 async def test_a_conversation_of_an_agent_is_its_own_and_of_the_same_token(served: Serve) -> None:
     server = await served([Say("One."), Say("Two.")])
     token = await server.as_("limited", "chat", "read", agents=("main",))
-    for _ in range(2):
-        answer = await token.post("/api/v1/agents/main/conversations", json={"name": "trip"})
-        assert answer.json() == {"agent": "main--trip"}
-    await server.said("Hello", "main--trip")
-    assert len((await token.get("/api/v1/agents/main--trip/messages")).json()["messages"]) == 2
+    begun = [
+        (await token.post("/api/v1/agents/main/conversations", json={"name": "trip"})).json()
+        for _ in range(2)
+    ]
+    assert begun[0] == begun[1]
+    assert (begun[0]["agent"], begun[0]["name"]) == ("main", "trip")
+    await server.said("Hello", conversation=begun[0]["id"])
+    trip = f"{MESSAGES}?conversation=trip"
+    assert len((await token.get(trip)).json()["messages"]) == 2
     assert (await token.get(MESSAGES)).json()["messages"] == []
     other = await server.as_("other", "chat", "read", agents=("bob",))
-    assert (await other.get("/api/v1/agents/main--trip/messages")).status_code == 404
-    wrong = await token.post("/api/v1/agents/main/conversations", json={"name": "a b"})
+    assert (await other.get(trip)).status_code == 404
+    wrong = await token.post("/api/v1/agents/main/conversations", json={"name": "x" * 61})
     assert (wrong.status_code, wrong.json()["error"]["code"]) == (400, "usage")
     await server.said("Bye")
 

@@ -162,10 +162,7 @@ async def test_what_steers_needs_its_scope_and_an_agent_that_is_not_the_tokens_i
     assert (await server.client.post("/api/v1/agents/main/stop")).status_code == 400
     for name in ("main", "bob"):
         await server.client.post("/api/v1/agents", json={"name": name})
-        made = await server.client.post(
-            f"/api/v1/agents/{name}/conversations", json={"name": "trip"}
-        )
-        assert made.status_code == 200
+        await server.begin_as_before("trip", name)
     guest = await server.as_("guest", "read", "chat", agents=("main",))
     for path in ("agents", "tree"):
         listed = (await guest.get(f"/api/v1/{path}")).json()["agents"]

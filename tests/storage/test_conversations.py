@@ -17,6 +17,8 @@ from agent_core.storage import (
     SaveBlock,
     SaveSaid,
     Store,
+    dump,
+    line_of,
     prepare_state_dir,
 )
 from agent_core.storage.block_store import BlockRow
@@ -235,6 +237,31 @@ async def test_recall_reaches_all_that_is_not_deleted_and_of_a_private_one_only_
     await store.delete_conversation(open_line, is_deleted=False)
     assert [await found(store, line, "heron") for line in ("main", open_line)] == [2, 2]
     assert (await store.memory_counts("main")).messages == 2
+
+
+async def test_a_token_finds_no_conversation_that_is_private_to_another(store: Store) -> None:
+    tricky = dump({"window": "door", "token": "t2", "user": '"token":"t1"'})
+    rows = [await other(store, origin=origin, name="plan") for origin in ("", DOOR, tricky)]
+    for row in rows:
+        await say(store, f"of {row.id}", agent=row.line)
+    await say(store, "hello")
+    free, mine, theirs = (row.line for row in rows)
+    for token, lines in (
+        (None, {"main", free, mine, theirs}),
+        ("t1", {"main", free, mine}),
+        ("t2", {"main", free, theirs}),
+        ("", {"main", free}),
+    ):
+        listed = await store.conversations("main", token=token)
+        assert {row.line for row in listed} == lines, token
+        named = await store.conversations_named("main", "plan", token=token)
+        assert {row.line for row in named} == lines - {"main"}, token
+        whole = await store.read_agent("main", token=token)
+        assert whole is not None
+        assert {line_of("main", turn.conversation) for turn in whole.turns} == lines, token
+        assert {line_of("main", row.id) for row in whole.conversations} == lines - {"main"}, token
+    of_door = await store.conversations_of("main", DOOR, "PLAN")
+    assert [row.line for row in of_door] == [mine]
 
 
 async def test_conversations_have_owners_of_their_own_and_the_whole_agent_excludes_all(

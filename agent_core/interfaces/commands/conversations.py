@@ -44,7 +44,7 @@ def conversations() -> None:
     takes="delete undelete, <conversation>",
     shows="(?!(?:un)?delete ).*",
 )
-@verb(conversations, opens=Opens.READABLE)
+@verb(conversations, opens=Opens.READABLE, scopes=("read", "chat"))
 @click.option("--deleted", is_flag=True, help="Also those that were deleted.")
 @click.option(
     "--limit", type=click.IntRange(1, 1_000), default=30, show_default=True, help="At most so many."
@@ -65,7 +65,7 @@ async def list_(door: Door, *, deleted: bool, limit: int, agent: OfAgent) -> Res
     return Result({"agent": own.agent, "conversations": rows}, lines, hint)
 
 
-@verb(conversations, opens=Opens.READABLE)
+@verb(conversations, opens=Opens.READABLE, scopes=("read",))
 @click.argument("text", nargs=-1, required=True, metavar="TEXT")
 @click.option("--page", type=click.IntRange(0), default=0, help="Pages begin at 0.")
 async def search(door: Door, text: tuple[str, ...], *, page: int, agent: OfAgent) -> Result:
@@ -77,7 +77,7 @@ async def search(door: Door, text: tuple[str, ...], *, page: int, agent: OfAgent
     return Result(document, memory_view.found_lines([*searches.values()], query, blocks))
 
 
-@verb(conversations)
+@verb(conversations, scopes=("chat",))
 async def rename(
     door: Door, conversation: ConversationName, name: str, *, agent: OfAgent
 ) -> Result:
@@ -87,7 +87,7 @@ async def rename(
 
 
 @slash("conversations delete")
-@verb(conversations)
+@verb(conversations, scopes=("chat",))
 async def delete(door: Door, conversation: ConversationName, *, agent: OfAgent) -> Result:
     """Hide a conversation from lists and from search. `undelete` brings it back; branches of it stay as they are."""
     own = await _of(door, agent)
@@ -100,13 +100,13 @@ async def delete(door: Door, conversation: ConversationName, *, agent: OfAgent) 
 
 
 @slash("conversations undelete")
-@verb(conversations)
+@verb(conversations, scopes=("chat",))
 async def undelete(door: Door, id: Annotated[str, Word(metavar="ID")], *, agent: OfAgent) -> Result:
     """Bring a deleted conversation back, by its id."""
     return _told(await (await _of(door, agent)).undelete(id), "back")
 
 
-@verb(conversations)
+@verb(conversations, scopes=("chat",))
 @click.option(
     "--at",
     default="",
@@ -121,7 +121,7 @@ async def branch(
     own = await _of(door, agent)
     row = await own.find(conversation)
     upto = await end_at(own, row.line, at) if at else None
-    made = await own.branch(row.id, upto, name=name)
+    made = await own.branch(row.id, upto, door.origin, name)
     return _told(made, "branched", f"Next: knapper run --conversation {made.id}")
 
 
@@ -160,7 +160,7 @@ async def end_at(conversations: "Conversations", key: str, place: str) -> int:
 
 
 async def _of(door: Door, agent: str) -> "Conversations":
-    return rooms.Conversations(door.workspace.store, await door.known(agent))
+    return rooms.Conversations(door.workspace.store, await door.known(agent), door.token)
 
 
 def _typed(door: Door) -> str:

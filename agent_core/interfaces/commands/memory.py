@@ -390,7 +390,7 @@ async def log(
         store = state.store
         key = door.line if door.line and not (agent or conversation) else name
         if conversation:
-            key = (await Conversations(store, name).find(conversation)).line
+            key = (await Conversations(store, name, door.token).find(conversation)).line
         row = await store.conversation(key)
         title = "" if row is None or key == name else row.name or row.id
         said = await store.history(

@@ -116,6 +116,7 @@ def _words(kind: str, name: str | None) -> str | None:
 
 _OVER_SERVER = (
     "agent",
+    "conversation",
     "message",
     "files",
     "yes",

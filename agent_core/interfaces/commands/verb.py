@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # `knapper --help` must not load a workspace
     from agent_core.functions.worker_api import OnProgress
     from agent_core.memory.agent_memory import AgentMemory
     from agent_core.memory.source_catalog import Sources
-    from agent_core.runtime.agent import Agent
+    from agent_core.runtime.agent import Agent, Origin
     from agent_core.storage import CallOwners
     from agent_core.workspace.state_store import WorkspaceState
     from agent_core.workspace.workspace import Workspace
@@ -110,6 +110,10 @@ class Door:
     """The agent of the conversation; "" in the shell, which means the default agent."""
     line = ""
     """The line of the conversation; "" in the shell."""
+    token: str | None = None
+    """The id of the token of who asks, which finds no conversation that is private to another; None finds all."""
+    origin: "Origin | None" = None
+    """The origin of what is begun through it, if it is not the library's."""
     owners: "CallOwners" = None
     """The agents that the user may read the calls of."""
 
@@ -151,7 +155,9 @@ class Door:
 
     async def memory(self, name: str) -> "AgentMemory":
         """Return the memory of an existing agent for searching; the agent may be running elsewhere."""
-        return self.workspace.memory(await self.known(name))
+        agent = await self.known(name)
+        is_here = self.line.partition("/")[0] == agent
+        return self.workspace.memory(agent, self.line if is_here else "")
 
     async def sources(self, name: str) -> "Sources":
         """Return the sources of an agent."""

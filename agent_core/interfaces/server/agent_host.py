@@ -32,10 +32,13 @@ from agent_core.storage import (
     Entry,
     Post,
     Posted,
+    Store,
     TurnStore,
+    agent_of,
     prepare_state_dir,
 )
 from agent_core.storage.turn_store import N_BITS
+from agent_core.workspace.conversations import Conversations
 from agent_core.workspace.runner import Runner, bell
 from agent_core.workspace.state_store import WorkspaceState, state_of
 from agent_core.workspace.workspace import Workspace
@@ -176,7 +179,11 @@ def _own_key(identity: Identity, key: str) -> str:
 
 
 class AgentHost:
-    """A host that opens agents on demand, runs their turns, and publishes their events to all listeners."""
+    """A host that opens agents on demand, runs their turns, and publishes their events to all listeners.
+
+    Each conversation of an agent is opened by itself: a `name` here is that of an agent, for its main conversation, or
+    the line of another one.
+    """
 
     def __init__(self, workspace: Workspace, report: Callable[[BaseException], object]) -> None:
         """Create the host; `report` is called with internal errors of turns that no caller waits for."""
@@ -330,6 +337,7 @@ class AgentHost:
     async def _make_room(self, name: str) -> None:
         """Close idle agents that conflict with this one: a group holds its members while it is open."""
         groups = self.workspace.groups.read()
+        name = agent_of(name)
         holders = {group for group, file in groups.items() if name in file.members}
         others = set(groups[name].members) if name in groups else holders
         for other in others & self._agents.keys():
@@ -340,8 +348,12 @@ class AgentHost:
         return name in self._agents
 
     def is_running(self, name: str) -> bool:
-        """Return whether a turn of the agent is under way here."""
+        """Return whether a turn of the conversation is under way here."""
         return name in self._runner.running
+
+    def is_at_work(self, agent: str) -> bool:
+        """Return whether a turn of any conversation of an agent is under way here."""
+        return any(agent_of(line) == agent for line in self._runner.running)
 
     async def post(
         self,
@@ -368,7 +380,9 @@ class AgentHost:
         payload = {"text": text, **more, **only}
         if key is not None:
             key = _own_key(identity, key)
-        posted = await self._store.post_after(Post(name, "message", payload, key=key))
+        posted = await self._store.post_after(
+            Post(name, "message", payload, key=key, origin=identity.origin.to_json())
+        )
         self._runner.poke(name)
         if (
             await self._store.turn_of(posted.event, name) is None
@@ -408,13 +422,18 @@ class AgentHost:
             return False
         page = await read_page(self._store, name, count=1, is_newest=True, with_removed=True)
         is_open = any(
-            work.agent == name and work.is_running for work in await self._store.open_work()
+            work.line == name and work.is_running for work in await self._store.open_work()
         )
         if is_open and page.entries:
             await self._store.cancel(
                 page.entries[-1].turn
             )  # the process that runs it notices at its next entry
         return is_open and bool(page.entries)
+
+    async def interrupt_all(self, agent: str) -> bool:
+        """End the running turns of all conversations of an agent, and return whether there was one."""
+        others = [line for line in self._runner.running if agent_of(line) == agent != line]
+        return any([await self.interrupt(line) for line in (agent, *others)])
 
     @contextmanager
     def listen(self, name: str, *, reads_journal: bool = False) -> Iterator[Listening]:
@@ -471,14 +490,15 @@ class AgentHost:
             await self._let_go(name)
 
     async def make_free(self, name: str) -> None:
-        """Close an agent that is open here.
+        """Close an agent that is open here, with all its conversations.
 
         Raises:
             UsageError: a turn of it is running.
         """
-        if self.is_running(name):
+        if self.is_at_work(name):
             raise UsageError(f"`{name}` is at work.", fix="Interrupt it first.")
-        await self._let_go(name)
+        for line in [line for line in self._agents if agent_of(line) == name]:
+            await self._let_go(line)
 
     def end_streams(self) -> None:
         """End the streams of all listeners."""
@@ -695,12 +715,15 @@ _BEHIND: Final = "You were too slow, so live events were left out. The saved eve
 
 
 async def event_stream(
-    host: AgentHost, store: TurnStore, agent: str, after: int, hold: Hold = hold_freely
+    host: AgentHost, store: Store, agent: str, after: int, hold: Hold = hold_freely
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the events of an agent after a number, then new ones as they come, until the server stops.
+    """Yield the events of an agent's conversation after a number, then new ones as they come, until the server stops.
+
 
     A piece of text without a number is provisional: after a reconnect, everything since the last number is sent again.
     """
+    branched_at = await store.branched_at(agent)  # what it begins with is its parent's
+    after = max(after, branched_at and branched_at | _IN_TURN)
     reader = JournalReader(store, agent, after)
     with host.listen(agent, reads_journal=True) as listening:
         async for frame in _frames_until_now(host, store, reader, listening, hold):
@@ -732,7 +755,7 @@ async def event_stream(
 
 
 async def _frames_until_now(
-    host: AgentHost, store: TurnStore, reader: JournalReader, listening: Listening, hold: Hold
+    host: AgentHost, store: Store, reader: JournalReader, listening: Listening, hold: Hold
 ) -> AsyncGenerator[bytes, None]:
     """Yield what is on disk, then what still waits: messages, and questions that were not among the events."""
     asked = set[str]()
@@ -745,9 +768,19 @@ async def _frames_until_now(
             host.begin_at_now(reader.agent, listening)
     async for added in _waiting_messages(store, reader.agent, hold):
         yield _frame(added)
-    for row in await host.workspace.questions():
-        if row.agent == reader.agent and row.question.id not in asked:
-            yield _frame(asking(row.question, row.turn))
+    async for question in _open_questions(host, store, reader.agent):
+        if question.question not in asked:
+            yield _frame(question)
+
+
+async def _open_questions(
+    host: AgentHost, store: Store, line: str
+) -> AsyncGenerator[events.GrantAsked, None]:
+    """Yield the questions that wait for an answer in a conversation."""
+    for asked in await host.workspace.questions():
+        source = await store.source_of(asked.turn) if asked.agent == agent_of(line) else None
+        if source is not None and source.line == line:
+            yield asking(asked.question, asked.turn)
 
 
 async def _waiting_messages(
@@ -802,6 +835,10 @@ class Rooms:
             return False
         owner = str((await self.state.store.agent_settings(agent) or {}).get("chat_of") or "")
         return agent.startswith(f"{owner}{CONVERSATION}") and await self.shows(owner, identity)
+
+    def conversations(self, agent: str, identity: Identity) -> Conversations:
+        """Return the conversations of an agent, as a token finds them: not those that another one began."""
+        return self.workspace.conversations(agent, identity.reader)
 
     async def shown(self, agents: Iterable[str], identity: Identity) -> list[str]:
         """Return those of the agents that are visible to a token."""

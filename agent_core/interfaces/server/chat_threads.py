@@ -664,18 +664,6 @@ class ChatThreads:
         elif not system and _SECTION in has:
             await sections.drop(_SECTION)
 
-    async def named(self, agent: str, conversation: str) -> str:
-        """Return the agent of a named conversation, which is created if it does not exist.
-
-        Raises:
-            UsageError: the conversation cannot have this name, or the agent has too many.
-        """
-        name = self._name_of(agent, conversation)
-        async with self._one_at_a_time:
-            if name != agent:
-                await self._make_sure(agent, conversation, name, ClientHistory())
-        return name
-
     def _name_of(self, agent: str, conversation: str) -> str:
         """Return the name of the agent of a conversation, whether or not it exists yet.
 

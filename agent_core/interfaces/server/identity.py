@@ -23,6 +23,7 @@ from agent_core.base.problem import Problem
 from agent_core.base.records import dataclass, to_json
 from agent_core.base.untrusted import one_line
 from agent_core.operations.operation import Scope
+from agent_core.runtime.agent import Origin
 from agent_core.storage import InboxFull, TokenRow, TokenStore
 
 SCOPES: Final[tuple[Scope, ...]] = get_args(Scope)
@@ -49,11 +50,13 @@ class NotAllowed(KnapperError):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The sender of a request. Empty `agents` means all agents."""
+    """The sender of a request, through a `window`, with the `id` of its token. Empty `agents` means all agents."""
 
     name: str
     scopes: frozenset[str]
     agents: frozenset[str] = frozenset()
+    id: str = ""
+    window: str = "door"
 
     def sees(self, agent: str) -> bool:
         """Return whether this identity may see an agent."""
@@ -62,7 +65,22 @@ class Identity:
     @property
     def may_log_in(self) -> bool:
         """True if it may create login links. The page can do everything, so this requires all scopes and agents."""
-        return self is LINKER or (not self.agents and self.scopes.issuperset(SCOPES))
+        return self is LINKER or self.is_owner
+
+    @property
+    def is_owner(self) -> bool:
+        """True if it may do all that the workspace's owner may. No conversation is private to another one for it."""
+        return not self.agents and self.scopes.issuperset(SCOPES)
+
+    @property
+    def reader(self) -> str | None:
+        """The id of its token, which reads no conversation that is private to another; None reads all."""
+        return None if self.is_owner else self.id
+
+    @property
+    def origin(self) -> Origin:
+        """The origin of what it sends."""
+        return Origin(self.window, self.id)
 
     def needs(self, *scopes: Scope) -> None:
         """Check that it has one of the scopes.
@@ -78,7 +96,7 @@ class Identity:
             )
 
 
-OWNER: Final = Identity("page", frozenset(SCOPES))
+OWNER: Final = Identity("page", frozenset(SCOPES), window="page")
 LINKER: Final = Identity("login", frozenset())
 
 
@@ -146,7 +164,7 @@ class TokenBook:
         is_right = hmac.compare_digest(_digest(secret), row.digest if row else _digest(""))
         if row is None or not is_right or (row.expires is not None and row.expires <= self._now()):
             return None
-        return Identity(row.name, frozenset(row.scopes), frozenset(row.agents))
+        return Identity(row.name, frozenset(row.scopes), frozenset(row.agents), row.id)
 
 
 class Sessions:

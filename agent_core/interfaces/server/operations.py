@@ -23,7 +23,7 @@ from agent_core.functions.service import USER, Author, FunctionService
 from agent_core.functions.service.judgment import Judgment
 from agent_core.operations.operation import Operation, Scope
 from agent_core.operations.words import word_of
-from agent_core.storage import CallOwners
+from agent_core.storage import MAIN, CallOwners
 from agent_core.workspace.helper_changes import HelperVerdict
 from agent_core.workspace.workspace import Workspace
 from sandbox.wire.strict_json import MESSAGE, Malformed, read_json
@@ -74,6 +74,12 @@ class Part(_BoundedPart):
 
 class Nothing(Part):
     """No fields."""
+
+
+class OfConversation(Part):
+    """The conversation that a request is about, by its id or its name."""
+
+    conversation: Annotated[str, Field(max_length=200)] = MAIN
 
 
 class Open(_BoundedPart):
@@ -162,6 +168,16 @@ class Asked:
         """The functions of the workspace."""
         return self.rooms.workspace.functions
 
+    async def line(self, agent: str, conversation: str) -> str:
+        """Return the line of a conversation of an agent.
+
+        Raises:
+            UnknownName: there is none, or it is private to another token.
+        """
+        if conversation == MAIN:
+            return agent
+        return (await self.rooms.conversations(agent, self.identity).find(conversation)).line
+
 
 Handler: TypeAlias = Callable[..., Awaitable[object]]
 
@@ -207,10 +223,15 @@ class ApiOperation:
             raise ApiRefusal(
                 422, "invalid", "The request is not as it must be.", fix, rows
             ) from error
-        given: dict[str, object] = dict(path)
+        given: dict[str, Any] = dict(path)  # Any: of handlers
         if "agent" in path:
             given["agent"] = await asked.rooms.known(path["agent"], asked.identity)
-        for name, param in _parameters(self.handler).items():
+        parameters = _parameters(self.handler)
+        if isinstance(query_part, OfConversation):
+            given["line"] = await asked.line(given["agent"], query_part.conversation)
+            if "agent" not in parameters:
+                del given["agent"]
+        for name, param in parameters.items():
             if param.annotation in (self.body, self.query):
                 given[name] = body_part if param.annotation is self.body else query_part
             for read in getattr(param.annotation, "__metadata__", ()):
@@ -235,7 +256,8 @@ def api_operation(
     """Make a handler the operation of a method and path; its docstring becomes the description.
 
     Its parameters are the path parameters and a part: the query for `GET` and `DELETE`, otherwise the body. An `agent`
-    must exist for the token. A path parameter annotated with a function gets the result of that function.
+    must exist for the token. With a `line`, the query names a conversation of the agent, and it gets the line. A path
+    parameter annotated with a function gets the result of that function.
     """
 
     def decorate(handler: Handler) -> ApiOperation:
@@ -244,6 +266,9 @@ def api_operation(
             (hint for hint in hints if isinstance(hint, type) and issubclass(hint, Part)), Nothing
         )
         body, query = (Nothing, part) if method in ("GET", "DELETE") else (part, Nothing)
+        is_in_one = "{agent}" in path and "line" in _parameters(handler)
+        if is_in_one and query is Nothing:
+            query = OfConversation
         return ApiOperation(
             method, f"{API}{path}", scopes, summary, handler, body, query, status, streams
         )

@@ -25,7 +25,7 @@ from ..history_pages import MOST_HELD, PAGE_BYTES, read_page, read_pages
 from ..slash_catalog import ENTRIES
 from ..spending import Spending, spent_since_ever
 from .identity import NotThere
-from .operations import API, Asked, Part, api_operation
+from .operations import API, Asked, OfConversation, Part, api_operation
 from .workspace_operations import Arguments, ThereFunction, by_hand
 
 _MOST_TURNS: Final = 500
@@ -35,6 +35,10 @@ class HowMany(Part):
     """The number of the last ones."""
 
     last: Annotated[int, Field(ge=1, le=1_000)] = 50
+
+
+class HowManySteps(OfConversation, HowMany):
+    """The number of the last ones of a conversation."""
 
 
 class Reason(Part):
@@ -69,30 +73,30 @@ async def trace(asked: Asked, name: ThereFunction, arguments: Arguments) -> obje
 
 
 @api_operation("GET", "/agents/{agent}/steps", ("read",), "List the last steps.")
-async def list_steps(asked: Asked, agent: str, how_many: HowMany) -> object:
-    """Return the last steps of an agent: what came of each, and by which model."""
+async def list_steps(asked: Asked, agent: str, line: str, how_many: HowManySteps) -> object:
+    """Return the last steps of a conversation: what came of each, and by which model."""
     await asked.hold(PAGE_BYTES)
-    return {"agent": agent, "steps": await steps(asked.rooms.state.store, agent, how_many.last)}
+    return {"agent": agent, "steps": await steps(asked.rooms.state.store, line, how_many.last)}
 
 
 @api_operation(
     "GET", "/agents/{agent}/steps/{seq}", ("read",), "Return what the model saw in a step."
 )
-async def step(asked: Asked, agent: str, seq: str) -> object:
+async def step(asked: Asked, agent: str, line: str, seq: str) -> object:
     """Return what the model saw in a step, by part, with about how many tokens each part has."""
     number = int(seq) if seq.isdecimal() and len(seq) < 20 else -1
     await asked.hold(MOST_HELD)
-    own = (await asked.rooms.host.agent(agent)).model_session.shown.pinned
+    own = (await asked.rooms.host.agent(line)).model_session.shown.pinned
     functions = {function.name: function for function in own} | dict(
         asked.functions.registry.snapshot().functions
     )
-    parts = await step_parts(asked.rooms.state.store, agent, number, functions)
+    parts = await step_parts(asked.rooms.state.store, line, number, functions)
     if parts is None:
         raise NotThere(
             f"`{agent}` has no step {seq[:20]}.",
             fix=f"GET {API}/agents/{agent}/steps lists the last.",
         )
-    return {**parts, "window": (await asked.rooms.host.agent(agent)).status().context_limit}
+    return {**parts, "window": (await asked.rooms.host.agent(line)).status().context_limit}
 
 
 @api_operation("GET", "/agents/{agent}/cost", ("read",), "Return what the turns cost.")
@@ -101,10 +105,8 @@ async def costs(asked: Asked, agent: str) -> object:
     workspace = asked.workspace
     spending = Spending(workspace.root, workspace.settings.models, _MOST_TURNS)
     await asked.hold(PAGE_BYTES)
-    return {
-        "agent": agent,
-        **(await spent_since_ever(asked.rooms.state.store, agent, spending)).to_json(),
-    }
+    await spent_since_ever(asked.rooms.state.store, agent, spending, asked.identity.reader)
+    return {"agent": agent, **spending.to_json()}
 
 
 @api_operation("GET", "/growth", ("read",), "Return how functions came to be.")
@@ -152,8 +154,8 @@ async def resume(asked: Asked, agent: str) -> object:
 
 @api_operation("POST", "/agents/{agent}/stop", ("edit",), "Stop what an agent does.")
 async def stop(asked: Asked, agent: str, reason: Reason) -> object:
-    """End the running turn of an agent, and stop the threads that it is at work in."""
-    is_interrupted = await asked.rooms.host.interrupt(agent)
+    """End the running turns of an agent, and stop the threads that it is at work in."""
+    is_interrupted = await asked.rooms.host.interrupt_all(agent)
     try:
         threads = await (await _supervision(asked)).stop(
             agent, reason.why or "A person stopped it."

@@ -40,7 +40,7 @@ from agent_core.memory.source_catalog import Sources
 from agent_core.registry.module_edits import remove_text, save_text
 from agent_core.registry.source import hash_of
 from agent_core.runtime.agent import Agent
-from agent_core.storage import AGENT, CallOwners, is_history, own_folder, prepare_state_dir
+from agent_core.storage import AGENT, MAIN, CallOwners, is_history, own_folder, prepare_state_dir
 from agent_core.workspace.agent_files import GROUPS, GroupFile, first_problems
 from agent_core.workspace.portable import NoAgent
 from agent_core.workspace.state_store import WorkspaceState
@@ -685,13 +685,14 @@ _Word = Annotated[str, Field(max_length=400_000)]
 class CommandLine(Part):
     """A command as it is typed, word by word, with the `texts` of the files that it names.
 
-    `agent` is the one that is talked to where it was typed; `at_prompt`: at a prompt. `yes` is the digest of the
-    question to which its user said yes, from the error that asked it.
+    `agent` is the one that is talked to where it was typed, in this `conversation`; `at_prompt`: at a prompt. `yes` is
+    the digest of the question to which its user said yes, from the error that asked it.
     """
 
     words: Annotated[list[_Word], Field(min_length=2, max_length=200, fail_fast=True)]
     texts: Annotated[dict[str, _Word], Field(default_factory=dict, max_length=10)]
     agent: Annotated[str, Field(max_length=64)] = ""
+    conversation: Annotated[str, Field(max_length=200)] = MAIN
     at_prompt: bool = False
     yes: Annotated[str, Field(max_length=64)] = ""
 
@@ -710,6 +711,8 @@ class ServerDoor(Door):
         self.at_prompt = self._line.at_prompt
         self.agent_name = agent
         self.owners = owners
+        self.origin = asked.identity.origin
+        self.token = asked.identity.reader
         self._said: list[Line] = []
 
     def state(self) -> AbstractAsyncContextManager[WorkspaceState]:
@@ -814,6 +817,7 @@ async def command(asked: Asked, line: CommandLine) -> object:
         raise UsageError("Help is where the command is typed.")
     agent = await asked.rooms.known(line.agent, asked.identity) if line.agent else ""
     door = ServerDoor(asked, line, agent, await asked.rooms.owners(asked.identity))
+    door.line = await asked.line(agent, line.conversation) if agent else ""
     result = await verb.handler(door, **verb.taken(words))
     return _shown(result)
 

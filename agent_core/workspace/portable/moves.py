@@ -98,25 +98,28 @@ class Moves:
         """Return the name of every agent with stored data."""
         return await self._store.agent_names()
 
-    async def whole(self, name: str) -> WholeAgent:
-        """Return all stored data of an agent.
+    async def whole(self, name: str, token: str | None = None) -> WholeAgent:
+        """Return all stored data of an agent; with a `token`, without conversations that are private to another one.
 
         Raises:
             NoAgent: there is no agent with that name.
             ConfigError: the same, and its file is not valid.
         """
-        agent = await self._store.read_agent(name)
+        agent = await self._store.read_agent(name, token=token)
         return agent or await self.missing(name)
 
-    async def export(self, name: str, shown: Collection[str] | None = None) -> str:
+    async def export(
+        self, name: str, shown: Collection[str] | None = None, token: str | None = None
+    ) -> str:
         """Return an agent as the text of a file; the same agent always gives the same text.
 
-        If only some agents may be `shown`, it has no name of another one, and no past value of a block from it.
+        With a `token`, it has no conversation that is private to another one. If only some agents may be `shown`, it
+        has no name of another one, and no past value of a block from it.
 
         Raises:
             NoAgent: there is no agent with that name.
         """
-        whole = await self.whole(name)
+        whole = await self.whole(name, token)
         if shown is not None:
             blocks = []
             for block in whole.blocks:

@@ -127,11 +127,12 @@ async def test_each_conversation_of_an_agent_is_its_own_and_a_reset_begins_anoth
     first, second = (AutoGenAgent("ada", client, conversation=name) for name in ("red", "blue"))
     for member in (first, second):
         await RoundRobinGroupChat([member], max_turns=1).run(task="Hello")
-    assert [len(await client.messages(name)) for name in ("main--red", "main--blue")] == [2, 2]
+    counts = [len(await client.messages(conversation=name)) for name in ("red", "blue")]
+    assert counts == [2, 2]
     team = RoundRobinGroupChat([first], max_turns=1)
     await team.run(task="Once more")
     await team.reset()
-    assert await client.pop("main--red") is None
+    assert await client.pop(conversation="red") is None
 
 
 async def test_a_state_goes_on_in_another_process(

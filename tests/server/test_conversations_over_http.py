@@ -1,0 +1,300 @@
+"""Conversations of an agent over HTTP: each has its own context and stream, and those of a token are private to it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeAlias
+from urllib.parse import urlencode
+
+import httpx2
+import pytest
+
+from agent_core.interfaces.client import Client, HttpWire, connect
+from agent_core.interfaces.server.app import OPERATIONS
+from agent_core.interfaces.server.operations import OfConversation
+from tests.kit import Ask, Repeat, Say, Seen, Step, Wanted
+from tests.server.conftest import Serve, end_of, ends
+from tests.storage.support import say
+
+AGENT: Final = "/api/v1/agents/main"
+ROOMS: Final = f"{AGENT}/conversations"
+COUNT: Final = 10
+Json: TypeAlias = dict[str, Any]  # Any: JSON
+
+
+def said(seen: Seen) -> list[str]:
+    """Return what the user said in a request."""
+    return [str(row["content"]) for row in seen.messages if row["role"] == "user"]
+
+
+async def begun(client: httpx2.AsyncClient, **body: object) -> Json:
+    """Begin a conversation and return it."""
+    answer = await client.post(ROOMS, json=body)
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())
+
+
+async def listed(client: httpx2.AsyncClient, query: str = "") -> list[Json]:
+    """Return the conversations that a client lists."""
+    return list((await client.get(f"{ROOMS}{query}")).json()["conversations"])
+
+
+async def test_conversations_are_begun_listed_named_deleted_and_exported(served: Serve) -> None:
+    server = await served([Say("Teal."), Say("Which?")])
+    client = server.client
+    await server.said("The colour is teal.")
+    other = (await begun(client))["id"]
+    frames = await server.said("Which colour?", conversation=other)
+    assert end_of(frames)["reply"] == "Which?"
+    assert said(server.model.requests[-1]) == ["Which colour?"]
+    rows = [(row["id"], row["name"], row["messages"]) for row in await listed(client)]
+    assert rows == [(other, "Which colour?", 1), ("main", "main", 1)]
+    renamed = await client.patch(f"{ROOMS}/{other}", json={"name": "Colours"})
+    assert renamed.json()["name"] == "Colours"
+    by_name = await client.get(f"{AGENT}/messages?conversation=colours")
+    assert [row["kind"] for row in by_name.json()["messages"]] == ["user", "assistant"]
+    exported = (await client.get(f"{ROOMS}/{other}/export")).json()["markdown"]
+    assert exported.startswith("# Conversation with main: Colours")
+    assert "**You:** Which colour?" in exported
+    assert (await client.delete(f"{ROOMS}/{other}")).json()["deleted"] is not None
+    assert [row["id"] for row in await listed(client)] == ["main"]
+    assert [row["id"] for row in await listed(client, "?deleted=true")] == [other, "main"]
+    assert (await client.get(f"{ROOMS}/{other}")).status_code == 404
+    assert (await client.post(f"{ROOMS}/{other}/undelete")).json()["deleted"] is None
+    assert (await client.get(f"{ROOMS}/{other}")).json()["name"] == "Colours"
+    assert (await client.delete(f"{ROOMS}/main")).status_code == 503
+
+
+async def test_a_branch_has_what_was_said_and_streams_its_own_turns(served: Serve) -> None:
+    server = await served([Say("One."), Say("Two."), Say("Other.")])
+    await server.said("first")
+    first = await server.workspace.store.history("main")
+    await server.said("second")
+    branch = await begun(server.client, branch_of="main", upto=first[-1].seq)
+    assert branch["branch_of"] == {"conversation": "main", "upto": first[-1].seq}
+    frames = await server.said("third", conversation=branch["id"])
+    assert said(server.model.requests[-1]) == ["first", "third"]
+    late = await server.frames(ends(1), conversation=branch["id"])
+    assert [seq for seq, _ in late if seq] == [seq for seq, _ in frames if seq]
+    assert end_of(late) == end_of(frames)
+    popped = await server.client.post(f"{AGENT}/pop?conversation={branch['id']}")
+    assert popped.json() == {"removed": "third"}
+    read = await server.client.get(f"{AGENT}/messages?conversation={branch['id']}")
+    assert [row["text"] for row in read.json()["messages"]] == ["first", "One."]
+    wrong = await server.client.post(ROOMS, json={"branch_of": "main", "upto": 7})
+    assert wrong.json()["error"]["message"] == "The conversation has no such message."
+
+
+async def test_what_is_said_in_one_conversation_is_streamed_in_no_other(served: Serve) -> None:
+    server = await served([Repeat(lambda seen: Say(f"To {said(seen)[-1]}"))])
+    ids = ["main", *[(await begun(server.client))["id"] for _ in range(2)]]
+    streams = [asyncio.create_task(server.frames(ends(1), conversation=id)) for id in ids]
+    for id in ids:
+        path = f"{AGENT}/messages?conversation={id}"
+        assert (await server.client.post(path, json={"text": id})).status_code == 202
+    for id, stream in zip(ids, streams, strict=True):
+        frames = await stream
+        assert end_of(frames)["reply"] == f"To {id}"
+        texts = [data.get("message", "") for _, data in frames if data]
+        assert {text for text in texts if text} == {id}
+
+
+ATTACKS: Final = [
+    ("GET", "", None),
+    ("PATCH", "", {"name": "mine"}),
+    ("DELETE", "", None),
+    ("POST", "/undelete", None),
+    ("GET", "/export", None),
+]
+"""On a conversation by its name or id."""
+
+
+async def test_stopping_an_agent_ends_its_turn_in_whatever_conversation(served: Serve) -> None:
+    server = await served([Say("It takes a long time. " * 20, pause_s=0.5)])
+    id = (await begun(server.client))["id"]
+    heard = asyncio.create_task(server.frames(ends(1), conversation=id))
+    path = f"{AGENT}/messages?conversation={id}"
+    await server.client.post(path, json={"text": "Hello"})
+    while not server.model.requests:  # noqa: ASYNC110 - as a person would look
+        await asyncio.sleep(0.05)
+    rows = (await server.client.get("/api/v1/agents")).json()["agents"]
+    assert [row["running"] for row in rows] == [True]
+    assert (await server.client.delete(AGENT)).status_code == 400
+    stopped = await server.client.post(f"{AGENT}/stop", json={})
+    assert stopped.json()["interrupted"] is True
+    assert end_of(await heard)["reason"] == "interrupted"
+
+
+async def test_a_long_message_says_where_it_is_whole(served: Serve) -> None:
+    server = await served([])
+    id = (await begun(server.client))["id"]
+    await say(server.workspace.store, "x" * (3 << 20), agent=f"main/{id}")
+    read = (await server.client.get(f"{AGENT}/messages?conversation={id}")).json()
+    assert f"&count=1&conversation={id}]" in read["messages"][0]["cut"]
+
+
+BODIES: Final[Json] = {"post": {"text": "hello"}}
+PARTS: Final = {"event": "none", "seq": "1", "agent": "main"}
+THROUGH: Final = [row for row in OPERATIONS if issubclass(row.query, OfConversation)]
+"""Those on an agent, with a conversation in the query: a new one is attacked as well."""
+
+
+async def refused(client: httpx2.AsyncClient, id: str) -> list[tuple[int, str]]:
+    """Return the answer to every request about a conversation, with its id left out."""
+    requests = [(method, f"{ROOMS}/{id}{path}", body) for method, path, body in ATTACKS]
+    for row in THROUGH:
+        query = {"conversation": id, **({"query": "teal"} if row.path.endswith("search") else {})}
+        path = f"{row.path.format(**PARTS)}?{urlencode(query)}"
+        requests.append((row.method, path, BODIES.get(row.handler.__name__)))
+    requests += [("POST", ROOMS, {"branch_of": id})]
+    answers = []
+    for method, path, body in requests:
+        answer = await client.request(method, path, json=body)
+        answers.append((answer.status_code, answer.text.replace(id, "ID")))
+    return answers
+
+
+async def test_a_private_conversation_is_as_if_it_were_not_there_for_another_token(
+    served: Serve,
+) -> None:
+    server = await served([Say("Hello."), Say("Teal it is.")])
+    mine = await server.as_("mine", "chat", "read", "edit", agents=("main",))
+    theirs = await server.as_("theirs", "chat", "read", "edit")
+    await server.said("hello to all")
+    private = await begun(mine, name="the secret plan")
+    id = private["id"]
+    assert private["origin"]["token"]
+    await server.said("The secret colour is teal.", conversation=id)
+    missing = "0a0a0a" if id != "0a0a0a" else "0b0b0b"
+    guessed = await refused(theirs, id)
+    assert len(guessed) > 15
+    assert {status for status, _ in guessed} == {404}
+    assert guessed == await refused(theirs, missing)
+    for name in (id[:3], "the secret plan", "the secret pln"):
+        answer = await theirs.get(f"{ROOMS}/{name}")
+        assert (answer.status_code, id in answer.text) == (404, False)
+    assert [row["id"] for row in await listed(theirs)] == ["main"]
+    assert [row["id"] for row in await listed(theirs, "?deleted=true")] == ["main"]
+    found = await theirs.get(f"{AGENT}/search?query=secret colour teal")
+    assert "Teal it is" not in found.text
+    assert "The secret colour" not in found.text
+    assert [row["id"] for row in await listed(mine)] == [id, "main"]
+    assert "teal" in (await mine.get(f"{AGENT}/search?query=teal&conversation={id}")).text
+    page = await server.logged_in()
+    page.headers["Origin"] = server.url
+    assert [row["id"] for row in await listed(page)] == [id, "main"]
+    await page.delete(f"{ROOMS}/{id}")
+    assert (await theirs.post(f"{ROOMS}/{id}/undelete")).status_code == 404
+    assert (await mine.post(f"{ROOMS}/{id}/undelete")).status_code == 200
+
+
+async def test_a_branch_of_a_private_conversation_is_private_to_the_same_token(
+    served: Serve,
+) -> None:
+    server = await served([Say("Teal.")])
+    mine, theirs = [await server.as_(name, "chat", "read") for name in ("mine", "theirs")]
+    private = await begun(mine)
+    await server.said("My colour?", conversation=private["id"])
+    page = await server.logged_in()
+    page.headers["Origin"] = server.url
+    branch = (await begun(page, branch_of=private["id"]))["id"]
+    assert (await theirs.get(f"{ROOMS}/{branch}")).status_code == 404
+    assert (await mine.get(f"{AGENT}/messages?conversation={branch}")).status_code == 200
+
+
+async def test_a_token_for_another_agent_names_a_conversation_in_vain(served: Serve) -> None:
+    server = await served([Say("Hello.")])
+    await server.client.post("/api/v1/agents", json={"name": "bob"})
+    other = await server.as_("bobs", "chat", "read", agents=("bob",))
+    id = (await begun(server.client))["id"]
+    await server.said("Hello", conversation=id)
+    assert (await other.get(f"{ROOMS}/{id}")).status_code == 404
+    for name in (id, f"main/{id}", f"../main/{id}", "main", ""):
+        query = {"conversation": name}
+        answer = await other.get("/api/v1/agents/bob/messages", params=query)
+        assert answer.json().get("messages", []) == [], name
+
+
+async def test_ten_conversations_at_once_edit_one_block_and_nothing_is_lost(served: Serve) -> None:
+    seen_by: dict[str, list[str]] = {}
+
+    def step(seen: Seen) -> Step:
+        word = said(seen)[0].split()[0]
+        seen_by.setdefault(word, []).append(seen.text)
+        calls = sum(row["role"] == "tool" for row in seen.messages)
+        if calls < 2:
+            line = {"name": "human", "content": f"{word} line {calls}"}
+            return Ask(Wanted("core_memory_append", line))
+        return Say("Kept.")
+
+    server = await served([Repeat(step)], runner__slots=COUNT)
+    ids = [(await begun(server.client))["id"] for _ in range(COUNT)]
+
+    async def say_in_each(words: Callable[[int], str]) -> None:
+        turns: list[Awaitable[Any]] = [
+            server.said(words(at), conversation=id) for at, id in enumerate(ids)
+        ]
+        await asyncio.gather(*turns)
+
+    await say_in_each(lambda at: f"word{at} go")
+    block = (await server.client.get(f"{AGENT}/memory/human")).json()
+    kept = [f"word{at} line {n}" for at in range(COUNT) for n in range(2)]
+    assert sorted(row for row in block["value"].splitlines() if row in kept) == sorted(kept)
+    await say_in_each(lambda _: "and?")
+    for at in range(COUNT):
+        text = seen_by[f"word{at}"][-1]
+        assert not [row for row in kept if row not in text], at
+
+
+async def test_a_conversation_of_an_earlier_version_opens_as_the_agent_that_it_was(
+    served: Serve,
+) -> None:
+    server = await served([Say("One."), Say("Two.")])
+    agent = await server.begin_as_before("trip")
+    token = await server.as_("mine", "chat", "read", agents=("main",))
+    begun_before = await begun(token, name="trip")
+    assert (begun_before["agent"], begun_before["id"]) == (agent, "main")
+    await server.said("first", agent)
+    asked = {"model": "main@trip", "messages": [{"role": "user", "content": "second"}]}
+    answer = await token.post("/v1/chat/completions", json=asked)
+    assert answer.json()["choices"][0]["message"]["content"] == "Two."
+    assert said(server.model.requests[-1]) == ["first", "second"]
+    assert [row["id"] for row in await listed(token)] == []
+
+
+async def test_a_group_has_one_conversation(served: Serve) -> None:
+    server = await served([])
+    (server.workspace.root / "groups").mkdir(exist_ok=True)
+    (server.workspace.root / "groups" / "crew.toml").write_text('members = ["main", "bob"]\n')
+    for body in ({"name": "plan"}, {}, {"branch_of": "main"}):
+        answer = await server.client.post("/api/v1/agents/crew/conversations", json=body)
+        assert (answer.status_code, "one conversation" in answer.text) == (400, True)
+
+
+@pytest.mark.parametrize("where", ["here", "over HTTP"])
+async def test_a_client_talks_in_conversations(served: Serve, where: str) -> None:
+    server = await served([Say("One."), Say("Two."), Say("Three.")])
+    key = await server.token("a-client", "chat", "read")
+    client = (
+        await connect(server.workspace) if where == "here" else Client(HttpWire(server.url, key))
+    )
+    async with client:
+        assert await client.ask("first") == "One."
+        trip = await client.begin_conversation("trip")
+        assert await client.ask("second", conversation="trip") == "Two."
+        assert await client.begin_conversation("trip") == {
+            **trip,
+            "messages": 1,
+            "used": (await client.conversation("trip"))["used"],
+        }
+        branch = await client.branch_conversation("trip", name="another")
+        assert await client.ask("third", conversation=branch["id"]) == "Three."
+        assert said(server.model.requests[-1]) == ["second", "third"]
+        assert [row["name"] for row in await client.conversations()] == ["another", "trip", "main"]
+        assert (await client.rename_conversation("trip", "journey"))["name"] == "journey"
+        assert "**You:** second" in await client.export_conversation("journey")
+        await client.delete_conversation("journey")
+        assert [row["name"] for row in await client.conversations()] == ["another", "main"]
+        await client.undelete_conversation(trip["id"])
+        assert await client.pop(conversation=branch["id"]) == "third"
+        texts = [row["text"] for row in await client.messages(conversation=branch["id"])]
+        assert texts == ["second", "Two."]
