@@ -21,6 +21,7 @@ NAME_CHARS: Final = 60
 DEEPEST: Final = 50
 """How many conversations a branch stands on at most."""
 _ID_CHARS: Final = 6
+_TOKEN_LIMIT: Final = 10_000  # conversations with one agent that one token began
 _COLUMNS: Final = "line, name, renamed, began, origin, parent, upto, deleted"
 _END_OF: Final = (
     "select max(e.seq) from entry e where e.seq < ?2 and e.turn = (select max(seq) from turn"
@@ -364,6 +365,14 @@ def _must_be_there(session: SqlSession, line: str) -> ConversationRow:
 
 
 def _begin(session: SqlSession, agent: str, origin: str, name: str) -> ConversationRow:
+    if token_of(origin):
+        sql = "select count(*) from conversation where agent = ? and origin = ?"
+        (count,) = session.one(sql, agent, origin) or (0,)
+        if count >= _TOKEN_LIMIT:
+            raise StorageError(
+                f"This token has begun {count:,} conversations with `{agent}`, which is the most.",
+                fix="Go on with one of them, or use another token.",
+            )
     line = ""
     while not line or session.one("select 1 from conversation where line = ?", line):
         line = line_of(agent, session.clock.new_id().replace("-", "")[-_ID_CHARS:])

@@ -17,6 +17,7 @@ from agent_core.storage import (
     SaveBlock,
     SaveSaid,
     Store,
+    conversation_store,
     dump,
     line_of,
     prepare_state_dir,
@@ -262,6 +263,18 @@ async def test_a_token_finds_no_conversation_that_is_private_to_another(store: S
         assert {line_of("main", row.id) for row in whole.conversations} == lines - {"main"}, token
     of_door = await store.conversations_of("main", DOOR, "PLAN")
     assert [row.line for row in of_door] == [mine]
+
+
+async def test_a_token_begins_a_limited_number_of_conversations(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conversation_store, "_TOKEN_LIMIT", 2)
+    for _ in range(2):
+        await other(store, origin=DOOR)
+    with pytest.raises(StorageError, match="begun 2 conversations with `main`, which is the most"):
+        await other(store, origin=DOOR)
+    await other(store, origin=DOOR.replace("t1", "t2"))
+    await other(store)
 
 
 async def test_conversations_have_owners_of_their_own_and_the_whole_agent_excludes_all(
