@@ -25,7 +25,6 @@ from agent_core.storage import (
     BETWEEN,
     LARGEST_NUMBER,
     SUMMARY,
-    USAGE,
     ClaimedTurn,
     Entry,
     SaveText,
@@ -35,6 +34,7 @@ from agent_core.storage import (
     fitting,
     fix_of,
 )
+from agent_core.storage.turn_store import SAID
 from sandbox.errors import ProtocolError
 from sandbox.wire.large import Large
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
@@ -676,7 +676,7 @@ async def resume(
 async def pop(store: TurnStore, line: str) -> list[Entry]:
     """Remove the last turn with messages, and later summaries, from the history; return its entries."""
     while entries := await store.hide_last_turn(line):
-        if any(entry.kind not in (SUMMARY, USAGE) for entry in entries):
+        if any(entry.kind in SAID for entry in entries):
             return entries
     return []
 

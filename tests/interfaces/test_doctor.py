@@ -111,7 +111,7 @@ async def test_a_database_is_shown_with_what_waits_and_all_processes(
         )
     said = done.stdout
     assert "PostgreSQL 1" in said
-    assert ", schema 14, answered in " in said
+    assert ", schema 15, answered in " in said
     assert "✗ 1 due event waits, for 50" in said
     assert "✗ an old one, 4 agents at once, has lost, " in said
     assert f"is version 0.0.9, and this is {__version__}" in said
