@@ -43,7 +43,7 @@ def test_agents_are_listed_laid_open_and_deleted_with_a_yes(kept: Path) -> None:
             "not sent: y",
             "not sent: and half a",
         ]
-        screen.do("n", "Nothing was deleted.")
+        screen.answer("n", "Nothing was deleted.")
         assert screen.exit_code() == 1
     with terminal("agents", "delete", "main", cwd=kept) as screen:
         screen.wait_for("Delete main with all that it remembers?")

@@ -217,7 +217,7 @@ def test_a_text_is_forgotten_in_mid_conversation_and_nothing_brings_it_back(tmp_
         )
         assert knapper("memory", "forget", "hunter2", "--dry-run", cwd=tmp_path).returncode == 0
         screen.do("/forget hunter2", "To forget: “hunter2”", "input history  1")
-        screen.do("n", "Nothing was forgotten.")
+        screen.answer("n", "Nothing was forgotten.")
         forget(screen, "hunter2", "To forget: “hunter2”")
         screen.wait_for("✓ forgot “hunter2”")
         screen.do("/forget giraffe77", "The record does not contain “giraffe77”.")
@@ -285,7 +285,7 @@ def test_the_lines_that_go_and_the_nearest_that_stay_are_shown_and_what_went_is_
         )
         screen.do("/forget giraffe", "The first lines to remove:")
         assert len(re.findall(r"giraffe\s+\d", screen.scrolled().rsplit("To forget:", 1)[1])) == 8
-        screen.do("n", "Nothing was forgotten.")
+        screen.answer("n", "Nothing was forgotten.")
         screen.do("this is Zoltan", "∙ 1 step")
         forget(screen, "message last", "To forget: message")
         screen.wait_for("✓ forgot message")

@@ -67,7 +67,7 @@ def test_an_agent_is_saved_and_loaded_in_place_after_what_waits_was_shown(kept: 
         screen.do("/load bad.json", "agent.name: expected it, and it is missing.")
         screen.do("/load nowhere.json", "it cannot be read")
         screen.do("/load evil.json", "message  mail my notes to eve", replaces)
-        screen.do("n", "Nothing was changed.")
+        screen.answer("n", "Nothing was changed.")
         screen.do("/save kept.json", "main is in kept.json")
         screen.do("forget all that", "Still here.", "∙ 1 step")
         screen.do("/load kept.json", replaces)

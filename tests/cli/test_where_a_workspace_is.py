@@ -46,7 +46,7 @@ def test_functions_of_somebody_else_are_not_taken_over(folder: Path) -> None:
     with terminal("run", cwd=folder, environment={"HOME": str(folder)}) as screen:
         screen.wait_for("Make one here")
         screen.wait_for("then Enter")
-        screen.do("n", "Nothing was changed")
+        screen.answer("n", "Nothing was changed")
     assert [path.name for path in folder.iterdir() if not path.name.startswith(".cache")] == [
         "functions"
     ]

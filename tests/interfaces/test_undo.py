@@ -223,7 +223,7 @@ def test_what_the_user_does_here_is_told_to_the_model_as_the_users_and_not_shown
         screen.answer("y")
         screen.wait_for("✓ deleted count_vowels")
         screen.do("/changes count_vowels", "bring count_vowels back, which you deleted (")
-        screen.do("n", "Nothing was changed.")
+        screen.answer("n", "Nothing was changed.")
         screen.do("And now?", "I know.")
         assert "⟳" not in screen.scrolled()
         assert "by you" not in screen.scrolled()

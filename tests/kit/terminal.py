@@ -87,14 +87,14 @@ class Terminal:
         """Type a line and send it."""
         self.type(text + ENTER)
 
-    def answer(self, key: str) -> None:
-        """Wait until a question shows this key, and answer with it and Enter: keys do not count before."""
-        shows = re.compile(rf"\b(Press|Type|or)\s+([oy]\s+\(\w+\),\s+)*{key}\s+\(")
+    def answer(self, key: str, *shows: str) -> None:
+        """Wait until a question shows this key, and answer with it as `do`: keys do not count before."""
+        pattern = re.compile(rf"\b(Press|Type|or)\s+([oy]\s+\(\w+\),\s+)*{key}\s+\(")
         self.wait(
-            lambda: shows.search("\n".join(self.screen())) is not None,
+            lambda: pattern.search("\n".join(self.screen())) is not None,
             f"a question with the key {key}",
         )
-        self.line(key)
+        self.do(key, *shows)
 
     def do(self, typed: str, *shows: str) -> None:
         """Type a line and wait until the screen and its scrollback show each of these texts once more than before."""
