@@ -658,6 +658,16 @@ class Agent:
         text = str(began.payload["text"]) if began else ""
         return RemovedTurn(text, is_message=said is not None) if entries else None
 
+    async def remove_turns(self) -> int:
+        """Remove every turn from the context (not from the record) and return their number."""
+        self._must_be_idle()
+        await self.memory.recall.catch_up()
+        hidden = await self._store.hide_turns(self.line)
+        self._history.clear()
+        self.model_session.shown.thaw()
+        self.model_session.meter.context_tokens = 0
+        return hidden
+
     async def user_texts(self) -> list[str]:
         """Return what the user wrote in this conversation, including messages that a summary replaced."""
         entries = await self._store.history(self.line, kinds=("user",))

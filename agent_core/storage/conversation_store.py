@@ -5,7 +5,7 @@ it was renamed; that of another is AGENT/ID. A branch keeps no copies: its histo
 began with, and its own turns.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
 from agent_core.base.errors import StorageError
@@ -418,10 +418,10 @@ def stretches(session: SqlSession, line: str, before: int = LARGEST_NUMBER) -> l
     return parts[::-1]
 
 
-def leave_out(session: SqlSession, line: str, turn: int) -> None:
-    """Hide a turn that a branch began with from this branch alone."""
+def leave_out(session: SqlSession, line: str, turns: Collection[int]) -> None:
+    """Hide turns that a branch began with from this branch alone."""
     row = _parent_of(session, line)
-    hidden = {*parse_row(row[2], [int]), turn} if row else {turn}
+    hidden = {*turns, *(parse_row(row[2], [int]) if row else ())}
     session.all("update conversation set hidden = ? where line = ?", dump(sorted(hidden)), line)
 
 

@@ -578,9 +578,28 @@ class TurnStore(Tables):
             place = (0, part.line, part.left_out or "", False, part.before)
             sql = f"select t.seq, t.id from {_PART} order by t.seq desc, e.seq desc limit 1"  # noqa: S608
             if found := session.one(sql, *place):
-                leave_out(session, line, found[0])
+                leave_out(session, line, [found[0]])
                 return [entry for entry in _load(session, found[1]) if entry.seq < part.before]
         return []
+
+    @change
+    def hide_turns(self, session: SqlSession, line: str) -> int:
+        """Remove every finished turn from the history, never from the record. Return their number.
+
+        Those that a branch stands on leave the branch alone.
+        """
+        own = "update turn set hidden = true where line = ? and state <> 'open' and not hidden returning seq"
+        hidden = {seq for (seq,) in session.all(own, line)}
+        _drop_resumption(session, line)
+        earlier = set[int]()
+        for part in stretches(session, line)[:-1]:
+            place = (0, part.line, part.left_out or "", False, part.before)
+            earlier |= {
+                seq for (seq,) in session.all(f"select distinct t.seq from {_PART}", *place)
+            }  # noqa: S608
+        if earlier:
+            leave_out(session, line, earlier)
+        return len(hidden | earlier)
 
 
 def post_event(session: SqlSession, post: Post, *, is_limited: bool = True) -> str:

@@ -118,6 +118,20 @@ async def test_a_branch_has_what_was_visible_then_and_goes_on_alone(store: Store
     assert await read(store, branch.line) == []
 
 
+async def test_a_branch_that_begins_anew_leaves_all_that_it_stands_on_to_its_parent(
+    store: Store,
+) -> None:
+    await say(store, "1")
+    await say(store, "2")
+    branch = await store.begin_branch("main", await store.branch_point("main"))
+    await say(store, "3", agent=branch.line)
+    assert await store.hide_turns(branch.line) == 3
+    await say(store, "4", agent=branch.line)
+    assert [await read(store, line) for line in ("main", branch.line)] == [["1", "2"], ["4"]]
+    assert await store.hide_turns("main") == 2
+    assert await read(store, "main") == []
+
+
 async def test_a_branch_of_a_branch_may_end_in_what_the_first_stands_on(store: Store) -> None:
     for word in ("a", "b"):
         await say(store, word)

@@ -422,11 +422,9 @@ async def retry(asked: Asked, line: str) -> object:
 
 @api_operation("POST", "/agents/{agent}/new", ("chat",), "Begin a new conversation.")
 async def new(asked: Asked, line: str) -> object:
-    """Begin anew: every turn leaves the context, and stays in the record."""
+    """Begin anew in the same conversation: every turn leaves the context, and stays in the record."""
     async with asked.rooms.host.idle(line) as opened:
-        turns = 0
-        while await opened.pop():
-            turns += 1
+        turns = await opened.remove_turns()
     asked.rooms.host.tell_removed(line)
     return {"turns": turns}
 
