@@ -16,7 +16,7 @@ async def read_on(self: Agent, name: str, page: int = 2) -> str:
 
 
 async def conversation_search(self: Agent, query: str, page: int = 0, count: int = 10) -> str:
-    """Search all that was ever said in this conversation.
+    """Search all that was ever said.
 
     Args:
         query: A question, or words that were said.

@@ -81,6 +81,7 @@ from .verdict import (
 )
 
 _DRAFT: Final[Standing] = "draft"
+_PROOF_LIMIT: Final = 16  # functions of a saved file that are proven at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,8 +194,17 @@ async def prove_changed(file: SavedFile, trial: TrialTools) -> SavedFile:
     names = [name for name in names if name not in file.waiting]
     verdict = file.verdict(())
     drafts = await aside(file.size, _drafts_of, names, verdict, snapshot, file.rules)
+    turn = asyncio.Semaphore(_PROOF_LIMIT)  # else thousands would begin in one go
+
+    async def prove_in_turn(draft: Draft) -> Draft:
+        async with turn:
+            return await prove(replace(draft, problems=()), trial)
+
     async with asyncio.TaskGroup() as group:
-        runs = [group.create_task(prove(replace(draft, problems=()), trial)) for draft in drafts]
+        runs = [group.create_task(prove_in_turn(draft)) for draft in drafts]
+    problems: list[Problem] = []
+    standings: list[tuple[str, Standing]] = []
+    disagreements: list[tuple[str, Disagreement]] = []
     for draft in (run.result() for run in runs):
         failing = [problem for problem in draft.problems if problem.code.startswith("example-")]
         rows = [(problem.evidence[0], problem.where.line) for problem in failing]
@@ -202,15 +212,14 @@ async def prove_changed(file: SavedFile, trial: TrialTools) -> SavedFile:
             Disagreement(fact.call, fact.expected, fact.returned, line) for fact, line in rows
         ]
         standing: Standing = "trial" if draft.trials.agreed and not differing else _DRAFT
-        file = replace(
-            file.with_problems(draft.problems),
-            standings=(*file.standings, (draft.candidate.name, standing)),
-            disagreements=(
-                *file.disagreements,
-                *((draft.candidate.name, row) for row in differing),
-            ),
-        )
-    return file
+        problems += draft.problems
+        standings.append((draft.candidate.name, standing))
+        disagreements += ((draft.candidate.name, row) for row in differing)
+    return replace(
+        file.with_problems(problems),
+        standings=(*file.standings, *standings),
+        disagreements=(*file.disagreements, *disagreements),
+    )
 
 
 def _to_try_again(file: SavedFile, snapshot: Snapshot) -> set[str]:

@@ -395,6 +395,7 @@ async def _verdicts_of_file(
     for order, problem in enumerate(verdict.problems):
         by_line[problem.where.line if problem.where.line in covered else 0].append((order, problem))
     rows, lines = [], kept_lines(own.text)
+    stages = to_json(verdict.stages)
     for name, (first, last) in spans.items():
         look = looks.get(name, Look(name))
         here = [row for line in (0, *range(first, last + 1)) for row in by_line.get(line, ())]
@@ -406,7 +407,7 @@ async def _verdicts_of_file(
             problems, refused_here = [*problems, *refusals], True
         document = {
             "module": own.module,
-            "stages": to_json((*verdict.stages, *look.stages)),
+            "stages": [*stages, *to_json(look.stages)],
             "path": path,
             "name": name,
             "admitted": not refused_here,

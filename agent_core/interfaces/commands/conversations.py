@@ -26,7 +26,6 @@ else:
     memory_view = LateModule("agent_core.interfaces.render.memory_view")
 
 ConversationName = Annotated[str, Word("<conversation>", metavar="NAME|ID")]
-_NAME_CHARS: Final = 60
 _PLACE: Final = re.compile(r"(\d{1,12})(?:\.(\d{1,6}))?")
 
 
@@ -174,7 +173,9 @@ def _told(row: "ConversationRow", what: str, hint: str = "") -> Result:
 
 def shown_name(row: "ConversationRow") -> str:
     """Return the name of a conversation as it is shown: on one line; one that has none yet is empty."""
-    return one_line(row.name, _NAME_CHARS) if row.name else "(nothing was said yet)"
+    from agent_core.storage import NAME_CHARS
+
+    return one_line(row.name, NAME_CHARS) if row.name else "(nothing was said yet)"
 
 
 def _listed(row: "ConversationRow", names: dict[str, str], current: str) -> Line:

@@ -420,7 +420,7 @@ async def retry(asked: Asked, line: str) -> object:
     return {"event": posted.event, "after": posted.after, "text": removed.text}
 
 
-@api_operation("POST", "/agents/{agent}/new", ("chat",), "Begin a new conversation.")
+@api_operation("POST", "/agents/{agent}/new", ("chat",), "Empty the context.")
 async def new(asked: Asked, line: str) -> object:
     """Begin anew in the same conversation: every turn leaves the context, and stays in the record."""
     async with asked.rooms.host.idle(line) as opened:
