@@ -15,7 +15,7 @@ _ROOMS = {
     "Author": "functions.service",
     "Block": "memory.classes",
     "ChatMemory": "memory.classes",
-    "Client": "interfaces.client",
+    "Client": "client.client",
     "Decision": "access.grants",
     "Event": "base.events",
     "Memory": "memory.classes",
@@ -27,7 +27,7 @@ _ROOMS = {
     "TurnError": "base.errors",
     "Workspace": "workspace.workspace",
     "ask": "workspace.workspace",
-    "connect": "interfaces.client",
+    "connect": "client.client",
 }
 _MODULES = {"events": "base.events", "presentation": "context.presentation"}
 

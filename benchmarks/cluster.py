@@ -21,15 +21,15 @@ from typing import Final
 from agent_core import Workspace
 from agent_core.base.clock import Clock
 from agent_core.base.errors import KnapperError
+from agent_core.base.machine import stopping
 from agent_core.base.offload import in_background
-from agent_core.interfaces.commands.serve import stopping
 from agent_core.storage import Post, Store, open_store
 from tests.kit.postgres import Server, programs
 
 _AGAIN_S: Final = 2.0  # like `RestartSec` of the unit in deploy/
 _GRACE_S: Final = 5.0
 _PATIENCE_S: Final = 120.0
-_PROGRAM: Final = (sys.executable, "-m", "agent_core")
+_PROGRAM: Final = (sys.executable, "-m", "knapper")
 
 
 def main() -> int:

@@ -32,9 +32,9 @@ from typing import Any, Final, TypeAlias
 from agent_core.access.grants import Grants
 from agent_core.access.grants.approval import Question
 from agent_core.access.grants.book import GrantEntry, text_of
+from agent_core.client.client import Client, connect
 from agent_core.functions.debug.stop import Breakpoint
 from agent_core.functions.mcp.servers import read_tools
-from agent_core.interfaces.client import Client, connect
 from agent_core.registry.source import hash_of
 from agent_core.storage import (
     DocumentRow,

@@ -64,7 +64,7 @@ async def share(folder: Path) -> list[Row]:
             Client(stdio_client(_started("-m", __spec__.name, "--bare")))
         )
         ours = await stack.enter_async_context(
-            Client(stdio_client(_started("-m", "agent_core", "mcp", "-C", str(folder))))
+            Client(stdio_client(_started("-m", "knapper", "mcp", "-C", str(folder))))
         )
         ways: list[Callable[[], Awaitable[object]]] = [
             lambda: other.call_tool("echo", {"text": "queueing"}),
@@ -103,7 +103,7 @@ async def soon(folder: Path) -> list[Row]:
         if isinstance(message, wire.ToolListChangedNotification):
             heard.set()
 
-    served = stdio_client(_started("-m", "agent_core", "mcp", "-C", str(folder)))
+    served = stdio_client(_started("-m", "knapper", "mcp", "-C", str(folder)))
     async with (
         Workspace.open(folder) as workspace,
         Client(served, mode="legacy", message_handler=hear) as client,
@@ -177,7 +177,7 @@ def _kept(pid: int) -> tuple[int, float]:
 
 @contextmanager
 def _served(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str, str]]:
-    ours = [sys.executable, "-m", "agent_core", "-C", str(folder)]
+    ours = [sys.executable, "-m", "knapper", "-C", str(folder)]
     adding = [*ours, "tokens", "add", "bench", "--scope=chat", "--json"]
     token = json.loads(subprocess.run(adding, capture_output=True, text=True, check=True).stdout)[
         "token"

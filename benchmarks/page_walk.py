@@ -48,7 +48,7 @@ def served() -> Iterator[str]:
     """Run a server of a new workspace with the tour as its model; yield its login link."""
     with tempfile.TemporaryDirectory(prefix="page-") as above:
         folder = str(Path(above) / "assistant")
-        ours = [sys.executable, "-m", "agent_core", "-C", folder]
+        ours = [sys.executable, "-m", "knapper", "-C", folder]
         subprocess.run([*ours, "init", folder], cwd=ROOT, capture_output=True, check=True)
         command = [*ours, "serve", "--json", "--port", "0", "--model", "tour"]
         with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:

@@ -24,7 +24,7 @@ from typing import Final
 
 import httpx2
 
-from agent_core.interfaces.server.identity import SCOPES
+from agent_core.api.identity import SCOPES
 from tests.kit import Repeat, Say, scripted
 
 from . import fake_endpoint, served
@@ -239,7 +239,7 @@ async def _frames(
 
 async def prepared(folder: Path, tokens: int) -> list[str]:
     """Create a workspace and return this many tokens with all scopes."""
-    ours = [sys.executable, "-m", "agent_core", "-C", str(folder)]
+    ours = [sys.executable, "-m", "knapper", "-C", str(folder)]
     await asyncio.to_thread(
         subprocess.run, [*ours, "init", str(folder)], cwd=ROOT, capture_output=True, check=True
     )

@@ -76,7 +76,7 @@ def _commands(url: str) -> dict[str, list[str]]:
 
 
 def _knapper(*words: str) -> list[str]:
-    return [sys.executable, "-m", "agent_core", *words]
+    return [sys.executable, "-m", "knapper", *words]
 
 
 def _until_end(folder: Path, command: Sequence[str]) -> float:

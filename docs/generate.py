@@ -1,6 +1,6 @@
 """Writes `docs/reference.md` (commands, slash commands, meta-functions, settings, operations of the server),
 `docs/modules.md` (every module and table), `docs/openapi.json`, `docs/agent-file.schema.json`,
-and the types of the client's methods (`agent_core/interfaces/resources.pyi`).
+and the types of the client's methods (`agent_core/client/resources.pyi`).
 
 python docs/generate.py
 """
@@ -23,7 +23,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 ROOT = Path(__file__).parent.parent
-TOP = ("agent_core", "knapper_ext", "meta_functions", "sandbox")
+TOP = ("agent_core", "knapper", "knapper_ext", "meta_functions", "sandbox")
 SHARED = 3  # commands that take an option: it is explained once
 IN_A_ROW = 6  # options of a command: more get a table
 KIND = inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -35,20 +35,13 @@ from agent_core.base import events  # noqa: E402
 from agent_core.base.gone import GONE  # noqa: E402
 from agent_core.base.settings import PREFIX, Settings  # noqa: E402
 from agent_core.functions.debug import COMMANDS  # noqa: E402
-from agent_core.interfaces.cli import LazyGroup  # noqa: E402
-from agent_core.interfaces.server.app import OPERATIONS, openapi  # noqa: E402
-from agent_core.interfaces.server.openai_parameters import (  # noqa: E402
-    CHAT,
-    RESPONSES,
-    Acts,
-    Effect,
-    Kinds,
-    NotOffered,
-)
-from agent_core.interfaces.slash_catalog import ENTRIES  # noqa: E402
+from agent_core.operations.catalog import ENTRIES  # noqa: E402
 from agent_core.operations.operation import OPERATIONS as OPERATIONS_OF  # noqa: E402
 from agent_core.operations.words import kind_of, word_of  # noqa: E402
+from agent_core.server.app import OPERATIONS, openapi  # noqa: E402
+from agent_core.server.openai_parameters import CHAT, RESPONSES, Acts, Effect, Kinds, NotOffered  # noqa: E402
 from agent_core.workspace.portable.document import AgentFile  # noqa: E402
+from knapper.shell.cli import LazyGroup  # noqa: E402
 from meta_functions import MODULES  # noqa: E402
 
 HEAD = """\
@@ -365,6 +358,6 @@ def agent_file() -> str:
 if __name__ == "__main__":
     (ROOT / "docs" / "agent-file.schema.json").write_text(agent_file(), "utf-8")
     (ROOT / "docs" / "openapi.json").write_text(description(), "utf-8")
-    (ROOT / "agent_core" / "interfaces" / "resources.pyi").write_text(stub(), "utf-8")
+    (ROOT / "agent_core" / "client" / "resources.pyi").write_text(stub(), "utf-8")
     (ROOT / "docs" / "modules.md").write_text(modules(), "utf-8")
     (ROOT / "docs" / "reference.md").write_text(page() + "\n", "utf-8")

@@ -279,6 +279,20 @@ def forget_signal(number: signal.Signals) -> None:
         )
 
 
+def stopping() -> asyncio.Event:
+    """Return an event that Ctrl-C and SIGTERM set. A second Ctrl-C ends the process as usual."""
+    is_stopping = asyncio.Event()
+
+    def stop() -> None:
+        is_stopping.set()
+        for name in (signal.SIGINT, signal.SIGTERM):
+            forget_signal(name)
+
+    for name in (signal.SIGINT, signal.SIGTERM):
+        on_signal(name, stop)
+    return is_stopping
+
+
 def has_input(terminal: int, within_s: float = 0) -> bool:
     """Return whether terminal input waits to be read, or arrives within a time; on Windows, whether a key was pressed
     in the console.

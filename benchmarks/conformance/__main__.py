@@ -135,7 +135,7 @@ def served(
     model: str, folder: Path, scopes: Sequence[str] = ("chat", "read", "edit")
 ) -> Iterator[tuple[str, str]]:
     """Run a server of a new workspace in a folder; yield the address of its `/v1` and a token."""
-    ours = [sys.executable, "-m", "agent_core", "-C", str(folder)]
+    ours = [sys.executable, "-m", "knapper", "-C", str(folder)]
     subprocess.run([*ours, "init", str(folder)], cwd=ROOT, capture_output=True, check=True)
     adding = [
         *ours,

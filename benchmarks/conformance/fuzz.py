@@ -18,8 +18,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
-from agent_core.interfaces.server.app import OPERATIONS
-from agent_core.interfaces.server.identity import SCOPES
+from agent_core.api.identity import SCOPES
+from agent_core.server.app import OPERATIONS
 from benchmarks.peers.__main__ import installed
 from tests.kit import Repeat, Say, scripted
 

@@ -172,7 +172,7 @@ def _said(check: Mapping[str, Any]) -> str:
 def use_server(url: str) -> None:
     """Add the server at an address to a new workspace, approve it, and call each of its tools by the command line."""
     with tempfile.TemporaryDirectory(prefix="checks-") as folder:
-        ours = [sys.executable, "-m", "agent_core", "-C", folder]
+        ours = [sys.executable, "-m", "knapper", "-C", folder]
         _ran([*ours, "init", folder])
         shown = json.loads(_ran([*ours, "mcp", "add", "other", "--json", url]))
         _ran([*ours, "mcp", "approve", "other", shown["digest"]])

@@ -44,7 +44,7 @@ def call_in_a_turn(name: str) -> str:
     """
     command, tool = _command(name), TOOLS[name]
     with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
-        ours = [sys.executable, "-m", "agent_core", "-C", folder]
+        ours = [sys.executable, "-m", "knapper", "-C", folder]
         _run([*ours, "init", folder])
         reads = ["--read", str(Path(command[1]).parents[4])] if name == "server-everything" else []
         shown = json.loads(_run([*ours, "mcp", "add", "other", *reads, "--json", "--", *command]))

@@ -19,7 +19,7 @@ from agent_framework import (
 
 from agent_core.base import events
 from agent_core.base.events import Event
-from agent_core.interfaces.client import Client
+from agent_core.client.client import Client
 
 from .turn_adapter import DESCRIPTION, USER, TeamMessage, TurnAdapter, note
 

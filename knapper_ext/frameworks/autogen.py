@@ -26,7 +26,7 @@ from autogen_core.models import FunctionExecutionResult, RequestUsage
 
 from agent_core.base import events
 from agent_core.base.events import Event
-from agent_core.interfaces.client import Client
+from agent_core.client.client import Client
 
 from .turn_adapter import DESCRIPTION, TeamMessage, TurnAdapter, note
 

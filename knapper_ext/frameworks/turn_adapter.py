@@ -15,7 +15,7 @@ from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.events import Event
 from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import one_line
-from agent_core.interfaces.client import Client
+from agent_core.client.client import Client
 from agent_core.runtime.entries import quoted
 from agent_core.storage import MAIN
 

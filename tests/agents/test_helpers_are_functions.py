@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agent_core.base.events import CallAnswered, CallStarted, FunctionsChanged, TurnEnded
-from agent_core.interfaces.render.call_log import helper_spent
+from agent_core.views.call_log import helper_spent
 from agent_core.workspace.state_store import opened_state
 from sandbox import Sandbox
 from tests.agents.helper_files import FINDER, call, give, is_helper, one_call, put, write

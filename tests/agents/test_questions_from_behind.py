@@ -4,8 +4,8 @@ import asyncio
 from pathlib import Path
 
 from agent_core import Decision, Question
-from agent_core.interfaces.render.grant_question import grant_lines
-from agent_core.interfaces.styled_lines import plain
+from agent_core.views.grant_question import grant_lines
+from agent_core.views.styled_lines import plain
 from tests.grants.support import READS
 
 from .team import team

@@ -8,11 +8,11 @@ import pytest
 
 from agent_core.base.errors import StorageError
 from agent_core.functions.service import Author
-from agent_core.interfaces.manual_edits import HUMAN, add_block, done
-from agent_core.interfaces.render.memory_view import history_document, history_lines
-from agent_core.interfaces.styled_lines import plain
 from agent_core.memory.blocks import Blocks
+from agent_core.operations.manual_edits import HUMAN, add_block, done
 from agent_core.storage import MemoryStore
+from agent_core.views.memory_view import history_document, history_lines
+from agent_core.views.styled_lines import plain
 from agent_core.workspace.workspace import Workspace
 
 

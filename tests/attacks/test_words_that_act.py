@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agent_core.base.untrusted import in_json
 from agent_core.functions import answers
-from agent_core.interfaces.cli import main
+from knapper.shell.cli import main
 from sandbox import Failure, Frame, Killed, Outcome, Raised, Refused, Returned, TimedOut
 from tests.kit.drawing import sampled
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.interfaces.dialog import TerminalAnswers
+from knapper.terminal.dialog import TerminalAnswers
 from knapper_ext.portable.component import lacks
 from tests.kit.levels import lend, require_landlock
 from tests.kit.sources import function_text

@@ -8,7 +8,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
-from agent_core.interfaces.cli import main
+from knapper.shell.cli import main
 from tests.kit.program import python
 
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from agent_core.base.errors import UsageError
-from agent_core.interfaces.render.verdicts import replay_lines
+from agent_core.views.verdicts import replay_lines
 from agent_core.workspace.workspace import Workspace
 
 from .support import Typist, arm, room_of

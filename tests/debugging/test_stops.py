@@ -7,7 +7,7 @@ import pytest
 
 from agent_core.base.events import CallAnswered
 from agent_core.functions.debug import Command, DebugStop
-from agent_core.interfaces.render.call_log import head_line
+from agent_core.views.call_log import head_line
 from agent_core.workspace.workspace import Workspace
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Wanted

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_core.interfaces.render.call_log import head_line
+from agent_core.views.call_log import head_line
 from tests.conftest import OpenDesk
 from tests.debugging.support import Typist
 from tests.kit import Ask, Say, Wanted

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_core.interfaces.render.verdicts import failed_lines
+from agent_core.views.verdicts import failed_lines
 from agent_core.workspace.workspace import Workspace
 from sandbox.outcome import Raised
 from sandbox.processes.sessions import judge

@@ -19,7 +19,7 @@ from typing import Any, Final
 import click
 import pytest
 
-from agent_core.interfaces.cli import knapper as program
+from knapper.shell.cli import knapper as program
 from tests.agents.helper_files import FINDER
 from tests.grants.support import FETCHES, PLAIN
 from tests.interfaces.support import COUNT_VOWELS

@@ -9,7 +9,7 @@ from typing import Final
 
 import click
 
-from agent_core.interfaces.cli import knapper
+from knapper.shell.cli import knapper
 
 ROOT: Final = Path(__file__).parents[2]
 ROOMS: Final = ("agent_core", "knapper", "knapper_ext", "meta_functions", "sandbox")

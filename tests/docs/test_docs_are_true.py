@@ -18,7 +18,7 @@ def test_the_generated_pages_are_what_the_program_says_of_itself() -> None:
         "reference.md": generated["page"]() + "\n",
         "modules.md": generated["modules"](),
         "openapi.json": generated["description"](),
-        "../agent_core/interfaces/resources.pyi": generated["stub"](),
+        "../agent_core/client/resources.pyi": generated["stub"](),
     }
     written = {name: (ROOT / "docs" / name).read_text("utf-8") for name in again}
     assert [name for name in again if written[name] != again[name]] == [], (

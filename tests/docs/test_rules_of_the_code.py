@@ -9,12 +9,15 @@ from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+import pytest
+
 import agent_core
 from agent_core.base.extensions import LEVELS, STORES, offers
 from tests.kit.trees import module_trees
 
 TOP = Path(__file__).parents[2]
-ROOT = Path(__file__).parents[2] / "agent_core"
+ROOT = TOP / "agent_core"
+SHELL = TOP / "knapper"
 _OPENS = {"read_text", "read_bytes", "write_text", "write_bytes", "open"}
 _NO_PATHS = {"archive", "tarfile", "debug", "self", "cls", "_prompt"}  # their `open` opens no path
 ALLOWED = {
@@ -26,21 +29,21 @@ ALLOWED = {
         storage/sqlite/connection
         workspace/portable/foreign workspace/presets/__init__ workspace/scaffold""",
     "a file that the human names in a command, which may be a pipe or a link": """
-        functions/service/library_files functions/service/file_checks interfaces/commands/setup
+        functions/service/library_files functions/service/file_checks knapper/shell/commands/setup
         memory/sources/places workspace/portable/text""",
     "a file that this program made for itself, in a folder of its own": """
         access/packages/environment access/packages/resolution functions/mcp/servers functions/service/export
-        interfaces/manual_edits interfaces/plain
-        interfaces/server/workspace_operations model/local/weights
+        operations/manual_edits knapper/prompt/plain
+        api/workspace_operations model/local/weights
         workspace/state_store""",
     "a file of the system": """
-        __main__ base/own_environment base/own_installation functions/mcp/confined functions/mcp/connection
-        interfaces/cli interfaces/repl/prompt model/local/engine
+        knapper/__main__ base/own_environment base/own_installation functions/mcp/confined functions/mcp/connection
+        knapper/shell/cli knapper/prompt/prompt model/local/engine
         model/local/server""",
     "opened through no link and without waiting, for more than to read it whole": """
         access/broker/broker access/grants/files access/grants/record access/packages/environment
         base/seal storage/folder
-        interfaces/cli_context interfaces/client storage/sqlite/recovery storage/value_files workspace/forgetting""",
+        views/faults api/serving_files storage/sqlite/recovery storage/value_files workspace/forgetting""",
     "the one place": "base/plain_files",
 }
 
@@ -73,10 +76,13 @@ def words(name: str) -> set[str]:
 class Survey:
     """What the modules of the program have: those that open files, public classes, and parameters with their class.
 
-    `tops` has the imports at the top of each module, those for type checkers included.
+    `tops` has the imports at the top of each module, those for type checkers included; `runs` has all that run, also
+    in bodies, without those for type checkers, and `late` the modules that are imported when they are first used.
     """
 
     tops: dict[Path, list[ast.Import | ast.ImportFrom]] = field(default_factory=dict)
+    runs: dict[Path, list[ast.Import | ast.ImportFrom]] = field(default_factory=dict)
+    late: dict[Path, set[str]] = field(default_factory=dict)
     opening: set[str] = field(default_factory=set)
     classes: set[str] = field(default_factory=set)
     parameters: list[tuple[str, str, str]] = field(default_factory=list)
@@ -92,11 +98,25 @@ class Survey:
                 self._parameter(path, arg)
         if path.is_relative_to(ROOT) and opens_a_file(node):
             self.opening.add(path.relative_to(ROOT).with_suffix("").as_posix())
+        if path.is_relative_to(SHELL) and opens_a_file(node):
+            self.opening.add(path.relative_to(TOP).with_suffix("").as_posix())
 
     def _parameter(self, path: Path, arg: ast.arg) -> None:
         match arg.annotation:
             case ast.Name(id=name) | ast.Constant(value=str(name)) if not arg.arg.startswith("_"):
                 self.parameters.append((f"{path.relative_to(TOP)}:{arg.lineno}", arg.arg, name))
+
+
+def running(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a module but for those that only a type checker reads."""
+    for node in ast.iter_child_nodes(tree):
+        match node:
+            case ast.If(test=ast.Name(id="TYPE_CHECKING"), orelse=others):
+                nodes = [part for other in others for part in (other, *ast.walk(other))]
+                yield from nodes
+            case _:
+                yield node
+                yield from running(node)
 
 
 @cache
@@ -109,6 +129,14 @@ def survey() -> Survey:
             for node in (part, *(part.body if isinstance(part, ast.If | ast.Try) else ()))
             if isinstance(node, ast.Import | ast.ImportFrom)
         ]
+        found.runs[path] = list[ast.Import | ast.ImportFrom]()
+        found.late[path] = set()
+        for node in running(tree):
+            match node:
+                case ast.Import() | ast.ImportFrom():
+                    found.runs[path].append(node)
+                case ast.Call(func=ast.Name(id="LateModule"), args=[ast.Constant(value=str(name))]):
+                    found.late[path].add(name)
         for node in ast.walk(tree):
             if isinstance(node, ast.Call | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
                 found.see(path, node)
@@ -154,10 +182,10 @@ OTHER_READERS = {
     "a model, which is not the one who is asked": """
         context/presentation functions/debug/stop functions/gate/meaning functions/gate/reader
         functions/service/change_texts functions/service/example_regression memory/classes workspace/supervision
-        interfaces/commands/agents interfaces/server/page_operations functions""",
+        operations/commands/agents api/page_operations functions""",
     "whoever builds the confined interpreter": "portable/component",
     "a program that works for somebody": """
-        frameworks/turn_adapter interfaces/server/mcp_door""",
+        frameworks/turn_adapter server/mcp_door""",
 }
 
 
@@ -177,13 +205,19 @@ def test_who_reads_at_a_terminal_is_not_spoken_of_as_a_human() -> None:
     assert told == {name for names in OTHER_READERS.values() for name in names.split()}
 
 
-def test_no_files_import_each_other_in_a_circle() -> None:
+@pytest.mark.parametrize("which", ["at the top", "when they run"])
+def test_no_files_import_each_other_in_a_circle(which: str) -> None:
+    nodes = survey().tops if which == "at the top" else survey().runs
     modules = {
         ".".join(path.relative_to(TOP).with_suffix("").parts).removesuffix(".__init__"): path
-        for path in survey().tops
+        for path in nodes
     }
+    late = survey().late if which == "when they run" else {}
     imports = {
-        name: {*imported(survey().tops[path], [*path.relative_to(TOP).parent.parts], modules)}
+        name: {
+            *imported(nodes[path], [*path.relative_to(TOP).parent.parts], modules),
+            *late.get(path, ()),
+        }
         - {name}
         for name, path in modules.items()
     }

@@ -23,7 +23,7 @@ async def test_a_host_of_mcp_servers_starts_the_workspace_by_its_configuration(
     )
     entry = json.loads(block)["mcpServers"]["knapper"]
     assert entry["command"] == "/path/to/knapper"
-    ours = StdioServerParameters(command=sys.executable, args=["-m", "agent_core", *entry["args"]])
+    ours = StdioServerParameters(command=sys.executable, args=["-m", "knapper", *entry["args"]])
     async with Client(stdio_client(ours)) as client:
         names = {tool.name for tool in (await client.list_tools()).tools}
         found = await client.call_tool("find_functions", {"need": "days between two dates"})

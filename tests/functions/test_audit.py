@@ -6,8 +6,8 @@ from typing import Any
 
 from agent_core.access.grants import Grants
 from agent_core.functions.service.audit import AuditFinding, AuditReport
-from agent_core.interfaces.render.verdicts import SLASH, audit_lines
-from agent_core.interfaces.styled_lines import plain
+from agent_core.views.styled_lines import plain
+from agent_core.views.verdicts import SLASH, audit_lines
 from tests.conftest import OpenDesk
 from tests.functions.test_second_looks import edited
 from tests.kit import Ask, Repeat, Say, Wanted

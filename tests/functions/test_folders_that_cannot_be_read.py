@@ -7,7 +7,7 @@ import pytest
 
 from agent_core import Workspace
 from agent_core.base.events import FunctionsChanged
-from agent_core.interfaces.render.call_log import changed_lines
+from agent_core.views.call_log import changed_lines
 from tests.agents.helper_files import FINDER, write
 from tests.functions.support import named
 from tests.kit.desk import VOWELS

@@ -7,10 +7,10 @@ from agent_core.context.presentation import introspection
 from agent_core.functions.gate.draft import unified_diff
 from agent_core.functions.service.grant_service import _granting_lines
 from agent_core.functions.service.history import diff
-from agent_core.interfaces.render.function_view import source_lines
-from agent_core.interfaces.repl import render
-from agent_core.interfaces.styled_lines import plain
 from agent_core.registry.source import ModuleSource
+from agent_core.views.function_view import source_lines
+from agent_core.views.styled_lines import plain
+from knapper.prompt import render
 from tests.functions.support import Room
 from tests.kit.desk import VOWELS
 

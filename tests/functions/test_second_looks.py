@@ -11,7 +11,7 @@ import pytest
 from agent_core.base.events import FunctionsChanged
 from agent_core.functions.service import FunctionService
 from agent_core.functions.service.judgment import Judgment
-from agent_core.interfaces.render.call_log import changed_lines
+from agent_core.views.call_log import changed_lines
 from agent_core.workspace.workspace import Workspace
 from tests.functions.support import CLAMP, COPY, CRASH, STRONG
 from tests.kit.program import children

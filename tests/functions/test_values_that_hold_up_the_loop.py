@@ -9,9 +9,9 @@ import pytest
 
 from agent_core.access.grants.approval import Question
 from agent_core.access.secrets import CallSecrets, MaskedChannel
+from agent_core.client.client import connect
 from agent_core.functions.debug import Watch
 from agent_core.functions.service.replay import ReplayedRequests
-from agent_core.interfaces.client import connect
 from agent_core.storage import QuestionRow, SavePending
 from agent_core.workspace.workspace import Workspace
 from sandbox import Sandbox

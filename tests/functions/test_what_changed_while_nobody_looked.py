@@ -4,7 +4,7 @@ from pathlib import Path
 
 from agent_core import Workspace
 from agent_core.base.events import FunctionsChanged
-from agent_core.interfaces.render.call_log import changed_lines
+from agent_core.views.call_log import changed_lines
 from tests.functions.support import named
 from tests.kit.desk import VOWELS
 

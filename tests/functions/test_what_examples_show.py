@@ -1,7 +1,7 @@
 """What examples show: their output apart from their result, and the wrong bodies that none of them notices."""
 
 from agent_core.context import presentation
-from agent_core.interfaces.render.verdicts import examples_lines
+from agent_core.views.verdicts import examples_lines
 from tests.conftest import OpenDesk
 from tests.kit.sources import function_text
 

@@ -8,7 +8,7 @@ from agent_core.base.events import FunctionsChanged
 from agent_core.base.records import to_json
 from agent_core.functions.sandbox_client import SandboxClient
 from agent_core.functions.service import Author, FunctionService
-from agent_core.interfaces.render.call_log import changed_lines
+from agent_core.views.call_log import changed_lines
 from tests.conftest import OpenDesk
 from tests.functions.support import Room, named, room
 from tests.kit import Expect, Say, contains

@@ -5,8 +5,8 @@ import pytest
 from agent_core.context import presentation
 from agent_core.functions.service import Author
 from agent_core.functions.service.judgment import Judgment
-from agent_core.interfaces.render.function_view import facts_lines
-from agent_core.interfaces.styled_lines import plain
+from agent_core.views.function_view import facts_lines
+from agent_core.views.styled_lines import plain
 from tests.functions.support import Room
 from tests.grants.support import human
 from tests.kit.sources import function_text

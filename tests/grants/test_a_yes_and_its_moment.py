@@ -7,9 +7,9 @@ import pytest
 from agent_core.access.grants import Decision, Grants, Question
 from agent_core.access.grants.content import differences
 from agent_core.base.errors import WorkspaceError
-from agent_core.interfaces.render.grant_question import question_rows
-from agent_core.interfaces.styled_lines import plain
 from agent_core.registry.source import ModuleSource
+from agent_core.views.grant_question import question_rows
+from agent_core.views.styled_lines import plain
 from tests.functions.support import Room
 from tests.kit.sources import function_text
 

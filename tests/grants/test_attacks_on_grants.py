@@ -13,9 +13,9 @@ from agent_core.access.grants.repositories import DEEPEST, MOST_ENTRIES
 from agent_core.base.clock import Clock
 from agent_core.base.errors import ForeignState, WorkspaceError
 from agent_core.functions.sandbox_client import SandboxClient
-from agent_core.interfaces.render.grant_question import question_rows
-from agent_core.interfaces.styled_lines import plain
 from agent_core.storage import set_aside
+from agent_core.views.grant_question import question_rows
+from agent_core.views.styled_lines import plain
 from tests.functions.support import Room, room
 from tests.kit.levels import IS_PORTABLE
 

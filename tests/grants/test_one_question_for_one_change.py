@@ -3,8 +3,8 @@
 import pytest
 
 from agent_core.access.grants import Grants, Question
-from agent_core.interfaces.render.grant_question import GrantDialog, question_rows
-from agent_core.interfaces.styled_lines import plain
+from agent_core.views.grant_question import GrantDialog, question_rows
+from agent_core.views.styled_lines import plain
 from tests.functions.support import Room
 from tests.kit.sources import function_text
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from agent_core.access.grants import Grants
-from agent_core.interfaces.render.grant_question import grant_lines
-from agent_core.interfaces.styled_lines import plain
+from agent_core.views.grant_question import grant_lines
+from agent_core.views.styled_lines import plain
 from tests.functions.support import Room
 from tests.grants.support import AGENT, human, now
 from tests.kit.drawing import sampled

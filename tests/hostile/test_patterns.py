@@ -16,9 +16,9 @@ from agent_core.context.history import AUTHOR
 from agent_core.functions.gate.autofix import _LONGEST
 from agent_core.functions.mcp.servers import _patterns
 from agent_core.functions.service.call_records import _UNREPLAYABLE
-from agent_core.interfaces.slash_catalog import ENTRIES
 from agent_core.memory.classes import _begin_of
 from agent_core.model import dialect, reading, tour
+from agent_core.operations.catalog import ENTRIES
 from agent_core.runtime.groups.floor import _forms
 from agent_core.runtime.message_protocol import _call_of
 from tests.kit.patterns import (
@@ -68,10 +68,8 @@ ASSEMBLED: Final[Assembled] = {
         lambda: [r"(?<![\w.'\"])name_1(?=\s*\()"],
     ],
     "agent_core.functions.service.library_files._modules": [lambda: [r"\bname_1\b(?!\s+import)"]],
-    "agent_core.interfaces.commands.verb.only_shows": [lambda: {entry.shows for entry in ENTRIES}],
-    "agent_core.interfaces.slash_catalog.check_source": [
-        lambda: {entry.needs_user for entry in ENTRIES}
-    ],
+    "agent_core.operations.verb.only_shows": [lambda: {entry.shows for entry in ENTRIES}],
+    "agent_core.operations.catalog.check_source": [lambda: {entry.needs_user for entry in ENTRIES}],
     "agent_core.memory.edits._find": [lambda: [r"(?<!\w)name_1(?!\w)", "name_1"]],
     "agent_core.memory.classes._begin_of": [lambda: [_begin_of({"persona", "notes"})]],
     "agent_core.model.dialect._compile": [lambda: _within([dialect.quirks(), reading.forms()])],

@@ -198,7 +198,7 @@ def test_the_prompt_is_shown_before_the_settings_are_loaded(tmp_path: Path) -> N
     with closing(screen):
         screen.wait_for("Which model should answer you?")
         before = screen.sent.partition("›".encode())[0]
-    assert b"agent_core.interfaces.repl.prompt" in before, "what is imported is told"
+    assert b"knapper.prompt.prompt" in before, "what is imported is told"
     assert b"pydantic" not in before, "it takes longer than much else together"
 
 

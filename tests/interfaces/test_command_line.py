@@ -9,16 +9,16 @@ import click
 import pytest
 
 from agent_core import __version__
-from agent_core.interfaces.cli import _COMMANDS
-from agent_core.interfaces.cli import knapper as root
-from agent_core.interfaces.cli_context import innermost, keep_traceback, report_crash
+from agent_core.views.faults import innermost, keep_traceback, report_crash
+from knapper.shell.cli import _COMMANDS
+from knapper.shell.cli import knapper as root
 from tests.interfaces.support import COUNT_VOWELS, HERE, SLOW
 from tests.kit.program import knapper
 from tests.kit.terminal import terminal
 
 
 def test_the_version_is_answered_without_importing_a_parser(tmp_path: Path) -> None:
-    code = "import sys; sys.argv = ['knapper', '--version']; from agent_core.__main__ import main; main(); "
+    code = "import sys; sys.argv = ['knapper', '--version']; from knapper.__main__ import main; main(); "
     code += "print(sorted({'click', 'argparse', 'asyncio', 'pydantic', 'json'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == f"knapper {__version__}\n[]\n"
@@ -28,7 +28,7 @@ def test_a_command_finds_all_that_it_imports_when_it_starts_from_nothing(tmp_pat
     (tmp_path / "words.py").write_text(COUNT_VOWELS)
     alone = {"PYTHONPATH": HERE, "HOME": str(tmp_path)}
     for words in ("functions check words.py", "doctor"):
-        command = [sys.executable, "-m", "agent_core", *words.split(), "--json"]
+        command = [sys.executable, "-m", "knapper", *words.split(), "--json"]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False, env=alone)
         assert (done.returncode, done.stderr) == (int(words == "doctor"), b""), (
             words

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from agent_core.interfaces.slash_catalog import ENTRIES
+from agent_core.operations.catalog import ENTRIES
 from tests.interfaces.support import flags
 from tests.kit import Expect, Repeat, Say, contains, scripted
 from tests.kit.program import knapper

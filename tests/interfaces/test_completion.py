@@ -3,9 +3,9 @@
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
-from agent_core.interfaces import slash
-from agent_core.interfaces.repl.completion import PromptCompleter
-from agent_core.interfaces.slash_catalog import ENTRIES, nearest
+from agent_core.operations.catalog import ENTRIES, nearest
+from knapper.prompt import slash
+from knapper.prompt.completion import PromptCompleter
 
 NAMES = ["count_vowels", "count_words", "read_page"]
 VERBS = ("edit", "history", "undo", "search", "section")

@@ -7,11 +7,11 @@ import pytest
 from pygments.lexers import get_all_lexers, get_lexer_by_name  # type: ignore[import-untyped]
 
 from agent_core.base import events
-from agent_core.interfaces.render.call_log import CallLog
-from agent_core.interfaces.repl import render
-from agent_core.interfaces.repl.live import Live
-from agent_core.interfaces.repl.prompt import Above
-from agent_core.interfaces.repl.render import TurnRenderer
+from agent_core.views.call_log import CallLog
+from knapper.prompt import render
+from knapper.prompt.live import Live
+from knapper.prompt.prompt import Above
+from knapper.prompt.render import TurnRenderer
 from tests.kit.drawing import crossed, sampled
 from tests.kit.pace import least_s, uncollected
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.base.errors import UsageError
-from agent_core.interfaces.manual_edits import editor_command, open_editor
+from agent_core.operations.manual_edits import editor_command, open_editor
 
 
 def test_each_editor_is_told_the_line_in_its_own_way(

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_core.interfaces.cli import LazyGroup
 from agent_core.storage import STATE
+from knapper.shell.cli import LazyGroup
 from tests.kit.drawing import drawn
 from tests.kit.program import knapper
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from agent_core.interfaces.progress import Download, progress_text
 from agent_core.model.local.weights import available
+from knapper.terminal.progress import Download, progress_text
 from tests.kit.http import Answer, Request, Server
 from tests.kit.program import knapper
 from tests.kit.terminal import CTRL_C, terminal

@@ -105,7 +105,7 @@ def test_a_fault_of_our_own_is_told_in_one_line_and_keeps_the_prompt(
 
 
 FAILS_TO_DRAW = """
-from agent_core.interfaces.repl import live
+from knapper.prompt import live
 def fails(call):
     raise LookupError("a fault of our own")
 live._progress = fails

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.interfaces.repl.prompt import StatusBar
-from agent_core.interfaces.styled_lines import width
 from agent_core.runtime.agent import AgentStatus
+from agent_core.views.styled_lines import width
+from knapper.prompt.prompt import StatusBar
 from tests.interfaces.support import flags, leave, prompt
 from tests.kit import Ask, Expect, Repeat, Say, Script, Wanted, contains, scripted
 from tests.kit.drawing import sampled

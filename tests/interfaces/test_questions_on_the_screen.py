@@ -14,12 +14,8 @@ from hypothesis import strategies as st
 
 from agent_core.access.grants import Grants, Question
 from agent_core.access.grants.approval import Moment
-from agent_core.interfaces.render.grant_question import (
-    GrantDialog,
-    fitting_rows,
-    question_rows,
-)
-from agent_core.interfaces.styled_lines import Line, plain, width
+from agent_core.views.grant_question import GrantDialog, fitting_rows, question_rows
+from agent_core.views.styled_lines import Line, plain, width
 from tests.interfaces.asking import (
     DONE,
     REFUSED,

@@ -15,9 +15,11 @@ from agent_core.base.untrusted import visible
 from agent_core.functions.debug import Command, DebugStop
 from agent_core.functions.debug.stop import At
 from agent_core.functions.service.judgment import Judgment
-from agent_core.interfaces.dialog import Dialog
-from agent_core.interfaces.render import verdicts
-from agent_core.interfaces.render.call_log import (
+from agent_core.memory.search import FoundItem, ResultPage
+from agent_core.operations.catalog import ENTRIES
+from agent_core.storage import BlockRow
+from agent_core.views import verdicts
+from agent_core.views.call_log import (
     CallLog,
     ShownCall,
     call_line,
@@ -25,14 +27,12 @@ from agent_core.interfaces.render.call_log import (
     ended_lines,
     stop_parts,
 )
-from agent_core.interfaces.render.memory_view import found_lines, history_lines
-from agent_core.interfaces.repl import render
-from agent_core.interfaces.repl.live import BlockSplitter, DrawnBlock
-from agent_core.interfaces.repl.prompt import gauge
-from agent_core.interfaces.slash_catalog import ENTRIES
-from agent_core.interfaces.styled_lines import columns, cut, explained, folded, meter, plain, width
-from agent_core.memory.search import FoundItem, ResultPage
-from agent_core.storage import BlockRow
+from agent_core.views.dialog import Dialog
+from agent_core.views.memory_view import found_lines, history_lines
+from agent_core.views.styled_lines import columns, cut, explained, folded, meter, plain, width
+from knapper.prompt import render
+from knapper.prompt.live import BlockSplitter, DrawnBlock
+from knapper.prompt.prompt import gauge
 
 
 def log_of(arguments: str, **given: Any) -> CallLog:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.interfaces.commands.run import RunOptions
-from agent_core.interfaces.conversation import opened
-from agent_core.interfaces.slash import command, during
-from agent_core.interfaces.ui import Voice
+from knapper.prompt.conversation import opened
+from knapper.prompt.run_options import RunOptions
+from knapper.prompt.slash import command, during
+from knapper.prompt.ui import Voice
 from tests.interfaces.support import COUNT_VOWELS, NOTHING_LEFT, leave, prompt
 from tests.kit import Expect, Say, Script, contains, scripted
 from tests.kit.sources import function_text

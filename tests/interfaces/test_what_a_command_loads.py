@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 import pytest
 
-from agent_core.interfaces.cli import knapper as program
-from agent_core.interfaces.commands.verb import Verb
 from agent_core.operations.operation import Opens
+from agent_core.operations.verb import Verb
+from knapper.shell.cli import knapper as program
 from tests.interfaces.support import COUNT_VOWELS, flags
 from tests.kit import Say, scripted
 from tests.kit.drawing import sampled
@@ -44,7 +44,7 @@ GIVEN = {"name": "count_vowels", "need": "count the vowels", "text": "vowels", "
 """The value typed for a parameter, by its name; nothing for others."""
 SAYS = """
 import sys
-from agent_core.__main__ import main
+from knapper.__main__ import main
 try:
     main()
 finally:
@@ -175,11 +175,11 @@ NOT_FOR_HELP = (
 
 def test_help_loads_no_workspace(tmp_path: Path) -> None:
     for words in (("--help",), ("functions", "--help")):
-        command = [sys.executable, "-X", "importtime", "-m", "agent_core", *words]
+        command = [sys.executable, "-X", "importtime", "-m", "knapper", *words]
         done = subprocess.run(
             command, cwd=tmp_path, env=surroundings({}), capture_output=True, text=True, check=True
         )
         lines = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
         loaded = {line.rpartition("|")[2].strip() for line in lines}
-        assert "agent_core.interfaces.cli" in loaded
+        assert "knapper.shell.cli" in loaded
         assert not loaded & {*NOT_FOR_HELP}, words

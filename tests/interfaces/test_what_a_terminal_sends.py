@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_core.interfaces.control_sequences import ControlReader, typed_text
-from agent_core.interfaces.repl.keys import KeyParser
+from knapper.prompt.keys import KeyParser
+from knapper.terminal.control_sequences import ControlReader, typed_text
 from tests.interfaces.asking import DONE, home, press
 from tests.interfaces.support import create, flags, prompt
 from tests.kit import Ask, Expect, Repeat, Say, Script, Wanted, contains, scripted

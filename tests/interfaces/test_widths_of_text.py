@@ -15,8 +15,8 @@ from wcwidth import wcwidth
 
 from agent_core.access.grants import Grants, Question
 from agent_core.base.untrusted import visible
-from agent_core.interfaces.render.grant_question import question_rows
-from agent_core.interfaces.styled_lines import folded, line, plain, quoted, width
+from agent_core.views.grant_question import question_rows
+from agent_core.views.styled_lines import folded, line, plain, quoted, width
 from tests.kit.drawing import crossed, sampled
 from tests.kit.terminal import Terminal, terminal
 

@@ -42,7 +42,7 @@ git ls-files -z | xargs -0 cp --parents --preserve=timestamps --target-directory
 chroot "$root" env HOME=/root KNAPPER_SANDBOX_LEVEL=portable sh -eu -c '
 	cd /knapper
 	make .venv/.dev
-	.venv/bin/python -m agent_core doctor | head -12
+	.venv/bin/python -m knapper doctor | head -12
 	.venv/bin/python -m pytest -n 2 -q -rs --color=no -m "not slow and not model and not page" "$@"
 ' sh "$@" || failed=$?
 echo "arm64, below qemu: $((($(date +%s) - began) / 60)) minutes."

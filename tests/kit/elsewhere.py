@@ -115,6 +115,6 @@ if __name__ == "__main__":
 
         find_or_build(STORE, print)
         sys.exit()
-    from agent_core.__main__ import main
+    from knapper.__main__ import main
 
     main()

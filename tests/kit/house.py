@@ -20,7 +20,11 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 PACKAGES: Final = ("agent_core", "functions", "knapper", "knapper_ext", "meta_functions", "sandbox")
-ROOMY: Final = ("agent_core", "knapper_ext")  # packages whose folders are rooms of their own
+ROOMY: Final = (
+    "agent_core",
+    "knapper",
+    "knapper_ext",
+)  # packages whose folders are rooms of their own
 BREACHES_FILE: Final = "tests/kit/house_breaches.txt"
 LIMITS: Final = {"conditional": 30.0, "comprehension": 40.0, "lambda": 4.0, "heavy": 20.0}
 HEAVY_OPERATIONS: Final = 5

@@ -1,4 +1,4 @@
-"""`knapper` in its own process, as `python -m agent_core` starts it, but forked from one that has imported it.
+"""`knapper` in its own process, as `python -m knapper` starts it, but forked from one that has imported it.
 
 Tests of a cold start run `KNAPPER`; hundreds of those here would cost a second each.
 """
@@ -18,10 +18,10 @@ from tempfile import TemporaryFile
 from termios import TIOCSCTTY
 from typing import IO
 
-from agent_core.__main__ import main
 from agent_core.model.dialect import quirks
 from agent_core.runtime.host_functions import parameters
 from agent_core.storage.sqlite.connection import blank
+from knapper.__main__ import main
 from tests.kit.levels import FORCED, IS_PORTABLE, lend
 from tests.kit.waiting import patience_s
 
@@ -30,12 +30,12 @@ FORKING = multiprocessing.get_context("forkserver")
 FORKING.set_forkserver_preload(
     [
         __name__,
-        "agent_core.interfaces.cli",
-        "agent_core.interfaces.commands.run",
-        "agent_core.interfaces.repl.terminal",
-        "agent_core.interfaces.plain",
-        "agent_core.interfaces.repl.app",
-        "agent_core.interfaces.shell_door",
+        "knapper.shell.cli",
+        "knapper.shell.commands.run",
+        "knapper.prompt.terminal",
+        "knapper.prompt.plain",
+        "knapper.prompt.app",
+        "knapper.shell.shell_door",
         "agent_core.model.client",
         "meta_functions.functions",
         "meta_functions.memory",
@@ -46,7 +46,7 @@ FORKING.set_forkserver_preload(
         "agent_core.functions.service.changes",
         "agent_core.functions.service.file_checks",
         "agent_core.functions.service.memgpt_functions",
-        "agent_core.interfaces.commands.setup",
+        "knapper.shell.commands.setup",
         "agent_core.workspace.portable.moves",
         "dateparser.date",
         "encodings.ascii",

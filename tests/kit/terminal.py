@@ -25,7 +25,7 @@ import pytest
 from .program import Program, surroundings
 from .waiting import patience_s
 
-KNAPPER = (sys.executable, "-m", "agent_core")
+KNAPPER = (sys.executable, "-m", "knapper")
 ENTER, ALT_ENTER, CTRL_C, CTRL_D, TAB, ESCAPE = "\r", "\x1b\r", "\x03", "\x04", "\t", "\x1b"
 UP, DOWN = "\x1b[A", "\x1b[B"
 

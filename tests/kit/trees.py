@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 TOP: Final = Path(__file__).parents[2]
-ROOMS: Final = ("agent_core", "knapper_ext", "sandbox", "meta_functions")
+ROOMS: Final = ("agent_core", "knapper", "knapper_ext", "sandbox", "meta_functions")
 
 
 def module_trees(*words: str, rooms: tuple[str, ...] = ROOMS) -> Iterator[tuple[Path, ast.Module]]:

@@ -16,7 +16,7 @@ from agent_core import Workspace
 from agent_core.access.grants import Decision
 from agent_core.functions.mcp.wire import MOST_LINE
 from agent_core.functions.service import Author
-from agent_core.interfaces.server.mcp_door import serve_streams
+from agent_core.server.mcp_door import serve_streams
 from tests.conftest import OpenDesk
 from tests.kit.desk import VOWELS
 from tests.kit.drawing import crossed

@@ -29,7 +29,7 @@ from agent_core.functions.mcp.servers import (
     functions_of,
     read_tools,
 )
-from agent_core.interfaces.cli import main
+from knapper.shell.cli import main
 from sandbox import Sandbox
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Wanted

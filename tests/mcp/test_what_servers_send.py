@@ -14,7 +14,7 @@ from mcp_types import JSONRPCError
 from agent_core import KnapperError, Workspace
 from agent_core.functions.mcp.servers import ServerBook, ServerEntry, read_tools
 from agent_core.functions.mcp.wire import Intake
-from agent_core.interfaces.cli import main
+from knapper.shell.cli import main
 from tests.kit.http import Answer, Request, Server
 
 from .hostile import EVENTS, JSON

@@ -17,7 +17,7 @@ import pytest
 from agent_core import Workspace
 from agent_core.functions.mcp.connection import ServerUnavailable
 from agent_core.functions.mcp.servers import ServerBook, ServerEntry
-from agent_core.interfaces.cli import main
+from knapper.shell.cli import main
 from sandbox import Sandbox
 from tests.kit.levels import require_landlock
 

@@ -10,12 +10,12 @@ import pytest
 from agent_core.base.errors import ModelError
 from agent_core.base.events import Event, TurnEnded, Usage
 from agent_core.base.settings import ModelSettings, Settings
-from agent_core.interfaces.menu import prepare
 from agent_core.model.local import server, weights
 from agent_core.model.local import server as memory
 from agent_core.model.local.server import available, context_size, open_local
 from agent_core.workspace.local_models import remove_model
 from agent_core.workspace.workspace import Workspace
+from knapper.prompt.menu import prepare
 from tests.kit.desk import Desk
 
 NAME = "local/qwen2.5-coder-1.5b"

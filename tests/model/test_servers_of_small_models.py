@@ -14,8 +14,8 @@ import pytest
 
 from agent_core.base import events
 from agent_core.base.events import CallStarted, Warned
-from agent_core.interfaces.progress import reading_text
 from agent_core.runtime import model_session
+from knapper.terminal.progress import reading_text
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Fail, Raw, Say, ScriptedModel, Seen, Wanted
 from tests.kit.desk import Desk, desk, ended, of

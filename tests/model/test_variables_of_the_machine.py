@@ -9,7 +9,7 @@ import httpcore2
 import pytest
 
 from agent_core.base.network_variables import proxy_for
-from agent_core.interfaces.cli import main
+from knapper.shell.cli import main
 from tests.kit import Say, ScriptedModel
 
 URL = "https://models.example.invalid/v1"

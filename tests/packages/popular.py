@@ -176,7 +176,7 @@ def _host(text: str) -> Iterator[str]:
 def _command(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     base = folder if folder.name != "workspace" else folder.parent
     return subprocess.run(
-        [sys.executable, "-m", "agent_core", *arguments],
+        [sys.executable, "-m", "knapper", *arguments],
         cwd=folder,
         env={**os.environ, **_environment(base), "PYTHONPATH": str(REPOSITORY)},
         stdin=subprocess.DEVNULL,

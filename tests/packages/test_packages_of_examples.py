@@ -6,8 +6,8 @@ import pytest
 
 from agent_core import Workspace
 from agent_core.access.grants import Grants
-from agent_core.interfaces.render.grant_question import question_rows
-from agent_core.interfaces.styled_lines import plain
+from agent_core.views.grant_question import question_rows
+from agent_core.views.styled_lines import plain
 from tests.grants.support import AGENT, Human, human
 from tests.kit.sources import function_text
 

@@ -7,8 +7,8 @@ import pytest
 from agent_core import Decision
 from agent_core.access.grants import Grants
 from agent_core.base.events import Event
-from agent_core.interfaces.render.grant_question import grant_lines
-from agent_core.interfaces.styled_lines import plain
+from agent_core.views.grant_question import grant_lines
+from agent_core.views.styled_lines import plain
 from tests.broker.servers import serving
 from tests.conftest import OpenDesk
 from tests.kit.desk import answers, ended

@@ -41,10 +41,10 @@ from agent_core.base.events import (
 )
 from agent_core.functions.service import Author, PlannedChange
 from agent_core.functions.service.library import ImportRequest
-from agent_core.interfaces.render.call_log import ShownCall, laid_open
-from agent_core.interfaces.render.verdicts import printed_lines
 from agent_core.runtime.turn import MAX_CALLS
 from agent_core.storage import BlockRow
+from agent_core.views.call_log import ShownCall, laid_open
+from agent_core.views.verdicts import printed_lines
 from agent_core.workspace import scaffold
 from agent_core.workspace.forgetting import ForgetRequest, Forgetting
 from agent_core.workspace.workspace import Workspace

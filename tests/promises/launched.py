@@ -46,7 +46,7 @@ class Launched:
             "recording-python", _NOTE % (self._notes, "python") + f'exec {sys.executable} "$@"\n'
         )
         self._launcher = self._bin / "knapper.py"
-        started = "from agent_core.__main__ import main\nmain()\n"
+        started = "from knapper.__main__ import main\nmain()\n"
         self._launcher.write_text(f"import sys\nsys.executable = {str(python)!r}\n{started}")
 
     def run(self, *arguments: str, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:

@@ -11,15 +11,15 @@ THE_PLACE = "sandbox/wire/lines.py"
 NO_SOURCES = {
     "agent_core/base/matching.py": "texts of the record",
     "agent_core/functions/mcp/wire.py": "HTTP",
-    "agent_core/interfaces/client.py": "HTTP",
-    "agent_core/interfaces/commands/memory.py": "a transcript",
-    "agent_core/interfaces/dialog.py": "what was typed at a terminal",
-    "agent_core/interfaces/styled_lines.py": "a warning of the program",
-    "agent_core/interfaces/slash.py": "what a command printed",
+    "agent_core/client/client.py": "HTTP",
+    "agent_core/operations/commands/memory.py": "a transcript",
+    "knapper/terminal/dialog.py": "what was typed at a terminal",
+    "agent_core/views/styled_lines.py": "a warning of the program",
+    "knapper/prompt/slash.py": "what a command printed",
     "agent_core/model/client.py": "rows of a .jsonl file",
     "agent_core/workspace/forgetting.py": "logs, and what was typed",
     "agent_core/functions/gate/examples.py": "the value of a docstring: Python has read its line ends already",
-    "agent_core/interfaces/repl/": "rows for the screen, made visible before",
+    "knapper/prompt/": "rows for the screen, made visible before",
     "agent_core/memory/": "blocks of memory, which have lines of their own",
     "agent_core/model/dialect.py": "a file of the program",
     "agent_core/base/machine.py": "files of /proc",
@@ -100,7 +100,7 @@ def _cuts(name: str, arguments: list[ast.expr]) -> bool:
 
 
 def test_lines_of_sources_are_cut_in_one_place() -> None:
-    rooms = ("agent_core", "knapper_ext", "sandbox", "meta_functions", "functions")
+    rooms = ("agent_core", "knapper", "knapper_ext", "sandbox", "meta_functions", "functions")
     paths = [path for room in rooms for path in (ROOT / room).rglob("*.py")]
     found = {
         path.relative_to(ROOT).as_posix(): list(cuts(path.read_text("utf-8"))) for path in paths

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from agent_core.functions.service.judgment import Judgment
-from agent_core.interfaces.render.verdicts import unread_note
+from agent_core.views.verdicts import unread_note
 from tests.conftest import OpenDesk
 from tests.grants.support import human
 from tests.kit import Ask, Fail, Say, Script, Wanted

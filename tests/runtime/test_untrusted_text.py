@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_core.base.untrusted import one_line, visible
-from agent_core.interfaces.styled_lines import coloured, line, plain
+from agent_core.views.styled_lines import coloured, line, plain
 
 ACTING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 

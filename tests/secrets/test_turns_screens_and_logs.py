@@ -10,7 +10,7 @@ from agent_core.access.secrets import REVEALED
 from agent_core.access.secrets.session import LOGGERS
 from agent_core.base.events import Progress
 from agent_core.base.records import to_json
-from agent_core.interfaces.cli_context import report_crash
+from agent_core.views.faults import report_crash
 from agent_core.workspace.workspace import Workspace
 from tests.broker.servers import serving
 from tests.conftest import OpenDesk

@@ -10,9 +10,10 @@ from typing import Any
 import openai
 import pytest
 
+from agent_core.api import agent_host
 from agent_core.base.errors import AgentBusy
-from agent_core.interfaces.server import agent_host, chat_threads
 from agent_core.runtime.programs import repeated_programs
+from agent_core.server import chat_threads
 from agent_core.storage import SaveAgent
 from sandbox import Sandbox
 from tests.agents.groups import Cast, group_file, playing

@@ -10,12 +10,12 @@ from typing import TypeAlias
 
 import pytest
 
+from agent_core.api.identity import ApiRefusal
 from agent_core.base.gone import GONE
-from agent_core.interfaces.client import Client, HttpWire
-from agent_core.interfaces.plain import Typed
-from agent_core.interfaces.remote import RemoteTalk
-from agent_core.interfaces.server.identity import ApiRefusal
-from agent_core.interfaces.ui import Voice
+from agent_core.client.client import Client, HttpWire
+from knapper.prompt.plain import Typed
+from knapper.prompt.ui import Voice
+from knapper.shell.remote import RemoteTalk
 from tests.kit import Ask, Say, Script, Wanted
 from tests.kit.desk import VOWELS
 from tests.kit.program import knapper

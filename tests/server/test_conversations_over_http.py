@@ -8,9 +8,9 @@ from urllib.parse import urlencode
 import httpx2
 import pytest
 
-from agent_core.interfaces.client import Client, HttpWire, connect
-from agent_core.interfaces.server.app import OPERATIONS
-from agent_core.interfaces.server.operations import OfConversation
+from agent_core.api.operations import OfConversation
+from agent_core.client.client import Client, HttpWire, connect
+from agent_core.server.app import OPERATIONS
 from tests.kit import Ask, Repeat, Say, Seen, Step, Wanted
 from tests.server.conftest import Serve, end_of, ends
 from tests.storage.support import say

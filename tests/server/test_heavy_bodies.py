@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from agent_core.interfaces.server.app import OPERATIONS
-from agent_core.interfaces.server.guard import MOST_LARGE, MOST_VALUES
-from agent_core.interfaces.server.operations import MOST_KEYS, MOST_PROBLEMS
+from agent_core.api.operations import MOST_KEYS, MOST_PROBLEMS
+from agent_core.server.app import OPERATIONS
+from agent_core.server.guard import MOST_LARGE, MOST_VALUES
 from sandbox import Sandbox
 from tests.kit import Repeat, Say, scripted
 from tests.kit.drawing import sampled

@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
-from agent_core.interfaces.server import app, guard
-from agent_core.interfaces.server.app import ServeOptions
-from agent_core.interfaces.server.identity import SCOPES
+from agent_core.api.identity import SCOPES
+from agent_core.server import app, guard
+from agent_core.server.app import ServeOptions
 from tests.kit import Repeat, Say
 from tests.kit.drawing import sampled
 

@@ -11,9 +11,9 @@ import httpx2
 import pytest
 
 from agent_core import Client, KnapperError, TurnError, Workspace, connect, events
+from agent_core.api.identity import SCOPES, TokenBook
 from agent_core.base.errors import UsageError
-from agent_core.interfaces.server.app import ServeOptions, opened_doors
-from agent_core.interfaces.server.identity import SCOPES, TokenBook
+from agent_core.server.app import ServeOptions, opened_doors
 from sandbox import Sandbox
 from tests.kit import Ask, Say, Script, ScriptedModel, Wanted
 from tests.kit.asgi import StreamingTransport

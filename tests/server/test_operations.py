@@ -10,15 +10,15 @@ from typing import Any, TypeAlias
 import httpx2
 import pytest
 
-from agent_core.interfaces.cli import main
-from agent_core.interfaces.client import Client, ConnectionLost, HttpWire, connect
-from agent_core.interfaces.conversation import Conversation
-from agent_core.interfaces.remote import RemoteTalk, carried_out
-from agent_core.interfaces.render.function_view import source_lines
-from agent_core.interfaces.slash import take
-from agent_core.interfaces.styled_lines import coloured, line, plain
-from agent_core.interfaces.ui import Voice
+from agent_core.client.client import Client, ConnectionLost, HttpWire, connect
 from agent_core.operations.operation import OPERATIONS, Opens
+from agent_core.views.function_view import source_lines
+from agent_core.views.styled_lines import coloured, line, plain
+from knapper.prompt.conversation import Conversation
+from knapper.prompt.slash import take
+from knapper.prompt.ui import Voice
+from knapper.shell.cli import main
+from knapper.shell.remote import RemoteTalk, carried_out
 from tests.kit import Ask, Say, Wanted
 from tests.kit.desk import VOWELS
 

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from agent_core.access.grants import Grants
+from agent_core.client.client import Client, HttpWire
 from agent_core.functions.debug import Breakpoint
 from agent_core.functions.service.plan import USER
-from agent_core.interfaces.cli import main
-from agent_core.interfaces.client import Client, HttpWire
-from agent_core.interfaces.conversation import Conversation
-from agent_core.interfaces.remote import RemoteTalk
-from agent_core.interfaces.slash import take
-from agent_core.interfaces.ui import Voice
 from agent_core.storage import PinFunction
+from knapper.prompt.conversation import Conversation
+from knapper.prompt.slash import take
+from knapper.prompt.ui import Voice
+from knapper.shell.cli import main
+from knapper.shell.remote import RemoteTalk
 from tests.conftest import OpenDesk
 from tests.kit import Say
 from tests.kit.desk import VOWELS

@@ -21,14 +21,14 @@ import pytest
 from starlette.routing import Route
 
 from agent_core import Workspace
-from agent_core.interfaces.commands.verb import Verb
-from agent_core.interfaces.manual_edits import HUMAN, add_block, done, set_up_block
-from agent_core.interfaces.server.agent_host import opened_rooms
-from agent_core.interfaces.server.app import OPERATIONS, HttpDoor, LoginDoor, application
-from agent_core.interfaces.server.identity import SCOPES, Sessions
-from agent_core.interfaces.server.operations import API, ApiOperation, Nothing, Part
-from agent_core.interfaces.server.workspace_operations import _OF_ALL_AGENTS
-from agent_core.interfaces.slash_catalog import NOUNS, verb_of
+from agent_core.api.agent_host import opened_rooms
+from agent_core.api.identity import SCOPES, Sessions
+from agent_core.api.operations import API, ApiOperation, Nothing, Part
+from agent_core.api.workspace_operations import _OF_ALL_AGENTS
+from agent_core.operations.catalog import NOUNS, verb_of
+from agent_core.operations.manual_edits import HUMAN, add_block, done, set_up_block
+from agent_core.operations.verb import Verb
+from agent_core.server.app import OPERATIONS, HttpDoor, LoginDoor, application
 from sandbox import Sandbox
 from tests.agents.groups import group_file
 from tests.kit import Ask, Repeat, Say, Script, Wanted

@@ -11,12 +11,12 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
+from agent_core.api.identity import SCOPES, Sessions
 from agent_core.base.errors import UsageError
-from agent_core.interfaces.server import app, guard
-from agent_core.interfaces.server.app import OPERATIONS
-from agent_core.interfaces.server.guard import LINKS, MOST_BODY
-from agent_core.interfaces.server.identity import SCOPES, Sessions
 from agent_core.operations.operation import Scope
+from agent_core.server import app, guard
+from agent_core.server.app import OPERATIONS
+from agent_core.server.guard import LINKS, MOST_BODY
 from tests.kit import Say
 
 from .conftest import Serve, Served, end_of, ends, port_of

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from agent_core import Decision, Question
-from agent_core.interfaces.server.agent_host import JournalReader
+from agent_core.api.agent_host import JournalReader
 from agent_core.storage import Store
 from tests.kit import Ask, Fail, Say, Script, Wanted
 from tests.kit.desk import VOWELS

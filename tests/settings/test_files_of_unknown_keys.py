@@ -65,7 +65,7 @@ def processor_s(root: Path, home: Path, command: tuple[str, ...]) -> float:
     """Return the CPU seconds of a command."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     environment = {"PATH": os.environ["PATH"], "HOME": str(home)}
-    program = [sys.executable, "-m", "agent_core", *command]
+    program = [sys.executable, "-m", "knapper", *command]
     subprocess.run(
         program, cwd=root, env=environment, capture_output=True, timeout=300, check=False
     )

@@ -10,9 +10,9 @@ from agent_core.access.grants.book import GrantsFile
 from agent_core.base.errors import SettingsError, UsageError
 from agent_core.base.plain_files import NotPlainError, read_plain
 from agent_core.base.settings import load, write_values
-from agent_core.interfaces.repl.completion import KeptHistory
-from agent_core.interfaces.repl.prompt import EarlySettings, read_early_settings
-from agent_core.interfaces.spending import read_prices
+from agent_core.operations.spending import read_prices
+from knapper.prompt.completion import KeptHistory
+from knapper.prompt.prompt import EarlySettings, read_early_settings
 from tests.kit.program import knapper
 
 pytestmark = pytest.mark.timeout(20)

@@ -9,15 +9,15 @@ import pytest
 from agent_core.base.errors import KnapperError, SettingsError, WorkspaceError
 from agent_core.base.plain_files import NotPlainError, add_to
 from agent_core.base.settings import write_values
-from agent_core.interfaces.cli import main
-from agent_core.interfaces.cli_context import report_crash
-from agent_core.interfaces.repl.completion import KeptHistory
-from agent_core.interfaces.server.guard import access_log
+from agent_core.server.guard import access_log
 from agent_core.storage import prepare_state_dir
 from agent_core.storage.folder import open_lock
+from agent_core.views.faults import report_crash
 from agent_core.workspace import scaffold as starters
 from agent_core.workspace.portable import write_file
 from agent_core.workspace.presets import preset, text_of
+from knapper.prompt.completion import KeptHistory
+from knapper.shell.cli import main
 from tests.kit.program import knapper
 
 Plant = Callable[[Path, Path], None]

@@ -2,7 +2,7 @@
 
 from agent_core.base.events import CallAnswered
 from agent_core.functions.answers import DISPROVEN, UNPROVEN
-from agent_core.interfaces.render.call_log import CallLog, call_line
+from agent_core.views.call_log import CallLog, call_line
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Wanted
 from tests.kit.desk import answers, of

@@ -10,6 +10,7 @@ from agent_core.base.late import late_names
 __getattr__ = late_names(
     __name__,
     {
-        "broker": "Broker FetchCaps FetchSession RequestLog",
+        "broker": "Broker FetchSession RequestLog",
+        "caps": "FetchCaps",
     },
 )

@@ -5,44 +5,19 @@ The HTTP client library is slow to import, so the first fetch of a process impor
 
 import asyncio
 import os
-import ssl
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Protocol, Self, TypeAlias
+from typing import Any, Final, Protocol, Self
 
 from agent_core.base import machine
 from agent_core.base.records import dataclass, field
 from agent_core.base.untrusted import one_line
 
 from ..call_exit import CallExit
-
-MIB = 1 << 20
-METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
-PIECE = 64 << 10  # bytes of a body that cross to the worker at once
-
-Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
-Tls: TypeAlias = Callable[[], ssl.SSLContext]
-
-
-@dataclass(frozen=True, slots=True)
-class FetchCaps:
-    """Limits for the fetches of one call, in bytes and seconds; each redirect counts as a request."""
-
-    url: int = 8_192
-    headers: int = 64 << 10  # of a request, and of a response
-    request: int = 8 * MIB
-    response: int = 64 * MIB
-    decoded: int = 128 * MIB  # of a compressed response, after decoding in the worker
-    requests: int = 200
-    redirects: int = 5
-    streams: int = 8
-    request_s: float = 60.0
-    call_s: float = 300.0
-    resolve_s: float = 10.0
-    connect_s: float = 10.0
+from .caps import FetchCaps, Resolve, Tls
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from agent_core.base.records import dataclass, replace
 from sandbox import RequestRefused
 
 from ..grants.value import UNSAID, covered, written
-from .broker import METHODS, PIECE, FetchCaps, Resolve, Tls
+from .caps import METHODS, PIECE, FetchCaps, Resolve, Tls
 
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 

@@ -5,14 +5,14 @@ import itertools
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_core.base.receipt import Fact
 from agent_core.base.records import dataclass
 from sandbox import RequestRefused
 
 from ..call_exit import CallExit
-from .broker import PIECE, Broker
+from .caps import PIECE
 from .exchange import (
     REDIRECTS,
     Exchange,
@@ -27,6 +27,9 @@ from .exchange import (
     tls,
     tls_context,
 )
+
+if TYPE_CHECKING:  # it makes the fetches
+    from .broker import Broker
 
 _MOST_ASKED = 3  # hosts that one call may ask a human for
 
@@ -59,7 +62,7 @@ class Fetches:
 
     def __init__(
         self,
-        broker: Broker,
+        broker: "Broker",
         function: str,
         hosts: tuple[str, ...],
         exit: CallExit,

@@ -384,7 +384,7 @@ LOGGERS = (
     "knapper.tending",
     "knapper.turns",
     "agent_core",
-    "agent_core.interfaces.server.agent_host",
+    "agent_core.api.agent_host",
     "agent_core.wire",
     "agent_core.runtime.host_functions",
     "agent_core.workspace.runner",

@@ -20,6 +20,7 @@ from agent_core.base.user_folders import expand_home
 from agent_core.base.workspace_folder import SETTINGS
 
 from .cutting import LONGEST, Chunk, Cut, Unreadable
+from .material import Material
 
 _MOST_CHUNKS: Final = 400_000
 _MOST_BYTES: Final = 4 << 30
@@ -77,16 +78,6 @@ _PICTURE: Final = (b"<svg", b"<?xml", b"<!doctype svg")
 _SCRIPTS: Final = frozenset((".js", ".mjs", ".cjs", ".css"))
 _MINIFIED: Final = re.compile(r"[.-]min\.\w+$|\.map$")
 _DENSE: Final = 500  # characters per line on average; a hand-written script has fewer than 100
-
-
-@dataclass(frozen=True, slots=True)
-class Material:
-    """The bytes of a source; `guess` helps to detect their kind."""
-
-    data: bytes
-    content_type: str = ""
-    guess: str = ""
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from agent_core.base.untrusted import fence, one_line
 from sandbox import RequestRefused
 
 from .cutting import Unreadable
-from .places import Material
+from .material import Material
 
 _PIECE: Final = 64 << 10
 _SAVE: Final = "If you trust it, save it as a file and add that."

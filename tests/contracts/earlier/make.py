@@ -133,7 +133,7 @@ def main(checkout: Path) -> None:
             (root / name).write_text(text)
         home.mkdir()
         environment = {"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": str(checkout)}
-        program = (sys.executable, "-m", "agent_core")
+        program = (sys.executable, "-m", "knapper")
         for words in (("run", "--message", "How many vowels has queueing?"), *COMMANDS):
             options = flags(model) if words[0] == "run" else ()
             command = (*program, *words, *options)

@@ -954,7 +954,7 @@ def _behind_one_wall(data: Path, *command: str) -> dict[str, Any]:  # Any: what 
         "XDG_DATA_HOME": str(data),
     }
     return {
-        "command": [*around, sys.executable, "-m", "agent_core", *command],
+        "command": [*around, sys.executable, "-m", "knapper", *command],
         "environment": environment,
     }
 

@@ -1,0 +1,393 @@
+"""The API for the page's views and controls: steps, growth, costs, and agents that work together."""
+
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+from pydantic import Field
+
+from agent_core.base.errors import UsageError
+from agent_core.base.messages import Answer, Assistant, Call, Message, Notice
+from agent_core.context import BYTES_PER_TOKEN, History
+from agent_core.context import resume as resume_history
+from agent_core.context.history import size_of
+from agent_core.functions.service.judgment import judgment_on
+from agent_core.model.request import FunctionShown
+from agent_core.operations.catalog import ENTRIES
+from agent_core.operations.history_pages import MOST_HELD, PAGE_BYTES, read_page, read_pages
+from agent_core.operations.spending import Spending, spent_since_ever
+from agent_core.registry.function import Function
+from agent_core.runtime.entries import messages_of, unwrapped
+from agent_core.storage import Entry, PauseAgent, Store
+from agent_core.workspace.runner import ring
+from agent_core.workspace.supervision import Supervision
+from sandbox.wire.strict_json import LOOSE, Malformed, read_json
+
+from .identity import NotThere
+from .operations import API, Asked, OfConversation, Part, api_operation
+from .workspace_operations import Arguments, ThereFunction, by_hand
+
+_MOST_TURNS: Final = 500
+
+
+class HowMany(Part):
+    """The number of the last ones."""
+
+    last: Annotated[int, Field(ge=1, le=1_000)] = 50
+
+
+class HowManySteps(OfConversation, HowMany):
+    """The number of the last ones of a conversation."""
+
+
+class Reason(Part):
+    """Why, for those who wait."""
+
+    why: Annotated[str, Field(max_length=400)] = ""
+
+
+@api_operation(
+    "GET", "/functions/verdicts", ("read",), "Return the gate's last word on each function."
+)
+async def verdicts(asked: Asked) -> object:
+    """Return the gate's last word on each function: examples that agreed, and what it warned of."""
+    store, service = asked.rooms.state.store, asked.functions
+    rows: dict[str, dict[str, Any]] = {}  # Any: JSON
+    for name, function in sorted(service.registry.snapshot().functions.items()):
+        if (verdict := await judgment_on(store, function.body_hash, name)) is not None:
+            rows[name] = {
+                "admitted": verdict.admitted,
+                "agreed": verdict.agreed,
+                "warned": len(verdict.problems),
+            }
+    return {"verdicts": rows, "pending": sorted(await service.all_pending())}
+
+
+@api_operation(
+    "POST", "/functions/{name}/trace", ("edit",), "Call a function and return the lines that ran."
+)
+async def trace(asked: Asked, name: ThereFunction, arguments: Arguments) -> object:
+    """Call a function, and return the lines that ran."""
+    return await asked.functions.trace(name, arguments.arguments, by_hand(asked))
+
+
+@api_operation("GET", "/agents/{agent}/steps", ("read",), "List the last steps.")
+async def list_steps(asked: Asked, agent: str, line: str, how_many: HowManySteps) -> object:
+    """Return the last steps of a conversation: what came of each, and by which model."""
+    await asked.hold(PAGE_BYTES)
+    return {"agent": agent, "steps": await steps(asked.rooms.state.store, line, how_many.last)}
+
+
+@api_operation(
+    "GET", "/agents/{agent}/steps/{seq}", ("read",), "Return what the model saw in a step."
+)
+async def step(asked: Asked, agent: str, line: str, seq: str) -> object:
+    """Return what the model saw in a step, by part, with about how many tokens each part has."""
+    number = int(seq) if seq.isdecimal() and len(seq) < 20 else -1
+    await asked.hold(MOST_HELD)
+    own = (await asked.rooms.host.agent(line)).model_session.shown.pinned
+    functions = {function.name: function for function in own} | dict(
+        asked.functions.registry.snapshot().functions
+    )
+    parts = await step_parts(asked.rooms.state.store, line, number, functions)
+    if parts is None:
+        raise NotThere(
+            f"`{agent}` has no step {seq[:20]}.",
+            fix=f"GET {API}/agents/{agent}/steps lists the last.",
+        )
+    return {**parts, "window": (await asked.rooms.host.agent(line)).status().context_limit}
+
+
+@api_operation("GET", "/agents/{agent}/cost", ("read",), "Return what the turns cost.")
+async def costs(asked: Asked, agent: str) -> object:
+    """Return what the turns of an agent cost: tokens, and money where a price is known; the oldest are summed up."""
+    workspace = asked.workspace
+    spending = Spending(workspace.root, workspace.settings.models, _MOST_TURNS)
+    await asked.hold(PAGE_BYTES)
+    await spent_since_ever(asked.rooms.state.store, agent, spending, asked.identity.reader)
+    return {"agent": agent, **spending.to_json()}
+
+
+@api_operation("GET", "/growth", ("read",), "Return how functions came to be.")
+async def grown(asked: Asked, how_many: HowMany) -> object:
+    """Return how functions came to be: wanted, written, rejected, fixed, admitted, used; the newest last."""
+    rows, store = list[Json](), asked.rooms.state.store
+    await asked.hold(PAGE_BYTES)
+    for name in await asked.rooms.shown(await store.agent_names(), asked.identity):
+        rows += await growth(store, name)
+    rows.sort(key=lambda row: row["stages"][-1]["at"])
+    return {"functions": rows[-how_many.last :]}
+
+
+@api_operation("GET", "/slash-commands", ("read",), "List the slash commands of the prompt.")
+async def slash_commands(asked: Asked) -> object:
+    """Return the slash commands of the prompt, each with where the page has the same, if it has."""
+    return {
+        "commands": [{"name": row.name, "typed": row.typed, "page": row.page} for row in ENTRIES]
+    }
+
+
+@api_operation("GET", "/tree", ("read",), "Return what all agents do.")
+async def tree(asked: Asked) -> object:
+    """Return what each agent does, for whom it waits, and what it spent."""
+    states = await (await _supervision(asked)).tree()
+    seen = await asked.rooms.shown([state.name for state in states], asked.identity)
+    return {"agents": [state.to_json() for state in states if state.name in seen]}
+
+
+@api_operation("POST", "/agents/{agent}/pause", ("edit",), "Pause an agent.")
+async def pause(asked: Asked, agent: str, reason: Reason) -> object:
+    """Pause an agent: its turns wait, and its inbox goes on filling."""
+    await asked.rooms.state.store.apply([PauseAgent(agent, reason.why)])
+    ring(asked.rooms.state.folder)
+    return {"paused": agent}
+
+
+@api_operation("POST", "/agents/{agent}/resume", ("edit",), "Let a paused agent go on.")
+async def resume(asked: Asked, agent: str) -> object:
+    """Let a paused agent go on, and open the threads in which it is stuck."""
+    threads = await (await _supervision(asked)).resume(agent)
+    ring(asked.rooms.state.folder)
+    return {"resumed": agent, "threads": threads}
+
+
+@api_operation("POST", "/agents/{agent}/stop", ("edit",), "Stop what an agent does.")
+async def stop(asked: Asked, agent: str, reason: Reason) -> object:
+    """End the running turns of an agent, and stop the threads that it is at work in."""
+    is_interrupted = await asked.rooms.host.interrupt_all(agent)
+    try:
+        threads = await (await _supervision(asked)).stop(
+            agent, reason.why or "A person stopped it."
+        )
+    except UsageError:
+        if not is_interrupted:
+            raise
+        threads = []
+    ring(asked.rooms.state.folder)
+    return {"stopped": threads, "interrupted": is_interrupted}
+
+
+async def _supervision(asked: Asked) -> Supervision:
+    workspace = asked.workspace
+    must_hold = workspace.directory.folder.must_hold
+    return Supervision(
+        workspace.store, await workspace.agent_names(), workspace.groups.read(), must_hold
+    )
+
+
+# The history of functions: wanted, written, rejected, fixed, admitted, used; read from the journals of agents.
+
+KINDS: Final = ("user", "assistant", "result")
+_WRITES: Final = (
+    "create_function",
+    "edit_function",
+    "replace_function",
+    "confirm_function",
+    "add_example",
+)
+_NAMES: Final = ("function_name", "name")
+_WORDS: Final = 400
+Stage: TypeAlias = Literal["wanted", "written", "rejected", "fixed", "admitted", "used"]
+Json = dict[str, Any]  # Any: JSON
+
+
+async def growth(store: Store, agent: str) -> list[Json]:
+    """Return the functions that an agent made: the stages of each in order, and how often it was used since."""
+    grown: dict[str, Json] = {}
+    arguments: dict[str, str] = {}  # of the last reply
+    wanted: Entry | None = None
+    async for entries in read_pages(store, agent, kinds=KINDS, with_removed=True):
+        for entry in entries:
+            match entry.kind:
+                case "user":
+                    wanted = entry
+                case "assistant":
+                    rows = entry.payload.get("calls", [])
+                    calls = [
+                        unwrapped(Call(row["id"], row["name"], row["arguments"])) for row in rows
+                    ]
+                    arguments = {call.id: call.arguments for call in calls}
+                case _:
+                    _note_answer(
+                        grown,
+                        agent,
+                        entry,
+                        wanted,
+                        arguments.pop(str(entry.payload.get("call_id")), ""),
+                    )
+    return list(grown.values())
+
+
+def _add(row: Json, stage: Stage, entry: Entry, text: object = "") -> None:
+    about = {"stage": stage, "at": entry.at, "turn": entry.turn, "seq": entry.seq}
+    row["stages"].append({**about, "text": str(text)[:_WORDS]})
+
+
+def _note_answer(
+    grown: dict[str, Json], agent: str, entry: Entry, wanted: Entry | None, arguments: str
+) -> None:
+    called = str(entry.payload.get("name", ""))
+    if called in grown and entry.payload.get("outcome") == "returned":
+        grown[called]["used"] += 1
+        if grown[called]["used"] == 1:
+            _add(grown[called], "used", entry, entry.payload.get("text", ""))
+    if called not in _WRITES:
+        return
+    name = str(
+        (entry.payload.get("detail") or {}).get("name") or ""
+    )  # the gate's verdict takes precedence
+    if not name:
+        with suppress(Malformed):
+            values = read_json(arguments, LOOSE)
+            given = values if isinstance(values, dict) else {}
+            name = next((str(given[key]) for key in _NAMES if given.get(key)), "")
+    if not name:
+        return
+    row = grown.get(name)
+    if row is None:
+        row = grown[name] = {"function": name, "agent": agent, "used": 0, "stages": []}
+        if wanted is not None:
+            _add(row, "wanted", wanted, wanted.payload.get("text", ""))
+    verdict = entry.payload.get("detail") or {}
+    is_admitted = bool(verdict.get("admitted"))
+    judged = [each["stage"] for each in row["stages"] if each["stage"] in ("rejected", "admitted")]
+    _add(row, "fixed" if judged[-1:] == ["rejected"] and is_admitted else "written", entry, called)
+    if is_admitted:
+        _add(row, "admitted", entry, verdict.get("standing", ""))
+    else:
+        problems = [
+            problem
+            for problem in verdict.get("problems") or []
+            if problem.get("severity") != "warns"
+        ]
+        _add(
+            row,
+            "rejected",
+            entry,
+            problems[0]["message"] if problems else entry.payload.get("text", ""),
+        )
+
+
+# The parts of what the model saw in a step, reconstructed from the journal.
+
+STEP: Final = "assistant"
+_REQUEST: Final = "request"
+_LINE: Final = 160
+_MOST_SHOWN: Final = 200  # messages of a step shown with their texts
+_LONGEST_SHOWN: Final = 10_000  # characters of each
+
+
+async def steps(store: Store, agent: str, most: int) -> list[Json]:
+    """Return the last steps of an agent, oldest first, with the calls, the text and the model of each."""
+    rows, unnamed = (
+        list[Json](),
+        list[Json](),
+    )  # the newest first; those whose request is not read yet
+    async for entries in read_pages(store, agent, kinds=(STEP, _REQUEST), is_newest=True):
+        for entry in entries:
+            if entry.kind == _REQUEST:
+                for row in unnamed:
+                    row["model"] = str(entry.payload.get("model", ""))
+                unnamed = []
+                if len(rows) == most:
+                    return rows[::-1]
+            elif len(rows) < most:
+                calls = [call["name"] for call in entry.payload.get("calls", [])]
+                text = str(entry.payload.get("text", ""))[:_LINE]
+                place = {"seq": entry.seq, "turn": entry.turn, "at": entry.at}
+                rows.append({**place, "model": "", "calls": calls, "text": text})
+                unnamed.append(rows[-1])
+    return rows[::-1]
+
+
+async def step_parts(
+    store: Store, agent: str, seq: int, functions: Mapping[str, Function]
+) -> Json | None:
+    """Return what the model saw before a reply: parts with their texts and approximate token counts.
+
+    `functions` are the current ones: a function that was deleted or changed since then is not counted.
+    """
+    found = (
+        (await read_page(store, agent, since=seq - 1, before=seq + 1, kinds=(STEP,))).entries
+        if seq > 0
+        else []
+    )
+    if not found:
+        return None
+    page = await read_page(store, agent, before=seq, kinds=(_REQUEST,), count=1, is_newest=True)
+    request = page.entries[0] if page.entries else None
+    history = History()
+    await resume_history(store, agent, history, messages_of, before=seq)
+    parts: list[Json] = []
+    known = request.payload if request else {}
+    for hash in known.get("sections", []):
+        text = await store.text(hash) or ""
+        is_first = hash == known.get("instructions")
+        parts.append(
+            _part(
+                "instructions" if is_first else "section",
+                text,
+                len(text.encode("utf-8", "replace")),
+            )
+        )
+    if request is not None:
+        names, versions = known.get("functions", []), known.get("versions", {})
+        there = [
+            (function, versions.get(name))
+            for name in names
+            if (function := functions.get(name)) is not None
+        ]
+        same = [function for function, version in there if version in (None, function.version)]
+        sizes = [FunctionShown(each.name, each.description, each.parameters).size for each in same]
+        part = _part("functions", "\n".join(names), sum(sizes))
+        parts.append(
+            {**part, "count": len(names), "tokens": part["tokens"] if sizes or not names else None}
+        )
+    messages = list(history)
+    if history.summary is not None:
+        part = _part("summary", messages[0].text, size_of(messages.pop(0)))
+        parts.append({**part, "count": history.summary.covers})
+    rows = [
+        {"kind": _kind(message), "tokens": _tokens(size_of(message)), "text": _shown(message)}
+        for message in messages
+    ]
+    counts = Counter(_kind(message) for message in messages)
+    part = _part("conversation", "", sum(size_of(message) for message in messages))
+    parts.append(
+        {**part, "count": len(messages), "kinds": dict(counts), "messages": rows[-_MOST_SHOWN:]}
+    )
+    facts = {"agent": agent, "seq": seq, "turn": found[0].turn, "model": known.get("model", "")}
+    return {**facts, "tokens": sum(part["tokens"] or 0 for part in parts), "parts": parts}
+
+
+def _part(name: str, text: str, size: int) -> Json:
+    return {"part": name, "tokens": _tokens(size), "text": text}
+
+
+def _tokens(size: int) -> int:
+    return int(size / BYTES_PER_TOKEN)
+
+
+def _kind(message: Message) -> str:
+    names = {Assistant: "assistant", Answer: "answer", Notice: "notice"}
+    return names.get(type(message), "user")
+
+
+def _shown(message: Message) -> str:
+    text = _text(message)
+    left = len(text) - _LONGEST_SHOWN
+    return (
+        text if left <= 0 else f"{text[:_LONGEST_SHOWN]}\n[Cut here: {left:,} characters left out.]"
+    )
+
+
+def _text(message: Message) -> str:
+    match message:
+        case Assistant():
+            calls = [f"▸ {call.name} {call.arguments}" for call in message.calls]
+            return "\n".join(filter(None, [message.text, *calls]))
+        case Answer():
+            return f"{message.name}: {message.text}"
+        case _:
+            return message.text

@@ -1,0 +1,1 @@
+"""The client of a workspace, in this process or over HTTP."""

@@ -1,1 +1,0 @@
-"""Results as lines of text for people, with one module for each kind of result."""

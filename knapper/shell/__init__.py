@@ -1,0 +1,1 @@
+"""The shell: `knapper NOUN VERB`, and the same over `--server`."""

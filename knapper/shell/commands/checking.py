@@ -1,0 +1,255 @@
+"""`knapper functions check` and `import`: the gate for files and for libraries of others.
+
+A check is for people, scripts, commit hooks and, as a SARIF log, code scanning.
+"""
+
+import shlex
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from agent_core.base.errors import UsageError
+from agent_core.base.late import LateModule
+from agent_core.base.records import dataclass, field, replace
+from agent_core.operations.command_context import CliContext, workspace_command
+from agent_core.operations.commands.checking import SarifLog
+from agent_core.operations.verb import at_most_one
+from agent_core.views.result import print_json
+from agent_core.views.styled_lines import line, write
+from knapper.terminal.progress import ProgressBar
+from sandbox.wire.lines import bare_lines
+
+if TYPE_CHECKING:
+    from agent_core.functions.service import FunctionService
+    from agent_core.functions.service.judgment import Judgment
+    from agent_core.functions.service.library import ImportedFunction, ImportReport
+    from agent_core.views import verdicts
+else:
+    verdicts = LateModule("agent_core.views.verdicts")
+
+Policy = Literal["agent", "human", "import"]
+POLICIES = ("agent", "human", "import")
+
+
+@click.command()
+@click.argument(
+    "paths",
+    metavar="PATH...",
+    nargs=-1,
+    required=True,
+    type=click.Path(path_type=Path, exists=True),
+)
+@click.option("--policy", type=click.Choice(POLICIES), default="agent", show_default=True)
+@click.option("--reader", is_flag=True, help="Ask the reader (gate.reader) about each description.")
+@click.option("--strict", is_flag=True, help="Turn the policy's warnings into rejections.")
+@click.option(
+    "--name",
+    default="",
+    help="The function's name, if not that of the file's only public function.",
+)
+@click.option("--module", default="", help="The module that it would be added to.")
+@click.option("--quiet", "-q", is_flag=True, help="Print only rejections.")
+@click.option(
+    "--verbose",
+    "-v",
+    "details",
+    is_flag=True,
+    help="Show each function's fixes and problems below it.",
+)
+@click.option("--diff", "diffs", is_flag=True, help="Show fixes as diffs.")
+@click.option(
+    "--sarif", is_flag=True, help="Print a SARIF 2.1.0 log, for editors and code scanning."
+)
+@workspace_command
+def check(context: CliContext, **options: Any) -> int:  # Any: the options above
+    """Run the gate on files without admitting anything.
+
+    PATH is a .py file, a .jsonl file with one candidate per line, or a folder of both. Each function gets one line, and
+    each kind of problem is explained once. The exit code is 1 if something is rejected.
+    """
+    from agent_core.functions.service import CheckRequest, count
+
+    from ..shell_door import with_any_workspace
+
+    at_most_one({"--json": context.as_json, "--sarif": options["sarif"]})
+    single = len(options["paths"]) == 1 and options["paths"][0].suffix == ".py"
+    if (options["name"] or options["module"]) and not single:
+        raise UsageError(
+            "--name and --module are for one .py file.", fix="Leave them out, or name one file."
+        )
+    policy: Policy = "agent" if options["strict"] else options["policy"]
+    named = options["name"], options["module"]
+    selection = CheckRequest(
+        options["paths"], policy, *named, context.root, is_read=options["reader"]
+    )
+    log = SarifLog(Path()) if options["sarif"] else None
+    shown = options["quiet"], options["diffs"], options["details"]
+    with _Told(context, log, ProgressBar(count(selection)), *shown) as printer:
+        with_any_workspace(
+            context, lambda workspace: workspace.functions.batch.check(selection, printer.take)
+        )
+        printer.is_whole = True
+    if not printer.counts["judged"]:
+        context.hint("Nothing was judged: there is no function in the given paths.")
+    elif policy == "import":
+        whole = f"knapper functions import {shlex.quote(str(options['paths'][0]))} --dry-run"
+        context.hint(
+            f"Each file is judged by itself. With what functions need of other files: {whole}"
+        )
+    return 1 if printer.counts["refused"] else 0
+
+
+@dataclass(slots=True)
+class _Told:
+    """A printer of verdicts as they arrive; leaving the block ends the output."""
+
+    context: CliContext
+    log: "SarifLog | None"
+    progress: ProgressBar
+    is_quiet: bool
+    with_diffs: bool = False
+    is_detailed: bool = False
+    is_whole: bool = False
+    counts: Counter[str] = field(default_factory=Counter)
+    legend: verdicts.Legend = field(default_factory=verdicts.Legend)
+
+    def __enter__(self) -> "_Told":
+        self.progress.__enter__()
+        return self
+
+    def take(self, judgment: "Judgment") -> None:
+        """Count and print one verdict in the requested format."""
+        is_refused = not judgment.admitted
+        facts = {
+            "judged": True,
+            "refused": is_refused,
+            "draft": judgment.standing == "draft",
+            "fixed": judgment.fixes,
+            "warned": any(problem.severity == "warns" for problem in judgment.problems),
+        }
+        self.counts.update(fact for fact, is_so in facts.items() if is_so)
+        self.progress.clear()
+        if self.log is not None:
+            self.log.add(judgment)
+        elif is_refused or not self.is_quiet:
+            if self.context.as_json:
+                print_json(judgment)
+            else:
+                shown = (
+                    replace(judgment, problems=judgment.refusals, fixes=())
+                    if self.is_quiet
+                    else judgment
+                )
+                where = "would be added to"
+                lines = (
+                    verdicts.verdict_lines(shown, where)
+                    if self.is_detailed
+                    else [verdicts.verdict_line(shown, where)]
+                )
+                headline, *others = lines
+                self.legend.add(shown)
+                path = judgment.path
+                if self.with_diffs:
+                    others += [
+                        row
+                        for fix in judgment.fixes
+                        for row in verdicts.coloured(bare_lines(fix.diff))
+                    ]
+                write(
+                    [
+                        headline if path.endswith(".py") else (*headline, ("dim", f" · {path}")),
+                        *others,
+                    ],
+                    sys.stdout,
+                )
+        self.progress.take(refused=is_refused)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.progress.__exit__()
+        if self.log is not None and (self.counts["judged"] or kind in (None, KeyboardInterrupt)):
+            click.echo(self.log.text(whole=self.is_whole))
+        if self.context.as_json or self.log is not None:
+            return
+        if self.is_whole or kind is KeyboardInterrupt:
+            if not self.is_detailed:
+                write(self.legend.lines(), sys.stdout)
+            if self.counts["judged"] > 1 or not self.is_whole:
+                counts = self.counts
+                good = counts["judged"] - counts["refused"]
+                mark = line(("bad", "✗ ") if counts["refused"] else ("ok", "✓ "))
+                parts = [
+                    f"{counts[key]} {key}" for key in ("refused", "fixed", "warned") if counts[key]
+                ]
+                drafts = f" ({counts['draft']} as draft)" if counts["draft"] else ""
+                text = ", ".join(
+                    [f"{counts['judged']} judged: {good} would be added{drafts}", *parts]
+                )
+                write([(*mark, ("", text))], sys.stderr if self.is_quiet else sys.stdout)
+
+
+@click.command("import")
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option(
+    "--wrap",
+    "names",
+    multiple=True,
+    metavar="MODULE.NAME",
+    help="A function of the package PATH: grant it.",
+)
+@click.option("--policy", type=click.Choice(POLICIES), default="import", show_default=True)
+@click.option(
+    "--module-prefix",
+    "prefix",
+    default="",
+    help="Put the modules below this package, such as `helpers`.",
+)
+@click.option("--reader", is_flag=True, help="Ask the reader (gate.reader) about each description.")
+@click.option("--dry-run", is_flag=True, help="Report what would be added, and write nothing.")
+@click.option(
+    "-y", "--yes", "is_sure", is_flag=True, help="Do not ask before a package is installed."
+)
+@workspace_command
+def import_(context: CliContext, path: Path, **options: Any) -> int:  # Any: the options above
+    """Import a library: a .py file, a folder, a .zip or .tar(.gz), or a .jsonl with one candidate per line.
+
+    Each function is judged with its dependencies. Nothing that exists is overwritten, and functions that were imported
+    before are skipped. The exit code is 1 if something is rejected.
+
+    With --wrap, PATH is a package of the index, such as "python-slugify>=8", which is not copied: it is installed and
+    granted, and the functions that are named get thin wrappers.
+    """
+    from agent_core.functions.service import ImportRequest
+    from agent_core.functions.service.package_wrappers import wrap
+    from knapper.terminal.deciding import agrees
+
+    from ..shell_door import with_workspace
+
+    request = ImportRequest(
+        path, options["policy"], options["prefix"], options["dry_run"], is_read=options["reader"]
+    )
+    with ProgressBar(None) as progress:
+
+        def tell(function: "ImportedFunction") -> None:
+            progress.clear()
+            if not context.as_json:
+                write(verdicts.function_lines(function, is_tried=request.dry_run), sys.stdout)
+            progress.take(refused=function.outcome == "refused")
+
+        async def take(functions: "FunctionService") -> "ImportReport | None":
+            if not options["names"]:
+                return await functions.batch.import_library(request, tell, progress.expect)
+            return await wrap(
+                functions, request, options["names"], None if options["is_sure"] else agrees, tell
+            )
+
+        report = with_workspace(context, lambda workspace: take(workspace.functions))
+    if report is None:
+        context.tell("Nothing was granted.")
+        return 1
+    context.result(report, verdicts.summary_lines(report))
+    if report.dry_run and not report.has_failed:
+        context.hint("Nothing was written. Next: the same command without --dry-run")
+    return 1 if report.has_failed else 0

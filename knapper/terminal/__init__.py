@@ -1,0 +1,1 @@
+"""A terminal: what is typed at it, questions, and progress."""
