@@ -11,7 +11,6 @@ from agent_core.operations.functions import FunctionName
 from agent_core.operations.verb import CHANGED, Door, verb
 from agent_core.views.result import Result
 from agent_core.views.styled_lines import line
-from knapper.terminal.deciding import agrees
 
 from .checking import check, import_
 
@@ -31,6 +30,7 @@ async def grant(door: Door, name: FunctionName, *, is_sure: bool, **options: Any
     from agent_core.access.grants.approval import QuestionChanged
     from agent_core.access.secrets import Secrets
     from agent_core.functions.service.plan import Given
+    from knapper.terminal.deciding import agrees
 
     grants, result = door.functions.grants, None
     typed = grants.wanted(options)
