@@ -45,7 +45,7 @@ class Launched:
         python = self._put(
             "recording-python", _NOTE % (self._notes, "python") + f'exec {sys.executable} "$@"\n'
         )
-        self._launcher = self._bin / "knapper.py"
+        self._launcher = self._bin / "launch.py"
         started = "from knapper.__main__ import main\nmain()\n"
         self._launcher.write_text(f"import sys\nsys.executable = {str(python)!r}\n{started}")
 
