@@ -5,7 +5,7 @@ regular expression, a sort, a parse) would block the event loop even from a thre
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from contextvars import copy_context
@@ -16,6 +16,7 @@ from sandbox.wire.values import is_large
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Item = TypeVar("Item")
 LARGE: Final = 4_000
 """Characters: processing a shorter text is fast enough for the event loop."""
 PER_ENTRY: Final = 40
@@ -41,6 +42,32 @@ async def one_at_a_time(work: Callable[P, T], *args: P.args, **named: P.kwargs) 
     """Return the result of heavy work, which runs in the one thread shared by all such work."""
     run = partial(copy_context().run, work, *args, **named)
     return await asyncio.get_running_loop().run_in_executor(_lane, run)
+
+
+async def results_of(
+    work: Callable[[Item], Awaitable[T]], items: Sequence[Item], at_once: int
+) -> list[T]:
+    """Return the result of the work on each item, at most so many of them at once.
+
+    The event loop goes on after each one. A task for each item, as with a semaphore, would begin thousands in one step
+    of the loop, and end them in it where the work needs no thread.
+    """
+    results: dict[int, T] = {}
+    waiting = iter(enumerate(items))
+
+    async def take_turns() -> None:
+        for number, item in waiting:
+            results[number] = await work(item)
+            await asyncio.sleep(0)
+
+    tasks = [asyncio.create_task(take_turns()) for _ in range(min(at_once, len(items)))]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    return [results[number] for number in range(len(items))]
 
 
 @asynccontextmanager

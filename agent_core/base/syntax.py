@@ -22,10 +22,10 @@ import threading
 import tokenize
 import unicodedata
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal, ParamSpec, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, TypeVar, cast, overload
 
 from sandbox.wire.lines import bare_lines, first_lines, place_of, reader_of
 
@@ -213,32 +213,38 @@ _LINKS: Final[dict[type, str]] = {ast.BinOp: "left", ast.If: "orelse", ast.IfExp
 
 
 @cache
-def _parts(kind: type) -> tuple[str, ...]:
-    """Return the fields of a node type that may hold nodes with parts; none for what is no node."""
+def _look_at(kind: type) -> tuple[tuple[str, ...], str, Callable[[Any], None] | None]:
+    """Return how a type of node is looked at: its fields that may hold nodes with parts, its link, and its check.
+
+    There are no fields of a leaf, or of what is no node.
+    """
     if not issubclass(kind, ast.AST) or issubclass(kind, ast.Constant):
-        return ()
-    return tuple(name for name in kind._fields if name not in _WITHOUT_PARTS)
+        return (), "", None
+    fields = tuple(name for name in kind._fields if name not in _WITHOUT_PARTS)
+    return fields, _LINKS.get(kind, ""), _CHECKS.get(kind)
 
 
 def _check_shape(tree: ast.AST) -> int:
     """Return how many nodes a tree has at most. Raise if it is too deep, or a function has too many parameters."""
     count = 0
-    here: list[ast.AST | None] = [tree]
-    linked: list[ast.AST | None] = []  # half a level below
+    here: list[ast.AST] = [tree]
+    linked: list[ast.AST] = []  # half a level below
     line = 0
     for _half_level in range(2 * MAX_DEPTH):
         count += len(here)
-        below: list[ast.AST | None] = []  # a whole level below
-        for node in here:
-            kind = node.__class__
-            if kind is ast.arguments:
-                _check_parameters(node)  # type: ignore[arg-type] # its class was compared
-            elif kind is ast.Import or kind is ast.ImportFrom:
-                _check_import(node)  # type: ignore[arg-type] # its class was compared
-            link = _LINKS.get(kind)
-            for name in _parts(kind):  # type: ignore[arg-type] # the same
+        below: list[ast.AST] = []  # a whole level below
+        for (
+            node
+        ) in here:  # each file that is saved passes here: a node takes no more steps than it must
+            kind: type = type(node)  # of any class, as the cache takes them
+            fields, link, check = _look_at(kind)
+            if check is not None:
+                check(node)
+            for name in fields:
                 value = getattr(node, name)
-                if name == link and [each.__class__ for each in _listed(value)] == [kind]:
+                if not value:
+                    continue
+                if name == link and [each.__class__ for each in _listed(value)] == [node.__class__]:
                     linked += _listed(value)
                 elif value.__class__ is list:
                     below += value
@@ -268,6 +274,13 @@ def _check_import(node: ast.Import | ast.ImportFrom) -> None:
     ):
         message = f"a module that is imported has a name of more than {MAX_DEPTH} parts or {MAX_MODULE_NAME:,} letters"
         raise BeyondLimits("too-large", message, "give it a shorter name", node.lineno)
+
+
+_CHECKS: Final[Mapping[type, Callable[[Any], None]]] = {  # Any: a node of the type
+    ast.arguments: _check_parameters,
+    ast.Import: _check_import,
+    ast.ImportFrom: _check_import,
+}
 
 
 def imported_names(node: ast.Import | ast.ImportFrom) -> list[str]:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from .registry import Snapshot
 
 Names: TypeAlias = frozenset[str]
+_NO_NAMES: Final[Names] = Names()
 Part: TypeAlias = tuple[str, str]
 """A module and a name in it; an empty name stands for what runs at the module's import."""
 _GROUND: Final = ""  # the name of statements that do not bind names
@@ -87,7 +88,7 @@ class Statement:
             for argument in call.args[:1]
             if isinstance(argument, ast.Constant)
         ]
-        called = frozenset(word for word in first if isinstance(word, str))
+        called = _set_of(word for word in first if isinstance(word, str))
         reads, own = _names_read(node), set[str]()
         roots, runs = _modifications(node)
         shows, takes = _names_in_examples(node)
@@ -125,8 +126,8 @@ class Statement:
             reads=frozenset(reads),
             shows=shows,
             takes=takes,
-            modifies=frozenset(roots),
-            runs=frozenset(runs),
+            modifies=_set_of(roots),
+            runs=_set_of(runs),
             shared=shared,
             imports=tuple(
                 (part.level, part.module or "", alias.name)
@@ -139,12 +140,20 @@ class Statement:
         )
 
 
+def _set_of(names: Iterable[str]) -> Names:
+    """Return the names, and always the same object if there are none.
+
+    The facts about a statement are mostly empty sets, and each collection of garbage would look at all of them.
+    """
+    return frozenset(names) or _NO_NAMES
+
+
 def _names(nodes: Iterable[ast.AST]) -> Names:
-    return frozenset(node.id for node in nodes if isinstance(node, ast.Name))
+    return _set_of(node.id for node in nodes if isinstance(node, ast.Name))
 
 
 def _shared(nodes: Iterable[ast.AST]) -> Names:
-    return frozenset(name for node in nodes if isinstance(node, ast.Global) for name in node.names)
+    return _set_of(name for node in nodes if isinstance(node, ast.Global) for name in node.names)
 
 
 @lru_cache(maxsize=4096)
@@ -219,14 +228,14 @@ def _names_in_examples(node: ast.stmt) -> tuple[Names, Names]:
     try:
         entries = list(examples.find(words)) if words and ">>>" in words else []
     except ValueError:
-        return frozenset(), frozenset()
+        return _NO_NAMES, _NO_NAMES
     shown, taken, bound = set[str](), set[str](), set[str]()
     for entry in entries:
         names = _names_in(entry.source, "exec")
         shown |= names
         taken |= names - bound
         bound |= _bound_in(entry.source)
-    return frozenset(shown), frozenset(taken)
+    return _set_of(shown), _set_of(taken)
 
 
 def _bound_in(text: str) -> set[str]:

@@ -183,6 +183,8 @@ def imports_own_name(source: ModuleSource) -> bool:
 
 @lru_cache(maxsize=64)  # asked as a file is read, and again as the snapshot takes it
 def _imports_package(name: str, text: str) -> bool:
+    if name not in text:  # nearly every file
+        return False
     if not any(begin in text for begin in (f"import {name}", f"from {name}", f", {name}")):
         return False
     try:

@@ -106,6 +106,8 @@ def workspace_id(folder: Path) -> str:
 def _check_entries(folder: Path) -> None:
     """Reject links in the folder: a workspace may come from someone else, and data must not be written outside it.
 
+    A second name of the state is such a link, too; other files are checked as they are opened (`open_plain`).
+
     Also reject another owner, who could read it and change it during use; this applies to root, too.
     """
     entries = (
@@ -120,6 +122,17 @@ def _check_entries(folder: Path) -> None:
             raise WorkspaceError(
                 f"`{path}` is a link, or not a plain file, so nothing is written through it.",
                 fix="Remove it if you did not put it there; to keep state elsewhere, move the whole workspace.",
+            )
+        if (
+            status.st_nlink > 1
+            and stat.S_ISREG(status.st_mode)
+            and path.name.startswith(STATE_FILE)
+        ):
+            own = shlex.quote(str(path))
+            raise WorkspaceError(
+                f"`{path}` is the same file as another one (a hard link), so it is not written to: the other may be "
+                "anyone's, and SQLite damages a database that is opened by two names.",
+                fix=f"If the state is yours, make it a file of its own: cp -p {own} {own}.own && mv {own}.own {own}",
             )
         if status.st_uid != (user := machine.user_id()) and (
             path == folder or path.name.startswith(STATE_FILE)

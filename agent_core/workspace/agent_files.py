@@ -156,7 +156,7 @@ class ConfigFolder(Generic[T]):
             text = b""
             try:
                 known.check(name)
-                text = read_plain(self.folder / f"{name}.toml", MOST_BYTES)
+                text = read_of_folder(self.folder, f"{name}.toml")
                 self._values.add(name, text.decode("utf-8", "replace"))
                 self._good[name] = self.parse(text, name)
                 known.add(name)
@@ -350,6 +350,7 @@ def stamps_of(folder: Path) -> Mapping[str, Stamp]:
         ConfigError: the folder cannot be read, or exceeds the limits.
     """
     stamps, size = {}, 0
+    _refuse_link(folder)
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
@@ -376,6 +377,26 @@ def stamps_of(folder: Path) -> Mapping[str, Stamp]:
     return stamps
 
 
+def read_of_folder(folder: Path, name: str) -> bytes:
+    """Return the content of a file in a folder of the workspace.
+
+    Raises:
+        ConfigError: the folder is a link.
+        OSError: the file cannot be read, is a link, or is too large.
+    """
+    _refuse_link(folder)
+    return read_plain(folder / name, MOST_BYTES)
+
+
+def _refuse_link(folder: Path) -> None:
+    """Raise ConfigError if a folder is a link: one that came with a workspace may lead to any files of this user."""
+    if folder.is_symlink():
+        raise ConfigError(
+            f"`{folder.name}` is a link, which is not followed, so nothing in it is read.",
+            fix="If you made the link, put the folder itself or a copy of it there; a mounted folder is read, too.",
+        )
+
+
 def patterns_in_files(root: Path) -> Mapping[str, str]:
     """Return each name or pattern that a file of an agent, group or helper has in quotes, with the path of such a file.
 
@@ -385,13 +406,15 @@ def patterns_in_files(root: Path) -> Mapping[str, str]:
         ConfigError: a folder or a file cannot be read.
     """
     named = dict[str, str]()
-    for path in [
-        f"{folder}/{name}.toml"
+    places = [
+        (root / folder, f"{name}.toml")
         for folder in ("agents", "groups", "helpers")
         for name in stamps_of(root / folder)
-    ]:
+    ]
+    for folder, file in places:
+        path = f"{folder.name}/{file}"
         try:
-            text = read_plain(root / path, MOST_BYTES).decode("utf-8", "replace")
+            text = read_of_folder(folder, file).decode("utf-8", "replace")
         except OSError as error:
             raise ConfigError(
                 f"{path} cannot be read: {error.strerror or error}.", fix="Make it readable."

@@ -29,7 +29,6 @@ from agent_core.base.matching import (
     nearest,
 )
 from agent_core.base.offload import in_background
-from agent_core.base.plain_files import read_plain
 from agent_core.base.problem import Place, Problem
 from agent_core.base.records import dataclass, replace, to_json
 from agent_core.base.untrusted import one_line
@@ -56,6 +55,7 @@ from .agent_files import (
     Stamp,
     ValueCount,
     first_problems,
+    read_of_folder,
     stamps_of,
 )
 
@@ -912,14 +912,9 @@ class HelperSelection:
 def _text(root: Path, name: str) -> str | Problem:
     where = Place(f"{_FOLDER}/{one_line(name, 80)}", 1)
     try:
-        if (root / _FOLDER).is_symlink():
-            return Problem(
-                "unreadable",
-                f"`{_FOLDER}` is a link, which is not followed",
-                where,
-                "put the folder itself there",
-            )
-        return read_plain(root / _FOLDER / name, MOST_BYTES).decode("utf-8")
+        return read_of_folder(root / _FOLDER, name).decode("utf-8")
+    except ConfigError as error:
+        return Problem("unreadable", error.message, where, error.fix)
     except UnicodeDecodeError:
         return Problem("unreadable", "the file is not UTF-8", where, "save it as UTF-8")
     except OSError as error:

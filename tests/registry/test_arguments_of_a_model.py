@@ -179,6 +179,7 @@ def test_what_does_not_fit_is_explained_with_its_path() -> None:
         ("number-lost-its-text", "str", "1.10", "v: expected string, got 1.1 (number)"),
         ("text-nan", "float", '"NaN"', 'v: expected number, got "NaN" (string)'),
         ("text-overflow", "float", '"1e999"', 'v: expected number, got "1e999" (string)'),
+        ("no-float-holds-it", "float", "9" * 400, "v: expected number, got … (integer)"),
         ("enum", 'Literal["a", "b"]', '"c"', 'v: expected one of "a", "b", got "c" (string)'),
         (
             "two-choices",

@@ -1,12 +1,13 @@
 """Writes into a workspace: a link in an untrusted folder never redirects them."""
 
 import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from agent_core.base.errors import KnapperError, SettingsError, WorkspaceError
+from agent_core.base.errors import ConfigError, KnapperError, SettingsError, WorkspaceError
 from agent_core.base.plain_files import NotPlainError, add_to
 from agent_core.base.settings import write_values
 from agent_core.server.guard import access_log
@@ -14,8 +15,9 @@ from agent_core.storage import prepare_state_dir
 from agent_core.storage.folder import open_lock
 from agent_core.views.faults import report_crash
 from agent_core.workspace import scaffold as starters
+from agent_core.workspace.agent_files import AgentFiles, file_problems, patterns_in_files
 from agent_core.workspace.portable import write_file
-from agent_core.workspace.presets import preset, text_of
+from agent_core.workspace.presets import named, preset, text_of
 from knapper.prompt.completion import KeptHistory
 from knapper.shell.cli import main
 from tests.kit.program import knapper
@@ -64,6 +66,53 @@ def test_a_second_name_of_a_file_elsewhere_is_not_written_to(
     with pytest.raises(WorkspaceError, match="hard link"), access_log(place):
         pass
     assert (outside / "diary").read_text() == "dear diary"
+
+
+@pytest.mark.parametrize("name", ["state.db", "state.db-wal"])
+def test_a_state_with_a_second_name_elsewhere_is_used_once_it_has_none(
+    root: Path, outside: Path, name: str
+) -> None:
+    (root / ".knapper").mkdir()
+    (outside / "diary").write_text("dear diary")
+    (root / ".knapper" / name).hardlink_to(outside / "diary")
+    with pytest.raises(WorkspaceError, match="hard link") as refused:
+        prepare_state_dir(root)
+    command = refused.value.fix.partition(": ")[2]
+    subprocess.run(["sh", "-c", command], check=True)
+    prepare_state_dir(root)
+    assert (outside / "diary").stat().st_nlink == 1
+
+
+def test_descriptions_of_agents_and_groups_are_not_read_through_a_linked_folder(
+    root: Path, outside: Path
+) -> None:
+    (outside / "folder" / "spy.toml").write_text('purpose = "Looks around."\n')
+    for name in ("agents", "groups"):
+        (root / name).symlink_to(outside / "folder")
+    agents = AgentFiles(root, "main")
+    assert agents.names() == {}
+    problems = file_problems(root, agents)
+    assert [problem.where.path for problem in problems] == ["agents/", "groups/"]
+    assert all("is a link, which is not followed" in problem.message for problem in problems)
+    with pytest.raises(ConfigError, match="put the folder itself or a copy"):
+        agents.folder.must_hold("spy")
+
+
+@pytest.mark.parametrize("name", ["agents", "groups", "helpers"])
+def test_names_in_quotes_are_not_looked_for_through_a_linked_folder(
+    root: Path, outside: Path, name: str
+) -> None:
+    (outside / "folder" / "spy.toml").write_text('functions = ["secret"]\n')
+    (root / name).symlink_to(outside / "folder")
+    with pytest.raises(ConfigError, match="is a link, which is not followed"):
+        patterns_in_files(root)
+
+
+def test_names_of_texts_are_not_listed_through_a_linked_folder(root: Path, outside: Path) -> None:
+    (outside / "folder" / "spy.txt").write_text("x")
+    (root / "personas").symlink_to(outside / "folder")
+    with pytest.raises(SettingsError, match="is a link, or behind one"):
+        named(root, "persona")
 
 
 @pytest.mark.parametrize("folder", ["personas", "humans"])

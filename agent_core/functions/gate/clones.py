@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import math
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -264,6 +264,7 @@ class Alike:
     def __init__(self) -> None:
         self._digests: dict[_Place, str] = {}
         self._seen: list[tuple[str, str]] = []  # names and digests of the last snapshot
+        self._indexed: Mapping[str, Function] | None = None  # its functions, once all are there
         self._turn = asyncio.Lock()
 
     async def see(self, snapshot: "Snapshot", most_s: float = math.inf) -> int:
@@ -273,6 +274,8 @@ class Alike:
         snapshots at least: files that are judged side by side have a snapshot each.
         """
         async with self._turn:
+            if snapshot.functions is self._indexed:  # of a file, each function is compared
+                return 0
             since, until = time.monotonic(), time.monotonic() + most_s
             places = {_place(function): function for function in snapshot.functions.values()}
             if len(self._digests) > _SNAPSHOT_LIMIT * len(places):
@@ -295,6 +298,7 @@ class Alike:
                     await asyncio.sleep(0)
                     since = time.monotonic()
             self._seen = [(place[0], self._digests.get(place, "")) for place in places]
+            self._indexed = None if left else snapshot.functions
             return left
 
     def copies(self, digest: str) -> list[str]:

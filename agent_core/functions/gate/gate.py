@@ -15,7 +15,7 @@ from typing import Final, Generic, TypeAlias
 from agent_core.access.grants import NOTHING
 from agent_core.access.grants.content import imported_with
 from agent_core.access.grants.value import modules_of_workspace
-from agent_core.base.offload import PER_ENTRY, aside
+from agent_core.base.offload import PER_ENTRY, aside, results_of
 from agent_core.base.problem import Evidence, Place, Problem, ProblemsByLine, first_problems
 from agent_core.base.records import dataclass, replace
 from agent_core.registry.depends import (
@@ -194,18 +194,14 @@ async def prove_changed(file: SavedFile, trial: TrialTools) -> SavedFile:
     names = [name for name in names if name not in file.waiting]
     verdict = file.verdict(())
     drafts = await aside(file.size, _drafts_of, names, verdict, snapshot, file.rules)
-    turn = asyncio.Semaphore(_PROOF_LIMIT)  # else thousands would begin in one go
 
-    async def prove_in_turn(draft: Draft) -> Draft:
-        async with turn:
-            return await prove(replace(draft, problems=()), trial)
+    async def prove_alone(draft: Draft) -> Draft:
+        return await prove(replace(draft, problems=()), trial)
 
-    async with asyncio.TaskGroup() as group:
-        runs = [group.create_task(prove_in_turn(draft)) for draft in drafts]
     problems: list[Problem] = []
     standings: list[tuple[str, Standing]] = []
     disagreements: list[tuple[str, Disagreement]] = []
-    for draft in (run.result() for run in runs):
+    for draft in await results_of(prove_alone, drafts, _PROOF_LIMIT):
         failing = [problem for problem in draft.problems if problem.code.startswith("example-")]
         rows = [(problem.evidence[0], problem.where.line) for problem in failing]
         differing = [

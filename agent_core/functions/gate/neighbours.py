@@ -11,6 +11,7 @@ import ast
 import asyncio
 from collections.abc import Iterator, Sequence
 
+from agent_core.base.offload import results_of
 from agent_core.base.problem import Evidence
 from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import fence
@@ -137,11 +138,7 @@ async def try_callers(
     together = draft.candidate.together
     there = [new_snapshot.functions[name] for name in names if name in new_snapshot.functions]
     users = [function for function in there if function.examples]
-    turn, until = (
-        asyncio.Semaphore(_AT_ONCE),
-        asyncio.get_running_loop().time() + draft.rules.neighbours_s,
-    )
-
+    until = asyncio.get_running_loop().time() + draft.rules.neighbours_s
     upheld = set[str]()
 
     def before(user_function: Function) -> tuple[Function, Snapshot]:
@@ -152,7 +149,7 @@ async def try_callers(
 
     async def try_one(user_function: Function) -> list[BrokenCaller] | None:
         try:
-            async with asyncio.timeout_at(until), turn:
+            async with asyncio.timeout_at(until):
                 results = await run(
                     user_function.examples[:MOST], user_function, new_snapshot, trial
                 )
@@ -167,7 +164,7 @@ async def try_callers(
         pairs = zip(old, failing, strict=True)
         return [BrokenCaller(user_function, was, result) for was, result in pairs if was.agreed]
 
-    reached = [found for found in await asyncio.gather(*map(try_one, users)) if found is not None]
+    reached = [found for found in await results_of(try_one, users, _AT_ONCE) if found is not None]
     is_late = len(reached) < len(users)
     note = f"{len(reached)} of {len(users)} callers with examples tried{': time was up' if is_late else ''}"
     return replace(draft, note=note, late=is_late, upheld=frozenset(upheld)), [

@@ -14,7 +14,7 @@ import re
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections import defaultdict, deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import lru_cache
 from itertools import takewhile
@@ -25,6 +25,7 @@ from typing import Any
 
 from agent_core.base import machine, programs
 from agent_core.base.errors import UsageError, WorkspaceError
+from agent_core.base.offload import aside, results_of
 from agent_core.base.plain_files import read_named_text
 from agent_core.base.problem import Place, Problem, first_problems
 from agent_core.base.records import asdict, dataclass, field, replace, to_json
@@ -36,7 +37,7 @@ from agent_core.registry.source import FOLDER, ModuleSource, module_of, path_of,
 from sandbox.wire.lines import kept_lines
 from sandbox.wire.strict_json import DEEPEST_ROW, LOOSE, read_json
 
-from ..gate import Candidate, Gate, GivenExample, Look, Policy, Rules
+from ..gate import Candidate, Gate, GivenExample, Look, ModuleVerdict, Policy, Rules
 from ..gate.trial import UNGRANTED, Granted
 from ..sandbox_client import SandboxClient
 from .judgment import Judgment
@@ -126,6 +127,7 @@ async def check(jobs: Iterable[ReviewJob], judge: Judge, tell: Callable[[Judgmen
     async def tell_first() -> None:
         for row in await waiting.popleft():
             tell(row)
+            await asyncio.sleep(0)  # a file may have thousands, each of which is shown or sent
 
     reading = iter(jobs)
     async with asyncio.TaskGroup() as group:
@@ -366,19 +368,23 @@ async def _verdicts_of_file(
     """Return a verdict for each function of a file, with its own problems, those of the file, and those found later."""
     verdict = await gate.judge_module(source, snapshot, job.policy, granted=job.granted)
     ground = snapshot.with_module(verdict.reading)
-    turn, judged_file = asyncio.Semaphore(_LOOKS_AT_ONCE), gate.judged_file(verdict, ground)
+    size = len(source.text)
+    judged_file = await aside(size, gate.judged_file, verdict, ground)
 
     async def look_closer(name: str) -> Look:
-        async with turn:
-            return await gate.look_closer(name, judged_file, job.granted, reading=job.is_read)
+        return await gate.look_closer(name, judged_file, job.granted, reading=job.is_read)
 
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(look_closer(name)) for name, _ in verdict.standings]
-    looks, path, own = (
-        {task.result().name: task.result() for task in tasks},
-        job.path,
-        verdict.reading.source,
+    names = [name for name, _ in verdict.standings]
+    looks = await results_of(look_closer, names, _LOOKS_AT_ONCE)
+    return await aside(
+        size, _judgments_of_file, verdict, {each.name: each for each in looks}, job.path
     )
+
+
+def _judgments_of_file(
+    verdict: ModuleVerdict, looks: Mapping[str, Look], path: str
+) -> list[Judgment]:
+    own = verdict.reading.source
     spans = {
         function.name: (function.line, function.end_line) for function in verdict.reading.functions
     }

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from agent_core.base.errors import KnapperError, WorkspaceError
 from agent_core.base.events import FunctionsChanged
 from agent_core.base.late import LateModule
-from agent_core.base.offload import aside
+from agent_core.base.offload import aside, results_of
 from agent_core.base.problem import Place, Problem, ProblemsByLine, first_problems
 from agent_core.base.records import asdict, dataclass, field, replace
 from agent_core.registry.depends import modules_of, packages_around
@@ -350,12 +350,13 @@ def said_of(results: Iterable[LoadedFile]) -> RegistryChange:
                     if standing == "trial"
                     else _WHY_DRAFT[name in having]
                 )
-        dropped = [problem for problem in verdict.problems if problem.code == "example-dropped"]
+        dropped = ProblemsByLine(
+            problem for problem in verdict.problems if problem.code == "example-dropped"
+        )
         notes = [
             (function.name, problem.message)
             for function in verdict.reading.functions
-            for problem in dropped
-            if function.line <= problem.where.line <= function.end_line
+            for problem in dropped.between(function.line, function.end_line)
         ]
         sentences: dict[str, list[str]] = {}
         for name, sentence in (*notes, *map(change_texts.breakage, verdict.breakages)):
@@ -367,13 +368,19 @@ def said_of(results: Iterable[LoadedFile]) -> RegistryChange:
 def heard(change: RegistryChange, root: Path) -> FunctionsChanged:
     """Return a change of the registry as an event, with the line of each problem that rejects a file."""
     lines: dict[str, str] = {}
+    rows_of: dict[
+        str, list[str]
+    ] = {}  # each file is read once: all of its functions may be rejected
     for problem in change.rejected:
         place = problem.where
-        source = (
-            read_file(root / FOLDER, Path(place.path).relative_to(FOLDER)) if place.line else None
-        )
-        rows = bare_lines(source.text) if isinstance(source, ModuleSource) else []
-        if 0 < place.line <= len(rows):
+        if not place.line:
+            continue
+        if place.path not in rows_of:
+            source = read_file(root / FOLDER, Path(place.path).relative_to(FOLDER))
+            text = source.text if isinstance(source, ModuleSource) else ""
+            rows_of[place.path] = bare_lines(text)
+        rows = rows_of[place.path]
+        if place.line <= len(rows):
             lines[str(problem)] = rows[place.line - 1].rstrip()[:400]
     return FunctionsChanged(
         turn="",
@@ -894,16 +901,11 @@ class Loader:
             trial_snapshot = trial_snapshot.with_module(reading)
         trial_snapshot = trial_snapshot.finished()
 
-        turn = asyncio.Semaphore(
-            _FILES_AT_ONCE
-        )  # of a thousand, each would take a step before the event loop goes on
-
-        async def take(path: str, snapshot_around: Snapshot) -> LoadedFile:
-            async with turn:
+        async def take_in(snapshot_around: Snapshot) -> list[LoadedFile]:
+            async def take(path: str) -> LoadedFile:
                 return await self._take(path, sources[path], good, snapshot, snapshot_around)
 
-        async def take_in(snapshot_around: Snapshot) -> list[LoadedFile]:
-            return await asyncio.gather(*(take(path, snapshot_around) for path in layer.paths))
+            return await results_of(take, layer.paths, _FILES_AT_ONCE)
 
         batch = await take_in(trial_snapshot)
         if layer.circle and any(result.problems for result in batch):

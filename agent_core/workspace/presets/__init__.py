@@ -196,6 +196,11 @@ def _instructions(folder: Traversable, file: str, functions: str) -> str:
 def _own(root: Path, folder: str) -> Path | None:
     """Return a folder of the workspace, if it exists."""
     place = root / folder
+    if place.is_symlink():
+        raise SettingsError(
+            f"{place} is a link, or behind one, so it is not read.",
+            fix="If you made the link, put the folder itself or a copy of it there.",
+        )
     return place if place.is_dir() else None
 
 
