@@ -97,10 +97,10 @@ def lent(one_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def a_cage() -> AsyncIterator[SandboxClient]:
-    """Yield a sandbox that several function services may use; a call ends after two seconds."""
+async def a_cage(shared: Sandbox) -> AsyncIterator[SandboxClient]:
+    """Yield a client of this sandbox for several function services; a call ends after two seconds."""
     settings = load(Path("/"), FLAGS)
-    sandbox = SandboxClient(settings.sandbox, settings.turn.parallel)
+    sandbox = SandboxClient(settings.sandbox, settings.turn.parallel, shared=shared)
     try:
         yield sandbox
     finally:

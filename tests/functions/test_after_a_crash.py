@@ -14,7 +14,6 @@ from agent_core.storage import BeginWrite
 from tests.functions.support import USER, Room, room
 from tests.kit.desk import VOWELS
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 OTHER = VOWELS.replace("count_vowels", "count_more")
 EDITED = VOWELS.replace("aeiou", "aieou")
 BOTH = f"{VOWELS}\n\n{OTHER}"

@@ -21,8 +21,6 @@ from tests.functions.support import USER, Room, named, room
 from tests.kit.desk import VOWELS
 from tests.kit.program import knapper
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 AGENT = Author("agent", turn="t1", model="m1")
 FLAWED = VOWELS.replace("    5\n", "    4\n")
 RAISING = VOWELS.replace("return sum", "return 1 / 0 + sum")

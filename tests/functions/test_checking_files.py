@@ -17,7 +17,6 @@ from agent_core.functions.service.judgment import Judgment
 from tests.functions.support import CLAMP, COPY, CRASH, STRONG, Room
 from tests.kit.desk import VOWELS, another
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 FLAWED = "\n\n" + VOWELS.replace("    5\n", "    4\n")
 OTHER = another("count_more").replace("some letters besides the vowels", "the vowels")
 

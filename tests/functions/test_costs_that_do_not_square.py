@@ -22,7 +22,6 @@ from tests.functions.support import Room
 from tests.kit.heartbeat import MOST_MS, stall_of
 from tests.kit.pace import time_of, uncollected
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 _TRIES = 3
 
 

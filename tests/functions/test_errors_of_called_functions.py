@@ -1,11 +1,7 @@
 """A function that calls another one by `self.call` gets its own error, of its class, and never one of permission."""
 
-import pytest
-
 from tests.functions.support import Room
 from tests.kit.sources import function_text
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 FAILING = "\n\n".join(
     [

@@ -12,7 +12,6 @@ from tests.grants.support import human
 from tests.kit.desk import VOWELS
 from tests.kit.sources import function_text
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 TALLY = VOWELS.replace("count_vowels", "tally").replace(
     "Count the vowels in a text.", "Count the open sounds in a text."
 )  # promises no definite results

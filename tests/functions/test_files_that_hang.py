@@ -2,13 +2,10 @@
 
 from pathlib import Path
 
-import pytest
-
 from agent_core.functions.sandbox_client import SandboxClient
 from tests.functions.support import named, room
 from tests.kit.desk import VOWELS
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 HANGING = "import time\n\nwhile True:\n    time.sleep(1)\n"  # costs no processor, as a loop would
 
 

@@ -14,8 +14,6 @@ from knapper.prompt import render
 from tests.functions.support import Room
 from tests.kit.desk import VOWELS
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 RETURNS = VOWELS.replace(
     "    return sum(", "    text = text  # note\r    # more\r\n    text.nothing\r    return sum("
 )

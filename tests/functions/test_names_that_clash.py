@@ -14,7 +14,6 @@ from agent_core.registry.source import ModuleSource
 from tests.functions.support import CLAMP, Room, room
 from tests.kit.desk import VOWELS
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 WORDS = "functions/words.py"
 OTHER = "def count_vowels(text: str) -> int:\n    return 0\n"
 WRONG = (

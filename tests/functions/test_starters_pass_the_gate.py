@@ -1,23 +1,20 @@
 """The functions that every workspace starts with follow the rules for agents."""
 
 import runpy
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
 from agent_core.functions.gate import Candidate, Gate
 from agent_core.registry.function import Function
 from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
+from sandbox import Sandbox
 from tests.kit.drawing import sampled
-from tests.kit.levels import start
 
 DOUBTS = {"weak-examples", "fails-on"}  # warnings that an agent may ignore
 
-with_gate = pytest.mark.asyncio(loop_scope="module")
 FOLDER = Path(__file__).parents[2] / "functions"
 STARTERS = {
     name: ModuleSource.of(name, (FOLDER / f"{name}.py").read_text("utf-8"))
@@ -26,13 +23,11 @@ STARTERS = {
 FUNCTIONS = [function for source in STARTERS.values() for function in read_module(source).functions]
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def gate() -> AsyncIterator[Gate]:
-    async with await start() as sandbox:
-        yield Gate(sandbox)
+@pytest.fixture
+def gate(one_sandbox: Sandbox) -> Gate:
+    return Gate(one_sandbox)
 
 
-@with_gate
 @pytest.mark.parametrize("source", STARTERS.values(), ids=STARTERS)
 async def test_every_starter_passes_the_gate_under_the_agents_policy(
     gate: Gate, source: ModuleSource
@@ -42,7 +37,6 @@ async def test_every_starter_passes_the_gate_under_the_agents_policy(
     assert {standing for _, standing in verdict.standings} == {"trial"}
 
 
-@with_gate
 @pytest.mark.sampled
 @pytest.mark.parametrize("function", sampled(FUNCTIONS, 7), ids=lambda function: function.name)
 async def test_a_starter_that_is_sent_again_changes_nothing(gate: Gate, function: Function) -> None:

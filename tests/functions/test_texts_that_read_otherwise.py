@@ -19,8 +19,6 @@ from agent_core.storage import SaveReading, SaveVersion, SetManifest
 from tests.functions.support import STRONG, Room, room
 from tests.kit.desk import VOWELS
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 HIDES = VOWELS.replace(
     "    return sum", "    # note \\n    open('PWNED','w').close()\n    return sum"
 )

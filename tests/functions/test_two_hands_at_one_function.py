@@ -12,7 +12,6 @@ from agent_core.functions.service.judgment import Judgment, PendingCandidate
 from tests.functions.support import Room, named
 from tests.kit.desk import VOWELS
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 THEIRS = VOWELS.replace("Count the", "Tell the")
 YOURS = VOWELS.replace("Count the", "Number the")
 THIRD = VOWELS.replace("Count the", "Weigh the")

@@ -1,12 +1,8 @@
 """How often a function is called, alone and within others, and what nobody needs."""
 
-import pytest
-
 from agent_core.context import presentation
 from tests.functions.support import Room
 from tests.kit.sources import function_text
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 ONE = "\n\n".join(
     [

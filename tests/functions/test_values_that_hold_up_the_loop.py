@@ -23,7 +23,6 @@ from tests.kit.pace import slowness
 from tests.kit.program import knapper
 from tests.kit.sources import function_text
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 _MOST = 50_000  # values in the arguments of a call
 _DEEP = 30
 _MANY = 2_000  # rows that wait for a user

@@ -11,7 +11,6 @@ from tests.functions.support import Room
 from tests.kit.desk import VOWELS
 from tests.kit.sources import function_text
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 AGENT = Author("agent", turn="t1", model="m1")
 MORE = VOWELS.replace('"aeiou"', '"aeiouäöü"')
 MOST = MORE.replace("Count the vowels", "Number the vowels")

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from agent_core.base.events import FunctionsChanged
 from agent_core.base.records import to_json
 from agent_core.functions.sandbox_client import SandboxClient
@@ -15,7 +13,6 @@ from tests.kit import Expect, Say, contains
 from tests.kit.desk import VOWELS, of
 from tests.kit.sources import function_text
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 FLAWED = VOWELS.replace("aeiou", "aeio")
 FETCHING = function_text(
     "page_of(self, path: str) -> str",
@@ -258,7 +255,6 @@ async def test_a_function_shows_the_problems_of_its_own_lines_where_it_stands_no
     assert not any("`half`" in problem.message for problem in problems)
 
 
-@pytest.mark.asyncio(loop_scope="session")
 async def test_the_model_and_the_turns_listeners_are_told_of_doubts_and_of_fixed_files(
     at_desk: OpenDesk,
 ) -> None:

@@ -1,7 +1,5 @@
 """An agent's edit never silently loses a check or a use of a grant: a loss is named and needs a person's yes."""
 
-import pytest
-
 from agent_core.context import presentation
 from agent_core.functions.service import Author
 from agent_core.functions.service.judgment import Judgment
@@ -11,7 +9,6 @@ from tests.functions.support import Room
 from tests.grants.support import human
 from tests.kit.sources import function_text
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 AGENT = Author("agent", turn="t1", model="m1")
 RAISE = '    if part > whole:\n        raise ValueError("the part is larger than the whole")\n'
 LISTED = "    Raises:\n        ValueError: the part is larger than the whole.\n\n"

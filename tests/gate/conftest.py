@@ -1,16 +1,12 @@
-"""One sandbox and one gate per test file."""
+"""A gate over the sandbox of all tests."""
 
-from collections.abc import AsyncIterator
-
-import pytest_asyncio
+import pytest
 
 from agent_core.functions.gate import Gate
-from sandbox import Limits
-from tests.kit.levels import start
+from sandbox import Limits, Sandbox
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def gate() -> AsyncIterator[Gate]:
+@pytest.fixture(scope="session")
+def gate(one_sandbox: Sandbox) -> Gate:
     """The gate over a real sandbox; a call ends after two seconds."""
-    async with await start() as sandbox:
-        yield Gate(sandbox, limits=Limits(wall_s=2))
+    return Gate(one_sandbox, limits=Limits(wall_s=2))

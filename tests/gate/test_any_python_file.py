@@ -81,7 +81,6 @@ def test_the_text_of_a_library_file_is_answered_and_fixed_once(path: Path) -> No
     check_text(path)
 
 
-@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("path", SAMPLE[25:27], ids=lambda path: path.name)
 async def test_a_library_file_gets_a_verdict_and_no_exception(gate: Gate, path: Path) -> None:
     text = text_of(path)
@@ -92,7 +91,6 @@ async def test_a_library_file_gets_a_verdict_and_no_exception(gate: Gate, path: 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.asyncio(loop_scope="module")
 async def test_every_kind_of_library_file_gets_a_verdict(gate: Gate) -> None:
     for at, path in enumerate(SAMPLE[29:]):
         check_text(path)

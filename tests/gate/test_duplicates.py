@@ -3,17 +3,14 @@
 from dataclasses import replace
 from typing import get_args
 
-import pytest
-
 from agent_core.functions.gate import Candidate, Gate, Policy, Verdict
 from agent_core.functions.search import FunctionSearch
 from agent_core.registry.registry import Snapshot
-from tests.kit.levels import start
+from sandbox import Sandbox
 from tests.kit.sources import function_text
 
 from .support import ADD, snapshot_of
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 COUNT = function_text(
     "count_vowels(text: str) -> int",
     "Count the vowels of a text.\n\nArgs:\n    text: The text to read.\n\nExamples:\n    "
@@ -184,9 +181,9 @@ async def test_one_that_agrees_on_all_examples_and_not_on_other_calls_joins(gate
         ) == (True, []), new
 
 
-async def test_of_many_functions_with_such_arguments_those_are_run_that_the_description_finds() -> (
-    None
-):
+async def test_of_many_functions_with_such_arguments_those_are_run_that_the_description_finds(
+    one_sandbox: Sandbox,
+) -> None:
     subjects = [
         f"{kind} of a {thing}"
         for kind in ("width", "price", "weight", "age", "rank")
@@ -199,9 +196,8 @@ async def test_of_many_functions_with_such_arguments_those_are_run_that_the_desc
         for at, subject in enumerate(subjects)
     }
     library = snapshot_of(**others, lib=COUNT)
-    async with await start() as sandbox:
-        gate = Gate(sandbox, search=FunctionSearch(None, None, lambda: library))
-        verdict = await judge(gate, Candidate("sung_letters", ANEW, "other"), library)
+    gate = Gate(one_sandbox, search=FunctionSearch(None, None, lambda: library))
+    verdict = await judge(gate, Candidate("sung_letters", ANEW, "other"), library)
     assert [one.code for one in verdict.refusals] == ["rewrite"]
 
 

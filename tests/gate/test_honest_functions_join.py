@@ -1,12 +1,8 @@
 """Ordinary functions, whatever their wording: one that computes is admitted, and its author is asked nothing."""
 
-import pytest
-
 from agent_core.functions.gate import Gate
 
 from .support import judge, name_of, promised
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 HONEST = [
     promised(

@@ -14,7 +14,6 @@ from tests.kit.drawing import drawn
 from .support import documented, snapshot_of
 from .wild import function as wild
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 STRONG = ("f(1, 2) → 3", "f(7, 3) → 10")
 
 

@@ -2,17 +2,13 @@
 
 from typing import get_args
 
-import pytest
-
 from agent_core.functions.gate import Candidate, Gate, Policy, Rules, Verdict
 from agent_core.registry.registry import Snapshot
-from sandbox import Limits
-from tests.kit.levels import start
+from sandbox import Limits, Sandbox
 from tests.kit.sources import function_text
 
 from .support import ADD, snapshot_of
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 TWICE = "\n\n".join(
     [
         "from functions.lib import add\n",
@@ -116,11 +112,10 @@ async def test_a_call_by_name_that_no_longer_fits_is_read_too(gate: Gate) -> Non
     assert [what.rpartition(", but ")[2] for what in found] == ["`add` needs `c`"]
 
 
-async def test_callers_that_were_not_reached_are_counted() -> None:
+async def test_callers_that_were_not_reached_are_counted(one_sandbox: Sandbox) -> None:
     slow = TWICE.replace("return add", "while True: pass\n    return add")
-    async with await start() as sandbox:
-        gate = Gate(sandbox, limits=Limits(wall_s=5), rules=Rules(neighbours_s=0.2))
-        verdict = await replaced(gate, LARGER, snapshot_of(lib=ADD, near=slow))
+    gate = Gate(one_sandbox, limits=Limits(wall_s=5), rules=Rules(neighbours_s=0.2))
+    verdict = await replaced(gate, LARGER, snapshot_of(lib=ADD, near=slow))
     assert note(verdict) == "0 of 1 callers with examples tried: time was up"
     assert (verdict.stages[-1].passed, verdict.stages[-1].late) == (False, True)
 

@@ -14,8 +14,6 @@ from agent_core.registry.registry import Snapshot
 
 from .support import judge, name_of, snapshot_of
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 
 def described(head: str, body: str, *examples: str, top: str = "") -> str:
     """Return the text of a function with a docstring that describes its parameters."""

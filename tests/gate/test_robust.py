@@ -1,11 +1,10 @@
 """The stage "robust": which calls fail, how that is reported, whose fault it is, and candidates that lie or hang."""
 
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from textwrap import dedent
 
 import pytest
-import pytest_asyncio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -24,9 +23,7 @@ from agent_core.registry.source import ModuleSource
 from sandbox import Limits, Sandbox
 from tests.gate.support import snapshot_of
 from tests.kit.drawing import drawn, sampled
-from tests.kit.levels import IS_PORTABLE, start
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+from tests.kit.levels import IS_PORTABLE
 
 CODES = ("crashes", "fails-on", "hangs-on", "not-json", "slow-on")
 ONLY = (
@@ -39,10 +36,9 @@ ONLY = (
 )
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def workers() -> AsyncIterator[Sandbox]:
-    async with await start() as sandbox:
-        yield sandbox
+@pytest.fixture
+def workers(one_sandbox: Sandbox) -> Sandbox:
+    return one_sandbox
 
 
 def gate_of(workers: Sandbox, rules: Rules | None = None) -> Gate:

@@ -7,11 +7,10 @@ from agent_core.functions.gate import Gate, Rules
 from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
-from tests.kit.levels import start
+from sandbox import Sandbox
 
 from .support import ADD, snapshot_of
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 BARE = "def double(n):\n    return n * 2\n"
 
 
@@ -154,10 +153,9 @@ async def test_only_examples_of_changed_functions_are_run_again(gate: Gate) -> N
     assert [name for name, _ in verdict.standings] == ["double"]
 
 
-async def test_one_function_that_cannot_be_offered_leaves_the_others() -> None:
+async def test_one_function_that_cannot_be_offered_leaves_the_others(one_sandbox: Sandbox) -> None:
     text = ADD + "\n\ndef größe(numbers: list[int]) -> int:\n    return sum(numbers)\n"
-    async with await start() as sandbox:
-        verdict = await Gate(sandbox).judge_module(saved(text), Snapshot.empty())
+    verdict = await Gate(one_sandbox).judge_module(saved(text), Snapshot.empty())
     assert verdict.admitted
     assert [one.name for one in verdict.reading.functions] == ["add"]
     assert "function-name" in [
@@ -165,11 +163,11 @@ async def test_one_function_that_cannot_be_offered_leaves_the_others() -> None:
     ]
 
 
-async def test_a_strict_workspace_holds_saved_files_to_the_agents_rules() -> None:
-    async with await start() as sandbox:
-        verdict = await Gate(sandbox, rules=Rules(strict=True)).judge_module(
-            saved(BARE), Snapshot.empty()
-        )
+async def test_a_strict_workspace_holds_saved_files_to_the_agents_rules(
+    one_sandbox: Sandbox,
+) -> None:
+    gate = Gate(one_sandbox, rules=Rules(strict=True))
+    verdict = await gate.judge_module(saved(BARE), Snapshot.empty())
     assert not verdict.admitted
 
 

@@ -15,8 +15,6 @@ from tests.gate.support import function
 
 from .support import ADD, documented, judge, snapshot_of
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 STAGES = [stage.name for stage in gate_module.STAGES]
 
 

@@ -1,12 +1,8 @@
 """Parameters that affect no result, checks for rare cases, and calls that a busy machine interrupted."""
 
-import pytest
-
 from agent_core.functions.gate import Gate
 
 from .support import codes, judge, name_of, promised
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 IDLE = [
     promised(

@@ -1,12 +1,8 @@
 """The stage "fitted": tables and branches that serve only a function's own examples, and those that do more."""
 
-import pytest
-
 from agent_core.functions.gate import Gate
 
 from .support import codes, judge, name_of, promised
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 TWO = "rgb_of('red') → (255, 0, 0)", "rgb_of('blue') → (0, 0, 255)"
 NAMED = "rgb_of", "name: str", "tuple[int, int, int]", "Return the parts of a named color."

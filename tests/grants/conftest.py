@@ -7,6 +7,7 @@ import pytest
 import pytest_asyncio
 
 from agent_core.functions.sandbox_client import SandboxClient
+from sandbox import Sandbox
 from tests.functions.support import Room, a_cage, lent, room
 from tests.kit.levels import lend
 
@@ -15,10 +16,10 @@ from .support import FETCHES, weather_service
 __all__ = ["lent"]
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def sandbox() -> AsyncIterator[SandboxClient]:
-    """The sandbox for all tests of a file."""
-    async with a_cage() as opened:
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def sandbox(one_sandbox: Sandbox) -> AsyncIterator[SandboxClient]:
+    """The client of the sandbox for all tests of a file, which keeps what it compiled and its grants' processes."""
+    async with a_cage(one_sandbox) as opened:
         yield opened
 
 
@@ -32,7 +33,7 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     return folder
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest.fixture
 async def here(tmp_path: Path, sandbox: SandboxClient) -> AsyncIterator[Room]:
     """A workspace with a folder of three numbers."""
     (tmp_path / "data").mkdir()

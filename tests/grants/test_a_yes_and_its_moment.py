@@ -15,7 +15,6 @@ from tests.kit.sources import function_text
 
 from .support import AGENT, FETCHES, PLAIN, human, now
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 ONE, OTHER = "one.example.org", "other.example.org"
 WEATHER = FETCHES.replace("{HOST}", ONE)
 WIDER = WEATHER.replace("return self", f'self.fetch("http://{OTHER}/")\n    return self')

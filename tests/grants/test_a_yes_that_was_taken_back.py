@@ -12,8 +12,6 @@ from tests.kit.drawing import sampled
 
 from .support import PLAIN, now
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 HOSTS = Grants(network=("a.example.org", "b.example.org"), write=("out/",))
 
 

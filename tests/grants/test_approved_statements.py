@@ -6,8 +6,6 @@ from agent_core.access.grants import Grants
 from tests.functions.support import Room
 from tests.grants.support import human
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 PURE = '''
 
 def tidy(text: str = "") -> str:

@@ -21,8 +21,6 @@ from tests.kit.levels import IS_PORTABLE
 
 from .support import AGENT, PLAIN, READS, human, now
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 
 async def granted(here: Room, code: str) -> None:
     """Grant a function, and leave nobody to ask afterwards."""

@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
 from agent_core.access.grants import Grants
 from agent_core.base.errors import WorkspaceError
@@ -16,8 +15,6 @@ from tests.grants.support import human
 from tests.kit.drawing import sampled
 from tests.kit.levels import level_here
 from tests.kit.sources import function_text
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CHANGES = "\n\n".join(
@@ -52,7 +49,7 @@ CHANGES = "\n\n".join(
 )
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest.fixture
 async def granted(here: Room) -> Room:
     """A workspace in which a function may change `data/`; next to it is another folder."""
     await here.save(CHANGES)

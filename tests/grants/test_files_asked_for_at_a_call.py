@@ -15,8 +15,6 @@ from tests.grants.support import AGENT, PLAIN, Human, human
 from tests.kit.levels import IS_PORTABLE
 from tests.kit.sources import function_text
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 SUMS = "\n\n".join(
     [
         "import csv\n",

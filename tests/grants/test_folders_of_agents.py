@@ -15,7 +15,6 @@ from tests.kit.sources import function_text
 
 from .support import AGENT, FETCHES, Human, human, now
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 OTHER_AGENT = Author("agent", "other", "turn", "scripted")
 WIDE = Decision("yes", is_wide=True)
 

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
 from agent_core.access.grants import Grants
 from tests.conftest import OpenDesk
@@ -184,11 +183,10 @@ async def test_after_a_refusal_the_model_reads_what_to_do_instead_and_after_anot
     assert GENERAL in answers(await desk.say("Fail."))[0]
 
 
-in_one_loop = pytest.mark.asyncio(loop_scope="module")
 VARIABLE = {"KNAPPER_GRANTS_UNATTENDED": "file"}
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest.fixture
 async def there(here: Room, host: str) -> Room:
     """A pulled function and entry, on a machine where the file decides."""
     granting = here.shop.granting
@@ -205,7 +203,6 @@ async def oslo(there: Room) -> object:
     return found.value or found.outcome
 
 
-@in_one_loop
 async def test_what_the_file_proposes_is_in_force_as_far_as_the_text_uses_it_where_nobody_can_be_asked(
     there: Room, host: str
 ) -> None:
@@ -220,7 +217,6 @@ async def test_what_the_file_proposes_is_in_force_as_far_as_the_text_uses_it_whe
     assert await oslo(there) == "raised"
 
 
-@in_one_loop
 @pytest.mark.parametrize(
     "is_attended", [False, True], ids=["nobody is asked", "a human can be asked"]
 )
@@ -235,7 +231,6 @@ async def test_examples_have_the_time_that_the_file_gives_where_it_decides(
     assert found.grants == (Grants() if is_attended else Grants(seconds=20, memory_mib=1024))
 
 
-@in_one_loop
 async def test_an_agent_gets_no_version_past_the_file_that_nobody_reviewed(
     there: Room, host: str
 ) -> None:

@@ -10,8 +10,6 @@ from agent_core.access.grants.content import FunctionContent
 from tests.functions.support import Room
 from tests.grants.support import human
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 EVIL = "open('data/evil', 'w').write('evil')"
 # It says nothing where it may not write, as while a file is tried before it is taken.
 RUN = """exec("try: open('data/evil', 'w').write('evil')\\nexcept Exception: pass")"""

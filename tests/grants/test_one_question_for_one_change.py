@@ -10,7 +10,6 @@ from tests.kit.sources import function_text
 
 from .support import AGENT, human
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 SAYS = "Add up whole numbers.\n\nArgs:\n    numbers: The numbers.\n\nExamples:\n    >>> total_of([1, 2])\n    3"
 BEFORE = function_text(
     "total_of(numbers: list[int]) -> int",

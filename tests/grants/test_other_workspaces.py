@@ -13,7 +13,6 @@ from tests.kit.levels import IS_PORTABLE
 from .support import STOPPED, human
 from .test_repositories_that_a_call_leaves import made_by
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 STATE = (".knapper/state.db",)
 SET_UP = ("knapper.toml", "functions/evil.py")
 READS = '''\

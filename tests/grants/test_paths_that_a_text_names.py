@@ -12,8 +12,6 @@ from tests.functions.support import Room
 from tests.grants.support import AGENT, Human, human
 from tests.kit.drawing import sampled
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 _MODULE = '''\
 import glob
 import os

@@ -18,8 +18,6 @@ from tests.kit.sources import function_text
 
 from .support import STOPPED, Human, human
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 WRITES = '''\
 from pathlib import Path
 

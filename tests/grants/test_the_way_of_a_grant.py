@@ -1,15 +1,11 @@
 """From a text that needs something to a call that has it: only by a human's approval of exactly that content."""
 
-import pytest
-
 from agent_core.access.grants import Grants
 from agent_core.functions.service.judgment import Judgment
 from tests.functions.support import Room
 from tests.kit.sources import function_text
 
 from .support import AGENT, PLAIN, READS, human, now
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 def entries(here: Room) -> str:

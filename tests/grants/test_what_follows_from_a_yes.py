@@ -12,7 +12,6 @@ from tests.packages.support import placed
 
 from .support import AGENT, Human, human
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 OTHER_AGENT = Author("agent", "other", "turn", "scripted")
 WIDE = Decision("yes", is_wide=True)
 BOOK = function_text(

@@ -18,8 +18,6 @@ from tests.functions.support import Room
 
 from .support import AGENT, Human, human
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 
 def with_settings(here: Room, **settings: str) -> None:
     granting = here.shop.granting

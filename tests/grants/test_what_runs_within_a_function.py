@@ -12,8 +12,6 @@ from tests.grants.support import AGENT, human, now
 from tests.kit.drawing import sampled
 from tests.kit.sources import function_text
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 REPORT = function_text(
     "report(city: str) -> str",
     "Report the weather of a city in capitals.\n\nArgs:\n    city: The name of a city.",

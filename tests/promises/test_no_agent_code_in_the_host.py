@@ -5,12 +5,10 @@ The canary is a file that only the host may write, and the process number that t
 
 import os
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from sandbox import (
     Evaluation,
@@ -22,7 +20,6 @@ from sandbox import (
     Sandbox,
     SchemaRequest,
 )
-from tests.kit.levels import start
 from tests.sandbox.support import modules
 
 # Wherever this runs, it tries to write the canary, and patches what the host would notice.
@@ -79,10 +76,9 @@ _PLACES = {
 }
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def sandbox() -> AsyncIterator[Sandbox]:
-    async with await start() as started:
-        yield started
+@pytest.fixture
+def sandbox(one_sandbox: Sandbox) -> Sandbox:
+    return one_sandbox
 
 
 @pytest.fixture
@@ -99,7 +95,6 @@ def _values(outcome: Outcome) -> Any:
     return outcome.value if isinstance(outcome, Returned) else None
 
 
-@pytest.mark.asyncio(loop_scope="module")
 async def test_code_runs_in_a_worker_wherever_it_is_written(sandbox: Sandbox, canary: Path) -> None:
     before = set(sys.modules)
     for place, text in _PLACES.items():
@@ -119,7 +114,6 @@ async def test_code_runs_in_a_worker_wherever_it_is_written(sandbox: Sandbox, ca
         assert os.getpid() not in [_values(outcome) for outcome in outcomes], place
 
 
-@pytest.mark.asyncio(loop_scope="module")
 async def test_values_arrive_as_plain_types_and_never_as_the_agents_own(sandbox: Sandbox) -> None:
     text = """
     import dataclasses, enum, collections
@@ -147,7 +141,6 @@ async def test_values_arrive_as_plain_types_and_never_as_the_agents_own(sandbox:
     assert {type(value) for value in _values(outcome)} == {str, dict}
 
 
-@pytest.mark.asyncio(loop_scope="module")
 async def test_compiling_happens_in_a_worker_that_runs_nothing(
     sandbox: Sandbox, canary: Path
 ) -> None:

@@ -3,7 +3,6 @@
 import ast
 from pathlib import Path
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -170,7 +169,6 @@ def test_uses_are_read_from_any_modules(texts: list[str]) -> None:
 EXAMPLES = '    """Do.\n\n    >>> {0}(1)\n    1\n    >>> {0}(2)\n    2\n    """\n'
 
 
-@pytest.mark.asyncio(loop_scope="module")
 @settings(max_examples=drawn(5), suppress_health_check=[HealthCheck.too_slow])
 @given(MODULES, BODY)
 async def test_the_neighbours_of_any_change_are_judged(

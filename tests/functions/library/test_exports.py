@@ -20,8 +20,6 @@ from tests.functions.support import Room
 from tests.kit.desk import VOWELS
 from tests.kit.sources import function_text
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 LETTERS = f'''{VOWELS}
 
 def ratio(n: int, of: int) -> float:

@@ -5,8 +5,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from agent_core.functions.service.library import ImportedFunction, ImportRequest
 from agent_core.functions.service.memgpt_functions import adapt, here_already
 from tests.functions.support import Room
@@ -119,7 +117,6 @@ def became(row: ImportedFunction) -> str:
     return "drafts; the file is asked for when a call opens it"
 
 
-@pytest.mark.asyncio(loop_scope="module")
 async def test_the_documentation_says_what_becomes_of_each_of_the_ten(
     here: Room, tmp_path: Path
 ) -> None:

@@ -14,8 +14,6 @@ from tests.functions.support import CLAMP, Room
 from tests.kit.desk import VOWELS
 from tests.kit.sources import function_text
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 SLUG = function_text(
     "slug(title)",
     "Make a title fit for an address.\n\n:param title: What to turn.",

@@ -4,14 +4,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from agent_core.functions.service import ExportRequest, ImportRequest
 from agent_core.functions.service.library import ImportReport
 from tests.functions.support import Room
 from tests.kit.sources import function_text
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SHAPES = {
     "__init__.py": "from .parts import halves\nfrom .areas import square, total\nfrom .more import grow\n"

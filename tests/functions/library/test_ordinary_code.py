@@ -2,14 +2,10 @@
 
 from pathlib import Path
 
-import pytest
-
 from agent_core.functions.service import ImportRequest
 from agent_core.functions.service.library import ImportedFunction, ImportReport
 from tests.functions.support import Room
 from tests.kit.sources import function_text
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def taken(here: Room, root: Path, **files: str) -> ImportReport:
