@@ -244,7 +244,7 @@ def _check_shape(tree: ast.AST) -> int:
                 value = getattr(node, name)
                 if not value:
                     continue
-                if name == link and [each.__class__ for each in _listed(value)] == [node.__class__]:
+                if name == link and _is_one_of(value, kind):
                     linked += _listed(value)
                 elif value.__class__ is list:
                     below += value
@@ -255,6 +255,11 @@ def _check_shape(tree: ast.AST) -> int:
             return count
         line = getattr(here[0], "lineno", line) if here else line
     raise _too_deep(line)
+
+
+def _is_one_of(value: ast.AST | list[ast.AST], kind: type) -> bool:
+    listed = _listed(value)
+    return len(listed) == 1 and listed[0].__class__ is kind
 
 
 def _listed(value: ast.AST | list[ast.AST]) -> list[ast.AST]:
