@@ -38,7 +38,7 @@ from agent_core.model.request import FunctionShown, Request
 from agent_core.registry.function import Function
 from agent_core.registry.registry import Snapshot
 from agent_core.runtime import host_functions
-from agent_core.workspace.agent_factory import MAX_SHOWN_FUNCTIONS
+from agent_core.workspace.deps import MAX_SHOWN_FUNCTIONS
 
 from .measure import Row, ran_with, show
 from .recall_data import model_named

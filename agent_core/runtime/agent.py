@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from .colleagues import Colleagues
     from .dispatch import MakesHelpers
     from .model_session import ModelSession, ShowsWait
+    from .source import ToolSources
 
 
 _log = logging.getLogger("knapper.turns")
@@ -123,7 +124,7 @@ class TurnRunner:
     owner: str
     loop: TurnLoop
     session: AgentSession
-    colleagues: "Colleagues"
+    tools: "ToolSources"
     functions: "FunctionService"
     history: History
     turn: Turn | None = None
@@ -185,10 +186,9 @@ class TurnRunner:
         before = str(inbound.payload.get(AFTER) or "")
         earlier = receipt_in(await self.store.load(before)) if before else None
         done = [facts_entry(earlier.to_json())] if earlier else []
-        news = [events.Warned(message=problem) for problem in self.colleagues.directory.news()]
         opening[-1] = begun(opening[-1], inbound)
         first = beginning(inbound, self.history.open_calls(), opening)
-        await turn.append([*first, *done, *map(event_entry, news)])
+        await turn.append([*first, *done, *self.tools.begin()])
 
     def turn_of(
         self, claimed: ClaimedTurn, options: TurnOptions, emit: Emit = lambda _: None
@@ -197,15 +197,15 @@ class TurnRunner:
         queue, session = self.functions.granting.queue, self.session
         payload, is_between = claimed.event.payload, claimed.event.kind in BETWEEN
         thread = str(payload.get("thread") or "") if is_between else ""
-        colleagues, limits, account = self.colleagues, self.colleagues.limits(), None
+        tools, limits, account = self.tools, session.thread_limits, None
         if (
             thread
-            or colleagues.profile.limits != SpendingLimits()
+            or tools.profile.limits != SpendingLimits()
             or limits.keys() - OF_MESSAGES
-            or colleagues.peers()
+            or tools.has_company
         ):
             parent = options.allowance or SpendingLimits(**limits, where=LIMITS_FROM)
-            own = lambda: colleagues.profile.limits  # noqa: E731 - as the file says then
+            own = lambda: tools.profile.limits  # noqa: E731 - as the file says then
             account = Account(
                 self.name, thread or claimed.id, self.store, own, session.clock, parent
             )
@@ -258,11 +258,11 @@ class TurnRunner:
             claimed = await self._next(skip, restarts=options.restarts)
             if claimed is None:
                 return
-            self.colleagues.refresh()
+            self.tools.look()
             try:
                 await self._run_claimed(self.turn_of(claimed, options, emit), claimed.event)
             finally:
-                self.colleagues.release()
+                self.tools.end()
 
     async def _next(self, skip: Collection[str] = (), *, restarts: bool) -> ClaimedTurn | None:
         """Return the next turn, after closing earlier ones whose end was not stored, for example on a full disk."""
@@ -283,7 +283,7 @@ class TurnRunner:
         finally:
             self.turn = None
         # An agent that sees only some functions always sees those that it made.
-        if "*" not in self.colleagues.profile.functions:
+        if "*" not in self.tools.profile.functions:
             for name in turn.made & self.functions.registry.snapshot().functions.keys():
                 await self.session.own_set.add(name)
         state = "done" if ended.reason == "replied" else ended.reason
@@ -406,9 +406,11 @@ class Agent:
 
     Several of one agent may be open at once, each in another conversation.
 
-    `helper_desk` manages helpers; only agents that have one are offered the functions for that.
+    `colleagues` are the other agents that it can reach, and `helper_desk` manages helpers; only agents that have them
+    are offered the functions for that.
     """
 
+    colleagues: "Colleagues"
     helper_desk: "MakesHelpers"
 
     def __init__(  # noqa: PLR0913 - what it is made of
@@ -433,7 +435,7 @@ class Agent:
         self.session = session
         self.model_session = loop.model_session
         self.models = loop.model_session.models
-        self.colleagues = loop.model_session.colleagues
+        self.tools = loop.model_session.tools
         self.restored = ""
         self.conversation = ConversationRow(line, MAIN if line == name else "")
         self.allowance: Allowance | None = (
@@ -449,7 +451,7 @@ class Agent:
         # It must not hold the agent: one that nobody holds any more is closed at once.
         self._pages = PageReader(store, line, lambda: history.page_chars, functions.value_part)
         self._turns = TurnRunner(
-            line, store, owner, loop, session, self.colleagues, functions, self._history
+            line, store, owner, loop, session, self.tools, functions, self._history
         )
         self._unread = StaleView()
         self._closed = asyncio.Event()
@@ -623,7 +625,7 @@ class Agent:
     def left(self) -> "SpendingLimits":
         """Return the limits that remain for the running turn; without one, those of the agent's profile."""
         account = self._turns.turn.origin.account if self._turns.turn is not None else None
-        return account.allowance.left() if account is not None else self.colleagues.profile.limits
+        return account.allowance.left() if account is not None else self.tools.profile.limits
 
     async def say_during_turn(self, message: str) -> None:
         """Store a message that the running turn picks up at its next step."""
@@ -720,7 +722,7 @@ class Agent:
     @property
     def hidden(self) -> frozenset[str]:
         """The functions that this agent is not shown, including other programs' functions outside of its profile."""
-        patterns = self.colleagues.profile.functions
+        patterns = self.tools.profile.functions
         foreign = {} if "*" in patterns else self.functions.foreign()
         return self.snapshot().hidden | {
             name for name, row in foreign.items() if not fits(patterns, row.function)

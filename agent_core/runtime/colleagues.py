@@ -4,43 +4,28 @@ A question ends the turn, which is parked: nothing stays in memory. The answer, 
 event that begins the turn that continues it. A model reads other agents' messages as theirs, never as the user's.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
+from agent_core.base import events
 from agent_core.base.errors import UsageError
-from agent_core.base.limits import NAMES, SpendingLimits
 from agent_core.base.matching import did_you_mean
 from agent_core.base.receipt import Receipt
-from agent_core.base.records import dataclass, field, replace
+from agent_core.base.records import replace
 from agent_core.base.untrusted import one_line
-from agent_core.registry.function import fits
-from agent_core.storage import Amounts, Entry, Plan, SendMessage, Store
+from agent_core.storage import Entry, Plan, SendMessage, Store
+
+from .entries import event_entry
+from .host_functions import HostFunction, HostFunctions
+from .source import AgentFile, AgentProfile
 
 if TYPE_CHECKING:
-    from agent_core.base.clock import Clock
-    from agent_core.base.settings import RunnerSettings
-    from agent_core.registry.registry import Snapshot
+    from agent_core.functions.service import FunctionService
 
+    from .session import AgentSession
     from .turn import Turn
-
-FUNCTIONS: Final = frozenset(
-    {"list_agents", "message_agent", "ask_agent", "ask_agents", "hand_off"}
-)
-"""The functions that are only shown to agents that may talk to others."""
-
-
-@dataclass(frozen=True, slots=True)
-class AgentProfile:
-    """What the file of an agent says: patterns of the functions, helpers and agents it may use, and how it works."""
-
-    purpose: str = ""
-    functions: tuple[str, ...] = ("*",)
-    helpers: tuple[str, ...] = ("*",)
-    talks_to: tuple[str, ...] = ("*",)
-    persona: str = ""
-    model: str = ""
-    limits: SpendingLimits = field(default_factory=SpendingLimits)
 
 
 class Directory(Protocol):
@@ -55,70 +40,80 @@ class Directory(Protocol):
     def news(self) -> Sequence[str]:
         """Return the problems with the files that were not reported yet."""
 
+    @property
+    def place(self) -> Path:
+        """The folder of the files."""
 
-class Colleagues:
-    """The other agents that one agent can reach."""
+
+class Colleagues(HostFunctions):
+    """The other agents that one agent can reach, as the source of the functions that send them messages.
+
+    They can be called while the agent has somebody to talk to.
+    """
 
     def __init__(
         self,
         agent: str,
-        store: Store,
+        file: AgentFile,
         directory: Directory,
-        settings: "RunnerSettings",
-        clock: "Clock",
+        store: Store,
+        session: "AgentSession",
+        functions: Mapping[str, HostFunction],
+        service: "FunctionService",
     ) -> None:
-        self.agent = agent
+        """Create the source of these functions, which reach the agents of the directory."""
+        super().__init__(functions, service, self.withheld)
+        self.place = directory.place
+        self._agent = agent
+        self._file = file
+        self._directory = directory
         self._store = store
-        self.directory = directory
-        self._settings = settings
-        self._clock = clock
-        self._seen: tuple[AgentProfile, Mapping[str, str]] | None = None
-
-    def refresh(self) -> None:
-        """Read the files and cache what they say until the next `refresh` or `release`."""
-        self._seen = self.directory.profile(self.agent), self.directory.peers(self.agent)
-
-    def release(self) -> None:
-        """Clear the cache, because no turn is running."""
-        self._seen = None
+        self._session = session
+        self._seen: Mapping[str, str] | None = None
 
     @property
-    def profile(self) -> AgentProfile:
-        """What this agent's file says; during a turn, as it was at the start of the step."""
-        return self._seen[0] if self._seen else self.directory.profile(self.agent)
-
-    def function_patterns(self) -> Sequence[str]:
-        """Return the patterns of the functions that this agent may call."""
-        return self.profile.functions
-
     def peers(self) -> Mapping[str, str]:
-        """Return the agents that this one may talk to, with their purposes; cached like `profile`."""
-        return self._seen[1] if self._seen else self.directory.peers(self.agent)
+        """The agents that this one may talk to, with their purposes; during a turn, as at the start of the step."""
+        return self._directory.peers(self._agent) if self._seen is None else self._seen
 
-    def withheld(self) -> frozenset[str]:
-        """Return the functions that cannot be used now: those for other agents, if there are none."""
-        return frozenset() if self.peers() else FUNCTIONS
+    @property
+    def has_company(self) -> bool:
+        """Whether there is anybody to talk to."""
+        return bool(self.peers)
+
+    def withheld(self) -> Collection[str]:
+        """Return all of its functions if there is nobody to talk to."""
+        return () if self.peers else self.pinned
 
     def section(self) -> str:
         """Return the section that tells an agent with colleagues who it is; empty for a single agent."""
-        if not self.peers():
+        if not self.peers:
             return ""
-        purpose = f" Your purpose: {self.profile.purpose}" if self.profile.purpose else ""
-        return _IDENTITY.format(self.agent) + purpose
+        purpose = self._file.profile.purpose
+        return _IDENTITY.format(self._agent) + (f" Your purpose: {purpose}" if purpose else "")
 
-    def limits(self) -> Amounts:
-        """Return the limits of a thread that begins now."""
-        return {name: most for name in NAMES if (most := getattr(self._settings, name)) is not None}
+    def begin(self) -> Sequence[Entry]:
+        """Read the files, and return the problems of them that the user was not told of yet."""
+        return [event_entry(events.Warned(message=problem)) for problem in self._directory.news()]
+
+    def look(self) -> None:
+        """Read the files, and keep what they say until the next step or the end of the turn."""
+        self._seen = None
+        self._seen = self.peers
+
+    def end(self) -> None:
+        """Read the files at each question, because no turn is running."""
+        self._seen = None
 
     async def listing(self) -> str:
         """Return the agents that can be reached, one per line, with the agents that each waits for."""
-        self.refresh()
+        self.look()
         asks, paused = await self._store.asks(), await self._store.paused()
         waits: dict[str, list[str]] = {}
         for ask in asks:
             waits.setdefault(ask.sender, []).append(ask.recipient)
-        lines = [f"You are `{self.agent}`. You can reach:"]
-        for name, purpose in self.peers().items():
+        lines = [f"You are `{self._agent}`. You can reach:"]
+        for name, purpose in self.peers.items():
             notes = [f"waits for {', '.join(waits[name])}"] if name in waits else []
             notes += ["paused"] if name in paused else []
             state = f" ({'; '.join(notes)})" if notes else ""
@@ -153,7 +148,7 @@ class Colleagues:
                 f"{minutes:g} minutes are no time to wait.",
                 fix="Give more than 0, or leave it out.",
             )
-        due = self._clock.now() + seconds
+        due = self._session.clock.now() + seconds
         sends = [self._send(turn, "ask", name, text, due=due) for name in names]
         whom = ", ".join(f"`{name}`" for name in names)
         come = "answer comes" if len(names) == 1 else "answers come together"
@@ -200,9 +195,9 @@ class Colleagues:
         due: float | None = None,
         key: str = "",
     ) -> SendMessage:
-        self.refresh()  # the files may have changed during the step
-        peers = self.peers()
-        if name == self.agent:
+        self.look()  # the files may have changed during the step
+        peers = self.peers
+        if name == self._agent:
             raise UsageError(
                 "That is you: nothing was sent.", fix="Name another agent; list_agents shows them."
             )
@@ -223,13 +218,13 @@ class Colleagues:
             raise UsageError(
                 message, fix="Send a shorter one, and say where the rest can be found."
             )
-        id, hops = self._clock.new_id(), turn.origin.hops + 1
+        id, hops = self._session.clock.new_id(), turn.origin.hops + 1
         return SendMessage(
-            *(id, kind, self.agent, name, text, turn.origin.thread, turn.id, hops),
+            *(id, kind, self._agent, name, text, turn.origin.thread, turn.id, hops),
             owes=turn.origin.owes,
             due=due,
             key=key or None,
-            limits=self.limits(),
+            limits=self._session.thread_limits,
         )
 
 
@@ -242,42 +237,6 @@ def _sending(text: str, *sends: SendMessage, **detail: object) -> Plan:
 
 def _listed(sends: Sequence[SendMessage]) -> list[dict[str, str]]:
     return [{"id": send.id, "kind": send.kind, "to": send.recipient} for send in sends]
-
-
-class FunctionSight:
-    """The workspace functions that an agent sees and may call: those that match its patterns, and its own set."""
-
-    def __init__(
-        self,
-        patterns: Callable[[], Sequence[str]],
-        own: Callable[[], Collection[str]] = frozenset,
-        *,
-        grows: bool = True,
-    ) -> None:
-        """Create the sight; `own` are always seen, and if it `grows`, so are the functions made in this turn."""
-        self._patterns = patterns
-        self._own = own
-        self._grows = grows
-        self._last: tuple[object, object, Snapshot | None] = (None, None, None)
-
-    def of(self, snapshot: "Snapshot", made: frozenset[str] = frozenset()) -> "Snapshot":
-        """Return the visible part of a snapshot; `made` are the functions that the agent made in this turn.
-
-        The same snapshot gives the same object.
-        """
-        patterns = tuple(self._patterns())
-        if "*" in patterns:
-            return snapshot
-        own = frozenset(self._own()) | (made if self._grows else frozenset())
-        if (
-            self._last[0] is not snapshot
-            or self._last[1] != (patterns, own)
-            or self._last[2] is None
-        ):
-            seen = snapshot.seen(lambda function: function.name in own or fits(patterns, function))
-            self._last = (snapshot, (patterns, own), seen)
-            return seen
-        return self._last[2]
 
 
 _IDENTITY: Final = (

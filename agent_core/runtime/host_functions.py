@@ -24,16 +24,9 @@ from agent_core.registry.source import ModuleSource
 from agent_core.storage import Plan, content_hash
 from sandbox import Refused
 
-from .colleagues import FUNCTIONS
-from .dispatch import (
-    ABOUT_HELPERS,
-    CallRecord,
-    Done,
-    FunctionSource,
-    ModelFunction,
-    PlannedProgram,
-)
+from .dispatch import ABOUT_AGENTS, ABOUT_HELPERS, CallRecord, Done, PlannedProgram
 from .reply_work import WaitingChange
+from .source import ModelFunction, ToolSource
 from .turn import Interrupted as StopRequested
 
 if TYPE_CHECKING:
@@ -76,7 +69,7 @@ class HostFunction:
     run: Callable[..., Awaitable[_Made]]
 
 
-class HostFunctions(FunctionSource):
+class HostFunctions(ToolSource):
     """The host functions of one agent; the function service carries out their plans."""
 
     def __init__(
@@ -87,6 +80,7 @@ class HostFunctions(FunctionSource):
         programs: "Programs | None" = None,
     ) -> None:
         """Create the source; `withheld` returns the functions that cannot be used now."""
+        self.pinned = functions.keys()
         self._functions = functions
         self._service = service
         self._withheld = withheld
@@ -208,7 +202,7 @@ def standard() -> dict[str, HostFunction]:
     return {
         name: host
         for name, host in meta_functions().items()
-        if name not in FUNCTIONS | ABOUT_HELPERS
+        if name not in ABOUT_AGENTS | ABOUT_HELPERS
     }
 
 

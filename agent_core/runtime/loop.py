@@ -610,7 +610,7 @@ class AgentLoop:
         This includes messages, other events, and changes to memory and functions by someone else.
         """
         if turn.step > 1:
-            self.model_session.colleagues.refresh()
+            self.model_session.tools.look()
         waiting = await self._waiting(turn) if turn.journal.waits else []
         entries = [turn.taken_up(event) for event in waiting]
         turn.origin.is_asked |= any(event.kind in ("message", HEARD) for event in waiting)

@@ -61,9 +61,8 @@ if TYPE_CHECKING:
     from agent_core.storage import Entry, Write
 
     from .client_calls import ClientFunctions
-    from .colleagues import Colleagues
-    from .dispatch import ForeignFunctions, HelperSet
     from .session import AgentSession
+    from .source import ToolSources
 
 # The share of the room that the conversation may take: at first, and after each context overflow.
 _SHARES: Final = (1.0, 0.5, 0.25)
@@ -91,31 +90,25 @@ class ModelSession:
         self,
         shown: Shown,
         settings: "Settings",
-        open_model: OpenModel,
+        models: "AgentModels",
         session: "AgentSession",
-        colleagues: "Colleagues",
-        helpers: "HelperSet",
-        foreign: "ForeignFunctions | None" = None,
+        tools: "ToolSources",
         *,
         remembered: Remembered | None = None,
         compaction: str = "",
         keep: "AgentMemory | None" = None,
         vectors: "TextVectors | None" = None,
-        release: ReleaseModel | None = None,
     ) -> None:
         """Create the session.
 
         `compaction` overrides the settings for how this agent's past is summarized. `vectors` are those of functions
-        and messages; they choose what a small model is shown. `release` is called with the models at the end, instead
-        of closing them.
+        and messages; they choose what a small model is shown.
         """
-        self.models = AgentModels(open_model, release, lambda: colleagues.profile.model)
-        self.functions = StepFunctions(
-            shown, self.models, session, settings, colleagues, helpers, foreign
-        )
+        self.models = models
+        self.functions = StepFunctions(shown, models, session, settings, tools)
         self.shown = shown
         self.meter = TokenMeter(settings.models)
-        self.colleagues = colleagues
+        self.tools = tools
         self._style = session.style
         self._clock = session.clock
         self._facts = FactKeeper(keep)
@@ -340,7 +333,7 @@ class ModelSession:
         instructions = f"{self.functions.instructions(model.mode)}\n\n{index}".rstrip()
         window = int(model.context_limit * BYTES_PER_TOKEN * (_TIGHT if self._is_tight else 1))
         day = shown_time(self._clock.now(), "%A, %Y-%m-%d")
-        await self._system.render(instructions, self.colleagues.section(), window, day)
+        await self._system.render(instructions, self.tools.section(), window, day)
         self._rendered_for = (turn, model.mode)
 
     async def _ask_in_mode(self, turn: Turn, model: Model, excluded: frozenset[str]) -> Reply:
@@ -448,7 +441,7 @@ class AgentModels:
     """The open models of an agent."""
 
     def __init__(
-        self, open_model: OpenModel, release: ReleaseModel | None, named: Callable[[], str]
+        self, open_model: OpenModel, release: ReleaseModel | None, named: Callable[[], str] = str
     ) -> None:
         """Create the models, none of them open. `release` is called with them at the end, instead of closing them.
 
@@ -483,6 +476,10 @@ class AgentModels:
     def is_due(self) -> bool:
         """True if the model that answers is not open yet, or the agent's file names another one now."""
         return self.usual is None or self._named() != self._opened_for
+
+    def withheld(self) -> frozenset[str]:
+        """Return the functions that the model that answers is not to have: programs, if it writes none."""
+        return frozenset({RUN_PROGRAM}) if self.programs == "off" else frozenset()
 
     def window_warning(self, *, only_news: bool = False) -> str:
         """Return a warning if the open model's context window is a guess, with how to set it; otherwise an empty text.
@@ -627,51 +624,26 @@ class StepFunctions:
         models: AgentModels,
         session: "AgentSession",
         settings: "Settings",
-        colleagues: "Colleagues",
-        helpers: "HelperSet",
-        foreign: "ForeignFunctions | None",
+        tools: "ToolSources",
     ) -> None:
         self.shown = shown
         self._models = models
         self._protocol = session.style
         self._settings = settings
         self.own_set = session.own_set
-        self._colleagues = colleagues
-        self._helpers = helpers
-        self._foreign = foreign
-        self._merged_from: tuple[object, ...] = ()
-        self._merged: Mapping[str, Function] = {}
+        self._tools = tools
         self._of_client: tuple[FunctionShown, ...] = ()
         self._joined = _NOTHING_JOINED
 
     def choose(self, snapshot: "Snapshot") -> None:
         """Choose the functions that the next step shows."""
-        self.shown.withhold(self.withheld())
-        self.shown.choose(
-            self.offered(snapshot), self.own_set.names.union(self._helpers.offered(snapshot))
-        )
-
-    def withheld(self) -> frozenset[str]:
-        """Return the built-in functions that the agent currently does not have."""
-        withheld = self._colleagues.withheld()
-        return withheld | {RUN_PROGRAM} if self._models.programs == "off" else withheld
+        self.shown.withhold(self._tools.withheld() | self._models.withheld())
+        staying = self._tools.staying(snapshot)
+        self.shown.choose(self.offered(snapshot), self.own_set.names.union(staying))
 
     def offered(self, snapshot: "Snapshot") -> Mapping[str, "Function"]:
-        """Return the functions that can be shown: those of the snapshot, helpers, and foreign ones."""
-        functions, helpers = snapshot.functions, self._helpers.offered(snapshot)
-        foreign = self._foreign.functions() if self._foreign else None
-        if not helpers and not foreign:
-            return functions
-        now = (functions, helpers, foreign)
-        if not self._merged_from or any(
-            one is not other for one, other in zip(now, self._merged_from, strict=True)
-        ):
-            self._merged_from = now
-            others = {name: other.function for name, other in (foreign or {}).items()}
-            self._merged = (
-                others | {**functions} | {name: helper.function for name, helper in helpers.items()}
-            )
-        return self._merged
+        """Return the functions that can be shown: those of the snapshot, and those of other sources."""
+        return self._tools.offered(snapshot)
 
     def schema_of(self, function: "Function") -> dict[str, Any]:  # Any: JSON Schema
         """Return the schema of a function's arguments as the agent's style offers it to the model."""
@@ -705,7 +677,7 @@ class StepFunctions:
         if mode == "constrained":
             return self._protocol.brief or FOR_SMALL_MODELS
         text = self._protocol.instructions or INSTRUCTIONS
-        if RUN_PROGRAM in self.withheld():
+        if RUN_PROGRAM in self._models.withheld():
             return text.replace(ABOUT_PROGRAMS, "")
         about = ABOUT_PROGRAMS.replace(PROGRAM_LIMIT, f"{self._settings.sandbox.wall_s:g} s")
         return text.replace(ABOUT_PROGRAMS, about)

@@ -3,20 +3,23 @@
 It also settles interrupted turns, of this process or another: each unanswered call gets an answer, and none runs again.
 """
 
+import hashlib
 import json
 import random
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 from agent_core.base.clock import Clock
+from agent_core.base.limits import NAMES
 from agent_core.base.messages import SEND, Assistant, Call, Message
 from agent_core.base.records import dataclass, replace
-from agent_core.base.settings import HeartbeatSettings
+from agent_core.base.settings import HeartbeatSettings, RunnerSettings
 from agent_core.functions.answers import Skipped, Unknown, answer, word
 from agent_core.memory.blocks import Alias
 from agent_core.storage import (
     BETWEEN,
     SUMMARY,
+    Amounts,
     AnswerAsk,
     Entry,
     Inbound,
@@ -29,9 +32,9 @@ from agent_core.storage import (
     Write,
 )
 from agent_core.storage import ClaimedTurn as Claimed
+from agent_core.storage.agent_store import HELPER_RUN
 
 from .client_calls import ClientFunctions
-from .dispatch import run_name
 from .entries import (
     AFTER,
     ONLY,
@@ -108,7 +111,7 @@ class AgentSession:
     With `verify`, the first reply must have a thought and a message if the style requires them.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it is made of
         self,
         agent: str,
         store: Store,
@@ -118,8 +121,13 @@ class AgentSession:
         *,
         verify: bool = True,
         line: str = "",
+        thread_limits: Amounts | None = None,
     ) -> None:
-        """Create the session; without a `line`, that of the main conversation."""
+        """Create the session; without a `line`, that of the main conversation.
+
+        `thread_limits` are those of a thread of messages that begins now.
+        """
+        self.thread_limits = thread_limits or {}
         self.style = protocol
         self.clock = clock or Clock()
         self.verify = verify
@@ -199,6 +207,17 @@ class AgentSession:
 
     async def _agent_settings(self) -> dict[str, Any]:  # Any: JSON
         return await self._store.agent_settings(self._agent) or {}
+
+
+def thread_limits(settings: RunnerSettings) -> Amounts:
+    """Return the limits of a thread of messages that begins now."""
+    return {name: most for name in NAMES if (most := getattr(settings, name)) is not None}
+
+
+def run_name(helper: str, turn: str, call: str) -> str:
+    """Return the name of the agent that runs a helper for a call; it stays the same after a crash."""
+    digest = hashlib.sha256(f"{turn}:{call}".encode()).hexdigest()
+    return f"{HELPER_RUN}{helper[:40]}-{digest[:12]}"
 
 
 def is_reply(message: Message) -> bool:

@@ -18,8 +18,8 @@ from agent_core.base.problem import Place, Problem
 from agent_core.base.records import MISSING, dataclass, field, fields
 from agent_core.base.untrusted import one_line
 from agent_core.registry.module_edits import save_text
-from agent_core.runtime.colleagues import AgentProfile
 from agent_core.runtime.groups.plan import FUNCTION, MODEL, RULES, GroupPlan, Policy, StopConditions
+from agent_core.runtime.source import NO_FILE, AgentProfile
 from agent_core.storage import AGENT, CONVERSATION
 from agent_core.storage.agent_store import HELPER_RUN, PASSING
 from sandbox.wire.strict_json import OF_A_FILE, Malformed, count_of_toml, lines_of_keys, read_toml
@@ -270,9 +270,14 @@ class AgentFiles:
         self._main = main
         self._told: list[str] = []
 
+    @property
+    def place(self) -> Path:
+        """The folder of the files."""
+        return self.folder.folder
+
     def profile(self, agent: str) -> AgentProfile:
         """Return the profile in an agent's file; without a file, everything is allowed."""
-        return self.folder.read().get(agent) or AgentProfile()
+        return self.folder.read().get(agent) or NO_FILE
 
     def check_name(self, agent: str, others: Iterable[str] = ()) -> None:
         """Check that a new agent may have this name, next to those with a file and `others`.
@@ -323,9 +328,7 @@ class AgentFiles:
             name: purpose for name, purpose in self._purposes(files).items() if name != agent
         }
         patterns = (
-            [Wildcard(pattern) for pattern in files.get(agent, AgentProfile()).talks_to]
-            if fitting
-            else []
+            [Wildcard(pattern) for pattern in files.get(agent, NO_FILE).talks_to] if fitting else []
         )
         return {
             name: purpose

@@ -22,7 +22,6 @@ from agent_core.base.late import LateModule
 from agent_core.base.limits import SpendingLimits
 from agent_core.base.matching import (
     LONGEST_PATTERN,
-    Wildcard,
     did_you_mean,
     look,
     names_by_look,
@@ -603,6 +602,11 @@ class HelperLibrary:
         """Changes made while no program ran, and rejected files; None if there are none."""
 
     @property
+    def folder(self) -> Path:
+        """The folder of the files."""
+        return self._root / _FOLDER
+
+    @property
     def problems(self) -> tuple[Problem, ...]:
         """The first problems of the files, and the number of further files with problems."""
         return first_problems(_FOLDER, self._problems)
@@ -869,44 +873,6 @@ class HelperLibrary:
             news.clear()
             if self._is_read:
                 await self.refresh()
-
-
-class HelperSelection:
-    """The helpers that one agent may call, selected by patterns that may change."""
-
-    def __init__(
-        self, library: HelperLibrary, patterns: Callable[[], Sequence[str]], without: str = ""
-    ) -> None:
-        """Create the selection; `without` is a helper to exclude, because no helper calls itself."""
-        self._library = library
-        self._patterns = patterns
-        self._without = without
-        self._selected_from: tuple[object, object, object] = (None, None, None)
-        self._selected: Mapping[str, Helper] = {}
-
-    def offered(self, snapshot: "Snapshot") -> Mapping[str, Helper]:
-        """Return the helpers that can be called now; the same object as long as nothing changes.
-
-        A function hides a helper of the same name.
-        """
-        helpers, functions = self._library.helpers, snapshot.functions
-        if not helpers:
-            return helpers
-        patterns, (old_helpers, old_functions, old_patterns) = self._patterns(), self._selected_from
-        if old_helpers is not helpers or old_functions is not functions or old_patterns != patterns:
-            free = {name: helper for name, helper in helpers.items() if name not in functions}
-            self._selected = {name: helper for name, helper in free.items() if self._has(name)}
-            self._selected_from = (helpers, functions, patterns)
-        return self._selected
-
-    def refusal(self, name: str) -> str:
-        """Return why a selected helper cannot be called, or ""."""
-        return self._library.refusal(name) if self._has(name) else ""
-
-    def _has(self, name: str) -> bool:
-        return name != self._without and any(
-            Wildcard(pattern).fits(name) for pattern in self._patterns()
-        )
 
 
 def _text(root: Path, name: str) -> str | Problem:

@@ -75,6 +75,7 @@ if TYPE_CHECKING:  # each part is imported on first use
         agent_factory,
         agent_files,
         conversations,
+        deps,
         doctor,
         helper_changes,
         helper_library,
@@ -82,9 +83,9 @@ if TYPE_CHECKING:  # each part is imported on first use
         portable,
         runner,
     )
-    from .agent_factory import WorkspaceDeps
     from .agent_files import AgentFiles, GroupFolder
     from .conversations import Conversations
+    from .deps import WorkspaceDeps
     from .helper_changes import HelperChanges, HelperProposal, Proposal
     from .helper_library import HelperLibrary
     from .model_opener import IdleModels, ModelOpener
@@ -109,6 +110,7 @@ else:
     agent_factory = LateModule("agent_core.workspace.agent_factory")
     agent_files = LateModule("agent_core.workspace.agent_files")
     conversations = LateModule("agent_core.workspace.conversations")
+    deps = LateModule("agent_core.workspace.deps")
     doctor = LateModule("agent_core.workspace.doctor")
     helper_changes = LateModule("agent_core.workspace.helper_changes")
     helper_library = LateModule("agent_core.workspace.helper_library")
@@ -756,7 +758,7 @@ class Workspace:
         return ""
 
     def _deps(self) -> "WorkspaceDeps":
-        return agent_factory.WorkspaceDeps(
+        return deps.WorkspaceDeps(
             self.root,
             self.settings,
             self._store,

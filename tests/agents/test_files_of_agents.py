@@ -6,7 +6,7 @@ import pytest
 
 from agent_core.base.errors import KnapperError, TurnError
 from agent_core.base.events import CallAnswered, Warned
-from agent_core.runtime.colleagues import AgentProfile
+from agent_core.runtime.source import AgentProfile
 from agent_core.workspace.agent_files import AgentFiles
 from tests.kit import Ask, Say, Seen, Step, Wanted
 from tests.kit.desk import VOWELS, answers, ended, of

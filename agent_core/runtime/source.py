@@ -1,0 +1,284 @@
+"""Where the functions that a model can call come from, and what each kind of them adds to its agent.
+
+A source has the functions of one kind for one agent: those of the workspace, of the program, of its memory, for its
+colleagues, helpers, tools of MCP servers. Loop, session and turn know none of them by name, and ask only those that
+something configures.
+"""
+
+import os
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from agent_core.base.limits import SpendingLimits
+from agent_core.base.records import dataclass, field
+from agent_core.registry.function import fits
+
+if TYPE_CHECKING:
+    from agent_core.registry.function import Function
+    from agent_core.registry.registry import Snapshot
+    from agent_core.storage import Entry
+
+    from .dispatch import CallRecord, Done
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFunction:
+    """A function that the model can call: `call` takes the arguments and the record of a call, and closes the record.
+
+    Calls are recorded with its `version`, if it has one. Functions that are not parallel run one after another.
+    `snapshot` is the one from which a workspace function comes. `about` is the parameter that names the function which
+    a call changes or makes, if it does that.
+    """
+
+    function: "Function"
+    call: Callable[[dict[str, Any], "CallRecord"], Awaitable["Done"]]  # Any: JSON
+    version: str | None
+    is_parallel: bool = True
+    snapshot: "Snapshot | None" = None
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentProfile:
+    """What the file of an agent says: patterns of the functions, helpers and agents it may use, and how it works."""
+
+    purpose: str = ""
+    functions: tuple[str, ...] = ("*",)
+    helpers: tuple[str, ...] = ("*",)
+    talks_to: tuple[str, ...] = ("*",)
+    persona: str = ""
+    model: str = ""
+    limits: SpendingLimits = field(default_factory=SpendingLimits)
+
+
+NO_FILE: Final = AgentProfile()
+"""The profile of an agent without a file: everything is allowed."""
+
+
+class AgentFile:
+    """What an agent's file says; during a turn, as it was at the start of the step."""
+
+    def __init__(
+        self, read: Callable[[], AgentProfile] = lambda: NO_FILE, place: Path | None = None
+    ) -> None:
+        """Create the view; the file is read only while the folder `place` is there, if one is given."""
+        self._read = read
+        self._place = place
+        self._seen: AgentProfile | None = None
+
+    @property
+    def profile(self) -> AgentProfile:
+        """What the file says."""
+        if self._seen is not None:
+            return self._seen
+        return self._read() if self._place is None or _is_there(self._place) else NO_FILE
+
+    def function_patterns(self) -> Sequence[str]:
+        """Return the patterns of the functions that the agent may call."""
+        return self.profile.functions
+
+    def helper_patterns(self) -> Sequence[str]:
+        """Return the patterns of the helpers that the agent may call."""
+        return self.profile.helpers
+
+    def model(self) -> str:
+        """Return the model that the file names, or an empty text."""
+        return self.profile.model
+
+    def refresh(self) -> None:
+        """Read the file, and keep what it says until the next `refresh` or `release`."""
+        self._seen = None
+        self._seen = self.profile
+
+    def release(self) -> None:
+        """Forget what it said, because no turn is running."""
+        self._seen = None
+
+
+class ToolSource:
+    """The functions of one kind that one agent's model can call, and what it adds to a turn of the agent."""
+
+    place: Path | None = None
+    """The file or folder that configures it: without that, it is not asked. None: it is always asked."""
+    pinned: Collection[str] = ()
+    """The names of its functions that belong to the program."""
+    stays = False
+    """Whether its functions are always shown, however many there are."""
+
+    def names(self, _snapshot: "Snapshot", /) -> Iterable[str]:
+        """Return the names of the functions that the model may call."""
+        return ()
+
+    def find(self, _name: str, _snapshot: "Snapshot", /) -> ModelFunction | None:
+        """Return the function with this name, or None if it cannot be called."""
+        return None
+
+    async def refusal(self, _name: str, _snapshot: "Snapshot", /) -> str:
+        """Return why a known function cannot be called, or an empty text."""
+        return ""
+
+    def offered(self, _snapshot: "Snapshot", /) -> Mapping[str, "Function"]:
+        """Return what can be shown besides the snapshot; the same object until something changes."""
+        return {}
+
+    def withheld(self) -> Collection[str]:
+        """Return its functions of the program that cannot be used now."""
+        return ()
+
+    @property
+    def has_company(self) -> bool:
+        """Whether calls may let other agents work on the turn's task, and spend what it may spend."""
+        return False
+
+    def section(self) -> str:
+        """Return its part of the system message."""
+        return ""
+
+    def begin(self) -> Sequence["Entry"]:
+        """Return what the user is told at the beginning of a turn."""
+        return ()
+
+    def look(self) -> None:
+        """Take in what changed, before a turn and each of its further steps."""
+
+    def end(self) -> None:
+        """The turn is over."""
+
+
+class ToolSources:
+    """All sources of one agent, in the order in which a name is looked up, within what the agent's file allows."""
+
+    def __init__(self, file: AgentFile, sources: Sequence[ToolSource] = ()) -> None:
+        self._file = file
+        self._sources = sources
+        self._merged_from: list[object] = []
+        self._merged: Mapping[str, Function] = {}
+
+    def __iter__(self) -> Iterator[ToolSource]:
+        """Yield the sources that are configured now."""
+        for source in self._sources:
+            if source.place is None or _is_there(source.place):
+                yield source
+
+    @property
+    def profile(self) -> AgentProfile:
+        """What the agent's file says; during a turn, as it was at the start of the step."""
+        return self._file.profile
+
+    @property
+    def has_company(self) -> bool:
+        """Whether other agents may work on a turn's task."""
+        return any(source.has_company for source in self)
+
+    def names(self, snapshot: "Snapshot") -> list[str]:
+        """Return the names of all functions that can be called."""
+        return [name for source in self for name in source.names(snapshot)]
+
+    def find(self, name: str, snapshot: "Snapshot") -> ModelFunction | None:
+        """Return the function with this name, or None if it cannot be called."""
+        for source in self:
+            if (function := source.find(name, snapshot)) is not None:
+                return function
+        return None
+
+    async def refusal(self, name: str, snapshot: "Snapshot") -> str:
+        """Return why a known function cannot be called, or an empty text."""
+        for source in self:
+            if why := await source.refusal(name, snapshot):
+                return why
+        return ""
+
+    def offered(self, snapshot: "Snapshot") -> Mapping[str, "Function"]:
+        """Return what can be shown: the snapshot's functions, and those of other sources.
+
+        The same object is returned until something changes. The snapshot's functions hide others of the same name.
+        """
+        others = [(source.stays, source.offered(snapshot)) for source in self]
+        parts = [functions for stays, functions in others if functions and not stays]
+        parts.append(snapshot.functions)
+        parts += [functions for stays, functions in others if functions and stays]
+        if len(parts) == 1:
+            return snapshot.functions
+        if [*map(id, parts)] != [*map(id, self._merged_from)]:
+            self._merged_from = [*parts]
+            self._merged = {name: part[name] for part in parts for name in part}
+        return self._merged
+
+    def staying(self, snapshot: "Snapshot") -> Collection[str]:
+        """Return the names of the functions that are always shown."""
+        kept = [source.offered(snapshot) for source in self if source.stays]
+        return frozenset().union(*kept)
+
+    def withheld(self) -> frozenset[str]:
+        """Return the program's functions that cannot be used now."""
+        configured = [*self]
+        unusable = [source.pinned for source in self._sources if source not in configured]
+        return frozenset().union(*unusable, *(source.withheld() for source in configured))
+
+    def section(self) -> str:
+        """Return what the sources add to the system message."""
+        return "\n\n".join(filter(None, [source.section() for source in self]))
+
+    def begin(self) -> list["Entry"]:
+        """Return what the user is told at the beginning of a turn."""
+        return [entry for source in self for entry in source.begin()]
+
+    def look(self) -> None:
+        """Take in what changed, before a turn and each of its further steps."""
+        self._file.refresh()
+        for source in self:
+            source.look()
+
+    def end(self) -> None:
+        """The turn is over: until the next one, what is asked is read anew."""
+        self._file.release()
+        for source in self:
+            source.end()
+
+
+class FunctionSight:
+    """The workspace functions that an agent sees and may call: those that match its patterns, and its own set."""
+
+    def __init__(
+        self,
+        patterns: Callable[[], Sequence[str]],
+        own: Callable[[], Collection[str]] = frozenset,
+        *,
+        grows: bool = True,
+    ) -> None:
+        """Create the sight; `own` are always seen, and if it `grows`, so are the functions made in this turn."""
+        self._patterns = patterns
+        self._own = own
+        self._grows = grows
+        self._last: tuple[object, object, Snapshot | None] = (None, None, None)
+
+    def of(self, snapshot: "Snapshot", made: frozenset[str] = frozenset()) -> "Snapshot":
+        """Return the visible part of a snapshot; `made` are the functions that the agent made in this turn.
+
+        The same snapshot gives the same object.
+        """
+        patterns = tuple(self._patterns())
+        if "*" in patterns:
+            return snapshot
+        own = frozenset(self._own()) | (made if self._grows else frozenset())
+        if (
+            self._last[0] is not snapshot
+            or self._last[1] != (patterns, own)
+            or self._last[2] is None
+        ):
+            seen = snapshot.seen(lambda function: function.name in own or fits(patterns, function))
+            self._last = (snapshot, (patterns, own), seen)
+            return seen
+        return self._last[2]
+
+
+def _is_there(place: Path) -> bool:
+    """Return whether a file or folder is there, even if it cannot be read: then its reader has to say so."""
+    try:
+        os.lstat(place)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return True
