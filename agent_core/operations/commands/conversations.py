@@ -159,7 +159,8 @@ async def end_at(conversations: "Conversations", key: str, place: str) -> int:
 
 
 async def _of(door: Door, agent: str) -> "Conversations":
-    return rooms.Conversations(door.workspace.store, await door.known(agent), door.token)
+    asker = door.origin.token if door.origin is not None else ""
+    return rooms.Conversations(door.workspace.store, await door.known(agent), door.token, asker)
 
 
 def _typed(door: Door) -> str:
@@ -178,7 +179,7 @@ def shown_name(row: "ConversationRow") -> str:
     return one_line(row.name, NAME_CHARS) if row.name else "(nothing was said yet)"
 
 
-def _listed(row: "ConversationRow", names: dict[str, str], current: str) -> Line:
+def _listed(row: "ConversationRow", names: dict[str, str], current: str | None) -> Line:
     about = [shown_time(row.used), counted(row.messages, "message")]
     if row.parent:
         about.append(f"a branch of {one_line(names[row.parent], 30)}")
