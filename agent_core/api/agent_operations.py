@@ -1,7 +1,7 @@
 """The API for agents: messages, events, conversations and memory."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Annotated, Final
 
@@ -10,7 +10,7 @@ from pydantic import Field
 from agent_core.base.errors import UsageError
 from agent_core.base.offload import PER_ENTRY, aside
 from agent_core.operations.catalog import check_message
-from agent_core.operations.history_pages import MOST_HELD, PAGE_BYTES, read_page
+from agent_core.operations.history_pages import MOST_HELD, PAGE_BYTES, read_page, read_pages
 from agent_core.operations.manual_edits import set_up_block, undo_block
 from agent_core.runtime.client_calls import ALONE
 from agent_core.runtime.entries import RECEIPT, receipt_in
@@ -28,6 +28,7 @@ from agent_core.storage import (
     Line,
     agent_named,
     agent_of,
+    dump,
     is_agent_name,
     is_history,
 )
@@ -50,6 +51,8 @@ from .identity import OWNER, ApiRefusal, NotAllowed, NotThere
 from .operations import Asked, OfConversation, Part, api_operation
 
 MOST_TEXT: Final = 1_000_000
+TRANSCRIPT_BYTES: Final = MOST_HELD // 4
+"""What is read for one transcript: it is held as entries, as text, as JSON and as what is sent."""
 
 
 class Message(Part):
@@ -97,6 +100,12 @@ class Document(Part):
 
 class After(OfConversation):
     """The beginning of a stream of events: after the one with this number."""
+
+    after: Annotated[int, Field(ge=0, le=LARGEST_NUMBER)] = 0
+
+
+class TranscriptPart(Part):
+    """The part of a transcript after the entry with this number."""
 
     after: Annotated[int, Field(ge=0, le=LARGEST_NUMBER)] = 0
 
@@ -298,14 +307,36 @@ async def bring_back(asked: Asked, agent: AgentName, conversation: str) -> objec
     ("read", "chat"),
     "Return a conversation as Markdown.",
 )
-async def transcribe(asked: Asked, agent: AgentName, conversation: str) -> object:
-    """Return what was said in a conversation as Markdown, each turn with its number."""
+async def transcribe(
+    asked: Asked, agent: AgentName, conversation: str, part: TranscriptPart
+) -> object:
+    """Return what was said in a conversation as Markdown, each turn with its number.
+
+    At most 4 MiB of it; with `more`, the rest is what comes `after` the number in the answer.
+    """
     row = await asked.rooms.conversations(agent, asked.identity).find(conversation)
     await asked.hold(MOST_HELD)
-    turns = turns_of(await asked.rooms.state.store.history(row.line, kinds=(*SAID, RECEIPT)))
-    size = sum(PER_ENTRY * len(turn) for turn in turns)
+    entries, size, is_whole = list[Entry](), 0, True
+    pages = read_pages(asked.rooms.state.store, row.line, kinds=(*SAID, RECEIPT), since=part.after)
+    async with aclosing(pages):
+        async for page in pages:
+            if entries and size + PAGE_BYTES > TRANSCRIPT_BYTES:
+                is_whole = False
+                break
+            entries += page
+            size += await aside(PER_ENTRY * len(page), _size_of, page)
+    turns = turns_of(entries)
+    if not is_whole and len(turns) > 1:
+        turns.pop()  # the rest of its answers is on the next page
     title = "" if row.id == MAIN else row.name
-    return {"markdown": await aside(size, transcript, agent, turns, title)}
+    markdown = await aside(size, transcript, agent, turns, title)
+    after = turns[-1][-1].seq if turns else part.after
+    return {"markdown": markdown, "after": after, "more": not is_whole}
+
+
+def _size_of(page: Sequence[Entry]) -> int:
+    """Return how many characters the entries of a page have."""
+    return sum(len(dump(entry.payload)) for entry in page)
 
 
 @api_operation("POST", "/agents/{agent}/messages", ("chat",), "Send a message.", status=202)
