@@ -118,7 +118,9 @@ _MODULE: Final = Code("program", "", "program.py", _NO_TEXT)
 _LOOKED_AT: Final = 30  # programs of a conversation that are examined
 _APPROVED: Final = 100  # calls of a function in a loop that one approval covers
 _KEEPS: Final = "create_function"
-_NOTHING_KEPT: Final = "None of its variables is kept: they are too many or too large, or it did not stop when it was told to."
+_NOTHING_KEPT: Final = (
+    "None of its variables is kept: they are too many or too large, or it did not stop in time."
+)
 _LIKE: Final = f"It is much like a program that ran before: {_KEEPS}(…, from_program=true) keeps it as a function."
 _OPENING: Final = ("read_text", "list_folder")  # the starters that open what a path names
 _LONGEST_TOLD: Final = 200  # characters of what a program says of a variable that is not kept

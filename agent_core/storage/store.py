@@ -49,7 +49,9 @@ LOST = "lost"
 
 @dataclass(frozen=True, slots=True)
 class WorkerRow:
-    """A process that uses a shared store, and the agents that it runs: `silent_s` is the time since its last heartbeat in seconds.
+    """A process that uses a shared store, and the agents that it runs.
+
+    `silent_s` is the time since its last heartbeat in seconds.
 
     `version` is that of its program, and `skew_s` is how far the store's clock was ahead of its own when it connected;
     less than half a second counts as 0.
