@@ -83,7 +83,7 @@ class PromptDoor(Door):
             try:
                 await reload_after_forget(self._conversation)
             finally:
-                await self._conversation.switch(self.agent_name, id_of(self.line))
+                await self._conversation.switch(self.agent_name, id_of(self.line or ""))
 
     def editor(self, fix: str) -> AbstractAsyncContextManager[None]:
         """Give the terminal to the user's editor."""

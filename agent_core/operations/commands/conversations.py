@@ -139,8 +139,11 @@ async def end_at(conversations: "Conversations", key: str, place: str) -> int:
     number = int(match[1]) if match else 0
     turn = list[Entry]()
     if match is not None:
-        bounds = {"since": (number << N_BITS) - 1, "before": number + 1 << N_BITS}
-        async for page in read_pages(conversations.store, key, kinds=SAID, **bounds):
+        since = (number << N_BITS) - 1
+        before = number + 1 << N_BITS
+        async for page in read_pages(
+            conversations.store, key, kinds=SAID, since=since, before=before
+        ):
             turn += [replace(entry, payload=_calls_of(entry)) for entry in page]
     if match is None or not turn:
         raise UsageError(
