@@ -17,6 +17,7 @@ from agent_core.base.clock import Clock
 from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.events import Event
 from agent_core.base.records import dataclass, field, replace, to_json
+from agent_core.base.untrusted import one_line
 from agent_core.operations.history_pages import PAGE_BYTES, Hold, hold_freely, read_page
 from agent_core.runtime.agent import Agent
 from agent_core.runtime.entries import ONLY
@@ -28,6 +29,7 @@ from agent_core.storage import (
     LARGEST_NUMBER,
     SUMMARY,
     WORK,
+    AgentName,
     CallOwners,
     EndedTurn,
     Entry,
@@ -35,7 +37,9 @@ from agent_core.storage import (
     Posted,
     Store,
     TurnStore,
+    agent_named,
     agent_of,
+    is_agent_name,
     prepare_state_dir,
 )
 from agent_core.storage.turn_store import N_BITS
@@ -343,7 +347,7 @@ class AgentHost:
         for other in others & self._agents.keys():
             await self.close_idle(other)
 
-    def is_open(self, name: str) -> bool:
+    def is_open(self, name: AgentName) -> bool:
         """Return whether the agent is open here. If so, it exists and no other process can delete it."""
         return name in self._agents
 
@@ -836,28 +840,28 @@ class Rooms:
         owner = str((await self.state.store.agent_settings(agent) or {}).get("chat_of") or "")
         return agent.startswith(f"{owner}{CONVERSATION}") and await self.shows(owner, identity)
 
-    def conversations(self, agent: str, identity: Identity) -> Conversations:
+    def conversations(self, agent: AgentName, identity: Identity) -> Conversations:
         """Return the conversations of an agent, as a token finds them: not those that another one began."""
-        return self.workspace.conversations(agent, identity.reader)
+        found = self.workspace.conversations(agent, identity.reader)
+        return replace(found, asker=identity.id)
 
     async def shown(self, agents: Iterable[str], identity: Identity) -> list[str]:
         """Return those of the agents that are visible to a token."""
         return [name for name in agents if await self.shows(name, identity)]
 
-    async def known(self, agent: str, identity: Identity) -> str:
-        """Return the name of an agent if it exists and is visible to a token.
+    async def known(self, agent: str, identity: Identity) -> AgentName:
+        """Return the name of an agent if it exists and is visible to a token; the line of a conversation is no name.
 
         Raises:
             NotThere: it does not exist, or this token may not see it.
             ConfigError: it does not exist, and its file is not valid.
         """
-        is_visible = await self.shows(agent, identity)
-        if is_visible and (
-            self.host.is_open(agent) or await self.workspace.can_be_talked_to(agent)
-        ):
-            return agent
+        if is_agent_name(agent) and await self.shows(agent, identity):
+            name = agent_named(agent)
+            if self.host.is_open(name) or await self.workspace.can_be_talked_to(name):
+                return name
         raise NotThere(
-            f"There is no agent `{agent[:80]}`.", fix="The list of agents has the names."
+            f"There is no agent `{one_line(agent, 80)}`.", fix="The list of agents has the names."
         )
 
     async def owners(self, identity: Identity) -> CallOwners:

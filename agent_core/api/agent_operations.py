@@ -1,7 +1,7 @@
 """The API for agents: messages, events, conversations and memory."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Annotated, Final
 
@@ -10,7 +10,7 @@ from pydantic import Field
 from agent_core.base.errors import UsageError
 from agent_core.base.offload import PER_ENTRY, aside
 from agent_core.operations.catalog import check_message
-from agent_core.operations.history_pages import MOST_HELD, PAGE_BYTES, read_page
+from agent_core.operations.history_pages import MOST_HELD, PAGE_BYTES, read_page, read_pages
 from agent_core.operations.manual_edits import set_up_block, undo_block
 from agent_core.runtime.client_calls import ALONE
 from agent_core.runtime.entries import RECEIPT, receipt_in
@@ -20,11 +20,16 @@ from agent_core.storage import (
     ENDED,
     LARGEST_NUMBER,
     MAIN,
+    AgentName,
     BlockRow,
     ConversationRow,
     EndedTurn,
     Entry,
+    Line,
+    agent_named,
     agent_of,
+    dump,
+    is_agent_name,
     is_history,
 )
 from agent_core.storage.turn_store import N_BITS, SAID
@@ -46,6 +51,8 @@ from .identity import OWNER, ApiRefusal, NotAllowed, NotThere
 from .operations import Asked, OfConversation, Part, api_operation
 
 MOST_TEXT: Final = 1_000_000
+TRANSCRIPT_BYTES: Final = MOST_HELD // 4
+"""What is read for one transcript: it is held as entries, as text, as JSON and as what is sent."""
 
 
 class Message(Part):
@@ -93,6 +100,12 @@ class Document(Part):
 
 class After(OfConversation):
     """The beginning of a stream of events: after the one with this number."""
+
+    after: Annotated[int, Field(ge=0, le=LARGEST_NUMBER)] = 0
+
+
+class TranscriptPart(Part):
+    """The part of a transcript after the entry with this number."""
 
     after: Annotated[int, Field(ge=0, le=LARGEST_NUMBER)] = 0
 
@@ -158,7 +171,7 @@ async def agents(asked: Asked) -> object:
 @api_operation("POST", "/agents", ("admin",), "Make an agent.", status=201)
 async def make(asked: Asked, new_agent: NewAgent) -> object:
     """Make an agent, or return the one of that name."""
-    name = new_agent.name
+    name = agent_named(new_agent.name)
     if not asked.identity.sees(name) or not await asked.rooms.shows(name, asked.identity):
         raise UsageError(f"The token may not use an agent `{name}`.")
     workspace = asked.rooms.workspace
@@ -183,7 +196,7 @@ async def take_in(asked: Asked, document: Document) -> object:
 
 
 @api_operation("GET", "/agents/{agent}", ("read",), "Show one agent.")
-async def show(asked: Asked, agent: str) -> object:
+async def show(asked: Asked, agent: AgentName) -> object:
     """Show one agent: settings, blocks, sections, sources, and counts of each."""
     await asked.rooms.host.agent(agent)  # creates the blocks of an agent without a conversation yet
     return {
@@ -193,7 +206,7 @@ async def show(asked: Asked, agent: str) -> object:
 
 
 @api_operation("DELETE", "/agents/{agent}", ("admin",), "Delete an agent.")
-async def delete(asked: Asked, agent: str) -> object:
+async def delete(asked: Asked, agent: AgentName) -> object:
     """Delete an agent with its conversation and memory."""
     await asked.rooms.host.make_free(agent)
     async with asked.rooms.state.alone(agent):
@@ -202,7 +215,7 @@ async def delete(asked: Asked, agent: str) -> object:
 
 
 @api_operation("GET", "/agents/{agent}/export", ("admin",), "Return an agent as a document.")
-async def export(asked: Asked, agent: str) -> object:
+async def export(asked: Asked, agent: AgentName) -> object:
     """Return an agent as one document, without the conversations that are private to another token."""
     await asked.hold(MOST_HELD)
     shown = await asked.rooms.owners(asked.identity)
@@ -212,7 +225,7 @@ async def export(asked: Asked, agent: str) -> object:
 @api_operation(
     "GET", "/agents/{agent}/conversations", ("read", "chat"), "List the conversations of an agent."
 )
-async def conversations(asked: Asked, agent: str, listed: ListedConversations) -> object:
+async def conversations(asked: Asked, agent: AgentName, listed: ListedConversations) -> object:
     """List the conversations in which something was said, the last used first; not those that other tokens began."""
     own = asked.rooms.conversations(agent, asked.identity)
     rows = await own.list(listed.limit, with_deleted=listed.deleted)
@@ -220,7 +233,7 @@ async def conversations(asked: Asked, agent: str, listed: ListedConversations) -
 
 
 @api_operation("POST", "/agents/{agent}/conversations", ("chat",), "Begin a conversation.")
-async def converse(asked: Asked, agent: str, new_conversation: NewConversation) -> object:
+async def converse(asked: Asked, agent: AgentName, new_conversation: NewConversation) -> object:
     """Begin a conversation with an agent, private to the token, or return the one that it began with this name.
 
     Its messages are read and sent as those of the main one, with its id as `conversation` in the query.
@@ -231,9 +244,11 @@ async def converse(asked: Asked, agent: str, new_conversation: NewConversation) 
     origin = asked.identity.origin
     name = new_conversation.name.strip()
     before = f"{agent}{CONVERSATION}{name}"  # an agent of its own, as earlier versions made one
-    settings = await asked.rooms.state.store.agent_settings(before) if name else None
+    is_name = bool(name) and is_agent_name(before)
+    settings = await asked.rooms.state.store.agent_settings(before) if is_name else None
     if settings is not None and settings.get("chat_of") == agent:
-        return _conversation_json(asked, await asked.workspace.conversations(before).main())
+        earlier = asked.workspace.conversations(agent_named(before))
+        return _conversation_json(asked, await earlier.main())
     if new_conversation.branch_of:
         row = await own.branch(new_conversation.branch_of, new_conversation.upto, origin, name)
     else:
@@ -247,7 +262,7 @@ async def converse(asked: Asked, agent: str, new_conversation: NewConversation) 
     ("read", "chat"),
     "Return one conversation.",
 )
-async def conversation(asked: Asked, agent: str, conversation: str) -> object:
+async def conversation(asked: Asked, agent: AgentName, conversation: str) -> object:
     """Return a conversation by its id or name: when it was used, how many messages it has, of what it is a branch."""
     own = asked.rooms.conversations(agent, asked.identity)
     return _conversation_json(asked, await own.find(conversation))
@@ -256,7 +271,7 @@ async def conversation(asked: Asked, agent: str, conversation: str) -> object:
 @api_operation(
     "PATCH", "/agents/{agent}/conversations/{conversation}", ("chat",), "Rename a conversation."
 )
-async def rename(asked: Asked, agent: str, conversation: str, new_name: NewName) -> object:
+async def rename(asked: Asked, agent: AgentName, conversation: str, new_name: NewName) -> object:
     """Give a conversation a name, which it keeps."""
     own = asked.rooms.conversations(agent, asked.identity)
     return _conversation_json(asked, await own.rename(conversation, new_name.name))
@@ -265,7 +280,7 @@ async def rename(asked: Asked, agent: str, conversation: str, new_name: NewName)
 @api_operation(
     "DELETE", "/agents/{agent}/conversations/{conversation}", ("chat",), "Delete a conversation."
 )
-async def hide(asked: Asked, agent: str, conversation: str) -> object:
+async def hide(asked: Asked, agent: AgentName, conversation: str) -> object:
     """Hide a conversation from lists and from search; it can be brought back, and branches of it stay as they are."""
     own = asked.rooms.conversations(agent, asked.identity)
     row = await own.find(conversation)
@@ -280,7 +295,7 @@ async def hide(asked: Asked, agent: str, conversation: str) -> object:
     ("chat",),
     "Bring a deleted conversation back.",
 )
-async def bring_back(asked: Asked, agent: str, conversation: str) -> object:
+async def bring_back(asked: Asked, agent: AgentName, conversation: str) -> object:
     """Bring a deleted conversation back, by its id."""
     own = asked.rooms.conversations(agent, asked.identity)
     return _conversation_json(asked, await own.undelete(conversation))
@@ -292,18 +307,40 @@ async def bring_back(asked: Asked, agent: str, conversation: str) -> object:
     ("read", "chat"),
     "Return a conversation as Markdown.",
 )
-async def transcribe(asked: Asked, agent: str, conversation: str) -> object:
-    """Return what was said in a conversation as Markdown, each turn with its number."""
+async def transcribe(
+    asked: Asked, agent: AgentName, conversation: str, part: TranscriptPart
+) -> object:
+    """Return what was said in a conversation as Markdown, each turn with its number.
+
+    At most 4 MiB of it; with `more`, the rest is what comes `after` the number in the answer.
+    """
     row = await asked.rooms.conversations(agent, asked.identity).find(conversation)
     await asked.hold(MOST_HELD)
-    turns = turns_of(await asked.rooms.state.store.history(row.line, kinds=(*SAID, RECEIPT)))
-    size = sum(PER_ENTRY * len(turn) for turn in turns)
+    entries, size, is_whole = list[Entry](), 0, True
+    pages = read_pages(asked.rooms.state.store, row.line, kinds=(*SAID, RECEIPT), since=part.after)
+    async with aclosing(pages):
+        async for page in pages:
+            if entries and size + PAGE_BYTES > TRANSCRIPT_BYTES:
+                is_whole = False
+                break
+            entries += page
+            size += await aside(PER_ENTRY * len(page), _size_of, page)
+    turns = turns_of(entries)
+    if not is_whole and len(turns) > 1:
+        turns.pop()  # the rest of its answers is on the next page
     title = "" if row.id == MAIN else row.name
-    return {"markdown": await aside(size, transcript, agent, turns, title)}
+    markdown = await aside(size, transcript, agent, turns, title)
+    after = turns[-1][-1].seq if turns else part.after
+    return {"markdown": markdown, "after": after, "more": not is_whole}
+
+
+def _size_of(page: Sequence[Entry]) -> int:
+    """Return how many characters the entries of a page have."""
+    return sum(len(dump(entry.payload)) for entry in page)
 
 
 @api_operation("POST", "/agents/{agent}/messages", ("chat",), "Send a message.", status=202)
-async def post(asked: Asked, line: str, message: Message) -> object:
+async def post(asked: Asked, line: Line, message: Message) -> object:
     """Keep a message on disk, and let the agent answer it; a `key` that another message has is refused, and so is, from
     the page, what only a prompt takes.
     """
@@ -322,7 +359,7 @@ async def post(asked: Asked, line: str, message: Message) -> object:
 
 
 @api_operation("GET", "/agents/{agent}/messages", ("read", "chat"), "Return the conversation.")
-async def messages(asked: Asked, line: str, part: HistoryPart) -> object:
+async def messages(asked: Asked, line: Line, part: HistoryPart) -> object:
     """Return the conversation, oldest first, with numbers; summaries of it are not part of it.
 
     `ends` are the turns in it that ended otherwise than with a reply, with what the user was told about why;
@@ -383,13 +420,13 @@ async def messages(asked: Asked, line: str, part: HistoryPart) -> object:
 @api_operation(
     "GET", "/agents/{agent}/messages/{event}", ("chat", "read"), "Return which turn took a message."
 )
-async def taken(asked: Asked, line: str, event: str) -> object:
+async def taken(asked: Asked, line: Line, event: str) -> object:
     """Return which turn took a message; none while it waits."""
     return {"event": event, "turn": await asked.workspace.store.turn_of(event, line)}
 
 
 @api_operation("POST", "/agents/{agent}/pop", ("chat",), "Take the last turn back.")
-async def pop(asked: Asked, line: str) -> object:
+async def pop(asked: Asked, line: Line) -> object:
     """Remove the last turn from the context, not from the record, and return what began it."""
     async with asked.rooms.host.idle(line) as opened:
         removed = await opened.pop()
@@ -400,7 +437,7 @@ async def pop(asked: Asked, line: str) -> object:
 @api_operation(
     "POST", "/agents/{agent}/retry", ("chat",), "Send the last message again.", status=202
 )
-async def retry(asked: Asked, line: str) -> object:
+async def retry(asked: Asked, line: Line) -> object:
     """Remove the last turn from the context, and send the message that began it again."""
     host = asked.rooms.host
     async with host.idle(line) as opened:
@@ -421,7 +458,7 @@ async def retry(asked: Asked, line: str) -> object:
 
 
 @api_operation("POST", "/agents/{agent}/new", ("chat",), "Empty the context.")
-async def new(asked: Asked, line: str) -> object:
+async def new(asked: Asked, line: Line) -> object:
     """Begin anew in the same conversation: every turn leaves the context, and stays in the record."""
     async with asked.rooms.host.idle(line) as opened:
         turns = await opened.remove_turns()
@@ -430,13 +467,13 @@ async def new(asked: Asked, line: str) -> object:
 
 
 @api_operation("POST", "/agents/{agent}/interrupt", ("chat",), "End the running turn.")
-async def interrupt(asked: Asked, line: str) -> object:
+async def interrupt(asked: Asked, line: Line) -> object:
     """End the running turn; its history stays valid."""
     return {"interrupted": await asked.rooms.host.interrupt(line)}
 
 
 @api_operation("GET", "/agents/{agent}/events", ("read", "chat"), "Stream events.", streams=True)
-async def events(asked: Asked, agent: str, line: str, after_event: After) -> object:
+async def events(asked: Asked, agent: AgentName, line: Line, after_event: After) -> object:
     """Stream the agent's events, beginning after a number. `Last-Event-ID` goes before `after`."""
     rooms = asked.rooms
     last = asked.last_event
@@ -448,14 +485,14 @@ async def events(asked: Asked, agent: str, line: str, after_event: After) -> obj
 
 
 @api_operation("GET", "/agents/{agent}/memory", ("read",), "Return the memory.")
-async def memory(asked: Asked, agent: str) -> object:
+async def memory(asked: Asked, agent: AgentName) -> object:
     """Return all blocks and sections of an agent."""
     await asked.rooms.host.agent(agent)
     return await memory_document(asked.rooms.state.store, agent)
 
 
 @api_operation("GET", "/agents/{agent}/search", ("read",), "Search the memory.")
-async def search_memory(asked: Asked, agent: str, line: str, need: MemoryNeed) -> object:
+async def search_memory(asked: Asked, agent: AgentName, line: Line, need: MemoryNeed) -> object:
     """Search what was said, and what was archived; `best` has the hits of both, the best first, in short."""
     terms = need.model_dump(exclude={"conversation"})
     searches, blocks = await search_all(asked.workspace.memory(agent, line), **terms)
@@ -464,7 +501,7 @@ async def search_memory(asked: Asked, agent: str, line: str, need: MemoryNeed) -
 
 
 @api_operation("GET", "/agents/{agent}/memory/{label}", ("read",), "Return one block.")
-async def block(asked: Asked, agent: str, label: str) -> object:
+async def block(asked: Asked, agent: AgentName, label: str) -> object:
     """Return one block with its version and the history of its changes."""
     row = await _block(asked, agent, label)
     changes = (await history_document(asked.rooms.state.store, agent, row.label))["changes"]
@@ -476,7 +513,7 @@ async def block(asked: Asked, agent: str, label: str) -> object:
 
 
 @api_operation("PATCH", "/agents/{agent}/memory/{label}", ("edit",), "Change a block.")
-async def edit_block(asked: Asked, agent: str, label: str, block_edit: BlockEdit) -> object:
+async def edit_block(asked: Asked, agent: AgentName, label: str, block_edit: BlockEdit) -> object:
     """Change a block, if it still has the version that the change was made for."""
     row = await _as_seen(asked, agent, label, block_edit.version)
     blocks = (await asked.rooms.host.agent(agent)).memory.blocks
@@ -494,7 +531,7 @@ async def edit_block(asked: Asked, agent: str, label: str, block_edit: BlockEdit
     ("edit",),
     "Take back the last change of a block.",
 )
-async def undo(asked: Asked, agent: str, label: str, block_undo: BlockUndo) -> object:
+async def undo(asked: Asked, agent: AgentName, label: str, block_undo: BlockUndo) -> object:
     """Take back the last change of a block, if it still has the version that was seen, where one is given."""
     row = await _as_seen(asked, agent, label, block_undo.version)
     edit = await undo_block((await asked.rooms.host.agent(agent)).memory.blocks, row.label)
@@ -506,7 +543,7 @@ def _conversation_json(asked: Asked, row: ConversationRow) -> dict[str, object]:
 
 
 async def _while_shown(
-    asked: Asked, agent: str, frames: AsyncGenerator[bytes, None]
+    asked: Asked, agent: AgentName, frames: AsyncGenerator[bytes, None]
 ) -> AsyncGenerator[bytes, None]:
     """Yield the frames of an agent until the token may no longer see it, because a group's members may change."""
     async with aclosing(frames):
@@ -516,7 +553,7 @@ async def _while_shown(
             yield frame
 
 
-async def _block(asked: Asked, agent: str, label: str) -> BlockRow:
+async def _block(asked: Asked, agent: AgentName, label: str) -> BlockRow:
     blocks = (await asked.rooms.host.agent(agent)).memory.blocks
     await blocks.reload()
     row = next((row for row in blocks.rows if row.label == label), None)
@@ -526,7 +563,7 @@ async def _block(asked: Asked, agent: str, label: str) -> BlockRow:
     return row
 
 
-async def _as_seen(asked: Asked, agent: str, label: str, seen: int | None) -> BlockRow:
+async def _as_seen(asked: Asked, agent: AgentName, label: str, seen: int | None) -> BlockRow:
     """Return a block to change, if it still has the version that the request is for.
 
     Raises:

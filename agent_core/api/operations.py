@@ -24,7 +24,7 @@ from agent_core.functions.service.judgment import Judgment
 from agent_core.operations.history_pages import Hold, hold_freely
 from agent_core.operations.operation import Operation, Scope
 from agent_core.operations.words import word_of
-from agent_core.storage import MAIN, CallOwners
+from agent_core.storage import MAIN, AgentName, CallOwners, Line, line_named
 from agent_core.workspace.helper_changes import HelperVerdict
 from agent_core.workspace.workspace import Workspace
 from sandbox.wire.strict_json import MESSAGE, Malformed, read_json
@@ -168,7 +168,7 @@ class Asked:
         """The functions of the workspace."""
         return self.rooms.workspace.functions
 
-    async def line(self, agent: str, conversation: str) -> str:
+    async def line(self, agent: AgentName, conversation: str) -> Line:
         """Return the line of a conversation of an agent.
 
         Raises:
@@ -176,7 +176,8 @@ class Asked:
         """
         if conversation == MAIN:
             return agent
-        return (await self.rooms.conversations(agent, self.identity).find(conversation)).line
+        row = await self.rooms.conversations(agent, self.identity).find(conversation)
+        return line_named(row.line)
 
 
 Handler: TypeAlias = Callable[..., Awaitable[object]]

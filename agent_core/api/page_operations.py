@@ -19,7 +19,7 @@ from agent_core.operations.history_pages import MOST_HELD, PAGE_BYTES, read_page
 from agent_core.operations.spending import Spending, spent_since_ever
 from agent_core.registry.function import Function
 from agent_core.runtime.entries import messages_of, unwrapped
-from agent_core.storage import Entry, PauseAgent, Store
+from agent_core.storage import AgentName, Entry, Line, PauseAgent, Store
 from agent_core.workspace.runner import ring
 from agent_core.workspace.supervision import Supervision
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
@@ -73,7 +73,7 @@ async def trace(asked: Asked, name: ThereFunction, arguments: Arguments) -> obje
 
 
 @api_operation("GET", "/agents/{agent}/steps", ("read",), "List the last steps.")
-async def list_steps(asked: Asked, agent: str, line: str, how_many: HowManySteps) -> object:
+async def list_steps(asked: Asked, agent: AgentName, line: Line, how_many: HowManySteps) -> object:
     """Return the last steps of a conversation: what came of each, and by which model."""
     await asked.hold(PAGE_BYTES)
     return {"agent": agent, "steps": await steps(asked.rooms.state.store, line, how_many.last)}
@@ -82,7 +82,7 @@ async def list_steps(asked: Asked, agent: str, line: str, how_many: HowManySteps
 @api_operation(
     "GET", "/agents/{agent}/steps/{seq}", ("read",), "Return what the model saw in a step."
 )
-async def step(asked: Asked, agent: str, line: str, seq: str) -> object:
+async def step(asked: Asked, agent: AgentName, line: Line, seq: str) -> object:
     """Return what the model saw in a step, by part, with about how many tokens each part has."""
     number = int(seq) if seq.isdecimal() and len(seq) < 20 else -1
     await asked.hold(MOST_HELD)
@@ -100,7 +100,7 @@ async def step(asked: Asked, agent: str, line: str, seq: str) -> object:
 
 
 @api_operation("GET", "/agents/{agent}/cost", ("read",), "Return what the turns cost.")
-async def costs(asked: Asked, agent: str) -> object:
+async def costs(asked: Asked, agent: AgentName) -> object:
     """Return what the turns of an agent cost: tokens, and money where a price is known; the oldest are summed up."""
     workspace = asked.workspace
     spending = Spending(workspace.root, workspace.settings.models, _MOST_TURNS)
@@ -137,7 +137,7 @@ async def tree(asked: Asked) -> object:
 
 
 @api_operation("POST", "/agents/{agent}/pause", ("edit",), "Pause an agent.")
-async def pause(asked: Asked, agent: str, reason: Reason) -> object:
+async def pause(asked: Asked, agent: AgentName, reason: Reason) -> object:
     """Pause an agent: its turns wait, and its inbox goes on filling."""
     await asked.rooms.state.store.apply([PauseAgent(agent, reason.why)])
     ring(asked.rooms.state.folder)
@@ -145,7 +145,7 @@ async def pause(asked: Asked, agent: str, reason: Reason) -> object:
 
 
 @api_operation("POST", "/agents/{agent}/resume", ("edit",), "Let a paused agent go on.")
-async def resume(asked: Asked, agent: str) -> object:
+async def resume(asked: Asked, agent: AgentName) -> object:
     """Let a paused agent go on, and open the threads in which it is stuck."""
     threads = await (await _supervision(asked)).resume(agent)
     ring(asked.rooms.state.folder)
@@ -153,7 +153,7 @@ async def resume(asked: Asked, agent: str) -> object:
 
 
 @api_operation("POST", "/agents/{agent}/stop", ("edit",), "Stop what an agent does.")
-async def stop(asked: Asked, agent: str, reason: Reason) -> object:
+async def stop(asked: Asked, agent: AgentName, reason: Reason) -> object:
     """End the running turns of an agent, and stop the threads that it is at work in."""
     is_interrupted = await asked.rooms.host.interrupt_all(agent)
     try:

@@ -43,7 +43,16 @@ from agent_core.operations.verb import CHANGED, Door
 from agent_core.registry.module_edits import remove_text, save_text
 from agent_core.registry.source import hash_of
 from agent_core.runtime.agent import Agent
-from agent_core.storage import AGENT, MAIN, CallOwners, is_history, own_folder, prepare_state_dir
+from agent_core.storage import (
+    MAIN,
+    AgentName,
+    CallOwners,
+    agent_named,
+    is_agent_name,
+    is_history,
+    own_folder,
+    prepare_state_dir,
+)
 from agent_core.views.agent_view import helper_document, helpers_document
 from agent_core.views.grant_question import title_of
 from agent_core.views.result import Result
@@ -622,7 +631,7 @@ async def group(asked: Asked, name: str) -> object:
 async def put_group(asked: Asked, name: str, file_text: FileText) -> object:
     """Make a group, or replace its file."""
     workspace, text = asked.workspace, file_text.text
-    if not AGENT.fullmatch(name):
+    if not is_agent_name(name):
         raise UsageError(
             f"`{name[:80]}` cannot be a name.", fix="Use up to 64 letters, digits, `_` and `-`."
         )
@@ -705,12 +714,14 @@ _ELSEWHERE = "This does not work over a server: {what} is where the workspace is
 class ServerDoor(Door):
     """The `Door` for remote commands: it reads no files and asks no questions here; files come with the command."""
 
-    def __init__(self, asked: Asked, line: CommandLine, agent: str, owners: CallOwners) -> None:
+    def __init__(
+        self, asked: Asked, line: CommandLine, agent: AgentName | None, owners: CallOwners
+    ) -> None:
         super().__init__(asked.workspace)
         self._rooms = asked.rooms
         self._line = line
         self.at_prompt = self._line.at_prompt
-        self.agent_name = agent
+        self.agent_name = agent or ""
         self.owners = owners
         self.origin = asked.identity.origin
         self.token = asked.identity.reader
@@ -720,13 +731,13 @@ class ServerDoor(Door):
         """Return the open state."""
         return nullcontext(self._rooms.state)
 
-    async def known(self, name: str) -> str:
+    async def known(self, name: str) -> AgentName:
         """Return the name of an agent that was talked to, as in the shell."""
         name = name or self.agent_name or self.workspace.settings.agent
         state = self._rooms.state
         if not (await self.workspace.can_be_talked_to(name) and await state.store.has_agent(name)):
             raise NoAgent(name[:80], await state.moves.names())
-        return name
+        return agent_named(name)
 
     async def agent(self, name: str) -> Agent:
         """Return an existing agent."""
@@ -816,9 +827,9 @@ async def command(asked: Asked, line: CommandLine) -> object:
         )
     if any(word in _HELP for word in words):
         raise UsageError("Help is where the command is typed.")
-    agent = await asked.rooms.known(line.agent, asked.identity) if line.agent else ""
+    agent = await asked.rooms.known(line.agent, asked.identity) if line.agent else None
     door = ServerDoor(asked, line, agent, await asked.rooms.owners(asked.identity))
-    door.line = await asked.line(agent, line.conversation) if agent else ""
+    door.line = None if agent is None else await asked.line(agent, line.conversation)
     result = await verb.handler(door, **verb.taken(words))
     return _shown(result)
 

@@ -450,8 +450,15 @@ class Client(Resource):
 
     async def export_conversation(self, conversation: str = MAIN, agent: str = "") -> str:
         """Return what was said in a conversation as Markdown."""
-        exported = await self._of(agent, on_agents.transcribe, conversation=conversation)
-        return str(exported["markdown"])
+        parts, after, has_more = list[str](), 0, True
+        while has_more:
+            exported = await self._of(
+                agent, on_agents.transcribe, conversation=conversation, after=after
+            )
+            parts.append(str(exported["markdown"]))
+            has_more = exported["more"] and exported["after"] > after
+            after = exported["after"]
+        return "\n".join(parts)
 
     async def messages(
         self, agent: str = "", *, after: int = 0, last: int = 0, conversation: str = MAIN

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from agent_core.base.records import replace
-from agent_core.storage.folder import is_history
+from agent_core.storage.names import agent_of, is_history
 
 from .archival import Archival
 from .blocks import Blocks, NamedAuthor
@@ -58,6 +58,8 @@ class AgentMemory:
         """
         self.agent = name
         self.line = line or name
+        if agent_of(self.line) != name:
+            raise ValueError(f"{self.line} is no conversation of {name}")
         self.store = store
         self.blocks = Blocks(store, name, memory or named("chat")(), clock, embedder)
         self.sections = Sections(store, name, clock)

@@ -15,6 +15,7 @@ from agent_core.base.matching import did_you_mean
 from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import one_line
 from agent_core.storage import (
+    LOADED,
     CopyDocument,
     DocumentRow,
     DropDocument,
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
 OnProgress: TypeAlias = Callable[[int, int, str], None]
 """A listener that receives the number of stored passages of a source, their total, and its name."""
 
-LOADED: Final = "@loaded"
-"""The owner of the sources that were loaded for all agents; no agent can have this name."""
 BATCH: Final = 512
 _LEAST_HASH: Final = 6
 _LONGEST_NAME: Final = 300

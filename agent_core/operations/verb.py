@@ -28,6 +28,7 @@ from .command_context import CliContext, workspace_command
 from .completed_names import AGENT, FUNCTION
 
 if TYPE_CHECKING:  # `knapper --help` must not load a workspace
+    from agent_core import storage
     from agent_core.functions.debug import Debugger
     from agent_core.functions.service import Author, FunctionService, plan
     from agent_core.functions.worker_api import OnProgress
@@ -40,6 +41,7 @@ if TYPE_CHECKING:  # `knapper --help` must not load a workspace
     from agent_core.workspace.workspace import Workspace
 else:
     plan = LateModule("agent_core.functions.service.plan")
+    storage = LateModule("agent_core.storage")
 
 ALWAYS: Final = ".*"
 ALONE: Final = ""
@@ -90,8 +92,8 @@ class Door:
     """True if a script reads the document of the result."""
     agent_name = ""
     """The agent of the conversation; "" in the shell, which means the default agent."""
-    line = ""
-    """The line of the conversation; "" in the shell."""
+    line: "storage.Line | None" = None
+    """The line of the conversation; None in the shell."""
     token: str | None = None
     """The id of the token of who asks, which finds no conversation that is private to another; None finds all."""
     origin: "Origin | None" = None
@@ -127,7 +129,7 @@ class Door:
         """Open the state on disk, with all agents in it."""
         raise NotImplementedError
 
-    async def known(self, name: str) -> str:
+    async def known(self, name: str) -> "storage.AgentName":
         """Return the name if the agent exists, or the default agent's for ""; a read-only command creates no agent."""
         raise NotImplementedError
 
@@ -138,8 +140,8 @@ class Door:
     async def memory(self, name: str) -> "AgentMemory":
         """Return the memory of an existing agent for searching; the agent may be running elsewhere."""
         agent = await self.known(name)
-        is_here = self.line.partition("/")[0] == agent
-        return self.workspace.memory(agent, self.line if is_here else "")
+        is_here = self.line is not None and storage.agent_of(self.line) == agent
+        return self.workspace.memory(agent, self.line if is_here else None)
 
     async def sources(self, name: str) -> "Sources":
         """Return the sources of an agent."""

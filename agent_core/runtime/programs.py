@@ -81,6 +81,7 @@ from sandbox.inside.programs import (
     MOST_KEPT_NAMES,
     MOST_SMALL_ALL,
     ROOM,
+    is_variable,
 )
 from sandbox.processes.debugging import CallHooks
 from sandbox.wire.large import Large, mib
@@ -117,8 +118,12 @@ _MODULE: Final = Code("program", "", "program.py", _NO_TEXT)
 _LOOKED_AT: Final = 30  # programs of a conversation that are examined
 _APPROVED: Final = 100  # calls of a function in a loop that one approval covers
 _KEEPS: Final = "create_function"
+_NOTHING_KEPT: Final = (
+    "None of its variables is kept: they are too many or too large, or it did not stop in time."
+)
 _LIKE: Final = f"It is much like a program that ran before: {_KEEPS}(…, from_program=true) keeps it as a function."
 _OPENING: Final = ("read_text", "list_folder")  # the starters that open what a path names
+_LONGEST_TOLD: Final = 200  # characters of what a program says of a variable that is not kept
 _NOBODY: Final = "a program may not look at files here: nobody can be asked. "
 _AGAIN: Final = (
     "(Your program was cut off. It ran again: what it had called was answered from its record.)"
@@ -794,11 +799,12 @@ class Programs:
             text = await aside(1, write)
             error = outcome.failure.message if isinstance(outcome, Raised) else ""
             lines = [*_gone_names(gone), *(refusal for refusal in refused if refusal not in error)]
-            if (
-                isinstance(outcome, Raised | TimedOut)
-                and (claimed := dict(outcome.kept))
-                and _are_values(claimed)
+            claimed = dict(outcome.kept) if isinstance(outcome, Raised | TimedOut) else {}
+            if (claimed and not _are_values(claimed)) or (
+                not claimed and isinstance(outcome, TimedOut)
             ):
+                lines.append(_NOTHING_KEPT)
+            elif claimed:
                 left = _left_values(claimed, kept, given)
                 entries += _kept_entries(left, kept, gone)
                 lines += _new_names(left, kept)
@@ -970,7 +976,9 @@ def _sound(outcome: Outcome) -> Outcome:
             "seen": dict(),
         }:
             if _are_values(kept) and all(
-                isinstance(text, str) for row in dropped.items() for text in row
+                isinstance(text, str) and len(text) <= _LONGEST_TOLD
+                for row in dropped.items()
+                for text in row
             ):
                 return outcome
     reason = "its reply is none that a program gives"
@@ -979,7 +987,7 @@ def _sound(outcome: Outcome) -> Outcome:
 
 def _are_values(kept: Mapping[Any, Any]) -> bool:  # Any: what a worker claims
     """Check whether a worker's claim of a program's variables is names with values, within the limits."""
-    if len(kept) > MOST_KEPT_NAMES or not all(isinstance(name, str) for name in kept):
+    if len(kept) > MOST_KEPT_NAMES or not all(map(is_variable, kept)):
         return False
     size = small = 0
     for value in kept.values():

@@ -35,7 +35,8 @@ from .conversation_store import (
 )
 from .function_store import PinFunction
 from .memory_store import DocumentRow, PassageRow, SaveDocument, SavePassages
-from .subject import SETTINGS, Entry, Misfit, SaveText, Write, dump, parse_row, rows_of
+from .names import agent_named, is_line, is_main, line_named
+from .subject import SETTINGS, Entry, Misfit, Removal, SaveText, Write, dump, parse_row, rows_of
 from .tables import SqlSession, Tables, apply, change, drop_texts, perform, query, text_hashes
 from .thread_store import leave_threads
 from .turn_store import IMPORTED, N_BITS, SUMMARY
@@ -99,7 +100,7 @@ class SaveAgent(Write):
 
 
 @dataclass(frozen=True, slots=True)
-class DropAgent(Write):
+class DropAgent(Removal):
     """A write that deletes an agent: its conversation, memory, passages, sources, pins, and runs of helpers.
 
     Its recorded calls and the texts that only its entries name go, too. Shared blocks stay, and the recorded calls of
@@ -255,6 +256,14 @@ _ALL_OF_AN_AGENT = (
     "delete from turn where agent = ?",
     "delete from event where agent = ?",
 )
+_OF_A_LINE = _OF_TURNS.replace("t.agent", "t.line")
+_ALL_OF_A_LINE = (  # of a text with a slash that an earlier version took for the name of an agent
+    f"delete from entry where seq in ({_OF_A_LINE})",  # noqa: S608  (our own text)
+    "update event set turn = null where line = ?",
+    "delete from turn where line = ?",
+    "delete from event where line = ?",
+    "delete from conversation where line = ?",
+)
 
 
 _RECORDED = (
@@ -329,7 +338,9 @@ class AgentStore(Tables):
         with session.snapshot():
             if not _exists(session, agent):
                 return None
-            left_out = dump(lines_closed_to(session, agent, token))
+            left_out = dump(
+                [*lines_closed_to(session, agent, token), *_impossible_lines(session, agent)]
+            )
             settings = session.one("select settings from agent where name = ?", agent)
             counted = list[int]()
             turns = tuple(_turns(session, agent, counted, left_out))
@@ -377,7 +388,9 @@ class AgentStore(Tables):
 
         Raises:
             StorageError: there is an agent of that name; nothing was written.
+            UsageError: no agent can have the name, or no conversation an id in it.
         """
+        agent_named(whole.name)
         attached = {
             row[0]
             for row in session.all(
@@ -429,6 +442,15 @@ class AgentStore(Tables):
         return Moved(turns, blocks, tuple(block.row.label for block in had))
 
 
+def _impossible_lines(session: SqlSession, agent: str) -> list[str]:
+    """Return the lines that no conversation can have: an earlier version let programs begin such ones."""
+    rows = session.all(
+        "select line from turn where agent = ?1 union select line from event where agent = ?1",
+        agent,
+    )
+    return [line for (line,) in rows if not is_line(line)]
+
+
 def _exists(session: SqlSession, agent: str) -> bool:
     """Check whether anything is stored for an agent of that name."""
     union = " union all ".join(
@@ -452,13 +474,15 @@ def _drop_agent(drop: DropAgent, session: SqlSession) -> None:
     agents, hashes, come_back = [drop.agent], set[str](), dump([*drop.come_back])
     while agents:
         agent = agents.pop()
-        hashes |= text_hashes(
-            session.all(f"select payload from entry where seq in ({_OF_TURNS})", agent)  # noqa: S608  (our own text)
-        )
+        of_turns = _OF_TURNS if is_main(agent) else _OF_A_LINE
+        sql = f"select payload from entry where seq in ({of_turns})"  # noqa: S608  (our own text)
+        hashes |= text_hashes(session.all(sql, agent))
         session.all(_RECORDED, agent, come_back)
         search_index.remove_words_of_agent(session, agent)
         leave_threads(session, agent)
         for sql in _ALL_OF_AN_AGENT:
+            session.all(sql, agent)
+        for sql in () if is_main(agent) else _ALL_OF_A_LINE:
             session.all(sql, agent)
         for name, settings in session.all(_RUNS_OF_HELPERS):
             with suppress(Misfit):  # a foreign row, so it is not a run of an agent
@@ -580,7 +604,7 @@ def _put_turns(session: SqlSession, whole: WholeAgent, ids: dict[str, str]) -> l
     """Store the turns of an imported agent; return the numbers of their entries."""
     counted: list[int] = []
     for turn in whole.turns:
-        line = line_of(whole.name, turn.conversation)
+        line = line_named(line_of(whole.name, turn.conversation))
         events = [_put_event(session, line, turn_event) for turn_event in turn.events]
         seq = session.all(
             "insert into turn (id, line, event, state, attempt, n, owner, hidden, started, ended)"

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from agent_core.base.records import dataclass
 
-from .subject import Write, dump, is_signed, parse_row, sign
+from .subject import Removal, Write, dump, is_signed, parse_row, sign
 from .tables import SqlSession, Tables, change, perform, query
 
 
@@ -53,7 +53,7 @@ class SaveApproval(Write):
 
 
 @dataclass(frozen=True, slots=True)
-class DropApproval(Write):
+class DropApproval(Removal):
     """Delete every approval of a function, or the one for this content."""
 
     function: str

@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 from agent_core.base.errors import StorageError
 from agent_core.base.records import dataclass
 
-from .subject import TEXTS, BlockConflict, Write, dump, parse_row
+from .subject import TEXTS, BlockConflict, Removal, Write, dump, parse_row
 from .tables import SqlSession, Tables, perform, query
 
 Value: TypeAlias = str | tuple[str, ...]
@@ -97,7 +97,7 @@ class LimitBlock(Write):
 
 
 @dataclass(frozen=True, slots=True)
-class DetachBlock(Write):
+class DetachBlock(Removal):
     """A write that detaches a block from an agent; a block without agents stays stored, with its history."""
 
     agent: str
@@ -124,7 +124,7 @@ class SaveSection(Write):
 
 
 @dataclass(frozen=True, slots=True)
-class DropSection(Write):
+class DropSection(Removal):
     """A write that removes a section."""
 
     agent: str

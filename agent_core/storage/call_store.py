@@ -1,6 +1,6 @@
 """Calls in the store: totals of each version, outcomes, the newest calls, and recorded ones, limited in number."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, TypeAlias
 
 from agent_core.base.records import dataclass
@@ -134,6 +134,10 @@ class SaveSeen(Write):
     function: str
     version: str
     shape: Any  # Any: JSON
+
+    def stored_under(self) -> Iterable[str]:
+        """Return the agent; nothing, if it is for all."""
+        return (self.agent,) if self.agent else ()
 
 
 NAME_CHARS, MESSAGE_CHARS = 80, 200

@@ -12,7 +12,8 @@ from agent_core.base.errors import StorageError
 from agent_core.base.records import dataclass, replace
 
 from . import search_index
-from .subject import agent_of, dump, is_main, parse_row
+from .names import AgentName, Line, agent_of, is_main, line_named
+from .subject import dump, parse_row
 from .tables import LARGEST_NUMBER, Key, SqlSession, Tables, change, query
 
 MAIN: Final = "main"
@@ -65,7 +66,7 @@ class ConversationRow:
     messages: int = 0
 
     @property
-    def agent(self) -> str:
+    def agent(self) -> AgentName:
         """The agent whose conversation it is."""
         return agent_of(self.line)
 
@@ -122,9 +123,9 @@ def id_of(line: str) -> str:
     return line.partition("/")[2] or MAIN
 
 
-def line_of(agent: str, id: str = MAIN) -> str:
+def line_of(agent: str, id: str = MAIN) -> Line:
     """Return the line of an agent's conversation."""
-    return agent if id == MAIN else f"{agent}/{id}"
+    return Line(agent if id == MAIN else f"{agent}/{id}")
 
 
 def lines_closed_to(session: SqlSession, agent: str, token: str | None) -> list[str]:
@@ -181,21 +182,25 @@ class ConversationStore(Tables):
         limit: int = 10,
         *,
         token: str | None = None,
+        own: str = "",
     ) -> list[ConversationRow]:
         """Return the conversations of an agent with this id or name, or whose id begins so; the newest first.
 
-        With a `token`, those that are private to another one are left out.
+        Those that the token `own` began are before others of the same name. With a `token`, those that are private to
+        another one are left out.
         """
         rows = session.all(
             f"select line from conversation c where agent = ?1 and deleted is null and {_OPEN_TO}"  # noqa: S608  (our own)
             " and (lower(name) = lower(?2)"
             " or line = ?3 or (length(?2) >= 2 and substr(line, length(?1) + 2, length(?2)) = lower(?2)))"
-            " order by line = ?3 desc, lower(name) = lower(?2) desc, began desc limit ?5",
+            " order by line = ?3 desc, lower(name) = lower(?2) desc,"
+            " coalesce(json_extract(nullif(c.origin, ''), '$.token'), '') = ?6 desc, began desc limit ?5",
             agent,
             name,
             line_of(agent, name),
             _asker(token),
             limit,
+            own,
         )
         return _listed(session, rows)
 
@@ -302,6 +307,7 @@ class ConversationStore(Tables):
     @change
     def rename_conversation(self, session: SqlSession, line: str, name: str) -> ConversationRow:
         """Give a conversation a name, which it keeps."""
+        line_named(line)
         session.all(
             "insert into conversation (line, name, renamed, began) values (?, ?, true, ?)"
             " on conflict (line) do update set name = excluded.name, renamed = true",
@@ -382,6 +388,7 @@ def _begin(session: SqlSession, agent: str, origin: str, name: str) -> Conversat
 
 def put_conversation(session: SqlSession, row: ConversationRow, hidden: str = "[]") -> None:
     """Store the row of a conversation."""
+    line_named(row.line)
     session.all(
         f"insert into conversation ({_COLUMNS}, hidden) values (?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
         row.line,

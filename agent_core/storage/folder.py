@@ -7,7 +7,6 @@ id, for the message to a second process, and its modification time is when the o
 import asyncio
 import errno
 import os
-import re
 import secrets
 import shlex
 import stat
@@ -16,27 +15,17 @@ from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from io import FileIO
 from pathlib import Path
-from typing import Final
 
 from agent_core.base import folders, machine
-from agent_core.base.errors import AgentBusy, UsageError, WorkspaceError
+from agent_core.base.errors import AgentBusy, WorkspaceError
 from agent_core.base.plain_files import open_plain, read_plain
 from agent_core.base.workspace_folder import STATE
+
+from .names import line_named
 
 STATE_FILE = "state.db"
 _ID_FILE = "workspace.id"
 _ID_BYTES = 100
-AGENT = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_ID: Final = re.compile(r"[0-9a-z]{0,64}")
-CONVERSATION: Final = "--"
-"""The separator between the name of an agent and the name of a conversation with it."""
-HISTORY: Final = f"{CONVERSATION}chat-"
-"""Follows the agent's name in the name of a history that a program sent: it is no conversation, and is not listed."""
-
-
-def is_history(name: str) -> bool:
-    """Return whether an agent is a history that a program sent with a request."""
-    return f"{CONVERSATION}{name.partition(CONVERSATION)[2]}".startswith(HISTORY)
 
 
 def prepare_state_dir(root: Path) -> Path:
@@ -154,18 +143,13 @@ def open_lock(path: Path) -> int:
     return open_plain(path, flags)
 
 
-def check_name(line: str) -> None:
-    """Check that a text is valid as an agent's name, or as the line of one of its conversations.
+def check_hold(line: str) -> None:
+    """Check that a text is what can be held: the line of a conversation, or AGENT/, the gate to all but the main one.
 
     Raises:
         UsageError: it is not.
     """
-    agent, _, id = line.partition("/")
-    if not AGENT.fullmatch(agent) or not _ID.fullmatch(id):
-        raise UsageError(
-            f"`{agent}` cannot be an agent's name.",
-            fix="Use up to 64 letters, digits, `_` and `-`.",
-        )
+    line_named(line.removesuffix("/"))
 
 
 def busy_agent(line: str, owner: str = "") -> AgentBusy:
@@ -192,7 +176,7 @@ def lock_agent(state_dir: Path, line: str) -> FileIO:
         UsageError: the name is not valid for an agent.
         WorkspaceError: the lock file cannot be created.
     """
-    check_name(line)
+    check_hold(line)
     path = state_dir / "agents" / f"{line.replace('/', '.')}.lock"
     try:
         own_folder(state_dir, path.parent.name)

@@ -8,6 +8,7 @@ from agent_core.base.records import dataclass, replace
 
 from .subject import (
     ManifestConflict,
+    Removal,
     StateConflict,
     Write,
     content_hash,
@@ -163,7 +164,7 @@ class PinFunction(Write):
 
 
 @dataclass(frozen=True, slots=True)
-class UnpinFunction(Write):
+class UnpinFunction(Removal):
     """Show this function to this agent only when it is found."""
 
     agent: str

@@ -5,7 +5,7 @@ Each row is written together with its index.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
 from agent_core.base.errors import StorageError
@@ -14,8 +14,9 @@ from agent_core.base.records import dataclass, replace
 from . import search_index
 from .block_store import BlockStore
 from .conversation_store import recall_scope
+from .names import LOADED, agent_of
 from .search_index import lane, numbers, spaces
-from .subject import Write, agent_of, dump, parse_row
+from .subject import Removal, Write, dump, parse_row
 from .tables import Hit, Key, Shelf, SqlSession, perform, query
 
 
@@ -47,9 +48,13 @@ class SavePassages(Write):
 
     passages: tuple[PassageRow, ...]
 
+    def stored_under(self) -> Iterable[str]:
+        """Return the agents whose passages they are."""
+        return {row.agent for row in self.passages} - {LOADED}
+
 
 @dataclass(frozen=True, slots=True)
-class DropPassages(Write):
+class DropPassages(Removal):
     """A write that deletes passages of an agent, with their vectors."""
 
     agent: str
@@ -76,6 +81,10 @@ class SaveDocument(Write):
 
     document: DocumentRow
 
+    def stored_under(self) -> Iterable[str]:
+        """Return the agent that reads it."""
+        return {self.document.agent} - {LOADED}
+
 
 @dataclass(frozen=True, slots=True)
 class CopyDocument(Write):
@@ -87,7 +96,7 @@ class CopyDocument(Write):
 
 
 @dataclass(frozen=True, slots=True)
-class DropDocument(Write):
+class DropDocument(Removal):
     """A write that forgets a source and deletes its passages."""
 
     agent: str

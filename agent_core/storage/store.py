@@ -28,7 +28,8 @@ from .conversation_store import ConversationStore
 from .forget_store import ForgetStore
 from .function_store import FunctionStore
 from .memory_store import MemoryStore
-from .subject import ENTRY, Misfit, agent_of, is_main, parse_row
+from .names import AgentName, agent_of, is_agent_name, is_line, is_main
+from .subject import ENTRY, Misfit, parse_row
 from .tables import SqlSession, Tables, query
 from .thread_store import ThreadStore
 from .token_store import TokenStore
@@ -48,7 +49,9 @@ LOST = "lost"
 
 @dataclass(frozen=True, slots=True)
 class WorkerRow:
-    """A process that uses a shared store: `silent_s` is the time since its last heartbeat in seconds.
+    """A process that uses a shared store, and the agents that it runs.
+
+    `silent_s` is the time since its last heartbeat in seconds.
 
     `version` is that of its program, and `skew_s` is how far the store's clock was ahead of its own when it connected;
     less than half a second counts as 0.
@@ -59,7 +62,7 @@ class WorkerRow:
     slots: int
     silent_s: float
     is_alive: bool
-    agents: tuple[str, ...]
+    agents: tuple[AgentName, ...]
     version: str = ""
     skew_s: float = 0.0
 
@@ -325,8 +328,11 @@ class Store(
         Raises:
             AgentBusy: a process has one of them; the message names both.
         """
+        if not is_agent_name(agent):  # so nobody can hold it, and what is left of it can be erased
+            yield
+            return
         async with self.hold_line(folder, agent), self.gate(folder, agent):
-            for line in await self.lines(agent):
+            for line in filter(is_line, await self.lines(agent)):
                 async with self.hold_line(folder, line):
                     pass
             yield

@@ -8,7 +8,7 @@ passes through every room.
 import asyncio
 import hashlib
 import json
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from random import Random
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
@@ -66,16 +66,6 @@ ENTRY: Final[dict[str, Shape]] = {
 """The shape of the payload by kind of entry, as far as it is fixed."""
 SETTINGS: Final = {"preset?": str, "memory_class?": str, "paused_until?": (float, None)}
 """The shape of an agent's settings."""
-
-
-def agent_of(line: str) -> str:
-    """Return the agent that has a conversation, by the conversation's line."""
-    return line.partition("/")[0]
-
-
-def is_main(line: str) -> bool:
-    """Return whether a line is that of an agent's main conversation."""
-    return "/" not in line
 
 
 class Misfit(StorageError):
@@ -197,6 +187,21 @@ class Write:
     """
 
     __slots__ = ()
+
+    def stored_under(self) -> Iterable[str]:
+        """Return the names of the agents under which it stores rows: those that an agent can have, or nothing is."""
+        name = getattr(self, "agent", None)
+        return () if name is None else (name,)
+
+
+class Removal(Write):
+    """A write that only takes away, also what an earlier version stored under a name that no agent can have."""
+
+    __slots__ = ()
+
+    def stored_under(self) -> Iterable[str]:
+        """Return nothing."""
+        return ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,8 @@ from agent_core.base.errors import IntegrityError
 from agent_core.base.records import dataclass
 from agent_core.base.seal import Sealer
 
-from .subject import SaveText, StoreClock, Write, agent_of, content_hash, dump, rows_of
+from .names import agent_named, agent_of
+from .subject import SaveText, StoreClock, Write, content_hash, dump, rows_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -237,8 +238,14 @@ def perform(write: Write, session: SqlSession) -> None:
 
 
 def apply(session: SqlSession, writes: Iterable[Write]) -> None:
-    """Perform writes in order."""
+    """Perform writes in order.
+
+    Raises:
+        UsageError: one of them would store something under a name that no agent can have.
+    """
     for write in writes:
+        for name in write.stored_under():
+            agent_named(name)
         perform(write, session)
 
 

@@ -14,7 +14,8 @@ from agent_core.base.limits import NAMES, Allowance, SpendingLimits
 from agent_core.base.records import dataclass, field
 
 from .call_store import CallOwners, owners_given
-from .subject import Misfit, Write, agent_of, dump, parse_row
+from .names import agent_of
+from .subject import Misfit, Removal, Write, dump, parse_row
 from .tables import SqlSession, Tables, change, perform, query
 from .turn_store import BETWEEN, AnswerAsk, Due, Post, WakeAsker, post_event
 
@@ -179,7 +180,7 @@ class PauseAgent(Write):
 
 
 @dataclass(frozen=True, slots=True)
-class ResumeAgent(Write):
+class ResumeAgent(Removal):
     """A write that makes runners run an agent again."""
 
     agent: str

@@ -14,15 +14,14 @@ from sandbox.wire.strict_json import whole_value
 
 from .block_store import shared_versions
 from .conversation_store import leave_out, name_conversation, recall_scope, stretches
+from .names import agent_of, is_main, line_named
 from .subject import (
     ENTRY,
     Entry,
     InboxFull,
     Misfit,
     Write,
-    agent_of,
     dump,
-    is_main,
     parse_row,
     rows_of,
 )
@@ -65,7 +64,8 @@ class Post:
     origin: str = ""
 
     def __post_init__(self) -> None:
-        """Make all texts whole, as in an `Entry`."""
+        """Make all texts whole, as in an `Entry`; raise a UsageError if there can be no such conversation."""
+        line_named(self.line)
         object.__setattr__(self, "payload", whole_value(self.payload))
 
 

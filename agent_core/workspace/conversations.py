@@ -12,7 +12,7 @@ from agent_core.base.matching import nearest
 from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import one_line, visible
 from agent_core.runtime.agent import Origin
-from agent_core.storage import MAIN, NAME_CHARS, ConversationRow, Store, line_of
+from agent_core.storage import MAIN, NAME_CHARS, AgentName, ConversationRow, Store, line_of
 
 NEW: Final = "new"
 """In place of a conversation's name: one that begins now."""
@@ -22,11 +22,15 @@ _NEAR_LIMIT: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Conversations:
-    """The conversations of one agent, as a `token` finds them: not those that another one began; None finds all."""
+    """The conversations of one agent, as a `token` finds them: not those that another one began; None finds all.
+
+    `asker` is the id of the token that asks, also one that finds all; "" is a person of the workspace.
+    """
 
     store: Store
-    agent: str
+    agent: AgentName
     token: str | None = None
+    asker: str = ""
 
     async def list(
         self, limit: int = _LIST_LIMIT, *, with_deleted: bool = False
@@ -37,7 +41,9 @@ class Conversations:
         )
 
     async def find(self, name: str) -> ConversationRow:
-        """Return the conversation with this id, or this name, or whose id begins so.
+        """Return the conversation with this id, or this name, or whose id begins so; in this order.
+
+        A name is anybody's to give. So of several with one name it is the one that the asker began, and no other's.
 
         Raises:
             UnknownName: there is none; the message names those that are near.
@@ -45,20 +51,43 @@ class Conversations:
         """
         name = name.strip()
         main = await self.main()
-        if name in ("", MAIN) or name == main.name:
+        if name in ("", MAIN):
             return main
-        rows = await self.store.conversations_named(self.agent, name, token=self.token)
-        if not rows:
+        rows = await self.store.conversations_named(
+            self.agent, name, token=self.token, own=self.token or self.asker
+        )
+        if rows and rows[0].id == name:
+            return rows[0]
+        folded = name.casefold()
+        if main.name.casefold() == folded and main.line not in (row.line for row in rows):
+            rows = [main, *rows]
+        named = [row for row in rows if row.name.casefold() == folded]
+        found = [row for row in named if row.token == (self.token or self.asker)] or named or rows
+        if not found:
             raise await self._missing(name)
-        first = rows[0]
-        same = first.name.casefold()
-        is_named = same == name.casefold() and same not in map(_folded, rows[1:])
-        if len(rows) > 1 and first.id != name and not is_named:
+        if len(found) > 1:
             raise UsageError(
                 f"Several conversations are called `{one_line(name, 80)}`.",
-                fix=f"Give the id of one of them: {_listed(rows[:_NEAR_LIMIT])}",
+                fix=f"Give the id of one of them: {_listed(found[:_NEAR_LIMIT])}",
             )
-        return first
+        return found[0]
+
+    async def _own(self, conversation: str) -> ConversationRow:
+        """Return a conversation to change: a token changes only those that it began, the owner all.
+
+        Raises:
+            UsageError: somebody else began it.
+        """
+        row = await self.find(conversation)
+        self._must_be_own(row)
+        return row
+
+    def _must_be_own(self, row: ConversationRow) -> None:
+        if self.token is not None and row.token != self.token:
+            raise UsageError(
+                f"The token did not begin the conversation {row.id}, so it cannot change it.",
+                fix="Begin another, or ask the owner of the workspace.",
+            )
 
     async def _missing(self, name: str) -> UnknownName:
         """Return the error for a name that no conversation has, with those that are near."""
@@ -110,15 +139,23 @@ class Conversations:
         return await self.store.begin_branch(row.line, upto, begun_by.to_json(), _checked(name))
 
     async def rename(self, conversation: str, name: str) -> ConversationRow:
-        """Give a conversation a name, which it keeps."""
+        """Give a conversation a name, which it keeps; a token names only what it began.
+
+        Raises:
+            UsageError: somebody else began it, or the name is empty or too long.
+        """
         if not name.strip():
             raise UsageError("A conversation needs a name.", fix="Give it a few words.")
-        row = await self.find(conversation)
+        row = await self._own(conversation)
         return await self.store.rename_conversation(row.line, _checked(name))
 
     async def delete(self, conversation: str) -> ConversationRow:
-        """Hide a conversation from lists and from search; branches of it stay as they are."""
-        row = await self.find(conversation)
+        """Hide a conversation from lists and from search; branches of it stay as they are.
+
+        Raises:
+            UsageError: somebody else began it.
+        """
+        row = await self._own(conversation)
         return await self.store.delete_conversation(row.line)
 
     async def undelete(self, id: str) -> ConversationRow:
@@ -136,6 +173,7 @@ class Conversations:
             gone = [each for each in every if each.deleted is not None][:_NEAR_LIMIT]
             fix = f"These are deleted: {_listed(gone)}" if gone else "None is deleted."
             raise UnknownName(f"No deleted conversation has the id `{one_line(id, 80)}`.", fix=fix)
+        self._must_be_own(row)
         return await self.store.delete_conversation(row.line, is_deleted=False)
 
 
@@ -149,10 +187,6 @@ def _checked(name: str) -> str:
     if len(text) > NAME_CHARS:
         raise UsageError(f"A name has at most {NAME_CHARS} characters.", fix="Shorten it.")
     return text
-
-
-def _folded(row: ConversationRow) -> str:
-    return row.name.casefold()
 
 
 def _listed(rows: Sequence[ConversationRow]) -> str:

@@ -29,13 +29,18 @@ from agent_core.registry.source import MAX_MODULE_BYTES, OF_THE_PROGRAM
 from agent_core.storage import (
     BETWEEN,
     FROM_USER,
+    LOADED,
     MAIN,
     STATE,
     SUMMARY,
+    AgentName,
     CallOwners,
     DropAgent,
+    Line,
     Store,
     ValueFiles,
+    agent_named,
+    is_agent_name,
     only_writer,
     prepare_state_dir,
 )
@@ -63,7 +68,7 @@ if TYPE_CHECKING:  # each part is imported on first use
     from agent_core.functions.search import FunctionSearch
     from agent_core.functions.service import grant_service
     from agent_core.functions.service.grant_service import GrantService
-    from agent_core.memory import agent_memory, classes, source_catalog
+    from agent_core.memory import agent_memory, classes
     from agent_core.memory.agent_memory import AgentMemory
     from agent_core.memory.classes import Memory
     from agent_core.memory.source_catalog import Sources
@@ -104,7 +109,6 @@ else:
     grant_service = LateModule("agent_core.functions.service.grant_service")
     agent_memory = LateModule("agent_core.memory.agent_memory")
     classes = LateModule("agent_core.memory.classes")
-    source_catalog = LateModule("agent_core.memory.source_catalog")
     host_functions = LateModule("agent_core.runtime.host_functions")
     programs = LateModule("agent_core.runtime.programs")
     agent_factory = LateModule("agent_core.workspace.agent_factory")
@@ -474,10 +478,10 @@ class Workspace:
 
         Raises:
             AgentBusy: the conversation is already open, here or in another process.
-            UsageError: the preset, persona or human for a new agent does not exist, or the conversation does not.
+            UsageError: the preset, persona or human for a new agent does not exist, or the conversation does not; or no
+                agent can have this name.
         """
-        name = name or self.settings.agent
-        line = await self._line(name, conversation, origin)
+        line = await self._line(agent_named(name or self.settings.agent), conversation, origin)
         agent = await self.agent_at(line, memory=memory, verify=verify, answers=answers)
         agent.origin = origin or agent.origin
         return agent
@@ -495,7 +499,7 @@ class Workspace:
             await self._behind.close(line)
         return await self._open_agent(line, memory=memory, verify=verify, answers=answers)
 
-    async def _line(self, name: str, conversation: str, origin: "Origin | None") -> str:
+    async def _line(self, name: AgentName, conversation: str, origin: "Origin | None") -> str:
         """Return the line of an agent's conversation; `new` begins one."""
         if conversation == MAIN:
             return name
@@ -507,8 +511,12 @@ class Workspace:
         """Return the conversations of an agent, to list, begin, branch, rename and delete them.
 
         With the id of a `token`, only those that it may read.
+
+        Raises:
+            UsageError: no agent can have this name.
         """
-        return conversations.Conversations(self._store, name or self.settings.agent, token)
+        agent = agent_named(name or self.settings.agent)
+        return conversations.Conversations(self._store, agent, token)
 
     async def _open_agent(
         self,
@@ -736,15 +744,20 @@ class Workspace:
 
     def loaded_sources(self) -> "Sources":
         """Return the sources that were loaded for all agents and can be attached to each."""
-        return self.memory(source_catalog.LOADED).sources
+        return self.memory(LOADED).sources
 
-    def memory(self, name: str, line: str = "") -> "AgentMemory":
+    def memory(self, name: str, line: Line | None = None) -> "AgentMemory":
         """Return the memory of an agent for searching, as a conversation has it; by default, the main one.
 
         The agent may be running in another process.
+
+        Raises:
+            UsageError: no agent can have this name.
         """
+        if name != LOADED:
+            agent_named(name)
         return agent_memory.AgentMemory(
-            name, self._store, self._clock, self._models.embedder, line=line
+            name, self._store, self._clock, self._models.embedder, line=line or ""
         )
 
     async def model_trouble(self) -> str:
@@ -796,6 +809,8 @@ class Workspace:
         Raises:
             ConfigError: it is not, but it has a file, which is not valid.
         """
+        if not is_agent_name(name):
+            return False
         if (
             name == self.settings.agent
             or name in self.directory.names()

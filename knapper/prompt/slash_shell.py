@@ -21,7 +21,7 @@ from agent_core.operations.catalog import BY_NAME, VERBS, needed, verb_of
 from agent_core.operations.commands.functions import results_of, revoked
 from agent_core.operations.verb import Door, SourceProgress
 from agent_core.runtime.agent import Agent
-from agent_core.storage import id_of
+from agent_core.storage import AgentName, agent_named, id_of, line_named
 from agent_core.views.function_view import shown_line
 from agent_core.views.result import Result
 from agent_core.views.styled_lines import Line, line
@@ -42,16 +42,16 @@ class PromptDoor(Door):
         super().__init__(conversation.workspace)
         self._conversation = conversation
         self.agent_name = conversation.agent.name
-        self.line = conversation.agent.line
+        self.line = line_named(conversation.agent.line)
         self.is_attended = conversation.voice.is_attended
 
     def state(self) -> AbstractAsyncContextManager[WorkspaceState]:
         """Return the state on disk, with all agents."""
         return opened_state(self._conversation.workspace.root)
 
-    async def known(self, name: str) -> str:
+    async def known(self, name: str) -> AgentName:
         """Return the name of this agent, unless another is named."""
-        return name or self.agent_name
+        return agent_named(name or self.agent_name)
 
     async def agent(self, name: str) -> Agent:
         """Return the agent of the conversation."""
@@ -83,7 +83,7 @@ class PromptDoor(Door):
             try:
                 await reload_after_forget(self._conversation)
             finally:
-                await self._conversation.switch(self.agent_name, id_of(self.line))
+                await self._conversation.switch(self.agent_name, id_of(self.line or ""))
 
     def editor(self, fix: str) -> AbstractAsyncContextManager[None]:
         """Give the terminal to the user's editor."""

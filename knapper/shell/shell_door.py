@@ -13,6 +13,7 @@ from agent_core.base.late import LateModule
 from agent_core.operations.command_context import loading
 from agent_core.operations.operation import Opens
 from agent_core.operations.verb import Door, SourceProgress
+from agent_core.storage import agent_named
 from agent_core.views.faults import tell
 from agent_core.views.function_view import source_lines
 from agent_core.views.result import Result
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from agent_core.functions.worker_api import OnProgress
     from agent_core.memory.source_catalog import Sources
     from agent_core.operations.command_context import CliContext
+    from agent_core.storage import AgentName
     from agent_core.views.styled_lines import Line
     from agent_core.workspace import workspace as workspace_module
     from agent_core.workspace.workspace import Workspace
@@ -70,11 +72,11 @@ class ShellDoor(Door):
                 self._context.tell(opened.store.recovered)
             yield opened
 
-    async def known(self, name: str) -> str:
+    async def known(self, name: str) -> "AgentName":
         """Return the name of an existing agent, or of the default agent."""
         async with self.state() as opened:
             await opened.moves.whole(name or opened.agent)
-            return name or opened.agent
+            return agent_named(name or opened.agent)
 
     async def sources(self, name: str) -> "Sources":
         """Return the sources of an agent."""

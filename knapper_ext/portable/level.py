@@ -423,11 +423,19 @@ class ChildPool:
         self._children: set[ComponentChild] = set()
         self._idle: deque[ComponentChild] = deque()
         self._is_closed = False
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._adding: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def take(self, rlimits: Rlimits, scratch: int) -> InstanceWorker:
-        """Return a worker for exclusive use. Raise NoPlace if every slot has one."""
+        """Return a worker for exclusive use. Raise NoPlace if every slot has one.
+
+        Raise LayerFailed in another event loop than the first: nobody would hear the children there, and the call would
+        last until its time is up.
+        """
+        self._loop = self._loop or asyncio.get_running_loop()
+        if self._loop is not asyncio.get_running_loop():
+            raise LayerFailed("portable", "the sandbox was started in another event loop")
         if self.taken >= self._slots:
             raise NoPlace(
                 "too many calls wait for calls of their own: call less deeply, or one after another"
@@ -463,6 +471,7 @@ class ChildPool:
 
     async def start_ahead(self) -> dict[str, str]:
         """Start a child before it is needed. Return its layers, each with the reason if it could not be applied."""
+        self._loop = asyncio.get_running_loop()
         child = await self._start()
         if self._is_closed:
             await child.aclose()

@@ -16,10 +16,11 @@ import psycopg
 
 from agent_core import __version__
 from agent_core.base.errors import AgentBusy, StorageError
-from agent_core.storage.folder import busy_agent, check_name
+from agent_core.storage.folder import busy_agent, check_hold
 from agent_core.storage.forget_store import Erasure, erase
+from agent_core.storage.names import AgentName, agent_of
 from agent_core.storage.store import LOST, Health, Hear, Store, WorkerRow
-from agent_core.storage.subject import InboxFull, StoreClock, agent_of, dump
+from agent_core.storage.subject import InboxFull, StoreClock, dump
 from agent_core.storage.tables import SqlSession, change, query
 from agent_core.storage.turn_store import INBOX_LIMIT, LAST_AT_ONCE, Post, Posted, name_by, posted
 
@@ -187,6 +188,11 @@ class Pulse:
                 hear(topic)
 
 
+def _agents_of(lines: str) -> tuple[AgentName, ...]:
+    """Return the agents of lines: which conversations are open is nobody else's business."""
+    return tuple(dict.fromkeys(map(agent_of, lines.split())))
+
+
 class Leases(Database):
     """The part of the store that manages the processes at the database."""
 
@@ -217,7 +223,7 @@ class Leases(Database):
     @asynccontextmanager
     async def hold_line(self, folder: Path, line: str) -> AsyncIterator[None]:
         """Keep the right to run a conversation."""
-        check_name(line)
+        check_hold(line)
         if line in self._wanted:
             raise busy_agent(line)
         self._wanted.add(line)
@@ -276,8 +282,8 @@ class Leases(Database):
         """Return all rows, including those of dead processes."""
         rows = await self._run(lambda session: session.all(_WORKERS))
         return [
-            WorkerRow(id, name, slots, silent_s, is_alive, tuple(agents.split()), version, skew_s)
-            for id, name, slots, silent_s, is_alive, agents, version, skew_s in rows
+            WorkerRow(id, name, slots, silent_s, is_alive, _agents_of(lines), version, skew_s)
+            for id, name, slots, silent_s, is_alive, lines, version, skew_s in rows
         ]
 
     async def health(self) -> Health:

@@ -36,6 +36,7 @@ MOST_SMALL, MOST_SMALL_ALL = (
 )  # bytes of JSON of variables that go in frames: of one, of all
 MOST_KEPT, MOST_KEPT_ALL = 4 << 20, 64 << 20  # the same of all that are kept
 MOST_KEPT_NAMES = 200
+LONGEST_NAME = 80
 _MOST_DROPPED, _LONGEST_KIND = (
     20,
     60,
@@ -350,10 +351,13 @@ class Variables:
         """
         left: dict[str, Encoded] = {}
         dropped: dict[str, str] = {}
-        room, small_room = MOST_KEPT_ALL, MOST_SMALL_ALL
+        room, small_room, misnamed = MOST_KEPT_ALL, MOST_SMALL_ALL, 0
         for name, value in values.items():
             is_given = name in theirs and theirs[name] is value
             if is_given or name.startswith("_"):
+                continue
+            if not is_variable(name):
+                misnamed += 1
                 continue
             try:
                 encoded = lean(value, _of_its_kind)
@@ -375,7 +379,10 @@ class Variables:
                 dropped[name] = ""
                 continue
             room -= len(text)
-        return left, dict(islice(dropped.items(), _MOST_DROPPED))
+        told = dict(islice(dropped.items(), _MOST_DROPPED))
+        if others := misnamed + len(dropped) - len(told):
+            told[f"{others} more"] = ""
+        return left, told
 
     def _is_as_given(self, name: str, encoded: Encoded) -> bool:
         """Return whether a large value is what the program was given."""
@@ -383,6 +390,11 @@ class Variables:
         if self._given is None or not isinstance(reference, dict):
             return False
         return self._given.texts.get(reference[BODY][0]) == json_text(encoded)
+
+
+def is_variable(name: object) -> bool:
+    """Return whether this is the name of a variable that is kept: one that can be typed, and of a line's length."""
+    return isinstance(name, str) and len(name) <= LONGEST_NAME and name.isidentifier()
 
 
 def _read(encoded: Encoded) -> Any:

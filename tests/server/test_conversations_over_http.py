@@ -298,3 +298,59 @@ async def test_a_client_talks_in_conversations(served: Serve, where: str) -> Non
         assert await client.pop(conversation=branch["id"]) == "third"
         texts = [row["text"] for row in await client.messages(conversation=branch["id"])]
         assert texts == ["second", "Two."]
+
+
+async def test_the_line_of_a_conversation_is_the_name_of_no_agent_at_any_door(
+    served: Serve,
+) -> None:
+    server = await served([Repeat(lambda seen: Say("Noted."))])
+    mine, theirs = [await server.as_(name, "chat", "read") for name in ("mine", "theirs")]
+    id = (await begun(mine))["id"]
+    await server.said("The code is marmalade.", conversation=id)
+    line = f"main/{id}"
+    history = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
+    asked = {"model": line, "messages": [*history, {"role": "user", "content": "c"}]}
+    search = {"words": ["memory", "search", "marmalade", "--agent", "main"]}
+    for client in (mine, theirs):
+        for path, body in (
+            ("/api/v1/commands", {**search, "agent": line}),
+            ("/api/v1/commands", {"words": ["conversations", "list", "--agent", line]}),
+            ("/v1/chat/completions", asked),
+            ("/v1/chat/completions", {**asked, "model": f"{line}@main"}),
+            ("/v1/responses", {"model": line, "input": "hi"}),
+        ):
+            answer = await client.post(path, json=body)
+            assert answer.status_code == 404, (path, answer.text)
+            assert "The code" not in answer.text
+    assert await server.workspace.store.agent_names() == ["main"]
+
+
+async def test_a_name_that_another_gives_leads_nobody_away_from_the_own_conversation(
+    served: Serve,
+) -> None:
+    server = await served([Say("Hello.")])
+    mine, theirs = [await server.as_(name, "chat", "read") for name in ("mine", "theirs")]
+    await server.said("hello")
+    id = (await begun(mine, name="trip"))["id"]
+    for name in ("trip", id):
+        renamed = await theirs.patch(f"{ROOMS}/main", json={"name": name})
+        assert renamed.status_code == 400
+        await server.workspace.conversations("main").rename("main", name)  # the owner may
+        for asked in ("trip", "Trip", id):
+            assert (await mine.get(f"{ROOMS}/{asked}")).json()["id"] == id
+
+
+async def test_a_long_transcript_comes_in_parts_and_says_so(served: Serve) -> None:
+    server = await served([Repeat(lambda seen: Say("Noted."))])
+    for number in range(9):
+        await server.said(f"number {number} " + "word " * 180_000)
+    whole, after, has_more = "", 0, True
+    for _part in range(9):
+        part = (await server.client.get(f"{ROOMS}/main/export?after={after}")).json()
+        assert len(part["markdown"]) < 5 << 20
+        whole += part["markdown"]
+        after, has_more = part["after"], part["more"]
+        if not has_more:
+            break
+    assert not has_more
+    assert [whole.count(f"number {number} ") for number in range(9)] == [1] * 9

@@ -7,16 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.base.errors import AgentBusy, StorageError
+from agent_core.base.errors import AgentBusy, StorageError, UsageError
 from agent_core.storage import (
     ConversationRow,
     DropAgent,
     Due,
     InboxFull,
+    PinFunction,
     Post,
+    SaveAgent,
     SaveBlock,
     SaveSaid,
     Store,
+    WholeAgent,
     conversation_store,
     dump,
     line_of,
@@ -354,3 +357,18 @@ async def test_a_deleted_agent_takes_all_its_conversations_along(
     assert await store.lines("main") == []
     assert await store.conversation(line) is None
     assert await store.check() is None
+
+
+@pytest.mark.parametrize("name", ["main/4023b0", "main/4023b0--chat-1", "n" * 65, "", "a b", "@x"])
+async def test_nothing_is_stored_under_a_name_that_no_agent_can_have(
+    store: Store, name: str
+) -> None:
+    with pytest.raises(UsageError):
+        await store.write_agent(WholeAgent(name, {}))
+    with pytest.raises(UsageError):
+        await store.apply([SaveAgent(name, {})])
+    with pytest.raises(UsageError):
+        await store.apply([PinFunction(name, "f")])
+    with pytest.raises(UsageError):
+        await store.begin_conversation(name)
+    assert await store.agent_names() == []

@@ -1,13 +1,14 @@
 """`knapper conversations`: what an agent's conversations are called, and where something was said."""
 
 import re
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import click
 
 from agent_core.base.clock import shown_time
 from agent_core.base.errors import UsageError
 from agent_core.base.late import LateModule
+from agent_core.base.records import replace
 from agent_core.base.untrusted import one_line
 from agent_core.operations.operation import Opens
 from agent_core.operations.words import Word
@@ -17,7 +18,7 @@ from agent_core.views.styled_lines import Line, counted, line
 from ..verb import Door, OfAgent, slash, verb
 
 if TYPE_CHECKING:  # slow to import
-    from agent_core.storage import ConversationRow
+    from agent_core.storage import ConversationRow, Entry
     from agent_core.views import memory_view
     from agent_core.workspace import conversations as rooms
     from agent_core.workspace.conversations import Conversations
@@ -130,15 +131,21 @@ async def end_at(conversations: "Conversations", key: str, place: str) -> int:
     Raises:
         UsageError: the conversation, by its line, has no such turn.
     """
-    from agent_core.storage.turn_store import N_BITS
+    from agent_core.operations.history_pages import read_pages
+    from agent_core.storage import Entry
+    from agent_core.storage.turn_store import N_BITS, SAID
 
     match = _PLACE.fullmatch(place.strip())
-    turns = {
-        turn[0].seq >> N_BITS: turn
-        for turn in memory_view.turns_of(await conversations.store.history(key))
-    }
-    turn = turns.get(int(match[1])) if match else None
-    if match is None or turn is None:
+    number = int(match[1]) if match else 0
+    turn = list[Entry]()
+    if match is not None:
+        since = (number << N_BITS) - 1
+        before = number + 1 << N_BITS
+        async for page in read_pages(
+            conversations.store, key, kinds=SAID, since=since, before=before
+        ):
+            turn += [replace(entry, payload=_calls_of(entry)) for entry in page]
+    if match is None or not turn:
         raise UsageError(
             f"This conversation has no turn or message `{one_line(place, 40)}`.",
             fix="The log has the numbers of turns, a search those of messages.",
@@ -158,8 +165,15 @@ async def end_at(conversations: "Conversations", key: str, place: str) -> int:
     return min(upto, turn[-1].seq)
 
 
+def _calls_of(entry: "Entry") -> dict[str, Any]:  # Any: JSON
+    """Return the part of an entry by which calls and answers find each other; texts may be megabytes."""
+    calls = [{"id": call["id"]} for call in entry.payload.get("calls", ())]
+    return {"calls": calls, "call_id": entry.payload.get("call_id", "")}
+
+
 async def _of(door: Door, agent: str) -> "Conversations":
-    return rooms.Conversations(door.workspace.store, await door.known(agent), door.token)
+    asker = door.origin.token if door.origin is not None else ""
+    return rooms.Conversations(door.workspace.store, await door.known(agent), door.token, asker)
 
 
 def _typed(door: Door) -> str:
@@ -178,7 +192,7 @@ def shown_name(row: "ConversationRow") -> str:
     return one_line(row.name, NAME_CHARS) if row.name else "(nothing was said yet)"
 
 
-def _listed(row: "ConversationRow", names: dict[str, str], current: str) -> Line:
+def _listed(row: "ConversationRow", names: dict[str, str], current: str | None) -> Line:
     about = [shown_time(row.used), counted(row.messages, "message")]
     if row.parent:
         about.append(f"a branch of {one_line(names[row.parent], 30)}")

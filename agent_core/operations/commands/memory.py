@@ -365,6 +365,7 @@ async def log(
     """
     from agent_core.memory import dates
     from agent_core.runtime.entries import RECEIPT
+    from agent_core.storage import agent_named
     from agent_core.storage.turn_store import SAID
     from agent_core.views.memory_view import transcript, transcript_document, turns_of
     from agent_core.workspace.conversations import Conversations
@@ -380,7 +381,9 @@ async def log(
         store = state.store
         key = door.line if door.line and not (agent or conversation) else name
         if conversation:
-            key = (await Conversations(store, name, door.token).find(conversation)).line
+            key = (
+                await Conversations(store, agent_named(name), door.token).find(conversation)
+            ).line
         row = await store.conversation(key)
         title = "" if row is None or key == name else row.name or row.id
         said = await store.history(

@@ -132,7 +132,7 @@ def write_a_file(path: str):
 """
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="package")
+@pytest_asyncio.fixture(scope="module")
 async def portable() -> AsyncIterator[Sandbox]:
     async with await start_in(STORE) as started:
         yield started
@@ -278,6 +278,20 @@ async def test_nothing_of_the_machine_and_nothing_of_another_call_is_there(
 async def test_calls_of_the_host_can_be_gathered(portable: Sandbox) -> None:
     outcome = await called(portable, "gather")
     assert getattr(outcome, "value", outcome) == [0, 2, 4, 6, 8]
+
+
+async def test_a_call_from_another_event_loop_is_refused_at_once_and_does_not_last_its_whole_time(
+    portable: Sandbox,
+) -> None:
+    job = Job(modules(work=TEXT), "work", FunctionCall("add", {"a": 1, "b": 2}))
+
+    def elsewhere() -> Outcome:
+        return asyncio.run(portable.run(job))
+
+    outcome = await asyncio.to_thread(elsewhere)
+    assert isinstance(outcome, Refused), outcome
+    assert "another event loop" in outcome.reason
+    assert isinstance(await portable.run(job), Returned)
 
 
 async def test_a_malformed_frame_ends_the_call(portable: Sandbox) -> None:
@@ -539,7 +553,7 @@ def test_too_little_memory_for_an_instance_is_named(portable: Sandbox) -> None:
 HOST = """
 import asyncio, sys
 from tests.kit.levels import start
-from tests.sandbox.test_the_portable_level import FunctionCall, Job, modules
+from tests.knapper_ext.portable.test_the_portable_level import FunctionCall, Job, modules
 
 async def noted(name, given):
     with open(sys.argv[1], "a") as notes:
