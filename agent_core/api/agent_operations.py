@@ -383,7 +383,8 @@ async def messages(asked: Asked, line: Line, part: HistoryPart) -> object:
         )
     entries = page.entries
     turns = {entry.turn for entry in entries}
-    read, ended = list[Entry](), list[EndedTurn]()
+    read = list[Entry]()
+    ended = list[EndedTurn]()
     if entries:
         end = min(newest, entries[-1].seq | (1 << N_BITS) - 1) + 1
         ended = await store.ended_turns(line, entries[0].seq, before=end)

@@ -537,7 +537,9 @@ class Client(Resource):
         Raises:
             ConnectionLost: the server remains unreachable.
         """
-        name, reader, tries = await self._name(agent), FrameReader(after), 0
+        name = await self._name(agent)
+        reader = FrameReader(after)
+        tries = 0
         where = {} if conversation == MAIN else {"conversation": conversation}
         while True:
             try:

@@ -50,7 +50,8 @@ class ForeignFunctions(ToolSource):
 
     def functions(self) -> Mapping[str, ForeignFunction]:
         """Return them by name. The same object is returned until something changes."""
-        offered, patterns = self._library.functions(), tuple(self._patterns())
+        offered = self._library.functions()
+        patterns = tuple(self._patterns())
         if "*" in patterns:
             return offered
         if self._selected[0] is not offered or self._selected[1] != patterns:

@@ -118,12 +118,12 @@ _MODULE: Final = Code("program", "", "program.py", _NO_TEXT)
 _LOOKED_AT: Final = 30  # programs of a conversation that are examined
 _APPROVED: Final = 100  # calls of a function in a loop that one approval covers
 _KEEPS: Final = "create_function"
-_NOTHING_KEPT: Final = (
+_LOSS_NOTICE: Final = (
     "None of its variables is kept: they are too many or too large, or it did not stop in time."
 )
 _LIKE: Final = f"It is much like a program that ran before: {_KEEPS}(…, from_program=true) keeps it as a function."
 _OPENING: Final = ("read_text", "list_folder")  # the starters that open what a path names
-_LONGEST_TOLD: Final = 200  # characters of what a program says of a variable that is not kept
+_MAX_REASON_CHARS: Final = 200  # characters of what a program says of a variable that is not kept
 _NOBODY: Final = "a program may not look at files here: nobody can be asked. "
 _AGAIN: Final = (
     "(Your program was cut off. It ran again: what it had called was answered from its record.)"
@@ -803,7 +803,7 @@ class Programs:
             if (claimed and not _are_values(claimed)) or (
                 not claimed and isinstance(outcome, TimedOut)
             ):
-                lines.append(_NOTHING_KEPT)
+                lines.append(_LOSS_NOTICE)
             elif claimed:
                 left = _left_values(claimed, kept, given)
                 entries += _kept_entries(left, kept, gone)
@@ -976,7 +976,7 @@ def _sound(outcome: Outcome) -> Outcome:
             "seen": dict(),
         }:
             if _are_values(kept) and all(
-                isinstance(text, str) and len(text) <= _LONGEST_TOLD
+                isinstance(text, str) and len(text) <= _MAX_REASON_CHARS
                 for row in dropped.items()
                 for text in row
             ):

@@ -227,7 +227,7 @@ _TABLES = {
 
 
 _RUNS_OF_HELPERS = "select name, settings from agent where substr(name, 1, 8) = 'helper--'"
-_OF_TURNS = (
+_TURN_ENTRIES = (
     "select e.seq from turn t join entry e on e.seq between t.seq << 20 and (t.seq "
     "+ 1 << 20) - 1 where t.agent = ?"
 )
@@ -251,14 +251,14 @@ _ALL_OF_AN_AGENT = (
     "delete from made where agent = ?",
     "delete from approval where function = 'agent:' || ?",  # of the folders that its functions may read
     "delete from agent where name = ?",
-    f"delete from entry where seq in ({_OF_TURNS})",  # noqa: S608  (our own text)
+    f"delete from entry where seq in ({_TURN_ENTRIES})",  # noqa: S608  (our own text)
     "update event set turn = null where agent = ?",
     "delete from turn where agent = ?",
     "delete from event where agent = ?",
 )
-_OF_A_LINE = _OF_TURNS.replace("t.agent", "t.line")
-_ALL_OF_A_LINE = (  # of a text with a slash that an earlier version took for the name of an agent
-    f"delete from entry where seq in ({_OF_A_LINE})",  # noqa: S608  (our own text)
+_LINE_ENTRIES = _TURN_ENTRIES.replace("t.agent", "t.line")
+_LINE_DELETIONS = (  # of a text with a slash that an earlier version took for the name of an agent
+    f"delete from entry where seq in ({_LINE_ENTRIES})",  # noqa: S608  (our own text)
     "update event set turn = null where line = ?",
     "delete from turn where line = ?",
     "delete from event where line = ?",
@@ -474,7 +474,7 @@ def _drop_agent(drop: DropAgent, session: SqlSession) -> None:
     agents, hashes, come_back = [drop.agent], set[str](), dump([*drop.come_back])
     while agents:
         agent = agents.pop()
-        of_turns = _OF_TURNS if is_main(agent) else _OF_A_LINE
+        of_turns = _TURN_ENTRIES if is_main(agent) else _LINE_ENTRIES
         sql = f"select payload from entry where seq in ({of_turns})"  # noqa: S608  (our own text)
         hashes |= text_hashes(session.all(sql, agent))
         session.all(_RECORDED, agent, come_back)
@@ -482,7 +482,7 @@ def _drop_agent(drop: DropAgent, session: SqlSession) -> None:
         leave_threads(session, agent)
         for sql in _ALL_OF_AN_AGENT:
             session.all(sql, agent)
-        for sql in () if is_main(agent) else _ALL_OF_A_LINE:
+        for sql in () if is_main(agent) else _LINE_DELETIONS:
             session.all(sql, agent)
         for name, settings in session.all(_RUNS_OF_HELPERS):
             with suppress(Misfit):  # a foreign row, so it is not a run of an agent

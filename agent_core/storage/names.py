@@ -20,7 +20,7 @@ AGENT: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 NAME_LIMIT: Final = 64
 """How many characters the name of an agent has at most."""
 _ID: Final = re.compile(r"[0-9a-z]{1,64}")
-_SHOWN_CHARS: Final = 80
+_MAX_SHOWN_CHARS: Final = 80
 CONVERSATION: Final = "--"
 """The separator between the name of an agent and the name of a conversation with it."""
 LOADED: Final = "@loaded"
@@ -63,7 +63,7 @@ def agent_named(text: str) -> AgentName:
     """
     if not is_agent_name(text):
         raise UsageError(
-            f"`{one_line(text, _SHOWN_CHARS)}` cannot be an agent's name.",
+            f"`{one_line(text, _MAX_SHOWN_CHARS)}` cannot be an agent's name.",
             fix="Use up to 64 letters, digits, `_` and `-`.",
         )
     return AgentName(Line(text))
@@ -79,6 +79,6 @@ def line_named(text: str) -> Line:
         return Line(text)
     agent_named(agent_of(text))
     raise UsageError(
-        f"`{one_line(text, _SHOWN_CHARS)}` cannot be the line of a conversation.",
+        f"`{one_line(text, _MAX_SHOWN_CHARS)}` cannot be the line of a conversation.",
         fix="Use the agent's name, or AGENT/ID.",
     )

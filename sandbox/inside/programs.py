@@ -36,7 +36,7 @@ MOST_SMALL, MOST_SMALL_ALL = (
 )  # bytes of JSON of variables that go in frames: of one, of all
 MOST_KEPT, MOST_KEPT_ALL = 4 << 20, 64 << 20  # the same of all that are kept
 MOST_KEPT_NAMES = 200
-LONGEST_NAME = 80
+MAX_NAME_CHARS = 80
 _MOST_DROPPED, _LONGEST_KIND = (
     20,
     60,
@@ -351,7 +351,8 @@ class Variables:
         """
         left: dict[str, Encoded] = {}
         dropped: dict[str, str] = {}
-        room, small_room, misnamed = MOST_KEPT_ALL, MOST_SMALL_ALL, 0
+        room, small_room = MOST_KEPT_ALL, MOST_SMALL_ALL
+        misnamed = 0
         for name, value in values.items():
             is_given = name in theirs and theirs[name] is value
             if is_given or name.startswith("_"):
@@ -394,7 +395,7 @@ class Variables:
 
 def is_variable(name: object) -> bool:
     """Return whether this is the name of a variable that is kept: one that can be typed, and of a line's length."""
-    return isinstance(name, str) and len(name) <= LONGEST_NAME and name.isidentifier()
+    return isinstance(name, str) and len(name) <= MAX_NAME_CHARS and name.isidentifier()
 
 
 def _read(encoded: Encoded) -> Any:
