@@ -60,7 +60,7 @@ class ModelSettings(SettingsSection):
 
     name: str | None = Field(
         None,
-        description="Model at the chosen endpoint, `local/…`, or `local`: the best local model that is here.",
+        description="Model at the chosen endpoint, or one that runs on this machine (`docs/local-model.md`).",
     )
     base_url: str | None = Field(None, description="Address of an endpoint with OpenAI's API.")
     mode: Literal["auto", "native", "constrained"] = Field(
@@ -132,7 +132,7 @@ class NamedModel(SettingsSection):
     """A table `[models.NAME]`: what differs from `[model]` when the model of that name is used."""
 
     name: str | None = Field(
-        None, description="Model at the endpoint, or `local/…`; by default, the table's name."
+        None, description="Model at the endpoint, or one here; by default, the table's name."
     )
     base_url: str | None = Field(
         None, description="Address of its endpoint; by default, that of `[model]`."

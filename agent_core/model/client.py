@@ -26,6 +26,7 @@ from agent_core.base.records import dataclass, replace
 from agent_core.base.settings import ModelSettings
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
+from .beside import models_of
 from .connection import Endpoint, FunctionsRefused, NotTaken, read_aside
 from .constrained import BYTES_PER_TOKEN, ConstrainedModel, NoneHeld, ReplyFormState
 from .dialect import Loading, changed, dialects, is_loopback, quirks
@@ -659,10 +660,8 @@ async def open_model(
     found_out: Path | None = None,
 ) -> Model:
     """Return the chosen model, ready for requests; the file `found_out` has the modes found earlier."""
-    if discovered.kind == "local":
-        from .local.server import open_local  # noqa: PLC0415 the local engine is an extra that may not be installed
-
-        return await open_local(discovered.model_name, settings)
+    if (models := models_of(discovered.model_name)) is not None:
+        return await models.open(discovered.model_name, settings)
     if discovered.kind == "tour":
         endpoint = Endpoint(_TOUR_URL, SERVED, settings=settings, transport=_TourTransport())
         return TourModel(endpoint, window=Window(_TOUR_TOKENS, "the tour's"), clock=clock)

@@ -30,8 +30,8 @@ from agent_core.base.errors import UsageError
 from agent_core.base.records import dataclass
 from agent_core.base.untrusted import one_line
 from agent_core.functions.debug import Command, DebugStop, stopping_lines
+from agent_core.model.beside import names_here
 from agent_core.workspace.agent_files import group_names
-from agent_core.workspace.local_models import installed_models
 from agent_core.workspace.state_store import opened_state
 
 from ..attachments import as_sent
@@ -921,7 +921,7 @@ async def offered(conversation: Conversation, kind: str, first: str) -> Offers:
             }
             others = {
                 name: ""
-                for name in [conversation.agent.status().model, *installed_models(), "tour"]
+                for name in [conversation.agent.status().model, *names_here(), "tour"]
                 if name
             }
             offers = [*(others | named).items()]

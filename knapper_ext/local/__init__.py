@@ -1,0 +1,21 @@
+"""Models that run on this machine: `local`, the best that is here, and `local/NAME`.
+
+`weights` has the files: which ones there are, and how one is fetched and verified. `server` starts a process, `engine`,
+that runs one. `models` is what the core is given, `commands` is `knapper models`. Nothing is downloaded unasked, and
+only a file with the pinned hash is loaded.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from agent_core.base.extensions import NounBeside, imported_by_call
+
+if TYPE_CHECKING:
+    from agent_core.model.beside import OpenModels
+
+MODELS: "Final[Mapping[str, OpenModels]]" = {
+    "local": imported_by_call(f"{__name__}.models:LocalModels")
+}
+COMMANDS: Final[Mapping[str, NounBeside]] = {
+    "models": NounBeside("Start", "local models: list, fetch", f"{__name__}.commands:models")
+}
