@@ -15,6 +15,7 @@ from .own_installation import add_extra, extras
 from .records import dataclass
 
 COMMANDS: Final = "COMMANDS"  # of the shell
+EMBEDDERS: Final = "EMBEDDERS"
 LEVELS: Final = "LEVELS"  # of the sandbox
 MODELS: Final = "MODELS"  # prefixes of their names
 STORES: Final = "STORES"  # schemes of their addresses

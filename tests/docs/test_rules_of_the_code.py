@@ -10,7 +10,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import agent_core
-from agent_core.base.extensions import LEVELS, MODELS, STORES, offers
+from agent_core.base.extensions import EMBEDDERS, LEVELS, MODELS, STORES, offers
 from tests.kit.trees import module_trees
 
 TOP = Path(__file__).parents[2]
@@ -227,7 +227,8 @@ def named_in(text: str, names: Collection[str]) -> set[str]:
 
 def test_no_string_of_the_core_names_an_extension() -> None:
     folders = [path.parent.name for path in (TOP / "knapper_ext").glob("*/__init__.py")]
-    names = {*folders, *offers(LEVELS), *offers(MODELS), *offers(STORES)}
+    hooks = (EMBEDDERS, LEVELS, MODELS, STORES)
+    names = {*folders, *(name for hook in hooks for name in offers(hook))}
     told = set()
     for path, tree in module_trees(*names):
         bare = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from knapper_ext.local import COMMANDS, MODELS
+from knapper_ext.local import COMMANDS, EMBEDDERS, MODELS
 from tests.kit import Repeat, Say, scripted
 from tests.kit.reduced import reduced, without
 
@@ -40,3 +40,14 @@ def test_a_model_or_a_command_of_it_is_unknown_and_the_extras_are_named(
         said = " ".join(done.stderr.split())
         assert (done.returncode in (1, 2), says in said) == (True, True), said
         assert [extra for extra in extras if extra not in said] == [], said
+
+
+def test_an_embedding_of_it_is_unknown_and_those_that_are_here_are_named(
+    root: Path, tmp_path: Path
+) -> None:
+    for name in EMBEDDERS:
+        chosen = {"KNAPPER_MEMORY_EMBEDDING": name}
+        done = reduced(root, "memory", "show", cwd=tmp_path, environment=chosen)
+        assert (done.returncode, "one of wordllama, endpoint, none." in done.stderr) == (2, True), (
+            done.stderr
+        )
