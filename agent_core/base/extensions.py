@@ -18,6 +18,7 @@ COMMANDS: Final = "COMMANDS"  # of the shell
 EMBEDDERS: Final = "EMBEDDERS"
 LEVELS: Final = "LEVELS"  # of the sandbox
 MODELS: Final = "MODELS"  # prefixes of their names
+MODES: Final = "MODES"  # in which calls are sent, besides natively
 STORES: Final = "STORES"  # schemes of their addresses
 _FOLDER: Final = "knapper_ext"
 

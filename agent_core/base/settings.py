@@ -64,9 +64,10 @@ class ModelSettings(SettingsSection):
         description="Model at the chosen endpoint, or one that runs on this machine (`docs/local-model.md`).",
     )
     base_url: str | None = Field(None, description="Address of an endpoint with OpenAI's API.")
-    mode: Literal["auto", "native", "constrained"] = Field(
+    mode: str = Field(
         "auto",
-        description="How calls are sent; `auto`: native, or constrained if the model is small, or does not make calls.",
+        description="How calls are sent: `native`, or the mode of an extension for small models"
+        " (`docs/local-model.md`); `auto`: native, or that mode if the model is small, or does not make calls.",
     )
     programs: ProgramsOffer = Field(
         "auto",
@@ -141,9 +142,7 @@ class NamedModel(SettingsSection):
     key_variable: KeyVariable | None = Field(
         None, description="Environment variable with its key: `…_API_KEY`."
     )
-    mode: Literal["auto", "native", "constrained"] | None = Field(
-        None, description="How calls are sent."
-    )
+    mode: str | None = Field(None, description="How calls are sent.")
     programs: ProgramsOffer | None = Field(
         None, description="Whether the model is offered `run_program`."
     )
@@ -530,6 +529,7 @@ class ReplSettings(SettingsSection):
 
 FILE_NAME = SETTINGS
 OWN_LEVELS: Final = ("auto", "full", "core")  # of the sandbox without extensions
+_OWN_MODES: Final = ("auto", "native")  # in which calls are sent
 _OWN_EMBEDDINGS: Final = ("wordllama", "endpoint", "none")
 MOST_BYTES = 256 << 10
 _MOST_SIGNS: Final = 100  # of `#` in a line, each of which may begin its comment
@@ -677,6 +677,12 @@ def load(
     except ValidationError as error:
         raise _explain(error) from error
     _check_offered("sandbox.level", settings.sandbox.level, OWN_LEVELS, extensions.LEVELS)
+    modes = {"model.mode": settings.model.mode}
+    modes |= {
+        f"models.{name}.mode": named.mode for name, named in settings.models.items() if named.mode
+    }
+    for key, mode in modes.items():
+        _check_offered(key, mode, _OWN_MODES, extensions.MODES)
     _check_offered(
         "memory.embedding", settings.memory.embedding, _OWN_EMBEDDINGS, extensions.EMBEDDERS
     )

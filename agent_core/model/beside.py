@@ -1,20 +1,28 @@
-"""Models that an extension runs itself, on this machine: what the core asks of them.
+"""What the core asks of models that an extension runs itself, and of a mode for models that make no calls natively.
 
-Their names begin with a prefix, under which the extension offers them (`MODELS`): `PREFIX/NAME`, and `PREFIX` alone for
-the best of them.
+The names of such models begin with a prefix, under which the extension offers them (`MODELS`): `PREFIX/NAME`, and
+`PREFIX` alone for the best of them.
 """
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from agent_core.base.errors import ModelError
-from agent_core.base.extensions import MODELS, offers
+from agent_core.base.extensions import MODELS, MODES, offers
 from agent_core.base.records import dataclass
 
 if TYPE_CHECKING:
+    from agent_core.base.clock import Clock
     from agent_core.base.settings import ModelSettings
 
+    from .connection import Endpoint
     from .reply import Model
+    from .request import FunctionShown, Request
+    from .tokens import Window
+
+NATIVE: Final = "native"
+OpenMode: TypeAlias = "Callable[[], ModeBeside]"
+OpenModels: TypeAlias = "Callable[[], ModelsBeside]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +70,26 @@ class ModelsBeside(Protocol):
         """
 
 
-OpenModels: TypeAlias = Callable[[], ModelsBeside]
+class ModeBeside(Protocol):
+    """How calls are sent to a model that makes none natively; `model.mode` has the name."""
+
+    @property
+    def instructions(self) -> str:
+        """The usual instructions of an agent in this mode; such models are small, so they are short."""
+
+    def open(self, endpoint: "Endpoint", window: "Window", clock: "Clock | None") -> "Model":
+        """Return the endpoint's model in this mode."""
+
+    def compared(self, request: "Request") -> list[str]:
+        """Return the texts of a request that `find` compares by their vectors."""
+
+    def find(
+        self,
+        message: str,
+        functions: "Sequence[FunctionShown]",
+        vectors: Mapping[str, bytes] | None = None,
+    ) -> "list[FunctionShown]":
+        """Return the functions that a message brings up, best first."""
 
 
 def models_of(name: str | None) -> ModelsBeside | None:
@@ -74,6 +101,17 @@ def models_of(name: str | None) -> ModelsBeside | None:
 def models_beside() -> list[ModelsBeside]:
     """Return the models of all extensions."""
     return [load() for load in offers(MODELS).values()]
+
+
+def mode_beside() -> str:
+    """Return the name of the mode for models that make no calls natively; "" if no extension has one."""
+    return next(iter(offers(MODES)), "")
+
+
+def mode_named(name: str) -> ModeBeside | None:
+    """Return a mode by its name; None for the native one, which is the core's own."""
+    load: OpenMode | None = offers(MODES).get(name) if name != NATIVE else None
+    return load() if load is not None else None
 
 
 def names_here() -> list[str]:

@@ -31,10 +31,10 @@ from agent_core.base.records import asdict, dataclass
 from agent_core.base.settings import ModelSettings
 from agent_core.base.user_folders import NoHome
 from agent_core.model.connection import Connection
-from agent_core.model.constrained import ConstrainedModel
-from agent_core.model.conversation import WireConversation, fixed_part
 from agent_core.model.request import Request, Tell
 from agent_core.model.tokens import Window
+from knapper_ext.local.constrained import ConstrainedModel
+from knapper_ext.local.conversation import WireConversation, fixed_part
 from sandbox.wire.strict_json import LOOSE, read_json
 
 from .weights import (

@@ -10,7 +10,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import agent_core
-from agent_core.base.extensions import EMBEDDERS, LEVELS, MODELS, STORES, offers
+from agent_core.base.extensions import EMBEDDERS, LEVELS, MODELS, MODES, STORES, offers
 from tests.kit.trees import module_trees
 
 TOP = Path(__file__).parents[2]
@@ -20,6 +20,8 @@ _NO_PATHS = {
     "archive",
     "tarfile",
     "debug",
+    "_other_mode",
+    "mode",
     "models",
     "self",
     "cls",
@@ -209,7 +211,7 @@ def test_type_checkers_are_told_the_same_names_and_no_more_than_twenty() -> None
 CORE = ("agent_core/", "knapper/", "meta_functions/", "sandbox/")
 OTHERS = ("agent_core.workspace.portable",)
 """Strings that only look like the name of an extension."""
-WORDS = {"local": ("base/network_variables",)}
+WORDS = {"constrained": (), "local": ("base/network_variables",)}
 """Names that are words of English, too, which a sentence may have: they count where they are written as one types them.
 For each, the modules where the whole string means something else.
 """
@@ -227,7 +229,7 @@ def named_in(text: str, names: Collection[str]) -> set[str]:
 
 def test_no_string_of_the_core_names_an_extension() -> None:
     folders = [path.parent.name for path in (TOP / "knapper_ext").glob("*/__init__.py")]
-    hooks = (EMBEDDERS, LEVELS, MODELS, STORES)
+    hooks = (EMBEDDERS, LEVELS, MODELS, MODES, STORES)
     names = {*folders, *(name for hook in hooks for name in offers(hook))}
     told = set()
     for path, tree in module_trees(*names):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from knapper_ext.local import COMMANDS, EMBEDDERS, MODELS
+from knapper_ext.local import COMMANDS, EMBEDDERS, MODELS, MODES
 from tests.kit import Repeat, Say, scripted
 from tests.kit.reduced import reduced, without
 
@@ -42,12 +42,22 @@ def test_a_model_or_a_command_of_it_is_unknown_and_the_extras_are_named(
         assert [extra for extra in extras if extra not in said] == [], said
 
 
-def test_an_embedding_of_it_is_unknown_and_those_that_are_here_are_named(
+def test_an_embedding_or_a_mode_of_it_is_unknown_and_those_that_are_here_are_named(
     root: Path, tmp_path: Path
 ) -> None:
-    for name in EMBEDDERS:
-        chosen = {"KNAPPER_MEMORY_EMBEDDING": name}
-        done = reduced(root, "memory", "show", cwd=tmp_path, environment=chosen)
-        assert (done.returncode, "one of wordllama, endpoint, none." in done.stderr) == (2, True), (
-            done.stderr
-        )
+    rows = [
+        *(("KNAPPER_MEMORY_EMBEDDING", name, "wordllama, endpoint, none.") for name in EMBEDDERS),
+        *(("KNAPPER_MODEL_MODE", name, "auto, native.") for name in MODES),
+    ]
+    for variable, name, known in rows:
+        done = reduced(root, "memory", "show", cwd=tmp_path, environment={variable: name})
+        said = done.stderr
+        assert (done.returncode, f"expected one of {known}" in said) == (2, True), said
+
+
+def test_a_small_model_is_sent_its_calls_natively(root: Path, tmp_path: Path) -> None:
+    with scripted([Repeat(Say("Good morning!"))], models=["qwen2.5-1.5b"]) as model:
+        address = ("--base-url", model.base_url, "--model", "qwen2.5-1.5b")
+        done = reduced(root, "run", *address, "--message", "hi", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "Good morning!\n"), done.stderr
+    assert "tools" in model.requests[-1].body
