@@ -32,13 +32,13 @@ from agent_core.context import BYTES_PER_TOKEN, CALLER, Shown
 from agent_core.context.shown import EXPECTED, size_of
 from agent_core.functions.search import FunctionSearch
 from agent_core.memory.embedding import Embedder
-from agent_core.model.local.server import open_local
 from agent_core.model.reply import Reply
 from agent_core.model.request import FunctionShown, Request
 from agent_core.registry.function import Function
 from agent_core.registry.registry import Snapshot
 from agent_core.runtime import host_functions
 from agent_core.workspace.deps import MAX_SHOWN_FUNCTIONS
+from knapper_ext.local.server import open_local
 
 from .measure import Row, ran_with, show
 from .recall_data import model_named

@@ -31,7 +31,7 @@ from agent_core import Agent, Settings, Workspace
 from agent_core.base.events import CallAnswered, TurnEnded, Usage
 from agent_core.base.settings import GrowthSettings, MemorySettings, ModelSettings, TurnSettings
 from agent_core.memory.blocks import NamedAuthor
-from agent_core.model.local.server import open_local
+from knapper_ext.local.server import open_local
 
 from .growth_play import GrowthPlayer
 from .growth_requests import (

@@ -22,7 +22,7 @@ from typing import Any, Final, TypeAlias
 
 from agent_core import Settings, Workspace, events
 from agent_core.base.settings import ModelSettings, TurnSettings
-from agent_core.model.local.server import open_local
+from knapper_ext.local.server import open_local
 
 from .local_requests import MAX_STEPS, MODEL
 from .measure import ran_with

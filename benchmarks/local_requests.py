@@ -32,7 +32,7 @@ from agent_core.base.events import (
     Warned,
 )
 from agent_core.base.settings import GrowthSettings, MemorySettings, ModelSettings, TurnSettings
-from agent_core.model.local.server import open_local
+from knapper_ext.local.server import open_local
 
 from .measure import ran_with
 

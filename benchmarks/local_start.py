@@ -15,7 +15,7 @@ from typing import Final
 from agent_core import Settings, Workspace
 from agent_core.base.events import Text, Thought, Usage
 from agent_core.base.settings import ModelSettings
-from agent_core.model.local.server import open_local
+from knapper_ext.local.server import open_local
 
 from .measure import ran_with
 

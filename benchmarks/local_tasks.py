@@ -30,8 +30,8 @@ from agent_core.base.events import CallAnswered
 from agent_core.base.settings import NamedModel
 from agent_core.functions.gate import GivenExample
 from agent_core.functions.gate.examples import given_agrees
-from agent_core.model.local.server import open_local
 from agent_core.registry.registry import Snapshot
+from knapper_ext.local.server import open_local
 from sandbox import Evaluation, Job, Sandbox
 from tests.kit.play import ScriptedModel
 from tests.kit.steps import Repeat, Say, Seen

@@ -29,8 +29,8 @@ from agent_core.memory import words
 from agent_core.memory.blocks import BlockDifference, Blocks
 from agent_core.memory.classes import ChatMemory
 from agent_core.memory.edits import normalized
-from agent_core.model.local.server import open_local
 from agent_core.storage import SavePassages
+from knapper_ext.local.server import open_local
 from tests.kit import scripted
 from tests.kit.steps import Repeat
 

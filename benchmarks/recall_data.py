@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, Literal
+from typing import Any, Final
 from uuid import uuid4
 
 from agent_core.base.clock import Clock
@@ -67,7 +67,7 @@ def load(path: Path) -> list[dict[str, Any]]:  # Any: JSON
     return read
 
 
-async def model_named(name: Literal["wordllama", "e5", "minilm", "none"]) -> Embedder | None:
+async def model_named(name: str) -> Embedder | None:
     """Return the model of that name, loaded: search works without it, but then no figures may carry its name.
 
     Raises:

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from agent_core.memory.embedding import embedder
 from agent_core.memory.search import weights
 
 from .measure import ran_with
@@ -45,7 +46,9 @@ class Case:
 def main() -> None:
     given = options()
     cases = _cases(given)
-    names = given.signals.split(",") if given.signals else [*weights("recall", given.embedding)]
+    model = embedder(given.embedding)
+    recipe = model.recipe if model is not None else "none"
+    names = given.signals.split(",") if given.signals else [*weights("recall", recipe)]
     fitted = rounded(fit(cases, names, FITTED_ON))
     print("".join(f"{name} = {weight}\n" for name, weight in fitted.items()))
     every = sorted({case.talk for case in cases})

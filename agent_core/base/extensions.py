@@ -4,17 +4,44 @@ A hook is a dictionary in the `__init__.py` of such a package, from a name that 
 it. The folder is listed only when somebody names what the core does not know, so a start pays nothing for it.
 """
 
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, Final
 
 from .own_installation import add_extra, extras
+from .records import dataclass
 
+COMMANDS: Final = "COMMANDS"  # of the shell
+EMBEDDERS: Final = "EMBEDDERS"
 LEVELS: Final = "LEVELS"  # of the sandbox
+MODELS: Final = "MODELS"  # prefixes of their names
+MODES: Final = "MODES"  # in which calls are sent, besides natively
 STORES: Final = "STORES"  # schemes of their addresses
 _FOLDER: Final = "knapper_ext"
+
+
+@dataclass(frozen=True, slots=True)
+class NounBeside:
+    """A command of the shell that an extension adds: the group of the help that it is in, and what is said of it there.
+
+    The command, or the group of commands, is at `place`, `module:name`, and is imported when it is used.
+    """
+
+    group: str
+    says: str
+    place: str
+
+    def command(self) -> Any:  # Any: of click, which the core does not import for this
+        """Import the command and return it."""
+        return _imported(self.place)
+
+
+def imported_by_call(place: str) -> Callable[..., Any]:  # Any: as what is there
+    """Return a function that imports what is at a place, `module:name`, and calls it."""
+    return partial(_call, place)
 
 
 def offers(hook: str) -> dict[str, Any]:  # Any: what the hook calls for
@@ -23,6 +50,15 @@ def offers(hook: str) -> dict[str, Any]:  # Any: what the hook calls for
     for extension in _extensions():
         found |= getattr(extension, hook, {})
     return found
+
+
+def _imported(place: str) -> Any:  # Any: as what is there
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
+
+
+def _call(place: str, *given: Any) -> Any:  # Any: the same
+    return _imported(place)(*given)
 
 
 def what_else() -> str:

@@ -7,7 +7,7 @@ changes single values of the file.
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeAlias
@@ -18,6 +18,7 @@ from pydantic_core import PydanticCustomError
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import OF_A_FILE, Malformed, read_toml
 
+from . import extensions
 from .errors import SettingsError
 from .gone import GONE, without_gone
 from .matching import did_you_mean
@@ -60,12 +61,13 @@ class ModelSettings(SettingsSection):
 
     name: str | None = Field(
         None,
-        description="Model at the chosen endpoint, `local/…`, or `local`: the best local model that is here.",
+        description="Model at the chosen endpoint, or one that runs on this machine (`docs/local-model.md`).",
     )
     base_url: str | None = Field(None, description="Address of an endpoint with OpenAI's API.")
-    mode: Literal["auto", "native", "constrained"] = Field(
+    mode: str = Field(
         "auto",
-        description="How calls are sent; `auto`: native, or constrained if the model is small, or does not make calls.",
+        description="How calls are sent: `native`, or the mode of an extension for small models"
+        " (`docs/local-model.md`); `auto`: native, or that mode if the model is small, or does not make calls.",
     )
     programs: ProgramsOffer = Field(
         "auto",
@@ -132,7 +134,7 @@ class NamedModel(SettingsSection):
     """A table `[models.NAME]`: what differs from `[model]` when the model of that name is used."""
 
     name: str | None = Field(
-        None, description="Model at the endpoint, or `local/…`; by default, the table's name."
+        None, description="Model at the endpoint, or one here; by default, the table's name."
     )
     base_url: str | None = Field(
         None, description="Address of its endpoint; by default, that of `[model]`."
@@ -140,9 +142,7 @@ class NamedModel(SettingsSection):
     key_variable: KeyVariable | None = Field(
         None, description="Environment variable with its key: `…_API_KEY`."
     )
-    mode: Literal["auto", "native", "constrained"] | None = Field(
-        None, description="How calls are sent."
-    )
+    mode: str | None = Field(None, description="How calls are sent.")
     programs: ProgramsOffer | None = Field(
         None, description="Whether the model is offered `run_program`."
     )
@@ -383,10 +383,10 @@ class MemorySettings(SettingsSection):
         max_length=_LONGEST_TEXT,
         description="The human of a new agent: a text about you, or the name of a file in `humans/`.",
     )
-    embedding: Literal["wordllama", "e5", "minilm", "endpoint", "none"] = Field(
+    embedding: str = Field(
         "wordllama",
-        description="The embedding that finds texts by meaning: `e5` for many languages and `minilm` for English, both"
-        " with the extra `embeddings`; `none`: only by words.",
+        description="The embedding that finds texts by meaning: `wordllama`, `endpoint`, or one that an extension adds,"
+        " as for many languages (`docs/retrieval.md`); `none`: only by words.",
     )
     embedding_model: str | None = Field(
         None, description='The embedding model, with `embedding = "endpoint"`.'
@@ -529,6 +529,8 @@ class ReplSettings(SettingsSection):
 
 FILE_NAME = SETTINGS
 OWN_LEVELS: Final = ("auto", "full", "core")  # of the sandbox without extensions
+_OWN_MODES: Final = ("auto", "native")  # in which calls are sent
+_OWN_EMBEDDINGS: Final = ("wordllama", "endpoint", "none")
 MOST_BYTES = 256 << 10
 _MOST_SIGNS: Final = 100  # of `#` in a line, each of which may begin its comment
 PREFIX = "KNAPPER_"
@@ -674,7 +676,16 @@ def load(
         settings = Settings(**_merge(file, mine))
     except ValidationError as error:
         raise _explain(error) from error
-    _check_level(settings.sandbox.level)
+    _check_offered("sandbox.level", settings.sandbox.level, OWN_LEVELS, extensions.LEVELS)
+    modes = {"model.mode": settings.model.mode}
+    modes |= {
+        f"models.{name}.mode": named.mode for name, named in settings.models.items() if named.mode
+    }
+    for key, mode in modes.items():
+        _check_offered(key, mode, _OWN_MODES, extensions.MODES)
+    _check_offered(
+        "memory.embedding", settings.memory.embedding, _OWN_EMBEDDINGS, extensions.EMBEDDERS
+    )
     if "base_url" in _section(file, "model") and "base_url" not in _section(mine, "model"):
         settings._address_from = root
     if "url" in _section(file, "storage") and "url" not in _section(mine, "storage"):
@@ -685,17 +696,16 @@ def load(
     )
 
 
-def _check_level(level: str) -> None:
-    """Raise SettingsError unless the sandbox or an extension has this level."""
-    if level in OWN_LEVELS:
+def _check_offered(key: str, value: str, own: Sequence[str], hook: str) -> None:
+    """Raise SettingsError unless the program or an extension has this value of a setting."""
+    if value in own:
         return
-    from .extensions import LEVELS, offers, what_else  # noqa: PLC0415 - hardly a start needs it
-
-    levels = (*OWN_LEVELS, *offers(LEVELS))
-    if level not in levels:
-        expected = ", ".join(levels)
-        message = f"The setting `sandbox.level` cannot be {one_line(repr(level), 200)}: expected one of {expected}."
-        raise SettingsError(message, fix=f"Set {PREFIX}SANDBOX_LEVEL to one of them. {what_else()}")
+    known = (*own, *extensions.offers(hook))
+    if value not in known:
+        shown = one_line(repr(value), 200)
+        message = f"The setting `{key}` cannot be {shown}: expected one of {', '.join(known)}."
+        fix = f"Set {_variable(key)} to one of them. {extensions.what_else()}"
+        raise SettingsError(message, fix=fix)
 
 
 def _of_environment() -> dict[str, Any]:

@@ -359,7 +359,7 @@ class Shown:
         terms = mode, room, with_programs, (*self._labels(),)
         if self._fitted[0] is not line or self._fitted[1] != terms:
             shown, size = line, size_of(line)
-            if mode == "constrained":
+            if mode != "native":
                 withheld = self._withheld if with_programs else self._withheld | {RUN_PROGRAM}
                 shown = tuple(
                     _with_labels(part, terms[-1]) for part in line if part.name not in withheld

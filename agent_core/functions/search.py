@@ -663,13 +663,13 @@ class ServedRequests:
 _WORDS, _CROWDED, _LEXICON = 0.15, 0.1, 0.4
 _VIEWS: Final[Mapping[str, tuple[float, float, float]]] = {
     "wordllama": (0.5, 0.5, 0.0),
-    "minilm": (0.35, 0.3, 0.35),
-    "e5": (0.35, 0.3, 0.35),
+    "sentence": (0.35, 0.3, 0.35),
+    "narrow": (0.35, 0.3, 0.35),
 }
-"""The weights of the name with the description, the description alone, and both with the parameters, by model."""
+"""The weights of the name with the description, the description alone, and both with the parameters, by recipe."""
 
-_MEANT: Final = {"wordllama": 0.16, "minilm": 0.3, "e5": 0.8}
-"""The minimum score of a result, by model; without a model, any shared word is enough."""
+_MEANT: Final = {"wordllama": 0.16, "sentence": 0.3, "narrow": 0.8}
+"""The minimum score of a result, by recipe; without a model, any shared word is enough."""
 
 _BATCH: Final = 256
 

@@ -26,10 +26,11 @@ from agent_core.base.records import dataclass, replace
 from agent_core.base.settings import ModelSettings
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
+from .beside import NATIVE, ModeBeside, mode_beside, mode_named, models_of
 from .connection import Endpoint, FunctionsRefused, NotTaken, read_aside
-from .constrained import BYTES_PER_TOKEN, ConstrainedModel, NoneHeld, ReplyFormState
 from .dialect import Loading, changed, dialects, is_loopback, quirks
 from .discover import DiscoveredModel
+from .forms import NoneHeld, ReplyFormState
 from .reading import KnownFunctions
 from .reply import (
     CallPiece,
@@ -45,6 +46,7 @@ from .reply import (
 from .request import FunctionShown, Request
 from .stream import Assembly
 from .tokens import (
+    BYTES_PER_TOKEN,
     Estimator,
     Window,
     count,
@@ -185,10 +187,11 @@ def read_profile(answers: Sequence[_Answer], name: str) -> ModelProfile:
 
 def _with_mode(profile: ModelProfile, known: KnownModes) -> ModelProfile:
     """Return the profile with the mode that follows from it, if one does."""
-    if (mode := known.get(profile.key, "mode")) in ("native", "constrained"):
+    other = mode_beside()
+    if (mode := known.get(profile.key, "mode")) in (NATIVE, other):
         return replace(profile, mode=mode)
     is_small = profile.parameters is not None and profile.parameters < SMALL
-    return replace(profile, mode="constrained") if is_small or profile.calls is False else profile
+    return replace(profile, mode=other) if is_small or profile.calls is False else profile
 
 
 def _rows_of_model(
@@ -229,12 +232,12 @@ async def probe(
         if reply is None or reply.finish == "length":
             return profile
         if reply.written or not reply.calls:
-            return replace(profile, mode="constrained")
+            return replace(profile, mode=mode_beside())
         if reply.usage.estimated or reply.usage.prompt - reply.usage.cached >= SLOW * (
             time.monotonic() - began
         ):
-            return replace(profile, mode="native")
-    return replace(profile, mode="constrained")
+            return replace(profile, mode=NATIVE)
+    return replace(profile, mode=mode_beside())
 
 
 async def _answer(stream: Callable[[Request], AsyncIterator[Piece]], number: int) -> Reply | None:
@@ -375,7 +378,6 @@ async def _running(endpoint: Endpoint, loading: Loading) -> int:
 _NAMED: Final = 6
 _NAME_CHARS: Final = 80
 _MOST: Final = 0.5  # maximum share of the window for functions
-_FROM_NOW: Final = "from now on, its calls are written under a schema (`model.mode` = constrained)."
 _TOUR_TOKENS: Final = 1 << 17
 
 
@@ -553,7 +555,7 @@ class TourModel(NativeModel):
 
 
 class EitherModel(NativeModel):
-    """A native model that can switch to constrained mode.
+    """A native model that can switch to the mode of an extension.
 
     It switches if the endpoint rejects functions, if they fill too much of the window, or if the model writes a call as
     text before its first native call. It starts as `profile` says and records the result in `known`.
@@ -567,16 +569,21 @@ class EitherModel(NativeModel):
         clock: Clock | None,
         profile: ModelProfile,
         known: KnownModes,
+        other_name: str,
+        other_mode: ModeBeside,
     ) -> None:
         super().__init__(endpoint, window=window, clock=clock)
-        self._profile, self._known = profile, known
+        self._profile = profile
+        self._known = known
+        self._other_name = other_name
+        self._other_mode = other_mode
         self._is_settled = False  # no text of the model changes the mode any longer
-        self._constrained: ConstrainedModel | None = None
+        self._other: Model | None = None
 
     @property
     def mode(self) -> Mode:
         """The mode in which calls are currently transmitted."""
-        return "constrained" if self._constrained else "native"
+        return self._other_name if self._other else NATIVE
 
     async def begin(self) -> None:
         """Start in the mode that the profile or a probe indicates."""
@@ -585,28 +592,24 @@ class EitherModel(NativeModel):
             profile = await probe(super().stream, profile)
             if profile.mode is not None:
                 self._known.put(profile.key, "mode", profile.mode)
-        self._is_settled = profile.mode == "native"
-        if profile.mode == "constrained":
+        self._is_settled = profile.mode == NATIVE
+        if profile.mode == self._other_name:
             await keep_loaded(self._endpoint)
-            self._constrain("")
+            self._change("")
 
     def overhead(self, functions: tuple[FunctionShown, ...]) -> int:
         """Return the size of the functions in bytes as they are currently shown."""
-        return (
-            self._constrained.overhead(functions)
-            if self._constrained
-            else super().overhead(functions)
-        )
+        return self._other.overhead(functions) if self._other else super().overhead(functions)
 
     async def stream(self, request: Request) -> AsyncIterator[Piece]:
         """Yield the pieces of one reply, in order; the last piece is the one `Reply`."""
-        is_native = self.mode == "native"
+        is_native = self._other is None
         tokens = int(self.overhead(request.functions) / BYTES_PER_TOKEN)
         if is_native and tokens > self.context_limit * _MOST:
             message = f"The functions need about {tokens:,} tokens of {self.name}'s {self.context_limit:,}"
             self._is_settled = True
-            raise self._constrain(f"{message}, so {_FROM_NOW} {self.window.fix}".rstrip())
-        stream = self._constrained.stream(request) if self._constrained else super().stream(request)
+            raise self._change(f"{message}, so", self.window.fix)
+        stream = self._other.stream(request) if self._other else super().stream(request)
         try:
             async with aclosing(stream) as pieces:  # type: ignore[type-var]  # a generator
                 async for piece in pieces:
@@ -616,15 +619,16 @@ class EitherModel(NativeModel):
                         else piece
                     )
         except FunctionsRefused as error:
-            if self.mode == "constrained":
+            if self._other is not None:
                 raise
             self._is_settled = True
-            raise self._constrain(f"{error.message} So {_FROM_NOW}") from error
+            raise self._change(f"{error.message} So") from error
         except NoneHeld as error:
             if self._is_settled:
                 raise
-            self._constrained, self._is_settled = None, True
-            self._known.put(self._profile.key, "mode", "native")
+            self._other = None
+            self._is_settled = True
+            self._known.put(self._profile.key, "mode", NATIVE)
             raise ModeChanged(f"{error.message} So its calls are sent natively again.") from error
 
     def _check_native(self, reply: Reply) -> Reply:
@@ -633,22 +637,18 @@ class EitherModel(NativeModel):
         """
         if self._is_settled or not (reply.calls or reply.written):
             return reply
-        self._known.put(self._profile.key, "mode", "constrained" if reply.written else "native")
+        self._known.put(self._profile.key, "mode", self._other_name if reply.written else NATIVE)
         if not reply.written:
             self._is_settled = True
             return reply
         name = reply.written[0][:_NAME_CHARS]
-        change = self._constrain(f"{self.name} wrote a call of `{name}` as text: {_FROM_NOW}")
+        change = self._change(f"{self.name} wrote a call of `{name}` as text:")
         return replace(reply, note=f"{reply.note} {change.message}".strip())
 
-    def _constrain(self, why: str) -> ModeChanged:
-        self._constrained = _constrained_model(self._endpoint, self.window, self.clock)
-        return ModeChanged(why)
-
-
-def _constrained_model(endpoint: Endpoint, window: Window, clock: Clock | None) -> ConstrainedModel:
-    settings, ways = endpoint.settings, endpoint.dialect.constraints
-    return ConstrainedModel(endpoint, endpoint.model, window, settings, clock, ways=ways)
+    def _change(self, why: str, fix: str = "") -> ModeChanged:
+        self._other = self._other_mode.open(self._endpoint, self.window, self.clock)
+        what = "from now on, its calls are written under a schema"
+        return ModeChanged(f"{why} {what} (`model.mode` = {self._other_name}). {fix}".rstrip())
 
 
 async def open_model(
@@ -659,32 +659,40 @@ async def open_model(
     found_out: Path | None = None,
 ) -> Model:
     """Return the chosen model, ready for requests; the file `found_out` has the modes found earlier."""
-    if discovered.kind == "local":
-        from .local.server import open_local  # noqa: PLC0415 the local engine is an extra that may not be installed
-
-        return await open_local(discovered.model_name, settings)
+    if (models := models_of(discovered.model_name)) is not None:
+        return await models.open(discovered.model_name, settings)
     if discovered.kind == "tour":
         endpoint = Endpoint(_TOUR_URL, SERVED, settings=settings, transport=_TourTransport())
         return TourModel(endpoint, window=Window(_TOUR_TOKENS, "the tour's"), clock=clock)
     endpoint = _endpoint(discovered, settings)
     known = KnownModes(found_out)
-    if settings.mode == "native":
+    name = mode_beside() if settings.mode == "auto" else settings.mode
+    mode = mode_named(name)
+    if mode is None:
         return NativeModel(
             endpoint, window=await find_window(endpoint, discovered, known), clock=clock
         )
     profile = await find_profile(endpoint, known)
     window = await find_window(endpoint, discovered, known)
-    if not endpoint.dialect.constraints and settings.mode == "constrained":
+    if not endpoint.dialect.constraints and settings.mode == name:
         await endpoint.aclose()
         raise ModelError(
-            f"{endpoint.dialect.name} does not enforce a schema on replies, which constrained mode needs.",
+            f"{endpoint.dialect.name} does not enforce a schema on replies, which the mode `{name}` needs.",
             fix="Set `model.mode` to native: its models call functions by themselves.",
         )
-    if settings.mode == "constrained":
-        return _constrained_model(endpoint, window, clock)
+    if settings.mode == name:
+        return mode.open(endpoint, window, clock)
     if not endpoint.dialect.constraints:
         return NativeModel(endpoint, window=window, clock=clock)
-    model = EitherModel(endpoint, window=window, clock=clock, profile=profile, known=known)
+    model = EitherModel(
+        endpoint,
+        window=window,
+        clock=clock,
+        profile=profile,
+        known=known,
+        other_name=name,
+        other_mode=mode,
+    )
     await model.begin()
     return model
 

@@ -27,9 +27,9 @@ Pattern: TypeAlias = Annotated[re.Pattern[str], BeforeValidator(_compile)]
 """A pattern in a file of this package."""
 
 
-def parsed_toml(name: str) -> dict[str, Any]:
-    """Return the parsed TOML of a file of this package."""
-    return read_toml(resources.files(__package__).joinpath(name).read_text(encoding="utf-8"))
+def parsed_toml(name: str, package: str = __package__) -> dict[str, Any]:
+    """Return the parsed TOML of a file of this package, or another one."""
+    return read_toml(resources.files(package).joinpath(name).read_text(encoding="utf-8"))
 
 
 def as_kind(data: object, kind: type[T]) -> T:

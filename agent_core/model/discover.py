@@ -1,4 +1,4 @@
-"""The choice of the model: from the settings, the environment, servers on this machine, or stored weights.
+"""The choice of the model: from the settings, the environment, servers on this machine, or the models of extensions.
 
 Secrets come from the environment only. Servers on this machine are asked concurrently and get no key. Any user may
 listen on a port above 1023, so the owner of the listening socket is checked; a server that may be another user's gets
@@ -13,23 +13,21 @@ from urllib.parse import urlsplit
 
 from agent_core.base import machine
 from agent_core.base.errors import ModelError, NoModel, Unavailable
+from agent_core.base.extensions import what_else
 from agent_core.base.matching import nearest
 from agent_core.base.network_variables import UnusableVariable, checked_address, masked_address
-from agent_core.base.own_installation import add_extra
 from agent_core.base.records import dataclass, field, replace
 from agent_core.base.settings import ModelSettings
 
+from .beside import ModelsBeside, models_beside, models_of
 from .dialect import AZURE, AzureTerms, ServerKind, base_url_hint, dialect_of, quirks
 from .tokens import listed_window
 from .tour import LABEL as TOUR_LABEL
 from .tour import NAME as TOUR
 
-Kind: TypeAlias = Literal["endpoint", "local", "tour"]
+Kind: TypeAlias = Literal["endpoint", "beside", "tour"]
 _Entries: TypeAlias = list[dict[str, Any]]  # Any: foreign JSON
 
-LOCAL: Final = "local"
-"""The name of the best local model: one with weights on this machine, or else the recommended one."""
-LOCAL_PREFIX: Final = "local/"
 AZURE_VARIABLE: Final = "AZURE_OPENAI_ENDPOINT"
 PROBE_S: Final = 1.0  # a closed port fails at once; this is for a busy server
 _LISTING_S: Final = 5.0
@@ -37,7 +35,6 @@ _NAMES_S: Final = 2.0  # for the names only: a user is waiting at the prompt
 _SHOWN: Final = 3
 _LIKE: Final = 0.4
 _ANOTHER: Final = "the settings `model.base_url` and `model.name`"
-_SUGGESTED: Final = "qwen2.5-coder-1.5b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,19 +70,17 @@ async def choose(
     environment: Mapping[str, str],
     *,
     servers: Sequence[ServerKind] | None = None,
-    weights: Callable[[], str | None] = lambda: None,
-    engine: Callable[[], bool] = lambda: True,
+    beside: Sequence[ModelsBeside] | None = None,
     confirmed: Callable[[str], bool] = lambda url: False,
 ) -> DiscoveredModel:
     """Choose the model.
 
-    `weights` returns the name, without the prefix `local/`, of a local model with weights on this machine. `engine`
-    tells whether the engine that runs it is installed; without it, the weights are unusable. `confirmed` tells whether
-    this user confirmed an address: a server that may be another user's is used only if so.
+    `beside` are the models of extensions to take where nothing else is found, by default all that are here. `confirmed`
+    tells whether this user confirmed an address: a server that may be another user's is used only if so.
 
     Raises:
         UnconfirmedServer: the only server found may be another user's.
-        NoModel: nothing is set and nothing was found; the message names the three ways.
+        NoModel: nothing is set and nothing was found; the message names the ways to a model.
         ModelError: the configured model cannot be used.
     """
     name = settings.name or ""
@@ -93,12 +88,10 @@ async def choose(
         return DiscoveredModel(
             "", TOUR, "", f"{TOUR_LABEL}: its words are scripted, its actions are real", kind="tour"
         )
-    if name == LOCAL:
-        return _local(
-            (weights() or _SUGGESTED).removeprefix(LOCAL_PREFIX), "the best of the local models"
-        )
-    if name.startswith(LOCAL_PREFIX):
-        return _local(name.removeprefix(LOCAL_PREFIX), "named in the settings")
+    if (models := models_of(name)) is not None:
+        if "/" in name:
+            return _beside(name, "named in the settings")
+        return _beside(models.best(), "the best of its kind")
     if named := await _at_set_address(settings, environment):
         return named
     chosen: list[
@@ -118,13 +111,13 @@ async def choose(
             server.endpoint_url
         ):
             return server
-    stored = None if name else weights()
-    if stored and engine():
-        return _local(
-            stored.removeprefix(LOCAL_PREFIX),
-            "its weights are on this machine, and nothing else was found",
-        )
-    raise UnconfirmedServer(chosen[0].endpoint_url) if chosen else _nothing(name, stored)
+    kept = models_beside() if beside is None else beside
+    own, unusable = ("", []) if name else _usable(kept)
+    if own:
+        return _beside(own, "it is on this machine, and nothing else was found")
+    if chosen:
+        raise UnconfirmedServer(chosen[0].endpoint_url)
+    raise _nothing(name, [models.offer().way for models in kept], unusable)
 
 
 async def listed(model: DiscoveredModel) -> DiscoveredModel:
@@ -153,6 +146,7 @@ async def listed(model: DiscoveredModel) -> DiscoveredModel:
         if len(near) == len(names)
         else f"The nearest of its {len(names)}: {shown}."
     )
+    fix = f"{fix} {what_else()}".rstrip()
     raise ModelError(f"{masked_address(url)} has no model `{name}`.", fix=fix)
 
 
@@ -165,8 +159,8 @@ async def endpoint_names(model: DiscoveredModel) -> list[str]:
 
 
 def asks_endpoint(name: str | None) -> bool:
-    """Check whether a model of this name is at an address; the tour and local models run in our own processes."""
-    return name not in (TOUR, LOCAL) and not (name or "").startswith(LOCAL_PREFIX)
+    """Check whether a model of this name is at an address; the tour and those of extensions are on this machine."""
+    return name != TOUR and models_of(name) is None
 
 
 async def _at_set_address(
@@ -265,28 +259,42 @@ def _pick(entries: _Entries, name: str) -> dict[str, Any] | None:
     return next((entry for entry in entries if not quirks().mute.search(entry["id"])), None)
 
 
-def _local(name: str, why: str) -> DiscoveredModel:
-    return DiscoveredModel("", name, "", f"{LOCAL_PREFIX}{name}: {why}", kind="local")
+def _beside(name: str, why: str) -> DiscoveredModel:
+    return DiscoveredModel("", name, "", f"{name}: {why}", kind="beside")
 
 
-def _nothing(name: str, stored: str | None) -> NoModel:
-    """Return the error that there is no model; `stored` is a local model here whose engine is missing."""
+def _usable(kept: Sequence[ModelsBeside]) -> tuple[str, list[str]]:
+    """Return the best model of extensions that can be opened, "" if there is none, and why those before it cannot."""
+    unusable: list[str] = []
+    for models in kept:
+        for name in models.here()[:1]:
+            obstacle = models.obstacle(name)
+            if obstacle is None:
+                return name, unusable
+            why = f"{obstacle.message} {obstacle.fix}"
+            unusable.append(f"{name} is here, but cannot be used. {why}")
+    return "", unusable
+
+
+def _nothing(name: str, own_ways: Sequence[str], unusable: Sequence[str]) -> NoModel:
+    """Return the error that there is no model, with the ways to one."""
     none = (
         f"No server on this machine has the model `{name}`"
         if name
         else "No model is set and none was found"
     )
-    message = f"{none}."
-    if stored:
-        here = f"The weights of {LOCAL_PREFIX}{stored.removeprefix(LOCAL_PREFIX)} are here, and not the engine"
-        message += f"\n{here} that runs them. To install it, type: {add_extra('local')}"
+    message = "\n".join([f"{none}.", *unusable])
     servers = ", ".join(server.name for server in quirks().servers)
     ways = (
-        "Three ways to get one:",
-        f"1. a key:           export OPENAI_API_KEY=…   (another endpoint: {_ANOTHER};",
+        f"a key:           export OPENAI_API_KEY=…   (another endpoint: {_ANOTHER};\n"
         "                    Azure: AZURE_OPENAI_ENDPOINT and AZURE_OPENAI_API_KEY)",
-        f"2. a local server:  start {servers}; it is found automatically",
-        f"3. a local model:   knapper models get {_SUGGESTED}   (1.1 GB, no key, no server)",
-        "Then: knapper configure   (it asks, tries the model, and keeps it). Without any, the model `tour` shows it.",
+        f"a local server:  start {servers}; it is found automatically",
+        *own_ways,
     )
-    return NoModel(message, fix="\n".join(ways))
+    fix = [
+        f"{len(ways)} ways to get one:",
+        *(f"{number}. {way}" for number, way in enumerate(ways, start=1)),
+        "Then: knapper configure   (it asks, tries the model, and keeps it). Without any, the model `tour` shows it.",
+        what_else() if name else "",
+    ]
+    return NoModel(message, fix="\n".join(filter(None, fix)))

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from agent_core.base.settings import ProgramsOffer
 
 Finish: TypeAlias = Literal["stop", "calls", "length", "filter", "refusal", "broken"]
-Mode: TypeAlias = Literal["native", "constrained"]
+Mode: TypeAlias = str
+"""How calls are transmitted: `native`, or the name of an extension's mode, which is for small models."""
 
 
 NOTES: Final[dict[str, str]] = {

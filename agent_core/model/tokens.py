@@ -12,6 +12,7 @@ from .dialect import quirks
 SET_WINDOW: Final = "knapper configure --context-tokens N"
 MOST_TOKENS: Final = 10**9  # per reply: a higher number is wrong
 LEAST_WINDOW, MOST_WINDOW = 512, 10**8
+BYTES_PER_TOKEN: Final = 3.4  # of prompts with schemas
 _BYTES_PER_TOKEN: Final = 4
 _SMALLEST_LESSON: Final = 400  # in smaller texts, the server's template outweighs the text
 _LIMITS: Final = (0.4, 4.0)

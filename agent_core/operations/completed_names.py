@@ -78,11 +78,11 @@ def _agents(root: Path) -> Iterator[str]:
 
 
 def _models(root: Path) -> Iterator[str]:
-    from agent_core.workspace.local_models import installed_models  # noqa: PLC0415 - slow to import
+    from agent_core.model.beside import names_here  # noqa: PLC0415 - slow to import
 
     yield "tour"
     with suppress(NoHome):
-        yield from installed_models()
+        yield from names_here()
     with suppress(Malformed):
         models = read_toml(_file_text(root / "knapper.toml")).get("models")
         yield from models if isinstance(models, dict) else ()

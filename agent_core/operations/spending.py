@@ -16,6 +16,7 @@ from agent_core.base.problem import misfit_sentence
 from agent_core.base.records import dataclass
 from agent_core.base.settings import ModelPrice, NamedModel
 from agent_core.base.untrusted import one_line
+from agent_core.model.discover import asks_endpoint
 from agent_core.storage import USAGE, Entry, Store
 from agent_core.views.styled_lines import Line, columns, counted, line, money
 from sandbox.wire.strict_json import read_toml
@@ -25,7 +26,6 @@ from .history_pages import read_pages
 
 FILE = "prices.toml"
 _MOST_BYTES = 256 << 10
-_FREE = ("local/", "tour")
 _DATED = re.compile(r"[-@]?(\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
 _TOKENS = ("prompt_tokens", "completion_tokens", "cached_tokens")
 _MOST_CHARS = 200  # of a message
@@ -186,7 +186,7 @@ async def spent_since_ever(
 
 def price_of(model: str, prices: Mapping[str, ModelPrice]) -> ModelPrice | None:
     """Return the price of a model, looked up by its full name, then without the maker, then without the date."""
-    if model.startswith(_FREE):
+    if not asks_endpoint(model):
         return ModelPrice(input=0, output=0, cached=None)
     bare = model.rpartition("/")[2]
     for name in (model, bare, _DATED.sub("", bare)):

@@ -745,7 +745,7 @@ class Agent:
     async def shown(self, message: str) -> frozenset[str]:
         """Return the functions that the model is shown with a message: those it could call for it."""
         session = self.model_session
-        if session.models.mode == "constrained":
+        if session.models.mode != "native":
             return frozenset(await session.announced(message, (), self.snapshot()))
         return frozenset(function.name for function in session.functions.all()) | session.shown.told
 

@@ -141,7 +141,7 @@ class MessageProtocol:
                     )
                 cache.functions[id(function)] = made
             cache.line, cache.mode = line, mode
-            if mode == "constrained":
+            if mode != "native":
                 cache.shown = tuple(function for function in line if function.name != SEND)
             else:
                 cache.shown = tuple(cache.functions[id(function)][1] for function in line)

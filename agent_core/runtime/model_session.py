@@ -35,8 +35,7 @@ from agent_core.context import (
     size_of,
 )
 from agent_core.memory.agent_memory import KEPT_IN, AgentMemory
-from agent_core.model.conversation import INSTRUCTIONS as FOR_SMALL_MODELS
-from agent_core.model.conversation import compared, find
+from agent_core.model.beside import NATIVE, mode_named
 from agent_core.model.reading import written_calls
 from agent_core.model.reply import (
     Mode,
@@ -253,9 +252,12 @@ class ModelSession:
                 FunctionShown(function.name, function.description, function.parameters),
             )
         functions = tuple(shown.values())
-        texts = compared(Request((User(message),), functions))
+        mode = mode_named(self.models.mode)
+        if mode is None:
+            return list(shown)
+        texts = mode.compared(Request((User(message),), functions))
         vectors = await self._vectors.of(texts) if self._vectors else None
-        return [function.name for function in find(message, functions, vectors)]
+        return [function.name for function in mode.find(message, functions, vectors)]
 
     async def ask_alone(self, message: str, turn: Turn | None) -> str:
         """Return a model's answer to one message without persona, memory or functions. The turn counts its tokens.
@@ -301,7 +303,7 @@ class ModelSession:
             budget = self._budget(model)
             page_chars = budget.page_chars(self.settings.turn.answer_chars)
             turn.history.page(page_chars, budget.message_chars(self.settings.memory))
-            if model.mode != "constrained" and READ_ON in self.shown.callable:
+            if model.mode == NATIVE and READ_ON in self.shown.callable:
                 await turn.history.leave_behind(turn.id, _MAX_PAST_CHARS)
             if self._told_of != turn.id and (cut := turn.history.cut_short(turn.id)):
                 self._told_of = turn.id
@@ -400,8 +402,10 @@ class ModelSession:
             prompt.messages, prompt.functions, most, excluded, callable=self.shown.callable
         )
         request = turn.origin.client.request(request)
-        if model.mode == "constrained" and self._vectors is not None:
-            request = replace(request, vectors=await self._vectors.of(compared(request)))
+        if model.mode != NATIVE and self._vectors is not None:
+            mode = mode_named(model.mode)
+            texts = mode.compared(request) if mode is not None else []
+            request = replace(request, vectors=await self._vectors.of(texts))
         shown = ReplyKeeper(turn)
         kind = events.Thought if self._style.by_function(model.mode) else events.Text
         told = asyncio.get_running_loop().call_later(_QUIET_S, turn.tell_reading, prompt.tokens)
@@ -674,8 +678,8 @@ class StepFunctions:
         if self._settings.instructions:
             return self._settings.instructions
         # Only small models write under a schema: they get fewer instructions, which leaves room for the rest.
-        if mode == "constrained":
-            return self._protocol.brief or FOR_SMALL_MODELS
+        if (own := mode_named(mode)) is not None:
+            return self._protocol.brief or own.instructions
         text = self._protocol.instructions or INSTRUCTIONS
         if RUN_PROGRAM in self._models.withheld():
             return text.replace(ABOUT_PROGRAMS, "")

@@ -58,7 +58,7 @@ _SCOPES = ("chat", "read", "edit", "approve", "admin")
     help="Send spans of OpenTelemetry to where OTEL_EXPORTER_OTLP_ENDPOINT says.",
 )
 @click.option(
-    "--model", metavar="NAME", help="A model of the endpoint, local, local/NAME, or tour."
+    "--model", metavar="NAME", help="A model of the endpoint, one that runs here, or tour."
 )
 @click.option(
     "--base-url",

@@ -10,15 +10,12 @@ from agent_core import __version__
 from agent_core.access.grants.record import UnconfirmedAddress, unconfirmed
 from agent_core.base.errors import KnapperError
 from agent_core.base.network_variables import masked_address, unusable_variables
-from agent_core.base.own_installation import add_extra
 from agent_core.base.settings import ModelSettings, Settings
+from agent_core.model.beside import models_of
 from agent_core.model.dialect import dialect_of
-from agent_core.model.discover import LOCAL_PREFIX, DiscoveredModel, asks_endpoint
-from agent_core.model.local.weights import has_engine
+from agent_core.model.discover import DiscoveredModel, asks_endpoint
 from agent_core.model.wire import loosened
 from sandbox import SandboxUnavailable
-
-from .local_models import is_missing
 
 if TYPE_CHECKING:
     from agent_core.functions.sandbox_client import SandboxClient
@@ -115,12 +112,12 @@ def check_address(
 ) -> None:
     """Raise if the model's address comes only from the workspace's file and the user has not confirmed it.
 
-    `name` is the model in question, by default the configured one: the tour and local models need no address.
+    `name` is the model in question, by default the configured one: the tour and models of extensions need no address.
 
     Raises:
         UnconfirmedAddress: the message says how to confirm the address.
     """
-    if asks_endpoint(name or settings.model.name) and (url := unconfirmed(settings, around)):
+    if (url := unconfirmed(settings, around)) and asks_endpoint(name or settings.model.name):
         raise UnconfirmedAddress(url)
 
 
@@ -145,15 +142,11 @@ async def _model(
     try:
         check_address(settings)
         chosen = await choose(settings.model)
-        lacks_weights = chosen.kind == "local" and is_missing(f"{LOCAL_PREFIX}{chosen.model_name}")
+        models = models_of(chosen.model_name)
+        if models is not None and (obstacle := models.obstacle(chosen.model_name)) is not None:
+            raise obstacle
     except KnapperError as error:
         return {"ok": False, "problem": error.message, "fix": error.fix}
-    if chosen.kind == "local" and not has_engine():
-        message = "The engine of the local model is not installed."
-        return {"ok": False, "problem": message, "fix": f"Type: {add_extra('local')}"}
-    if lacks_weights:
-        message = f"The weights of {chosen.model_name} are not here."
-        return {"ok": False, "problem": message, "fix": f"knapper models get {chosen.model_name}"}
     from agent_core.model.client import window_of  # noqa: PLC0415 - the HTTP client is slow to import
 
     try:

@@ -18,13 +18,10 @@ from agent_core.base.records import asdict, dataclass, replace
 from agent_core.base.settings import ModelSettings, Settings, load, write_values
 from agent_core.model.dialect import base_url_hint, likely_base
 from agent_core.model.discover import DiscoveredModel, UnconfirmedServer, choose, listed
-from agent_core.model.local.weights import has_engine
 from agent_core.model.reply import Reply
 from agent_core.model.request import Request
 from agent_core.model.tokens import Window
 from agent_core.model.tour import NAME as TOUR
-
-from .local_models import best_installed
 
 KEY: Final = "OPENAI_API_KEY"
 _WAIT_S: Final = 60.0
@@ -58,9 +55,7 @@ async def choose_model(
         ModelError: there is no model, or the configured one cannot be used.
     """
     confirmed = partial(is_confirmed, root, key_variable=settings.key_variable)
-    return await choose(
-        settings, environment, weights=best_installed, engine=has_engine, confirmed=confirmed
-    )
+    return await choose(settings, environment, confirmed=confirmed)
 
 
 async def try_model(settings: ModelSettings, environment: Mapping[str, str], root: Path) -> Tested:
@@ -82,7 +77,7 @@ async def try_model(settings: ModelSettings, environment: Mapping[str, str], roo
             else (settings.name or "", "")
         )
         return Tested(False, name, address, "", time.monotonic() - began, error.message, error.fix)
-    name = f"local/{chosen.model_name}" if chosen.kind == "local" else chosen.model_name
+    name = chosen.model_name
     tested = Tested(
         True, name, masked_address(chosen.endpoint_url), chosen.why, time.monotonic() - began
     )

@@ -17,12 +17,10 @@ from agent_core.functions.gate.reader import DescriptionReader
 from agent_core.functions.service.maker import FunctionMaker
 from agent_core.memory.embedding import Embedder, embedder
 from agent_core.model.discover import DiscoveredModel, choose, endpoint_names, listed
-from agent_core.model.local.weights import has_engine
 from agent_core.model.reply import OpenedModel, OpenModel
 from agent_core.storage import prepare_state_dir
 
 from . import doctor
-from .local_models import best_installed
 
 if TYPE_CHECKING:
     from agent_core.base.settings import ModelSettings, Settings
@@ -110,13 +108,7 @@ class ModelOpener:
     async def choose(self, settings: "ModelSettings") -> DiscoveredModel:
         """Choose a model by these settings."""
         confirmed = partial(is_confirmed, self._root, key_variable=settings.key_variable)
-        return await choose(
-            settings,
-            self.environment,
-            weights=best_installed,
-            engine=has_engine,
-            confirmed=confirmed,
-        )
+        return await choose(settings, self.environment, confirmed=confirmed)
 
     @cached_property
     def embedder(self) -> Embedder | None:

@@ -18,11 +18,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from agent_core.model.local.server import open_local
 from agent_core.model.reply import Model, Reply
 from agent_core.runtime.groups.floor import USER, Floor, Speech
 from agent_core.runtime.groups.loop import answered_name, choice_request
 from agent_core.runtime.groups.plan import TASK, NoAdvice, Policy, SpeakerQuestion, choose
+from knapper_ext.local.server import open_local
 
 from .__main__ import installed
 

@@ -1,4 +1,4 @@
-"""The setup menu at a terminal: creates a workspace, then chooses a key, an address, a local model, or the tour.
+"""The setup menu at a terminal: creates a workspace, then chooses a key, an address, a model here, or the tour.
 
 A key typed here is never shown or written to disk; it lasts for this run only.
 """
@@ -6,14 +6,11 @@ A key typed here is never shown or written to disk; it lasts for this run only.
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from importlib.util import find_spec
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, Final
-from urllib.parse import urlsplit
+from typing import Final
 
-import agent_core
 from agent_core.access.grants.record import UnconfirmedAddress, confirm, shown
 from agent_core.base.clock import Clock
 from agent_core.base.errors import (
@@ -25,22 +22,19 @@ from agent_core.base.errors import (
     UsageError,
 )
 from agent_core.base.network_variables import has_form_of_key, whole_address
-from agent_core.base.own_installation import add_extra
-from agent_core.base.settings import FILE_NAME, ModelSettings, Settings, load
+from agent_core.base.settings import FILE_NAME, Settings, load
 from agent_core.base.untrusted import one_line
 from agent_core.base.workspace_folder import FUNCTIONS
+from agent_core.model.beside import ModelsBeside, models_beside
 from agent_core.model.dialect import quirks
 from agent_core.model.discover import AZURE_VARIABLE, address_of
-from agent_core.model.local.weights import has_engine
 from agent_core.storage import STATE_FILE, prepare_state_dir, set_aside
 from agent_core.views.faults import fault_lines
 from agent_core.views.styled_lines import Line, counted, line, warned
 from agent_core.workspace import model_check
 from agent_core.workspace.doctor import check_address, check_texts
-from agent_core.workspace.local_models import fetch_model, list_models
 from agent_core.workspace.scaffold import create, existing
 from knapper.terminal.dialog import agreed, ask, ask_hidden, say
-from knapper.terminal.progress import Download, StatusLine
 
 from .run_options import TOUR, RunOptions
 
@@ -53,47 +47,40 @@ _SHOWN_FILES: Final = 3
 def choose(options: RunOptions, error: NoModel) -> RunOptions | None:
     """Return the options with a model that works, or None if the user quits."""
     azure = _azure(options)
-    model, *smaller = list_models()
-    about = f"{model['bytes'] / 1e9:.1f} GB, {model['licence']}, by {model['publisher']}"
-    source = f"from {urlsplit(model['url']).hostname or model['url']}, else from data packages of the package registry"
     own = f"a deployment at {azure} (Azure)" if azure else "a key, or the address of an endpoint"
-    variants = [
-        f"{small['name'].removeprefix('local/')} ({small['bytes'] / 1e9:.1f} GB)"
-        for small in smaller
+    beside = models_beside()
+    offers = [models.offer() for models in beside]
+    choices: list[tuple[Callable[[RunOptions], RunOptions], str, Sequence[str]]] = [
+        (_key_or_address, own, ()),
+        *(
+            (partial(_beside, models), offer.title, offer.notes)
+            for models, offer in zip(beside, offers, strict=True)
+        ),
+        (_tour, "the tour: five minutes, scripted, nothing to fetch", ()),
     ]
-    told = [
-        *(["it is here already"] if model["here"] else [about, source]),
-        "no key, no server, nothing leaves this machine; small and slow",
-        *(f"or smaller, and less able: knapper models get {variant}" for variant in variants),
-    ]
-    say(
-        [
-            *fault_lines(error.message),
-            line(),
-            line(("strong", "Which model should answer you?")),
-            line(("name", "  1 "), own),
-            line(("name", "  2 "), f"the local model: {model['title']}"),
-            *(line("    ", ("dim", text)) for text in told),
-            line(("name", "  3 "), "the tour: five minutes, scripted, nothing to fetch"),
-        ]
+    rows = []
+    for number, (_, title, notes) in enumerate(choices, start=1):
+        rows.append(line(("name", f"  {number} "), title))
+        rows += [line("    ", ("dim", note)) for note in notes]
+    question = line(("strong", "Which model should answer you?"))
+    say([*fault_lines(error.message), line(), question, *rows])
+    ways = {str(number): way for number, (way, _, _) in enumerate(choices, start=1)}
+    *others, last = ways
+    asked = (
+        f"Type {', '.join(others)} or {last} and Enter (Enter alone: {last}, the tour; q: leave):"
     )
-    ways: dict[str, Callable[[RunOptions], RunOptions]] = {
-        "1": _key_or_address,
-        "2": _local,
-        "3": lambda options: replace(options, model=TOUR, base_url=None),
-    }
     while True:
-        typed = ask("Type 1, 2 or 3 and Enter (Enter alone: 3, the tour; q: leave):")
+        typed = ask(asked)
         if typed is None or typed.lower() in _LEAVE:
             say([line("Nothing was changed. Next: knapper configure, or knapper run --model tour")])
             return None
-        way = ways.get(typed or "3")
+        way = ways.get(typed or last)
         if way is None and not whole_address(typed):
             is_short = len(typed) < _SHORTEST_KEY  # a key is not shown once more
             what = f"`{one_line(typed)}`" if is_short else "That"
             say(
                 fault_lines(
-                    f"{what} is not 1, 2, 3 or an address.",
+                    f"{what} is not {', '.join(ways)} or an address.",
                     "" if is_short else "A key: type 1 first.",
                 )
             )
@@ -262,81 +249,20 @@ def _key(typed: str) -> str:
     return typed
 
 
-def _local(options: RunOptions) -> RunOptions:
-    if not has_engine():
-        message = "The engine of the local model is not installed."
-        raise UsageError(message, fix=f"Type: {add_extra('local')}; then: knapper run")
-    model = list_models()[0]
-    name = str(model["name"])
-    if not model["here"]:
-        if not agreed(f"Download {model['bytes'] / 1e9:.1f} GB now?"):
-            raise UsageError("Nothing was downloaded.")
-        fetch(name)
-    say(
-        [
-            line(
-                ("ok", "✓ "),
-                f"{name} is here. It is loading in the background; you can start typing.",
-            )
-        ]
-    )
+def _beside(models: ModelsBeside, options: RunOptions) -> RunOptions:
+    name = models.best()
+    obstacle = models.obstacle(name)
+    if isinstance(obstacle, NoModel):
+        models.fetch(name, asks=True)
+    elif obstacle is not None:
+        raise obstacle
+    told = f"{name} is here. It is loading in the background; you can start typing."
+    say([line(("ok", "✓ "), told)])
     return replace(options, model=name, base_url=None)
 
 
-# Preparation of a local model: fetch its weights, and prefill its prompt cache with the prefix that all requests share.
-
-
-def fetch(name: str, source: str | None = None) -> dict[str, Any]:
-    """Download the weights, show the progress, and prefill the cache. Return what was downloaded.
-
-    Raises:
-        ModelError: the weights cannot be downloaded; the message says why and what is kept.
-    """
-    try:
-        with Download() as download:
-            fetched = asyncio.run(fetch_model(name, source, download.hear))
-    except KeyboardInterrupt:
-        say([line(("dim", "The partial download is kept; the same command resumes it."))])
-        raise
-    prepare(str(fetched["name"]))
-    return fetched
-
-
-def prepare(name: str) -> None:
-    """Prefill the cache and show the progress. A problem is not an error, because the first request fills it too."""
-    if find_spec("xllamacpp") is None:
-        return
-    say(
-        [
-            line(
-                (
-                    "dim",
-                    "The model reads the fixed part of its prompt, and stores it: up to a minute, once.",
-                )
-            )
-        ]
-    )
-    try:
-        with StatusLine() as bar:
-            asyncio.run(_prepare(name, bar))
-    except KnapperError as error:
-        say([line(("warn", "! "), f"The first request will do that: {error.message}")])
-    except KeyboardInterrupt:
-        say([line(), line(("warn", "Interrupted: the first request will do that."))])
-
-
-async def _prepare(name: str, status: StatusLine) -> None:
-    settings = Settings(model=ModelSettings(name=f"local/{name.removeprefix('local/')}"))
-    with TemporaryDirectory(prefix="knapper-") as folder:
-        async with agent_core.Workspace.open(folder, settings=settings) as workspace:
-            agent = await workspace.agent()
-            status.count(0, 1, "loading the model")
-            await agent.model_session.prepare(
-                agent.snapshot(),
-                lambda done, total: status.count(
-                    done, total, "reading the fixed part of the prompt"
-                ),
-            )
+def _tour(options: RunOptions) -> RunOptions:
+    return replace(options, model=TOUR, base_url=None)
 
 
 # The question about an address that this user did not choose: only the workspace's file names it, or the server found

@@ -30,6 +30,7 @@ from agent_core.base.errors import UsageError
 from agent_core.base.records import dataclass
 from agent_core.base.untrusted import one_line
 from agent_core.functions.debug import Command, DebugStop, stopping_lines
+from agent_core.model.beside import names_here
 from agent_core.operations.attachments import as_sent
 from agent_core.operations.spending import describe_price, short
 from agent_core.views.call_log import ENDING, CallLog, command_words, stop_parts, typed_command
@@ -51,7 +52,6 @@ from agent_core.views.styled_lines import (
     width,
 )
 from agent_core.workspace.agent_files import group_names
-from agent_core.workspace.local_models import installed_models
 from agent_core.workspace.state_store import opened_state
 from knapper.terminal.dialog import UNSEEN, TerminalAnswers, hidden_answer
 
@@ -914,7 +914,7 @@ async def offered(conversation: Conversation, kind: str, first: str) -> Offers:
             }
             others = {
                 name: ""
-                for name in [conversation.agent.status().model, *installed_models(), "tour"]
+                for name in [conversation.agent.status().model, *names_here(), "tour"]
                 if name
             }
             offers = [*(others | named).items()]

@@ -16,7 +16,7 @@ import click
 
 from agent_core import __version__
 from agent_core.base.errors import KnapperError
-from agent_core.base.extensions import what_else
+from agent_core.base.extensions import COMMANDS, NounBeside, offers, what_else
 from agent_core.base.gone import GONE, warn_of_gone
 from agent_core.base.untrusted import shorten
 from agent_core.base.workspace_folder import current_workspace
@@ -51,7 +51,6 @@ _COMMANDS = {
     "mcp": f"{_SERVER}.mcp_command",
     "tokens": f"{_SERVER}.serve_command",
     "schema": f"{_SHELL}.setup",
-    "models": f"{_SHELL}.configure",
     "state": f"{_SHELL}.setup",
     "storage": f"{_SHELL}.setup",
     "doctor": f"{_SHELL}.setup",
@@ -65,7 +64,6 @@ _GROUPS = (
             "init": "make a workspace",
             "configure": "choose the model, limits",
             "run": "talk to an agent",
-            "models": "local models: list, fetch",
             "doctor": "check what works here",
             "uninstall": "what lies where",
         }),
@@ -96,7 +94,10 @@ _GROUPS = (
         }),
     ),
 )  # fmt: skip
-"""The commands as `--help` groups them, in two columns, each with a short description; its own help has more."""
+"""The commands as `--help` groups them, in two columns, each with a short description; its own help has more.
+
+Those of extensions come last in their group.
+"""
 _COMPLETION = 'Tab: eval "$(_KNAPPER_COMPLETE=bash_source knapper)" (or zsh_, fish_source)'
 _MOST_NAMED = 3  # commands that take an option
 _LONGEST = 300  # characters of an error that are shown
@@ -132,12 +133,13 @@ class LazyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the commands in the order in which a new user needs them."""
-        return list(_COMMANDS)
+        return [*_COMMANDS, *offers(COMMANDS)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command with this name, or None."""
         if cmd_name not in _COMMANDS:
-            return None
+            noun: NounBeside | None = offers(COMMANDS).get(cmd_name)
+            return noun.command() if noun is not None else None
         command: click.Command = getattr(import_module(_COMMANDS[cmd_name]), cmd_name)
         return command
 
@@ -155,13 +157,13 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands in groups, in two columns if there is room, without importing any of them."""
         columns: list[list[str]] = []
+        nouns: dict[str, NounBeside] = offers(COMMANDS)
         for groups in _GROUPS:
             columns.append([])
             for title, commands in groups:
-                columns[-1] += [
-                    f"{title}:",
-                    *(f"  {name:9}  {says}" for name, says in commands.items()),
-                ]
+                added = {name: noun.says for name, noun in nouns.items() if noun.group == title}
+                rows = (f"  {name:9}  {says}" for name, says in (commands | added).items())
+                columns[-1] += [f"{title}:", *rows]
         half = (formatter.width + 2) // 2
         if max(len(row) for rows in columns for row in rows) >= half:
             columns = [[row for rows in columns for row in rows]]
@@ -176,7 +178,9 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command that the arguments name. If there is none, fail and suggest the nearest name."""
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
-            raise click.NoSuchCommand(args[0], possibilities=_COMMANDS, ctx=ctx)
+            commands = self.list_commands(ctx)
+            if args[0] not in commands:
+                raise click.NoSuchCommand(args[0], possibilities=commands, ctx=ctx)
         return super().resolve_command(ctx, args)
 
 

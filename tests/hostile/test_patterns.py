@@ -97,7 +97,7 @@ HELD: Final[Mapping[str, Sequence[str]]] = {
     "agent_core.model.dialect.": ["search"],
     "agent_core.runtime.groups.floor.": ["finditer"],
     "agent_core.functions.service.call_records._UNREPLAYABLE": ["match"],
-    "agent_core.model.constrained._NEXT": ["match"],
+    "knapper_ext.local.constrained._NEXT": ["match"],
 }
 """The methods of patterns that are parts of a value, by its name, or that are returned."""
 BOUNDED: Final[Mapping[str, int]] = {

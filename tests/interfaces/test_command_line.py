@@ -10,7 +10,6 @@ import pytest
 
 from agent_core import __version__
 from agent_core.views.faults import innermost, keep_traceback, report_crash
-from knapper.shell.cli import _COMMANDS
 from knapper.shell.cli import knapper as root
 from tests.interfaces.support import COUNT_VOWELS, HERE, SLOW
 from tests.kit.program import knapper
@@ -94,7 +93,7 @@ def test_help_lists_every_command_in_groups_and_cuts_no_text(tmp_path: Path) -> 
             shown = screen.scrolled()
         missing = [
             name
-            for name in _COMMANDS
+            for name in root.list_commands(click.Context(root))
             if not re.search(rf"^(.*  )?  ?{name}  +\w", shown, re.MULTILINE)
         ]
         assert missing == []

@@ -30,7 +30,7 @@ def test_the_ways_to_a_model_are_a_line_each_and_nothing_is_left_in_the_folder(
 ) -> None:
     (tmp_path / "knapper.toml").unlink()
     lines = knapper("doctor", cwd=tmp_path).stdout.splitlines()
-    at = lines.index("✗ model: No model is set and none was found. Three ways to get one:")
+    at = lines.index("✗ model: No model is set and none was found. 3 ways to get one:")
     assert [line[:5] for line in lines[at + 1 :] if line[2:4] in ("1.", "2.", "3.")] == [
         "  1. ",
         "  2. ",

@@ -15,8 +15,6 @@ from agent_core.base.settings import ModelSettings
 from agent_core.memory.embedding import EmbeddingUnavailable, embedder
 from agent_core.model.client import open_model
 from agent_core.model.connection import Connection
-from agent_core.model.constrained import GrowingStep
-from agent_core.model.conversation import read_step
 from agent_core.model.discover import DiscoveredModel
 from agent_core.model.fragments import MAX_CALLS
 from agent_core.model.reply import Model, Reply, RetryPiece, TextPiece, TokenUsage
@@ -26,6 +24,8 @@ from agent_core.model.stream import Assembly
 from agent_core.model.tokens import listed_window
 from agent_core.model.wire import read_usage
 from agent_core.registry.validation import NotJson, read_object
+from knapper_ext.local.constrained import GrowingStep
+from knapper_ext.local.conversation import read_step
 from tests.kit import Fail, Raw, Repeat, Say, ScriptedModel
 from tests.kit.heartbeat import MOST_MS, stall_of
 from tests.kit.http import Answer, Request, Server

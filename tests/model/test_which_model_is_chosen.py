@@ -1,4 +1,4 @@
-"""The order of choice: settings, the environment, this machine's servers, stored weights, else three suggestions."""
+"""The order of choice: settings, the environment, this machine's servers, models of extensions, else suggestions."""
 
 import asyncio
 import json
@@ -45,12 +45,12 @@ async def test_what_is_said_is_taken_without_looking_further() -> None:
         ),
         ("address", {"name": "m"}, {"OPENAI_BASE_URL": "http://b/v1", **KEY}, "http://b/v1", "m"),
         ("key-only", {}, KEY, quirks().openai_url, quirks().openai_model),
-        ("local-name-before-all", {"name": "local/small"}, KEY, "", "small"),
+        ("name-of-an-extension-before-all", {"name": "local/small"}, KEY, "", "local/small"),
     ]
     for case, settings, environment, address, name in rows:
         chosen = await choose(ModelSettings(**settings), environment, servers=())
         assert (chosen.endpoint_url, chosen.model_name) == (address, name), case
-        assert chosen.kind == ("endpoint" if address else "local"), case
+        assert chosen.kind == ("endpoint" if address else "beside"), case
         assert "\n" not in chosen.why, case
         assert "sk-secret" not in repr(chosen), case
 
@@ -142,34 +142,19 @@ async def test_a_named_model_is_found_at_whichever_server_has_it(scripted: Scrip
         assert (chosen.endpoint_url, chosen.model_name) == (second.base_url, "gemma3:latest"), name
 
 
-async def test_stored_weights_are_taken_when_nothing_else_is_found() -> None:
-    chosen = await choose(ModelSettings(), NONE, servers=[CLOSED], weights=lambda: "small")
-    assert (chosen.kind, chosen.model_name) == ("local", "small")
-
-
-async def test_weights_without_their_engine_are_no_model_and_the_error_says_what_installs_it() -> (
-    None
-):
-    with pytest.raises(
-        NoModel, match="The weights of local/small are here, and not the engine"
-    ) as caught:
-        await choose(
-            ModelSettings(), NONE, servers=[CLOSED], weights=lambda: "small", engine=lambda: False
-        )
-    assert "To install it, type: " in caught.value.message
-
-
-async def test_nothing_found_names_the_three_ways(scripted: Scripted) -> None:
+async def test_nothing_found_names_the_ways_to_a_model(scripted: Scripted) -> None:
     for name in [None, "gemma3"]:
         servers = [
             CLOSED,
             here("One", scripted([], models=["embed-only" if name is None else "other"])),
         ]
         with pytest.raises(NoModel) as caught:
-            await choose(ModelSettings(name=name), NONE, servers=servers)
-        for way in ("OPENAI_API_KEY", "Ollama", "knapper models get qwen2.5-coder-1.5b"):
+            await choose(ModelSettings(name=name), NONE, servers=servers, beside=[])
+        for way in ("2 ways", "1. a key", "OPENAI_API_KEY", "2. a local server", "Ollama"):
             assert way in str(caught.value), name
         assert (name or "") in str(caught.value), name
+        # A name that nobody knows may be one of an extension that is not here.
+        assert ("extras of this program" in caught.value.fix) is (name is not None), name
 
 
 async def test_the_window_is_as_set_told_known_or_assumed(scripted: Scripted) -> None:
@@ -240,9 +225,6 @@ async def test_a_server_of_another_user_is_not_used_unasked(
     own = scripted([], models=["mine"])
     found = await choose(ModelSettings(), {}, servers=[stranger, here("Own", own)])
     assert found.model_name == "mine"
-    assert (
-        await choose(ModelSettings(), {}, servers=[stranger], weights=lambda: "small")
-    ).kind == "local"
 
 
 @needs_root

@@ -23,7 +23,7 @@ NO_SOURCES = {
     "agent_core/memory/": "blocks of memory, which have lines of their own",
     "agent_core/model/dialect.py": "a file of the program",
     "agent_core/base/machine.py": "files of /proc",
-    "agent_core/model/local/": "files of /proc",
+    "knapper_ext/local/": "files of /proc",
     "agent_core/access/packages/environment.py": "what pip prints",
     "agent_core/registry/examples.py": "the value of a docstring",
     "agent_core/access/secrets/masks.py": "a secret: a function may cut it by `str.splitlines`",

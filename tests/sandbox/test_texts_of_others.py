@@ -30,7 +30,7 @@ OWN = {
     "sandbox/inside/programs.py": "names that earlier programs kept: it runs in the worker, for the program",
     "sandbox/inside/channel.py": "large values of other workers: it runs in the worker, for the function",
     "sandbox/inside/context.py": "`.json()` in a function's source: it runs in the worker, for the function",
-    "agent_core/model/local/engine.py": "orders of the host; it imports nothing of this program, to start fast",
+    "knapper_ext/local/engine.py": "orders of the host; it imports nothing of this program, to start fast",
     "agent_core/base/programs.py": "orders of the host, as it starts and bounds this process",
 }
 PARSERS = {"loads", "load", "JSONDecoder"}

@@ -135,7 +135,7 @@ def test_a_file_that_does_not_fit_is_told_with_the_key_and_a_way_out(root: Path)
         "[turn]\nmax_steps = 0\n": "`turn.max_steps` cannot be 0: expected at least 1",
         '[turn]\nmax_steps = "many"\n': "`turn.max_steps` cannot be 'many': expected a whole number",
         'agent = "../main"\n': "`agent` cannot be '../main': expected up to 64 letters",
-        '[model]\nmode = "fast"\n': "expected 'auto', 'native' or 'constrained'",
+        '[model]\nmode = "fast"\n': "expected one of auto, native, constrained",
         '[model]\nkey_variable = "PATH"\n': "expected a name such as `OPENAI_API_KEY`",
         '[model]\nkey_variable = "KNAPPER_SECRET_BANK_API_KEY"\n': "and none of this program's own",
         "[turn\n": "is not valid TOML",

@@ -138,8 +138,8 @@ class DescriptionReader:
                 async with asyncio.timeout(_WAIT_S):
                     if self._model is None:
                         self._model = await self._open()
-                    # A model in constrained mode is too small to be sure of results.
-                    is_small = self._model.mode == "constrained"
+                    # A model that makes no calls natively is too small to be sure of results.
+                    is_small = self._model.mode != "native"
                     asked = () if is_small else tuple(calls)
                     request = (
                         _small_request(bare) if is_small else _full_request(description, asked)

@@ -85,7 +85,7 @@ def refused(
 ) -> str:
     """Return the answer that the function was rejected: every problem, and the shortest way to fix it.
 
-    The texts are those that a small model was shown in its demonstration (`model/demonstration.toml`) and reacts to:
+    The texts are those that a small model was shown in its demonstration and reacts to:
     change both together.
     """
     if waits_for:

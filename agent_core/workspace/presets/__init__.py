@@ -4,7 +4,7 @@ A preset defines how an agent works: its message style, its instructions, and it
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -17,7 +17,7 @@ from agent_core.base.plain_files import read_plain
 from agent_core.base.records import dataclass
 from agent_core.base.untrusted import one_line
 from agent_core.context import INSTRUCTIONS
-from agent_core.model.conversation import INSTRUCTIONS as FOR_SMALL_MODELS
+from agent_core.model.beside import mode_beside, mode_named
 from agent_core.runtime.message_protocol import MessageProtocol, StyleName
 from sandbox.wire.strict_json import OF_A_FILE, Malformed, read_toml
 
@@ -85,9 +85,9 @@ def preset(root: Path, name: str) -> Preset:
         _STYLES[definition.get("style", "direct")],
         name,
         _instructions(
-            folder, definition.get("instructions", ""), INSTRUCTIONS.partition("\n\n")[2]
+            folder, definition.get("instructions", ""), lambda: INSTRUCTIONS.partition("\n\n")[2]
         ),
-        _instructions(folder, definition.get("brief", ""), FOR_SMALL_MODELS),
+        _instructions(folder, definition.get("brief", ""), _for_small_models),
         definition.get("verify", False),
         min(definition.get("attempts", 3), _MOST_ATTEMPTS),
     )
@@ -184,13 +184,20 @@ def _definition(root: Path, name: str) -> tuple[Mapping[str, Any], Traversable]:
     return _shipped_presets()["presets"][name], _SHIPPED
 
 
-def _instructions(folder: Traversable, file: str, functions: str) -> str:
+def _for_small_models() -> str:
+    mode = mode_named(mode_beside())
+    return mode.instructions if mode is not None else ""
+
+
+def _instructions(folder: Traversable, file: str, functions: Callable[[], str]) -> str:
     if not file:
         return ""
     if not re.fullmatch(r"[A-Za-z0-9_-]+\.(txt|md)", file) or not (folder / file).is_file():
         raise SettingsError(f"There is no file of instructions {file!r} next to the preset.")
     root = folder.parent if isinstance(folder, Path) else Path()
-    return _text(root, folder / file).replace("\\\n", "").replace("{functions}", functions).strip()
+    return (
+        _text(root, folder / file).replace("\\\n", "").replace("{functions}", functions()).strip()
+    )
 
 
 def _own(root: Path, folder: str) -> Path | None:

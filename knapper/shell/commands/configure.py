@@ -1,4 +1,4 @@
-"""`knapper configure` and `models`: sets the model and a few limits, tried before they are written; local models."""
+"""`knapper configure`: sets the model and a few limits, tried before they are written."""
 
 import asyncio
 import os
@@ -13,7 +13,7 @@ from agent_core.base.late import LateModule
 from agent_core.operations.command_context import CliContext, workspace_command
 from agent_core.operations.completed_names import AGENT, MODEL
 from agent_core.views.faults import fault_lines
-from agent_core.views.styled_lines import Line, columns, line
+from agent_core.views.styled_lines import Line, line
 from knapper.terminal.dialog import agreed, ask, say
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ else:
 
 ASKED = {
     "model.base_url": "Address of an endpoint, such as http://127.0.0.1:11434/v1",
-    "model.name": "Model: its name at the endpoint, or local/NAME",
+    "model.name": "Model: its name at the endpoint, or that of one that runs here",
     "turn.max_steps": "Maximum number of model replies per turn",
     "sandbox.wall_s": "Maximum seconds per function call",
     "agent": "Agent that `knapper run` talks to",
@@ -306,75 +306,3 @@ def _current(key: str, value: Any) -> tuple[str, str]:
 def _value(settings: Any, key: str) -> Any:
     section, _, name = key.rpartition(".")
     return getattr(getattr(settings, section) if section else settings, name)
-
-
-@click.group()
-def models() -> None:
-    """List the local models, fetch or remove one, or show where it is stored."""
-
-
-@models.command("list")
-@workspace_command
-def list_(context: CliContext) -> None:
-    """List the models that can run on this machine, and which are installed."""
-    from agent_core.workspace.local_models import list_models
-
-    local_models = list_models()
-    rows = []
-    for model in local_models:
-        size, place = f"{model['bytes'] / 1e9:.2f} GB", "here" if model["here"] else "not here"
-        rows.append([model["name"], size, model["licence"], place])
-    context.result({"models": local_models}, columns(rows, ("name", "", "dim", "dim")))
-    if not any(model["here"] for model in local_models):
-        context.hint(f"Next: knapper models get {local_models[0]['name']}")
-
-
-@models.command()
-@click.argument("name")
-@click.option(
-    "--from",
-    "source",
-    metavar="FILE|FOLDER|URL",
-    help="A file, folder or address to use instead of the default sources.",
-)
-@workspace_command
-def get(context: CliContext, name: str, source: str | None) -> None:
-    """Fetch a model. A broken download resumes where it stopped; the file is checked before it is used."""
-    from knapper.prompt.menu import fetch
-
-    fetched = fetch(name, source)
-    context.result(fetched, [line(("ok", "✓ "), str(fetched["path"]))])
-    context.hint(f"Next: knapper run --model {fetched['name']}")
-
-
-@models.command()
-@click.argument("name")
-@workspace_command
-def path(context: CliContext, name: str) -> None:
-    """Print the path of a model's file."""
-    from agent_core.workspace.local_models import list_models
-
-    by_name = {model["name"]: model for model in list_models()}
-    model = by_name.get(f"local/{name.removeprefix('local/')}")
-    if model is None:
-        raise UsageError(
-            f"There is no local model `{name}`.", fix=f"Known are: {', '.join(by_name)}."
-        )
-    if not model["here"]:
-        raise UsageError(f"`{name}` is not here.", fix=f"knapper models get {name}")
-    context.result({"name": name, "path": model["path"]}, [line(model["path"])])
-
-
-@models.command()
-@click.argument("name")
-@workspace_command
-def remove(context: CliContext, name: str) -> None:
-    """Delete a fetched model from this machine, including the rest of a broken download."""
-    from agent_core.workspace.local_models import remove_model
-
-    removed = remove_model(name)
-    freed = f"{removed['bytes'] / 1e6:.0f} MB were freed"
-    context.result(removed, [line(("ok", "✓ "), f"{removed['name']} is removed: {freed}.")])
-    context.hint(
-        f"To download it again: knapper models get {removed['name'].removeprefix('local/')}"
-    )

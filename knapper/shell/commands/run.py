@@ -52,7 +52,7 @@ _OVER_SERVER = (
     "--model",
     metavar="NAME",
     type=MODEL,
-    help="A model of the endpoint, local or local/NAME (fetched at first), or tour (scripted).",
+    help="A model of the endpoint, one that runs here (fetched at first), or tour (scripted).",
 )
 @click.option(
     "--maker",
@@ -235,14 +235,12 @@ def _with_what_lacks(options: RunOptions, error: Exception) -> RunOptions | None
         create(options.root)
         return options
     if isinstance(cause, NoModel) and options.model:
-        from agent_core.workspace.local_models import is_missing
+        from agent_core.model.beside import models_of
 
-        if is_missing(
-            options.model
-        ):  # the user named it for this run; untrusted settings cannot get here
-            from knapper.prompt.menu import fetch
-
-            fetch(options.model)
+        # The user named it for this run; untrusted settings cannot get here.
+        models = models_of(options.model)
+        if models is not None and isinstance(models.obstacle(options.model), NoModel):
+            models.fetch(options.model)
             return options
     if isinstance(cause, ForeignState) and not options.as_json and _can_ask():
         from knapper.prompt.menu import set_state_aside

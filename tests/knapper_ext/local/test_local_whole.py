@@ -2,29 +2,35 @@
 
 import asyncio
 import os
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
-from agent_core.base.errors import ModelError
+from agent_core.base import machine
+from agent_core.base.errors import ModelError, NoModel
 from agent_core.base.events import Event, TurnEnded, Usage
 from agent_core.base.settings import ModelSettings, Settings
-from agent_core.model.local import server, weights
-from agent_core.model.local import server as memory
-from agent_core.model.local.server import available, context_size, open_local
-from agent_core.workspace.local_models import remove_model
+from agent_core.model.dialect import ServerKind
+from agent_core.model.discover import choose
 from agent_core.workspace.workspace import Workspace
-from knapper.prompt.menu import prepare
+from knapper_ext.local import server, weights
+from knapper_ext.local import server as memory
+from knapper_ext.local.commands import prepare
+from knapper_ext.local.models import remove_model
+from knapper_ext.local.server import available, context_size, open_local
+from tests.kit import ScriptedModel
 from tests.kit.desk import Desk
 
 NAME = "local/qwen2.5-coder-1.5b"
-STANDIN = Path(__file__).parents[1] / "kit" / "standin"
+STANDIN = Path(__file__).parents[2] / "kit" / "standin"
 SETTINGS = Settings(model=ModelSettings(name=NAME))
 
 
 @pytest.fixture(autouse=True)
-def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine that appears to have the weights: an empty file of their size."""
     monkeypatch.syspath_prepend(str(STANDIN))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -39,8 +45,8 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-async def turn(machine: Path) -> list[Event]:
-    async with Workspace.open(machine / "workspace", settings=SETTINGS) as workspace:
+async def turn(home: Path) -> list[Event]:
+    async with Workspace.open(home / "workspace", settings=SETTINGS) as workspace:
         agent = await workspace.agent()
         return [event async for event in agent.turn("Good morning!")]
 
@@ -64,9 +70,9 @@ async def test_a_second_model_takes_the_window_of_the_first_unless_another_is_wa
     await asyncio.gather(one.aclose(), other.aclose(), third.aclose())
 
 
-async def test_a_turn_after_another_program_reads_nothing_of_the_fixed_part(machine: Path) -> None:
+async def test_a_turn_after_another_program_reads_nothing_of_the_fixed_part(home: Path) -> None:
     for _ in range(2):
-        events = await turn(machine)
+        events = await turn(home)
         assert isinstance(events[-1], TurnEnded)
         assert events[-1].reply.endswith("Good morning!")
     (usage,) = [event for event in events if isinstance(event, Usage)]
@@ -76,24 +82,55 @@ async def test_a_turn_after_another_program_reads_nothing_of_the_fixed_part(mach
 
 
 async def test_what_is_prepared_after_the_download_serves_every_workspace(
-    machine: Path, capsys: pytest.CaptureFixture[str]
+    home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     await asyncio.to_thread(prepare, "qwen2.5-coder-1.5b")
     (state,) = weights.states_folder().iterdir()
-    (machine / "workspace" / "functions").mkdir()
-    (machine / "workspace" / "functions" / "own.py").write_text(
+    (home / "workspace" / "functions").mkdir()
+    (home / "workspace" / "functions" / "own.py").write_text(
         'def own() -> int:\n    """One."""\n    return 1\n'
     )
-    await turn(machine)
+    await turn(home)
     assert [*weights.states_folder().iterdir()] == [state]
     assert "up to a minute" in capsys.readouterr().err
 
 
-async def test_a_removed_model_takes_what_it_has_read_with_it(machine: Path) -> None:
-    await turn(machine)
+async def test_a_removed_model_takes_what_it_has_read_with_it(home: Path) -> None:
+    await turn(home)
     (state,) = weights.states_folder().iterdir()
     assert str(state) in remove_model(NAME)["removed"]
     assert not state.exists()
+
+
+CLOSED = [ServerKind("closed", 9)]
+
+
+async def test_stored_weights_are_taken_when_nothing_else_is_found() -> None:
+    for name in (None, "local"):
+        chosen = await choose(ModelSettings(name=name), {}, servers=CLOSED)
+        assert (chosen.kind, chosen.model_name) == ("beside", NAME), name
+
+
+async def test_stored_weights_are_taken_before_a_server_that_may_be_of_another_user(
+    scripted: Callable[..., ScriptedModel], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = scripted([], models=["spy"])
+    found = [ServerKind("Spy", urlsplit(server.base_url).port or 0)]
+    assert (await choose(ModelSettings(), {}, servers=found)).model_name == "spy"
+    monkeypatch.setattr(machine, "_SOCKETS", (tmp_path / "tcp",))  # nobody says whose it is
+    assert (await choose(ModelSettings(), {}, servers=found)).model_name == NAME
+
+
+async def test_weights_without_their_engine_are_no_model_and_the_error_says_what_installs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "path", [place for place in sys.path if place != str(STANDIN)])
+    if weights.has_engine():
+        pytest.skip("the extra `local` is installed")
+    with pytest.raises(NoModel, match=f"{NAME} is here, but cannot be used.*xllamacpp") as caught:
+        await choose(ModelSettings(), {}, servers=CLOSED)
+    assert "Type: " in caught.value.message
+    assert "3. a local model:   knapper models get qwen2.5-coder-1.5b" in caught.value.fix
 
 
 async def test_a_model_at_an_endpoint_is_not_asked_to_read_ahead(

@@ -21,10 +21,17 @@ from typing import IO, Final
 from urllib.parse import urlsplit
 
 from agent_core.base import machine, programs
-from agent_core.base.errors import IntegrityError, ModelError, UsageError, WorkspaceError
+from agent_core.base.errors import (
+    IntegrityError,
+    ModelError,
+    NoModel,
+    UsageError,
+    WorkspaceError,
+)
 from agent_core.base.matching import nearest
 from agent_core.base.network_variables import UnusableVariable, certificates, proxy_for
 from agent_core.base.own_environment import environment
+from agent_core.base.own_installation import add_extra
 from agent_core.base.records import dataclass
 from agent_core.base.user_folders import cache_folder, data_folder, expand_home
 from sandbox.wire.lines import bare_lines
@@ -79,6 +86,22 @@ def available() -> tuple[Weights, ...]:
     return tuple(Weights(**row) for row in rows)
 
 
+def best() -> Weights:
+    """Return the best weights on this machine, or else the recommended ones."""
+    return next(filter(file_of, available()), available()[0])
+
+
+def obstacle(weights: Weights) -> ModelError | None:
+    """Return the error that the engine is not installed, or that the weights are not here; None if both are."""
+    if not has_engine():
+        message = "The local model needs the package xllamacpp, which is not installed."
+        return ModelError(message, fix=f"Type: {add_extra('local')}")
+    if file_of(weights) is None:
+        message = f"The weights of {weights.name} are not here."
+        return NoModel(message, fix=f"knapper models get {weights.name}")
+    return None
+
+
 def named(name: str) -> Weights:
     """Return the weights of this name, with or without the prefix `local/`; `local` is the best model on this machine,
     or else the recommended one.
@@ -87,7 +110,7 @@ def named(name: str) -> Weights:
         UsageError: there are none of this name; the message names the known ones.
     """
     if name == PREFIX.rstrip("/"):
-        return next(filter(file_of, available()), available()[0])
+        return best()
     requested_name = name.removeprefix(PREFIX)
     names = [weights.name for weights in available()]
     if requested_name in names:
@@ -100,11 +123,6 @@ def named(name: str) -> Weights:
 def folder() -> Path:
     """Return the folder for this user's weights; it may not exist."""
     return data_folder() / "models"
-
-
-def path(name: str) -> Path | None:
-    """Return the file of these weights if it is here in full size, else None."""
-    return file_of(named(name))
 
 
 def file_of(weights: Weights) -> Path | None:

@@ -9,25 +9,43 @@ import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Protocol
 
 from agent_core.base.clock import Clock
 from agent_core.base.errors import ModelError
 from agent_core.base.messages import Assistant, Call, User
 from agent_core.base.records import dataclass, replace
 from agent_core.base.settings import ModelSettings
+from agent_core.model.connection import Endpoint, NotTaken, read_aside
+from agent_core.model.dialect import Dialect
+from agent_core.model.forms import NotHeld, ReplyFormState
+from agent_core.model.reasoning import Reasoning
+from agent_core.model.reply import (
+    CallPiece,
+    Piece,
+    Reply,
+    RetryPiece,
+    TextPiece,
+    ThoughtPiece,
+    TokenUsage,
+)
+from agent_core.model.request import REPLY, FunctionShown, Request
+from agent_core.model.splitter import MAX_BLANKS, Splitter
+from agent_core.model.stream import cut_call, finish_of, note_of, note_on
+from agent_core.model.tokens import BYTES_PER_TOKEN, Window
+from agent_core.model.wire import bulk_of, read_chunk, read_progress, read_usage
 from sandbox.wire.strict_json import LOOSE, read_json, with_plain_escapes
 
-from .connection import NotTaken, read_aside
-from .conversation import Entry, WireConversation, fixed_size, read_step, step_schema
-from .dialect import Dialect, constraint
-from .reasoning import Reasoning
-from .reply import CallPiece, Piece, Reply, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
-from .request import REPLY, FunctionShown, Request
-from .splitter import MAX_BLANKS, Splitter
-from .stream import cut_call, finish_of, note_of, note_on
-from .tokens import Window
-from .wire import bulk_of, read_chunk, read_progress, read_usage
+from .conversation import (
+    INSTRUCTIONS,
+    Entry,
+    WireConversation,
+    compared,
+    find,
+    fixed_size,
+    read_step,
+    step_schema,
+)
 
 _NEXT: Final[Mapping[str, Mapping[str, re.Pattern[str]]]] = {
     "": {"thought": re.compile(r'\s*(?:```\w*\s*)?\{\s*"thought"\s*:\s*"')},
@@ -93,66 +111,11 @@ class GrowingStep:
         return TextPiece(read)
 
 
-class NotHeld(ModelError):
-    """Error raised when the endpoint answers as if no schema had been requested."""
-
-
-class NoneHeld(ModelError):
-    """Error raised when an endpoint constrains replies in none of the known ways."""
-
-
-class ReplyFormState:
-    """The way that is used at one endpoint. `holds` is true once it has constrained a reply."""
-
-    def __init__(self, ways: Sequence[str]) -> None:
-        self._ways = ways
-        self._place = 0
-        self._failed: list[tuple[str, ModelError]] = []
-        self.holds = False
-
-    def constrain(self, schema: Mapping[str, Any]) -> dict[str, Any]:  # Any: JSON
-        """Return the part of a request that constrains the reply to the schema."""
-        return constraint(self._ways[self._place], schema)
-
-    def worked(self) -> None:
-        """Record that the reply was constrained, so that this way is kept."""
-        self.holds = True
-        self._failed.clear()
-
-    def next(self, error: NotTaken | NotHeld) -> None:
-        """Switch to the next way for the same request.
-
-        Raises:
-            ModelError: every way was tried; the next request starts with the first one.
-        """
-        self._failed.append((self._ways[self._place], error))
-        self._place = (self._place + 1) % len(self._ways)
-        self.holds = False
-        if len(self._failed) == len(self._ways):
-            failed, self._failed = self._failed, []
-            first = failed[0][1]
-            if (
-                len(failed) > 1
-                and len({each.message for _, each in failed}) == 1
-                and isinstance(first, NotTaken)
-            ):
-                raise first from error  # the same message for every way: the cause is something else
-            tried = "; ".join(f"{name} ({each.message.rstrip('.')})" for name, each in failed)
-            message = (
-                "The endpoint does not enforce a schema on replies, which constrained mode needs."
-            )
-            fix = "Use another server or model, or set `model.mode` to native."
-            raise NoneHeld(f"{message} Tried: {tried}.", fix=fix) from error
-
-
 REPLY_TOKENS: Final = 1_536
 """Maximum tokens of a step unless the settings say otherwise: a function of about a hundred lines."""
 
 AGAIN: Final = 0.8
 """Temperature of a step after the model repeated itself; at 0, the likeliest step would repeat again."""
-
-BYTES_PER_TOKEN: Final = 3.4
-
 
 _USUAL: Final = Dialect().constraints[:1]
 
@@ -172,7 +135,7 @@ class Completions(Protocol):
 class ConstrainedModel:
     """A `Model` that writes one JSON object per step; `ways` are the ways to constrain it to a schema, in order."""
 
-    mode: Literal["constrained"] = "constrained"
+    mode = "constrained"
 
     def __init__(
         self,
@@ -354,3 +317,29 @@ class _Whole:
         return TokenUsage(
             int(prompt / BYTES_PER_TOKEN), int(written / BYTES_PER_TOKEN), estimated=True
         )
+
+
+class ConstrainedMode:
+    """The mode, as the core asks it."""
+
+    instructions = INSTRUCTIONS
+
+    def open(self, endpoint: Endpoint, window: Window, clock: Clock | None) -> ConstrainedModel:
+        """Return the endpoint's model in this mode."""
+        ways = endpoint.dialect.constraints
+        return ConstrainedModel(
+            endpoint, endpoint.model, window, endpoint.settings, clock, ways=ways
+        )
+
+    def compared(self, request: Request) -> list[str]:
+        """Return the texts that are compared by their vectors: the functions and the user's messages."""
+        return compared(request)
+
+    def find(
+        self,
+        message: str,
+        functions: Sequence[FunctionShown],
+        vectors: Mapping[str, bytes] | None = None,
+    ) -> list[FunctionShown]:
+        """Return the functions that a message brings up, best first."""
+        return find(message, functions, vectors)

@@ -10,8 +10,8 @@ from agent_core.base.errors import ContextOverflow, ModelError
 from agent_core.base.messages import User
 from agent_core.base.settings import ModelSettings
 from agent_core.model import FunctionShown, Reply, Request
-from agent_core.model.local import path
-from agent_core.model.local.server import check_processor, open_local, translate
+from knapper_ext.local.server import check_processor, open_local, translate
+from knapper_ext.local.weights import file_of, named
 
 NAME = "local/qwen2.5-coder-1.5b"
 WEATHER = FunctionShown(
@@ -20,7 +20,7 @@ WEATHER = FunctionShown(
     {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
 )
 NEEDS_WEIGHTS = pytest.mark.skipif(
-    path(NAME) is None, reason="the weights are not here: knapper models get"
+    file_of(named(NAME)) is None, reason="the weights are not here: knapper models get"
 )
 
 

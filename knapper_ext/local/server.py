@@ -26,19 +26,27 @@ from typing import Any, Final, TypeAlias, TypeVar
 import httpx2
 
 from agent_core.base import machine, programs
-from agent_core.base.errors import ContextOverflow, ModelError, NoModel
-from agent_core.base.own_installation import add_extra
+from agent_core.base.errors import ContextOverflow, ModelError
 from agent_core.base.records import asdict, dataclass
 from agent_core.base.settings import ModelSettings
 from agent_core.base.user_folders import NoHome
+from agent_core.model.connection import Connection
+from agent_core.model.request import Request, Tell
+from agent_core.model.tokens import Window
+from knapper_ext.local.constrained import ConstrainedModel
+from knapper_ext.local.conversation import WireConversation, fixed_part
 from sandbox.wire.strict_json import LOOSE, read_json
 
-from ..connection import Connection
-from ..constrained import ConstrainedModel
-from ..conversation import WireConversation, fixed_part
-from ..request import Request, Tell
-from ..tokens import Window
-from .weights import PREFIX, Weights, has_engine, named, path, sha256_of, states_folder, verify
+from .weights import (
+    PREFIX,
+    Weights,
+    folder,
+    named,
+    obstacle,
+    sha256_of,
+    states_folder,
+    verify,
+)
 
 Line = dict[str, Any]  # Any: JSON
 
@@ -531,14 +539,9 @@ async def open_local(name: str, settings: ModelSettings | None = None) -> LocalM
     settings = settings or ModelSettings()
     weights = named(name)
     check_processor()
-    if not has_engine():
-        message = "The local model needs the package xllamacpp, which is not installed."
-        raise ModelError(message, fix=f"Type: {add_extra('local')}")
-    file = path(name)
-    if file is None:
-        raise NoModel(
-            f"The weights of {weights.name} are not here.", fix=f"knapper models get {weights.name}"
-        )
+    if (lacking := obstacle(weights)) is not None:
+        raise lacking
+    file = folder() / weights.file
     await asyncio.to_thread(verify, weights, file)
     threads, requested_tokens = settings.threads or default_threads(), settings.context_tokens
 

@@ -14,13 +14,15 @@ from pathlib import Path
 import pytest
 
 from agent_core.base.errors import IntegrityError, ModelError, UsageError
-from agent_core.model.local import DownloadProgress, available, named
-from agent_core.model.local.weights import (
+from knapper_ext.local.weights import (
+    DownloadProgress,
     Packages,
     Weights,
+    available,
     fetch_weights,
     file_of,
     folder,
+    named,
     remove,
     verify,
 )

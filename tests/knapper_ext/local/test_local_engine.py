@@ -19,14 +19,14 @@ from agent_core.base.errors import ContextOverflow, ModelError
 from agent_core.base.messages import System, User
 from agent_core.base.settings import ModelSettings
 from agent_core.model import Reply, Request
-from agent_core.model.local import server
-from agent_core.model.local.server import EnginePlan, LocalModel
-from agent_core.model.local.weights import Weights, states_folder
+from knapper_ext.local import server
+from knapper_ext.local.server import EnginePlan, LocalModel
+from knapper_ext.local.weights import Weights, states_folder
 
 WEIGHTS = Weights(
     "tiny", "Tiny", "tiny.gguf", 2, "0" * 64, "none", "nobody", "https://example.org/tiny.gguf"
 )
-STANDIN = Path(__file__).parents[1] / "kit" / "standin"
+STANDIN = Path(__file__).parents[2] / "kit" / "standin"
 
 
 @pytest.fixture(autouse=True)
@@ -134,7 +134,7 @@ async def test_an_engine_that_dies_says_why_and_the_next_request_has_another(roo
 async def test_an_engine_ends_when_its_program_is_killed(room: Path) -> None:
     program = (
         "import asyncio, sys\n"
-        "from agent_core.model.local.server import Child, EnginePlan\n"
+        "from knapper_ext.local.server import Child, EnginePlan\n"
         "async def main():\n"
         "    child = await Child.start(EnginePlan(sys.argv[1], 512, 1, 128, 0))\n"
         "    print(child.pid, flush=True)\n"

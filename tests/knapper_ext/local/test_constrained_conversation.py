@@ -7,7 +7,7 @@ from dataclasses import replace
 from agent_core.base.messages import Answer, Assistant, Call, Message, System, User
 from agent_core.memory.embedding import embedder
 from agent_core.model import FunctionShown, Request
-from agent_core.model.conversation import (
+from knapper_ext.local.conversation import (
     Entry,
     WireConversation,
     compared,

@@ -10,8 +10,8 @@ from agent_core.base.errors import ModelError
 from agent_core.base.settings import ModelSettings
 from agent_core.model import Reply, Request, RetryPiece
 from agent_core.model.connection import Endpoint
-from agent_core.model.constrained import ConstrainedModel
 from agent_core.model.dialect import dialect_of
+from knapper_ext.local.constrained import ConstrainedModel
 from tests.kit import Fail, Say, ScriptedModel, Stall, Step
 from tests.kit.drawing import crossed
 from tests.model.asking import ADD, HELLO

@@ -17,11 +17,10 @@ from typing import Any, Final, TypeAlias
 
 from agent_core.base.messages import SEND, Answer, Assistant, Call, Message, Notice, System, User
 from agent_core.base.records import dataclass, replace
+from agent_core.model.dialect import as_kind, parsed_toml
+from agent_core.model.request import FunctionShown, Request
+from agent_core.model.wire import Schema, is_object, mark, portable
 from sandbox.wire.strict_json import LOOSE, MAX_VALUES, Malformed, read_json, with_plain_escapes
-
-from .dialect import as_kind, parsed_toml
-from .request import FunctionShown, Request
-from .wire import Schema, is_object, mark, portable
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +70,10 @@ class ConstrainedModels:
 @cache
 def choice() -> ConstrainedModels:
     """Return the choice of functions for a small model, read once."""
-    return as_kind(parsed_toml("constrained.toml"), ConstrainedModels)
+    return as_kind(parsed_toml("constrained.toml", __package__), ConstrainedModels)
 
 
-_DATA: Final = parsed_toml("demonstration.toml")
+_DATA: Final = parsed_toml("demonstration.toml", __package__)
 INSTRUCTIONS: Final[str] = _DATA["instructions"]
 TOLD: Final[dict[Message, tuple[FunctionShown, ...]]] = {}
 """The functions that the demonstration announces, by message."""

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from agent_core.model.local.weights import available
 from knapper.terminal.progress import Download, progress_text
+from knapper_ext.local.weights import available
 from tests.kit.http import Answer, Request, Server
 from tests.kit.program import knapper
 from tests.kit.terminal import CTRL_C, terminal
@@ -140,7 +140,7 @@ def test_a_removed_model_is_gone_with_all_that_belongs_to_it(tmp_path: Path) -> 
     assert (unknown.returncode, "There is no local model" in unknown.stderr) == (2, True)
 
 
-STANDIN = Path(__file__).parents[1] / "kit" / "standin"
+STANDIN = Path(__file__).parents[2] / "kit" / "standin"
 
 
 def engine(more: str = "") -> str:
@@ -153,7 +153,7 @@ def small(url: str, content: bytes) -> str:
     data = f"size={len(content)}, sha256={hashlib.sha256(content).hexdigest()!r}, url={url!r}, packages=None"
     return engine(f"""
 from dataclasses import replace
-from agent_core.model.local import weights
+from knapper_ext.local import weights
 only = (replace(weights.available()[0], {data}),)
 weights.available = lambda: only
 """)
@@ -177,6 +177,7 @@ def serving(content: bytes, asked: list[str]) -> Iterator[str]:
 
 
 def test_a_local_model_that_is_named_is_fetched_once_and_answers(tmp_path: Path) -> None:
+    (tmp_path / "knapper.toml").touch()
     asked: list[str] = []
     run = ("run", "--model", "local")
     with serving(b"ready", asked) as url:

@@ -20,12 +20,11 @@ from agent_core.model import (
     TokenUsage,
 )
 from agent_core.model.connection import Endpoint
-from agent_core.model.constrained import ConstrainedModel, GrowingStep
-from agent_core.model.conversation import ModelStep, read_step, step_schema, write_step
 from agent_core.model.wire import portable
+from knapper_ext.local.constrained import ConstrainedModel, GrowingStep
+from knapper_ext.local.conversation import ModelStep, read_step, step_schema, write_step
 from tests.kit import Say, ScriptedModel
-
-from .asking import HELLO
+from tests.model.asking import HELLO
 
 ADD = FunctionShown(
     "add",
