@@ -1,7 +1,7 @@
 """Programs: lines of Python that call the agent's functions."""
 
 from agent_core import Agent
-from agent_core.runtime.dispatch import PlannedProgram
+from agent_core.runtime.call_record import PlannedProgram
 
 
 async def run_program(self: Agent, code: str) -> PlannedProgram:

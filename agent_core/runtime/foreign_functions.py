@@ -10,7 +10,7 @@ from agent_core.functions.mcp.servers import FILE
 from agent_core.functions.service.call_records import SeenResults
 from agent_core.registry.function import fits
 
-from .dispatch import MOST_CHARS, CallRecord, Done
+from .call_record import MOST_CHARS, CallRecord, Done
 from .source import ModelFunction, ToolSource
 from .turn import Interrupted as StopRequested
 

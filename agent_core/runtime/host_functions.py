@@ -9,7 +9,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from functools import cache, partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from agent_core.base.errors import KnapperError
 from agent_core.base.records import dataclass, replace
@@ -24,7 +24,8 @@ from agent_core.registry.source import ModuleSource
 from agent_core.storage import Plan, content_hash
 from sandbox import Refused
 
-from .dispatch import ABOUT_AGENTS, ABOUT_HELPERS, CallRecord, Done, PlannedProgram
+from .call_record import CallRecord, Done, PlannedProgram
+from .dispatch import ABOUT_AGENTS, ABOUT_HELPERS
 from .reply_work import WaitingChange
 from .source import ModelFunction, ToolSource
 from .turn import Interrupted as StopRequested
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from agent_core.registry.function import Function
     from agent_core.registry.registry import Snapshot
 
-    from .agent import Agent
     from .programs import Programs
 
 _log = logging.getLogger(__name__)
@@ -221,8 +221,16 @@ def of_memory(blocks: Blocks) -> dict[str, HostFunction]:
     }
 
 
+class _EditingAgent(Protocol):
+    """What an edit of memory needs of the agent that makes it."""
+
+    @property
+    def author(self) -> Author:
+        """The author of the edit."""
+
+
 async def _edit(
-    blocks: Blocks, name: str, agent: "Agent", /, **arguments: Any
+    blocks: Blocks, name: str, agent: _EditingAgent, /, **arguments: Any
 ) -> Plan:  # Any: JSON
     return await blocks.call(name, arguments, agent.author)
 

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from agent_core.model.reply import Reply
     from agent_core.registry.registry import Snapshot
 
-    from .dispatch import Dispatcher, Done
+    from .call_record import Done
+    from .dispatch import Dispatcher
     from .model_session import ModelSession
     from .programs import Programs
 

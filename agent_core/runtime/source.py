@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from agent_core.registry.registry import Snapshot
     from agent_core.storage import Entry
 
-    from .dispatch import CallRecord, Done
+    from .call_record import CallRecord, Done
 
 
 @dataclass(frozen=True, slots=True)

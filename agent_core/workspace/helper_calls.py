@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from agent_core.model.reply import OpenedModel
     from agent_core.registry.function import Function
     from agent_core.registry.registry import Snapshot
-    from agent_core.runtime.dispatch import CallRecord, Done
+    from agent_core.runtime.call_record import CallRecord, Done
 
 
 _GROWING: Final = (

@@ -2,8 +2,8 @@
 
 `weights` has the files: which ones there are, and how one is fetched and verified. `server` starts a process, `engine`,
 that runs one. `constrained` is the mode in which a model writes one JSON object a step, `conversation` what it is sent.
-`embeddings` finds texts by meaning. `models` is what the core is given, `commands` is `knapper models`. Nothing is
-downloaded unasked, and only a file with the pinned hash is loaded.
+`embeddings` finds texts by meaning. `offered` is what the core is given, `models` lists, fetches and removes them,
+`commands` is `knapper models`. Nothing is downloaded unasked, and only a file with the pinned hash is loaded.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from agent_core.model.beside import OpenMode, OpenModels
 
 MODELS: "Final[Mapping[str, OpenModels]]" = {
-    "local": imported_by_call(f"{__name__}.models:LocalModels")
+    "local": imported_by_call(f"{__name__}.offered:LocalModels")
 }
 MODES: "Final[Mapping[str, OpenMode]]" = {
     "constrained": imported_by_call(f"{__name__}.constrained:ConstrainedMode")
