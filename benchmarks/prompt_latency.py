@@ -107,7 +107,7 @@ class _Prompt:
         command = (
             sys.executable,
             "-m",
-            "agent_core",
+            "knapper",
             "run",
             "--base-url",
             self._url,

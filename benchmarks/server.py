@@ -252,7 +252,7 @@ async def serving(folder: Path, model: str, tokens: list[str]) -> AsyncIterator[
     command = [
         sys.executable,
         "-m",
-        "agent_core",
+        "knapper",
         "-C",
         str(folder),
         "serve",

@@ -59,7 +59,7 @@ def main() -> int:
         doctor = [
             sys.executable,
             "-m",
-            "agent_core",
+            "knapper",
             "-C",
             str(root / "workspace"),
             "doctor",

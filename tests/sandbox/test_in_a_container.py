@@ -35,7 +35,7 @@ def inside(*command: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
         "tests.sandbox.container",
         sys.executable,
         "-m",
-        "agent_core",
+        "knapper",
         *command,
     ]
     environment = {
