@@ -464,7 +464,7 @@ async def test_a_line_of_history_does_not_quote_what_a_forgotten_turn_wrote(stor
 async def test_a_block_loses_every_sentence_that_a_text_touches_and_stays_within_its_limit(
     store: Store,
 ) -> None:
-    for sought, text, left in (
+    rows = (
         ("a. b", "zz zz zz zz zz a. b", ""),  # across the end of a sentence
         ("Dr. Li", "Tea. See Dr. Li, 5 pm. Dr. Li sings!\n\n.. Pie ", "Tea.\n\n.. Pie "),  # twice
         (
@@ -474,10 +474,12 @@ async def test_a_block_loses_every_sentence_that_a_text_touches_and_stays_within
         ),  # across the end of a line
         ("pie tea", "My pie. Pie tea. Tea.", "My pie. Tea."),  # as a sentence of its own
         ("x. y", "1 x. 2 x. y. y.", "1 …."),  # put together by what goes
-    ):
-        await store.apply([SaveBlock(BlockRow(sought, "note", text, len(text)), sought, "made")])
+    )
+    for number, (sought, text, left) in enumerate(rows):
+        agent = f"agent{number}"
+        await store.apply([SaveBlock(BlockRow(sought, "note", text, len(text)), agent, "made")])
         await store.forget(erasing(Mention(sought)))
-        [row] = await store.blocks(sought)
+        [row] = await store.blocks(agent)
         assert (row.value, from_row(row).text) == (left, left), sought
 
 
