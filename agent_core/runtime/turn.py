@@ -43,24 +43,25 @@ from agent_core.storage import (
 )
 from agent_core.storage.turn_store import N_BITS
 
-from .client_calls import NO_CLIENT, ClientFunctions, is_alone
 from .entries import (
+    MessageProtocol,
     ReceiptReader,
     entry_of,
     event_entry,
     facts_entry,
+    is_alone,
     messages_of,
     receipt_entry,
     senders,
 )
 from .event_fold import TOLD_KINDS, EventFold
-from .message_protocol import MessageProtocol
 
 if TYPE_CHECKING:
     from agent_core.base.clock import Clock
     from agent_core.functions.debug import DebuggerSlot
 
     from .reply_work import ReplyWork
+    from .source import ToolSources
 
 
 _LONG_WAIT_S: Final = 5.0  # a longer wait is told each time
@@ -242,7 +243,7 @@ class TurnOrigin:
     only: frozenset[str] = frozenset()  # the agents that the sender may use; empty means all
     restarts: bool = False  # whether it resumes at the next start even if the user began it
     continues: str = ""  # the interrupted turn that this one continues
-    client: ClientFunctions = NO_CLIENT
+    is_clients: bool = False  # whether a client began it, which waits for the reply
     group: TurnGroup | None = None
     account: Account | None = None
 
@@ -302,7 +303,7 @@ class TurnEnding:
     handed_to: str = ""
     stuck: str = ""  # why a person has to decide
     resumes: bool = False  # whether it resumes at the next start if it is interrupted
-    awaits_client: bool = False  # for the results of calls
+    awaits_answers: bool = False  # to calls that are answered in a later turn
 
 
 @dataclass(slots=True)
@@ -316,6 +317,7 @@ class Turn:
     history: History
     emit: Emit
     meta_self: object
+    tools: "ToolSources"
     origin: TurnOrigin
     journal: TurnJournal
     questions: TurnQuestions
@@ -387,7 +389,7 @@ class Turn:
     def resumes_later(self) -> bool:
         """True if the turn resumes after its end: the program stopped it, not the user who began it."""
         return self.ending.resumes and (
-            not self.origin.is_users or (self.origin.restarts and not self.origin.client.is_client)
+            not self.origin.is_users or (self.origin.restarts and not self.origin.is_clients)
         )
 
     async def append(

@@ -148,7 +148,8 @@ class HelperFunctions(ToolSource):
         self, helper: Helper, arguments: dict[str, Any], record: "CallRecord"
     ) -> "Done":  # Any: JSON
         """Run a helper, and close the record with its result only."""
-        turn, function = record.turn, helper.function
+        turn = record.turn
+        function = helper.function
         await record.begin(function.version)
         run = HelperRun(run_name(function.name, turn.id, record.call.id))
         try:
@@ -252,7 +253,9 @@ class HelperRunner:
         resources: AsyncExitStack,
     ) -> Agent:
         """Return the agent of one run, which sees only the helper's functions and closes `resources` at its end."""
-        ground, settings, models = self.ground, self.ground.settings, self.ground.idle_models
+        ground = self.ground
+        settings = ground.settings
+        models = ground.idle_models
         standard = host_functions.standard() if helper.grows else {}
         host = {GIVE: requested.host} | {
             name: standard[name] for name in _GROWING if name in standard

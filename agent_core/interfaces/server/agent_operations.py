@@ -9,8 +9,7 @@ from pydantic import Field
 
 from agent_core.base.errors import UsageError
 from agent_core.base.offload import PER_ENTRY, aside
-from agent_core.runtime.client_calls import ALONE
-from agent_core.runtime.entries import RECEIPT, receipt_in
+from agent_core.runtime.entries import ALONE, RECEIPT, receipt_in
 from agent_core.runtime.event_fold import DONE
 from agent_core.storage import (
     CONVERSATION,

@@ -22,8 +22,7 @@ from agent_core.model.request import FunctionShown, Request
 from agent_core.storage import Entry, Post, Store
 
 from ..agent import Agent
-from ..client_calls import is_alone
-from ..entries import HEARD, ONLY, SPEAKER
+from ..entries import HEARD, ONLY, SPEAKER, is_alone
 from ..loop import Ended
 from ..session import GO_ON
 from ..turn import Interrupted, Turn, TurnGroup
