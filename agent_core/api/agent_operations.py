@@ -12,8 +12,7 @@ from agent_core.base.offload import PER_ENTRY, aside
 from agent_core.operations.catalog import check_message
 from agent_core.operations.history_pages import MOST_HELD, PAGE_BYTES, read_page, read_pages
 from agent_core.operations.manual_edits import set_up_block, undo_block
-from agent_core.runtime.client_calls import ALONE
-from agent_core.runtime.entries import RECEIPT, receipt_in
+from agent_core.runtime.entries import ALONE, RECEIPT, receipt_in
 from agent_core.runtime.event_fold import DONE
 from agent_core.storage import (
     CONVERSATION,

@@ -60,6 +60,7 @@ class AgentMemory:
         self.line = line or name
         if agent_of(self.line) != name:
             raise ValueError(f"{self.line} is no conversation of {name}")
+        self._is_history = is_history(name)
         self.store = store
         self.blocks = Blocks(store, name, memory or named("chat")(), clock, embedder)
         self.sections = Sections(store, name, clock)
@@ -97,7 +98,7 @@ class AgentMemory:
         The messages of a history that a program sent are in the context. Their number would be another one in each
         request, after which no endpoint would find the beginning of the prompt in its cache.
         """
-        if is_history(self.agent):
+        if self._is_history:
             return replace(await self.store.memory_counts(self.line), messages=0)
         counts, waiting = await _count_memory(self.store, self.line)
         if waiting > _MANY:

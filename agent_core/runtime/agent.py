@@ -46,7 +46,6 @@ from agent_core.storage import (
 )
 from sandbox.wire.strict_json import whole_characters
 
-from .client_calls import ClientFunctions, beginning
 from .entries import (
     AFTER,
     HEARD,
@@ -54,15 +53,16 @@ from .entries import (
     begun,
     event_entry,
     facts_entry,
+    is_of_client,
     messages_of,
     notice,
     receipt_in,
 )
 from .event_fold import EventFold
-from .loop import Ended
 from .message_protocol import is_readable
 from .session import GO_ON, SENT, STOPPED, AgentSession, closing_answers, is_reply, settle
 from .turn import Account, Emit, OwnName, Turn, TurnGroup, TurnJournal, TurnOrigin, TurnQuestions
+from .turn_end import Ended
 
 if TYPE_CHECKING:
     from agent_core.access.grants import Approver
@@ -187,8 +187,8 @@ class TurnRunner:
         earlier = receipt_in(await self.store.load(before)) if before else None
         done = [facts_entry(earlier.to_json())] if earlier else []
         opening[-1] = begun(opening[-1], inbound)
-        first = beginning(inbound, self.history.open_calls(), opening)
-        await turn.append([*first, *done, *self.tools.begin()])
+        first = self.tools.begin(inbound, self.history.open_calls(), opening)
+        await turn.append([*first, *done])
 
     def turn_of(
         self, claimed: ClaimedTurn, options: TurnOptions, emit: Emit = lambda _: None
@@ -226,7 +226,7 @@ class TurnRunner:
             only=frozenset(payload.get(ONLY) or ()),
             restarts=options.restarts,
             continues=str(payload.get(AFTER) or ""),
-            client=ClientFunctions.of(claimed.event),
+            is_clients=is_of_client(claimed.event),
             group=options.group,
             account=account,
         )
@@ -242,6 +242,7 @@ class TurnRunner:
             self.history,
             emit,
             options.meta_self,
+            tools,
             origin,
             TurnJournal(claimed.n, EventFold(self.name, claimed.id)),
             questions,
@@ -515,6 +516,7 @@ class Agent:
         await resume(self._store, self.line, self._history, messages_of)
         if claimed is not None:
             await self._turns.begin(self._turns.turn_of(claimed, TurnOptions(self)), claimed.event)
+            self.tools.end()
             await self._store.finish(claimed.id, claimed.attempt, "interrupted")
             self.restored = "Your last message had not been answered when the program stopped; /retry sends it again."
 

@@ -5,27 +5,31 @@ with a note that there is none, so that no request contains an unanswered call.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base.errors import ModelError
+from agent_core.base.offload import aside
 from agent_core.base.records import dataclass, field, replace
 from agent_core.functions.answers import Skipped, Unknown, answer, word
 from agent_core.model.request import FunctionShown, Request
 from agent_core.registry.arguments import read_exactly
 from agent_core.storage import Entry, Inbound
 
-from .entries import begun, result
+from .entries import ANSWERS, CLIENT, begun, result
+from .source import GuestSource
+from .turn import SplitCalls
+from .turn_end import Ended, GoOn
 
 if TYPE_CHECKING:
     from agent_core.base.messages import Call
     from agent_core.base.problem import Problem
+    from agent_core.registry.registry import Snapshot
 
-CLIENT: Final = "client"
-"""The kind of the entry that begins a turn in which a client's open calls are answered."""
-ALONE: Final = "alone"
-"""The key of a message that gets a turn to itself, because its sender waits for the reply."""
+    from .turn import Turn
+
+_MAX_REMINDERS: Final = 2
 _MOST_CHARS: Final = 1_000
 _DETAIL: Final = {"client": True}
 _ALONE: Final = (
@@ -41,13 +45,12 @@ _UNANSWERED: Final = (
 )
 
 
-@dataclass(frozen=True)  # no slots: cached properties are stored in `__dict__`
-class ClientFunctions:
+@dataclass(eq=False)  # no slots: cached properties are stored in `__dict__`
+class ClientFunctions(GuestSource):
     """What a client offers in one turn. `required`: the turn must call one of its functions before it ends.
 
-    `one_at_a_time`: the client takes one call per step. `is_client`: a client began the turn. `parameters` go with each
-    request to the model, `max_tokens` limits each reply, and `shape` is the `response_format` that the turn's reply
-    must have.
+    `one_at_a_time`: the client takes one call per step. `parameters` go with each request to the model, `max_tokens`
+    limits each reply, and `shape` is the `response_format` that the turn's reply must have.
     """
 
     table: Sequence[
@@ -55,16 +58,17 @@ class ClientFunctions:
     ] = ()  # Any: JSON; rows of `name`, `description`, `parameters`, `strict`
     required: bool = False
     one_at_a_time: bool = False
-    is_client: bool = False
     parameters: Mapping[str, Any] = field(default_factory=dict)  # Any: JSON
     max_tokens: int | None = None
     shape: Mapping[str, Any] | None = None  # Any: JSON
+    _reminders: int = 0
+    _is_shape_told: bool = False
 
     @classmethod
     def of(cls, inbound: Inbound) -> "ClientFunctions":
         """Return the client functions that came with an event."""
-        offered = inbound.payload.get("client")
-        return cls.read(offered) if isinstance(offered, dict) else NO_CLIENT
+        offered = inbound.payload.get(CLIENT)
+        return cls.read(offered) if isinstance(offered, dict) else cls()
 
     @classmethod
     def read(cls, offered: Mapping[str, Any]) -> "ClientFunctions":  # Any: JSON
@@ -73,7 +77,6 @@ class ClientFunctions:
             offered.get("functions") or (),
             bool(offered.get("required")),
             bool(offered.get("one_at_a_time")),
-            is_client=True,
             parameters=offered.get("parameters") or {},
             max_tokens=offered.get("max_tokens"),
             shape=offered.get("shape"),
@@ -109,9 +112,86 @@ class ClientFunctions:
         )
 
     @cached_property
-    def names(self) -> frozenset[str]:
-        """The names of the functions."""
+    def _names(self) -> frozenset[str]:
         return frozenset(function.name for function in self.shown)
+
+    def names(self, _: "Snapshot") -> Iterable[str]:
+        """Return the names of the functions."""
+        return self._names
+
+    @property
+    def reply_tokens(self) -> int | None:
+        """The limit of each reply."""
+        return self.max_tokens
+
+    def opening(
+        self, inbound: Inbound, open_calls: Sequence["Call"], opening: Sequence[Entry]
+    ) -> list[Entry]:
+        """Return the first entries of a turn: the answers to the calls that were open, then `opening`."""
+        rows = inbound.payload.get(ANSWERS) if inbound.kind == "message" else None
+        rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+        given = {str(row["id"]): str(row["text"]) for row in rows if {"id", "text"} <= row.keys()}
+        shape = list[Entry]()
+        if (
+            self.shape is not None
+        ):  # the model is told, because not every endpoint enforces the shape
+            schema = (
+                ""
+                if self.shape["type"] == "json_object"
+                else f" of this schema: {json.dumps(self.schema)}"
+            )
+            order = "A program reads your reply to this message: when you are done, reply with one JSON object"
+            shape = [Entry("notice", {"text": f"{order} and nothing else{schema or '.'}"})]
+        if not open_calls and not given:
+            return [*opening, *shape]
+        is_silent = bool(given) and not inbound.payload.get(
+            "text"
+        )  # the client sent no text with the answers
+        text = str(inbound.payload.get("text", ""))
+        began = begun(Entry(CLIENT, {"text": text, "event": inbound.kind}), inbound)
+        answers = [answered(call, given.pop(call.id, None)) for call in open_calls]
+        late = [
+            Entry(
+                "notice",
+                {
+                    "text": f"The client answered the call {id} after the conversation had gone on without it: {text}"
+                },
+            )
+            for id, text in given.items()
+        ]
+        return [began, *answers, *late, *(opening[:-1] if is_silent else opening), *shape]
+
+    async def follow(self, turn: "Turn", ended: Ended) -> GoOn | Ended:
+        """Decide whether the turn may end with a reply: after a call that is required, and in the required shape."""
+        if self.required:
+            return self._after_no_call()
+        return await self._check_shape(turn, ended.reply) if self.shape else ended
+
+    def _after_no_call(self) -> GoOn | Ended:
+        """Decide what follows when the model would end the turn without a call that the client requires."""
+        names = ", ".join(f"`{name}`" for name in sorted(self._names))
+        self._reminders += 1
+        if self._reminders > _MAX_REMINDERS:
+            warning = f"The client requires a call of {names}, and the model made none, {self._reminders} times."
+            return Ended("failed", warning=warning)
+        return GoOn(f"The client requires a call of one of its functions: {names}. Call it now.")
+
+    async def _check_shape(self, turn: "Turn", text: str) -> GoOn | Ended:
+        """Decide whether a final reply has the required shape; the model may correct it once."""
+        read = await aside(len(text), self.shaped, text)
+        if isinstance(read, str):
+            return Ended("replied", read)
+        faults = "; ".join(problem.message for problem in read)
+        if self._is_shape_told:
+            return Ended(
+                "failed",
+                warning=f"The reply does not have the shape that the client asked for: {faults}.",
+            )
+        self._is_shape_told = True
+        turn.work.function_messages.clear()  # the client has not been sent anything yet
+        return GoOn(
+            f"Your reply does not have the shape that was asked for: {faults}. Send the whole JSON object again."
+        )
 
     def must_fit(self, room: int) -> None:
         """Check that the functions fit into `room` bytes.
@@ -127,9 +207,9 @@ class ClientFunctions:
                 fix="Send fewer, or shorter descriptions.",
             )
 
-    def split(self, calls: Sequence["Call"], most: int) -> "SplitCalls":
+    def split(self, calls: Sequence["Call"], most: int) -> SplitCalls:
         """Split the calls of a reply into ours and the client's; `most` is the limit of calls per reply."""
-        theirs = [call for call in calls if call.name in self.names]
+        theirs = [call for call in calls if call.name in self._names]
         if not theirs:
             return SplitCalls(calls)
         beyond = {call.id for call in calls[most:]}
@@ -150,63 +230,17 @@ class ClientFunctions:
         ]
         refused += [_skipped_entry(call, unfit[call.id]) for call in theirs if call.id in unfit]
         return SplitCalls(
-            [call for call in calls if call.name not in self.names], tuple(handed), refused
+            [call for call in calls if call.name not in self._names],
+            _handed_over(handed) if handed else (),
+            refused,
         )
 
 
-NO_CLIENT: Final[ClientFunctions] = ClientFunctions()
-
-
-@dataclass(frozen=True, slots=True)
-class SplitCalls:
-    """The calls of a reply: those that run here, those handed to the client, and the answers to refused ones."""
-
-    ours: Sequence["Call"]
-    handed: tuple["Call", ...] = ()
-    refused: Sequence[Entry] = field(default_factory=tuple)
-
-
-def handed_over(calls: Sequence["Call"]) -> list[Entry]:
+def _handed_over(calls: Sequence["Call"]) -> list[Entry]:
     """Return the entries that record calls as open for a client; they are the last entries of their turn."""
     rows = [{"id": call.id, "name": call.name} for call in calls]
     opened = [Entry("call", {**row, "version": None, "client": True}) for row in rows]
     return [*opened, Entry("parked", {"calls": rows})]
-
-
-def beginning(
-    inbound: Inbound, open_calls: Sequence["Call"], opening: Sequence[Entry]
-) -> list[Entry]:
-    """Return the first entries of a turn: the answers to the calls that were open, then `opening`."""
-    rows = inbound.payload.get("answers") if inbound.kind == "message" else None
-    rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-    given = {str(row["id"]): str(row["text"]) for row in rows if {"id", "text"} <= row.keys()}
-    client, shape = ClientFunctions.of(inbound), list[Entry]()
-    if client.shape is not None:  # the model is told, because not every endpoint enforces the shape
-        schema = (
-            ""
-            if client.shape["type"] == "json_object"
-            else f" of this schema: {json.dumps(client.schema)}"
-        )
-        order = "A program reads your reply to this message: when you are done, reply with one JSON object"
-        shape = [Entry("notice", {"text": f"{order} and nothing else{schema or '.'}"})]
-    if not open_calls and not given:
-        return [*opening, *shape]
-    is_silent = bool(given) and not inbound.payload.get(
-        "text"
-    )  # the client sent no text with the answers
-    text = str(inbound.payload.get("text", ""))
-    began = begun(Entry(CLIENT, {"text": text, "event": inbound.kind}), inbound)
-    answers = [answered(call, given.pop(call.id, None)) for call in open_calls]
-    late = [
-        Entry(
-            "notice",
-            {
-                "text": f"The client answered the call {id} after the conversation had gone on without it: {text}"
-            },
-        )
-        for id, text in given.items()
-    ]
-    return [began, *answers, *late, *(opening[:-1] if is_silent else opening), *shape]
 
 
 def answered(call: "Call", text: str | None) -> Entry:
@@ -214,11 +248,6 @@ def answered(call: "Call", text: str | None) -> Entry:
     if text is None:
         return result(call, _UNANSWERED, word(Unknown()), detail=_DETAIL)
     return result(call, text, "returned", detail=_DETAIL)
-
-
-def is_alone(inbound: Inbound) -> bool:
-    """Return whether an event begins a turn of its own, instead of being added to the running one."""
-    return bool(inbound.payload.get(ALONE)) or ClientFunctions.of(inbound).is_client
 
 
 def _skipped_entry(call: "Call", why: str) -> Entry:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 from agent_core import __version__
 from agent_core.base import events
+from agent_core.base.clock import shown_time
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, User
 from agent_core.base.receipt import Made, Receipt
 from agent_core.base.records import dataclass, field, replace
@@ -21,9 +22,8 @@ from agent_core.context.history import harmless
 from agent_core.registry.validation import NotJson, read_object
 from agent_core.storage import Entry, Inbound, SaveText, Shape, Write, content_hash, fitting, fix_of
 
-from .message_protocol import HEARTBEAT, MessageProtocol, moment
-
 if TYPE_CHECKING:
+    from agent_core.model.reply import Mode, Reply
     from agent_core.model.request import FunctionShown
     from agent_core.registry.registry import Snapshot
 
@@ -31,6 +31,17 @@ HEARD: Final = "heard"
 """The kind of an event that holds what another agent said."""
 ONLY: Final = "only"
 """The key of an event for the agents that its sender may use; absent if the sender may use all."""
+HEARTBEAT: Final = "request_heartbeat"
+"""The argument of a call with which an agent that is woken by events asks for another step."""
+ALONE: Final = "alone"
+"""The key of a message that gets a turn to itself, because its sender waits for the reply."""
+CLIENT: Final = "client"
+"""The key of an event for what came with it: functions of its sender, and how the reply is to be.
+
+Also the kind of the entry that begins a turn in which calls of such functions are answered.
+"""
+ANSWERS: Final = "answers"
+"""The key of a message for the answers to calls of such functions."""
 AFTER: Final = "after"
 """The key of an event for the ID of the interrupted turn that it continues."""
 DID: Final = "did"
@@ -76,6 +87,62 @@ _HEADS: Final[Mapping[str, str]] = {
 }
 AGAIN: Final = "The program was stopped in the middle of your last turn. Go on with it; nobody has had your reply yet."
 _NOT_RUN: Final = ("refused", "skipped")
+_TIME: Final = "%Y-%m-%d %I:%M:%S %p %Z%z"
+
+
+@dataclass(frozen=True, slots=True)
+class MessageProtocol:
+    """How an agent and its user reach each other: `direct`, where a reply's text is the message and nothing is packed.
+
+    `instructions` (empty: the default) and `brief` (for small models) come from the preset, whose name is `preset`. The
+    others are for the first reply of a protocol that can fail it.
+    """
+
+    preset: str = "direct"
+    instructions: str = ""
+    brief: str = ""
+    verify: bool = False
+    attempts: int = 3
+    first_thought: bool = True
+
+    @property
+    def packs(self) -> bool:
+        """Whether messages and events are packed as JSON with type and time."""
+        return False
+
+    def by_function(self, _mode: "Mode", /) -> bool:
+        """Return whether messages go through a function, and each further step must be requested."""
+        return False
+
+    def first_fault(self, _reply: "Reply", _shown: Collection[str], /) -> str:
+        """Return the fault of an agent's first reply, or an empty text; `_shown` are the functions it could call."""
+        return ""
+
+    def not_kept(self, _mode: "Mode", /) -> str:
+        """Return a sentence for the user if this style cannot be kept in this mode, otherwise an empty text."""
+        return ""
+
+    def shown(
+        self, line: tuple["FunctionShown", ...], _mode: "Mode" = "native", /
+    ) -> tuple["FunctionShown", ...]:
+        """Return the functions in this style. Unchanged functions give the same object."""
+        return line
+
+    def offered(self, parameters: dict[str, Any], _mode: "Mode" = "native", /) -> dict[str, Any]:
+        """Return the schema of a function's arguments as the model gets it. Any: JSON Schema."""
+        return parameters
+
+    def reading(self, parameters: dict[str, Any], /) -> dict[str, Any]:  # Any: JSON Schema
+        """Return the schema for reading a call's arguments."""
+        return parameters
+
+    def take_heartbeat(self, _arguments: dict[str, Any], _parameters: dict[str, Any], /) -> bool:
+        """Remove a request for another step from a call's arguments, and return whether one was made. Any: JSON."""
+        return False
+
+    def event(self, _kind: str, _fields: Mapping[str, Any], _now: float, /) -> str:  # Any: JSON
+        """Return an event as JSON for the model; empty if it reads the text."""
+        return ""
 
 
 @dataclass(slots=True)
@@ -119,6 +186,11 @@ class ReceiptReader:
                     self.receipt.note("failed", name)
             case kind if kind == DID and isinstance(made := payload.get("made"), dict):
                 self.receipt.add(Receipt.from_json(made))
+
+
+def moment(at: float) -> str:
+    """Return a time as in packed messages, in the time zone of this machine."""
+    return shown_time(at, _TIME)
 
 
 def quoted(text: str) -> str:
@@ -166,6 +238,16 @@ def _name(said: Mapping[str, Any]) -> str:  # Any: JSON
 @lru_cache(maxsize=1024)
 def _line(name: str) -> str:
     return one_line(name, 64)
+
+
+def is_of_client(inbound: Inbound) -> bool:
+    """Return whether a client began this, with functions of its own or with terms for the reply."""
+    return isinstance(inbound.payload.get(CLIENT), dict)
+
+
+def is_alone(inbound: Inbound) -> bool:
+    """Return whether an event begins a turn of its own, instead of being added to the running one."""
+    return bool(inbound.payload.get(ALONE)) or is_of_client(inbound)
 
 
 def facts_entry(made: Made) -> Entry:

@@ -17,8 +17,7 @@ from agent_core.base.records import dataclass, field, from_json, replace
 from agent_core.storage import USAGE, EndedTurn, Entry
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
-from .client_calls import CLIENT
-from .entries import RECEIPT, SPEAKER, STORED_EVENTS, unwrapped
+from .entries import CLIENT, RECEIPT, SPEAKER, STORED_EVENTS, unwrapped
 
 DONE: Final = "done"
 """The state of a turn that ended with a reply."""

@@ -37,44 +37,34 @@ class ForeignFunctions(ToolSource):
         self._patterns = patterns
         self._seen_results = seen_results
         self._agent = agent
-        self._selected: tuple[object, object, Mapping[str, ForeignFunction]] = (None, None, {})
-        self._shown: tuple[object, Mapping[str, Function]] = (None, {})
+        self._selected_from: tuple[object, object] = (None, None)
+        self._selected: Mapping[str, Function] = {}
 
     def offered(self, _: "Snapshot") -> Mapping[str, "Function"]:
-        """Return what the model is shown of them. The same object is returned until something changes."""
-        functions = self.functions()
-        if self._shown[0] is not functions:
-            shown = {name: foreign.function for name, foreign in functions.items()}
-            self._shown = (functions, shown)
-        return self._shown[1]
-
-    def functions(self) -> Mapping[str, ForeignFunction]:
-        """Return them by name. The same object is returned until something changes."""
-        offered = self._library.functions()
+        """Return the functions by name. The same object is returned until something changes."""
+        known = self._library.functions()
         patterns = tuple(self._patterns())
-        if "*" in patterns:
-            return offered
-        if self._selected[0] is not offered or self._selected[1] != patterns:
-            chosen = {
-                name: foreign
-                for name, foreign in offered.items()
-                if fits(patterns, foreign.function)
+        if self._selected_from[0] is not known or self._selected_from[1] != patterns:
+            self._selected_from = (known, patterns)
+            self._selected = {
+                name: foreign.function
+                for name, foreign in known.items()
+                if "*" in patterns or fits(patterns, foreign.function)
             }
-            self._selected = (offered, patterns, chosen)
-        return self._selected[2]
+        return self._selected
 
     def names(self, snapshot: "Snapshot") -> Iterable[str]:
         """Return the names of the approved functions."""
-        return self.functions().keys() - snapshot.functions.keys()
+        return self.offered(snapshot).keys() - snapshot.functions.keys()
 
     def find(self, name: str, snapshot: "Snapshot") -> ModelFunction | None:
         """Return the function with this name, as it was approved."""
-        foreign = None if name in snapshot.functions else self.functions().get(name)
-        if foreign is None:
+        if name in snapshot.functions or name not in self.offered(snapshot):
             return None
-        return ModelFunction(
-            foreign.function, partial(self._call, foreign), foreign.function.version
-        )
+        if (foreign := self._library.functions().get(name)) is None:
+            return None
+        call = partial(self._call, foreign)
+        return ModelFunction(foreign.function, call, foreign.function.version)
 
     async def _call(
         self, foreign: ForeignFunction, arguments: dict[str, Any], record: CallRecord

@@ -6,7 +6,7 @@ class and come with the agent.
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
@@ -21,14 +21,16 @@ from agent_core.memory.blocks import Blocks
 from agent_core.memory.classes import KNOWN, methods_of
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
-from agent_core.storage import Plan, content_hash
+from agent_core.storage import Entry, Plan, content_hash
 from sandbox import Refused
 
 from .call_record import CallRecord, Done, PlannedProgram
 from .dispatch import ABOUT_AGENTS, ABOUT_HELPERS
+from .entries import notice
 from .reply_work import WaitingChange
 from .source import ModelFunction, ToolSource
 from .turn import Interrupted as StopRequested
+from .turn import Turn
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function
@@ -197,20 +199,20 @@ class HostFunctions(ToolSource):
         return done
 
 
-def standard() -> dict[str, HostFunction]:
-    """Return the host functions that every agent may have, by name; those for other agents and helpers are excluded."""
-    return {
-        name: host
-        for name, host in meta_functions().items()
-        if name not in ABOUT_AGENTS | ABOUT_HELPERS
-    }
+class MemoryFunctions(HostFunctions):
+    """The functions that edit an agent's blocks: methods of its memory class."""
 
+    def __init__(self, blocks: Blocks, names: Collection[str], service: FunctionService) -> None:
+        """Create the source of those with these names."""
+        functions = of_memory(blocks)
+        super().__init__({name: functions[name] for name in names}, service)
+        self._blocks = blocks
 
-def parameters() -> dict[str, tuple[str, ...]]:
-    """Return all host functions by name, with the names of their parameters."""
-    functions = [host.function for host in meta_functions().values()]
-    functions += [function for kind in KNOWN.values() for function in methods_of(kind)]
-    return {function.name: tuple(function.parameters["properties"]) for function in functions}
+    async def news(self, turn: Turn) -> Sequence[Entry]:
+        """Return what the model is told of edits by others."""
+        return [
+            notice(change) for change in await self._blocks.changed_elsewhere(turn.journal.shared)
+        ]
 
 
 def of_memory(blocks: Blocks) -> dict[str, HostFunction]:
@@ -233,6 +235,22 @@ async def _edit(
     blocks: Blocks, name: str, agent: _EditingAgent, /, **arguments: Any
 ) -> Plan:  # Any: JSON
     return await blocks.call(name, arguments, agent.author)
+
+
+def standard() -> dict[str, HostFunction]:
+    """Return the host functions that every agent may have, by name; those for other agents and helpers are excluded."""
+    return {
+        name: host
+        for name, host in meta_functions().items()
+        if name not in ABOUT_AGENTS | ABOUT_HELPERS
+    }
+
+
+def parameters() -> dict[str, tuple[str, ...]]:
+    """Return all host functions by name, with the names of their parameters."""
+    functions = [host.function for host in meta_functions().values()]
+    functions += [function for kind in KNOWN.values() for function in methods_of(kind)]
+    return {function.name: tuple(function.parameters["properties"]) for function in functions}
 
 
 @cache

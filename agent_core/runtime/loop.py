@@ -11,7 +11,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from agent_core.base import events
 from agent_core.base.errors import ModelError
@@ -27,12 +27,11 @@ from agent_core.model.reading import written_calls
 from agent_core.storage import FAILURES, Inbound
 from sandbox.wire.strict_json import Malformed, read_json
 
-from .client_calls import handed_over
 from .entries import HEARD, assistant, event_entry, heartbeat, notice
 from .turn import MAX_CALLS, Interrupted, Turn
+from .turn_end import Ended, GoOn
 
 if TYPE_CHECKING:
-    from agent_core.memory.blocks import Blocks
     from agent_core.model.reply import Reply
     from agent_core.registry.registry import Snapshot
 
@@ -42,56 +41,15 @@ if TYPE_CHECKING:
     from .programs import Programs
 
 _Same: TypeAlias = tuple[str, str, str]
-Reason: TypeAlias = Literal[
-    "replied",
-    "interrupted",
-    "steps",
-    "repeated",
-    "failed",
-    "limits",
-    "parked",
-    "client_calls",
-    "handed_off",
-    "stuck",
-    "length",
-]
 
 MAX_SAME_FAILURES = 3
 MAX_SAME_ANSWERS = 5
 MAX_CUTS = 3
-MAX_REMINDERS = 2
 _MOST_BLOCKS: Final = 20  # code blocks of a reply
 _MOST_NAMED: Final = 5  # functions that they define
 
 _AGAIN = "Ask again; at the prompt: /retry."
 _SHORTER = "Write it much shorter, or do it in parts"
-
-
-@dataclass(frozen=True, slots=True)
-class GoOn:
-    """Another step. The model first reads `advice`, if any, and then `heartbeat`, the reason why it is awake."""
-
-    advice: str = ""
-    heartbeat: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """The end of a turn.
-
-    `warning` and `fix` (what to do about it) are for the user; `advice` is for the model's next turn.
-    """
-
-    reason: Reason
-    reply: str = ""
-    warning: str = ""
-    advice: str = ""
-    fix: str = ""
-
-    @property
-    def why(self) -> str:
-        """The warning, followed by the fix."""
-        return f"{self.warning} {self.fix}".strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +74,6 @@ class DirectReplyPolicy:
     excluded: frozenset[str] = frozenset()
     _advised: set[str] = field(default_factory=set)
     _cuts: int = 0
-    _reminders: int = 0
     _runs: dict[_Same, int] = field(default_factory=dict)
     _times: Counter[_Same] = field(default_factory=Counter)
     _changing: set[tuple[str, str]] = field(
@@ -148,7 +105,7 @@ class DirectReplyPolicy:
     async def after(self, step: StepResult) -> GoOn | Ended:
         """Decide what follows a step."""
         turn = self.turn
-        if turn.ending.awaits_client:
+        if turn.ending.awaits_answers:
             return Ended(
                 "client_calls", "\n\n".join(turn.work.function_messages) or step.reply.text
             )
@@ -176,13 +133,10 @@ class DirectReplyPolicy:
             else self._after_reply(step)
         )
         if isinstance(follows, Ended) and follows.reason == "replied":
-            client = self.turn.origin.client
             if step.done and step.more_waits:
                 follows = GoOn()
-            elif client.required:
-                follows = self._after_no_call()
-            elif client.shape:
-                follows = await self._check_shape(follows.reply)
+            else:
+                follows = await self.turn.tools.follow(self.turn, follows)
         if isinstance(follows, GoOn) and self.turn.step >= self.max_steps:
             self._show_held_back()
             warning = f"The turn was ended after {self.max_steps} steps."
@@ -210,32 +164,6 @@ class DirectReplyPolicy:
             )
             return Ended("failed", warning=warning, fix=f"{_AGAIN} Another model may do better.")
         return Ended("replied", reply.text)
-
-    async def _check_shape(self, text: str) -> GoOn | Ended:
-        """Decide whether a final reply has the required shape; the model may correct it once."""
-        read = await aside(len(text), self.turn.origin.client.shaped, text)
-        if isinstance(read, str):
-            return Ended("replied", read)
-        faults = "; ".join(problem.message for problem in read)
-        if "shape" in self._advised:
-            return Ended(
-                "failed",
-                warning=f"The reply does not have the shape that the client asked for: {faults}.",
-            )
-        self._advised.add("shape")
-        self.turn.work.function_messages.clear()  # the client has not been sent anything yet
-        return GoOn(
-            f"Your reply does not have the shape that was asked for: {faults}. Send the whole JSON object again."
-        )
-
-    def _after_no_call(self) -> GoOn | Ended:
-        """Decide what follows when the model would end the turn without a call that the client requires."""
-        names = ", ".join(f"`{name}`" for name in sorted(self.turn.origin.client.names))
-        self._reminders += 1
-        if self._reminders > MAX_REMINDERS:
-            warning = f"The client requires a call of {names}, and the model made none, {self._reminders} times."
-            return Ended("failed", warning=warning)
-        return GoOn(f"The client requires a call of one of its functions: {names}. Call it now.")
 
     def _after_calls(self, step: StepResult) -> GoOn | Ended:
         """Decide what follows the calls of a step.
@@ -308,7 +236,7 @@ class DirectReplyPolicy:
         return None
 
     def _after_cut(self, reply: "Reply") -> GoOn | Ended:
-        if self.turn.origin.client.max_tokens:
+        if self.turn.tools.has_short_replies:
             return Ended("length", reply.text)
         self._cuts += 1
         if reply.text and self._cuts > 1:
@@ -485,13 +413,12 @@ class AgentLoop:
 
     is_group: Final = False
 
-    def __init__(  # noqa: PLR0913 - what it is made of
+    def __init__(
         self,
         model: "ModelSession",
         dispatcher: "Dispatcher",
         functions: FunctionService,
         max_steps: int,
-        memory: "Blocks | None" = None,
         *,
         sees: Callable[["Snapshot", frozenset[str]], "Snapshot"] = lambda snapshot, _: snapshot,
         policy: Callable[[Turn, int], DirectReplyPolicy] = DirectReplyPolicy,
@@ -506,7 +433,6 @@ class AgentLoop:
         self._dispatcher = dispatcher
         self._functions = functions
         self._max_steps = max_steps
-        self._memory = memory
         self._policy = policy
         self.sees = sees
         self._programs = programs
@@ -571,9 +497,8 @@ class AgentLoop:
 
         Whether the reply claims that they exist, or shows them as examples, nobody has to know: they are not there.
         """
-        if all(
-            function.name != "create_function" for function in self.model_session.functions.all()
-        ):
+        shown = self.model_session.functions.all()
+        if "def " not in ended.reply or all(one.name != "create_function" for one in shown):
             return ended
         there = self._functions.registry.snapshot().functions
         names = [
@@ -589,8 +514,7 @@ class AgentLoop:
         return replace(ended, advice=f"{called}: only create_function makes a function.")
 
     async def _expect(self, turn: Turn) -> None:
-        """Show the model the client's functions, and the workspace functions that the last message probably needs."""
-        self.model_session.functions.show_client(turn.origin.client)
+        """Show the model the workspace functions that the last message probably needs."""
         shown, snapshot = (
             self.model_session.shown,
             self.sees(self._functions.registry.snapshot(), turn.made),
@@ -611,15 +535,11 @@ class AgentLoop:
         This includes messages, other events, and changes to memory and functions by someone else.
         """
         if turn.step > 1:
-            self.model_session.tools.look()
+            turn.tools.look()
         waiting = await self._waiting(turn) if turn.journal.waits else []
         entries = [turn.taken_up(event) for event in waiting]
         turn.origin.is_asked |= any(event.kind in ("message", HEARD) for event in waiting)
-        if self._memory is not None:
-            entries += [
-                notice(change)
-                for change in await self._memory.changed_elsewhere(turn.journal.shared)
-            ]
+        entries += await turn.tools.news(turn)
         changes, self._changes[:] = list(self._changes), []
         seen = self.sees(self._functions.registry.snapshot(), turn.made)
         if changes and (
@@ -649,7 +569,7 @@ class AgentLoop:
             before, fault = fault, ""
             if (
                 style.by_function(self.model_session.models.mode)
-                and not turn.origin.client.split(reply.calls, 1).handed
+                and not turn.tools.split(reply.calls, 1).opened
             ):
                 names = {
                     function.name for function in self.model_session.functions.all()
@@ -675,7 +595,7 @@ class AgentLoop:
         Raises:
             Interrupted: the user ended the turn.
         """
-        split = turn.origin.client.split(reply.calls, MAX_CALLS)
+        split = turn.tools.split(reply.calls, MAX_CALLS)
         if reply.text or reply.calls:
             returned = (reply.reasoning, reply.source) if reply.calls else ((), "")
             message = Assistant(reply.text, reply.calls, reply.thought, *returned)
@@ -702,7 +622,7 @@ class AgentLoop:
             self.model_session.shown.use(call.call.name)
         if turn.ending.interruption.requested:
             raise Interrupted
-        if split.handed:  # they are open for the client
-            await turn.append(handed_over(split.handed))
-            turn.ending.awaits_client = True
+        if split.opened:
+            await turn.append(split.opened)
+            turn.ending.awaits_answers = True
         return done

@@ -1,15 +1,14 @@
-"""Message protocols of an agent: `direct`, or as in MemGPT with `send_message`, heartbeats and packed messages.
+"""The message protocol of MemGPT: messages by `send_message`, heartbeats and packed messages.
 
-The loop asks the protocol in the few places where the two differ. `direct` changes nothing. A model in constrained mode
-already writes a thought and a reply at each step: its reply is the message, and every call leads to another step.
+The loop asks the protocol in the few places where it differs from the `direct` one. A model in constrained mode already
+writes a thought and a reply at each step: its reply is the message, and every call leads to another step.
 """
 
 import json
 import re
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from agent_core.base.clock import shown_time
 from agent_core.base.messages import SEND
 from agent_core.base.records import dataclass, field, replace
 from agent_core.model.reading import forms, has_call_mark
@@ -17,15 +16,14 @@ from agent_core.model.request import FunctionShown
 from agent_core.registry.validation import IdentityCache
 from sandbox.wire.strict_json import Malformed, read_json
 
+from .entries import HEARTBEAT, MessageProtocol, moment
+
 if TYPE_CHECKING:
     from agent_core.model.reply import Mode, Reply
 
-StyleName: TypeAlias = Literal["direct", "memgpt"]
 Line: TypeAlias = tuple[FunctionShown, ...]
 _Schema: TypeAlias = dict[str, Any]  # Any: JSON Schema
 
-HEARTBEAT: Final = "request_heartbeat"
-_TIME: Final = "%Y-%m-%d %I:%M:%S %p %Z%z"
 _MAX_VALUES: Final = 1_000  # of the arguments of a message
 _LOOKED_AT: Final = 20_000  # characters of a thought or a message
 # Words of the program or of a chat template in a text for a person: then the model wrote a call as text.
@@ -54,30 +52,23 @@ class _ConversionCache:
 
 
 @dataclass(frozen=True, slots=True)
-class MessageProtocol:
-    """A message protocol. `instructions` (empty: the default) and `brief` (for small models) come from the preset.
+class SendMessageProtocol(MessageProtocol):
+    """The protocol of MemGPT: `send_message`, heartbeats that a call asks for, and packed messages.
 
-    `preset` is the name of the preset. With `verify`, an agent's first reply must have a message, and a thought unless
-    `first_thought` is off; otherwise it is requested again, up to `attempts` times.
+    With `verify`, an agent's first reply must have a message, and a thought unless `first_thought` is off; otherwise it
+    is requested again, up to `attempts` times.
     """
 
-    name: StyleName = "direct"
-    preset: str = "direct"
-    instructions: str = ""
-    brief: str = ""
-    verify: bool = False
-    attempts: int = 3
-    first_thought: bool = True
     _kept: _ConversionCache = field(default_factory=_ConversionCache, compare=False, repr=False)
 
     @property
     def packs(self) -> bool:
-        """True if messages and events are packed as JSON with type and time."""
-        return self.name == "memgpt"
+        """True, because messages and events are packed as JSON with type and time."""
+        return True
 
     def by_function(self, mode: "Mode") -> bool:
         """Return whether messages go through `send_message`, text is inner, and each further step must be requested."""
-        return self.name == "memgpt" and mode == "native"
+        return mode == "native"
 
     def first_fault(self, reply: "Reply", shown: Collection[str]) -> str:
         """Return the fault of an agent's first reply, or an empty text; `shown` are the functions it could call.
@@ -115,7 +106,7 @@ class MessageProtocol:
 
     def not_kept(self, mode: "Mode") -> str:
         """Return a sentence for the user if this style cannot be kept in this mode, otherwise an empty text."""
-        if not self.packs or self.by_function(mode):
+        if self.by_function(mode):
             return ""
         return (
             f"The style of the preset `{self.preset}` cannot be kept while calls are written under a schema: the reply"
@@ -126,8 +117,6 @@ class MessageProtocol:
     def shown(self, line: Line, mode: "Mode" = "native") -> Line:
         """Return the functions in this style. Unchanged functions give the same object."""
         cache = self._kept
-        if not self.packs:
-            return line
         if line is not cache.line or mode != cache.mode:
             before, cache.functions = cache.functions, {}
             for function in line:  # holding the function keeps its id from being reused
@@ -153,30 +142,20 @@ class MessageProtocol:
 
     def reading(self, parameters: _Schema) -> _Schema:
         """Return the schema for reading a call's arguments, which accepts any value for the heartbeat."""
-        if not self.packs or HEARTBEAT in parameters.get("properties", {}):
+        if HEARTBEAT in parameters.get("properties", {}):
             return parameters
         return _READ_SCHEMAS.get(parameters)
 
     def take_heartbeat(self, arguments: dict[str, Any], parameters: _Schema) -> bool:  # Any: JSON
         """Remove the heartbeat request from a call's arguments, and return whether one was made."""
-        if not self.packs or HEARTBEAT in parameters.get("properties", {}):
+        if HEARTBEAT in parameters.get("properties", {}):
             return False
         heartbeat = arguments.pop(HEARTBEAT, False)
         return str(heartbeat).strip().lower() in {"true", "1", "yes"}
 
     def event(self, kind: str, fields: Mapping[str, Any], now: float) -> str:  # Any: JSON
-        """Return an event as JSON for the model: user_message, heartbeat, login or system_alert; empty for `direct`."""
-        if not self.packs:
-            return ""
+        """Return an event as JSON for the model: user_message, heartbeat, login or system_alert."""
         return json.dumps({"type": kind, **fields, "time": moment(now)}, ensure_ascii=False)
-
-
-DIRECT: Final = MessageProtocol()
-
-
-def moment(at: float) -> str:
-    """Return a time as in packed messages, in the time zone of this machine."""
-    return shown_time(at, _TIME)
 
 
 def is_readable(text: str) -> bool:

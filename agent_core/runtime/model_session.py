@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     from agent_core.registry.registry import Snapshot
     from agent_core.storage import Entry, Write
 
-    from .client_calls import ClientFunctions
     from .session import AgentSession
     from .source import ToolSources
 
@@ -401,7 +400,8 @@ class ModelSession:
         request = Request(
             prompt.messages, prompt.functions, most, excluded, callable=self.shown.callable
         )
-        request = turn.origin.client.request(request)
+        if self.tools.guest is not None:
+            request = self.tools.guest.request(request)
         if model.mode != NATIVE and self._vectors is not None:
             mode = mode_named(model.mode)
             texts = mode.compared(request) if mode is not None else []
@@ -614,7 +614,7 @@ class ReplyKeeper:
             await asyncio.wait({self._work})
 
 
-# The functions that a step shows: chosen, written in the agent's style, limited to the room, with those of a client.
+# The functions that a step shows: chosen, written in the agent's style, limited to the room, with those of a guest.
 
 _NOTHING_JOINED: Final[tuple[object, tuple[FunctionShown, ...]]] = (None, ())
 
@@ -636,11 +636,22 @@ class StepFunctions:
         self._settings = settings
         self.own_set = session.own_set
         self._tools = tools
-        self._of_client: tuple[FunctionShown, ...] = ()
+        self._of_guest: tuple[FunctionShown, ...] = ()
         self._joined = _NOTHING_JOINED
 
     def choose(self, snapshot: "Snapshot") -> None:
-        """Choose the functions that the next step shows."""
+        """Choose the functions that the next step shows.
+
+        Raises:
+            ModelError: those of a guest take more than half of the room for functions.
+        """
+        guest = self._tools.guest
+        if guest is None:
+            self._of_guest = ()
+        elif guest.shown != self._of_guest:
+            guest.must_fit(self._whole_room() // 2)
+            self._of_guest = guest.shown
+            self._joined = _NOTHING_JOINED
         self.shown.withhold(self._tools.withheld() | self._models.withheld())
         staying = self._tools.staying(snapshot)
         self.shown.choose(self.offered(snapshot), self.own_set.names.union(staying))
@@ -654,24 +665,13 @@ class StepFunctions:
         return self._protocol.offered(function.parameters, self._models.mode)
 
     def all(self) -> tuple[FunctionShown, ...]:
-        """Return the functions as the agent's style currently shows them, with those of a client."""
+        """Return the functions as the agent's style currently shows them, with those of a guest."""
         own = self._own()
-        if not self._of_client:
+        if not self._of_guest:
             return own
         if self._joined[0] is not own:
-            self._joined = own, own + self._of_client
+            self._joined = own, own + self._of_guest
         return self._joined[1]
-
-    def show_client(self, client: "ClientFunctions") -> None:
-        """Show the functions of a client along with the agent's own, until those of another are shown.
-
-        Raises:
-            ModelError: they take more than half of the room for functions.
-        """
-        if client.table:
-            client.must_fit(self._whole_room() // 2)
-        if client.shown != self._of_client:
-            self._of_client, self._joined = client.shown, _NOTHING_JOINED
 
     def instructions(self, mode: Mode) -> str:
         """Return the instructions that come first in the system message."""
@@ -704,7 +704,7 @@ class StepFunctions:
         line = self._protocol.shown(self.shown.line, mode)
         if self._models.usual is None:
             return line
-        room = self._whole_room() - size_of(self._of_client)
+        room = self._whole_room() - size_of(self._of_guest)
         shown = self.shown.fitting(mode, room, line, with_programs=self._models.programs == "on")
         # If not even the permanent functions fit, show all functions: the model then changes to the mode that needs few
         # tokens.

@@ -15,7 +15,8 @@ from sandbox.wire.strict_json import Malformed, read_json
 
 from .dispatch import GIVE
 from .host_functions import HostFunction
-from .loop import DirectReplyPolicy, Ended, GoOn, StepResult
+from .loop import DirectReplyPolicy, StepResult
+from .turn_end import Ended, GoOn
 
 if TYPE_CHECKING:
     from agent_core.base.problem import Problem

@@ -34,12 +34,12 @@ from agent_core.storage import (
 from agent_core.storage import ClaimedTurn as Claimed
 from agent_core.storage.agent_store import HELPER_RUN
 
-from .client_calls import ClientFunctions
 from .entries import (
     AFTER,
     ONLY,
     RECEIPT_KINDS,
     RECORD_KINDS,
+    MessageProtocol,
     ReceiptReader,
     assistant,
     begun,
@@ -47,13 +47,13 @@ from .entries import (
     cut_off,
     entry_of,
     facts_entry,
+    is_of_client,
     login,
     notice,
     receipt_entry,
     receipt_in,
     result,
 )
-from .message_protocol import DIRECT, MessageProtocol
 from .programs import calls_made
 
 Kind: TypeAlias = Literal["login", "heartbeat", "system", "notice"]
@@ -115,7 +115,7 @@ class AgentSession:
         self,
         agent: str,
         store: Store,
-        protocol: MessageProtocol = DIRECT,
+        protocol: MessageProtocol | None = None,
         heartbeat: HeartbeatSettings | None = None,
         clock: Clock | None = None,
         *,
@@ -128,7 +128,7 @@ class AgentSession:
         `thread_limits` are those of a thread of messages that begins now.
         """
         self.thread_limits = thread_limits or {}
-        self.style = protocol
+        self.style = protocol or MessageProtocol()
         self.clock = clock or Clock()
         self.verify = verify
         self.own_set = OwnSet(agent, store)
@@ -275,7 +275,7 @@ async def settle(
         return ""
     ending = [cut_off(claimed.streamed)] if claimed.streamed else closing_answers(entries)
     is_again = not claimed.cancelled and (
-        is_between or (restarts and not ClientFunctions.of(claimed.event).is_client)
+        is_between or (restarts and not is_of_client(claimed.event))
     )
     cuts = _Cuts.of(claimed, entries) if is_again else None
     # If the turn does not start again by itself, the user can ask for it.

@@ -1,8 +1,8 @@
 """Where the functions that a model can call come from, and what each kind of them adds to its agent.
 
 A source has the functions of one kind for one agent: those of the workspace, of the program, of its memory, for its
-colleagues, helpers, tools of MCP servers. Loop, session and turn know none of them by name, and ask only those that
-something configures.
+colleagues, helpers, tools of MCP servers, functions of a client. Loop, session and turn know none of them by name, and
+ask only those that something configures.
 """
 
 import os
@@ -14,12 +14,19 @@ from agent_core.base.limits import SpendingLimits
 from agent_core.base.records import dataclass, field
 from agent_core.registry.function import fits
 
+from .entries import ANSWERS, CLIENT
+from .turn import SplitCalls
+
 if TYPE_CHECKING:
+    from agent_core.base.messages import Call
+    from agent_core.model.request import FunctionShown, Request
     from agent_core.registry.function import Function
     from agent_core.registry.registry import Snapshot
-    from agent_core.storage import Entry
+    from agent_core.storage import Entry, Inbound
 
     from .call_record import CallRecord, Done
+    from .turn import Turn
+    from .turn_end import Ended, GoOn
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +66,7 @@ NO_FILE: Final = AgentProfile()
 class AgentFile:
     """What an agent's file says; during a turn, as it was at the start of the step."""
 
-    def __init__(
-        self, read: Callable[[], AgentProfile] = lambda: NO_FILE, place: Path | None = None
-    ) -> None:
+    def __init__(self, read: Callable[[], AgentProfile], place: Path | None = None) -> None:
         """Create the view; the file is read only while the folder `place` is there, if one is given."""
         self._read = read
         self._place = place
@@ -142,14 +147,69 @@ class ToolSource:
     def look(self) -> None:
         """Take in what changed, before a turn and each of its further steps."""
 
+    async def news(self, _turn: "Turn", /) -> Sequence["Entry"]:
+        """Return what the model is told before a step of changes by others."""
+        return ()
+
     def end(self) -> None:
         """The turn is over."""
+
+
+class GuestSource(ToolSource):
+    """What came with the event that began a turn: functions that its sender runs, and terms for the reply.
+
+    A step that calls one ends the turn, and its answer begins another one.
+    """
+
+    @property
+    def shown(self) -> tuple["FunctionShown", ...]:
+        """The functions as the model is shown them, next to the agent's own."""
+        return ()
+
+    @property
+    def reply_tokens(self) -> int | None:
+        """The limit of each reply, if it has one."""
+        return None
+
+    def opening(
+        self, _inbound: "Inbound", _open_calls: Sequence["Call"], opening: Sequence["Entry"], /
+    ) -> list["Entry"]:
+        """Return the first entries of the turn, in which calls of an earlier one may be answered."""
+        return [*opening]
+
+    def must_fit(self, _room: int, /) -> None:
+        """Check that the functions fit into `room` bytes.
+
+        Raises:
+            ModelError: they take more.
+        """
+
+    def request(self, request: "Request", /) -> "Request":
+        """Return a request to the model with the sender's terms."""
+        return request
+
+    def split(self, calls: Sequence["Call"], _most: int, /) -> SplitCalls:
+        """Split the calls of a reply; `most` is the limit of calls per reply."""
+        return SplitCalls(calls)
+
+    async def follow(self, _turn: "Turn", ended: "Ended", /) -> "GoOn | Ended":
+        """Decide what follows a reply that would end the turn."""
+        return ended
 
 
 class ToolSources:
     """All sources of one agent, in the order in which a name is looked up, within what the agent's file allows."""
 
-    def __init__(self, file: AgentFile, sources: Sequence[ToolSource] = ()) -> None:
+    def __init__(
+        self,
+        file: AgentFile,
+        sources: Sequence[ToolSource] = (),
+        welcome: "Callable[[Inbound], GuestSource] | None" = None,
+    ) -> None:
+        """Create the sources; `welcome` makes one of what came with an event."""
+        self.guest: GuestSource | None = None
+        """What came with the event that began the running turn."""
+        self._welcome = welcome
         self._file = file
         self._sources = sources
         self._merged_from: list[object] = []
@@ -220,9 +280,28 @@ class ToolSources:
         """Return what the sources add to the system message."""
         return "\n\n".join(filter(None, [source.section() for source in self]))
 
-    def begin(self) -> list["Entry"]:
-        """Return what the user is told at the beginning of a turn."""
-        return [entry for source in self for entry in source.begin()]
+    def begin(
+        self, inbound: "Inbound", open_calls: Sequence["Call"], opening: Sequence["Entry"]
+    ) -> list["Entry"]:
+        """Return the first entries of a turn: `opening`, with answers to open calls, and what the user is told."""
+        self.guest = None
+        if self._welcome and (open_calls or {CLIENT, ANSWERS} & inbound.payload.keys()):
+            self.guest = self._welcome(inbound)
+            opening = self.guest.opening(inbound, open_calls, opening)
+        return [*opening, *(entry for source in self for entry in source.begin())]
+
+    def split(self, calls: Sequence["Call"], most: int) -> SplitCalls:
+        """Split the calls of a reply into those that run here and others; `most` is the limit of calls per reply."""
+        return SplitCalls(calls) if self.guest is None else self.guest.split(calls, most)
+
+    @property
+    def has_short_replies(self) -> bool:
+        """Whether who sent the message wants no more of a reply than was asked for."""
+        return self.guest is not None and bool(self.guest.reply_tokens)
+
+    async def follow(self, turn: "Turn", ended: "Ended") -> "GoOn | Ended":
+        """Decide what follows a reply that would end the turn."""
+        return ended if self.guest is None else await self.guest.follow(turn, ended)
 
     def look(self) -> None:
         """Take in what changed, before a turn and each of its further steps."""
@@ -230,8 +309,13 @@ class ToolSources:
         for source in self:
             source.look()
 
+    async def news(self, turn: "Turn") -> list["Entry"]:
+        """Return what the model is told before a step of changes by others."""
+        return [entry for source in self for entry in await source.news(turn)]
+
     def end(self) -> None:
         """The turn is over: until the next one, what is asked is read anew."""
+        self.guest = None
         self._file.release()
         for source in self:
             source.end()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from agent_core.access.grants import NOTHING, Answered, ApprovalQueue, Approvals, Grants
 from agent_core.base import events
@@ -43,24 +43,26 @@ from agent_core.storage import (
 )
 from agent_core.storage.turn_store import N_BITS
 
-from .client_calls import NO_CLIENT, ClientFunctions, is_alone
 from .entries import (
+    MessageProtocol,
     ReceiptReader,
     entry_of,
     event_entry,
     facts_entry,
+    is_alone,
     messages_of,
     receipt_entry,
     senders,
 )
 from .event_fold import TOLD_KINDS, EventFold
-from .message_protocol import MessageProtocol
 
 if TYPE_CHECKING:
     from agent_core.base.clock import Clock
+    from agent_core.base.messages import Call
     from agent_core.functions.debug import DebuggerSlot
 
     from .reply_work import ReplyWork
+    from .turn_end import Ended, GoOn
 
 
 _LONG_WAIT_S: Final = 5.0  # a longer wait is told each time
@@ -242,7 +244,7 @@ class TurnOrigin:
     only: frozenset[str] = frozenset()  # the agents that the sender may use; empty means all
     restarts: bool = False  # whether it resumes at the next start even if the user began it
     continues: str = ""  # the interrupted turn that this one continues
-    client: ClientFunctions = NO_CLIENT
+    is_clients: bool = False  # whether a client began it, which waits for the reply
     group: TurnGroup | None = None
     account: Account | None = None
 
@@ -302,7 +304,36 @@ class TurnEnding:
     handed_to: str = ""
     stuck: str = ""  # why a person has to decide
     resumes: bool = False  # whether it resumes at the next start if it is interrupted
-    awaits_client: bool = False  # for the results of calls
+    awaits_answers: bool = False  # to calls that are answered in a later turn
+
+
+@dataclass(frozen=True, slots=True)
+class SplitCalls:
+    """The calls of a reply that run here, and entries of those that others answer later, and of refused ones."""
+
+    ours: Sequence["Call"]
+    opened: Sequence["Entry"] = ()
+    refused: Sequence["Entry"] = ()
+
+
+class TurnTools(Protocol):
+    """The sources of the functions that a turn's model can call, as its steps use them."""
+
+    @property
+    def has_short_replies(self) -> bool:
+        """Whether who sent the message wants no more of a reply than was asked for."""
+
+    def look(self) -> None:
+        """Take in what changed."""
+
+    def split(self, calls: Sequence["Call"], most: int) -> SplitCalls:
+        """Split the calls of a reply into those that run here and others; `most` is the limit of calls per reply."""
+
+    async def news(self, turn: "Turn") -> Sequence[Entry]:
+        """Return what the model is told before a step of changes by others."""
+
+    async def follow(self, turn: "Turn", ended: "Ended") -> "GoOn | Ended":
+        """Decide what follows a reply that would end the turn."""
 
 
 @dataclass(slots=True)
@@ -316,6 +347,7 @@ class Turn:
     history: History
     emit: Emit
     meta_self: object
+    tools: "TurnTools"
     origin: TurnOrigin
     journal: TurnJournal
     questions: TurnQuestions
@@ -387,7 +419,7 @@ class Turn:
     def resumes_later(self) -> bool:
         """True if the turn resumes after its end: the program stopped it, not the user who began it."""
         return self.ending.resumes and (
-            not self.origin.is_users or (self.origin.restarts and not self.origin.client.is_client)
+            not self.origin.is_users or (self.origin.restarts and not self.origin.is_clients)
         )
 
     async def append(

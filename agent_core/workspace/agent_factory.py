@@ -16,6 +16,7 @@ from agent_core.memory.classes import KNOWN, Memory, named, reasons
 from agent_core.memory.vectors import TextVectors
 from agent_core.runtime import host_functions
 from agent_core.runtime.agent import Agent
+from agent_core.runtime.client_calls import ClientFunctions
 from agent_core.runtime.colleagues import Colleagues
 from agent_core.runtime.dispatch import (
     ABOUT_AGENTS,
@@ -25,7 +26,7 @@ from agent_core.runtime.dispatch import (
 )
 from agent_core.runtime.foreign_functions import ForeignFunctions
 from agent_core.runtime.groups.loop import GroupLoop
-from agent_core.runtime.host_functions import HostFunction, HostFunctions
+from agent_core.runtime.host_functions import HostFunction, HostFunctions, MemoryFunctions
 from agent_core.runtime.loop import AgentLoop
 from agent_core.runtime.model_session import AgentModels, ModelSession
 from agent_core.runtime.programs import Programs
@@ -94,7 +95,10 @@ class _AgentParts:
     ) -> tuple[ToolSource, ...]:
         """Return the sources of the functions that the agent's model can call: a name means the first that has it."""
         deps = self.deps
-        own = {name: one for name, one in host.items() if name not in colleagues.pinned}
+        of_memory = host_functions.of_memory(self.memory.blocks).keys() & host.keys()
+        memory = MemoryFunctions(self.memory.blocks, of_memory, deps.functions)
+        others = {*colleagues.pinned, *memory.pinned}
+        own = {name: one for name, one in host.items() if name not in others}
         foreign = ForeignFunctions(
             deps.foreign,
             self.file.function_patterns,
@@ -103,6 +107,7 @@ class _AgentParts:
         )
         return (
             HostFunctions(own, deps.functions, models.withheld, programs),
+            memory,
             colleagues,
             HelperFunctions(deps.helpers, self.file.helper_patterns, HelperRunner(deps)),
             WorkspaceFunctions(
@@ -173,10 +178,14 @@ class _AgentParts:
         if self.in_group:
             await _group(deps, self.name)  # checks its file
             plan = partial(_group, deps, self.name)
-            model_session = self.model_session(host, models, ToolSources(self.file, (colleagues,)))
+            model_session = self.model_session(
+                host, models, ToolSources(self.file, (colleagues,), ClientFunctions.of)
+            )
             return GroupLoop(model_session, deps.store, service, plan, deps.open_agent)
         programs = Programs(deps.sandbox, service, deps.clock)
-        tools = ToolSources(self.file, self.sources(host, colleagues, models, programs))
+        tools = ToolSources(
+            self.file, self.sources(host, colleagues, models, programs), ClientFunctions.of
+        )
         turn = deps.settings.turn
         programs.dispatcher = Dispatcher(tools, turn, deps.clock, aliases=_ALIASES)
         own_set = self.session.own_set
@@ -185,7 +194,6 @@ class _AgentParts:
             programs.dispatcher,
             service,
             turn.max_steps,
-            self.memory.blocks,
             sees=FunctionSight(self.file.function_patterns, lambda: own_set.names).of,
             programs=programs,
         )

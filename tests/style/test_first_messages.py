@@ -103,7 +103,7 @@ def put(root: Path, name: str, text: str) -> None:
 def test_every_preset_that_comes_along_is_whole(tmp_path: Path, name: str) -> None:
     found = preset(tmp_path, name)
     assert found.has("create_function")
-    assert found.has("send_message") is (found.style.name == "memgpt")
+    assert found.has("send_message") is found.style.packs
     assert text_of(tmp_path, "persona", found.persona)
     assert "{functions}" not in found.style.instructions + found.style.brief
 

@@ -22,11 +22,10 @@ from agent_core.model.request import FunctionShown, Request
 from agent_core.storage import Entry, Post, Store
 
 from ..agent import Agent
-from ..client_calls import is_alone
-from ..entries import HEARD, ONLY, SPEAKER
-from ..loop import Ended
+from ..entries import HEARD, ONLY, SPEAKER, is_alone
 from ..session import GO_ON
 from ..turn import Interrupted, Turn, TurnGroup
+from ..turn_end import Ended
 from .floor import USER, Floor, Speech, marked, tail
 from .plan import FUNCTION, TASK, GroupEnd, GroupPlan, NoAdvice, SpeakerQuestion, choose, ended
 

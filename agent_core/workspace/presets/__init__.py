@@ -18,7 +18,8 @@ from agent_core.base.records import dataclass
 from agent_core.base.untrusted import one_line
 from agent_core.context import INSTRUCTIONS
 from agent_core.model.beside import mode_beside, mode_named
-from agent_core.runtime.message_protocol import MessageProtocol, StyleName
+from agent_core.runtime.entries import MessageProtocol
+from agent_core.runtime.message_protocol import SendMessageProtocol
 from sandbox.wire.strict_json import OF_A_FILE, Malformed, read_toml
 
 from ..agent_files import stamps_of
@@ -31,7 +32,7 @@ _AMONG: Final[Mapping[str, tuple[str, ...]]] = {
     "style": ("direct", "memgpt"),
     "compaction": ("summary", "spr"),
 }
-_STYLES: Final[Mapping[str, StyleName]] = {"direct": "direct", "memgpt": "memgpt"}
+_STYLES: Final = {"direct": MessageProtocol, "memgpt": SendMessageProtocol}
 _MOST_ATTEMPTS: Final = 10  # a preset may be untrusted, and each attempt uses the user's model
 _MOST_BYTES: Final = 200_000
 _TYPES: Final[Mapping[str, type]] = {
@@ -81,8 +82,7 @@ def preset(root: Path, name: str) -> Preset:
             raise SettingsError(
                 f"In the preset `{name}`, `{key}` cannot be {one_line(repr(value), 80)}."
             )
-    style = MessageProtocol(
-        _STYLES[definition.get("style", "direct")],
+    style = _STYLES[definition.get("style", "direct")](
         name,
         _instructions(
             folder, definition.get("instructions", ""), lambda: INSTRUCTIONS.partition("\n\n")[2]
