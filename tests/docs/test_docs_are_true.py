@@ -61,7 +61,7 @@ def test_every_name_in_the_map_of_where_to_start_is_in_the_program() -> None:
         for name in re.findall(r"`@?([A-Za-z_.]+)`", start)
         for part in name.removesuffix(".py").split(".")
     }
-    assert {"AgentLoop", "offered", "_save_approval"} <= names
+    assert {"AgentLoop", "ToolSource", "_save_approval"} <= names
     names -= {"app", "approval", "pin", "question"}  # a module, and tables
     assert [
         name
