@@ -67,7 +67,7 @@ async def results_of(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-    return [results[number] for number in range(len(items))]
+    return list(map(results.__getitem__, range(len(items))))
 
 
 @asynccontextmanager

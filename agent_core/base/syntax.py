@@ -233,9 +233,8 @@ def _check_shape(tree: ast.AST) -> int:
     for _half_level in range(2 * MAX_DEPTH):
         count += len(here)
         below: list[ast.AST] = []  # a whole level below
-        for (
-            node
-        ) in here:  # each file that is saved passes here: a node takes no more steps than it must
+        # Each file that is saved passes here: a node takes no more steps than it must.
+        for node in here:
             kind: type = type(node)  # of any class, as the cache takes them
             fields, link, check = _look_at(kind)
             if check is not None:

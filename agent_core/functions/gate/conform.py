@@ -65,7 +65,10 @@ def conform(draft: Draft) -> Draft:
 
 def weigh(problem: "Problem", draft: Draft) -> "Problem":
     """Return the registry's finding under the policy; what cannot be offered is always rejected."""
-    where = replace(problem.where, line=draft.authors_line(problem.where.line))
+    where = problem.where
+    line = draft.authors_line(where.line)
+    if line != where.line:
+        where = replace(where, line=line)
     if problem.severity == "refuses":
         return replace(problem, where=where)
     return replace(problem, where=where, severity=severity(draft.policy, STAGE, problem.code))

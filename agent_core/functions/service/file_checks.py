@@ -411,6 +411,7 @@ def _judgments_of_file(
             name not in standings and not refused_here
         ):  # another function's problem rejects the file
             problems, refused_here = [*problems, *refusals], True
+        told = tuple(_at_given_path(each, path, own.path) for each in first_problems(problems))
         document = {
             "module": own.module,
             "stages": [*stages, *to_json(look.stages)],
@@ -420,16 +421,16 @@ def _judgments_of_file(
             "standing": "" if refused_here else standings[name],
             "version": own.version,
             "fixes": [],
-            "problems": [
-                _at_given_path(problem, path, own.path).to_json()
-                for problem in first_problems(problems)
-            ],
+            "problems": to_json(told),
             "source": "".join(
                 lines[first - 1 : last]
             ),  # not the file's, which would be there once for each
             **({"reader": to_json(look.answer)} if look.answer else {}),
         }
-        rows.append(Judgment.from_json(document))
+        # What the document says of problems and stages is there already: all functions share it, in thousands.
+        judgment = Judgment.from_json({**document, "problems": (), "stages": ()})
+        reports = (*verdict.stages, *look.stages)
+        rows.append(replace(judgment, document=document, problems=told, stages=reports))
     return rows
 
 
