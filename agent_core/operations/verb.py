@@ -343,6 +343,16 @@ class Verb(click.Command):
             )
         return {name: value for name, value in values.items() if name not in _OF_ALL}
 
+    def files(self, typed: Sequence[str]) -> set[str]:
+        """Return the files that the words name where the command takes one.
+
+        Raises:
+            UsageError: the words do not match the command.
+        """
+        values = self.taken(typed)
+        paths = [param.name for param in self.params if isinstance(param.type, click.Path)]
+        return {str(values[name]) for name in paths if name in values and values[name] is not None}
+
     def from_prompt(self, words: str) -> list[str]:
         """Convert prompt words to shell words; the last parameter takes the rest of the line."""
         texts = (

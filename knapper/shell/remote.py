@@ -174,10 +174,10 @@ def _result(shown: dict[str, Any]) -> Result:  # Any: JSON
 
 
 def _asked_for(refusal: ApiRefusal, words: Sequence[str]) -> str:
-    """Return the file that the server needs. Only a file that the user typed, or standard input, is allowed."""
+    """Return the file that the server needs: standard input, or what the user typed where the command takes a file."""
     name = str(refusal.problems[0].get("file", "")) if refusal.problems else ""
-    typed = {part for word in words for part in (word, word.partition("=")[2])}
-    if name != "-" and name not in typed:
+    verb = verb_of(words[0], words[1])
+    if name != "-" and (verb is None or name not in verb.files(words[2:])):
         raise UsageError(
             "The server asked for a file that you did not name.", fix="Do not trust this server."
         )

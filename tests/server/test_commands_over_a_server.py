@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,7 @@ from knapper.prompt.ui import Voice
 from knapper.shell.remote import RemoteTalk
 from tests.kit import Ask, Say, Script, Wanted
 from tests.kit.desk import VOWELS
+from tests.kit.http import Answer, Request, Server
 from tests.kit.program import knapper
 
 from .conftest import Serve, Served
@@ -268,3 +270,39 @@ async def test_a_command_that_went_is_told_over_a_server(served: Serve) -> None:
     shown = answer.json()
     assert (answer.status_code, shown["code"], shown["document"]) == (200, 0, None)
     assert GONE["functions blame"] in str(shown["aside"])
+
+
+@pytest.mark.parametrize(
+    ("asked", "typed", "is_given"),
+    [
+        pytest.param(".env", "memory search .env", False, id="a word that is sought"),
+        pytest.param("secrets", "conversations search secrets", False, id="in conversations"),
+        pytest.param(".env", "memory edit human --value .env", False, id="a value"),
+        pytest.param(".env", "conversations rename main .env", False, id="a name"),
+        pytest.param(".env", "conversations branch main --name=.env", False, id="an option"),
+        pytest.param(".env", "memory edit human --file secrets", False, id="another file"),
+        pytest.param("secrets", "memory edit human --file secrets", True, id="the file"),
+        pytest.param("secrets", "functions create f secrets", True, id="an argument"),
+    ],
+)
+async def test_a_hostile_server_gets_no_file_but_one_that_the_command_takes(
+    asked: str, typed: str, is_given: bool, tmp_path: Path
+) -> None:
+    given: list[dict[str, str]] = []
+    refusal = {"code": "needs-text", "message": "", "fix": None, "problems": [{"file": asked}]}
+
+    async def serve(request: Request, answer: Answer) -> None:
+        texts = json.loads(request.body or b"{}").get("texts")
+        given.extend([texts] if texts else [])
+        await answer.send(409, json.dumps({"error": refusal}).encode())
+
+    for name in (".env", "secrets"):
+        (tmp_path / name).write_text(f"the text of {name}")
+    with closing(Server(serve)) as server:
+        url = f"http://127.0.0.1:{server.port}"
+        done = await asyncio.to_thread(
+            knapper, "--server", url, "--token", "tw_a_b", *typed.split(), cwd=tmp_path
+        )
+    assert done.returncode != 0
+    assert [texts[asked] for texts in given[:1]] == [f"the text of {asked}"] * is_given
+    assert is_given or "you did not name" in done.stderr
