@@ -1193,12 +1193,13 @@ class OtherFunctions:
 async def repeated_programs(store: Store) -> list[list[SeenProgram]]:
     """Return the runs of programs that a conversation ran in several turns, grouped by form.
 
-    The histories that programs sent for an agent, of which each has one turn, count with its own conversation.
+    The histories that programs sent for an agent, of which each has one turn, count with its own conversation. Those
+    that are private to a token are left out: what is made of a program is for all.
     """
     found: dict[tuple[str, str], list[tuple[str, SeenProgram]]] = {}
     for agent in await store.agent_names():
         conversation = agent.partition(HISTORY)[0]
-        for line in (agent, *await store.lines(agent)):
+        for line in (agent, *await store.lines(agent, token="")):
             for form, runs in (await _seen_runs(store, line)).items():
                 found.setdefault((line if line != agent else conversation, form), []).extend(runs)
     return [

@@ -10,6 +10,7 @@ import pytest
 
 from agent_core.api.operations import OfConversation
 from agent_core.client.client import Client, HttpWire, connect
+from agent_core.runtime.programs import repeated_programs
 from agent_core.server.app import OPERATIONS
 from tests.kit import Ask, Repeat, Say, Seen, Step, Wanted
 from tests.server.conftest import Serve, end_of, ends
@@ -185,6 +186,22 @@ async def test_a_private_conversation_is_as_if_it_were_not_there_for_another_tok
     await page.delete(f"{ROOMS}/{id}")
     assert (await theirs.post(f"{ROOMS}/{id}/undelete")).status_code == 404
     assert (await mine.post(f"{ROOMS}/{id}/undelete")).status_code == 200
+
+
+@pytest.mark.parametrize("is_private", [True, False], ids=["of a token", "of the owner"])
+async def test_nothing_is_made_of_the_programs_of_a_private_conversation(
+    served: Serve, *, is_private: bool
+) -> None:
+    runs = [Ask(Wanted("run_program", {"code": f"sum([{n}, 2, 3]) * 2"})) for n in range(2)]
+    server = await served([step for run in runs for step in (run, Say("Done."))])
+    who = await (server.as_("mine", "chat", "read") if is_private else server.logged_in())
+    who.headers["Origin"] = server.url
+    id = (await begun(who))["id"]
+    for number in range(2):
+        frames = await server.said(f"What is it? {number}", conversation=id)
+        assert end_of(frames)["reply"] == "Done."
+    found = await repeated_programs(server.workspace.store)
+    assert [len(each) for each in found] == ([] if is_private else [2])
 
 
 async def test_a_branch_of_a_private_conversation_is_private_to_the_same_token(
