@@ -678,7 +678,7 @@ class StepFunctions:
         if self._settings.instructions:
             return self._settings.instructions
         # Only small models write under a schema: they get fewer instructions, which leaves room for the rest.
-        if (own := mode_named(mode)) is not None:
+        if mode != NATIVE and (own := mode_named(mode)) is not None:
             return self._protocol.brief or own.instructions
         text = self._protocol.instructions or INSTRUCTIONS
         if RUN_PROGRAM in self._models.withheld():
