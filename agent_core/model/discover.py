@@ -16,6 +16,7 @@ from agent_core.base.errors import ModelError, NoModel, Unavailable
 from agent_core.base.extensions import what_else
 from agent_core.base.matching import nearest
 from agent_core.base.network_variables import UnusableVariable, checked_address, masked_address
+from agent_core.base.own_installation import extras
 from agent_core.base.records import dataclass, field, replace
 from agent_core.base.settings import ModelSettings
 
@@ -146,7 +147,8 @@ async def listed(model: DiscoveredModel) -> DiscoveredModel:
         if len(near) == len(names)
         else f"The nearest of its {len(names)}: {shown}."
     )
-    fix = f"{fix} {what_else()}".rstrip()
+    if name.partition("/")[0] in extras():  # it may be meant for what is not installed
+        fix = f"{fix} {what_else()}".rstrip()
     raise ModelError(f"{masked_address(url)} has no model `{name}`.", fix=fix)
 
 

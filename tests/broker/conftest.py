@@ -1,6 +1,8 @@
 """One sandbox for these tests; each call has its own worker anyway."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Final
 
 import pytest
 import pytest_asyncio
@@ -9,6 +11,8 @@ from sandbox import Sandbox
 from tests.broker.reach import Reach, reacher
 from tests.broker.servers import Certificate, Server, certificate, serving
 from tests.kit.levels import start
+
+_HERE: Final = Path(__file__).parent  # another folder may have the same name
 
 
 @pytest_asyncio.fixture(scope="package", loop_scope="package")
@@ -43,5 +47,5 @@ def trusted(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.path.parent.name == "broker" and pytest_asyncio.is_async_test(item):
+        if item.path.parent == _HERE and pytest_asyncio.is_async_test(item):
             item.add_marker(pytest.mark.asyncio(loop_scope="package"), append=False)

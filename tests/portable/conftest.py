@@ -1,6 +1,8 @@
 """One process that reads agents' files for these tests; tests that end it start their own."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Final
 
 import pytest
 import pytest_asyncio
@@ -8,6 +10,8 @@ import pytest_asyncio
 from agent_core.base.programs import ReaderProcess
 from agent_core.workspace.portable import reader_of_files
 from tests.portable.support import SHARED
+
+_HERE: Final = Path(__file__).parent  # another folder may have the same name
 
 
 @pytest_asyncio.fixture(scope="package", loop_scope="package", autouse=True)
@@ -21,5 +25,5 @@ async def reader() -> AsyncIterator[ReaderProcess]:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.path.parent.name == "portable" and pytest_asyncio.is_async_test(item):
+        if item.path.parent == _HERE and pytest_asyncio.is_async_test(item):
             item.add_marker(pytest.mark.asyncio(loop_scope="package"), append=False)
