@@ -350,8 +350,12 @@ class Verb(click.Command):
             UsageError: the words do not match the command.
         """
         values = self.taken(typed)
-        paths = [param.name for param in self.params if isinstance(param.type, click.Path)]
-        return {str(values[name]) for name in paths if name in values and values[name] is not None}
+        files = set[str]()
+        for param in self.params:
+            value = values.get(param.name or "")
+            if isinstance(param.type, click.Path) and value is not None:
+                files.add(str(value))
+        return files
 
     def from_prompt(self, words: str) -> list[str]:
         """Convert prompt words to shell words; the last parameter takes the rest of the line."""
