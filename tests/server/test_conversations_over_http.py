@@ -11,6 +11,7 @@ import pytest
 from agent_core.api.operations import OfConversation
 from agent_core.client.client import Client, HttpWire, connect
 from agent_core.runtime.programs import repeated_programs
+from agent_core.server import chat_threads
 from agent_core.server.app import OPERATIONS
 from tests.kit import Ask, Repeat, Say, Seen, Step, Wanted
 from tests.server.conftest import Serve, end_of, ends
@@ -276,6 +277,118 @@ async def test_a_conversation_of_an_earlier_version_opens_as_the_agent_that_it_w
     assert answer.json()["choices"][0]["message"]["content"] == "Two."
     assert said(server.model.requests[-1]) == ["first", "second"]
     assert [row["id"] for row in await listed(token)] == []
+
+
+CHAT: Final = "/v1/chat/completions"
+
+
+async def asked(client: httpx2.AsyncClient, name: str, text: str, **more: object) -> str:
+    """Return the reply in a conversation of a program."""
+    body = {"model": f"main{name}", "messages": [{"role": "user", "content": text}], **more}
+    answer = await client.post(CHAT, json=body)
+    assert answer.status_code == 200, answer.text
+    return str(answer.json()["choices"][0]["message"]["content"])
+
+
+async def responded(client: httpx2.AsyncClient, text: str, **more: object) -> httpx2.Response:
+    """Return the response to a text."""
+    return await client.post("/v1/responses", json={"model": "main", "input": text, **more})
+
+
+async def test_what_a_program_says_at_a_door_is_private_to_its_token_and_user(
+    served: Serve,
+) -> None:
+    def step(seen: Seen) -> Step:
+        if said(seen)[-1] != "search" or any(row["role"] == "tool" for row in seen.messages):
+            return Say(str([row["content"] for row in seen.messages if row["role"] == "tool"]))
+        return Ask(Wanted("conversation_search", {"query": "secret plan"}))
+
+    server = await served([Repeat(step)])
+    mine, theirs = [await server.as_(name, "chat", "read") for name in ("mine", "theirs")]
+    for user in ("ada", "bob", ""):
+        more = {"user": user} if user else {}
+        await asked(mine, "@plan", f"The secret plan of {user or 'all'} is marmalade.", **more)
+    first = (await responded(mine, "The secret plan of responses is marmalade.")).json()
+    rows = await listed(mine)
+    ids = {row["origin"].get("user", ""): row["id"] for row in rows if row["name"] == "plan"}
+    assert (len(rows), {*ids}) == (4, {"ada", "bob", ""})
+    for client, name, more in (
+        (theirs, "@plan", {}),
+        (mine, "@plan", {"user": "eve"}),
+        (theirs, "@other", {}),
+    ):
+        assert "is marmalade" not in await asked(client, name, "search", **more), (name, more)
+    assert "of ada is marmalade" in await asked(mine, "@plan", "search", user="ada")
+    assert "of bob" not in await asked(mine, "@plan", "search", user="ada")
+    await server.said("search")
+    assert "is marmalade" not in str(server.model.requests[-1].messages)
+    for id in ids.values():
+        guessed = await refused(theirs, id)
+        assert {status for status, _ in guessed} == {404}
+        assert guessed == await refused(theirs, "0a0a0a")
+    assert "is marmalade" not in (await theirs.get(f"{AGENT}/search?query=marmalade plan")).text
+    missing = f"resp_{'0' * 32}"
+    for client, more in ((theirs, {}), (mine, {"user": "ada"})):
+        for id in (first["id"], missing):
+            answer = await responded(client, "And?", previous_response_id=id, **more)
+            assert answer.status_code == 400
+            assert answer.json()["error"]["message"].replace(id, missing).count(missing) == 1
+
+
+async def test_an_id_at_a_door_goes_on_with_an_own_conversation_and_with_no_other(
+    served: Serve,
+) -> None:
+    server = await served([Repeat(lambda seen: Say(str(said(seen))))])
+    mine, theirs = [await server.as_(name, "chat", "read") for name in ("mine", "theirs")]
+    id = (await begun(mine))["id"]
+    await asked(mine, f"@{id}", "first")
+    assert await asked(mine, f"@{id}", "second") == "['first', 'second']"
+    for client, more in ((theirs, {}), (mine, {"user": "ada"})):
+        for other in (id, "0a0a0a"):
+            assert await asked(client, f"@{other}", "mine", **more) == "['mine']"
+    page = await server.logged_in()
+    page.headers["Origin"] = server.url
+    own = (await begun(page))["id"]
+    assert await asked(mine, f"@{own}", "theirs?") == "['theirs?']", "also a person's own"
+
+
+async def test_instructions_of_a_program_are_those_of_its_conversation_alone(
+    served: Serve,
+) -> None:
+    server = await served([Repeat(lambda seen: Say("Yes."))])
+    program = await server.as_("mine", "chat")
+
+    async def system(name: str, *texts: str) -> str:
+        rows = [{"role": "system", "content": text} for text in texts]
+        body = {"model": f"main@{name}", "messages": [*rows, {"role": "user", "content": "Hi"}]}
+        assert (await program.post(CHAT, json=body)).status_code == 200
+        return server.model.requests[-1].text
+
+    assert "Speak like Ada." in await system("ada", "Speak like Ada.")
+    told = await system("bob", "Speak like Bob.")
+    assert ("Speak like Ada." in told, "Speak like Bob." in told) == (False, True)
+    assert "Speak like Ada." not in await system("ada"), "they are left out"
+    await server.said("Hi")
+    assert "Speak like" not in server.model.requests[-1].text
+
+
+async def test_of_the_conversations_that_go_on_by_an_id_the_oldest_is_erased(
+    served: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chat_threads, "_KEPT", 2)
+    server = await served([Repeat(lambda seen: Say("Yes."))])
+    program = await server.as_("mine", "chat", "read")
+    got = [(await responded(program, text)).json()["id"] for text in ("one marmalade", "two")]
+    branch = await begun(program, branch_of=(await listed(program))[0]["id"])
+    await listed(program)
+    for text in ("three", "four"):
+        await responded(program, text)
+    names = {row["name"] for row in await listed(program)}
+    assert names == {"two", branch["name"], "three", "four"}, "a branch stands on the second"
+    gone = await responded(program, "And?", previous_response_id=got[0])
+    assert gone.status_code == 400
+    report = await server.workspace.store.check_journal()
+    assert (report.faults, report.missing) == ((), 0)
 
 
 async def test_a_group_has_one_conversation(served: Serve) -> None:
