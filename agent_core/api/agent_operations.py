@@ -493,9 +493,15 @@ async def memory(asked: Asked, agent: AgentName) -> object:
 
 @api_operation("GET", "/agents/{agent}/search", ("read",), "Search the memory.")
 async def search_memory(asked: Asked, agent: AgentName, line: Line, need: MemoryNeed) -> object:
-    """Search what was said, and what was archived; `best` has the hits of both, the best first, in short."""
+    """Search what was said, and what was archived; `best` has the hits of both, the best first, in short.
+
+    For the owner of the workspace, `private` has what was said in conversations that are private to tokens.
+    """
     terms = need.model_dump(exclude={"conversation"})
-    searches, blocks = await search_all(asked.workspace.memory(agent, line), **terms)
+    is_owner = asked.identity.is_owner
+    searches, blocks = await search_all(
+        asked.workspace.memory(agent, line), **terms, is_owner=is_owner
+    )
     found = {where: found_document(results) for where, results in searches.items()}
     return {**found, "best": best_hits([*searches.values()], blocks)}
 

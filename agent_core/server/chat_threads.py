@@ -840,7 +840,8 @@ class ChatThreads:
         Raises:
             UsageError: no conversation can have this name.
         """
-        agent, store = client_request.agent, self._store
+        agent = client_request.agent
+        store = self._store
         if not _CONVERSATION_NAME.fullmatch(conversation):
             fix = f"Use up to {NAME_CHARS} letters, digits, dashes and underscores."
             raise UsageError(f"A conversation cannot be called `{conversation[:80]}`.", fix=fix)
@@ -881,13 +882,15 @@ class ChatThreads:
 
     async def _begin_stored(self, client_request: ClientRequest, history: ClientHistory) -> str:
         """Begin a conversation that goes on by the id of its last response; the oldest beyond the limit are erased."""
-        agent, by = client_request.agent, _digest(client_request.owner)
+        agent = client_request.agent
+        by = _digest(client_request.owner)
         own = await self._store.doors_with("chat_number", agent, client_request.origin)
-        newest_first = sorted(own, key=lambda line: _number(own[line]), reverse=True)
+        numbers = {line: _number(kept) for line, kept in own.items()}
+        newest_first = sorted(numbers, key=numbers.__getitem__, reverse=True)
         for line in await self._removable(agent, newest_first[_KEPT - 1 :]):
             await self._rooms.host.close_idle(line)
             await self._store.erase_conversation(line)
-        number = max(map(_number, own.values()), default=0) + 1
+        number = max(numbers.values(), default=0) + 1
         kept = {"chat_of": agent, "chat_number": number, "chat_by": by}
         return await self._begin_line(client_request, history, "", kept)
 
@@ -970,7 +973,8 @@ class ChatThreads:
 
     async def _begin_history(self, client_request: ClientRequest, history: ClientHistory) -> str:
         """Create the agent for a history without a name; the oldest beyond the limit are deleted."""
-        agent, by = client_request.agent, _digest(client_request.owner)
+        agent = client_request.agent
+        by = _digest(client_request.owner)
         known = await self._known(agent, mark=HISTORY)
         own = [old for old, settings in known if settings.get("chat_by") == by]
         for old in await self._removable(agent, own[_KEPT - 1 :]):

@@ -273,7 +273,7 @@ _RECORDED = (
     " and turn not in (select value from json_each(?))"
 )
 _TURNS_OF = "select id from turn where line = ?"
-_ALL_OF_A_LINE = (
+_CONVERSATION_DELETIONS = (
     f"delete from recorded where turn in ({_TURNS_OF})",  # noqa: S608  (our own text)
     f"delete from question where turn in ({_TURNS_OF})",  # noqa: S608  (our own text)
     "delete from said where line = ?",
@@ -487,12 +487,13 @@ class AgentStore(Tables):
         turns = {id for (id,) in session.all(_TURNS_OF, line)}
         for name in _helper_runs(session, agent_of(line), turns):
             apply(session, [DropAgent(name)])
-        said = session.all("select agent, seq from said where line = ?", line)
-        for finder in {finder for finder, _ in said}:
-            seqs = [seq for own, seq in said if own == finder]
+        found_by = dict[str, list[int]]()
+        for finder, seq in session.all("select agent, seq from said where line = ?", line):
+            found_by.setdefault(finder, []).append(seq)
+        for finder, seqs in found_by.items():
             search_index.remove_words(session, Key(finder, "recall"), seqs)
             session.index.remove(session, finder, "recall", seqs)
-        for sql in _ALL_OF_A_LINE:
+        for sql in _CONVERSATION_DELETIONS:
             session.all(sql, line)
         drop_texts(session, hashes)
         session.index.sweep(session)

@@ -237,6 +237,20 @@ class ConversationStore(Tables):
         return _listed(session, rows)
 
     @query
+    def private_conversations(
+        self, session: SqlSession, agent: str, limit: int
+    ) -> list[ConversationRow]:
+        """Return the conversations of an agent that are private to a token, the last used first."""
+        rows = session.all(
+            "select line from conversation c where agent = ?1 and deleted is null"
+            " and json_extract(nullif(origin, ''), '$.token') <> ''"
+            " order by (select max(seq) from turn where line = c.line) desc, began desc limit ?2",
+            agent,
+            limit,
+        )
+        return _listed(session, rows)
+
+    @query
     def door(self, session: SqlSession, line: str) -> dict[str, Any] | None:  # Any: JSON
         """Return what a door keeps of a conversation; None if there is no such conversation, or it is deleted."""
         return _door(session, line)

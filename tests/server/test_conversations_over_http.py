@@ -335,6 +335,35 @@ async def test_what_a_program_says_at_a_door_is_private_to_its_token_and_user(
             assert answer.json()["error"]["message"].replace(id, missing).count(missing) == 1
 
 
+async def test_a_search_of_the_owner_reaches_private_conversations_and_that_of_a_token_none(
+    served: Serve,
+) -> None:
+    server = await served([Say("Noted.")] * 3)
+    mine, theirs = [await server.as_(name, "chat", "read") for name in ("mine", "theirs")]
+    await server.said("The plan is public.")
+    await asked(mine, "@plan", "The plan is marmalade.")
+    await asked(theirs, "@other", "The plan is honey.")
+    page = await server.logged_in()
+    page.headers["Origin"] = server.url
+    words = {"words": ["conversations", "search", "plan"], "agent": "main"}
+    for owner in (page, server.client):
+        found = (await owner.get(f"{AGENT}/search?query=plan")).json()
+        texts = {(row["text"], row["conversation"]) for row in found["private"]["results"]}
+        assert texts >= {("The plan is marmalade.", "plan"), ("The plan is honey.", "other")}
+        assert "The plan is public." in str(found["recall"])
+        told = [row["text"] for row in found["best"]["hits"]]
+        assert {"The plan is public.", "The plan is honey."} <= {*told}
+        assert "marmalade" in (await owner.post("/api/v1/commands", json=words)).text
+        id = (await listed(mine))[0]["id"]
+        alone = (await owner.get(f"{AGENT}/search?query=plan&conversation={id}")).text
+        assert ("marmalade" in alone, "honey" in alone, "public" in alone) == (True, False, False)
+    for token in (mine, theirs):
+        own = (await token.get(f"{AGENT}/search?query=plan")).json()
+        assert "private" not in own
+        answers = [str(own), (await token.post("/api/v1/commands", json=words)).text]
+        assert not [text for text in answers if "marmalade" in text or "honey" in text]
+
+
 async def test_an_id_at_a_door_goes_on_with_an_own_conversation_and_with_no_other(
     served: Serve,
 ) -> None:
