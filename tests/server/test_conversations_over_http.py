@@ -48,6 +48,12 @@ async def test_conversations_are_begun_listed_named_deleted_and_exported(served:
     frames = await server.said("Which colour?", conversation=other)
     assert end_of(frames)["reply"] == "Which?"
     assert said(server.model.requests[-1]) == ["Which colour?"]
+    replayed = await server.frames(ends(1), conversation=other)
+    for events in (frames, replayed):
+        (started,) = [data for _, data in events if data and data["type"] == "turn_started"]
+        assert (started["agent"], started["conversation"]) == ("main", other)
+    (started, *_) = [data for _, data in await server.frames(ends(1)) if data]
+    assert "conversation" not in started, "the main one"
     rows = [(row["id"], row["name"], row["messages"]) for row in await listed(client)]
     assert rows == [(other, "Which colour?", 1), ("main", "main", 1)]
     renamed = await client.patch(f"{ROOMS}/{other}", json={"name": "Colours"})
