@@ -123,7 +123,9 @@ class EventFold:
         started = events.TurnStarted(
             agent=agent_of(self.line), message=text, event=kind, trace=trace
         )
-        return [started if is_main(self.line) else replace(started, conversation=id_of(self.line))]
+        if not is_main(self.line):
+            started = replace(started, conversation=id_of(self.line))
+        return [started]
 
     def _own(self, entry: Entry) -> Sequence[Event]:
         payload = entry.payload

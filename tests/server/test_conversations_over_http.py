@@ -13,6 +13,7 @@ from agent_core.client.client import Client, HttpWire, connect
 from agent_core.runtime.programs import repeated_programs
 from agent_core.server import chat_threads
 from agent_core.server.app import OPERATIONS
+from agent_core.workspace.forgetting import ForgetRequest, Forgetting
 from tests.kit import Ask, Repeat, Say, Seen, Step, Wanted
 from tests.server.conftest import Serve, end_of, ends
 from tests.storage.support import say
@@ -405,6 +406,13 @@ async def test_instructions_of_a_program_are_those_of_its_conversation_alone(
     assert "Speak like Ada." not in await system("ada"), "they are left out"
     await server.said("Hi")
     assert "Speak like" not in server.model.requests[-1].text
+    store, root = server.workspace.store, server.workspace.root
+    assert "Speak like Bob." in str(await store.doors_with(""))
+    forgetting = Forgetting(root, root / ".knapper", store)
+    await store.forget(
+        (await forgetting.order(ForgetRequest(text="Speak like Bob"), "main")).erasure
+    )
+    assert "Speak like Bob" not in str(await store.doors_with(""))
 
 
 async def test_of_the_conversations_that_go_on_by_an_id_the_oldest_is_erased(
