@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 from agent_core.access.grants.approval import asking
 from agent_core.base import events
 from agent_core.base.clock import Clock
-from agent_core.base.errors import KnapperError, UsageError
+from agent_core.base.errors import AgentBusy, KnapperError, StorageError, UsageError
 from agent_core.base.events import Event
 from agent_core.base.records import dataclass, field, replace, to_json
 from agent_core.operations.history_pages import PAGE_BYTES, Hold, hold_freely, read_page
@@ -228,7 +228,7 @@ class AgentHost:
     async def at_work(self, grace_s: float) -> AsyncIterator[None]:
         """Run due turns while the block runs; then let running turns end within the grace, and close the agents."""
         async with (
-            bell(self._store, prepare_state_dir(self.workspace.root), self._runner.poke),
+            bell(self._store, prepare_state_dir(self.workspace.root), self._hear_bell),
             self._store.heard(self._hear_topic),
         ):
             await self._store.offer_slots(self.workspace.settings.runner.slots)
@@ -242,6 +242,8 @@ class AgentHost:
                     self._trouble.cancel()
                 await self._runner.stop(grace_s)
                 await work
+                if self._looking is not None:
+                    self._looking.cancel()
                 self.end_streams()
                 for timer in self._leaving.values():
                     timer.cancel()
@@ -324,6 +326,10 @@ class AgentHost:
         if (agent := self._agents.pop(name, None)) is not None:
             await agent.aclose()
 
+    def _hear_bell(self) -> None:
+        self._runner.poke()
+        self._hear_topic(WORK)
+
     def _hear_topic(self, topic: str) -> None:
         """Wake the listeners soon, so that they read the journal: another process may have ended a turn."""
         if topic == WORK and self._looking is None and self._listening:
@@ -331,8 +337,23 @@ class AgentHost:
 
     def _look(self) -> None:
         self._looking = None
+        task = asyncio.get_running_loop().create_task(self._look_again())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
         for listening in [one for every in self._listening.values() for one in every]:
             listening.look()
+
+    async def _look_again(self) -> None:
+        """Look at the journal again later if another process writes to one that has listeners."""
+        try:
+            work = await self._store.open_work()
+        except StorageError as error:
+            self._warn_all("", error)
+            return
+        running = {open_turn.line for open_turn in work if open_turn.is_running}
+        elsewhere = running - {*self._runner.running}
+        if elsewhere & {name for name, heard in self._listening.items() if heard}:
+            self._hear_topic(WORK)
 
     async def _make_room(self, name: str) -> None:
         """Close idle agents that conflict with this one: a group holds its members while it is open."""
@@ -418,8 +439,6 @@ class AgentHost:
         if self.is_running(name) and name in self._agents:
             await self._agents[name].interrupt()
             return True
-        if not self._store.is_shared:
-            return False
         page = await read_page(self._store, name, count=1, is_newest=True, with_removed=True)
         is_open = any(
             work.line == name and work.is_running for work in await self._store.open_work()
@@ -512,6 +531,8 @@ class AgentHost:
         try:
             async for event in agent.turn(None, approver=self.workspace.answered_by_id):
                 self._publish(name, event)
+        except AgentBusy:  # the process that runs it, or this one afterwards, answers what waits
+            raise
         except KnapperError as error:
             self._warn(name, error)
             raise

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from agent_core.base import events
-from agent_core.base.errors import KnapperError, UsageError, WorkspaceError
+from agent_core.base.errors import AgentBusy, KnapperError, UsageError, WorkspaceError
 from agent_core.base.limits import OF_MESSAGES, Allowance, SpendingLimits
 from agent_core.base.matching import MARK
 from agent_core.base.receipt import Receipt
@@ -26,6 +26,7 @@ from agent_core.functions.gate.draft import ALONE
 from agent_core.functions.service import Author, FunctionService, StaleView
 from agent_core.registry.function import fits
 from agent_core.storage import (
+    AGAIN,
     BETWEEN,
     ENDED,
     FROM_USER,
@@ -46,7 +47,8 @@ from agent_core.storage import (
 )
 from sandbox.wire.strict_json import whole_characters
 
-from .client_calls import ClientFunctions, beginning
+from .client_calls import ALONE as BEGINS_ALONE
+from .client_calls import ClientFunctions, beginning, is_alone
 from .entries import (
     AFTER,
     HEARD,
@@ -63,6 +65,7 @@ from .loop import Ended
 from .message_protocol import is_readable
 from .session import GO_ON, SENT, STOPPED, AgentSession, closing_answers, is_reply, settle
 from .turn import Account, Emit, OwnName, Turn, TurnGroup, TurnJournal, TurnOrigin, TurnQuestions
+from .turn_follower import TurnFollower
 
 if TYPE_CHECKING:
     from agent_core.access.grants import Approver
@@ -76,6 +79,11 @@ if TYPE_CHECKING:
 
 
 _log = logging.getLogger("knapper.turns")
+_PAUSE_S: Final = 0.05  # between looks at what another process does with a message
+_PRECEDENCE_S: Final = 1.0
+_MISSED_LIMIT: Final = 20  # turns that are told of at once
+# The user's message comes before those of other agents, but not before its own turn that was cut off.
+_LATER_KINDS: Final = tuple(kind for kind in BETWEEN if kind != AGAIN)
 
 
 class TurnLoop(Protocol):
@@ -112,6 +120,7 @@ class TurnOptions:
     allowance: Allowance | None = None
     on_behalf_of: str = ""  # the calling agent if this agent is a helper
     restarts: bool = False  # whether an interrupted turn of the user resumes
+    follows: bool = False  # whether a turn that runs elsewhere is told of
 
 
 @dataclass(slots=True)
@@ -126,10 +135,14 @@ class TurnRunner:
     colleagues: "Colleagues"
     functions: "FunctionService"
     history: History
+    memory: "AgentMemory"
     turn: Turn | None = None
     receipt: Receipt = field(default_factory=Receipt)  # of the last turn
     one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
     ends_at_once: bool = False  # interrupt the turn that is about to begin
+    seen: int = 0  # the number of the last entry or end of a turn that was told of
+    settled: str = ""  # about a turn that was cut off, until somebody is told
+    ring: Callable[[], object] = lambda: None  # tells other processes that a turn began or ended
 
     @property
     def name(self) -> str:
@@ -146,29 +159,171 @@ class TurnRunner:
         queue: asyncio.Queue[events.Event | None] = asyncio.Queue()
         async with self.one_at_a_time:
             self.receipt = Receipt()
-            work = asyncio.create_task(self._run_next(posts, queue.put_nowait, options))
+            work = asyncio.create_task(self._answer(posts, queue.put_nowait, options))
             work.add_done_callback(lambda _: queue.put_nowait(None))
             try:
                 while (event := await queue.get()) is not None:
                     yield event
             finally:
-                if self.turn is not None:
-                    self.turn.ending.interruption.request()
-                await work
-                self.ends_at_once = False
+                self._request_end()
+                try:
+                    await work
+                finally:
+                    self.ends_at_once = False
 
     def interrupt(self, *, resumes: bool) -> None:
         """Interrupt the running turn, or the one that is about to begin."""
         if self.turn is not None:
             self.turn.ending.resumes |= resumes
+        self._request_end()
+
+    def _request_end(self) -> None:
+        if self.turn is not None:
             self.turn.ending.interruption.request()
         else:
             self.ends_at_once = self.one_at_a_time.locked()
 
     @asynccontextmanager
+    async def owned(self) -> AsyncIterator[None]:
+        """Hold the conversation, as it is now, while the block runs.
+
+        Raises:
+            AgentBusy: another process runs it.
+        """
+        await self.take()
+        try:
+            yield
+        finally:
+            await self.let_go()
+
+    async def take(self) -> None:
+        """Hold the conversation, and read it again if another process may have changed it.
+
+        Raises:
+            AgentBusy: another process runs it.
+        """
+        if not self.store.has(self.line) and not await self.store.take_back(self.line):
+            await self.reload()
+
+    async def let_go(self) -> None:
+        """Let other processes run the conversation; a group holds its members as long as it is open."""
+        if not self.loop.is_group:
+            self.seen = await self.store.last_seq(self.line)
+            await self.store.lend(self.line)
+            self.ring()
+
+    async def reload(self) -> None:
+        """Read the conversation again, which another process may have continued."""
+        before = len([*self.history])
+        await resume(self.store, self.line, self.history, messages_of)
+        if len([*self.history]) != before:
+            self.loop.model_session.shown.thaw()
+        await self.memory.blocks.reload()
+        await self.session.own_set.load()
+        await self.session.load_pause()
+
+    async def _answer(self, posts: Sequence[Post], emit: Emit, options: TurnOptions) -> None:
+        """Run the next turn, or with `posts` those until the last of them is answered, here or elsewhere.
+
+        Only the turn that answers is told of.
+        """
+        own = [await self.store.post(post) for post in posts]
+        if options.follows:
+            await self._tell_missed(emit)
+        if not own:
+            running = await self.store.running_event(self.line) if options.follows else ""
+            try:
+                await self.take()
+            except AgentBusy:
+                if not running:
+                    raise
+                own = [running]
+            else:
+                try:
+                    await self._run_next((), emit, options)
+                finally:
+                    await self.let_go()
+                return
+        follower = TurnFollower(self.store, self.line, own[-1])
+        told = ""
+        passed = dict[str, float]()
+        while not follower.is_over:
+            try:
+                await self.take()
+            except AgentBusy as busy:
+                if posts and not told:
+                    told = busy.message
+                    emit(events.Warned(message=f"{told} This message waits for it."))
+                await self._follow(follower, emit)
+                await self._stop_following(follower)
+            else:
+                try:
+                    if await self._run_own(own, follower, passed, (emit, options)):
+                        return
+                finally:
+                    await self.let_go()
+            await asyncio.sleep(_PAUSE_S)
+
+    async def _follow(self, follower: TurnFollower, emit: Emit) -> None:
+        for event in await follower.news():
+            emit(event)
+        if follower.is_over:
+            self.seen = max(self.seen, follower.last)
+
+    async def _tell_missed(self, emit: Emit) -> None:
+        """Tell of the turns that ended elsewhere since the last one that was told of here."""
+        for ended in await self.store.ended_turns(self.line, self.seen, most=_MISSED_LIMIT):
+            await self._follow(TurnFollower(self.store, self.line, "", ended.id), emit)
+
+    async def has_missed(self) -> bool:
+        """Return whether a turn runs, or has ended, that was not told of here."""
+        last = await self.store.last_seq(self.line)
+        return last > self.seen and not self.one_at_a_time.locked()
+
+    async def _stop_following(self, follower: TurnFollower) -> None:
+        """End the turn that another process runs for our message, or withdraw the message, if the user says so."""
+        if not self.ends_at_once:
+            return
+        if follower.turn:
+            await self.store.cancel(follower.turn)  # its process notices at its next entry
+            self.ends_at_once = False
+        else:
+            follower.is_over = await self.store.withdraw(follower.message)
+
+    async def _run_own(
+        self,
+        own: Sequence[str],
+        follower: TurnFollower,
+        passed: dict[str, float],
+        to: tuple[Emit, TurnOptions],
+    ) -> bool:
+        """Run due turns until the last of our `own` messages is answered; return whether it is.
+
+        Another process that waits with an earlier message gets a second to answer it where it can be asked.
+        """
+        emit, options = to
+        while True:
+            await self._follow(follower, emit)
+            if follower.is_over:
+                return True
+            waiting = [
+                id for id, kind in await self.store.waiting_events(self.line) if kind not in BETWEEN
+            ]
+            now = self.session.clock.monotonic()
+            is_of_another = bool(waiting) and waiting[0] not in own and not follower.turn
+            if is_of_another and now - passed.setdefault(waiting[0], now) < _PRECEDENCE_S:
+                return False
+            turn = await self._run_next(_LATER_KINDS, emit, options, own[-1])
+            if not turn:  # it was cut off, and ends here
+                await self._follow(follower, emit)
+                return True
+            if await self.store.turn_of(own[-1], self.line) == turn:
+                return True
+
+    @asynccontextmanager
     async def alone(self, kind: str, options: TurnOptions) -> AsyncIterator[Turn]:
         """Run a block in a turn that no message began; its event is claimed before everything that waits."""
-        async with self.one_at_a_time:
+        async with self.one_at_a_time, self.owned():
             await self.store.post(Post(self.line, kind, {}, due=0.0))
             claimed = await self._next(restarts=options.restarts)
             assert claimed is not None
@@ -250,31 +405,44 @@ class TurnRunner:
             OwnName(self.name),
         )
 
-    async def _run_next(self, posts: Sequence[Post], emit: Emit, options: TurnOptions) -> None:
-        for post in posts:
-            await self.store.post(post)
-        skip = BETWEEN if posts else ()  # the user's message comes before those of other agents
+    async def _run_next(
+        self, skip: Collection[str], emit: Emit, options: TurnOptions, message: str = ""
+    ) -> str:
+        """Run the next turn, and return its id; "" if nothing is due.
+
+        If it is not the one that a `message` began, nobody is told of a turn that begins alone.
+        """
         with self.functions.in_use():
             claimed = await self._next(skip, restarts=options.restarts)
+            if self.settled:
+                emit(events.Warned(message=self.settled))
+                self.settled = ""
             if claimed is None:
-                return
+                return ""
+            is_told = not (message and is_alone(claimed.event)) or claimed.id == (
+                await self.store.turn_of(message, self.line)
+            )
             self.colleagues.refresh()
             try:
-                await self._run_claimed(self.turn_of(claimed, options, emit), claimed.event)
+                turn = self.turn_of(claimed, options, emit if is_told else lambda _: None)
+                await self._run_claimed(turn, claimed.event)
             finally:
                 self.colleagues.release()
+        return claimed.id
 
     async def _next(self, skip: Collection[str] = (), *, restarts: bool) -> ClaimedTurn | None:
         """Return the next turn, after closing earlier ones whose end was not stored, for example on a full disk."""
         claimed = await self.store.next(self.line, self.owner, skip=skip)
         while claimed is not None and claimed.attempt > 1:
-            await settle(self.store, claimed, self.session, restarts=restarts)
+            is_owed = restarts or is_alone(claimed.event)  # whoever sent it waits for the answer
+            self.settled = await settle(self.store, claimed, self.session, restarts=is_owed)
             await resume(self.store, self.line, self.history, messages_of)
             claimed = await self.store.next(self.line, self.owner, skip=skip)
         return claimed
 
     async def _run_claimed(self, turn: Turn, inbound: Inbound) -> None:
         await self.begin(turn, inbound)
+        self.ring()
         self.turn = turn
         if self.ends_at_once:
             turn.ending.interruption.request()
@@ -449,7 +617,7 @@ class Agent:
         # It must not hold the agent: one that nobody holds any more is closed at once.
         self._pages = PageReader(store, line, lambda: history.page_chars, functions.value_part)
         self._turns = TurnRunner(
-            line, store, owner, loop, session, self.colleagues, functions, self._history
+            line, store, owner, loop, session, self.colleagues, functions, self._history, memory
         )
         self._unread = StaleView()
         self._closed = asyncio.Event()
@@ -503,6 +671,12 @@ class Agent:
         await self._load_conversation()
         await self.session.own_set.load()
         await self.session.load_pause()
+        if not self._store.has(self.line):  # it is read again before a turn runs here
+            await resume(self._store, self.line, self._history, messages_of)
+            self._turns.seen = await self._store.last_seq(self.line)
+            return
+        waiting = await self._store.waiting(self.line)
+        answers |= any(is_alone(event) for event in waiting)  # another process waits for the answer
         claimed = await claim(
             self._store, self.line, self._turns.owner, leaves=FROM_USER if answers else ()
         )
@@ -515,6 +689,7 @@ class Agent:
             await self._turns.begin(self._turns.turn_of(claimed, TurnOptions(self)), claimed.event)
             await self._store.finish(claimed.id, claimed.attempt, "interrupted")
             self.restored = "Your last message had not been answered when the program stopped; /retry sends it again."
+        await self._turns.let_go()
 
     async def _load_conversation(self) -> None:
         """Read the conversation's name and what it is a branch of."""
@@ -528,19 +703,26 @@ class Agent:
         debugger: "Debugger | None" = None,
         heard: Sequence[Post] = (),
         group: TurnGroup | None = None,
+        follows: bool = False,
     ) -> AsyncGenerator[events.Event, None]:
         """Run one turn and yield its events; with None as `message`, process the waiting events.
+
+        A message waits until no other process runs a turn of the conversation, or is answered there. With None and
+        `follows`, a turn that runs elsewhere is told of, and goes on here if its process ends.
 
         `heard` are events for the inbox that came before the message; this turn takes them up. `group` is the group
         that the turn belongs to. `approver` is asked about grants and `debugger` handles stops in this turn, instead of
         those of the workspace. Leaving the iteration early interrupts the turn.
 
         Raises:
+            AgentBusy: without a message, another process runs a turn.
             UsageError: the message is not valid UTF-8 text.
             WorkspaceError: the agent or its workspace is closed.
         """
         self._must_be_open()
         posts = [*heard, *([] if message is None else [self._post(message)])]
+        if message is not None and not heard and self.origin.window != "prompt":
+            posts[-1].payload[BEGINS_ALONE] = True  # whoever runs it: the answer is to it alone
         if message == GO_ON:  # the receipt continues, too
             for ended in await self._store.ended_turns(
                 self.line, await self._store.last_seq(self.line) - 1
@@ -548,7 +730,14 @@ class Agent:
                 posts[-1].payload[AFTER] = ended.id
         is_named = bool(self.conversation.name)
         options = TurnOptions(
-            self, approver, debugger, group, self.allowance, self.on_behalf_of, self.restarts
+            self,
+            approver,
+            debugger,
+            group,
+            self.allowance,
+            self.on_behalf_of,
+            self.restarts,
+            follows,
         )
         async with aclosing(self._turns.run(posts, options)) as turn:
             async for event in turn:
@@ -625,6 +814,14 @@ class Agent:
         account = self._turns.turn.origin.account if self._turns.turn is not None else None
         return account.allowance.left() if account is not None else self.colleagues.profile.limits
 
+    async def has_missed(self) -> bool:
+        """Return whether another process runs a turn, or has ended one, that nobody was told of here."""
+        return await self._turns.has_missed()
+
+    def on_turn(self, ring: Callable[[], object]) -> None:
+        """Call `ring` when a turn begins or ends here."""
+        self._turns.ring = ring
+
     async def say_during_turn(self, message: str) -> None:
         """Store a message that the running turn picks up at its next step."""
         await self._store.post(self._post(message))
@@ -651,8 +848,9 @@ class Agent:
         """Remove the last turn from the context (not from the record), and return what began it."""
         self._must_be_idle()
         await self.memory.recall.catch_up()  # recall keeps what leaves the context
-        entries = await pop_turn(self._store, self.line)
-        await resume(self._store, self.line, self._history, messages_of)
+        async with self._turns.owned():
+            entries = await pop_turn(self._store, self.line)
+            await resume(self._store, self.line, self._history, messages_of)
         said = next((entry for entry in entries if entry.kind == "user"), None)
         began = said or next((entry for entry in entries if entry.kind == "notice"), None)
         text = str(began.payload["text"]) if began else ""
@@ -662,7 +860,8 @@ class Agent:
         """Remove every turn from the context (not from the record) and return their number."""
         self._must_be_idle()
         await self.memory.recall.catch_up()
-        hidden = await self._store.hide_turns(self.line)
+        async with self._turns.owned():
+            hidden = await self._store.hide_turns(self.line)
         self._history.clear()
         self.model_session.shown.thaw()
         self.model_session.meter.context_tokens = 0

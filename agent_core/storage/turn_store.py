@@ -268,6 +268,19 @@ class TurnStore(Tables):
         with rows_of(row[3]):
             return Inbound(row[0], row[1], parse_row(row[2], dict))
 
+    @query
+    def running_event(self, session: SqlSession, line: str) -> str:
+        """Return the id of the event that began the open turn of a conversation; "" if none is open."""
+        sql = "select e.id from turn t join event e on e.seq = t.event where t.line = ? and t.state = 'open'"
+        row = session.one(sql, line)
+        return str(row[0]) if row else ""
+
+    @change
+    def withdraw(self, session: SqlSession, event: str) -> bool:
+        """Delete an event that no turn has taken yet; return whether there was one."""
+        sql = "delete from event where id = ? and turn is null returning 1"
+        return session.one(sql, event) is not None
+
     @change
     def next(
         self, session: SqlSession, line: str, owner: str, *, skip: Collection[str] = ()
@@ -346,16 +359,18 @@ class TurnStore(Tables):
     @query
     def keep_streamed(
         self, session: SqlSession, turn: str, attempt: int, n: int, text: str
-    ) -> None:
+    ) -> bool:
         """Store the displayed part of a reply until the next append, without waiting for the disk.
 
-        Nothing is stored if the turn is not at (`attempt`, `n`), or not open.
+        Nothing is stored if the turn is not at (`attempt`, `n`), or not open. Return whether the turn should end.
         """
         sql = (
             "update turn set streamed = ? where id = ? and attempt = ? and n = ? and state = 'open'"
+            " returning cancelled"
         )
         with session.unsynced():
-            session.all(sql, text, turn, attempt, n)
+            row = session.one(sql, text, turn, attempt, n)
+        return row is not None and bool(row[0])
 
     @query
     def streamed(self, session: SqlSession, line: str) -> list[Entry]:

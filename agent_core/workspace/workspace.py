@@ -522,14 +522,14 @@ class Workspace:
         await self._agents.close_unheld()
         async with AsyncExitStack() as stack:
             resources = await stack.enter_async_context(AsyncExitStack())
-            await resources.enter_async_context(
-                self._store.hold(prepare_state_dir(self.root), line)
-            )
+            folder = prepare_state_dir(self.root)
+            await resources.enter_async_context(self._store.hold(folder, line, may_wait=True))
             deps = self._deps()
             agent = await agent_factory.build_agent(
                 deps, line, memory, verify=verify, resources=resources, is_behind=is_behind
             )
-            agent.restarts = answers and self._store.is_shared
+            agent.restarts = answers
+            agent.on_turn(partial(runner.ring, folder))
             await agent.restore(answers=answers or self._store.is_shared)
             self._agents.hold(agent, resources)
             stack.pop_all()

@@ -22,7 +22,14 @@ from typing import Final
 from agent_core.access.grants import Approver, Decision, Grants, Question
 from agent_core.access.grants.book import checked
 from agent_core.access.secrets import Secrets
-from agent_core.base.errors import KnapperError, LostLease, Unavailable, UsageError, WorkspaceError
+from agent_core.base.errors import (
+    AgentBusy,
+    KnapperError,
+    LostLease,
+    Unavailable,
+    UsageError,
+    WorkspaceError,
+)
 from agent_core.base.events import (
     CallAnswered,
     Event,
@@ -56,6 +63,7 @@ from .ui import Listener, Voice
 _UNANSWERED: Final = (
     "/retry sends it again; /pop takes it back. Else the model reads it with your next message."
 )
+_MESSAGE_CHARS: Final = 300  # of a message that was typed elsewhere
 _QUIET_S: Final = 0.5  # time before a running command is shown
 
 RunCommand = Callable[["Conversation", str], Awaitable[None]]
@@ -139,15 +147,23 @@ class Conversation:
             await self.agent.session.schedule()
             self._runner.poke()
 
-    async def turn(self, message: str | None, listener: Listener | None = None) -> bool:
-        """Run one turn and report its events; return whether it ended with a reply. None processes waiting messages."""
+    async def turn(
+        self, message: str | None, listener: Listener | None = None, *, follows: bool = False
+    ) -> bool:
+        """Run one turn and report its events; return whether it ended with a reply. None processes waiting messages.
+
+        If it `follows`, a turn of another window is reported, with the message that began it.
+        """
         heard = listener or self.voice.listener(self.log)
         self.busy, reason = True, ""
         try:
             async with aclosing(
-                self.agent.turn(message)
+                self.agent.turn(message, follows=follows)
             ) as turn:  # ends the turn even if reporting fails
                 async for event in turn:
+                    if follows and isinstance(event, TurnStarted) and event.event == "message":
+                        said = one_line(event.message, _MESSAGE_CHARS)
+                        self.voice.lines([line(("dim", "from another window › "), said)])
                     if listener is not None or not is_speech(event):
                         heard.hear(event)
                     if isinstance(event, CallAnswered) and "sent" in event.detail:
@@ -275,7 +291,11 @@ class Conversation:
         """Yield the runner: turns of the conversation's agent run here, those of other agents in the background."""
 
         async def run_front(_: str) -> None:
-            await self.guarded(self.wake(listener))
+            await self.guarded(self.wake(listener), AgentBusy)
+
+        async def watched() -> str:
+            is_news = self.voice.is_attended and not self.busy and await self.agent.has_missed()
+            return self.agent.line if is_news else ""
 
         def hear(event: Event) -> None:
             if listener is not None:
@@ -291,6 +311,7 @@ class Conversation:
                 lambda _: self.agent.interrupt(resumes=True),
                 lambda: not self.busy,
                 self._lost,
+                watched,
             ),
             on_fault=lambda *fault: self.voice.aloud([turn_fault(*fault)]),
         ) as runner:
@@ -302,14 +323,19 @@ class Conversation:
 
     async def wake(self, listener: Listener | None = None) -> None:
         """Run a turn for a waiting event, then turns for the messages that were typed meanwhile."""
-        await self.turn(None, listener)
+        await self.turn(None, listener, follows=self.voice.is_attended)
         await self.take_up_waiting(listener)
         await self.settle_later()
 
-    async def guarded(self, work: Awaitable[None]) -> None:
-        """Run work that must not end the conversation. Report an internal error and store its traceback."""
+    async def guarded(self, work: Awaitable[None], *passes: type[KnapperError]) -> None:
+        """Run work that must not end the conversation. Report an internal error and store its traceback.
+
+        What `passes` is raised and not shown.
+        """
         try:
             await work
+        except passes:
+            raise
         except KnapperError as error:
             self.explain(error)
         except Exception as error:  # noqa: BLE001  (the prompt's edge: one turn's failure does not end the conversation)
