@@ -429,6 +429,8 @@ class AgentHost:
             ApiRefusal: a turn is running.
         """
         async with self._changing.setdefault(name, asyncio.Lock()):
+            if self.is_running(name) and not await self._store.running_event(name):
+                await self._runner.ended(name)  # its clients know already that it has ended
             if self.is_running(name):
                 fix = "Interrupt it, or wait for its end."
                 raise ApiRefusal(409, "agent-busy", f"A turn of `{name}` is running.", fix)

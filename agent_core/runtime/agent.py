@@ -313,11 +313,10 @@ class TurnRunner:
             is_of_another = bool(waiting) and waiting[0] not in own and not follower.turn
             if is_of_another and now - passed.setdefault(waiting[0], now) < _PRECEDENCE_S:
                 return False
-            turn = await self._run_next(_LATER_KINDS, emit, options, own[-1])
-            if not turn:  # it was cut off, and ends here
+            is_answered = await self._run_next(_LATER_KINDS, emit, options, own[-1])
+            if is_answered is None:  # it was cut off, and ends here
                 await self._follow(follower, emit)
-                return True
-            if await self.store.turn_of(own[-1], self.line) == turn:
+            if is_answered is not False:
                 return True
 
     @asynccontextmanager
@@ -407,10 +406,10 @@ class TurnRunner:
 
     async def _run_next(
         self, skip: Collection[str], emit: Emit, options: TurnOptions, message: str = ""
-    ) -> str:
-        """Run the next turn, and return its id; "" if nothing is due.
+    ) -> bool | None:
+        """Run the next turn, and return whether it took up the `message`; None if nothing is due.
 
-        If it is not the one that a `message` began, nobody is told of a turn that begins alone.
+        Of other turns, nobody is told who waits for the answer to a message that begins a turn of its own.
         """
         with self.functions.in_use():
             claimed = await self._next(skip, restarts=options.restarts)
@@ -418,17 +417,19 @@ class TurnRunner:
                 emit(events.Warned(message=self.settled))
                 self.settled = ""
             if claimed is None:
-                return ""
-            is_told = not (message and is_alone(claimed.event)) or claimed.id == (
-                await self.store.turn_of(message, self.line)
-            )
+                return None
+            is_own = await self._took(claimed, message)
+            is_told = is_own or not (message and is_alone(claimed.event))
             self.colleagues.refresh()
             try:
                 turn = self.turn_of(claimed, options, emit if is_told else lambda _: None)
                 await self._run_claimed(turn, claimed.event)
             finally:
                 self.colleagues.release()
-        return claimed.id
+        return is_own or await self._took(claimed, message)
+
+    async def _took(self, claimed: ClaimedTurn, message: str) -> bool:
+        return bool(message) and claimed.id == await self.store.turn_of(message, self.line)
 
     async def _next(self, skip: Collection[str] = (), *, restarts: bool) -> ClaimedTurn | None:
         """Return the next turn, after closing earlier ones whose end was not stored, for example on a full disk."""
@@ -721,7 +722,8 @@ class Agent:
         """
         self._must_be_open()
         posts = [*heard, *([] if message is None else [self._post(message)])]
-        if message is not None and not heard and self.origin.window != "prompt":
+        begins_alone = not heard and group is None and self.origin.window != "prompt"
+        if message is not None and begins_alone:
             posts[-1].payload[BEGINS_ALONE] = True  # whoever runs it: the answer is to it alone
         if message == GO_ON:  # the receipt continues, too
             for ended in await self._store.ended_turns(

@@ -203,7 +203,7 @@ def lock_agent(state_dir: Path, line: str) -> FileIO:
             if process.isdecimal()
             else "another process"
         )
-        busy = busy_agent(line, "" if process == str(os.getpid()) else owner)
+        busy = busy_agent(line, "this process" if process == str(os.getpid()) else owner)
         os.close(descriptor)
         raise busy
     os.truncate(descriptor, 0)

@@ -36,6 +36,7 @@ _AGAIN_S: Final = 1.0  # pause after a failure of the store, doubled each time
 _LATEST_S: Final = 30.0
 _REST_S: Final = 15.0  # pause for an agent that failed
 _HEAL_S: Final = 1.0  # pause for an agent that another process holds
+_END_S: Final = 0.5
 _BUSY_S: Final = (
     5.0  # how long `until_idle` waits for it: a process that was killed may hold it a moment longer
 )
@@ -162,6 +163,11 @@ class Runner:
         if has_reaped := is_late and await self.reap():
             self._woken.set()
         return is_idle and not has_reaped
+
+    async def ended(self, line: str) -> None:
+        """Wait a moment for the end of a conversation's turns, which are over in the store."""
+        if (work := self._running.get(line)) is not None:
+            await asyncio.wait({work}, timeout=_END_S)
 
     async def rest(self, seconds: float) -> None:
         """Wait for this time, or until `stop`."""

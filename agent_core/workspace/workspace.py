@@ -493,6 +493,12 @@ class Workspace:
             await self._behind.close(line)
         return await self._open_agent(line, memory=memory, verify=verify, answers=answers)
 
+    async def _member(self, name: str) -> "Agent":
+        """Open a member of a group, which is told if another process runs a turn of it."""
+        if self._behind is not None:
+            await self._behind.close(name)
+        return await self._open_agent(name, may_wait=False)
+
     async def _line(self, name: str, conversation: str, origin: "Origin | None") -> str:
         """Return the line of an agent's conversation; `new` begins one."""
         if conversation == MAIN:
@@ -516,6 +522,7 @@ class Workspace:
         verify: bool = True,
         answers: bool = False,
         is_behind: bool = False,
+        may_wait: bool = True,
     ) -> "Agent":
         self._agents.must_be_open()
         await self.helpers.load()
@@ -523,7 +530,7 @@ class Workspace:
         async with AsyncExitStack() as stack:
             resources = await stack.enter_async_context(AsyncExitStack())
             folder = prepare_state_dir(self.root)
-            await resources.enter_async_context(self._store.hold(folder, line, may_wait=True))
+            await resources.enter_async_context(self._store.hold(folder, line, may_wait=may_wait))
             deps = self._deps()
             agent = await agent_factory.build_agent(
                 deps, line, memory, verify=verify, resources=resources, is_behind=is_behind
@@ -772,7 +779,7 @@ class Workspace:
             self.helper_changes,
             self.directory,
             self.groups,
-            self.agent,
+            self._member,
             self.foreign,
         )
 
