@@ -140,6 +140,8 @@ class TurnRunner:
     receipt: Receipt = field(default_factory=Receipt)  # of the last turn
     one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
     ends_at_once: bool = False  # interrupt the turn that is about to begin
+    leaves: bool = False  # stop waiting for the turn that another process runs, which goes on
+    is_stale: bool = False  # another process may have continued the conversation
     seen: int = 0  # the number of the last entry or end of a turn that was told of
     settled: str = ""  # about a turn that was cut off, until somebody is told
     ring: Callable[[], object] = lambda: None  # tells other processes that a turn began or ended
@@ -165,16 +167,22 @@ class TurnRunner:
                 while (event := await queue.get()) is not None:
                     yield event
             finally:
+                self.leaves = not posts
                 self._request_end()
                 try:
                     await work
                 finally:
                     self.ends_at_once = False
+                    self.leaves = False
 
     def interrupt(self, *, resumes: bool) -> None:
-        """Interrupt the running turn, or the one that is about to begin."""
+        """Interrupt the running turn, or the one that is about to begin.
+
+        If it `resumes`, one that another process runs, or will run, goes on there.
+        """
         if self.turn is not None:
             self.turn.ending.resumes |= resumes
+        self.leaves = resumes and self.one_at_a_time.locked()
         self._request_end()
 
     def _request_end(self) -> None:
@@ -202,13 +210,22 @@ class TurnRunner:
         Raises:
             AgentBusy: another process runs it.
         """
-        if not self.store.has(self.line) and not await self.store.take_back(self.line):
-            await self.reload()
+        if not self.store.has(self.line):
+            self.is_stale = not await self.store.take_back(self.line) or self.is_stale
+        try:
+            if self.is_stale:
+                await self.reload()
+        except BaseException:
+            await self.let_go()
+            raise
 
     async def let_go(self) -> None:
         """Let other processes run the conversation; a group holds its members as long as it is open."""
-        if not self.loop.is_group:
+        if self.loop.is_group:
+            return
+        try:
             self.seen = await self.store.last_seq(self.line)
+        finally:
             await self.store.lend(self.line)
             self.ring()
 
@@ -221,6 +238,7 @@ class TurnRunner:
         await self.memory.blocks.reload()
         await self.session.own_set.load()
         await self.session.load_pause()
+        self.is_stale = False
 
     async def _answer(self, posts: Sequence[Post], emit: Emit, options: TurnOptions) -> None:
         """Run the next turn, or with `posts` those until the last of them is answered, here or elsewhere.
@@ -247,7 +265,7 @@ class TurnRunner:
         follower = TurnFollower(self.store, self.line, own[-1])
         told = ""
         passed = dict[str, float]()
-        while not follower.is_over:
+        while not (follower.is_over or self.leaves):
             try:
                 await self.take()
             except AgentBusy as busy:

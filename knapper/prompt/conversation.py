@@ -230,8 +230,10 @@ class Conversation:
 
     async def take_up_waiting(self, listener: Listener | None = None) -> None:
         """Run turns until no message waits, so that one typed at the end of a turn is not left unanswered."""
-        while not self.left and await self.agent.waiting():
-            await self.turn(None, listener)
+        # The process that runs a turn takes them up, or this one afterwards.
+        with suppress(AgentBusy):
+            while not self.left and await self.agent.waiting():
+                await self.turn(None, listener)
 
     async def settle_later(self) -> None:
         """Run the commands that waited for the end of a turn."""

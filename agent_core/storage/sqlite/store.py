@@ -273,8 +273,11 @@ class SqliteStore(StateFile, Store):
         """Release the lock, and remember what the file was then."""
         lock = self._locks[line]
         if lock.file is not None:
-            lock.stand = await self._stand()
-            lock.release()
+            lock.stand = None
+            try:
+                lock.stand = await self._stand()
+            finally:
+                lock.release()
 
     async def take_back(self, line: str) -> bool:
         """Lock it again; return whether nobody else has written to the file meanwhile."""
@@ -283,7 +286,11 @@ class SqliteStore(StateFile, Store):
         passing = nullcontext() if is_main(line) else self.gate(lock.folder, agent_of(line))
         async with passing:
             lock.file = lock_agent(lock.folder, line)
-        return lock.stand == await self._stand()
+        try:
+            return lock.stand == await self._stand()
+        except BaseException:
+            lock.release()
+            raise
 
     def has(self, line: str) -> bool:
         """Return whether its lock is ours now."""
