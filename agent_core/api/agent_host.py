@@ -21,6 +21,7 @@ from agent_core.operations.history_pages import PAGE_BYTES, Hold, hold_freely, r
 from agent_core.runtime.agent import Agent
 from agent_core.runtime.entries import ONLY
 from agent_core.runtime.event_fold import TOLD_KINDS, EventFold
+from agent_core.runtime.live_feed import LiveReader
 from agent_core.storage import (
     BETWEEN,
     CONVERSATION,
@@ -213,6 +214,7 @@ class AgentHost:
         self._leaving: dict[str, asyncio.TimerHandle] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._looking: asyncio.TimerHandle | None = None
+        self._passed_on: set[str] = set()  # conversations whose turns other processes run
         self.hearers: list[
             Callable[[Event], None]
         ] = []  # called with every event of every turn here
@@ -242,12 +244,13 @@ class AgentHost:
                     self._trouble.cancel()
                 await self._runner.stop(grace_s)
                 await work
-                if self._looking is not None:
-                    self._looking.cancel()
                 self.end_streams()
                 for timer in self._leaving.values():
                     timer.cancel()
-                await asyncio.gather(*self._closing)
+                while self._closing:
+                    await asyncio.gather(*self._closing)
+                if self._looking is not None:
+                    self._looking.cancel()
                 for agent in self._agents.values():
                     await agent.aclose()
 
@@ -352,7 +355,33 @@ class AgentHost:
             return
         running = {open_turn.line for open_turn in work if open_turn.is_running}
         elsewhere = running - {*self._runner.running}
-        if elsewhere & {name for name, heard in self._listening.items() if heard}:
+        for name in elsewhere - self._passed_on:
+            if not self._is_heard(name):
+                continue
+            self._passed_on.add(name)
+            task = asyncio.get_running_loop().create_task(self._pass_on(name))
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+
+    def _is_heard(self, name: str) -> bool:
+        return any(not listening.is_over for listening in self._listening.get(name, ()))
+
+    async def _pass_on(self, name: str) -> None:
+        """Tell the listeners of a turn that another process runs, as it comes; then they look at the journal."""
+        comes = asyncio.Event()
+        feed = await LiveReader.connect(self._store.place, name, comes)
+        try:
+            while feed is not None and not feed.is_over and self._is_heard(name):
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_LOOK_S):
+                        await comes.wait()
+                comes.clear()
+                for event in feed.taken():
+                    self._keep_piece(name, event)
+        finally:
+            self._passed_on.discard(name)
+            if feed is not None:
+                feed.close()
             self._hear_topic(WORK)
 
     async def _make_room(self, name: str) -> None:
@@ -402,7 +431,7 @@ class AgentHost:
         if key is not None:
             key = _own_key(identity, key)
         posted = await self._store.post_after(
-            Post(name, "message", payload, key=key, origin=identity.origin.to_json())
+            Post(name, "message", payload, key=key, origin=identity.sender.to_json())
         )
         self._runner.poke(name)
         if (
@@ -561,6 +590,10 @@ class AgentHost:
     def _publish(self, name: str, event: Event) -> None:
         for hear in self.hearers:
             hear(event)
+        self._keep_piece(name, event)
+
+    def _keep_piece(self, name: str, event: Event) -> None:
+        """Tell the listeners of an event, and keep it for those that come later if it is a piece of a step."""
         match event:
             case events.Text() | events.Writing():
                 pieces = self._pieces.setdefault(name, [])

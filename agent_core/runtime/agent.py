@@ -7,11 +7,13 @@ it, runs the loop, and closes it. However a turn ends, its history is valid and 
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
+from agent_core.access.grants.approval import FollowedQuestions
 from agent_core.base import events
 from agent_core.base.errors import AgentBusy, KnapperError, UsageError, WorkspaceError
 from agent_core.base.limits import OF_MESSAGES, Allowance, SpendingLimits
@@ -48,7 +50,7 @@ from agent_core.storage import (
 from sandbox.wire.strict_json import whole_characters
 
 from .client_calls import ALONE as BEGINS_ALONE
-from .client_calls import ClientFunctions, beginning, is_alone
+from .client_calls import HERE, ClientFunctions, beginning, is_alone
 from .entries import (
     AFTER,
     HEARD,
@@ -61,6 +63,7 @@ from .entries import (
     receipt_in,
 )
 from .event_fold import EventFold
+from .live_feed import LiveFeed
 from .loop import Ended
 from .message_protocol import is_readable
 from .session import GO_ON, SENT, STOPPED, AgentSession, closing_answers, is_reply, settle
@@ -80,8 +83,10 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("knapper.turns")
 _PAUSE_S: Final = 0.05  # between looks at what another process does with a message
+_LOOK_S: Final = 0.5  # between looks whether a process that tells of its turn still runs it
 _PRECEDENCE_S: Final = 1.0
 _MISSED_LIMIT: Final = 20  # turns that are told of at once
+_SENT_LIMIT: Final = 1_000  # messages that are known to come from here
 # The user's message comes before those of other agents, but not before its own turn that was cut off.
 _LATER_KINDS: Final = tuple(kind for kind in BETWEEN if kind != AGAIN)
 
@@ -137,9 +142,12 @@ class TurnRunner:
     history: History
     memory: "AgentMemory"
     turn: Turn | None = None
+    following: TurnFollower | None = None  # of a turn that another process runs, or will run
     receipt: Receipt = field(default_factory=Receipt)  # of the last turn
     one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
     ends_at_once: bool = False  # interrupt the turn that is about to begin
+    sent: deque[str] = field(default_factory=lambda: deque(maxlen=_SENT_LIMIT))  # from here
+    passed: tuple[str, float] = ("", 0.0)  # a message that is left to its sender, and since when
     leaves: bool = False  # stop waiting for the turn that another process runs, which goes on
     is_stale: bool = False  # another process may have continued the conversation
     seen: int = 0  # the number of the last entry or end of a turn that was told of
@@ -190,6 +198,8 @@ class TurnRunner:
             self.turn.ending.interruption.request()
         else:
             self.ends_at_once = self.one_at_a_time.locked()
+        if self.following is not None:
+            self.following.comes.set()
 
     @asynccontextmanager
     async def owned(self) -> AsyncIterator[None]:
@@ -245,12 +255,13 @@ class TurnRunner:
 
         Only the turn that answers is told of.
         """
-        own = [await self.store.post(post) for post in posts]
+        own = [await self.post(post) for post in posts]
         if options.follows:
             await self._tell_missed(emit)
         if not own:
             running = await self.store.running_event(self.line) if options.follows else ""
             try:
+                await self._give_precedence()
                 await self.take()
             except AgentBusy:
                 if not running:
@@ -262,25 +273,74 @@ class TurnRunner:
                 finally:
                     await self.let_go()
                 return
-        follower = TurnFollower(self.store, self.line, own[-1])
-        told = ""
-        passed = dict[str, float]()
+        approver = options.approver or self.functions.granting.queue.approver
+        questions = FollowedQuestions(approver, self.store) if approver else None
+
+        def tell(event: events.Event) -> None:
+            if questions is not None and self.turn is None:  # else the turn asks itself
+                questions.hear(event)
+            emit(event)
+
+        self.following = TurnFollower(self.store, self.line, own[-1])
+        try:
+            await self._await_answer(own, tell, options, tells_wait=bool(posts))
+        finally:
+            self.following.close()
+            self.following = None
+            if questions is not None:
+                await questions.aclose()
+
+    async def _give_precedence(self) -> None:
+        """Leave the next message to its sender for a second.
+
+        Raises:
+            AgentBusy: it is due to its sender.
+        """
+        waiting = await self.store.waiting(self.line)
+        if not waiting or not waiting[0].payload.get(HERE) or waiting[0].id in self.sent:
+            return
+        if self._passes(waiting[0].id):
+            raise AgentBusy(f"A message for `{self.name}` was sent just now.", fix="Wait a second.")
+
+    def _passes(self, message: str) -> bool:
+        """Return whether the next message that waits is left to its sender, which has a second from now."""
+        now = self.session.clock.monotonic()
+        if self.passed[0] != message:
+            self.passed = (message, now)
+        return now - self.passed[1] < _PRECEDENCE_S
+
+    async def _await_answer(
+        self, own: Sequence[str], emit: Emit, options: TurnOptions, *, tells_wait: bool
+    ) -> None:
+        """Run or follow turns until the last of our `own` messages is answered, or another process is left to it."""
+        follower = self.following
+        assert follower is not None
         while not (follower.is_over or self.leaves):
             try:
                 await self.take()
             except AgentBusy as busy:
-                if posts and not told:
-                    told = busy.message
-                    emit(events.Warned(message=f"{told} This message waits for it."))
+                if tells_wait:
+                    emit(events.Warned(message=f"{busy.message} This message waits for it."))
+                    tells_wait = False
                 await self._follow(follower, emit)
                 await self._stop_following(follower)
             else:
                 try:
-                    if await self._run_own(own, follower, passed, (emit, options)):
+                    if await self._run_own(own, follower, emit, options):
                         return
                 finally:
                     await self.let_go()
-            await asyncio.sleep(_PAUSE_S)
+            if not follower.is_over:
+                for event in await follower.wait(_LOOK_S, _PAUSE_S):
+                    emit(event)
+        if options.follows:  # commands show what was said elsewhere, too
+            await self.reload()
+
+    async def post(self, post: Post) -> str:
+        """Post an event of this window, and return its id."""
+        id = await self.store.post(post)
+        self.sent.append(id)
+        return id
 
     async def _follow(self, follower: TurnFollower, emit: Emit) -> None:
         for event in await follower.news():
@@ -303,7 +363,8 @@ class TurnRunner:
         if not self.ends_at_once:
             return
         if follower.turn:
-            await self.store.cancel(follower.turn)  # its process notices at its next entry
+            follower.end_turn()
+            await self.store.cancel(follower.turn)  # else its process notices at its next entry
             self.ends_at_once = False
         else:
             follower.is_over = await self.store.withdraw(follower.message)
@@ -312,14 +373,13 @@ class TurnRunner:
         self,
         own: Sequence[str],
         follower: TurnFollower,
-        passed: dict[str, float],
-        to: tuple[Emit, TurnOptions],
+        emit: Emit,
+        options: TurnOptions,
     ) -> bool:
         """Run due turns until the last of our `own` messages is answered; return whether it is.
 
         Another process that waits with an earlier message gets a second to answer it where it can be asked.
         """
-        emit, options = to
         while True:
             await self._follow(follower, emit)
             if follower.is_over:
@@ -327,9 +387,8 @@ class TurnRunner:
             waiting = [
                 id for id, kind in await self.store.waiting_events(self.line) if kind not in BETWEEN
             ]
-            now = self.session.clock.monotonic()
             is_of_another = bool(waiting) and waiting[0] not in own and not follower.turn
-            if is_of_another and now - passed.setdefault(waiting[0], now) < _PRECEDENCE_S:
+            if is_of_another and self._passes(waiting[0]):
                 return False
             is_answered = await self._run_next(_LATER_KINDS, emit, options, own[-1])
             if is_answered is None:  # it was cut off, and ends here
@@ -427,21 +486,23 @@ class TurnRunner:
     ) -> bool | None:
         """Run the next turn, and return whether it took up the `message`; None if nothing is due.
 
-        Of other turns, nobody is told who waits for the answer to a message that begins a turn of its own.
+        Of other turns, nobody is told who waits for the answer to a message and does not follow the conversation.
         """
         with self.functions.in_use():
             claimed = await self._next(skip, restarts=options.restarts)
-            if self.settled:
+            if self.settled and (options.follows or not message):
                 emit(events.Warned(message=self.settled))
-                self.settled = ""
+            self.settled = ""
             if claimed is None:
                 return None
             is_own = await self._took(claimed, message)
-            is_told = is_own or not (message and is_alone(claimed.event))
+            is_told = is_own or options.follows or not message
             self.colleagues.refresh()
+            turn = self.turn_of(claimed, options, emit if is_told else lambda _: None)
+            is_part = bool(options.on_behalf_of) or options.group is not None
             try:
-                turn = self.turn_of(claimed, options, emit if is_told else lambda _: None)
-                await self._run_claimed(turn, claimed.event)
+                async with fed(turn, "" if is_part else self.store.place):
+                    await self._run_claimed(turn, claimed.event)
             finally:
                 self.colleagues.release()
         return is_own or await self._took(claimed, message)
@@ -515,6 +576,25 @@ class TurnRunner:
         await turn.append([*closing_answers(await self.store.load(turn.id)), notice(why), *more])
 
 
+@asynccontextmanager
+async def fed(turn: Turn, store: str) -> AsyncIterator[None]:
+    """Tell other processes of this user of a turn while it runs, as its listeners here; without a `store`, nobody."""
+    feed = LiveFeed(turn.id, turn.ending.interruption.request)
+    emit = turn.emit
+
+    def tell(event: events.Event) -> None:
+        feed.tell(event)
+        emit(event)
+
+    if store:
+        turn.emit = tell
+        await feed.open(store, turn.line)
+    try:
+        yield
+    finally:
+        await feed.aclose()
+
+
 UNANSWERED: Final = "The turn ended here: it failed, and the user has no answer to this."
 
 
@@ -544,14 +624,16 @@ def _closing(turn: Turn, ended: Ended) -> tuple[list[Post], list[Write]]:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a message comes from: a window (prompt, page, pipe, door, library), and whose it is.
+    """Where a message comes from: a window (prompt, page, command, pipe, door, library), and whose it is.
 
-    `token` is the id of the token with which a program asked, and `user` is whom that program serves.
+    `token` is the id of the token with which a program asked, `user` is whom that program serves, and `name` is the
+    token's, or another by which people know the sender.
     """
 
     window: str = "library"
     token: str = ""
     user: str = ""
+    name: str = ""
 
     def to_json(self) -> str:
         """Return it as the store keeps it."""
@@ -681,11 +763,11 @@ class Agent:
         together = turn.work.reply.together() if turn.work.reply else ALONE
         return Author("agent", self.name, turn.id, model, *about, together)
 
-    async def restore(self, *, answers: bool = False) -> None:
+    async def restore(self) -> None:
         """Restore the conversation from storage and settle an interrupted turn.
 
-        Calls with an unknown end are answered as unknown and never rerun automatically. Messages of the user that no
-        turn took up have to be sent again, unless the agent `answers`: then the next turn takes them up.
+        Calls with an unknown end are answered as unknown and never rerun automatically. Messages that no turn took up
+        wait for the next one: whoever sent them may be about to run it.
         """
         await self._load_conversation()
         await self.session.own_set.load()
@@ -694,11 +776,7 @@ class Agent:
             await resume(self._store, self.line, self._history, messages_of)
             self._turns.seen = await self._store.last_seq(self.line)
             return
-        waiting = await self._store.waiting(self.line)
-        answers |= any(is_alone(event) for event in waiting)  # another process waits for the answer
-        claimed = await claim(
-            self._store, self.line, self._turns.owner, leaves=FROM_USER if answers else ()
-        )
+        claimed = await claim(self._store, self.line, self._turns.owner, leaves=FROM_USER)
         if claimed is not None and claimed.attempt > 1:
             self.restored = await settle(self._store, claimed, self.session, restarts=self.restarts)
             self._turns.receipt = receipt_in(await self._store.load(claimed.id))
@@ -707,7 +785,6 @@ class Agent:
         if claimed is not None:
             await self._turns.begin(self._turns.turn_of(claimed, TurnOptions(self)), claimed.event)
             await self._store.finish(claimed.id, claimed.attempt, "interrupted")
-            self.restored = "Your last message had not been answered when the program stopped; /retry sends it again."
         await self._turns.let_go()
 
     async def _load_conversation(self) -> None:
@@ -742,7 +819,8 @@ class Agent:
         posts = [*heard, *([] if message is None else [self._post(message)])]
         begins_alone = not heard and group is None and self.origin.window != "prompt"
         if message is not None and begins_alone:
-            posts[-1].payload[BEGINS_ALONE] = True  # whoever runs it: the answer is to it alone
+            # Whoever runs it: the answer is to it alone.
+            posts[-1].payload.update({BEGINS_ALONE: True, HERE: True})
         if message == GO_ON:  # the receipt continues, too
             for ended in await self._store.ended_turns(
                 self.line, await self._store.last_seq(self.line) - 1
@@ -844,7 +922,16 @@ class Agent:
 
     async def say_during_turn(self, message: str) -> None:
         """Store a message that the running turn picks up at its next step."""
-        await self._store.post(self._post(message))
+        await self._turns.post(self._post(message))
+
+    @property
+    def is_following(self) -> bool:
+        """True if another process runs a turn that is told of here, or will answer a message of this window."""
+        return self._turns.following is not None and self._turns.turn is None
+
+    def is_from_elsewhere(self, message_id: str) -> bool:
+        """Return whether a message was sent through another window."""
+        return bool(message_id) and message_id not in self._turns.sent
 
     def _post(self, message: str) -> Post:
         if whole_characters(message) != message:
@@ -852,6 +939,10 @@ class Agent:
                 "The message is not text in UTF-8, and was not sent.", fix="Send it in UTF-8."
             )
         return Post(self.line, "message", {"text": message}, origin=self.origin.to_json())
+
+    async def goes_on(self) -> bool:
+        """Return whether a turn that was cut off begins again with the next turn."""
+        return any(kind == AGAIN for _, kind in await self._store.waiting_events(self.line))
 
     async def waiting(self) -> list[str]:
         """Return the messages that no turn has picked up yet, oldest first."""

@@ -26,6 +26,8 @@ CLIENT: Final = "client"
 """The kind of the entry that begins a turn in which a client's open calls are answered."""
 ALONE: Final = "alone"
 """The key of a message that gets a turn to itself, because its sender waits for the reply."""
+HERE: Final = "here"
+"""The key of a message whose sender runs its turn, with its own model, limits and answers, as long as it lives."""
 _MOST_CHARS: Final = 1_000
 _DETAIL: Final = {"client": True}
 _ALONE: Final = (

@@ -19,7 +19,17 @@ from agent_core.base.untrusted import one_line
 from agent_core.context import CALLER, Section
 from agent_core.context.history import harmless
 from agent_core.registry.validation import NotJson, read_object
-from agent_core.storage import Entry, Inbound, SaveText, Shape, Write, content_hash, fitting, fix_of
+from agent_core.storage import (
+    Entry,
+    Inbound,
+    SaveText,
+    Shape,
+    Write,
+    content_hash,
+    fitting,
+    fix_of,
+    sender_of,
+)
 
 from .message_protocol import HEARTBEAT, MessageProtocol, moment
 
@@ -190,6 +200,14 @@ def begun(entry: Entry, inbound: Inbound) -> Entry:
     marks = {"step": 0, "begins": inbound.kind}
     marks |= {"said": said} if said != entry.payload.get("text") else {}
     marks |= {"trace": trace} if trace else {}
+    return sent_from(replace(entry, payload={**entry.payload, **marks}), inbound)
+
+
+def sent_from(entry: Entry, inbound: Inbound) -> Entry:
+    """Return the entry of a message with its id, and where it comes from."""
+    if inbound.kind != "message":
+        return entry
+    marks = {"message_id": inbound.id, "origin": sender_of(inbound.origin)}
     return replace(entry, payload={**entry.payload, **marks})
 
 

@@ -121,14 +121,16 @@ class EventFold:
         said = str(payload.get("said", text))
         kind = str(payload.get("begins", kind))
         trace = str(payload.get("trace", ""))
-        return [events.TurnStarted(agent=self.agent, message=said, event=kind, trace=trace)]
+        sent = _sent(payload)
+        return [events.TurnStarted(agent=self.agent, message=said, event=kind, trace=trace, **sent)]
 
     def _own(self, entry: Entry) -> Sequence[Event]:
         payload = entry.payload
         told = list[Event]()
         match entry.kind:
             case "user" if not payload.get("speaker"):
-                told = [events.MessageAdded(message=str(payload.get("text", "")))]
+                text = str(payload.get("text", ""))
+                told = [events.MessageAdded(message=text, **_sent(payload))]
             case "assistant":
                 told = self._replied(payload)
             case "call":
@@ -208,6 +210,11 @@ class EventFold:
                 model="" if limit else str(payload.get("model", "")),
             )
         ]
+
+
+def _sent(payload: Mapping[str, Any]) -> dict[str, Any]:  # Any: JSON, and two texts
+    """Return the id of the message that an entry holds, and where it comes from."""
+    return {name: str(payload.get(name, "")) for name in ("message_id", "origin")}
 
 
 def _speaker(payload: Mapping[str, Any]) -> Event:  # Any: JSON

@@ -80,11 +80,12 @@ class Posted:
 
 @dataclass(frozen=True, slots=True)
 class Inbound:
-    """An event taken from the inbox."""
+    """An event taken from the inbox; `origin` says where it comes from, as JSON."""
 
     id: str
     kind: str
     payload: dict[str, Any]  # Any: JSON
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +198,8 @@ _TAKEN = (
     " where t.line = ? and t.state = 'open' and event.seq = t.event and event.turn is null"
 )
 _CLAIMED = (
-    "select t.id, t.attempt, t.n, t.state, t.cancelled, t.streamed, e.id, e.kind, e.payload"
-    " from turn t join event e on e.seq = t.event where t.line = ? and t.state = 'open'"
+    "select t.id, t.attempt, t.n, t.state, t.cancelled, t.streamed, e.id, e.kind, e.payload,"
+    " e.origin from turn t join event e on e.seq = t.event where t.line = ? and t.state = 'open'"
 )
 _INBOX = f"select count(*), ({LAST_AT_ONCE}) from event where line = ? and turn is null"  # noqa: S608  (our own text)
 _BEGINNING = ", ".join(f"'{kind}'" for kind in BEGINNING)
@@ -246,8 +247,13 @@ class TurnStore(Tables):
         if thread is not None:
             among = " and (kind not in (select value from json_each(?)) or json_extract(payload, '$.thread') = ?)"
             values += (dump([*BETWEEN]), thread)
-        rows = session.all(f"select id, kind, payload {_WAITING}{among} order by due, seq", *values)
-        return [Inbound(id, kind, parse_row(payload, dict)) for id, kind, payload in rows]
+        rows = session.all(
+            f"select id, kind, payload, origin {_WAITING}{among} order by due, seq", *values
+        )
+        return [
+            Inbound(id, kind, parse_row(payload, dict), origin)
+            for id, kind, payload, origin in rows
+        ]
 
     @query
     def waiting_events(self, session: SqlSession, line: str) -> list[tuple[str, str]]:
@@ -301,8 +307,8 @@ class TurnStore(Tables):
             raise LostLease(line)
         if not rows:
             return None
-        id, attempt, n, state, cancelled, streamed, event, kind, payload = rows[0]
-        began = Inbound(event, kind, parse_row(payload, dict))
+        id, attempt, n, state, cancelled, streamed, event, kind, payload, origin = rows[0]
+        began = Inbound(event, kind, parse_row(payload, dict), origin)
         return ClaimedTurn(id, line, attempt, n, state, began, bool(cancelled), streamed)
 
     @change

@@ -467,8 +467,9 @@ class Workspace:
         and several are open beside each other. Its messages come from the `origin`; by default, from this library.
 
         It is closed by `aclose`, at the end of an `async with` block, when it is no longer referenced, or with the
-        workspace. With `verify` false, a first reply is accepted unchecked, whatever the preset says. An agent that
-        `answers` handles its waiting messages in its next turn; otherwise the user is notified of them.
+        workspace. With `verify` false, a first reply is accepted unchecked, whatever the preset says. If it `answers`,
+        a turn that was cut off goes on with its next turn; otherwise the user is told of it. Messages that wait are
+        answered in any case.
 
         Raises:
             AgentBusy: the conversation is already open, here or in another process.
@@ -537,7 +538,7 @@ class Workspace:
             )
             agent.restarts = answers
             agent.on_turn(partial(runner.ring, folder))
-            await agent.restore(answers=answers or self._store.is_shared)
+            await agent.restore()
             self._agents.hold(agent, resources)
             stack.pop_all()
         return agent

@@ -14,12 +14,13 @@ import pytest
 
 import agent_core
 from agent_core import Workspace
-from tests.kit import Repeat, Say, ScriptedModel, Seen, Stall, Step, scripted
+from tests.kit import Repeat, Say, Script, ScriptedModel, Seen, Stall, Step, scripted
 from tests.kit.program import knapper
-from tests.kit.terminal import CTRL_C, Terminal, terminal
+from tests.kit.terminal import CTRL_C, CTRL_D, Terminal, terminal
 from tests.kit.waiting import patience_s
 
-from .support import flags
+from .asking import DONE, home, made, press
+from .support import flags, prompt
 
 SLOW_S = 0.5  # between pieces
 
@@ -169,10 +170,10 @@ def test_two_prompts_show_the_same_turn_and_a_message_typed_in_the_second_joins_
 ) -> None:
     with window(model, root) as first, window(model, root) as second:
         first.line("slow one")
-        second.wait_for("from another window › slow one")
+        second.wait_for("from another prompt › slow one")
         second.wait_for("heard slow one after 0")
         second.do("two", "heard two after 1")
-        first.wait_for("from another window › two")
+        first.wait_for("from another prompt › two")
         first.wait_for("heard two after 1")
 
 
@@ -181,14 +182,15 @@ def test_a_prompt_takes_over_from_one_that_is_killed_in_its_turn(
 ) -> None:
     with window(model, root) as first, window(model, root) as second:
         first.line("stuck")
-        second.wait_for("from another window › stuck")
+        second.wait_for("from another prompt › stuck")
         first.wait_for("It begins")
         os.kill(first.process.pid, signal.SIGKILL)
         before = time.monotonic()
         second.wait_for("The last turn was cut off")
         print(f"taken over {time.monotonic() - before:.2f} s after the kill")
-        second.wait_for("Interrupted.")
-        second.do("two", "two after 0")
+        second.wait_for("heard stuck")
+        second.wait_for("after 0")
+        second.do("two", "heard two after 1")
 
 
 def test_ctrl_c_ends_the_turn_that_another_process_runs_for_a_message(
@@ -196,9 +198,70 @@ def test_ctrl_c_ends_the_turn_that_another_process_runs_for_a_message(
 ) -> None:
     with window(model, root) as first, window(model, root) as second:
         first.line("slow one")
-        second.wait_for("from another window › slow one")
+        second.wait_for("from another prompt › slow one")
         second.type(CTRL_C)
         first.wait_for("nterrupted")
+
+
+def test_the_text_of_a_turn_comes_to_the_other_window_while_the_model_writes_it(
+    root: Path, model: ScriptedModel
+) -> None:
+    with window(model, root) as first, window(model, root) as second:
+        first.line("slow one")
+        second.wait_for("heard")
+        assert "after 0" not in second.scrolled() + first.scrolled()
+        for screen in (first, second):
+            screen.wait_for("heard slow one after 0")
+            assert screen.scrolled().count("heard slow") == 1
+
+
+def test_a_window_that_is_left_ends_no_turn_of_another_one(
+    root: Path, model: ScriptedModel
+) -> None:
+    with window(model, root) as first:
+        with window(model, root) as second:
+            first.line("slow one")
+            second.wait_for("heard")
+            second.type(CTRL_D)
+            second.process.wait(patience_s())
+        first.wait_for("heard slow one after 0")
+
+
+def test_a_prompt_says_from_where_a_message_came(root: Path, model: ScriptedModel) -> None:
+    with window(model, root) as screen:
+        say(model, root, "two")
+        screen.wait_for(" › two")
+        screen.wait_for("heard two after 0")
+        job = "from cron or another job without a terminal › two"
+        assert job in screen.scrolled() or "from a command › two" in screen.scrolled()
+        pipe(model, root, "three")
+        screen.wait_for("from a pipe › three")
+        screen.wait_for("heard three after 1")
+        ask(model, root, "four")
+        screen.wait_for("from a program › four")
+        screen.wait_for("heard four after 2")
+        screen.do("five", "heard five after 3")
+        assert screen.scrolled().count("› five") == 1
+
+
+def test_a_question_is_asked_in_both_windows_and_the_first_answer_counts(
+    tmp_path: Path, place: str
+) -> None:
+    script: Script = [made(place), DONE]
+    with (
+        prompt(script, tmp_path, environment=home(tmp_path)) as (first, model),
+        terminal("run", *flags(model), cwd=tmp_path, environment=home(tmp_path)) as second,
+    ):
+        second.wait_for("/help lists")
+        first.line("what is the weather?")
+        first.wait_for("? weather asks to join")
+        first.wait_for("Press o (once)")
+        second.wait_for("? weather asks to join")
+        second.wait_for("Press o (once)")
+        press(second, "o")
+        first.wait_for("→ answered in another window: once")
+        for screen in (first, second):
+            screen.wait_for("∙ ")
 
 
 def test_what_is_forgotten_elsewhere_is_not_sent_by_an_idle_prompt(
