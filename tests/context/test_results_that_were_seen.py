@@ -8,7 +8,7 @@ from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, ScriptedModel, Wanted
 from tests.kit.desk import Desk
 from tests.kit.desk import desk as opened_desk
-from tests.mcp.test_tools_of_strangers import approved, tool
+from tests.knapper_ext.mcp.test_tools_of_strangers import approved, tool
 
 FUNCTIONS = '''\
 from typing import Any

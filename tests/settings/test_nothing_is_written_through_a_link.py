@@ -10,7 +10,7 @@ import pytest
 from agent_core.base.errors import ConfigError, KnapperError, SettingsError, WorkspaceError
 from agent_core.base.plain_files import NotPlainError, add_to
 from agent_core.base.settings import write_values
-from agent_core.server.guard import access_log
+from knapper_ext.server.guard import access_log
 from agent_core.storage import prepare_state_dir
 from agent_core.storage.folder import open_lock
 from agent_core.views.faults import report_crash

@@ -28,7 +28,7 @@ from agent_core.api.workspace_operations import _OF_ALL_AGENTS
 from agent_core.operations.catalog import NOUNS, verb_of
 from agent_core.operations.manual_edits import HUMAN, add_block, done, set_up_block
 from agent_core.operations.verb import Verb
-from agent_core.server.app import OPERATIONS, HttpDoor, LoginDoor, application
+from knapper_ext.server.app import OPERATIONS, HttpDoor, LoginDoor, application
 from sandbox import Sandbox
 from tests.agents.groups import group_file
 from tests.kit import Ask, Repeat, Say, Script, Wanted

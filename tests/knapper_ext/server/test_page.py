@@ -16,7 +16,7 @@ from urllib.parse import quote
 import httpx2
 import pytest
 
-from agent_core.server.app import ServeOptions
+from knapper_ext.server.app import ServeOptions
 from agent_core.workspace.model_check import keep_address
 from sandbox import Sandbox
 from tests.interfaces.support import FLAWED

@@ -14,9 +14,9 @@ import pytest
 from agent_core.api.identity import SCOPES, Sessions
 from agent_core.base.errors import UsageError
 from agent_core.operations.operation import Scope
-from agent_core.server import app, guard
-from agent_core.server.app import OPERATIONS
-from agent_core.server.guard import LINKS, MOST_BODY
+from knapper_ext.server import app, guard
+from knapper_ext.server.app import OPERATIONS
+from knapper_ext.server.guard import LINKS, MOST_BODY
 from tests.kit import Say
 
 from .conftest import Serve, Served, end_of, ends, port_of

@@ -16,7 +16,7 @@ from agent_core import Workspace
 from agent_core.api.agent_host import Listening
 from agent_core.base import events
 from agent_core.operations.history_pages import MOST_HELD, PAGE_BYTES
-from agent_core.server.guard import HeldPages
+from knapper_ext.server.guard import HeldPages
 from agent_core.storage import Entry, Store
 from sandbox import Sandbox
 from tests.storage.support import begin, user

@@ -8,7 +8,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from agent_core.server.openai_parameters import (
+from knapper_ext.openai_api.openai_parameters import (
     CHAT,
     RESPONSES,
     Acts,

@@ -12,12 +12,12 @@ from mcp.shared.exceptions import MCPError
 
 from agent_core import KnapperError, Workspace
 from agent_core.functions.mcp.servers import ServerBook, ServerEntry
-from agent_core.server import app as server_app
+from knapper_ext.server import app as server_app
 from knapper.shell.cli import main
 from tests.kit.desk import VOWELS
 from tests.kit.http import Answer, Request, Server
 from tests.kit.waiting import until_it_is
-from tests.server.conftest import Served
+from tests.knapper_ext.server.conftest import Served
 
 from .conftest import over_http, piped, text_of
 from .test_tools_of_strangers import TEXT, approved, called, tool

@@ -16,12 +16,12 @@ from agent_core import Workspace
 from agent_core.access.grants import Decision
 from agent_core.functions.mcp.wire import MOST_LINE
 from agent_core.functions.service import Author
-from agent_core.server.mcp_door import serve_streams
+from knapper_ext.mcp.door import serve_streams
 from tests.conftest import OpenDesk
 from tests.kit.desk import VOWELS
 from tests.kit.drawing import crossed
 from tests.kit.waiting import until
-from tests.server.conftest import Served
+from tests.knapper_ext.server.conftest import Served
 
 from .conftest import Era, names, over_http, pipe_pair, piped, text_of
 

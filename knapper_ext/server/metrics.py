@@ -29,7 +29,7 @@ from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.events import Event
 from agent_core.storage import AGAIN
 
-from .workspace import Workspace
+from agent_core.workspace.workspace import Workspace
 
 _ASK_S: Final = 5.0
 _LAST_PORT: Final = 65_535

@@ -42,7 +42,7 @@ from .openai_parameters import (
     Verbosity,
     sent_on,
 )
-from .responses import json_response, stream_response, wait_with_client
+from knapper_ext.server.responses import json_response, stream_response, wait_with_client
 
 R = TypeVar("R", bound=Shared)
 MOST_MESSAGES: Final = 10_000

@@ -13,7 +13,7 @@ import pytest
 from agent_core import Client, KnapperError, TurnError, Workspace, connect, events
 from agent_core.api.identity import SCOPES, TokenBook
 from agent_core.base.errors import UsageError
-from agent_core.server.app import ServeOptions, opened_doors
+from knapper_ext.server.app import ServeOptions, opened_doors
 from sandbox import Sandbox
 from tests.kit import Ask, Say, Script, ScriptedModel, Wanted
 from tests.kit.asgi import StreamingTransport

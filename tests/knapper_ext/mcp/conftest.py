@@ -15,10 +15,10 @@ from mcp.client.streamable_http import streamable_http_client
 
 from agent_core import Workspace
 from agent_core.functions.mcp.wire import MOST_LINE, connect_pipes
-from agent_core.server.mcp_door import serve_streams
+from knapper_ext.mcp.door import serve_streams
 from sandbox import Sandbox
 from tests.kit import ScriptedModel
-from tests.server.conftest import Served, server
+from tests.knapper_ext.server.conftest import Served, server
 
 Era: TypeAlias = Literal["auto", "legacy"]
 

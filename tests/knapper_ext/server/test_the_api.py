@@ -4,7 +4,7 @@ import asyncio
 import json
 
 from agent_core import Workspace
-from agent_core.server.app import OPERATIONS
+from knapper_ext.server.app import OPERATIONS
 from tests.kit import Ask, Say, Wanted
 from tests.kit.desk import SHIPPING, VOWELS
 from tests.kit.waiting import until

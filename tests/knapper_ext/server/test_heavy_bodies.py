@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from agent_core.api.operations import MOST_KEYS, MOST_PROBLEMS
-from agent_core.server.app import OPERATIONS
-from agent_core.server.guard import MOST_LARGE, MOST_VALUES
+from knapper_ext.server.app import OPERATIONS
+from knapper_ext.server.guard import MOST_LARGE, MOST_VALUES
 from sandbox import Sandbox
 from tests.kit import Repeat, Say, scripted
 from tests.kit.drawing import sampled

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_core.server.app import ServeOptions
+from knapper_ext.server.app import ServeOptions
 from tests.kit import Say
 from tests.kit.collector import collector
 

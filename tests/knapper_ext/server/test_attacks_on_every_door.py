@@ -12,7 +12,7 @@ import httpx2
 import openai
 import pytest
 
-from agent_core.server import guard
+from knapper_ext.server import guard
 from tests.kit import Ask, Expect, Repeat, Say, Wanted, contains
 
 from .conftest import Serve, Served, end_of
@@ -129,7 +129,7 @@ async def test_what_headers_and_addresses_claim_does_not_count(served: Serve) ->
 async def test_what_does_not_come_or_breaks_off_says_nothing(
     served: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agent_core.server.app._HEAD_S", 0.2)
+    monkeypatch.setattr("knapper_ext.server.app._HEAD_S", 0.2)
     monkeypatch.setattr(guard, "_BODY_S", 0.2)
     server = await served([])
     for begun in (b"", b"GET /api/v1/agents HT", b"GET / HTTP/1.1\r\nHost: x\r\nX-Slow: "):

@@ -35,7 +35,7 @@ from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Wanted
 from tests.kit.heartbeat import MOST_MS, heartbeat
 from tests.kit.levels import require_landlock
-from tests.server.conftest import Served
+from tests.knapper_ext.server.conftest import Served
 
 LOOK_S = 0.3
 STRANGER = Path(__file__).with_name("stranger.py")

@@ -11,8 +11,8 @@ import httpx2
 import pytest
 
 from agent_core.api.identity import SCOPES
-from agent_core.server import app, guard
-from agent_core.server.app import ServeOptions
+from knapper_ext.server import app, guard
+from knapper_ext.server.app import ServeOptions
 from tests.kit import Repeat, Say
 from tests.kit.drawing import sampled
 

@@ -10,7 +10,7 @@ from agent_core.operations.operation import Scope
 from sandbox import Sandbox
 from tests.kit import ScriptedModel
 from tests.programs.support import lay_out, lines
-from tests.server.conftest import server
+from tests.knapper_ext.server.conftest import server
 
 from .conftest import over_http, piped, text_of
 

@@ -43,13 +43,13 @@ from agent_core.storage import prepare_state_dir
 from agent_core.workspace.workspace import Workspace
 from sandbox.wire.strict_json import MESSAGE, Malformed, read_json
 
-from .chat_completions import ChatDoor
-from .chat_threads import ChatThreads
+from knapper_ext.openai_api.chat_completions import ChatDoor
+from knapper_ext.openai_api.chat_threads import ChatThreads
 from .guard import LINKS, MOST_REQUESTS, Guard, access_log, network
 from .responses import answered, error_response, failure, json_response
 
 if TYPE_CHECKING:
-    from agent_core.workspace.metrics import Metrics
+    from knapper_ext.server.metrics import Metrics
 
 
 # `/mcp`: streamable HTTP behind the guard, with the scopes of the token. It is opened by its first request, because
@@ -106,8 +106,8 @@ class HttpDoor:
         self._stopping.set()
 
     async def _serve(self, ready: asyncio.Future[ASGIApp]) -> None:
-        await asyncio.to_thread(import_module, "agent_core.server.mcp_door")
-        from .mcp_door import McpDoor, SessionManager  # noqa: PLC0415 - see above
+        await asyncio.to_thread(import_module, "knapper_ext.mcp.door")
+        from knapper_ext.mcp.door import McpDoor, SessionManager  # noqa: PLC0415 - see above
 
         gc.freeze()  # loaded modules stay: scanning them in every collection would block the event loop
 
@@ -261,7 +261,7 @@ async def opened_doors(
         async with AsyncExitStack() as stack:
             spans = None
             if options.spans:
-                from agent_core.workspace.tracing import Spans  # noqa: PLC0415 - an optional dependency
+                from knapper_ext.server.tracing import Spans  # noqa: PLC0415 - an optional dependency
 
                 spans = await stack.enter_async_context(aclosing(Spans()))
             rooms = await stack.enter_async_context(opened_rooms(workspace, _GRACE_S))
@@ -600,7 +600,7 @@ class MetricsDoor:
             return error_response(404, "no-metrics", MISSING, f"Type: {add_extra('metrics')}")
         async with self._opening:
             if self._metrics is None:
-                module = await asyncio.to_thread(import_module, "agent_core.workspace.metrics")
+                module = await asyncio.to_thread(import_module, "knapper_ext.server.metrics")
                 made: Metrics = module.Metrics(self._host.workspace)
                 self._metrics = made
                 self._host.hearers.append(made.hear)

@@ -50,7 +50,7 @@ def mcp(context: CliContext, *, grow: bool) -> int | None:
     must_have("mcp", "mcp")
     from agent_core.workspace.workspace import Workspace
 
-    from .mcp_door import serve_pipe
+    from .door import serve_pipe
 
     async def run() -> None:
         flags = {"mcp.grow": True} if grow else {}
