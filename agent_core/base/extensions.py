@@ -15,6 +15,7 @@ from .own_installation import add_extra, extras
 from .records import dataclass
 
 COMMANDS: Final = "COMMANDS"  # of the shell
+DOORS: Final = "DOORS"  # of the server
 EMBEDDERS: Final = "EMBEDDERS"
 LEVELS: Final = "LEVELS"  # of the sandbox
 MODELS: Final = "MODELS"  # prefixes of their names
@@ -27,12 +28,14 @@ _FOLDER: Final = "knapper_ext"
 class NounBeside:
     """A command of the shell that an extension adds: the group of the help that it is in, and what is said of it there.
 
-    The command, or the group of commands, is at `place`, `module:name`, and is imported when it is used.
+    The command, or the group of commands, is at `place`, `module:name`, and is imported when it is used. It is listed
+    before another command, or last.
     """
 
     group: str
     says: str
     place: str
+    before: str = ""
 
     def command(self) -> Any:  # Any: of click, which the core does not import for this
         """Import the command and return it."""

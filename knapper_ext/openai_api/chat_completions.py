@@ -1,16 +1,17 @@
 """The endpoints for clients of chat completions or responses: an agent is the model, its functions run here."""
 
+import asyncio
 import hashlib
 import json
-from collections.abc import AsyncGenerator, Callable, Collection
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Sequence
 from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
 from pydantic import Discriminator, Field, Tag
 from starlette.requests import Request
-from starlette.responses import Response
 
 from agent_core.api.agent_host import Rooms
-from agent_core.api.identity import Identity, status_of
+from agent_core.api.http_door import HttpAnswer, HttpDoor, HttpRoute, HttpStream
+from agent_core.api.identity import ApiRefusal, Identity, status_of
 from agent_core.api.operations import InvalidBody, Open, read_part
 from agent_core.base import events
 from agent_core.base.errors import KnapperError, UsageError
@@ -42,12 +43,13 @@ from .openai_parameters import (
     Verbosity,
     sent_on,
 )
-from knapper_ext.server.responses import json_response, stream_response, wait_with_client
 
 R = TypeVar("R", bound=Shared)
+T = TypeVar("T")
 MOST_MESSAGES: Final = 10_000
 _MOST_PARTS: Final = 1_000  # of a message
 _SPEAKERS: Final = ("system", "developer", "user")
+_LEFT: Final = 499  # as in the logs of other servers
 
 
 class TextPart(Open):
@@ -161,20 +163,33 @@ class ChatRequest(Shared):
         self.messages.clear()
 
 
-class ChatDoor:
+class ChatDoor(HttpDoor):
     """Answers chat completions and responses with turns of agents."""
 
-    def __init__(self, rooms: Rooms, threads: ChatThreads) -> None:
+    def __init__(self, rooms: Rooms) -> None:
         self._rooms = rooms
-        self._threads = threads
+        self._threads = ChatThreads(rooms)
 
-    async def models(self, request: Request) -> Response:
-        """List the agents that the token may talk to."""
-        return json_response(
-            {"object": "list", "data": await self._models(request.scope["identity"])}
+    def routes(self) -> Sequence[HttpRoute]:
+        """Return the paths that clients of OpenAI know."""
+        return (
+            HttpRoute("/v1/models", self.models),
+            HttpRoute("/v1/models/{model}", self.model),
+            HttpRoute("/v1/chat/completions", self.complete, methods=("POST",), scopes=("chat",)),
+            HttpRoute("/v1/responses", self.respond, methods=("POST",), scopes=("chat",)),
         )
 
-    async def model(self, request: Request) -> Response:
+    def refusal(self, error: KnapperError) -> HttpAnswer:
+        """Return a refusal in OpenAI's format."""
+        message = f"{error.message} {error.fix}".strip()
+        parameter = error.parameter if isinstance(error, Unsupported) else None
+        return client_error(status_of(error), message, error.code, parameter)
+
+    async def models(self, request: Request) -> HttpAnswer:
+        """List the agents that the token may talk to."""
+        return HttpAnswer({"object": "list", "data": await self._models(request.scope["identity"])})
+
+    async def model(self, request: Request) -> HttpAnswer:
         """Return one of the agents that the token may talk to."""
         asked = request.path_params["model"]
         row = next(
@@ -184,7 +199,7 @@ class ChatDoor:
         if row is None:
             message = f"There is no model `{one_line(asked, 80)}`. See: GET /v1/models"
             return client_error(404, message, "model_not_found", "model")
-        return json_response(row)
+        return HttpAnswer(row)
 
     async def _models(self, identity: Identity) -> list[Json]:
         names = [
@@ -195,11 +210,11 @@ class ChatDoor:
             {"id": name, "object": "model", "created": 0, "owned_by": "knapper"} for name in shown
         ]
 
-    async def complete(self, request: Request) -> Response:
+    async def complete(self, request: Request) -> HttpAnswer | HttpStream:
         """Let an agent reply to the last message of a conversation."""
         return await self._reply(request, ChatRequest, _Completion)
 
-    async def respond(self, request: Request) -> Response:
+    async def respond(self, request: Request) -> HttpAnswer | HttpStream:
         """Let an agent reply to a request of the responses API."""
         return await self._reply(request, ResponsesRequest, _Response)
 
@@ -208,7 +223,7 @@ class ChatDoor:
         request: Request,
         kind: type[R],
         answer: "Callable[[ChatThreads, Thread, R], _ClientAnswer]",
-    ) -> Response:
+    ) -> HttpAnswer | HttpStream:
         try:
             asked, request_mark, size = await _read_request(request, kind)
             if asked.stream:
@@ -220,8 +235,8 @@ class ChatDoor:
             )
             request.scope["body_done"]()
             if asked.stream:
-                return stream_response(turn.stream())
-            return await wait_with_client(request, turn.whole())
+                return turn.stream()
+            return await _wait_with_client(request, turn.whole())
         except InvalidBody as error:
             message = (
                 error.message if error.is_json else f"The request is not JSON: {error.message}."
@@ -231,10 +246,7 @@ class ChatDoor:
                 400, message, "invalid_request_error", places[0] if places else None
             )
         except KnapperError as error:
-            parameter = error.parameter if isinstance(error, Unsupported) else None
-            return client_error(
-                status_of(error), f"{error.message} {error.fix}".strip(), error.code, parameter
-            )
+            return self.refusal(error)
         except Exception as error:  # noqa: BLE001  (the endpoint's edge: the traceback is stored, and the server continues)
             return client_error(500, f"Knapper failed. {self._rooms.crash(error)}", "internal")
 
@@ -242,7 +254,6 @@ class ChatDoor:
         self, shared: Shared, identity: Identity, request_mark: RequestMark, size: int
     ) -> Thread:
         """Return the conversation that a request of `size` bytes continues or starts."""
-        identity.needs("chat")
         agent = await self._rooms.known(shared.agent, identity)
         client = await client_terms(self._rooms, agent, shared, size)
         messages = await aside(size, shared.read)
@@ -270,6 +281,29 @@ async def _read_request(request: Request, kind: type[R]) -> tuple[R, RequestMark
     key = request.headers.get("idempotency-key", "")
     request_mark = await aside(len(body), RequestMark.of, token, request.scope["path"], body, key)
     return asked, request_mark, len(body)
+
+
+async def _wait_with_client(request: Request, work: Coroutine[None, None, T]) -> T:
+    """Return the result of what a request waits for; its body was read before. The work ends when the client leaves.
+
+    Raises:
+        ApiRefusal: the client has left, or may no longer listen.
+    """
+
+    async def leaves() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(leaves())
+    try:
+        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return working.result()
+        raise ApiRefusal(_LEFT, "left", "The client has left, or its token is no longer valid.")
+    finally:
+        working.cancel()
+        leaving.cancel()
+        await asyncio.gather(working, leaving, return_exceptions=True)
 
 
 async def client_terms(rooms: Rooms, agent: str, shared: Shared, size: int) -> Json:
@@ -304,7 +338,7 @@ class _ClientAnswer:
         self._reply = ClientReply(thread.request.client, thread.mark)
         self._created = int(thread.row["at"])
 
-    async def whole(self) -> Response:
+    async def whole(self) -> HttpAnswer:
         """Return the response in one piece."""
         happened: list[Json] = []
         async for event in self._threads.turn(self._thread):
@@ -315,7 +349,7 @@ class _ClientAnswer:
         ended = self._reply.ended
         if ended is None or not self._reply.is_whole:
             return client_error(502, self._reply.failure(), "turn_failed")
-        return json_response(self._document(ended, happened))
+        return HttpAnswer(self._document(ended, happened))
 
     def stream(self) -> AsyncGenerator[bytes, None]:
         """Yield the response in pieces."""
@@ -419,9 +453,9 @@ def _error_of(message: str, code: str, parameter: str | None = None) -> Json:
     return {"error": {"message": message, "type": code, "param": parameter, "code": code}}
 
 
-def client_error(status: int, message: str, code: str, parameter: str | None = None) -> Response:
+def client_error(status: int, message: str, code: str, parameter: str | None = None) -> HttpAnswer:
     """Return an error in OpenAI's format."""
-    return json_response(_error_of(message, code, parameter), status)
+    return HttpAnswer(_error_of(message, code, parameter), status)
 
 
 # Responses API: a reply as an object or as a stream of its parts.

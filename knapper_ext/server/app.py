@@ -8,7 +8,7 @@ import re
 import socket
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
 from functools import partial
 from importlib import import_module
@@ -24,12 +24,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from agent_core import __version__
 from agent_core.api import agent_operations, page_operations, workspace_operations
 from agent_core.api.agent_host import AgentHost, Rooms, opened_rooms
+from agent_core.api.http_door import HttpDoor, HttpRoute, open_http_doors
 from agent_core.api.identity import NotAllowed, Sessions, TokenBook
 from agent_core.api.operations import ApiOperation, Nothing, api_of
 from agent_core.api.serving_files import announced
@@ -43,82 +44,11 @@ from agent_core.storage import prepare_state_dir
 from agent_core.workspace.workspace import Workspace
 from sandbox.wire.strict_json import MESSAGE, Malformed, read_json
 
-from knapper_ext.openai_api.chat_completions import ChatDoor
-from knapper_ext.openai_api.chat_threads import ChatThreads
 from .guard import LINKS, MOST_REQUESTS, Guard, access_log, network
-from .responses import answered, error_response, failure, json_response
+from .responses import DoorEntry, answered, error_response, failure, json_response
 
 if TYPE_CHECKING:
-    from knapper_ext.server.metrics import Metrics
-
-
-# `/mcp`: streamable HTTP behind the guard, with the scopes of the token. It is opened by its first request, because
-# the package `mcp` takes a second to import.
-
-_MOST_SESSIONS: Final = 500
-_IDLE_S: Final = 30 * 60.0
-
-
-class HttpDoor:
-    """The application at `/mcp`."""
-
-    def __init__(self, workspace: Workspace) -> None:
-        self._workspace = workspace
-        self._app: asyncio.Future[ASGIApp] | None = None
-        self._work: asyncio.Task[None] | None = None
-        self._stopping = asyncio.Event()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
-        if find_spec("mcp") is None:
-            fix = f"Type: {add_extra('mcp')}"
-            refused = error_response(
-                404, "no-mcp", "This server has no MCP: the package mcp is missing.", fix
-            )
-            await refused(scope, receive, send)
-            return
-        scope["open_stream"]()  # the response is a stream
-        if self._app is None:
-            self._app = asyncio.get_running_loop().create_future()
-            self._work = asyncio.create_task(self._serve(self._app))
-        app = await asyncio.shield(self._app)
-        from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser  # noqa: PLC0415 - see above
-        from mcp.server.auth.provider import AccessToken  # noqa: PLC0415 - see above
-
-        identity = scope["identity"]
-        owner = AccessToken(token="", client_id=identity.name, scopes=sorted(identity.scopes))
-        await app(
-            {**scope, "user": AuthenticatedUser(owner)}, receive, send
-        )  # nobody else can use the session
-
-    @asynccontextmanager
-    async def at_work(self) -> AsyncIterator[None]:
-        """Close the MCP application at the end of the block, if a request opened it."""
-        try:
-            yield
-        finally:
-            self.end_streams()
-            if self._work is not None:
-                await self._work
-
-    def end_streams(self) -> None:
-        """End the streams of all clients."""
-        self._stopping.set()
-
-    async def _serve(self, ready: asyncio.Future[ASGIApp]) -> None:
-        await asyncio.to_thread(import_module, "knapper_ext.mcp.door")
-        from knapper_ext.mcp.door import McpDoor, SessionManager  # noqa: PLC0415 - see above
-
-        gc.freeze()  # loaded modules stay: scanning them in every collection would block the event loop
-
-        door = McpDoor(self._workspace, lambda request: request.scope["identity"])
-        manager = SessionManager(
-            door.server, max_sessions=_MOST_SESSIONS, session_idle_timeout=_IDLE_S
-        )
-        async with door.opened(), manager.run():
-            ready.set_result(manager.asgi_app)
-            await self._stopping.wait()
-            door.end_streams()
+    from .metrics import Metrics
 
 
 # Login of a browser: an identity with all permissions creates a link, which the page behind it uses once.
@@ -227,18 +157,19 @@ class ServeOptions:
 
 @dataclass(frozen=True, slots=True)
 class Doors:
-    """The open server: its application, agents, URL and login link."""
+    """The open server: its application, agents, URL, login link, and the doors that extensions add."""
 
     app: ASGIApp
     host: AgentHost
     url: str
     login: str
-    mcp: HttpDoor
+    added: Sequence[HttpDoor]
 
     def end_streams(self) -> None:
         """End the streams of all clients."""
         self.host.end_streams()
-        self.mcp.end_streams()
+        for door in self.added:
+            door.end_streams()
 
 
 @asynccontextmanager
@@ -248,11 +179,8 @@ async def opened_doors(
     """Open the API of a workspace and run its agents' due turns while the block runs."""
     state = prepare_state_dir(workspace.root)
     url = f"{'https' if options.certificate else 'http'}://{_authority(options.host, port)}"
-    tokens, sessions, mcp = (
-        TokenBook(workspace.store, time.time),
-        Sessions(time.monotonic, port),
-        HttpDoor(workspace),
-    )
+    tokens = TokenBook(workspace.store, time.time)
+    sessions = Sessions(time.monotonic, port)
     login = LoginDoor(sessions)
     with (
         access_log(state / "access.log") as log,
@@ -261,27 +189,29 @@ async def opened_doors(
         async with AsyncExitStack() as stack:
             spans = None
             if options.spans:
-                from knapper_ext.server.tracing import Spans  # noqa: PLC0415 - an optional dependency
+                from .tracing import Spans  # noqa: PLC0415 - an optional dependency
 
                 spans = await stack.enter_async_context(aclosing(Spans()))
             rooms = await stack.enter_async_context(opened_rooms(workspace, _GRACE_S))
-            await stack.enter_async_context(mcp.at_work())
+            doors = open_http_doors(rooms)
+            for door in doors:
+                await stack.enter_async_context(door.opened())
             rooms.host.hearers += [spans.hear] if spans else []
             own = {options.host, *(("127.0.0.1", "localhost", "::1") if options.is_local else ())}
             usual = 443 if options.certificate else 80
             with_ports = [_authority(name, port) for name in own]
             bare = [_authority(name) for name in own] if port == usual else []
             guard = Guard(
-                application(rooms, login, mcp),
+                application(rooms, login, doors),
                 tokens,
                 sessions,
                 [*with_ports, *bare, *options.names],
                 log,
             )
-            yield Doors(guard, rooms.host, url, login.link(url), mcp)
+            yield Doors(guard, rooms.host, url, login.link(url), doors)
 
 
-def application(rooms: Rooms, login: LoginDoor, mcp_door: HttpDoor) -> Starlette:
+def application(rooms: Rooms, login: LoginDoor, http_doors: Iterable[HttpDoor]) -> Starlette:
     """Return the application with all routes, without the guard that must wrap it."""
     document = openapi(OPERATIONS)
 
@@ -294,14 +224,11 @@ def application(rooms: Rooms, login: LoginDoor, mcp_door: HttpDoor) -> Starlette
     routes += [Route("/openapi.json", described), Route("/login", login.log_in, methods=["POST"])]
     routes += [Route(LINKS, login.new_link, methods=["POST"])]
     routes += [Route(address, partial(_page, name)) for address, name in _PAGE.items()]
-    chat = ChatDoor(rooms, ChatThreads(rooms))
-    routes += [Route("/v1/models", chat.models), Route("/v1/models/{model}", chat.model)]
-    routes += [Route("/v1/chat/completions", chat.complete, methods=["POST"])]
-    routes += [Route("/v1/responses", chat.respond, methods=["POST"])]
-    routes += [
-        Route("/mcp", mcp_door),
-        Route("/metrics", MetricsDoor(rooms.host).answer, methods=["GET"]),
-    ]
+    routes += [Route("/metrics", MetricsDoor(rooms.host).answer, methods=["GET"])]
+    for door in http_doors:
+        for one in door.routes():
+            methods = [*one.methods] if isinstance(one, HttpRoute) else None
+            routes.append(Route(one.path, DoorEntry(door, one, rooms), methods=methods))
     return Starlette(routes=routes, exception_handlers={HTTPException: _refuse})
 
 
@@ -600,7 +527,7 @@ class MetricsDoor:
             return error_response(404, "no-metrics", MISSING, f"Type: {add_extra('metrics')}")
         async with self._opening:
             if self._metrics is None:
-                module = await asyncio.to_thread(import_module, "knapper_ext.server.metrics")
+                module = await asyncio.to_thread(import_module, f"{__package__}.metrics")
                 made: Metrics = module.Metrics(self._host.workspace)
                 self._metrics = made
                 self._host.hearers.append(made.hear)

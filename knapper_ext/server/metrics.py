@@ -28,7 +28,6 @@ from agent_core.base import events
 from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.events import Event
 from agent_core.storage import AGAIN
-
 from agent_core.workspace.workspace import Workspace
 
 _ASK_S: Final = 5.0

@@ -1,29 +1,28 @@
 """HTTP responses: runs the operation of a request and returns its result or error as JSON."""
 
-import asyncio
 import json
 import re
-from collections.abc import AsyncGenerator, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import fields, is_dataclass
 from itertools import islice
-from typing import Final, TypeVar
+from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agent_core.api.agent_host import Rooms
+from agent_core.api.http_door import HttpAnswer, HttpApp, HttpDoor, HttpRoute
 from agent_core.api.identity import ApiRefusal
 from agent_core.api.operations import ApiOperation, Asked
 from agent_core.base.errors import KnapperError
 from agent_core.base.offload import LARGE, aside
 from agent_core.base.records import to_json
 
-T = TypeVar("T")
 _MANY: Final = 2_000
 _LONG: Final = 1_000  # characters that take as long as a part
 _TOO_MANY: Final = 429
 _RETRY_S: Final = "1"  # clients try again after this many seconds, and wait longer each time
-_LEFT: Final = 499  # as in the logs of other servers
 _TRACE = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
@@ -52,29 +51,6 @@ def failure(error: KnapperError) -> Response:
     return json_response(refused.document, refused.status)
 
 
-async def wait_with_client(request: Request, work: Coroutine[None, None, T]) -> T:
-    """Return the result of what a request waits for; its body was read before. The work ends when the client leaves.
-
-    Raises:
-        ApiRefusal: the client has left, or may no longer listen.
-    """
-
-    async def leaves() -> None:
-        while (await request.receive())["type"] != "http.disconnect":
-            pass
-
-    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(leaves())
-    try:
-        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
-        if working.done():
-            return working.result()
-        raise ApiRefusal(_LEFT, "left", "The client has left, or its token is no longer valid.")
-    finally:
-        working.cancel()
-        leaving.cancel()
-        await asyncio.gather(working, leaving, return_exceptions=True)
-
-
 async def answered(operation: ApiOperation, rooms: Rooms, request: Request) -> Response:
     """Run an operation and return the response. All errors have the same format."""
     if operation.streams and request.method == "HEAD":  # the response would never end
@@ -98,6 +74,49 @@ async def answered(operation: ApiOperation, rooms: Rooms, request: Request) -> R
     return await aside(
         LARGE + 1 if _has_many_parts(result) else 0, json_response, result, operation.status
     )
+
+
+class DoorEntry:
+    """Answers the requests at one path of a door, if their token has a scope that the path needs.
+
+    What a browser may load before it is logged in is never a door's.
+    """
+
+    def __init__(self, http_door: HttpDoor, http_route: HttpRoute | HttpApp, rooms: Rooms) -> None:
+        self._door = http_door
+        self._route = http_route
+        self._rooms = rooms
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        answer = await self._answer(Request(scope, receive))
+        try:
+            await answer(scope, receive, send)
+        except KnapperError as error:  # of an application that has not begun to answer
+            await _written(self._door.refusal(error))(scope, receive, send)
+
+    async def _answer(self, request: Request) -> ASGIApp:
+        try:
+            return await self._choose(request)
+        except KnapperError as error:
+            return _written(self._door.refusal(error))
+        except Exception as error:  # noqa: BLE001  (top of the interface: keep the traceback and continue)
+            return error_response(500, "internal", "Knapper failed.", self._rooms.crash(error))
+
+    async def _choose(self, request: Request) -> ASGIApp:
+        identity = request.scope["identity"]
+        if identity is None:
+            raise ApiRefusal(401, "no-token", "This needs a token.")
+        if isinstance(self._route, HttpApp):
+            return self._route.app
+        if self._route.scopes:
+            identity.needs(*self._route.scopes)
+        result = await self._route.answer(request)
+        return _written(result) if isinstance(result, HttpAnswer) else stream_response(result)
+
+
+def _written(answer: HttpAnswer) -> Response:
+    return json_response(answer.value, answer.status)
 
 
 def _has_many_parts(result: object) -> bool:

@@ -73,7 +73,7 @@ async def _work(
         workspace = await stack.enter_async_context(Workspace.open(context.folder))
         if metrics:
             must_have("metrics", "prometheus_client")
-            from knapper_ext.server.metrics import Metrics, answered
+            from .metrics import Metrics, answered
 
             counted = Metrics(workspace)
             context.tell(
@@ -82,7 +82,7 @@ async def _work(
             hearers.append(counted.hear)
         if spans:
             must_have("otel", "opentelemetry.sdk", "opentelemetry.exporter")
-            from knapper_ext.server.tracing import Spans
+            from .tracing import Spans
 
             hearers.append((await stack.enter_async_context(aclosing(Spans()))).hear)
         slots = slots or workspace.settings.runner.slots

@@ -12,8 +12,8 @@ from mcp.shared.exceptions import MCPError
 
 from agent_core import KnapperError, Workspace
 from agent_core.functions.mcp.servers import ServerBook, ServerEntry
-from knapper_ext.server import app as server_app
 from knapper.shell.cli import main
+from knapper_ext.server import app as server_app
 from tests.kit.desk import VOWELS
 from tests.kit.http import Answer, Request, Server
 from tests.kit.waiting import until_it_is

@@ -9,8 +9,8 @@ from agent_core import Workspace
 from agent_core.operations.operation import Scope
 from sandbox import Sandbox
 from tests.kit import ScriptedModel
-from tests.programs.support import lay_out, lines
 from tests.knapper_ext.server.conftest import server
+from tests.programs.support import lay_out, lines
 
 from .conftest import over_http, piped, text_of
 

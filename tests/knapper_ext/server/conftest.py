@@ -17,9 +17,9 @@ import pytest
 from agent_core import Workspace
 from agent_core.api.identity import SCOPES, TokenBook
 from agent_core.operations.operation import Scope
+from agent_core.storage import WholeAgent, line_of
 from knapper_ext.server import app
 from knapper_ext.server.app import ServeOptions, serve
-from agent_core.storage import WholeAgent, line_of
 from sandbox import Sandbox
 from tests.kit import Script, ScriptedModel
 from tests.kit import scripted as running

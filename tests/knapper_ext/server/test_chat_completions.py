@@ -13,8 +13,8 @@ import pytest
 from agent_core.api import agent_host
 from agent_core.base.errors import AgentBusy
 from agent_core.runtime.programs import repeated_programs
-from knapper_ext.openai_api import chat_threads
 from agent_core.storage import SaveAgent
+from knapper_ext.openai_api import chat_threads
 from sandbox import Sandbox
 from tests.agents.groups import Cast, group_file, playing
 from tests.kit import Ask, Expect, Fail, Say, ScriptedModel, Wanted, contains, shows

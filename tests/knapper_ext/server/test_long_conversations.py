@@ -16,8 +16,8 @@ from agent_core import Workspace
 from agent_core.api.agent_host import Listening
 from agent_core.base import events
 from agent_core.operations.history_pages import MOST_HELD, PAGE_BYTES
-from knapper_ext.server.guard import HeldPages
 from agent_core.storage import Entry, Store
+from knapper_ext.server.guard import HeldPages
 from sandbox import Sandbox
 from tests.storage.support import begin, user
 

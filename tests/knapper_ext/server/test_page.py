@@ -16,8 +16,8 @@ from urllib.parse import quote
 import httpx2
 import pytest
 
-from knapper_ext.server.app import ServeOptions
 from agent_core.workspace.model_check import keep_address
+from knapper_ext.server.app import ServeOptions
 from sandbox import Sandbox
 from tests.interfaces.support import FLAWED
 from tests.interfaces.support import create as create_vowels
