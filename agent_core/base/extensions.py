@@ -17,6 +17,7 @@ from .records import dataclass
 COMMANDS: Final = "COMMANDS"  # of the shell
 DOORS: Final = "DOORS"  # of the server
 EMBEDDERS: Final = "EMBEDDERS"
+FOREIGN: Final = "FOREIGN"  # functions of other programs
 LEVELS: Final = "LEVELS"  # of the sandbox
 MODELS: Final = "MODELS"  # prefixes of their names
 MODES: Final = "MODES"  # in which calls are sent, besides natively

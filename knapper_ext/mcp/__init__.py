@@ -1,7 +1,8 @@
 """MCP, by which assistants offer each other tools: those of this workspace to others, and those of others to it.
 
 `door` is the server of a workspace: over a pipe (`knapper mcp`), and at `/mcp` of the HTTP server (`http_door`).
-`commands` also manages the servers of others.
+`library` has the functions of other servers, each approved with its exact schema (`servers`, `schemas`); `connection`
+speaks to one over `wire`, started as `confined` or at an address. `commands` manages them.
 """
 
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from agent_core.base.extensions import NounBeside, imported_by_call
 
 if TYPE_CHECKING:
     from agent_core.api.http_door import OpenHttpDoor
+    from agent_core.functions.foreign import OpenForeign
 
 COMMANDS: Final[Mapping[str, NounBeside]] = {
     "mcp": NounBeside(
@@ -19,4 +21,7 @@ COMMANDS: Final[Mapping[str, NounBeside]] = {
 }
 DOORS: "Final[Mapping[str, OpenHttpDoor]]" = {
     "mcp": imported_by_call(f"{__name__}.http_door:McpHttpDoor")
+}
+FOREIGN: "Final[Mapping[str, OpenForeign]]" = {
+    "mcp.toml": imported_by_call(f"{__name__}.library:McpLibrary")
 }

@@ -24,8 +24,8 @@ from agent_core.views.styled_lines import counted, line
 from sandbox.wire.lines import bare_lines
 
 if TYPE_CHECKING:  # `knapper --help` loads none of it
-    from agent_core.functions.mcp.library import ForeignLibrary
-    from agent_core.functions.mcp.servers import ForeignListing, Reach, ServerBook
+    from .library import McpLibrary
+    from .servers import ForeignListing, Reach, ServerBook
 
 
 _ABOUT = 100  # characters shown of a description
@@ -92,7 +92,8 @@ async def add(
     from pydantic import ValidationError
 
     from agent_core.base.problem import misfit_sentence
-    from agent_core.functions.mcp.servers import ServerEntry
+
+    from .servers import ServerEntry
 
     is_url = len(target) == 1 and "://" in target[0]
     where = {"url": target[0]} if is_url else {"command": target}
@@ -174,8 +175,8 @@ async def approve(door: Door, name: str, digest: str = "") -> Result:
 
     The entry in mcp.toml comes first, if you did not add it yourself: nothing is started before.
     """
-    from agent_core.functions.mcp.servers import NOT_LET
-    from agent_core.functions.mcp.servers import digest as digest_of
+    from .servers import NOT_LET
+    from .servers import digest as digest_of
 
     async with opened_library(door) as library:
         entry = library.book.entry(name)
@@ -236,34 +237,33 @@ async def doctor(door: Door, name: str) -> Result:
 
 
 @asynccontextmanager
-async def opened_library(door: Door) -> "AsyncIterator[ForeignLibrary]":
+async def opened_library(door: Door) -> "AsyncIterator[McpLibrary]":
     """Open the workspace's library of MCP servers, without its functions."""
     must_have("mcp", "mcp")
     from agent_core.access.secrets import Secrets
-    from agent_core.functions.mcp.library import ForeignLibrary
+
+    from .library import McpLibrary
 
     async with door.state() as state:
-        library = ForeignLibrary(state.root, Secrets(state.root))
+        library = McpLibrary(state.root, Secrets(state.root))
         try:
             yield library
         finally:
             await library.aclose()
 
 
-async def _listing(library: "ForeignLibrary", name: str) -> "ForeignListing":
+async def _listing(library: "McpLibrary", name: str) -> "ForeignListing":
     connection = library.connection(name, library.book.entry(name))
     await connection.client()
     return connection.listing
 
 
-async def _tools_to_approve(
-    library: "ForeignLibrary", name: str, *, is_whole: bool = True
-) -> Result:
+async def _tools_to_approve(library: "McpLibrary", name: str, *, is_whole: bool = True) -> Result:
     """Return what to approve: each new tool, each difference from an approved one, and suspicious text.
 
     Unless it `is_whole`, only the beginning of each tool's description is shown.
     """
-    from agent_core.functions.mcp.servers import digest
+    from .servers import digest
 
     listing, approved = (
         await _listing(library, name),
@@ -329,7 +329,7 @@ def _entry_to_approve(
     book: "ServerBook", name: str, reach: "Reach", digest: str, given: str
 ) -> Result:
     """Return what to approve about an entry. If a digest was `given`, it belongs to a different entry."""
-    from agent_core.functions.mcp.confined import not_kept_from
+    from .confined import not_kept_from
 
     entry = book.entry(name)
     is_confined = bool(entry.command and entry.confined)

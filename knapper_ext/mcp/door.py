@@ -48,7 +48,6 @@ from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import block, fence, one_line, shorten, visible
 from agent_core.context import presentation
 from agent_core.functions.answers import CallReport, bad_arguments, show_value
-from agent_core.functions.mcp.wire import MOST_LINE, connect_pipes
 from agent_core.functions.service import USER, Author, FunctionService, PlannedChange
 from agent_core.functions.service.change_texts import read_edits
 from agent_core.functions.service.grant_service import GrantService
@@ -64,6 +63,7 @@ from sandbox.wire.large import Large
 from sandbox.wire.values import decode, read_row
 
 from .host_schemas import host_schema, own_arguments
+from .wire import MOST_LINE, connect_pipes
 
 Schema: TypeAlias = dict[str, Any]  # Any: JSON Schema
 

@@ -33,7 +33,7 @@ _NO_PATHS = {
 ALLOWED = {
     "what differs between systems, for those who are listed here": "base/folders base/machine",
     "a file of this package, or of one that comes with it": """
-        base/language functions/mcp/servers
+        base/language
         memory/embedding/models memory/search
         model/dialect
         storage/sqlite/connection
@@ -42,12 +42,12 @@ ALLOWED = {
         functions/service/library_files functions/service/file_checks knapper/shell/commands/setup
         memory/sources/places workspace/portable/text""",
     "a file that this program made for itself, in a folder of its own": """
-        access/packages/environment access/packages/resolution functions/mcp/servers functions/service/export
+        access/packages/environment access/packages/resolution functions/service/export
         operations/manual_edits knapper/prompt/plain
         api/workspace_operations
         workspace/state_store""",
     "a file of the system": """
-        knapper/__main__ base/own_environment base/own_installation functions/mcp/confined functions/mcp/connection
+        knapper/__main__ base/own_environment base/own_installation
         knapper/shell/cli knapper/prompt/prompt""",
     "opened through no link and without waiting, for more than to read it whole": """
         access/broker/broker access/grants/files access/grants/record access/packages/environment

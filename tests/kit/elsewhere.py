@@ -35,7 +35,7 @@ _PACKAGES: Final = (
     "sandbox.wire",
 )
 _OF_LINUX: Final = (
-    "agent_core.functions.mcp.confined",
+    "knapper_ext.mcp.confined",
     "sandbox.inside.canaries",
     "knapper_ext.portable.guest",
 )

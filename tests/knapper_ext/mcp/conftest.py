@@ -14,8 +14,8 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from agent_core import Workspace
-from agent_core.functions.mcp.wire import MOST_LINE, connect_pipes
 from knapper_ext.mcp.door import serve_streams
+from knapper_ext.mcp.wire import MOST_LINE, connect_pipes
 from sandbox import Sandbox
 from tests.kit import ScriptedModel
 from tests.knapper_ext.server.conftest import Served, server

@@ -11,11 +11,12 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from agent_core import KnapperError, Workspace
-from agent_core.functions.mcp.servers import ServerBook, ServerEntry
 from knapper.shell.cli import main
+from knapper_ext.mcp.servers import ServerBook, ServerEntry
 from knapper_ext.server import app as server_app
 from tests.kit.desk import VOWELS
 from tests.kit.http import Answer, Request, Server
+from tests.kit.servers import library_in
 from tests.kit.waiting import until_it_is
 from tests.knapper_ext.server.conftest import Served
 
@@ -87,7 +88,7 @@ async def test_a_secret_comes_back_neither_as_progress_nor_in_the_names_of_tools
     entry = book.entry("strange").model_copy(update={"secrets": ("API",)})
     book.put("strange", entry)
     book.approve("strange", entry, {"echo": {"description": "Repeat.", "parameters": TEXT}})
-    connection = workspace.foreign.connection("strange", entry)
+    connection = library_in(workspace).connection("strange", entry)
     heard = list[str]()
     await connection.client()
     await connection.call("echo", {"text": "a"}, lambda _at, _of, said: heard.append(said))

@@ -12,7 +12,7 @@ from tempfile import TemporaryFile
 
 import pytest
 
-from agent_core.functions.mcp.servers import ServerBook, ServerEntry
+from knapper_ext.mcp.servers import ServerBook, ServerEntry
 from tests.kit.drawing import crossed, sampled
 from tests.kit.program import Program, surroundings
 

@@ -14,9 +14,9 @@ from mcp.shared.exceptions import MCPError
 
 from agent_core import Workspace
 from agent_core.access.grants import Decision
-from agent_core.functions.mcp.wire import MOST_LINE
 from agent_core.functions.service import Author
 from knapper_ext.mcp.door import serve_streams
+from knapper_ext.mcp.wire import MOST_LINE
 from tests.conftest import OpenDesk
 from tests.kit.desk import VOWELS
 from tests.kit.drawing import crossed

@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 import pytest
 
-from agent_core.functions.mcp.connection import ServerConnection, ServerPlace, ServerUnavailable
-from agent_core.functions.mcp.servers import ServerEntry
+from knapper_ext.mcp.connection import ServerConnection, ServerPlace, ServerUnavailable
+from knapper_ext.mcp.servers import ServerEntry
 from tests.broker.servers import Request, redirect, reply, serving
 
 from .hostile import ECHO, EVENTS, FINE, JSON, event, result

@@ -19,9 +19,10 @@ from agent_core.access.grants import Decision, Question
 from agent_core.access.secrets import Secrets
 from agent_core.base.errors import UsageError
 from agent_core.base.seal import ELSEWHERE
-from agent_core.functions.mcp import connection
-from agent_core.functions.mcp.library import ForeignLibrary
-from agent_core.functions.mcp.servers import (
+from knapper.shell.cli import main
+from knapper_ext.mcp import connection
+from knapper_ext.mcp.library import McpLibrary
+from knapper_ext.mcp.servers import (
     MOST_TOOLS,
     ServerBook,
     ServerEntry,
@@ -29,12 +30,12 @@ from agent_core.functions.mcp.servers import (
     functions_of,
     read_tools,
 )
-from knapper.shell.cli import main
 from sandbox import Sandbox
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Wanted
 from tests.kit.heartbeat import MOST_MS, heartbeat
 from tests.kit.levels import require_landlock
+from tests.kit.servers import library_in
 from tests.knapper_ext.server.conftest import Served
 
 LOOK_S = 0.3
@@ -131,7 +132,7 @@ async def test_an_agent_finds_and_calls_an_approved_tool_whose_result_is_data(
     assert (await functions.search("repeat a text loudly")).results[
         0
     ].function.name == "strange__echo"
-    desk.workspace.foreign.book.forget("strange")
+    library_in(desk.workspace).book.forget("strange")
     assert not (await functions.search("repeat a text loudly")).results
 
 
@@ -490,7 +491,7 @@ def test_without_landlock_a_confined_server_is_not_started_and_the_reason_is_tol
     command = [
         sys.executable,
         "-m",
-        "agent_core.functions.mcp.confined",
+        "knapper_ext.mcp.confined",
         "/",
         "",
         "",
@@ -648,7 +649,7 @@ async def test_approved_tools_at_their_limit_do_not_hold_up_the_event_loop(tmp_p
     book.put("big", entry)
     book.approve("big", entry, tools)
     async with heartbeat() as stall:
-        assert len(ForeignLibrary(tmp_path, Secrets(tmp_path)).functions()) == len(tools)
+        assert len(McpLibrary(tmp_path, Secrets(tmp_path)).functions()) == len(tools)
     assert stall.cpu_ms <= 2 * MOST_MS, (
         stall
     )  # once: a second reading may find what the first kept; 2 s before

@@ -12,9 +12,9 @@ import pytest
 from mcp_types import JSONRPCError
 
 from agent_core import KnapperError, Workspace
-from agent_core.functions.mcp.servers import ServerBook, ServerEntry, read_tools
-from agent_core.functions.mcp.wire import Intake
 from knapper.shell.cli import main
+from knapper_ext.mcp.servers import ServerBook, ServerEntry, read_tools
+from knapper_ext.mcp.wire import Intake
 from tests.kit.http import Answer, Request, Server
 
 from .hostile import EVENTS, JSON

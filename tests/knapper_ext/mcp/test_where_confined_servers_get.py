@@ -15,15 +15,16 @@ from typing import Any
 import pytest
 
 from agent_core import Workspace
-from agent_core.functions.mcp.connection import ServerUnavailable
-from agent_core.functions.mcp.servers import ServerBook, ServerEntry
 from knapper.shell.cli import main
+from knapper_ext.mcp.connection import ServerUnavailable
+from knapper_ext.mcp.servers import ServerBook, ServerEntry
 from sandbox import Sandbox
 from tests.kit.levels import require_landlock
+from tests.kit.servers import library_in
 
 from .test_tools_of_strangers import STRANGER, does, tool
 
-STARTED = [sys.executable, "-m", "agent_core.functions.mcp.confined", "/", ""]
+STARTED = [sys.executable, "-m", "knapper_ext.mcp.confined", "/", ""]
 PRIVATE = "alias ls=ls\n"
 
 
@@ -172,10 +173,10 @@ async def test_a_server_that_starts_again_is_not_let_where_a_link_leads_since_th
         command=command, read=(str(told), str(STRANGER)), write=(str(root / "data"),)
     )
     async with Workspace.open(root, sandbox=one_sandbox) as workspace:
-        book = workspace.foreign.book
+        book = library_in(workspace).book
         book.put("strange", entry)
         book.approve("strange", entry)
-        connection = workspace.foreign.connection("strange", entry)
+        connection = library_in(workspace).connection("strange", entry)
         await connection.client()
         (root / "data").unlink()
         (root / "data").symlink_to(places["another"])
@@ -324,7 +325,7 @@ async def test_a_call_that_fails_where_a_server_may_not_go_names_the_command_tha
     command = [sys.executable, str(STRANGER), str(told)]
     entry = ServerEntry(command=tuple(command), read=(str(home / "seen"), str(STRANGER)))
     async with Workspace.open(root, sandbox=one_sandbox) as workspace:
-        book = workspace.foreign.book
+        book = library_in(workspace).book
         book.put("notes", entry)
         book.approve("notes", entry, {"echo": {"description": "Repeat.", "parameters": any_value}})
         where = json.loads(json.dumps(value).replace("HOME", str(home)))
@@ -425,7 +426,7 @@ def listening(tmp_path: Path) -> Iterator[tuple[str, str]]:
 def test_a_confined_program_has_the_network_and_itself_but_not_the_session_of_its_user(
     listening: tuple[str, str],
 ) -> None:
-    import agent_core.functions.mcp.confined as confined
+    import knapper_ext.mcp.confined as confined
 
     victim = subprocess.Popen(["sleep", "60"])
     try:

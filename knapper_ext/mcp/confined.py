@@ -1,6 +1,6 @@
 """Starts an MCP server confined: it can read the system and named paths, write to its own folder, and use the network.
 
-It runs as a separate program: `python -m agent_core.functions.mcp.confined SYSTEM… "" READ… "" WRITE… "" COMMAND…`.
+It runs as a separate program: `python -m knapper_ext.mcp.confined SYSTEM… "" READ… "" WRITE… "" COMMAND…`.
 Links are followed in the paths of the system only: the others were resolved when the user approved them. Landlock
 confines it and, where the kernel can, keeps it from signals to other processes; a system call filter keeps it from
 sockets other than those of the network. If the kernel has no Landlock, nothing is started.

@@ -1,18 +1,18 @@
 """The foreign functions of a workspace: the approved tools of its MCP servers, and how they are called."""
 
-import ast
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from agent_core.access.secrets.session import CallSecrets
 from agent_core.access.secrets.source import NoSecret
 from agent_core.base.errors import KnapperError, WorkspaceError
 from agent_core.base.records import dataclass
 from agent_core.base.workspace_folder import STATE
+from agent_core.functions.foreign import ForeignFunction, OnProgress
 from sandbox import Failure, Outcome, Raised, Refused, Returned
 
 from .connection import ServerConnection, ServerPlace, ServerUnavailable
@@ -33,11 +33,9 @@ if TYPE_CHECKING:
     from agent_core.access.secrets import Secrets
     from agent_core.registry.function import Function
 
-OnProgress: TypeAlias = Callable[[float, float | None, str], None]
-
 
 @dataclass(frozen=True, slots=True)
-class ForeignFunction:
+class ApprovedTool:
     """An approved tool as a function, with its server and its name on the server."""
 
     function: "Function"
@@ -46,12 +44,7 @@ class ForeignFunction:
     approved: Mapping[str, Any]  # Any: JSON
 
 
-def reached_by(foreign: ForeignFunction) -> str:
-    """Return the place that a call of a tool reaches, in the form of receipts."""
-    return f"mcp:{foreign.server}"
-
-
-class ForeignLibrary:
+class McpLibrary:
     """The approved functions, and the open connections to their servers."""
 
     def __init__(self, root: Path, secrets: "Secrets") -> None:
@@ -82,29 +75,38 @@ class ForeignLibrary:
                 approved = self.book.tools(server, entry)
                 tools = {name: ForeignTool(name, **row) for name, row in approved.items()}
                 for name, (function, tool) in functions_of(server, tools).items():
-                    functions[name] = ForeignFunction(function, server, tool, approved[tool])
+                    as_approved = ApprovedTool(function, server, tool, approved[tool])
+                    functions[name] = ForeignFunction(
+                        function,
+                        program=f"the MCP server `{server}`",
+                        reached=f"mcp:{server}",
+                        call=partial(self._call, as_approved),
+                    )
             self._functions = functions
         return self._functions
 
-    async def call(
-        self, foreign: ForeignFunction, arguments: dict[str, Any], on_progress: OnProgress
+    async def _call(
+        self,
+        approved: ApprovedTool,
+        arguments: dict[str, Any],  # Any: JSON
+        on_progress: OnProgress,
     ) -> Outcome:
-        """Call a foreign function with checked arguments."""
+        """Call a tool with checked arguments."""
         loop = asyncio.get_running_loop()
-        began, entry = loop.time(), self.book.entry(foreign.server)
+        began, entry = loop.time(), self.book.entry(approved.server)
         try:
-            connection = self.connection(foreign.server, entry)
-            if before := self._closing.get(foreign.server):
+            connection = self.connection(approved.server, entry)
+            if before := self._closing.get(approved.server):
                 await asyncio.wait(
                     {before}
                 )  # the program before it may hold what the new one needs
             await connection.client()
-            if why := self._why_changed(foreign, connection.listing):
+            if why := self._why_changed(approved, connection.listing):
                 return Refused(why)
-            result = await connection.call(foreign.tool, arguments, on_progress)
+            result = await connection.call(approved.tool, arguments, on_progress)
         except KnapperError as error:
             return Refused(f"{error.message} {error.fix}".strip())
-        masks = CallSecrets(self._secrets, foreign.function.name, _secret_names(entry))
+        masks = CallSecrets(self._secrets, approved.function.name, _secret_names(entry))
         text = masks.words(capped("\n".join(part.text for part in result.content)))
         seconds = loop.time() - began
         if result.is_error:
@@ -117,19 +119,19 @@ class ForeignLibrary:
             return Returned(text, "", "", seconds)
         return Returned(masks.words(structured), "", "", seconds)
 
-    def _why_changed(self, foreign: ForeignFunction, listing: ForeignListing) -> str:
-        now = listing.tools.get(foreign.tool)
+    def _why_changed(self, approved: ApprovedTool, listing: ForeignListing) -> str:
+        now = listing.tools.get(approved.tool)
         name, fix = (
-            foreign.function.name,
-            f"Look at it at a terminal: knapper mcp approve {foreign.server}",
+            approved.function.name,
+            f"Look at it at a terminal: knapper mcp approve {approved.server}",
         )
-        if foreign.tool in listing.left_out:
-            why = listing.left_out[foreign.tool]
-            return f"`{name}` was not called: of what the server `{foreign.server}` says of it now, {why}. {fix}"
+        if approved.tool in listing.left_out:
+            why = listing.left_out[approved.tool]
+            return f"`{name}` was not called: of what the server `{approved.server}` says of it now, {why}. {fix}"
         if now is None:
-            return f"`{name}` is not there any more: the server `{foreign.server}` does not offer it. {fix}"
+            return f"`{name}` is not there any more: the server `{approved.server}` does not offer it. {fix}"
         said = now.to_json()
-        if {key: said.get(key) for key in foreign.approved} != foreign.approved:
+        if {key: said.get(key) for key in approved.approved} != approved.approved:
             return f"`{name}` was not called: the server changed what it says of it since it was approved. {fix}"
         return ""
 
@@ -220,14 +222,6 @@ class ForeignLibrary:
             *self._closing.values(),
             *(connection.aclose() for connection in self._connections.values()),
         )
-
-
-def stub(function: "Function") -> str:
-    """Return a stub in place of the source of a foreign function, which is not available."""
-    arguments = ast.arguments([], [], None, [], [], ast.arg("arguments"), [])
-    body: list[ast.stmt] = [ast.Expr(ast.Constant(function.description))]
-    node = ast.FunctionDef(function.name, arguments, body, [], lineno=1, col_offset=0)
-    return ast.unparse(node)
 
 
 def _secret_names(entry: ServerEntry) -> tuple[str, ...]:
