@@ -1,7 +1,7 @@
 """What stands beside this program: the packages in `knapper_ext`, found by listing that folder.
 
 A hook is a dictionary in the `__init__.py` of such a package, from a name that a user types to what the core calls for
-it. The folder is listed only when somebody names what the core does not know, so a start pays nothing for it.
+it. The folder is listed when it is first asked, which `knapper --help` and the opening of a workspace do.
 """
 
 from collections.abc import Callable

@@ -30,7 +30,10 @@ _PACKAGES: Final = (
     "agent_core",
     "knapper",
     "meta_functions",
+    "knapper_ext.mcp",
+    "knapper_ext.openai_api",
     "knapper_ext.portable",
+    "knapper_ext.server",
     "sandbox.inside",
     "sandbox.wire",
 )

@@ -22,13 +22,14 @@ from starlette.routing import Route
 
 from agent_core import Workspace
 from agent_core.api.agent_host import opened_rooms
+from agent_core.api.http_door import open_http_doors
 from agent_core.api.identity import SCOPES, Sessions
 from agent_core.api.operations import API, ApiOperation, Nothing, Part
 from agent_core.api.workspace_operations import _OF_ALL_AGENTS
 from agent_core.operations.catalog import NOUNS, verb_of
 from agent_core.operations.manual_edits import HUMAN, add_block, done, set_up_block
 from agent_core.operations.verb import Verb
-from knapper_ext.server.app import OPERATIONS, HttpDoor, LoginDoor, application
+from knapper_ext.server.app import OPERATIONS, LoginDoor, application
 from sandbox import Sandbox
 from tests.agents.groups import group_file
 from tests.kit import Ask, Repeat, Say, Script, Wanted
@@ -483,9 +484,8 @@ async def _unasked(neighbors: Neighbors, root: Path, sandbox: Sandbox) -> set[st
         Workspace.open(root, sandbox=sandbox) as workspace,
         opened_rooms(workspace, 1) as rooms,
     ):
-        routes = application(
-            rooms, LoginDoor(Sessions(time.monotonic, 1)), HttpDoor(workspace)
-        ).routes
+        login = LoginDoor(Sessions(time.monotonic, 1))
+        routes = application(rooms, login, open_http_doors(rooms)).routes
     apart = {operation.path for operation in OPERATIONS} | {"/"}
     doors = [
         route
