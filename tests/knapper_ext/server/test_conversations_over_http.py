@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 import httpx2
 import pytest
 
+from agent_core.api.identity import SCOPES
 from agent_core.api.operations import OfConversation
 from agent_core.client.client import Client, HttpWire, connect
 from agent_core.runtime.programs import repeated_programs
@@ -194,6 +195,68 @@ async def test_a_private_conversation_is_as_if_it_were_not_there_for_another_tok
     await page.delete(f"{ROOMS}/{id}")
     assert (await theirs.post(f"{ROOMS}/{id}/undelete")).status_code == 404
     assert (await mine.post(f"{ROOMS}/{id}/undelete")).status_code == 200
+
+
+BEYOND: Final = [
+    (
+        "POST",
+        "/v1/chat/completions",
+        {"model": "main", "messages": [{"role": "user", "content": "a"}]},
+    ),
+    ("POST", "/v1/responses", {"model": "main", "input": "a"}),
+    ("GET", "/metrics", None),
+]
+"""Endpoints of other protocols, of which none names a conversation as the API does."""
+
+
+async def test_a_token_that_is_limited_to_conversations_reaches_nothing_but_them(
+    served: Serve,
+) -> None:
+    server = await served([Say("Teal."), Say("Beige."), Say("Yes.")])
+    page = await server.logged_in()
+    page.headers["Origin"] = server.url
+    ids = [(await begun(page, name=name))["id"] for name in ("ours", "apart")]
+    mine, apart = ids
+    for id in ids:
+        await server.said(f"Which one is {id}?", conversation=id)
+    lines = (f"main/{mine}",)
+    guest = await server.as_("guest", *SCOPES, lines=lines)
+    assert [row.agents for row in await server.workspace.store.tokens() if row.name == "guest"]
+    for row in OPERATIONS:
+        path = row.path.format(**dict.fromkeys(row.names, "main"))
+        named = (apart, "apart", mine[:3], "ours", "main", "") if row.in_a_conversation else (mine,)
+        for id in named:
+            query = urlencode({"conversation": id})
+            body = BODIES.get(row.handler.__name__, {})
+            answer = await guest.request(row.method, f"{path}?{query}", json=body)
+            wanted = 404 if row.in_a_conversation else 403
+            assert (row.path, id, answer.status_code) == (row.path, id, wanted)
+            assert apart not in answer.text.replace(f"`{apart}`", "")
+    for method, path, body in BEYOND:
+        answer = await guest.request(method, path, json=body)
+        assert answer.status_code == 403, (path, answer.text)
+    read = await guest.get(f"{AGENT}/messages?conversation={mine}")
+    assert [entry["text"] for entry in read.json()["messages"]] == [
+        f"Which one is {mine}?",
+        "Teal.",
+    ]
+    sent = await guest.post(f"{AGENT}/messages?conversation={mine}", json={"text": "And?"})
+    assert sent.status_code == 202
+    done = await server.frames(ends(2), conversation=mine)
+    assert end_of(done)["reply"] == "Yes."
+    assert len(server.model.requests) == 3
+
+
+async def test_a_token_may_be_limited_to_the_main_conversation(served: Serve) -> None:
+    server = await served([Say("Teal.")])
+    page = await server.logged_in()
+    page.headers["Origin"] = server.url
+    other = (await begun(page))["id"]
+    await server.said("Which?")
+    guest = await server.as_("guest", "read", lines=("main",))
+    assert (await guest.get(f"{AGENT}/messages")).status_code == 200
+    assert (await guest.get(f"{AGENT}/messages?conversation={other}")).status_code == 404
+    assert (await guest.get("/api/v1/agents")).status_code == 403
 
 
 @pytest.mark.parametrize("is_private", [True, False], ids=["of a token", "of the owner"])
