@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agent_core.api.agent_host import Rooms
 from agent_core.api.http_door import HttpAnswer, HttpApp, HttpDoor, HttpRoute
-from agent_core.api.identity import ApiRefusal
+from agent_core.api.identity import SCOPES, ApiRefusal
 from agent_core.api.operations import ApiOperation, Asked
 from agent_core.base.errors import KnapperError
 from agent_core.base.offload import LARGE, aside
@@ -79,7 +79,8 @@ async def answered(operation: ApiOperation, rooms: Rooms, request: Request) -> R
 class DoorEntry:
     """Answers the requests at one path of a door, if their token has a scope that the path needs.
 
-    What a browser may load before it is logged in is never a door's.
+    What a browser may load before it is logged in is never a door's, and a token that is limited to conversations has
+    nothing to do there.
     """
 
     def __init__(self, http_door: HttpDoor, http_route: HttpRoute | HttpApp, rooms: Rooms) -> None:
@@ -108,9 +109,9 @@ class DoorEntry:
         if identity is None:
             raise ApiRefusal(401, "no-token", "This needs a token.")
         if isinstance(self._route, HttpApp):
+            identity.needs(*SCOPES)
             return self._route.app
-        if self._route.scopes:
-            identity.needs(*self._route.scopes)
+        identity.needs(*(self._route.scopes or SCOPES))
         result = await self._route.answer(request)
         return _written(result) if isinstance(result, HttpAnswer) else stream_response(result)
 

@@ -14,7 +14,6 @@ from agent_core.api.agent_host import Rooms
 from agent_core.api.http_door import HttpAnswer, HttpApp, HttpDoor, HttpRoute, HttpStream
 from agent_core.base import extensions
 from agent_core.base.errors import KnapperError, UsageError
-from tests.kit import Say
 
 from .conftest import Serve, Served
 
@@ -57,7 +56,7 @@ class EchoDoor(HttpDoor):
     async def app(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["query_string"]:
             raise UsageError("No query is read.")
-        await PlainTextResponse("app")(scope, receive, send)
+        await PlainTextResponse("let in")(scope, receive, send)
 
 
 @pytest.fixture
@@ -72,7 +71,7 @@ async def at_door(served: Serve, tmp_path: Path) -> AsyncIterator[Served]:
     folders.append(str(added.parent))
     extensions._extensions.cache_clear()
     try:
-        yield await served([Say("Hi.")])
+        yield await served([])
     finally:
         folders.remove(str(added.parent))
         extensions._extensions.cache_clear()
@@ -86,7 +85,10 @@ async def test_a_door_answers_those_who_have_a_scope_of_it(at_door: Served) -> N
     assert refused.status_code == 418
     assert "needs a token with the scope `chat`" in refused.json()["refused"]
     assert (await reader.get("/echo/parts")).text == "data: 1\n\ndata: 2\n\n"
-    assert (await reader.get("/echo/app")).text == "app"
+    assert (await reader.get("/echo/app")).text == "let in"
+    narrow = await at_door.as_("narrow", "chat", lines=("main",))
+    for path in ("/echo/parts", "/echo/app", "/v1/models"):
+        assert "reaches beyond one" in (await narrow.get(path)).text
 
 
 @pytest.mark.parametrize("path", ["/echo", "/echo/parts", "/echo/app", "/page/echo", "/login/echo"])
@@ -95,7 +97,7 @@ async def test_no_path_of_a_door_is_reached_without_a_token(at_door: Served, pat
         for method in ("GET", "POST"):
             answer = await stranger.request(method, path)
             assert answer.status_code in (401, 405, 418), (method, answer.text)
-            assert "app" not in answer.text
+            assert "let in" not in answer.text
 
 
 async def test_what_a_door_raises_is_a_refusal_in_its_own_form(at_door: Served) -> None:
