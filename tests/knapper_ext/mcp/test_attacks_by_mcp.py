@@ -12,8 +12,8 @@ from mcp.shared.exceptions import MCPError
 
 from agent_core import KnapperError, Workspace
 from knapper.shell.cli import main
+from knapper_ext.mcp import http_door
 from knapper_ext.mcp.servers import ServerBook, ServerEntry
-from knapper_ext.server import app as server_app
 from tests.kit.desk import VOWELS
 from tests.kit.http import Answer, Request, Server
 from tests.kit.servers import library_in
@@ -241,7 +241,7 @@ async def test_a_server_of_ours_is_used_over_http_by_its_token_alone(
 async def test_clients_that_leave_silently_keep_nobody_out(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server_app, "_MOST_SESSIONS", 3)
+    monkeypatch.setattr(http_door, "MAX_SESSIONS", 3)
     token = await served.token("peer", "chat")
     about = {
         "protocolVersion": "2025-11-25",
