@@ -39,6 +39,7 @@ from agent_core.functions.answers import CallReport
 from agent_core.operations.attachments import headline
 from agent_core.operations.spending import Spending
 from agent_core.runtime.agent import UNANSWERED, Agent, Origin
+from agent_core.runtime.entries import PIPE
 from agent_core.runtime.session import GO_ON
 from agent_core.runtime.turn import Interrupted, Interruption
 from agent_core.storage import MAIN, line_of
@@ -48,6 +49,7 @@ from agent_core.views.faults import crash_line, fault_lines, innermost, traced, 
 from agent_core.views.styled_lines import Line, counted, line, warned
 from agent_core.workspace.runner import Front, Runner
 from agent_core.workspace.workspace import Workspace
+from knapper.terminal.deciding import is_attended
 from sandbox.wire.strict_json import Malformed, read_toml
 
 from .run_options import RunOptions
@@ -97,6 +99,7 @@ class Conversation:
         self.later: list[str] = []
         """Commands that were typed during a turn and wait for its end."""
         self._runner: Runner | None = None
+        self.on_pause: Callable[[], None] = lambda: None
         self.has_sent = False  # whether a turn has sent a message to another agent
         self._command: Interruption | None = None
         self._held: list[FunctionsChanged] | None = None
@@ -111,6 +114,11 @@ class Conversation:
     def stoppable(self) -> bool:
         """True if a turn or command is running that `interrupt` can end."""
         return self.busy or self._command is not None
+
+    @property
+    def is_paused(self) -> bool:
+        """True if everything is paused that runs by itself."""
+        return self._runner is not None and self._runner.is_paused
 
     def names(self) -> list[str]:
         """Return the function names, for completion."""
@@ -295,6 +303,7 @@ class Conversation:
             on_fault=lambda *fault: self.voice.aloud([turn_fault(*fault)]),
         ) as runner:
             self._runner = runner
+            runner.on_pause = lambda: self.on_pause()
             try:
                 yield runner
             finally:
@@ -499,6 +508,7 @@ async def _agent(workspace: Workspace, options: RunOptions, voice: Voice) -> Asy
     """Open the agent of a run. The workspace closes it, unless the agent is temporary (`once`)."""
     if options.once:
         async with workspace.passing_agent(verify=options.verify) as agent:
+            agent.origin = _origin(voice)
             yield agent
     else:
         name = options.talks_to
@@ -506,10 +516,14 @@ async def _agent(workspace: Workspace, options: RunOptions, voice: Voice) -> Asy
             made = await asyncio.to_thread(workspace.directory.make, name)
             if sys.stdout.isatty():  # a script does not need the notice
                 voice.aloud([made_line(made)])
-        origin = Origin("prompt" if voice.is_attended else "pipe")
         yield await workspace.agent(
-            name, options.conversation, verify=options.verify, origin=origin
+            name, options.conversation, verify=options.verify, origin=_origin(voice)
         )
+
+
+def _origin(voice: Voice) -> Origin:
+    """Return the window of a run: a script's, if nobody can be asked at a terminal."""
+    return Origin("prompt" if voice.is_attended or is_attended() else PIPE)
 
 
 def made_line(path: str) -> Line:
