@@ -160,8 +160,10 @@ class CostTable:
         if usage.tokens and price is None:
             self.unpriced.add(spent.model)
         if usage.tokens:
-            usage.cost = price and price.of(
-                prompt=spent.prompt, cached=spent.cached, completion=spent.completion
+            usage.cost = (
+                None
+                if price is None
+                else price.of(prompt=spent.prompt, cached=spent.cached, completion=spent.completion)
             )
         self._rows.setdefault(key, TurnCost(key)).add(usage)
 

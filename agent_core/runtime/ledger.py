@@ -33,7 +33,7 @@ _LONGEST_REPLY: Final = 4
 _LOOKS_S: Final = 0.05  # pause while another request may take the rest of a cap
 _LOOKS_AT_MOST_S: Final = 1.0
 WAITS: Final = "another request, which may take the rest of a cap"
-_RAISE: Final = "knapper cap {} AMOUNT raises it; then say “go on”."
+_RAISE: Final = "To go on, raise it and say so: knapper cap {} AMOUNT"
 _FREE: Final = ModelPrice(input=0, output=0)
 _RESUME: Final = "Type: knapper resume"
 
@@ -64,8 +64,12 @@ class _Reserved:
         """Count a piece of the reply, of which the last has what the request took."""
         match piece:
             case Reply(usage=usage):
-                counts = {"prompt": usage.prompt, "cached": usage.cached}
-                self.row = replace(self.row, completion=usage.completion, **counts)
+                self.row = replace(
+                    self.row,
+                    prompt=usage.prompt,
+                    cached=usage.cached,
+                    completion=usage.completion,
+                )
                 self.is_whole = self.is_over = True
             case TextPiece() | ThoughtPiece():
                 self.chars += len(piece.text)
@@ -217,7 +221,7 @@ class Ledger:
             if spent - own < WARNED_AT * cap.most <= spent < cap.most:
                 await row.payer.told.warn(
                     f"{cap.amount(spent)} of {cap.amount(cap.most)} are spent for {cap.whose}.",
-                    f"knapper cap {cap.name} AMOUNT raises it.",
+                    _RAISE.format(cap.name),
                 )
 
     def metered(self, model: Model) -> Model:
@@ -231,11 +235,13 @@ class Ledger:
 
 def _stop(cap: Cap, spent: float) -> NothingLeft:
     """Return the error for a cap that is reached, with how to go on."""
-    fix = _RAISE.format(cap.name)
+    notes = []
     if cap.wanted is not None:
-        fix += f" ({cap.amount(cap.wanted)} in knapper.toml do not: a file can only narrow.)"
+        wanted = cap.amount(cap.wanted)
+        notes.append(f"knapper.toml asks for {wanted}, but a file can only narrow a cap.")
     if cap.scope in ("day", "unattended"):
-        fix += " Or wait until midnight."
+        notes.append("It is new at midnight.")
+    fix = " ".join([*notes, _RAISE.format(cap.name)])
     if not cap.most:
         return NothingLeft(
             f"`spending.{cap.name}` is 0: no model is asked for {cap.whose}.", fix=fix
@@ -248,7 +254,7 @@ def _first_unattended(cap: Cap) -> tuple[str, str]:
     """Return what is told at the first turn that nobody watches, and what to do about it."""
     return (
         f"Turns that nobody watches may spend {cap.amount(cap.most)} a day.",
-        f"knapper cap {cap.name} AMOUNT changes it; knapper pause stops them.",
+        f"To change it: knapper cap {cap.name} AMOUNT",
     )
 
 

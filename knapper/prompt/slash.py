@@ -715,7 +715,7 @@ async def _cost(conversation: Conversation, words: str) -> None:
     ever = Spending(workspace.root, workspace.settings.models)
     await spent_since_ever(workspace.store, name, ever)
     here = await run_shell(conversation, "cost", "cost")
-    caps = cap_lines(here.data)
+    caps = cap_lines(here.document)
     conversation.voice.lines([*spending_lines(conversation.spending), ever_line(name, ever), *caps])
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_core.runtime.entries import ALONE
 from agent_core.storage import Post
 from tests.kit import Repeat, Say, scripted
 from tests.kit.waiting import until
@@ -28,18 +29,19 @@ async def test_the_cap_of_a_day_is_exceeded_by_at_most_one_reply(
     }
     with scripted([Repeat(Say("Yes.", usage=_TAKES))]) as model:
         async with cluster(database, model) as workers:
-            for n in range(_PROCESSES):
-                workers.start(tmp_path / f"folder{n}", environment=environment)
+            for _ in range(_PROCESSES):
+                workers.start(tmp_path, environment=environment)
             await workers.at_work(_PROCESSES)
             store = workers.store
             for n in range(turns):
-                await store.post(Post(f"a{n % 16}", "message", {"text": f"Number {n}?"}))
+                payload = {"text": f"Number {n}?", ALONE: True}
+                await store.post(Post(f"a{n % 16}", "message", payload))
             agents = [f"a{n}" for n in range(16)]
 
             async def ended() -> int:
                 rows = [await store.ended_turns(agent, 0) for agent in agents]
                 return sum(map(len, rows))
 
-            await until(ended, lambda count: count == turns, most_s=float(turns))
+            await until(ended, lambda count: count == turns, most_s=turns + 60.0)
             spent = sum(row.prompt + row.completion for row in await store.requests())
     assert cap <= spent <= cap + sum(_TAKES)

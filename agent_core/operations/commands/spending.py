@@ -40,7 +40,7 @@ _USUAL: Final = "usual"
 _LONGEST: Final = 40  # characters of a message
 _LONGEST_KEY: Final = 36  # of an id
 _MOST: Final = 1e15
-Scope = Annotated[str, Word(" ".join(BY), click.Choice(BY), "[day|agent|conversation|turn]")]
+CostBy = Annotated[str, Word(" ".join(BY), click.Choice(BY), "[day|agent|conversation|turn]")]
 CapName = Annotated[str, Word(" ".join(CAPS), metavar="NAME")]
 CapAmount = Annotated[str, Word(f"{_NONE} {_USUAL}", metavar="AMOUNT|none|usual")]
 
@@ -58,7 +58,7 @@ CapAmount = Annotated[str, Word(f"{_NONE} {_USUAL}", metavar="AMOUNT|none|usual"
 @click.option(
     "--last", type=click.IntRange(1, 10_000), default=30, show_default=True, help="At most so many."
 )
-async def cost(door: Door, by: Scope = "day", *, last: int, agent: OfAgent) -> Result:
+async def cost(door: Door, by: CostBy = "day", *, last: int, agent: OfAgent) -> Result:
     """Show what models cost by day, agent, conversation or turn, and the caps. Money is counted where a price is known.
 
     Of one agent: --agent NAME. The caps are set with knapper cap.
@@ -133,9 +133,10 @@ def table_lines(by: str, document: Mapping[str, Any]) -> list[Line]:  # Any: JSO
     return lines
 
 
-def _figures(row: "TurnCost") -> list[str]:
-    cost = "" if row.cost is None else money(row.cost)
-    return [str(row.steps), f"{row.prompt:,}", f"{row.cached:,}", f"{row.completion:,}", cost]
+def _figures(cost: "TurnCost") -> list[str]:
+    dollars = "" if cost.cost is None else money(cost.cost)
+    tokens = (f"{count:,}" for count in (cost.prompt, cost.cached, cost.completion))
+    return [str(cost.steps), *tokens, dollars]
 
 
 def cap_lines(document: Mapping[str, Any]) -> list[Line]:  # Any: JSON
