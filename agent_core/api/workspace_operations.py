@@ -292,7 +292,7 @@ async def status(asked: Asked) -> object:
         "workspace": rooms.workspace.root.name,
         "agent": usual if asked.identity.sees(usual) else min(asked.identity.agents),
         "agents": sum(not is_history(name) for name in agents),
-        "running": [name for name in agents if rooms.host.is_running(name)],
+        "running": [name for name in agents if rooms.host.is_at_work(name)],
         "functions": rooms.workspace.functions.count(),
         "approvals": len(await _pending(asked)),
         "sandbox": await rooms.workspace.sandbox_level(),

@@ -47,6 +47,11 @@ class Cap:
         """What it is a cap of, in words."""
         return _WHOSE[self.scope]
 
+    def share(self, amount: float) -> str:
+        """Return an amount with the most of its kind: `1,200 of 5,000 tokens`."""
+        part = self.amount(amount) if self.kind == "money" else f"{amount:,.0f}"
+        return f"{part} of {self.amount(self.most)}"
+
     def amount(self, amount: float) -> str:
         """Return an amount of its kind, in words."""
         if self.kind == "money":

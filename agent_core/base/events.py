@@ -33,7 +33,7 @@ class _Base:
 class TurnStarted(_Base):
     """A message, or another `event` (heartbeat, login, system), was picked up and is on disk.
 
-    `trace` is the `traceparent` that it came with.
+    `trace` is the `traceparent` that it came with, `conversation` the id of the conversation if it is not the main one.
     """
 
     type: ClassVar[str] = "turn_started"
@@ -41,6 +41,7 @@ class TurnStarted(_Base):
     message: str
     event: str = "message"
     trace: str = field(default="", metadata=IF_SET)
+    conversation: str = field(default="", metadata=IF_SET)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -249,7 +249,7 @@ class TurnRunner:
             options.meta_self,
             tools,
             origin,
-            TurnJournal(claimed.n, EventFold(self.name, claimed.id)),
+            TurnJournal(claimed.n, EventFold(claimed.line, claimed.id)),
             questions,
             session.style,
             session.clock,

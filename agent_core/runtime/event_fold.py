@@ -14,7 +14,7 @@ from agent_core.base.events import Event
 from agent_core.base.messages import SEND, Call
 from agent_core.base.receipt import Receipt
 from agent_core.base.records import dataclass, field, from_json, replace
-from agent_core.storage import USAGE, EndedTurn, Entry
+from agent_core.storage import USAGE, EndedTurn, Entry, agent_of, id_of, is_main
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 from .entries import CLIENT, RECEIPT, SPEAKER, STORED_EVENTS, unwrapped
@@ -31,7 +31,7 @@ _TOKENS: Final = ("prompt_tokens", "completion_tokens", "cached_tokens")
 
 @dataclass(slots=True)
 class EventFold:
-    """The events of one turn of an agent, from its entries in order, beginning with the first.
+    """The events of one turn of a conversation, by its line, from its entries in order, beginning with the first.
 
     The first entry of each step names it (`step`), and one that `begins` the turn what began it. What precedes that is
     for the model alone, such as the boot, and so is a turn that nothing begins, such as a summary on request. In
@@ -39,7 +39,7 @@ class EventFold:
     step, and only what these versions told is told.
     """
 
-    agent: str
+    line: str
     turn: str
     is_old: bool = False
     step: int = -1
@@ -52,10 +52,10 @@ class EventFold:
     _receipt: Mapping[str, Any] = field(default_factory=dict)  # Any: JSON
 
     @classmethod
-    def at(cls, agent: str, first_entry: Entry) -> "EventFold":
+    def at(cls, line: str, first_entry: Entry) -> "EventFold":
         """Return the fold of a stored turn with this first entry."""
         is_old = first_entry.is_imported or "step" not in first_entry.payload
-        fold = cls(agent, first_entry.turn, is_old)
+        fold = cls(line, first_entry.turn, is_old)
         if is_old:
             fold.step = 0
         return fold
@@ -115,12 +115,17 @@ class EventFold:
             text = str(payload.get("text", ""))
         if entry.kind == "user" or payload.get("event") == "message":
             kind = "message"
-        if self.is_old:
-            return [events.TurnStarted(agent=self.agent, message=text, event=kind)]
-        said = str(payload.get("said", text))
-        kind = str(payload.get("begins", kind))
-        trace = str(payload.get("trace", ""))
-        return [events.TurnStarted(agent=self.agent, message=said, event=kind, trace=trace)]
+        trace = ""
+        if not self.is_old:
+            text = str(payload.get("said", text))
+            kind = str(payload.get("begins", kind))
+            trace = str(payload.get("trace", ""))
+        started = events.TurnStarted(
+            agent=agent_of(self.line), message=text, event=kind, trace=trace
+        )
+        if not is_main(self.line):
+            started = replace(started, conversation=id_of(self.line))
+        return [started]
 
     def _own(self, entry: Entry) -> Sequence[Event]:
         payload = entry.payload

@@ -181,8 +181,8 @@ class Ledger:
                 return False, _Verdict(stopped=cap, spent=spent)
             waits |= bool(open_uses) and spent + taken + self._amount(cap, [mine]) > cap.most
             if cap.is_set or spent >= WARNED_AT * cap.most:
-                rest = cap.amount(max(cap.most - spent - taken, 0))
-                left.append(f"{rest} of {cap.amount(cap.most)} for {cap.whose}")
+                rest = max(cap.most - spent - taken, 0)
+                left.append(f"{cap.share(rest)} for {cap.whose}")
             if cap.kind == "money" and self._prices.of(row.model) is None:
                 uncounted.append(cap)
         said = f"Left before a cap ends this: {'; '.join(left)}." if left else ""
@@ -220,7 +220,7 @@ class Ledger:
             spent, own = self._amount(cap, uses), self._amount(cap, [mine])
             if spent - own < WARNED_AT * cap.most <= spent < cap.most:
                 await row.payer.told.warn(
-                    f"{cap.amount(spent)} of {cap.amount(cap.most)} are spent for {cap.whose}.",
+                    f"{cap.share(spent)} are spent for {cap.whose}.",
                     _RAISE.format(cap.name),
                 )
 

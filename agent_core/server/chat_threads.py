@@ -1,9 +1,9 @@
 """Conversations of clients of chat completions and responses: each request brings its history, or names a conversation.
 
 A history without a name is the context of one turn: the agent `AGENT--chat-…` is made for it. A conversation goes on by
-its name, by the id of its last response, or by an answer to a call that it handed out. All of them share the blocks of
-the agent that the client named. A request is recorded before its message is posted, so that it is answered once, also
-if it is sent again after a crash or a lost response.
+its name, by the id of its last response, or by an answer to a call that it handed out: it is one of the agent's,
+private to the token that began it. A request is recorded before its message is posted, so that it is answered once,
+also if it is sent again after a crash or a lost response.
 """
 
 import asyncio
@@ -29,22 +29,28 @@ from agent_core.base.messages import Assistant, Call
 from agent_core.base.offload import aside
 from agent_core.base.records import dataclass, field, replace, to_json
 from agent_core.base.untrusted import one_line
+from agent_core.memory.agent_memory import CLIENT_SECTION, INSTRUCTIONS
+from agent_core.memory.classes import check_length
 from agent_core.operations.manual_edits import HUMAN, done
 from agent_core.registry.validation import check_schema, schemas_in
 from agent_core.runtime.client_calls import ClientFunctions, answered
 from agent_core.runtime.entries import assistant, user
 from agent_core.storage import (
-    AGENT,
     CONVERSATION,
     HISTORY,
+    NAME_CHARS,
     AttachBlock,
     EndedTurn,
     Entry,
     SaveAgent,
+    SaveDoor,
     TurnStore,
     WholeAgent,
     WholeEvent,
     WholeTurn,
+    id_of,
+    is_main,
+    line_of,
 )
 from agent_core.views.call_log import was_told
 from agent_core.workspace.agent_files import is_group
@@ -54,7 +60,7 @@ PER_MESSAGE: Final = (
     40  # cost of one message besides its text, in characters as `base/offload.py` counts them
 )
 _SYSTEM: Final = ("system", "developer")
-_CALL_ID: Final = re.compile(r"(.+)(--(?:chat|resp)-[0-9a-f]{20})", re.DOTALL)
+_CALL_ID: Final = re.compile(r"(.+)(--(?:chat-|resp-)(?:[0-9a-f]{20}|[0-9a-f]{6}))", re.DOTALL)
 """The id of a call as a program gets it: models repeat their own ids, so that of an unnamed conversation is added."""
 
 
@@ -393,13 +399,12 @@ def _depth(value: object) -> int:
 
 
 STORED: Final = f"{CONVERSATION}resp-"
-"""Follows the agent's name in the generated names of conversations that go on by the id of their last response."""
+"""The mark of a conversation that goes on by the id of its last response. Earlier versions made agents of them."""
 _KEPT: Final = (
     100  # unnamed conversations of one agent and kind; beyond that, the oldest are deleted
 )
-_MOST_NAMED: Final = (
-    1_000  # named ones of one agent; beyond that, none is created, since a client relies on each
-)
+_MOST_NAMED: Final = 1_000  # named ones of one agent and token; beyond that, none begins, since a client relies on each
+_CONVERSATION_NAME: Final = re.compile(rf"[A-Za-z0-9_-]{{1,{NAME_CHARS}}}")
 _RESPONSE: Final = re.compile(r"resp_[0-9a-f]{32}")
 _REQUESTS: Final = 32  # of one conversation that are known when they come again
 _KEY_CHARS: Final = 255
@@ -407,7 +412,6 @@ _JOINED_S: Final = 600.0  # after its end, an answer that nobody got waits this 
 _MOST_BUSY: Final = (
     1_000  # unnamed conversations of one agent with a message that waits or is being answered
 )
-_SECTION: Final = "client"
 _SHOWN: Final = (
     events.CallStarted,
     events.CallAnswered,
@@ -477,10 +481,16 @@ class ClientRequest:
         """The agent that `model` names."""
         return self.model.partition("@")[0]
 
+    @property
+    def origin(self) -> str:
+        """The origin of the conversations that it begins and goes on with: its token, and whom that serves."""
+        _, _, user_name = self.owner.partition("\n")
+        return replace(self.identity.origin, user=user_name).to_json()
+
 
 @dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
 class Thread:
-    """A conversation (the agent `name`) and the client's current request, of which `row` is stored.
+    """A conversation (by its line, or an agent's `name`) and the client's current request, of which `row` is stored.
 
     `is_again` marks a request that came before.
     """
@@ -499,6 +509,8 @@ class Thread:
     @property
     def mark(self) -> str:
         """What a program gets after the id of each call of its functions, so that the answer finds its conversation."""
+        if not is_main(self.name):
+            return "" if "@" in self.request.model else f"{STORED}{id_of(self.name)}"
         end = self.name.removeprefix(self.request.agent)
         return end if end.startswith((HISTORY, STORED)) else ""
 
@@ -642,43 +654,35 @@ class ChatThreads:
                 self._answering.add(thread)
                 return thread
             name, history = await self._find_conversation(client_request, messages)
-            settings = await self._store.agent_settings(name) or {}
+            settings = await self._settings(name) or {}
             for answer in () if history.before else history.answers:
                 if answer.answers not in (settings.get("chat_open") or ()):
                     what = f"The conversation waits for no answer to `{answer.answers[:80]}`."
                     raise UsageError(what, fix="Answer the calls of the last reply, each once.")
-            await self._instruct(name, history.system)
+            settings = await self._instruct(name, settings, history.system)
             row = client_request.mark.row(await self._store.now())
             await self._note(name, settings, row)
             thread = Thread(name, client_request, history.without_past(), row, is_again=False)
             self._answering.add(thread)
             return thread
 
-    async def _instruct(self, name: str, system: str) -> None:
-        """Let a conversation have the instructions of its client, in a section of the agent's own."""
+    async def _instruct(self, name: str, settings: Json, system: str) -> Json:
+        """Let a conversation have the instructions of its client, and return what is to be kept of it.
+
+        They are a section of the conversation's own, or of the agent that was made for it.
+        """
+        if not is_main(name):
+            if not self._store.is_shared:  # otherwise, any process may answer
+                await self._rooms.host.agent(name)
+            check_length(CLIENT_SECTION, system)
+            return {**settings, INSTRUCTIONS: system}
         sections = (await self._rooms.host.agent(name)).memory.sections
         has = {section.name: section.text for section in await sections.list()}
-        if system and has.get(_SECTION) != system:
-            await sections.set(_SECTION, 0, system)
-        elif not system and _SECTION in has:
-            await sections.drop(_SECTION)
-
-    def _name_of(self, agent: str, conversation: str) -> str:
-        """Return the name of the agent of a conversation, whether or not it exists yet.
-
-        A group has one conversation, whatever its name, because its members have one memory each.
-
-        Raises:
-            UsageError: the conversation cannot have this name.
-        """
-        if is_group(self._rooms.workspace.root, agent):
-            return agent
-        name = f"{agent}{CONVERSATION}{conversation}"
-        if not AGENT.fullmatch(name):
-            most = 64 - len(agent) - len(CONVERSATION)
-            fix = f"Use up to {most} letters, digits, dashes and underscores."
-            raise UsageError(f"A conversation cannot be called `{conversation[:80]}`.", fix=fix)
-        return name
+        if system and has.get(CLIENT_SECTION) != system:
+            await sections.set(CLIENT_SECTION, 0, system)
+        elif not system and CLIENT_SECTION in has:
+            await sections.drop(CLIENT_SECTION)
+        return settings
 
     async def turn(self, thread: Thread) -> AsyncIterator[events.Event | None]:
         """Post the new messages and yield the events of their turn, or None while nothing happens.
@@ -718,7 +722,7 @@ class ChatThreads:
             return
         number = await self._store.turn_number(thread.name, reply.ended.turn) or 0
         async with self._one_at_a_time:
-            settings = await self._store.agent_settings(thread.name) or {}
+            settings = await self._settings(thread.name) or {}
             rows = _requests(settings)
             own = rows.pop(thread.row["asked"], None)
             if own is None or own["told"]:
@@ -747,17 +751,14 @@ class ChatThreads:
             name = await self._of_response(client_request)
             return name, await _read(messages, is_known=True)
         if conversation:
-            name = self._name_of(agent, conversation)
-            is_known = await self._store.agent_settings(name) is not None
-            history = await _read(messages, is_known=is_known)
-            await self._make_sure(agent, conversation, name, history)
-            return name, history
+            name = await self._named(client_request, conversation)
+            history = await _read(messages, is_known=bool(name))
+            return name or await self._name(client_request, conversation, history), history
         history = await _read(messages, is_known=False)
         name = await self._waiting(client_request, history)
-        if not name:
-            kind = STORED if client_request.is_stored else HISTORY
-            name = await self._new(agent, history, kind, _digest(client_request.owner))
-        return name, history
+        if not name and client_request.is_stored:
+            name = await self._begin_stored(client_request, history)
+        return name or await self._begin_history(client_request, history), history
 
     async def _again(
         self, client_request: ClientRequest, messages: Sequence[ClientMessage]
@@ -771,6 +772,7 @@ class ChatThreads:
         """
         request_mark = client_request.mark
         found = await self._store.agents_with("", request_mark.asked)
+        found |= await self._store.doors_with(request_mark.asked)
         for name, settings in found.items():
             rows = _requests(settings)
             row = rows.pop(request_mark.asked, None)
@@ -805,7 +807,10 @@ class ChatThreads:
         agent = client_request.agent
         response = client_request.previous
         key = _key_of_response(response, client_request.owner)
-        known = await self._known(agent, key) if _RESPONSE.fullmatch(response) else []
+        known = list[tuple[str, Json]]()
+        if _RESPONSE.fullmatch(response):
+            known += (await self._store.doors_with(key, agent, client_request.origin)).items()
+            known += await self._known(agent, key)
         name = next((name for name, had in known if had.get("chat_response") == key), "")
         if not name:
             fix = "Only the last response of a conversation can be continued; or send its messages as `input`."
@@ -815,8 +820,11 @@ class ChatThreads:
 
     async def _waiting(self, client_request: ClientRequest, history: ClientHistory) -> str:
         """Return the conversation that waits for the answers in a history, which are then no longer awaited, or ""."""
-        name = f"{client_request.agent}{history.waiting}"
-        settings = await self._store.agent_settings(name) if history.waiting else None
+        if not history.waiting:
+            return ""
+        name = await self._own_line(client_request, history.waiting.removeprefix(STORED))
+        name = name or f"{client_request.agent}{history.waiting}"
+        settings = await self._settings(name)
         if settings is None or settings.get("chat_of") != client_request.agent:
             return ""
         if settings.get("chat_by") != _digest(client_request.owner):
@@ -826,33 +834,90 @@ class ChatThreads:
         await self._save(name, settings, chat_open=[])
         return name
 
-    async def _make_sure(
-        self, agent: str, conversation: str, name: str, history: ClientHistory
-    ) -> None:
-        """Create a conversation if it does not exist.
+    async def _named(self, client_request: ClientRequest, conversation: str) -> str:
+        """Return the conversation that a client calls by a name or an id, or "": it is to begin.
 
         Raises:
-            UsageError: the name is that of another agent, or is reserved for unnamed conversations; or the agent has
-                too many.
+            UsageError: no conversation can have this name.
         """
-        settings = await self._store.agent_settings(name)
-        if settings is not None and settings.get("chat_of") == agent:
-            return
-        is_reserved = f"{CONVERSATION}{conversation}".startswith((HISTORY, STORED))
-        if is_reserved or await self._rooms.workspace.can_be_talked_to(name):
-            what = f"A conversation cannot have the name `{conversation[:80]}` here."
-            given = (
-                "The server gives names with `chat-` and `resp-` itself. " if is_reserved else ""
+        agent = client_request.agent
+        store = self._store
+        if not _CONVERSATION_NAME.fullmatch(conversation):
+            fix = f"Use up to {NAME_CHARS} letters, digits, dashes and underscores."
+            raise UsageError(f"A conversation cannot be called `{conversation[:80]}`.", fix=fix)
+        if f"{CONVERSATION}{conversation}".startswith((HISTORY, STORED)):
+            what = f"A conversation cannot have the name `{conversation}` here."
+            fix = "The server gives names with `chat-` and `resp-` itself. Choose another name after the @."
+            raise UsageError(what, fix=fix)
+        before = f"{agent}{CONVERSATION}{conversation}"  # an agent of its own, as earlier versions made one
+        if (await store.agent_settings(before) or {}).get("chat_of") == agent:
+            return before
+        if line := await self._own_line(client_request, conversation):
+            return line
+        rows = await store.conversations_of(agent, client_request.origin, conversation, 1)
+        return rows[0].line if rows else ""
+
+    async def _own_line(self, client_request: ClientRequest, id: str) -> str:
+        """Return the line of the conversation with an id, or "": the sender has begun none with it."""
+        row = await self._store.conversation(line_of(client_request.agent, id))
+        is_own = row is not None and row.deleted is None and row.origin == client_request.origin
+        return row.line if row is not None and is_own else ""
+
+    async def _name(
+        self, client_request: ClientRequest, conversation: str, history: ClientHistory
+    ) -> str:
+        """Begin a conversation with a name.
+
+        Raises:
+            UsageError: the agent has too many of this token.
+        """
+        agent = client_request.agent
+        if await self._store.named_by(agent, client_request.identity.id) >= _MOST_NAMED:
+            what = (
+                f"{agent} has {_MOST_NAMED:,} named conversations of this token, which is the most."
             )
-            raise UsageError(what, fix=f"{given}Choose another name after the @.")
-        named = len(await self._known(agent)) - len(await self._unnamed(agent))
-        if named >= _MOST_NAMED:
-            what = f"{agent} has {_MOST_NAMED:,} named conversations, which is the most."
-            raise UsageError(
-                what,
-                fix=f"Continue one, or delete one: knapper agents delete {agent}{CONVERSATION}NAME",
-            )
-        await self._begin(agent, name, history)
+            fix = f"Continue one, or delete one: knapper conversations delete NAME --agent {agent}"
+            raise UsageError(what, fix=fix)
+        return await self._begin_line(client_request, history, conversation, {})
+
+    async def _begin_stored(self, client_request: ClientRequest, history: ClientHistory) -> str:
+        """Begin a conversation that goes on by the id of its last response; the oldest beyond the limit are erased."""
+        agent = client_request.agent
+        by = _digest(client_request.owner)
+        own = await self._store.doors_with("chat_number", agent, client_request.origin)
+        numbers = {line: _number(kept) for line, kept in own.items()}
+        newest_first = sorted(numbers, key=numbers.__getitem__, reverse=True)
+        for line in await self._removable(agent, newest_first[_KEPT - 1 :]):
+            await self._rooms.host.close_idle(line)
+            await self._store.erase_conversation(line)
+        number = max(numbers.values(), default=0) + 1
+        kept = {"chat_of": agent, "chat_number": number, "chat_by": by}
+        return await self._begin_line(client_request, history, "", kept)
+
+    async def _begin_line(
+        self, client_request: ClientRequest, history: ClientHistory, name: str, kept: Json
+    ) -> str:
+        turns = await aside(len(history.before) * PER_MESSAGE, history.turns)
+        row = await self._store.begin_with(
+            client_request.agent, client_request.origin, name, turns, kept
+        )
+        return row.line
+
+    async def _removable(self, agent: str, surplus: Sequence[str]) -> list[str]:
+        """Return those of the surplus in which no message waits or is being answered.
+
+        Raises:
+            ApiRefusal: there are too many of the others.
+        """
+        if not surplus:
+            return []
+        busy = {work.line for work in await self._store.open_work()}
+        busy |= {thread.name for thread in self._answering}
+        if len(busy.intersection(surplus)) > _MOST_BUSY:
+            what = f"{_MOST_BUSY:,} conversations of {agent} wait for an answer."
+            raise ApiRefusal(429, "too-many", what, "Wait until some are answered.")
+        host = self._rooms.host
+        return [name for name in surplus if name not in busy and not host.is_running(name)]
 
     async def _post(self, thread: Thread) -> tuple[str, list[events.Event]]:
         """Post the new messages and return the id of their event.
@@ -873,7 +938,7 @@ class ChatThreads:
         store = self._store
         name = thread.name
         async with self._rooms.host.idle(name) as agent, self._one_at_a_time:
-            settings = await store.agent_settings(name) or {}
+            settings = await self._settings(name) or {}
             row = _requests(settings).get(thread.row["asked"], thread.row)
             if row["key"] != thread.row["key"]:  # it came twice, and the other one was first
                 return str(row["key"])
@@ -906,36 +971,24 @@ class ChatThreads:
             )
         ).event
 
-    async def _new(self, agent: str, history: ClientHistory, kind: str, owner: str) -> str:
-        host, moves = self._rooms.host, self._rooms.state.moves
-        known = await self._known(agent, mark=kind)
-        own = [old for old, settings in known if settings.get("chat_by") == owner]
-        if surplus := own[_KEPT - 1 :]:
-            busy = {work.agent for work in await self._store.open_work()} | {
-                thread.name for thread in self._answering
-            }
-            if len(busy.intersection(surplus)) > _MOST_BUSY:
-                what = f"{_MOST_BUSY:,} conversations of {agent} wait for an answer."
-                raise ApiRefusal(429, "too-many", what, "Wait until some are answered.")
-            for old in surplus:
-                if old not in busy and not host.is_running(old):
-                    await host.close_idle(old)
-                    await moves.delete(old)
-        name = f"{agent}{kind}{Clock().new_id().replace('-', '')[:20]}"
-        await self._begin(agent, name, history, by=owner)
+    async def _begin_history(self, client_request: ClientRequest, history: ClientHistory) -> str:
+        """Create the agent for a history without a name; the oldest beyond the limit are deleted."""
+        agent = client_request.agent
+        by = _digest(client_request.owner)
+        known = await self._known(agent, mark=HISTORY)
+        own = [old for old, settings in known if settings.get("chat_by") == by]
+        for old in await self._removable(agent, own[_KEPT - 1 :]):
+            await self._rooms.host.close_idle(old)
+            await self._rooms.state.moves.delete(old)
+        name = f"{agent}{HISTORY}{Clock().new_id().replace('-', '')[:20]}"
+        number = max((_number(had) for _, had in known), default=0) + 1
+        await self._begin(agent, name, history, {"chat_number": number, "chat_by": by})
         return name
 
-    async def _begin(self, agent: str, name: str, history: ClientHistory, *, by: str = "") -> None:
-        """Create the agent of a new conversation, with the earlier messages and the memory blocks of its owner."""
+    async def _begin(self, agent: str, name: str, history: ClientHistory, kept: Json) -> None:
+        """Create an agent with the earlier messages of a history, and the memory blocks of the one that was named."""
         store, owner = self._store, await self._rooms.host.agent(agent)
-        numbers = [_number(had) for _, had in await self._unnamed(agent)]
-        number = max(numbers, default=0) + 1
-        settings = {
-            **(await store.agent_settings(agent) or {}),
-            "chat_of": agent,
-            "chat_number": number,
-            **({"chat_by": by} if by else {}),
-        }
+        settings = {**(await store.agent_settings(agent) or {}), "chat_of": agent, **kept}
         blocks = owner.memory.blocks
         for row in [row for row in blocks.rows if not row.shared]:
             await done(blocks, blocks.share(row.label, HUMAN))
@@ -950,16 +1003,20 @@ class ChatThreads:
         rows.pop(row["asked"], None)
         await self._save(name, settings, chat_requests=[*rows.values(), row][-_REQUESTS:])
 
-    async def _save(self, name: str, settings: Json, **more: Any) -> None:  # Any: JSON
-        await self._store.apply([SaveAgent(name, {**settings, **more})])
+    async def _settings(self, name: str) -> Json | None:
+        """Return what is kept of a conversation: with its line, or with the agent that was made for it."""
+        if is_main(name):
+            return await self._store.agent_settings(name)
+        return await self._store.door(name)
 
-    async def _unnamed(self, agent: str) -> list[tuple[str, Json]]:
-        return await self._known(agent, mark=HISTORY) + await self._known(agent, mark=STORED)
+    async def _save(self, name: str, settings: Json, **more: Any) -> None:  # Any: JSON
+        kept = {**settings, **more}
+        await self._store.apply([SaveAgent(name, kept) if is_main(name) else SaveDoor(name, kept)])
 
     async def _known(
         self, agent: str, text: str = "", mark: str = CONVERSATION
     ) -> list[tuple[str, Json]]:
-        """Return the conversations of an agent whose settings contain a text, newest first; by `mark`, the unnamed."""
+        """Return the agents that were made for conversations with one, whose settings contain a text, newest first."""
         rows = await self._store.agents_with(f"{agent}{mark}", text)
         own = [
             (name, settings) for name, settings in rows.items() if settings.get("chat_of") == agent
@@ -988,6 +1045,4 @@ def _requests(settings: Json) -> dict[str, Json]:
 
 
 def _number(settings: Json) -> int:
-    return int(
-        settings.get("chat_number") or 0
-    )  # unnamed conversations count; a named one has that of the next
+    return int(settings.get("chat_number") or 0)  # a clock may go backward

@@ -18,10 +18,14 @@ from agent_core.operations.command_context import (
 )
 from agent_core.operations.operation import Opens
 from agent_core.operations.verb import Door, verb
+from agent_core.storage import agent_named, line_named
 from agent_core.views.result import Result, print_json
 from agent_core.views.styled_lines import line, write
+from agent_core.workspace.conversations import Conversations
 
 if TYPE_CHECKING:
+    from agent_core.storage import Line, Store
+
     from .app import Doors
 
 _SCOPES = ("chat", "read", "edit", "approve", "admin")
@@ -134,21 +138,55 @@ def tokens() -> None:
     "--agent", "agents", multiple=True, metavar="NAME", help="Only this agent; may be repeated."
 )
 @click.option(
+    "--conversation",
+    "conversations",
+    multiple=True,
+    metavar="ID",
+    help="Only this conversation of the one --agent; may be repeated.",
+)
+@click.option(
     "--expires", default="", metavar="TIME", help="How long it is valid: 30d, 12h or 90m."
 )
 async def add(
-    door: Door, name: str, *, scopes: tuple[str, ...], agents: tuple[str, ...], expires: str
+    door: Door,
+    name: str,
+    *,
+    scopes: tuple[str, ...],
+    agents: tuple[str, ...],
+    conversations: tuple[str, ...],
+    expires: str,
 ) -> Result:
     """Make a token. It is shown once; only its hash is stored."""
     from agent_core.api.identity import SCOPES, TokenBook
 
     async with door.state() as state:
+        lines = tuple([await _line_of(state.store, agents, each) for each in conversations])
         chosen = tuple(scope for scope in SCOPES if scope in scopes)
         made = await TokenBook(state.store, time.time).add(
-            name, chosen, tuple(dict.fromkeys(agents)), expires
+            name, chosen, tuple(dict.fromkeys(agents)), expires, lines=lines
         )
     hint = "It is shown this once. Send it as: Authorization: Bearer TOKEN"
     return Result(made, [line(("strong", made.token))], hint)
+
+
+async def _line_of(store: "Store", agents: tuple[str, ...], conversation: str) -> "Line":
+    """Return the line of a conversation to which a token is to be limited.
+
+    Raises:
+        UnknownName: there is none.
+        UsageError: it is not one of a single agent, or it is private to another token.
+    """
+    if len(agents) != 1:
+        raise UsageError(
+            "A conversation is one of an agent's.", fix="Name its agent, and no other: --agent NAME"
+        )
+    row = await Conversations(store, agent_named(agents[0])).find(conversation)
+    if row.token:
+        raise UsageError(
+            f"The conversation {row.id} is private to the token that began it.",
+            fix="Choose one that was begun here: knapper conversations list",
+        )
+    return line_named(row.line)
 
 
 @verb(tokens, opens=Opens.NOTHING)

@@ -60,6 +60,7 @@ from .conversation_store import (
     NAME_CHARS,
     ConversationRow,
     ConversationStore,
+    SaveDoor,
     TurnSource,
     id_of,
     line_of,
@@ -128,6 +129,7 @@ from .names import (
     is_agent_name,
     is_history,
     is_line,
+    is_main,
     line_named,
 )
 from .spending_store import (
@@ -316,6 +318,7 @@ __all__ = [
     "SaveApproval",
     "SaveBlock",
     "SaveDocument",
+    "SaveDoor",
     "SaveMadeCode",
     "SavePassages",
     "SavePending",
@@ -379,6 +382,7 @@ __all__ = [
     "is_agent_name",
     "is_history",
     "is_line",
+    "is_main",
     "line_named",
     "line_of",
     "lock_agent",

@@ -74,8 +74,8 @@ async def test_the_model_reads_what_is_left_at_the_end_of_a_request_and_not_in_t
     await desk.say("Hello?")
     await desk.say("And now?")
     first, second = (tail(seen) for seen in desk.model.requests)
-    assert "5,000 tokens of 5,000 tokens for today" in first
-    assert "4,000 tokens of 5,000 tokens for today" in second
+    assert "5,000 of 5,000 tokens for today" in first
+    assert "4,000 of 5,000 tokens for today" in second
     systems = [
         message
         for seen in desk.model.requests
@@ -91,7 +91,7 @@ async def test_four_fifths_of_a_cap_are_told_once(at_desk: OpenDesk) -> None:
     desk = await at_desk([PLAIN] * 4, spending__conversation_tokens=4_900)
     told = [warnings(await desk.say(f"Number {n}?")) for n in range(4)]
     assert [len(each) for each in told] == [0, 0, 0, 1]
-    assert "4,000 tokens of 4,900 tokens" in told[3][0]
+    assert "4,000 of 4,900 tokens" in told[3][0]
 
 
 @pytest.mark.parametrize("cap", ["turn_tokens", "day_requests", "agent_money"])
@@ -392,7 +392,7 @@ async def test_a_request_of_a_process_that_died_counts_with_its_estimate(
         )
     )
     await desk.say("Hello?")
-    assert "9,300 tokens of 10,000 tokens" in tail(desk.model.requests[0])
+    assert "9,300 of 10,000 tokens" in tail(desk.model.requests[0])
 
 
 # A week of a workspace that works by itself, by a clock of the test.

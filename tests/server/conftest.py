@@ -19,7 +19,7 @@ from agent_core.api.identity import SCOPES, TokenBook
 from agent_core.operations.operation import Scope
 from agent_core.server import app
 from agent_core.server.app import ServeOptions, serve
-from agent_core.storage import WholeAgent, line_of
+from agent_core.storage import WholeAgent, line_named, line_of
 from sandbox import Sandbox
 from tests.kit import Script, ScriptedModel
 from tests.kit import scripted as running
@@ -44,12 +44,17 @@ class Served:
         await self.workspace.functions.reload()
 
     async def token(
-        self, name: str, *scopes: Scope, agents: tuple[str, ...] = (), expires: str = ""
+        self,
+        name: str,
+        *scopes: Scope,
+        agents: tuple[str, ...] = (),
+        expires: str = "",
+        lines: tuple[str, ...] = (),
     ) -> str:
         """Return a new token."""
-        return (
-            await TokenBook(self.workspace.store, time.time).add(name, scopes, agents, expires)
-        ).token
+        book = TokenBook(self.workspace.store, time.time)
+        own = tuple(map(line_named, lines))
+        return (await book.add(name, scopes, agents, expires, lines=own)).token
 
     @property
     def key(self) -> str:
@@ -57,10 +62,14 @@ class Served:
         return self.client.headers["Authorization"].removeprefix("Bearer ")
 
     async def as_(
-        self, name: str, *scopes: Scope, agents: tuple[str, ...] = ()
+        self,
+        name: str,
+        *scopes: Scope,
+        agents: tuple[str, ...] = (),
+        lines: tuple[str, ...] = (),
     ) -> httpx2.AsyncClient:
         """Return a client with a new token."""
-        token = await self.token(name, *scopes, agents=agents)
+        token = await self.token(name, *scopes, agents=agents, lines=lines)
         client = httpx2.AsyncClient(
             base_url=self.url, headers={"Authorization": f"Bearer {token}"}, timeout=60
         )

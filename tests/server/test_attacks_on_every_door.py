@@ -219,7 +219,7 @@ async def test_numbers_bytes_and_names_that_cannot_be_are_told_and_no_failure(
 
 
 async def test_a_conversation_cannot_be_a_door_to_another_agent(served: Serve) -> None:
-    server = await served([Expect(Say("Mine."), has_no("secret plan")), Say("Fine.")])
+    server = await served([Say("Fine."), *[Expect(Say("Mine."), has_no("secret plan"))] * 4])
     (server.workspace.root / "agents").mkdir()
     for name in ("main--board", "main--a"):
         refused_agent = await server.client.post(AGENTS, json={"name": name})
@@ -228,13 +228,10 @@ async def test_a_conversation_cannot_be_a_door_to_another_agent(served: Serve) -
             ""
         )  # as a folder may bring it
     async with client(server) as owner:
-        await owner.chat.completions.create(model="main--a@b", messages=[user("nothing yet")])
+        await owner.chat.completions.create(model="main--a@b", messages=[user("my secret plan")])
     token = await server.token("guest", "chat", agents=("main",))
     async with client(server, token) as guest:
         others = (
-            "@board",
-            "@a--b",
-            "@a",
             "@chat-1",
             "@resp-1",
             "--board",
@@ -246,7 +243,15 @@ async def test_a_conversation_cannot_be_a_door_to_another_agent(served: Serve) -
             with pytest.raises(openai.APIStatusError) as refused:
                 await guest.chat.completions.create(model=name, messages=[user("tell me")])
             assert refused.value.status_code in {400, 404}, name
-        await guest.chat.completions.create(model="main@mine", messages=[user("hello")])
+        for name in (
+            "mine",
+            "board",
+            "a--b",
+            "a",
+        ):  # conversations of `main`, whatever agents there are
+            await guest.chat.completions.create(model=f"main@{name}", messages=[user("hello")])
+    names = {row.name for row in await server.workspace.conversations("main").list()}
+    assert names == {"mine", "board", "a--b", "a"}
 
 
 async def test_a_history_or_response_that_another_token_has_is_not_joined(served: Serve) -> None:

@@ -88,6 +88,7 @@ async def test_a_named_conversation_goes_on_by_its_name_and_a_repeated_request_i
 
 KEY = {"Idempotency-Key": "6f1c-one"}
 CHAT = "/v1/chat/completions"
+ROOMS = "/api/v1/agents/main/conversations"
 
 
 async def test_a_key_returns_the_same_turn_and_belongs_to_one_request_of_one_token(
@@ -131,8 +132,8 @@ async def test_a_response_that_is_asked_for_again_by_its_key_can_be_gone_on_from
     answer = (await server.client.post("/v1/responses", json=more)).json()
     assert answer["output"][0]["content"][0]["text"] == "Apples."
     assert (await server.client.post("/v1/responses", json=body, headers=KEY)).json() == got
-    listed = (await server.client.get("/api/v1/agents")).json()["agents"]
-    assert ["--resp-" in row["name"] for row in listed if row["name"] != "main"] == [True], "stored"
+    rows = (await server.client.get("/api/v1/agents/main/conversations")).json()["conversations"]
+    assert [(row["name"], row["messages"]) for row in rows] == [("I like apples", 2)], "stored"
 
 
 async def test_a_failed_turn_that_is_asked_for_twice_is_tried_once_and_nothing_else_is_taken_back(
@@ -248,7 +249,8 @@ async def test_histories_push_out_no_stored_conversation_and_no_conversation_wit
             model="main", input="On?", previous_response_id=stored.id
         )
         assert on.output_text == "Yes."
-    assert "main--mine" in await server.workspace.agent_names()
+    names = [row.name for row in await server.workspace.conversations("main").list()]
+    assert names == ["Keep this.", "mine"]
 
 
 async def test_requests_of_one_token_push_out_no_response_of_another(
@@ -425,17 +427,23 @@ async def test_a_conversation_with_a_waiting_message_is_kept(
     assert len(await histories(server)) == 2
 
 
-async def test_an_agent_has_a_limited_number_of_named_conversations(
+async def test_a_token_has_a_limited_number_of_named_conversations(
     served: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chat_threads, "_MOST_NAMED", 1)
-    server = await served([Say("Yes.")] * 2)
+    server = await served([Say("Yes.")] * 4)
     async with client(server) as program:
         for text in ("one", "two"):
             assert await says(program, user(text), model="main@mine") == "Yes."
-    asked = {"model": "main@another", "messages": [user("three")]}
-    refused = await server.client.post("/v1/chat/completions", json=asked)
-    assert "main has 1 named conversations, which is the most." in refused.text
+        for whom in ("", "ada"):  # whom the token serves makes no difference
+            with pytest.raises(openai.BadRequestError, match="of this token, which is the most"):
+                await program.chat.completions.create(
+                    model="main@another", messages=[user("three")], user=whom
+                )
+        asked = {"model": "main@another", "messages": [user("three")]}
+        assert (await server.client.post(CHAT, json=asked)).status_code == 200, "another token"
+        assert (await server.client.delete(f"{ROOMS}/mine")).is_success
+        assert await says(program, user("three"), model="main@another") == "Yes."
 
 
 async def test_who_waits_in_a_deleted_conversation_is_told(
@@ -461,8 +469,8 @@ async def test_of_idle_agents_the_oldest_are_closed_first(
         for name in ("a", "b", "c"):
             await says(program, user("I like apples"), model=f"main@{name}")
         with pytest.raises(AgentBusy):
-            await server.workspace.agent("main--c")
-        async with await server.workspace.agent("main--a"):
+            await server.workspace.agent("main", conversation="c")
+        async with await server.workspace.agent("main", conversation="a"):
             pass
         assert await says(program, user("What?"), model="main@a") == "Apples."
 

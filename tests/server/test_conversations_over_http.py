@@ -8,10 +8,13 @@ from urllib.parse import urlencode
 import httpx2
 import pytest
 
+from agent_core.api.identity import SCOPES
 from agent_core.api.operations import OfConversation
 from agent_core.client.client import Client, HttpWire, connect
 from agent_core.runtime.programs import repeated_programs
+from agent_core.server import chat_threads
 from agent_core.server.app import OPERATIONS
+from agent_core.workspace.forgetting import ForgetRequest, Forgetting
 from tests.kit import Ask, Repeat, Say, Seen, Step, Wanted
 from tests.server.conftest import Serve, end_of, ends
 from tests.storage.support import say
@@ -47,6 +50,12 @@ async def test_conversations_are_begun_listed_named_deleted_and_exported(served:
     frames = await server.said("Which colour?", conversation=other)
     assert end_of(frames)["reply"] == "Which?"
     assert said(server.model.requests[-1]) == ["Which colour?"]
+    replayed = await server.frames(ends(1), conversation=other)
+    for events in (frames, replayed):
+        (started,) = [data for _, data in events if data and data["type"] == "turn_started"]
+        assert (started["agent"], started["conversation"]) == ("main", other)
+    (started, *_) = [data for _, data in await server.frames(ends(1)) if data]
+    assert "conversation" not in started, "the main one"
     rows = [(row["id"], row["name"], row["messages"]) for row in await listed(client)]
     assert rows == [(other, "Which colour?", 1), ("main", "main", 1)]
     renamed = await client.patch(f"{ROOMS}/{other}", json={"name": "Colours"})
@@ -188,6 +197,68 @@ async def test_a_private_conversation_is_as_if_it_were_not_there_for_another_tok
     assert (await mine.post(f"{ROOMS}/{id}/undelete")).status_code == 200
 
 
+BEYOND: Final = [
+    (
+        "POST",
+        "/v1/chat/completions",
+        {"model": "main", "messages": [{"role": "user", "content": "a"}]},
+    ),
+    ("POST", "/v1/responses", {"model": "main", "input": "a"}),
+    ("GET", "/metrics", None),
+]
+"""Endpoints of other protocols, of which none names a conversation as the API does."""
+
+
+async def test_a_token_that_is_limited_to_conversations_reaches_nothing_but_them(
+    served: Serve,
+) -> None:
+    server = await served([Say("Teal."), Say("Beige."), Say("Yes.")])
+    page = await server.logged_in()
+    page.headers["Origin"] = server.url
+    ids = [(await begun(page, name=name))["id"] for name in ("ours", "apart")]
+    mine, apart = ids
+    for id in ids:
+        await server.said(f"Which one is {id}?", conversation=id)
+    lines = (f"main/{mine}",)
+    guest = await server.as_("guest", *SCOPES, lines=lines)
+    assert [row.agents for row in await server.workspace.store.tokens() if row.name == "guest"]
+    for row in OPERATIONS:
+        path = row.path.format(**dict.fromkeys(row.names, "main"))
+        named = (apart, "apart", mine[:3], "ours", "main", "") if row.in_a_conversation else (mine,)
+        for id in named:
+            query = urlencode({"conversation": id})
+            body = BODIES.get(row.handler.__name__, {})
+            answer = await guest.request(row.method, f"{path}?{query}", json=body)
+            wanted = 404 if row.in_a_conversation else 403
+            assert (row.path, id, answer.status_code) == (row.path, id, wanted)
+            assert apart not in answer.text.replace(f"`{apart}`", "")
+    for method, path, body in BEYOND:
+        answer = await guest.request(method, path, json=body)
+        assert answer.status_code == 403, (path, answer.text)
+    read = await guest.get(f"{AGENT}/messages?conversation={mine}")
+    assert [entry["text"] for entry in read.json()["messages"]] == [
+        f"Which one is {mine}?",
+        "Teal.",
+    ]
+    sent = await guest.post(f"{AGENT}/messages?conversation={mine}", json={"text": "And?"})
+    assert sent.status_code == 202
+    done = await server.frames(ends(2), conversation=mine)
+    assert end_of(done)["reply"] == "Yes."
+    assert len(server.model.requests) == 3
+
+
+async def test_a_token_may_be_limited_to_the_main_conversation(served: Serve) -> None:
+    server = await served([Say("Teal.")])
+    page = await server.logged_in()
+    page.headers["Origin"] = server.url
+    other = (await begun(page))["id"]
+    await server.said("Which?")
+    guest = await server.as_("guest", "read", lines=("main",))
+    assert (await guest.get(f"{AGENT}/messages")).status_code == 200
+    assert (await guest.get(f"{AGENT}/messages?conversation={other}")).status_code == 404
+    assert (await guest.get("/api/v1/agents")).status_code == 403
+
+
 @pytest.mark.parametrize("is_private", [True, False], ids=["of a token", "of the owner"])
 async def test_nothing_is_made_of_the_programs_of_a_private_conversation(
     served: Serve, *, is_private: bool
@@ -276,6 +347,154 @@ async def test_a_conversation_of_an_earlier_version_opens_as_the_agent_that_it_w
     assert answer.json()["choices"][0]["message"]["content"] == "Two."
     assert said(server.model.requests[-1]) == ["first", "second"]
     assert [row["id"] for row in await listed(token)] == []
+
+
+CHAT: Final = "/v1/chat/completions"
+
+
+async def asked(client: httpx2.AsyncClient, name: str, text: str, **more: object) -> str:
+    """Return the reply in a conversation of a program."""
+    body = {"model": f"main{name}", "messages": [{"role": "user", "content": text}], **more}
+    answer = await client.post(CHAT, json=body)
+    assert answer.status_code == 200, answer.text
+    return str(answer.json()["choices"][0]["message"]["content"])
+
+
+async def responded(client: httpx2.AsyncClient, text: str, **more: object) -> httpx2.Response:
+    """Return the response to a text."""
+    return await client.post("/v1/responses", json={"model": "main", "input": text, **more})
+
+
+async def test_what_a_program_says_at_a_door_is_private_to_its_token_and_user(
+    served: Serve,
+) -> None:
+    def step(seen: Seen) -> Step:
+        if said(seen)[-1] != "search" or any(row["role"] == "tool" for row in seen.messages):
+            return Say(str([row["content"] for row in seen.messages if row["role"] == "tool"]))
+        return Ask(Wanted("conversation_search", {"query": "secret plan"}))
+
+    server = await served([Repeat(step)])
+    mine, theirs = [await server.as_(name, "chat", "read") for name in ("mine", "theirs")]
+    for user in ("ada", "bob", ""):
+        more = {"user": user} if user else {}
+        await asked(mine, "@plan", f"The secret plan of {user or 'all'} is marmalade.", **more)
+    first = (await responded(mine, "The secret plan of responses is marmalade.")).json()
+    rows = await listed(mine)
+    ids = {row["origin"].get("user", ""): row["id"] for row in rows if row["name"] == "plan"}
+    assert (len(rows), {*ids}) == (4, {"ada", "bob", ""})
+    for client, name, more in (
+        (theirs, "@plan", {}),
+        (mine, "@plan", {"user": "eve"}),
+        (theirs, "@other", {}),
+    ):
+        assert "is marmalade" not in await asked(client, name, "search", **more), (name, more)
+    assert "of ada is marmalade" in await asked(mine, "@plan", "search", user="ada")
+    assert "of bob" not in await asked(mine, "@plan", "search", user="ada")
+    await server.said("search")
+    assert "is marmalade" not in str(server.model.requests[-1].messages)
+    for id in ids.values():
+        guessed = await refused(theirs, id)
+        assert {status for status, _ in guessed} == {404}
+        assert guessed == await refused(theirs, "0a0a0a")
+    assert "is marmalade" not in (await theirs.get(f"{AGENT}/search?query=marmalade plan")).text
+    missing = f"resp_{'0' * 32}"
+    for client, more in ((theirs, {}), (mine, {"user": "ada"})):
+        for id in (first["id"], missing):
+            answer = await responded(client, "And?", previous_response_id=id, **more)
+            assert answer.status_code == 400
+            assert answer.json()["error"]["message"].replace(id, missing).count(missing) == 1
+
+
+async def test_a_search_of_the_owner_reaches_private_conversations_and_that_of_a_token_none(
+    served: Serve,
+) -> None:
+    server = await served([Say("Noted.")] * 3)
+    mine, theirs = [await server.as_(name, "chat", "read") for name in ("mine", "theirs")]
+    await server.said("The plan is public.")
+    await asked(mine, "@plan", "The plan is marmalade.")
+    await asked(theirs, "@other", "The plan is honey.")
+    page = await server.logged_in()
+    page.headers["Origin"] = server.url
+    words = {"words": ["conversations", "search", "plan"], "agent": "main"}
+    for owner in (page, server.client):
+        found = (await owner.get(f"{AGENT}/search?query=plan")).json()
+        texts = {(row["text"], row["conversation"]) for row in found["private"]["results"]}
+        assert texts >= {("The plan is marmalade.", "plan"), ("The plan is honey.", "other")}
+        assert "The plan is public." in str(found["recall"])
+        told = [row["text"] for row in found["best"]["hits"]]
+        assert {"The plan is public.", "The plan is honey."} <= {*told}
+        assert "marmalade" in (await owner.post("/api/v1/commands", json=words)).text
+        id = (await listed(mine))[0]["id"]
+        alone = (await owner.get(f"{AGENT}/search?query=plan&conversation={id}")).text
+        assert ("marmalade" in alone, "honey" in alone, "public" in alone) == (True, False, False)
+    for token in (mine, theirs):
+        own = (await token.get(f"{AGENT}/search?query=plan")).json()
+        assert "private" not in own
+        answers = [str(own), (await token.post("/api/v1/commands", json=words)).text]
+        assert not [text for text in answers if "marmalade" in text or "honey" in text]
+
+
+async def test_an_id_at_a_door_goes_on_with_an_own_conversation_and_with_no_other(
+    served: Serve,
+) -> None:
+    server = await served([Repeat(lambda seen: Say(str(said(seen))))])
+    mine, theirs = [await server.as_(name, "chat", "read") for name in ("mine", "theirs")]
+    id = (await begun(mine))["id"]
+    await asked(mine, f"@{id}", "first")
+    assert await asked(mine, f"@{id}", "second") == "['first', 'second']"
+    for client, more in ((theirs, {}), (mine, {"user": "ada"})):
+        for other in (id, "0a0a0a"):
+            assert await asked(client, f"@{other}", "mine", **more) == "['mine']"
+    page = await server.logged_in()
+    page.headers["Origin"] = server.url
+    own = (await begun(page))["id"]
+    assert await asked(mine, f"@{own}", "theirs?") == "['theirs?']", "also a person's own"
+
+
+async def test_instructions_of_a_program_are_those_of_its_conversation_alone(
+    served: Serve,
+) -> None:
+    server = await served([Repeat(lambda seen: Say("Yes."))])
+    program = await server.as_("mine", "chat")
+
+    async def system(name: str, *texts: str) -> str:
+        rows = [{"role": "system", "content": text} for text in texts]
+        body = {"model": f"main@{name}", "messages": [*rows, {"role": "user", "content": "Hi"}]}
+        assert (await program.post(CHAT, json=body)).status_code == 200
+        return server.model.requests[-1].text
+
+    assert "Speak like Ada." in await system("ada", "Speak like Ada.")
+    told = await system("bob", "Speak like Bob.")
+    assert ("Speak like Ada." in told, "Speak like Bob." in told) == (False, True)
+    assert "Speak like Ada." not in await system("ada"), "they are left out"
+    await server.said("Hi")
+    assert "Speak like" not in server.model.requests[-1].text
+    store, root = server.workspace.store, server.workspace.root
+    assert "Speak like Bob." in str(await store.doors_with(""))
+    forgetting = Forgetting(root, root / ".knapper", store)
+    await store.forget(
+        (await forgetting.order(ForgetRequest(text="Speak like Bob"), "main")).erasure
+    )
+    assert "Speak like Bob" not in str(await store.doors_with(""))
+
+
+async def test_of_the_conversations_that_go_on_by_an_id_the_oldest_is_erased(
+    served: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chat_threads, "_KEPT", 2)
+    server = await served([Repeat(lambda seen: Say("Yes."))])
+    program = await server.as_("mine", "chat", "read")
+    got = [(await responded(program, text)).json()["id"] for text in ("one marmalade", "two")]
+    branch = await begun(program, branch_of=(await listed(program))[0]["id"])
+    await listed(program)
+    for text in ("three", "four"):
+        await responded(program, text)
+    names = {row["name"] for row in await listed(program)}
+    assert names == {"two", branch["name"], "three", "four"}, "a branch stands on the second"
+    gone = await responded(program, "And?", previous_response_id=got[0])
+    assert gone.status_code == 400
+    report = await server.workspace.store.check_journal()
+    assert (report.faults, report.missing) == ((), 0)
 
 
 async def test_a_group_has_one_conversation(served: Serve) -> None:

@@ -149,7 +149,8 @@ async def test_a_call_that_the_client_never_answers_is_closed_as_that_and_a_late
         messages = [user("Weather?"), sent_back(first), user("Never mind.")]
         assert (await asks(program, messages)).message.content == "Fine."
         first = await asks(program, [user("Weather?")], "main@x")
-        await server.said("Never mind.", "main--x")
+        (row, *_) = await server.workspace.conversations("main").list()
+        await server.said("Never mind.", conversation=row.id)
         await asks(
             program, [user("Weather?"), sent_back(first), answer("call_w", "rain")], "main@x"
         )
@@ -288,4 +289,4 @@ async def test_a_streamed_response_has_the_calls_as_items_and_goes_on_with_the_a
         history += [{"type": "function_call_output", "call_id": call_id, "output": "rain"}]
         second = await program.responses.create(model="main", input=history, tools=[own])
     assert second.output_text == "It rains."
-    assert len([name for name in await server.workspace.agent_names() if "--resp-" in name]) == 1
+    assert len(await server.workspace.conversations("main").list()) == 1

@@ -241,7 +241,9 @@ async def search(
     The lines of blocks that have a word of TEXT are shown before.
     """
     query = " ".join(text)
-    searches, blocks = await memory_view.search_all(await door.memory(agent), query, **options)
+    searches, blocks = await memory_view.search_all(
+        await door.memory(agent), query, **options, is_owner=door.token is None
+    )
     document = {where: memory_view.found_document(results) for where, results in searches.items()}
     name = f" --agent {quote(owner)}" if (owner := agent or door.agent_name) else ""
     return Result(

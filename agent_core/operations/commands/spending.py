@@ -145,11 +145,11 @@ def cap_lines(document: Mapping[str, Any]) -> list[Line]:  # Any: JSON
     for row in document["caps"]:
         cap = Cap(*(row[name] for name in ("scope", "kind", "most", "is_set", "wanted")))
         spent = row["spent"]
-        used = "at most " if spent is None else f"{cap.amount(spent)} of "
+        used = f"at most {cap.amount(cap.most)}" if spent is None else cap.share(spent)
         asked = "" if cap.wanted is None else cap.amount(cap.wanted)
         wide = f"; knapper.toml asks for {asked}, and can only narrow" if asked else ""
         role: Role = "warn" if spent and spent >= WARNED_AT * cap.most else "dim"
-        text = f"{used}{cap.amount(cap.most)} for {cap.whose} (spending.{cap.name}){wide}"
+        text = f"{used} for {cap.whose} (spending.{cap.name}){wide}"
         lines.append(line((role, text)))
     paused = document["paused"]
     return lines if paused is None else [*lines, paused_line(paused)]

@@ -2,6 +2,7 @@
 import { useEffect, useReducer, useRef, useState } from "/page/preact.js";
 import { Approval } from "/page/approvals.js";
 import { Call } from "/page/cards.js";
+import { Conversations, conversationsOf, MAIN } from "/page/conversations.js";
 import { api, count, Fault, html, listen, part, plain, Sentence, useDraft, useWindow } from "/page/kit.js";
 import { asWords, Prose } from "/page/markdown.js";
 
@@ -101,17 +102,17 @@ function past({ messages, ends = [], receipts = [] }) {
 
 
 // `isAll`: also what left it, as the events from the first one on tell.
-function useConversation(agent, isAll) {
+function useConversation(agent, conversation, isAll) {
   const [state, dispatch] = useReducer(heard, EMPTY);
   const [fault, setFault] = useState("");
   const [again, setAgain] = useState(0);
   const readAgain = () => setAgain((number) => number + 1);
-  const path = `/agents/${part(agent)}`;
+  const path = `/agents/${part(agent)}`, here = `conversation=${part(conversation)}`;
   useEffect(() => {
     let end = () => {}, over = false;
-    const begin = (after) => { end = listen(`${path}/events?after=${after}`, after, (event) => (event.type === "turns_removed" ? readAgain() : dispatch(event)), setFault); };
+    const begin = (after) => { end = listen(`${path}/events?${here}&after=${after}`, after, (event) => (event.type === "turns_removed" ? readAgain() : dispatch(event)), setFault); };
     if (isAll) { dispatch({ type: "history", running: false, entries: [], first: 0 }); begin(0); }
-    else api(`${path}/messages?last=${LOADED}`).then((read) => {
+    else api(`${path}/messages?${here}&last=${LOADED}`).then((read) => {
       if (over) return;
       const { messages, after, running } = read;
       dispatch({ type: "history", running, entries: past(read), first: read.more ? messages[0].seq : 0 });
@@ -119,9 +120,9 @@ function useConversation(agent, isAll) {
     }).catch(setFault);
     return () => { over = true; end(); };
   }, [agent, again, isAll]);
-  const earlier = state.first ? () => api(`${path}/messages?before=${state.first}&last=${LOADED}`).then(
+  const earlier = state.first ? () => api(`${path}/messages?${here}&before=${state.first}&last=${LOADED}`).then(
     (read) => dispatch({ type: "earlier", entries: past(read), first: read.more ? read.messages[0].seq : 0 }), setFault) : null;
-  return [state, fault, earlier, readAgain];
+  return [state, fault, earlier];
 }
 
 // The source of a function before each change, as far as the conversation shows it; null if it was not made yet.
@@ -145,16 +146,23 @@ function Entry({ entry, before }) {
 
 const TRY_AGAIN = ["failed", "interrupted", "repeated"]; // ends after which the same may go well
 
-export function Chat({ agent, approvals, reload, say, trouble, paused }) {
+// Which conversation is open is kept for this tab; another tab may have another one.
+export function Chat({ agent, ...rest }) {
+  const key = `knapper-conversation:${agent}`, [conversation, show] = useState(() => sessionStorage.getItem(key) || MAIN);
+  const open = (id) => { sessionStorage.setItem(key, id); show(id); };
+  return html`<${Conversation} key=${conversation} agent=${agent} conversation=${conversation} open=${open} ...${rest} />`;
+}
+
+function Conversation({ agent, conversation, open, approvals, reload, say, trouble, paused }) {
   const [isAll, setAll] = useState(false);
-  const [isSure, setSure] = useState(true); // false: whether to begin anew is asked
-  const [{ entries, running, used, said, waits, asked, unread }, lost, earlier, readAgain] = useConversation(agent, isAll);
-  const [text, setText] = useDraft(agent);
+  const [isListed, setListed] = useState(false);
+  const [{ entries, running, used, said, waits, asked, unread }, lost, earlier] = useConversation(agent, conversation, isAll);
+  const [text, setText] = useDraft(conversation === MAIN ? agent : `${agent}/${conversation}`);
   const [fault, setFault] = useState("");
-  const log = useRef(null), box = useRef(null), keeps = useRef(null);
-  useEffect(() => { if (!isSure) keeps.current.focus(); }, [isSure]);
+  const log = useRef(null), box = useRef(null);
+  useEffect(() => { if (lost && lost.status === 404 && conversation !== MAIN) open(MAIN); }, [lost]); // it was deleted meanwhile
   const questions = approvals.filter((row) => row.agent === agent || asked.includes(row.id));
-  const shown = useWindow(log, entries, earlier, questions.length + unread.length + !isSure), before = sourcesBefore(entries);
+  const shown = useWindow(log, entries, earlier, questions.length + unread.length + isListed), before = sourcesBefore(entries);
   useEffect(() => { if (running) say("It is working."); else if (said) say(asWords(said)); }, [running, said]);
   useEffect(() => { reload(); }, [asked.join(), running]); // the rows have all that the prompt shows
   useEffect(() => { if (matchMedia("(hover: hover)").matches) box.current.focus(); }, []); // where no keyboard would cover the page
@@ -164,12 +172,12 @@ export function Chat({ agent, approvals, reload, say, trouble, paused }) {
     shown.toEnd();
     try {
       setText(""); // at once: what is typed before the answer comes is the next message
-      await api(`/agents/${part(agent)}/messages`, "POST", { text, key: crypto.randomUUID ? crypto.randomUUID() : `${Date.now()}-${Math.random()}` });
+      await api(`/agents/${part(agent)}/messages?conversation=${part(conversation)}`, "POST", { text, key: crypto.randomUUID ? crypto.randomUUID() : `${Date.now()}-${Math.random()}` });
       setFault("");
     } catch (error) { setFault(error); setText((now) => now || text); }
   };
-  const act = (verb) => api(`/agents/${part(agent)}/${verb}`, "POST"), stop = () => act("interrupt").catch(setFault);
-  const begin = () => act("new").then(() => { setSure(true); setAll(false); readAgain(); setFault(""); say("A new conversation."); box.current.focus(); }, setFault);
+  const act = (verb) => api(`/agents/${part(agent)}/${verb}?conversation=${part(conversation)}`, "POST"), stop = () => act("interrupt").catch(setFault);
+  const begin = () => api(conversationsOf(agent), "POST", {}).then((made) => { say("A new conversation."); open(made.id); }, setFault);
   const why = entries.findLast((entry) => entry.kind === "warning")?.text, [tried, setTried] = useState({});
   const retry = ({ target }) => {
     target.disabled = true; // a second click would be another retry
@@ -189,17 +197,16 @@ export function Chat({ agent, approvals, reload, say, trouble, paused }) {
     ${canRetry && html`<p><button type="button" onClick=${retry}>Try again</button>${tried.times && tried.why === why && html` <span role="status">Tried again ${count(tried.times, "time")}: it failed as before.</span>`}</p>`}
     ${questions.map((row) => html`<${Approval} key=${`ask:${row.id}`} row=${row} reload=${reload} answered=${() => box.current.focus()} />`)}
     ${unread.map((message) => html`<div key=${`unread:${message.id}`} class="said user unread"><span class="unseen">${WHO.user}</span>${message.text}${running && html`<span class="dim"> (waits: added to this turn)</span>`}</div>`)}
-    </div><form onSubmit=${send}>
+    </div>${isListed && html`<${Conversations} agent=${agent} current=${conversation} open=${open} beat=${`${running}`} />`}<form onSubmit=${send}>
     ${!shown.isAtEnd && html`<button type="button" class="down" onClick=${shown.toEnd}>↓ To the newest</button>`}
     <${Fault} text=${fault || lost} />
-    ${paused && html`<p class="row warn" role="status">${agent} is paused: what you send waits. <button type="button" onClick=${() => act("resume").then(reload, setFault)}>Resume</button></p>`}
+    ${paused && html`<p class="row warn" role="status">${agent} is paused: what you send waits. <button type="button" onClick=${() => api(`/agents/${part(agent)}/resume`, "POST").then(reload, setFault)}>Resume</button></p>`}
     <label><span class="unseen">Message to ${agent}</span>
       <textarea ref=${box} rows="2" placeholder=${`Message to ${agent}`} aria-describedby="keys" value=${text} onInput=${({ target }) => setText(target.value)} onKeyDown=${typed}></textarea></label>
-    ${!isSure && html`<p class="row" role="group" aria-label="New conversation"><span class="wide">Begin with an empty context, in every tab? The old one can still be read here.</span>
-      <button type="button" ref=${keeps} onClick=${() => { setSure(true); box.current.focus(); }}>Keep this one</button><button type="button" onClick=${begin}>Begin</button></p>`}
     <div class="row"><button class="strong" type="submit">Send</button>
       <button type="button" onClick=${stop} disabled=${!running}>Stop</button>
-      <button type="button" onClick=${() => setSure(false)} disabled=${running || entries.length === 0 || !isSure}>New conversation</button>
+      <button type="button" onClick=${begin} disabled=${entries.length + unread.length === 0}>New conversation</button>
+      <button type="button" aria-expanded=${isListed} onClick=${() => setListed(!isListed)}>Conversations</button>
       <button type="button" aria-pressed=${isAll} onClick=${() => setAll(!isAll)}>Earlier ones</button>
       <span class="dim" title="Of the model's context">${running ? `${plain(questions.length ? "waits for your answer" : waits || "working")}… ` : ""}${used}</span><span id="keys" class="dim keys">Enter sends · Shift+Enter breaks · Esc stops</span></div></form></div>`;
 }
