@@ -17,7 +17,7 @@ from sandbox.wire.strict_json import read_toml
 from .discover import asks_endpoint
 
 FILE: Final = "prices.toml"
-_MOST_BYTES: Final = 256 << 10
+_FILE_BYTES: Final = 256 << 10
 _DATED: Final = re.compile(r"[-@]?(\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
 
 
@@ -60,7 +60,7 @@ def read_prices(path: Path) -> dict[str, ModelPrice]:
         UsageError: the file has an invalid format.
     """
     try:
-        models = read_toml(read_plain(path, _MOST_BYTES)).get("models")
+        models = read_toml(read_plain(path, _FILE_BYTES)).get("models")
         return TypeAdapter(dict[str, ModelPrice]).validate_python(models)
     except (OSError, ValueError) as e:
         fix = '[models], and a line for each: "NAME" = { input = 1.0, cached = 0.1, output = 4.0 }'

@@ -21,8 +21,18 @@ from .verb import ALONE, ALWAYS, CommandEntry, Verb
 NOUNS: Final[Mapping[str, click.Command]] = {
     command.name or "": command
     for command in (
-        *(functions, calls, memory, agents, conversations, sources, helpers, log),
-        *(cost, cap, pause, resume),
+        functions,
+        calls,
+        memory,
+        agents,
+        conversations,
+        sources,
+        helpers,
+        log,
+        cost,
+        cap,
+        pause,
+        resume,
     )
 }
 

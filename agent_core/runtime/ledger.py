@@ -15,7 +15,7 @@ from agent_core.base.caps import WARNED_AT, Cap, Payer, payer
 from agent_core.base.clock import Clock, midnight
 from agent_core.base.errors import KnapperError, NothingLeft, StorageError
 from agent_core.base.messages import Notice
-from agent_core.base.records import dataclass, replace
+from agent_core.base.records import dataclass, field, replace
 from agent_core.base.settings import ModelPrice
 from agent_core.context import BYTES_PER_TOKEN
 from agent_core.context.history import size_of
@@ -28,25 +28,25 @@ if TYPE_CHECKING:
     from agent_core.model.prices import Prices
     from agent_core.model.tokens import Window
 
-_LONGEST_REPLY: Final = 4
+_REPLY_PART: Final = 4
 """The part of the window that a reply may take, if no setting says so: a quarter."""
 _LOOKS_S: Final = 0.05  # pause while another request may take the rest of a cap
 _LOOKS_AT_MOST_S: Final = 1.0
 WAITS: Final = "another request, which may take the rest of a cap"
 _RAISE: Final = "To go on, raise it and say so: knapper cap {} AMOUNT"
-_FREE: Final = ModelPrice(input=0, output=0)
+NO_PRICE: Final = ModelPrice(input=0, output=0)
 _RESUME: Final = "Type: knapper resume"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Verdict:
     """What the caps say of a request: it waits for another, is stopped by one of them, or may be sent."""
 
     waits: bool = False
     stopped: Cap | None = None
     spent: float = 0.0
-    left: str = ""
-    uncounted: Sequence[Cap] = ()
+    left: list[str] = field(default_factory=list)
+    uncounted: list[Cap] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -125,11 +125,9 @@ class Ledger:
             reason = f": {rules.pause}" if rules.pause else ""
             what = f"Everything that runs by itself is paused{reason}."
             raise NothingLeft(what, fix=_RESUME, is_paused=True)
-        caps = [
-            cap
-            for cap in self._settings.caps(rules.caps)
-            if cap.scope != "unattended" or who.is_unattended
-        ]
+        caps = self._settings.caps(rules.caps)
+        if not who.is_unattended:
+            caps = tuple(cap for cap in caps if cap.scope != "unattended")
         if not caps:
             return _Reserved(row)
         row = self.estimated(row, model, request)
@@ -137,7 +135,8 @@ class Ledger:
         if verdict.uncounted and who.told is not None and model.name not in who.said:
             who.said.add(model.name)
             await who.told.warn(*_uncounted(model.name, verdict.uncounted))
-        return _Reserved(row, caps, verdict.left)
+        left = f"Left before a cap ends this: {'; '.join(verdict.left)}." if verdict.left else ""
+        return _Reserved(row, caps, left)
 
     def estimated(self, row: SpentRow, model: Model, request: Request) -> SpentRow:
         """Return the row with an estimate of the prompt, and with the most that prompt and reply can take.
@@ -146,7 +145,7 @@ class Ledger:
         """
         size = sum(map(size_of, request.messages)) + model.overhead(request.functions)
         longest = request.max_tokens or self._settings.model.max_tokens
-        longest = longest or model.context_limit // _LONGEST_REPLY
+        longest = longest or model.context_limit // _REPLY_PART
         return replace(row, prompt=int(size / BYTES_PER_TOKEN), most_in=size, most_out=longest)
 
     async def _admitted(self, row: SpentRow, caps: Sequence[Cap]) -> _Verdict:
@@ -162,31 +161,33 @@ class Ledger:
                 verdict, is_first = await self.store.reserve(row, self.since, decide)
         if verdict.stopped is not None:
             raise _stop(verdict.stopped, verdict.spent)
-        if is_first and row.payer.told is not None and self._prices.of(row.model) != _FREE:
-            for own in [cap for cap in caps if cap.scope == "unattended"][:1]:
+        if is_first and row.payer.told is not None and self._prices.of(row.model) != NO_PRICE:
+            own = next((cap for cap in caps if cap.scope == "unattended"), None)
+            if own is not None:
                 await row.payer.told.warn(*_first_unattended(own))
         return verdict
 
     def _decide(self, row: SpentRow, caps: Sequence[Cap], total: Total) -> tuple[bool, _Verdict]:
         """Decide whether a request may be sent now, from what is spent and reserved."""
         mine = ModelUse(row.model, True, 1, row.prompt, 0, 0, row.most_in, row.most_out)
-        totals = {scope: total(scope) for scope in {cap.scope for cap in caps}}
-        waits, left, uncounted = False, [], []
+        verdict = _Verdict()
         for cap in caps:
-            uses = totals[cap.scope]
-            open_uses = [use for use in uses if use.is_open]
-            spent = self._amount(cap, [use for use in uses if not use.is_open])
-            taken = self._amount(cap, open_uses)
+            spent, reserved = self._split(cap, total(cap.scope))
             if spent >= cap.most:
                 return False, _Verdict(stopped=cap, spent=spent)
-            waits |= bool(open_uses) and spent + taken + self._amount(cap, [mine]) > cap.most
+            if reserved and spent + reserved + self._amount(cap, [mine]) > cap.most:
+                verdict.waits = True
             if cap.is_set or spent >= WARNED_AT * cap.most:
-                rest = max(cap.most - spent - taken, 0)
-                left.append(f"{cap.share(rest)} for {cap.whose}")
+                rest = max(cap.most - spent - reserved, 0)
+                verdict.left.append(f"{cap.share(rest)} for {cap.whose}")
             if cap.kind == "money" and self._prices.of(row.model) is None:
-                uncounted.append(cap)
-        said = f"Left before a cap ends this: {'; '.join(left)}." if left else ""
-        return not waits, _Verdict(waits, None, 0.0, said, uncounted)
+                verdict.uncounted.append(cap)
+        return not verdict.waits, verdict
+
+    def _split(self, cap: Cap, uses: Sequence[ModelUse]) -> tuple[float, float]:
+        """Return the amount of a cap's kind that is spent, and that is reserved for requests that are under way."""
+        spent = [use for use in uses if not use.is_open]
+        return self._amount(cap, spent), self._amount(cap, uses) - self._amount(cap, spent)
 
     def _amount(self, cap: Cap, uses: Sequence[ModelUse]) -> float:
         """Return the amount of a cap's kind; of requests that are under way, what they may take at most."""
@@ -216,8 +217,8 @@ class Ledger:
             return
         mine = ModelUse(row.model, False, 1, row.prompt, row.cached, row.completion)
         for cap in reserved.caps:
-            uses = [use for use in totals[cap.scope] if not use.is_open]
-            spent, own = self._amount(cap, uses), self._amount(cap, [mine])
+            spent, _ = self._split(cap, totals[cap.scope])
+            own = self._amount(cap, [mine])
             if spent - own < WARNED_AT * cap.most <= spent < cap.most:
                 await row.payer.told.warn(
                     f"{cap.share(spent)} are spent for {cap.whose}.",

@@ -165,7 +165,11 @@ class SpendingStore(Tables):
             known = session.one(
                 "update spent set model = ?, prompt = ?, cached = ?, completion = ?, most_in = 0, most_out = 0,"
                 " beat = null where id = ? returning at",
-                *(row.model, row.prompt, row.cached, row.completion, row.id),
+                row.model,
+                row.prompt,
+                row.cached,
+                row.completion,
+                row.id,
             )
             if known is None:
                 _insert(session, replace(row, at=now), beat=None)
@@ -244,8 +248,18 @@ def _insert(session: SqlSession, row: SpentRow, *, beat: float | None) -> None:
     session.all(
         "insert into spent (id, at, turn, line, unattended, model, prompt, cached, completion, most_in, most_out, beat)"
         " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (id) do nothing",
-        *(row.id, row.at, payer.turn, payer.line, payer.is_unattended, row.model),
-        *(row.prompt, row.cached, row.completion, row.most_in, row.most_out, beat),
+        row.id,
+        row.at,
+        payer.turn,
+        payer.line,
+        payer.is_unattended,
+        row.model,
+        row.prompt,
+        row.cached,
+        row.completion,
+        row.most_in,
+        row.most_out,
+        beat,
     )
 
 
@@ -255,7 +269,9 @@ def _set_cap(cap: SetCap, session: SqlSession) -> None:
     session.all(
         "insert into cap (name, amount, at, seal) values (?, ?, ?, ?) on conflict (name)"
         " do update set amount = excluded.amount, at = excluded.at, seal = excluded.seal",
-        *(cap.name, amount, session.clock.now()),
+        cap.name,
+        amount,
+        session.clock.now(),
         sign(session.sealer, "cap", cap.name, repr(amount)),
     )
 

@@ -17,7 +17,16 @@ from .call_store import CallOwners, owners_given
 from .names import agent_of
 from .subject import Misfit, Removal, Write, dump, parse_row
 from .tables import SqlSession, Tables, change, perform, query
-from .turn_store import BETWEEN, IS_PAUSED, SCHEDULED, AnswerAsk, Due, Post, WakeAsker, post_event
+from .turn_store import (
+    BETWEEN,
+    PAUSED_EVENT,
+    SCHEDULED,
+    AnswerAsk,
+    Due,
+    Post,
+    WakeAsker,
+    post_event,
+)
 
 Amounts: TypeAlias = dict[str, int | float]
 
@@ -255,7 +264,7 @@ class ThreadStore(Tables):
         """
         values: tuple[object, ...] = (dump([*kinds]), session.clock.now(), limit)
         conditions = dict.fromkeys(("of_turn", "of_event", "turn_free", "event_free"), "")
-        conditions["is_paused"] = IS_PAUSED
+        conditions["is_paused"] = PAUSED_EVENT
         if line is not None:
             conditions |= {"of_turn": " and t.line = ?4", "of_event": " and line = ?4"}
             values += (line,)

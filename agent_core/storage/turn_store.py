@@ -47,9 +47,9 @@ BETWEEN: Final = ("note", "ask", "answer", "handoff", "stop", AGAIN)
 """The kinds of events that one agent causes for another; `again` repeats one whose turn was cut off."""
 SCHEDULED: Final = '{"window":"schedule"}'
 """The origin of an event of a timer."""
-_BY_ITSELF: Final = ", ".join(f"'{kind}'" for kind in BETWEEN)
-IS_PAUSED: Final = (
-    f"((kind in ({_BY_ITSELF}) or origin = '{SCHEDULED}') and exists (select 1 from pause))"  # noqa: S608  (our own text)
+_LONE_KINDS: Final = ", ".join(f"'{kind}'" for kind in BETWEEN)
+PAUSED_EVENT: Final = (
+    f"((kind in ({_LONE_KINDS}) or origin = '{SCHEDULED}') and exists (select 1 from pause))"  # noqa: S608  (our own text)
 )
 """The condition for an event that begins no turn now: it runs by itself, and that is paused."""
 BEGINNING: Final = ("ask", "answer", "again")
@@ -198,7 +198,7 @@ _BEGIN = (
     "insert into turn (id, line, event, attempt, owner, started)"  # noqa: S608  (our own text)
     " select ?1, ?2, seq, 1, ?3, ?4 from event where line = ?2 and turn is null and (due <= ?4 or not timed)"
     " and kind not in (select value from json_each(?5))"
-    f" and not {IS_PAUSED}"
+    f" and not {PAUSED_EVENT}"
     " and not exists (select 1 from turn where line = ?2 and state = 'open') order by due, seq limit 1"
 )
 _TAKEN = (
@@ -255,7 +255,7 @@ class TurnStore(Tables):
         if thread is not None:
             among = " and (kind not in (select value from json_each(?)) or json_extract(payload, '$.thread') = ?)"
             values += (dump([*BETWEEN]), thread)
-        own = f"{among} and not {IS_PAUSED} order by due, seq"
+        own = f"{among} and not {PAUSED_EVENT} order by due, seq"
         rows = session.all(f"select id, kind, payload {_WAITING}{own}", *values)
         return [Inbound(id, kind, parse_row(payload, dict)) for id, kind, payload in rows]
 

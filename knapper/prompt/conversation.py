@@ -99,7 +99,7 @@ class Conversation:
         self.later: list[str] = []
         """Commands that were typed during a turn and wait for its end."""
         self._runner: Runner | None = None
-        self.on_pause: Callable[[], None] = lambda: None
+        self.on_pause: Callable[[], None] = _nothing
         self.has_sent = False  # whether a turn has sent a message to another agent
         self._command: Interruption | None = None
         self._held: list[FunctionsChanged] | None = None
@@ -119,6 +119,9 @@ class Conversation:
     def is_paused(self) -> bool:
         """True if everything is paused that runs by itself."""
         return self._runner is not None and self._runner.is_paused
+
+    def _tell_pause(self) -> None:
+        self.on_pause()
 
     def names(self) -> list[str]:
         """Return the function names, for completion."""
@@ -303,7 +306,7 @@ class Conversation:
             on_fault=lambda *fault: self.voice.aloud([turn_fault(*fault)]),
         ) as runner:
             self._runner = runner
-            runner.on_pause = lambda: self.on_pause()
+            runner.on_pause = self._tell_pause
             try:
                 yield runner
             finally:
@@ -446,6 +449,10 @@ class Conversation:
             with self.at_files("while you edited"):
                 for change in changes:
                     self.announce(change)
+
+
+def _nothing() -> None:
+    """Tell nobody of a pause."""
 
 
 def greeting(model: str, texts: Sequence[str]) -> list[Line]:

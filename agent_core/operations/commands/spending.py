@@ -23,7 +23,6 @@ from ..verb import ALWAYS, Door, OfAgent, slash, verb
 if TYPE_CHECKING:  # slow to import
     from agent_core.model import prices
     from agent_core.operations import spending
-    from agent_core.operations.spending import TurnCost
     from agent_core.runtime import ledger
     from agent_core.storage import SpentRow, Store
     from agent_core.workspace import runner
@@ -34,22 +33,24 @@ else:
     ledger = LateModule("agent_core.runtime.ledger")
     runner = LateModule("agent_core.workspace.runner")
 
-BY: Final = ("day", "agent", "conversation", "turn")
-_NONE: Final = "none"
-_USUAL: Final = "usual"
-_LONGEST: Final = 40  # characters of a message
-_LONGEST_KEY: Final = 36  # of an id
-_MOST: Final = 1e15
-CostBy = Annotated[str, Word(" ".join(BY), click.Choice(BY), "[day|agent|conversation|turn]")]
+GROUPINGS: Final = ("day", "agent", "conversation", "turn")
+NO_CAP: Final = "none"
+USUAL_CAP: Final = "usual"
+_MESSAGE_CHARS: Final = 40  # characters of a message
+_KEY_CHARS: Final = 36  # of an id
+CAP_LIMIT: Final = 1e15
+CostBy = Annotated[
+    str, Word(" ".join(GROUPINGS), click.Choice(GROUPINGS), "[day|agent|conversation|turn]")
+]
 CapName = Annotated[str, Word(" ".join(CAPS), metavar="NAME")]
-CapAmount = Annotated[str, Word(f"{_NONE} {_USUAL}", metavar="AMOUNT|none|usual")]
+CapAmount = Annotated[str, Word(f"{NO_CAP} {USUAL_CAP}", metavar="AMOUNT|none|usual")]
 
 
 @slash(
     "cost [day|agent|conversation|turn]",
     "Show what each turn of this session cost, and all turns of the agent; or what was spent here by day, agent,"
     " conversation or turn, with the caps.",
-    takes=" ".join(BY),
+    takes=" ".join(GROUPINGS),
     in_turn=True,
     shows=ALWAYS,
     page="the room Steps",
@@ -68,7 +69,8 @@ async def cost(door: Door, by: CostBy = "day", *, last: int, agent: OfAgent) -> 
 
 
 async def _costs(state: "WorkspaceState", door: Door, by: str, last: int, agent: str) -> Result:
-    store, settings = state.store, state.settings
+    store = state.store
+    settings = state.settings
     known = prices.Prices(state.root, settings.models)
     table = spending.CostTable(known)
     for row in await _seen(door, store, await store.requests(agent=agent)):
@@ -87,19 +89,21 @@ async def _costs(state: "WorkspaceState", door: Door, by: str, last: int, agent:
         "zone": settings.zone,
         "paused": rules.pause,
     }
-    lines = [*(table_lines(by, document) if shown else ()), *cap_lines(document)]
-    return Result(
-        document, lines, "" if shown else "No model was asked here yet. Next: knapper run"
-    )
+    if not shown:
+        hint = "No model was asked here yet. Next: knapper run"
+        return Result(document, cap_lines(document), hint)
+    return Result(document, [*table_lines(by, document), *cap_lines(document)])
 
 
 async def _seen(door: Door, store: "Store", rows: "Sequence[SpentRow]") -> "list[SpentRow]":
     """Return the requests that who asks may see: of its agents, and of no conversation that is private to another."""
-    agents = {row.agent for row in rows if door.owners is None or row.agent in door.owners}
+    seen = rows if door.owners is None else [row for row in rows if row.agent in door.owners]
     if door.token is None:
-        return [row for row in rows if row.agent in agents]
-    lines = {line for agent in agents for line in await store.lines(agent, token=door.token)}
-    return [row for row in rows if row.payer.line in agents | lines]
+        return [*seen]
+    lines = set[str]()
+    for agent in dict.fromkeys(row.agent for row in seen):
+        lines |= {agent, *await store.lines(agent, token=door.token)}
+    return [row for row in seen if row.payer.line in lines]
 
 
 def _key(by: str, row: "SpentRow", zone: str | None) -> str:
@@ -115,28 +119,27 @@ async def _names(store: "Store", by: str, keys: Sequence[str]) -> dict[str, str]
         return await store.turn_texts(keys)
     if by != "conversation":
         return {}
-    rows = [await store.conversation(key) for key in keys if key]
-    return {row.line: row.name for row in rows if row is not None}
+    names = dict[str, str]()
+    for key in keys:
+        row = await store.conversation(key) if key else None
+        names[key] = "" if row is None else row.name
+    return names
 
 
 def table_lines(by: str, document: Mapping[str, Any]) -> list[Line]:  # Any: JSON
     """Return a row for each day, agent, conversation or turn, and their sum."""
-    rows = [
-        [row.agent[:_LONGEST_KEY] or "(deleted)", one_line(row.message, _LONGEST), *_figures(row)]
-        for row in (*document["rows"], document["total"])
-    ]
+    rows = list[list[str]]()
+    for row in (*document["rows"], document["total"]):
+        dollars = "" if row.cost is None else money(row.cost)
+        counts = map("{:,}".format, (row.steps, row.prompt, row.cached, row.completion))
+        named = row.agent[:_KEY_CHARS] or row.message
+        rows.append([named, one_line(row.message, _MESSAGE_CHARS), *counts, dollars])
     heads = (by, "", "requests", "in", "cached", "out", "cost")
-    lines = columns(rows, ("name", "", "dim", "", "dim", "", "strong"), heads=heads) if rows else []
+    lines = columns(rows, ("name", "", "dim", "", "dim", "", "strong"), heads=heads)
     if document["unpriced"]:
         models = ", ".join(document["unpriced"])
         lines.append(line(("dim", f"No price is known for {models}; prices.toml can say it.")))
     return lines
-
-
-def _figures(cost: "TurnCost") -> list[str]:
-    dollars = "" if cost.cost is None else money(cost.cost)
-    tokens = (f"{count:,}" for count in (cost.prompt, cost.cached, cost.completion))
-    return [str(cost.steps), *tokens, dollars]
 
 
 def cap_lines(document: Mapping[str, Any]) -> list[Line]:  # Any: JSON
@@ -146,8 +149,9 @@ def cap_lines(document: Mapping[str, Any]) -> list[Line]:  # Any: JSON
         cap = Cap(*(row[name] for name in ("scope", "kind", "most", "is_set", "wanted")))
         spent = row["spent"]
         used = f"at most {cap.amount(cap.most)}" if spent is None else cap.share(spent)
-        asked = "" if cap.wanted is None else cap.amount(cap.wanted)
-        wide = f"; knapper.toml asks for {asked}, and can only narrow" if asked else ""
+        wide = ""
+        if cap.wanted is not None:
+            wide = f"; knapper.toml asks for {cap.amount(cap.wanted)}, and can only narrow"
         role: Role = "warn" if spent and spent >= WARNED_AT * cap.most else "dim"
         text = f"{used} for {cap.whose} (spending.{cap.name}){wide}"
         lines.append(line((role, text)))
@@ -177,12 +181,13 @@ async def cap(door: Door, name: CapName, amount: CapAmount) -> Result:
         raise UsageError(
             f"There is no cap `{one_line(name, 60)}`.", fix=did_you_mean(name, CAPS, known)
         )
-    write = DropCap(name) if amount == _USUAL else SetCap(name, _amount(name, amount))
+    write = DropCap(name) if amount == USUAL_CAP else SetCap(name, _amount(name, amount))
     async with door.state() as state:
         before = state.settings.caps((await state.store.spending_rules()).caps)
         await state.store.apply([write])
         caps = state.settings.caps((await state.store.spending_rules()).caps)
-    now, was = (next((one for one in each if one.name == name), None) for each in (caps, before))
+    now = _named(caps, name)
+    was = _named(before, name)
     document = {"name": name, "most": now and now.most, "was": was and was.most}
     said = f"{now.amount(now.most)} for {now.whose}" if now else f"no cap on `spending.{name}`"
     lines = [line(("ok", "✓ "), said)]
@@ -192,14 +197,18 @@ async def cap(door: Door, name: CapName, amount: CapAmount) -> Result:
     return Result(document, lines)
 
 
+def _named(caps: Sequence[Cap], name: str) -> Cap | None:
+    return next((cap for cap in caps if cap.name == name), None)
+
+
 def _amount(name: str, text: str) -> float | None:
-    if text == _NONE:
+    if text == NO_CAP:
         return None
     try:
         amount = float(text.replace(",", "").replace("_", "").removeprefix("$"))
     except ValueError:
         amount = -1.0
-    if not (0 <= amount < _MOST) or (not name.endswith("_money") and amount != int(amount)):
+    if not (0 <= amount < CAP_LIMIT) or (not name.endswith("_money") and amount != int(amount)):
         raise UsageError(
             f"A cap cannot be {one_line(text, 60)}.",
             fix="Give a number from 0 (which allows nothing), `none` or `usual`.",
