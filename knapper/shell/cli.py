@@ -78,10 +78,6 @@ _GROUPS = (
             "sources": "files and pages to know",
             "helpers": "narrow agents to call",
             "log": "a conversation as Markdown",
-            "cost": "what models cost, and caps",
-            "cap": "the most that they may",
-            "pause": "what runs by itself",
-            "resume": "let it go on",
         }),
     ),
     (
@@ -93,16 +89,17 @@ _GROUPS = (
         }),
         ("Serve and keep", {
             "serve": "HTTP server and page",
-            "login": "a link to the page",
-            "tokens": "who may use the server",
+            "login, tokens": "who may use the server",
             "mcp": "tools for, and of, others",
             "worker": "turns at a database",
             "storage": "check, measure, move",
             "state": "set aside, or adopt",
+            "cost, cap": "spent on models, limits",
+            "pause, resume": "what runs by itself",
         }),
     ),
 )  # fmt: skip
-"""The commands as `--help` groups them, in two columns, each with a short description; its own help has more.
+"""The commands as `--help` groups them, in two columns, one or two with a short description; their own help has more.
 
 Those of extensions come last in their group.
 """
