@@ -19,6 +19,8 @@ from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import OF_A_FILE, Malformed, read_toml
 
 from . import extensions
+from .caps import Cap, caps_in_force
+from .clock import zone_named
 from .errors import SettingsError
 from .gone import GONE, without_gone
 from .matching import did_you_mean
@@ -44,6 +46,15 @@ KeyVariable: TypeAlias = Annotated[
     str, Field(pattern=KEY_VARIABLE), AfterValidator(_no_own_variable)
 ]
 ProgramsOffer: TypeAlias = Literal["auto", "on", "off"]
+
+
+def _known_zone(name: str) -> str:
+    if zone_named(name) is None:
+        raise PydanticCustomError("zone", "a time zone")
+    return name
+
+
+Zone: TypeAlias = Annotated[str, AfterValidator(_known_zone)]
 
 
 class SettingsSection(BaseModel):
@@ -481,6 +492,63 @@ class RunnerSettings(SettingsSection):
     )
 
 
+class SpendingSettings(SettingsSection):
+    """The most that may be spent on models; 0 allows nothing. In `knapper.toml`, a cap only narrows.
+
+    `knapper cap` sets one for yourself, and `knapper cost` shows them. A turn that reaches one ends whole.
+    """
+
+    turn_tokens: int | None = Field(
+        None, ge=0, description="Tokens of one turn, with the helpers that it calls."
+    )
+    turn_requests: int | None = Field(None, ge=0, description="Requests to a model of one turn.")
+    turn_money: float | None = Field(
+        None, ge=0, description="Dollars of one turn, where the model's price is known."
+    )
+    conversation_tokens: int | None = Field(
+        None, ge=0, description="Tokens of one conversation, since it began."
+    )
+    conversation_requests: int | None = Field(
+        None, ge=0, description="Requests to a model of one conversation."
+    )
+    conversation_money: float | None = Field(
+        None, ge=0, description="Dollars of one conversation, where the price is known."
+    )
+    agent_tokens: int | None = Field(
+        None, ge=0, description="Tokens of one agent, in all its conversations and since ever."
+    )
+    agent_requests: int | None = Field(
+        None, ge=0, description="Requests to a model of one agent, since ever."
+    )
+    agent_money: float | None = Field(
+        None, ge=0, description="Dollars of one agent, since ever, where the price is known."
+    )
+    day_tokens: int | None = Field(
+        None, ge=0, description="Tokens of a day, which begins at midnight in the time zone `zone`."
+    )
+    day_requests: int | None = Field(None, ge=0, description="Requests to a model of a day.")
+    day_money: float | None = Field(
+        None, ge=0, description="Dollars of a day, where the price is known."
+    )
+    unattended_tokens: int | None = Field(
+        2_000_000,
+        ge=0,
+        description="Tokens of a day in turns that nobody watches: begun by a timer, by another agent, or by"
+        " `knapper run` without a terminal.",
+    )
+    unattended_requests: int | None = Field(
+        None, ge=0, description="Requests to a model of a day in such turns."
+    )
+    unattended_money: float | None = Field(
+        None, ge=0, description="Dollars of a day in such turns, where the price is known."
+    )
+
+    def amounts(self, *, all_of_them: bool = False) -> dict[str, float]:
+        """Return the caps that were given, by name; `all_of_them` includes the program's own."""
+        given = self.model_dump(exclude_none=True, exclude_unset=not all_of_them)
+        return {name: float(amount) for name, amount in given.items()}
+
+
 class StorageSettings(SettingsSection):
     """Where the state is that outlives the process."""
 
@@ -568,6 +636,8 @@ class Settings(BaseModel):
     _address_from: Path | None = PrivateAttr(default=None)
     # The folder with the only file that names `storage.url`: nothing is kept there unasked.
     _storage_from: Path | None = PrivateAttr(default=None)
+    # The caps in the workspace's file, which only narrow, and those of a variable or a flag.
+    _caps: tuple[Mapping[str, float], Mapping[str, float]] | None = PrivateAttr(default=None)
     # The folder, if its file has `[models.NAME]`; and `[model]` without what a named one changed in it.
     _models_from: Path | None = PrivateAttr(default=None)
     _plain: tuple[ModelSettings, Path | None] | None = PrivateAttr(default=None)
@@ -594,10 +664,21 @@ class Settings(BaseModel):
     helpers: HelperSettings = HelperSettings()
     memory: MemorySettings = MemorySettings()
     heartbeat: HeartbeatSettings = HeartbeatSettings()
+    zone: Zone | None = Field(
+        None,
+        description="Time zone of the workspace, such as `Europe/Berlin`, in which a day begins at midnight; unset:"
+        " this machine's.",
+    )
     runner: RunnerSettings = RunnerSettings()
+    spending: SpendingSettings = SpendingSettings()
     storage: StorageSettings = StorageSettings()
     mcp: McpSettings = McpSettings()
     repl: ReplSettings = ReplSettings()
+
+    def caps(self, kept: Mapping[str, float | None]) -> tuple[Cap, ...]:
+        """Return the caps on spending that hold; `kept` are those that the user set with `knapper cap`."""
+        of_file, own = self._caps or ({}, self.spending.amounts())
+        return caps_in_force(own, kept, of_file, SpendingSettings().amounts(all_of_them=True))
 
     @property
     def maker(self) -> str | None:
@@ -691,6 +772,8 @@ def load(
     if "url" in _section(file, "storage") and "url" not in _section(mine, "storage"):
         settings._storage_from = root
     settings._models_from = root if "models" in file else None
+    caps = [SpendingSettings(**_section(values, "spending")).amounts() for values in (file, mine)]
+    settings._caps = caps[0], caps[1]
     return (
         settings.using(settings.model.name) if settings.model.name in settings.models else settings
     )
@@ -781,6 +864,7 @@ _IN_WORDS: Final = {
     _AGENT: "up to 64 letters, digits, `_` and `-`",
     KEY_VARIABLE: "a name such as `OPENAI_API_KEY`",
     "own_variable": "a name such as `OPENAI_API_KEY`, and none of this program's own",
+    "zone": "a time zone such as `Europe/Berlin`",
     "model_type": "a table",
     "dict_type": "a table",
 }

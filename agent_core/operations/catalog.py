@@ -15,11 +15,25 @@ from .commands.agents import agents, helpers
 from .commands.conversations import conversations
 from .commands.functions import calls, functions
 from .commands.memory import log, memory, sources
+from .commands.spending import cap, cost, pause, resume
 from .verb import ALONE, ALWAYS, CommandEntry, Verb
 
 NOUNS: Final[Mapping[str, click.Command]] = {
     command.name or "": command
-    for command in (functions, calls, memory, agents, conversations, sources, helpers, log)
+    for command in (
+        functions,
+        calls,
+        memory,
+        agents,
+        conversations,
+        sources,
+        helpers,
+        log,
+        cost,
+        cap,
+        pause,
+        resume,
+    )
 }
 
 
@@ -123,12 +137,6 @@ _OF_PROMPT: Final = (
         "Take back what the last turn changed in functions, helpers, memory and states, after asking.",
     ),
     CommandEntry(
-        "/cost",
-        "Show what each turn of this session cost, and all turns of the agent: tokens, and money if prices are known.",
-        shows=ALWAYS,
-        page="the room Steps",
-    ),
-    CommandEntry(
         "/new [NAME]",
         "Begin a new conversation; this one stays as it is. /conversations lists them, /open goes back.",
         page="the button New conversation",
@@ -168,8 +176,8 @@ _OF_PROMPT: Final = (
 _ORDER: Final = (
     "help exit functions introspect about call show create edit test break debug trace release good bad grants delete"
     " history diff rollback example pending confirm audit reload memory attach forget summarize memorywarning"
-    " heartbeat agents switch conversations new open branch name save load log retry pop changes undo cost shell clear"
-    " dump model"
+    " heartbeat agents switch conversations new open branch name save load log retry pop changes undo cost cap"
+    " pause resume shell clear dump model"
 )
 _PLACES: Final = {
     name: place for place, name in enumerate(_ORDER.split())
@@ -196,7 +204,7 @@ GROUPS: Final[Mapping[str, str]] = {
     "functions": "create history rollback test trace debug show example pending confirm diff delete good bad"
     " grants release audit reload",
     "agents": "agents switch save load summarize memorywarning heartbeat",
-    "session": "log pop branch name cost clear dump forget",
+    "session": "log pop branch name cost cap pause resume clear dump forget",
 }
 """The commands as `/help` groups them: daily ones first; another is in the group of its noun, or else in the last."""
 

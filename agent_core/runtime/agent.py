@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from agent_core.access.grants.approval import FollowedQuestions
 from agent_core.base import events
+from agent_core.base.caps import Payer, paid_by
 from agent_core.base.errors import AgentBusy, KnapperError, UsageError, WorkspaceError
 from agent_core.base.limits import OF_MESSAGES, Allowance, SpendingLimits
 from agent_core.base.matching import MARK
@@ -59,6 +60,7 @@ from .entries import (
     facts_entry,
     is_alone,
     is_of_client,
+    is_unwatched,
     messages_of,
     notice,
     receipt_in,
@@ -408,7 +410,8 @@ class TurnRunner:
             assert claimed is not None
             turn = self.turn = self.turn_of(claimed, options)
             try:
-                yield turn
+                with paid_by(Payer(turn.id, turn.line, told=turn)):
+                    yield turn
             finally:
                 self.turn = None
                 await self.store.finish(turn.id, turn.attempt)
@@ -446,12 +449,14 @@ class TurnRunner:
         is_continuation = claimed.event.kind == "answer" or (
             claimed.event.kind == "again" and not payload.get("from")
         )
+        is_users = not is_between or (is_continuation and not payload.get("owes"))
         origin = TurnOrigin(
             thread=thread or claimed.id,
             owes=str(payload.get("owes") or "") if is_between else "",
             hops=int(payload.get("hops") or 0) if is_between else 0,
             is_asked=claimed.event.kind in ("message", "login", "ask", "answer", "handoff", HEARD),
-            is_users=not is_between or (is_continuation and not payload.get("owes")),
+            is_users=is_users,
+            is_unattended=not is_users or is_unwatched(claimed.event),
             verify=session.verify and session.style.verify and not any(map(is_reply, self.history)),
             on_behalf_of=options.on_behalf_of
             or (str(payload.get("from") or "") if is_between else ""),
@@ -529,8 +534,10 @@ class TurnRunner:
         self.turn = turn
         if self.ends_at_once:
             turn.ending.interruption.request()
+        payer = Payer(turn.id, turn.line, turn.origin.is_unattended, turn)
         try:
-            ended = await self._steps(turn)
+            with paid_by(payer):
+                ended = await self._steps(turn)
         finally:
             self.turn = None
         # An agent that sees only some functions always sees those that it made.
@@ -547,6 +554,8 @@ class TurnRunner:
             why.append(Entry(ENDED, {"text": ended.why}))
         if ended.reason == "failed":  # else the model would read the next message as one with this
             why.append(notice(UNANSWERED))
+        elif ended.reason == "limits" and ended.advice:
+            why.append(notice(f"The turn ended here: {ended.advice}"))
         self.receipt = turn.receipt
         await turn.finish(state, *why, reply=ended.reply, posts=posts, writes=writes)
         receipt = turn.receipt.text

@@ -81,6 +81,10 @@ KEPT: Final = "kept"
 """The kind of an entry with the names that programs keep and their `values` as JSON."""
 RECEIPT_KINDS: Final = ("call", "result", INNER_CALL, INNER_RESULT, DID, REACH, RECEIPT)
 """The kinds of entries that a receipt is built from."""
+JOB: Final = "job"
+"""The window of a program without a terminal, such as `knapper run` in a script."""
+SCHEDULE: Final = "schedule"
+"""The window of a timer."""
 SPEAKER: Final = "speaker"
 """The kind of an entry that records who was chosen to speak in a group, by which rule, and why."""
 STORED_EVENTS: Final[Mapping[str, type[events.StoredEvent]]] = {
@@ -260,6 +264,13 @@ def is_of_client(inbound: Inbound) -> bool:
 def is_alone(inbound: Inbound) -> bool:
     """Return whether an event begins a turn of its own, instead of being added to the running one."""
     return bool(inbound.payload.get(ALONE)) or is_of_client(inbound)
+
+
+def is_unwatched(inbound: Inbound) -> bool:
+    """Return whether a timer began this, or a program without a terminal."""
+    with suppress(NotJson):
+        return read_object(inbound.origin or "{}").get("window") in (JOB, SCHEDULE)
+    return False
 
 
 def facts_entry(made: Made) -> Entry:

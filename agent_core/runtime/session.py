@@ -299,6 +299,7 @@ async def settle(
     receipt = ReceiptReader.of([*entries, *ending])
     await store.append(claimed.id, claimed.attempt, claimed.n, [*ending, receipt_entry(receipt)])
     await store.settle_questions(claimed.id)
+    await store.settle_requests(claimed.id)
     posts, writes = _after(claimed, cuts, await store.now())
     await store.finish(claimed.id, claimed.attempt, "interrupted", posts=posts, writes=writes)
     if is_between:

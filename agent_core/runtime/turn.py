@@ -239,6 +239,9 @@ class TurnOrigin:
     is_users: bool = (
         True  # whether it accepts messages of the user; false if another agent began it
     )
+    is_unattended: bool = (
+        False  # whether nobody watches it: a timer, another agent or a script began it
+    )
     verify: bool = False  # whether its first reply must contain a thought and a message
     on_behalf_of: str = ""  # the agent that began it or called it as a helper
     trace: str = ""  # the incoming `traceparent`

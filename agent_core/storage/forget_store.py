@@ -676,6 +676,7 @@ _CHANGED: Final = (
     _Columns("names of conversations", "conversation", ("line",), {"name": _free, "door": _json}),
     _Columns("reasons of threads", "thread", ("id",), {"why": _free}),
     _Columns("reasons of pauses", "paused", ("agent",), {"why": _free}),
+    _Columns("reasons of pauses", "pause", ("at",), {"why": _free}),
     _Columns("memory blocks", "block", ("seq",), {"value": _value, "description": _short}),
     _Columns(
         "earlier texts of blocks",

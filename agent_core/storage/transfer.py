@@ -28,6 +28,7 @@ _FLAGS: Final = frozenset(
         "masked",
         "undone",
         "renamed",
+        "unattended",
     }
 )
 
@@ -107,6 +108,14 @@ _TABLES: Final = (
         numbered=True,
     ),
     _table("paused", "agent", "why at"),
+    _table("pause", "at", "why"),
+    _table("cap", "name", "amount at seal"),
+    _table(
+        "spent",
+        "seq",
+        "id at turn line unattended model prompt cached completion most_in most_out beat",
+        numbered=True,
+    ),
     _table("token", "id", "name digest scopes agents expires added_at seal"),
     _table("event", "seq", "id line key kind payload due timed at origin", numbered=True),
     _table(

@@ -759,13 +759,13 @@ _MODEL_LEAST = 16
 _BETWEEN = " · "
 # The forms of the bar, longest first: the first one that leaves enough room for the model's name is used.
 _FORMS = (
-    ("agent", "model", "gauge", "spent", "functions", "rejected", "sandbox", "running"),
-    ("agent", "model", "gauge", "functions", "rejected", "sandbox", "running"),
-    ("model", "gauge", "functions", "rejected", "sandbox", "running"),
-    ("model", "gauge", "functions", "rejected", "sandbox"),
-    ("model", "gauge", "rejected", "sandbox"),
-    ("model", "share", "sandbox"),
-    ("share", "sandbox"),
+    ("agent", "model", "gauge", "spent", "functions", "rejected", "paused", "sandbox", "running"),
+    ("agent", "model", "gauge", "functions", "rejected", "paused", "sandbox", "running"),
+    ("model", "gauge", "functions", "rejected", "paused", "sandbox", "running"),
+    ("model", "gauge", "functions", "rejected", "paused", "sandbox"),
+    ("model", "gauge", "rejected", "paused", "sandbox"),
+    ("model", "share", "paused", "sandbox"),
+    ("share", "paused", "sandbox"),
     ("sandbox",),
 )
 _ALARMS = (" SANDBOX OFF: functions run unprotected ", " SANDBOX OFF ")
@@ -781,6 +781,7 @@ class StatusBar:
         self.sandbox = "…"
         self.spent: Callable[[], str] = str
         self.running: Callable[[], int] = int
+        self.paused: Callable[[], bool] = bool
         self.rejected: Callable[[], int] = int
 
     def clear_hint(self) -> None:
@@ -819,6 +820,8 @@ class StatusBar:
             ]
         if running := self.running():
             parts["running"] = [("class:bar.running", f"{running} running")]
+        if self.paused():
+            parts["paused"] = [("class:bar.near", "paused")]
         model = one_line(status.model or "no model yet", 80)
         for form in _FORMS:
             shown = [parts[name] for name in form if parts.get(name)]

@@ -812,6 +812,8 @@ async def session(options: RunOptions, prompt: Prompt) -> AsyncIterator[LoadedSe
         prompt.bar.status = lambda: conversation.agent.status()  # of the agent that is current then
         prompt.bar.spent = lambda: short(conversation.spending.total)
         prompt.bar.running = lambda: len(prompt.live.calls)
+        prompt.bar.paused = lambda: conversation.is_paused
+        conversation.on_pause = prompt.app.invalidate
         prompt.bar.rejected = lambda: len(
             {problem.where.path for problem in conversation.workspace.rejected()}
         )

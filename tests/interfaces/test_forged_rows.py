@@ -55,6 +55,7 @@ WITH: dict[str, tuple[str, ...]] = {
     "calls replay": ("1",),
     "calls show": ("1",),
     "secrets remove": ("NONE",),
+    "cap": ("day_tokens", "1000000"),
     "agents answer": (AGENT, "Yes."),
     "agents delete": (AGENT, "-y"),
     "agents import": ("nothing.json",),

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_core.base import events
+from agent_core.base.caps import Payer, paid_by
 from agent_core.base.errors import KnapperError, StorageError, UsageError, WorkspaceError
 from agent_core.base.late import LateModule
 from agent_core.base.offload import PER_ENTRY, aside, in_background
@@ -310,8 +311,12 @@ class FunctionService:
         """Tend the functions, and notify listeners of changes and proposals."""
         before, noted = self.registry.snapshot().functions, dict[str, str]()
         try:
+            if await self._store.is_paused():
+                return
             budget = tending.TendingBudget(tend.tokens, tend.minutes)
-            report = await self.tending.run(budget, applies=tend.apply == "proved", repeats=False)
+            with paid_by(Payer(is_unattended=True)):
+                applies = tend.apply == "proved"
+                report = await self.tending.run(budget, applies=applies, repeats=False)
             _log.info("tending took %s tokens of models", report.tokens)
             noted |= {step.function: step.told for step in report.steps if step.told}
         except KnapperError as error:
