@@ -20,9 +20,10 @@ from sandbox.wire.strict_json import OF_A_FILE, Malformed, read_toml
 
 from . import extensions
 from .errors import SettingsError
-from .gone import GONE, without_gone
+from .gone import GONE, MOVED, with_moved, without_gone
 from .matching import did_you_mean
 from .plain_files import read_plain, replace_text
+from .policy import Growth, Policy
 from .problem import expected_value
 from .untrusted import one_line
 from .workspace_folder import SETTINGS
@@ -288,10 +289,18 @@ class StandingSettings(SettingsSection):
 
 
 class GrowthSettings(SettingsSection):
-    """The rules for functions that agents make: who writes them, and whether agents may."""
+    """The rules for functions that agents make: whether they may, what they leave alone, and who writes."""
 
-    create: bool = Field(
-        True, description="Offer agents what makes and changes functions; you can always do it."
+    mode: Growth = Field(
+        "on",
+        description="Whether agents make and change functions. `on`: what passes the gate joins; `ask`: you are shown"
+        " what passed, and it is kept until you join it (`knapper functions join`); `off`: agents are offered nothing for"
+        " it. You can always do it yourself.",
+    )
+    pin: Literal["none", "mine"] = Field(
+        "none",
+        description="`mine`: what you wrote or changed is pinned from the start, so that no agent changes it"
+        " (`knapper functions pin`).",
     )
     maker: str = Field(
         "auto",
@@ -329,10 +338,10 @@ class TendSettings(SettingsSection):
 class GrantSettings(SettingsSection):
     """The cases in which the user is asked before a function gets what it needs."""
 
-    ask: Literal["grants", "always", "never"] = Field(
+    ask: Literal["grants", "never"] = Field(
         "grants",
-        description="When you are asked. `grants`: before a function gets a grant; `always`: also before every"
-        " function that an agent makes or changes; `never`: whatever needs an approval is refused.",
+        description="When you are asked. `grants`: before a function gets a grant; `never`: whatever needs an approval"
+        " is refused. `growth.mode` says whether functions join unasked.",
     )
     wait_minutes: float = Field(
         60,
@@ -534,6 +543,7 @@ _OWN_EMBEDDINGS: Final = ("wordllama", "endpoint", "none")
 MOST_BYTES = 256 << 10
 _MOST_SIGNS: Final = 100  # of `#` in a line, each of which may begin its comment
 PREFIX = "KNAPPER_"
+_BY_HAND: Final = f"a {PREFIX} variable or a flag"
 _AGENT: Final = r"^[A-Za-z0-9_-]{1,64}$"
 TOKEN = f"{PREFIX}TOKEN"  # of a client at a server
 SECRET = f"{PREFIX}SECRET_"  # what functions are given by name, and no setting
@@ -600,6 +610,11 @@ class Settings(BaseModel):
     repl: ReplSettings = ReplSettings()
 
     @property
+    def policy(self) -> Policy:
+        """What may be asked and grown, before an agent, a window or a message narrows it."""
+        return Policy(self.growth.mode, self.grants.ask != "never")
+
+    @property
     def maker(self) -> str | None:
         """The name of the model that writes functions, or None if the agents' own do."""
         name = self.growth.maker
@@ -650,11 +665,15 @@ def load(
         if name.startswith(PREFIX) and not name.startswith((SECRET, TOKEN))
     ]
     unknown = [
-        name for name in named if name not in _variables() | {_variable(key) for key in GONE}
+        name
+        for name in named
+        if name
+        not in _variables() | {_variable(key) for key in (*GONE, *(name for name, _ in MOVED))}
     ]
     if unknown:
         raise _unknown(unknown[0], [*_variables()])
-    file = without_gone(_read_file(root / FILE_NAME), str(root / FILE_NAME))
+    place = str(root / FILE_NAME)
+    file = with_moved(without_gone(_read_file(root / FILE_NAME), place), place)
     # Reject what the file must not set: it travels with the folder, perhaps from somebody else.
     for (section, key), (default, fix) in _NOT_IN_FILE.items():
         if _section(file, section).get(key, default) != default:
@@ -671,7 +690,7 @@ def load(
         for part in reversed(path):
             nested = {part: nested}
         mine = _merge(mine, nested)
-    mine = without_gone(mine, f"a {PREFIX} variable or a flag")
+    mine = with_moved(without_gone(mine, _BY_HAND), _BY_HAND)
     try:
         settings = Settings(**_merge(file, mine))
     except ValidationError as error:

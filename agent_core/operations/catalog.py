@@ -166,8 +166,8 @@ _OF_PROMPT: Final = (
     ),
 )
 _ORDER: Final = (
-    "help exit functions introspect about call show create edit test break debug trace release good bad grants delete"
-    " history diff rollback example pending confirm audit reload memory attach forget summarize memorywarning"
+    "help exit functions introspect about call show create edit test break debug trace release good bad grants pin unpin delete"
+    " history diff rollback example pending join confirm audit reload memory attach forget summarize memorywarning"
     " heartbeat agents switch conversations new open branch name save load log retry pop changes undo cost shell clear"
     " dump model"
 )
@@ -193,8 +193,8 @@ _MEANT = {
 GROUPS: Final[Mapping[str, str]] = {
     "daily": "functions introspect edit call break memory attach undo changes retry new conversations open model"
     " help exit",
-    "functions": "create history rollback test trace debug show example pending confirm diff delete good bad"
-    " grants release audit reload",
+    "functions": "create history rollback test trace debug show example pending join confirm diff delete good bad"
+    " pin unpin grants release audit reload",
     "agents": "agents switch save load summarize memorywarning heartbeat",
     "session": "log pop branch name cost clear dump forget",
 }

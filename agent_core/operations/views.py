@@ -8,7 +8,8 @@ from agent_core.base.records import from_json
 from agent_core.functions.service.function_facts import FunctionDetails, Rated, Released
 from agent_core.functions.service.history import FunctionHistory, VersionDiff
 from agent_core.functions.service.judgment import Judgment
-from agent_core.functions.service.plan import Deletion, Relocated
+from agent_core.functions.service.pins import Pinned
+from agent_core.functions.service.plan import Deletion, Joined, Relocated
 from agent_core.views import function_view, verdicts
 from agent_core.views.result import Result
 from agent_core.views.styled_lines import Span, line
@@ -70,6 +71,26 @@ def _rated(rated: Rated, _: Door) -> Result:
         told = "; the agent is notified"
     said = f" is rated {rated.thumb}; its standing is {rated.standing}{told}"
     return Result(rated, [line(mark, ("name", rated.name), said)])
+
+
+@view.register
+def _pinned(pinned: Pinned, door: Door) -> Result:
+    names = ", ".join(pinned.functions) or "nothing that is there now"
+    told = (
+        " is pinned: only you change "
+        if pinned.holds
+        else " is not pinned any more: agents may change "
+    )
+    lines = [line(("ok", "✓ "), ("name", pinned.pattern), told, names)]
+    hint = f"To let it go: {door.typed}unpin {pinned.pattern}" if pinned.holds else ""
+    return Result(pinned, lines, hint)
+
+
+@view.register
+def _joined(joined: Joined, door: Door) -> Result:
+    results = [judged(judgment, door) for judgment in joined.joined]
+    lines = [row for result in results for row in result.lines]
+    return Result(joined, lines, code=max(result.code for result in results))
 
 
 @view.register

@@ -10,12 +10,13 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from agent_core.base import events
 from agent_core.base.errors import KnapperError, UsageError, WorkspaceError
 from agent_core.base.limits import OF_MESSAGES, Allowance, SpendingLimits
 from agent_core.base.matching import MARK
+from agent_core.base.policy import Policy
 from agent_core.base.receipt import Receipt
 from agent_core.base.records import asdict, dataclass, field, replace
 from agent_core.base.untrusted import one_line
@@ -50,6 +51,7 @@ from .entries import (
     AFTER,
     HEARD,
     ONLY,
+    POLICY,
     begun,
     event_entry,
     facts_entry,
@@ -186,7 +188,7 @@ class TurnRunner:
         before = str(inbound.payload.get(AFTER) or "")
         earlier = receipt_in(await self.store.load(before)) if before else None
         done = [facts_entry(earlier.to_json())] if earlier else []
-        opening[-1] = begun(opening[-1], inbound)
+        opening[-1] = begun(opening[-1], inbound, turn.policy)
         first = self.tools.begin(inbound, self.history.open_calls(), opening)
         await turn.append([*first, *done])
 
@@ -249,7 +251,19 @@ class TurnRunner:
             session.style,
             session.clock,
             OwnName(self.name),
+            self._policy_of(claimed.event),
         )
+
+    def _policy_of(self, inbound: Inbound) -> Policy:
+        """Return the policy of the turn that an event begins: that which came with it, or the workspace's.
+
+        A message of another agent brings that agent's, which only narrows.
+        """
+        usual, given = self.session.usual_policy, inbound.payload.get(POLICY)
+        if not isinstance(given, dict):
+            return usual
+        policy = Policy.from_json(given)
+        return usual.narrowed(policy) if inbound.payload.get("from") else policy
 
     async def _run_next(self, posts: Sequence[Post], emit: Emit, options: TurnOptions) -> None:
         for post in posts:
@@ -275,6 +289,7 @@ class TurnRunner:
         return claimed
 
     async def _run_claimed(self, turn: Turn, inbound: Inbound) -> None:
+        self.session.policy = turn.policy
         await self.begin(turn, inbound)
         self.turn = turn
         if self.ends_at_once:
@@ -345,6 +360,7 @@ def _closing(turn: Turn, ended: Ended) -> tuple[list[Post], list[Write]]:
             "from": turn.origin.on_behalf_of,
             "trace": turn.origin.trace,
             ONLY: sorted(turn.origin.only),
+            POLICY: turn.policy.to_json(),
             AFTER: turn.id,
         }
         return [Post(turn.line, "again", {**kept, "tries": 0}, key=f"again:{turn.id}")], writes
@@ -444,6 +460,7 @@ class Agent:
         )
         self.on_behalf_of = ""  # the calling agent if this agent is a helper
         self.origin = Origin()  # of the messages that are sent through this window
+        self.policy: Policy | None = None  # of these messages, if it is not the workspace's
         self.restarts = False  # whether an interrupted turn of the user resumes elsewhere or later
         self._store = store
         self._loop = loop
@@ -480,6 +497,11 @@ class Agent:
     def owners(self) -> tuple[str, ...]:
         """The agents whose calls it may read: itself."""
         return (self.name,)
+
+    @property
+    def grows(self) -> bool:
+        """Whether it makes and changes functions in the running turn, or did in the last one."""
+        return self.session.policy.growth != "off"
 
     @property
     def author(self) -> Author:
@@ -638,7 +660,10 @@ class Agent:
             raise UsageError(
                 "The message is not text in UTF-8, and was not sent.", fix="Send it in UTF-8."
             )
-        return Post(self.line, "message", {"text": message}, origin=self.origin.to_json())
+        payload: dict[str, Any] = {"text": message}  # Any: JSON
+        if self.policy is not None:
+            payload[POLICY] = self.policy.to_json()
+        return Post(self.line, "message", payload, origin=self.origin.to_json())
 
     async def waiting(self) -> list[str]:
         """Return the messages that no turn has picked up yet, oldest first."""

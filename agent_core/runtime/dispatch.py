@@ -169,11 +169,12 @@ class Dispatcher:
         if (callee := self.find(record.call.name, snapshot)) is not None:
             return await self._call(record, callee)
         call = record.call
-        if why := await self._sources.refusal(call.name, snapshot):
+        if why := await self._sources.refusal(call.name, snapshot, grows=record.turn.grows):
             return await record.close(Refused(""), why)
         record.is_waiting = call.name in record.turn.work.refused
         suggestions = nearest(call.name, self.names(snapshot), 3)
-        return await record.close(Refused(""), answers.unknown_name(call.name, suggestions))
+        text = answers.unknown_name(call.name, suggestions, grows=record.turn.grows)
+        return await record.close(Refused(""), text)
 
     def names(self, snapshot: "Snapshot") -> list[str]:
         """Return the names of all functions that can be called."""
@@ -262,12 +263,12 @@ class WorkspaceFunctions(ToolSource):
         has_state = function.takes_self and shares_state(function, whole)
         return ModelFunction(function, call, function.version, not has_state, whole)
 
-    async def refusal(self, name: str, snapshot: "Snapshot") -> str:
+    async def refusal(self, name: str, snapshot: "Snapshot", *, grows: bool = True) -> str:
         """Return why a function in quarantine cannot be called."""
         function = snapshot.functions.get(name)
-        return (
-            await self._functions.quarantine.refusal(function, (self._agent,)) if function else ""
-        )
+        if function is None:
+            return ""
+        return await self._functions.quarantine.refusal(function, (self._agent,), grows=grows)
 
     async def _call_with_retries(
         self,

@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from agent_core.base.errors import KnapperError
+from agent_core.base.policy import Policy
 from agent_core.base.records import dataclass, replace
 from agent_core.functions.answers import InterruptedCall
 from agent_core.functions.service import Author, FunctionService, PlannedChange, change_texts
@@ -55,6 +56,12 @@ GROWING = frozenset(
     }
 )
 """The functions that create and change functions."""
+
+
+def withheld_by(policy: Policy) -> frozenset[str]:
+    """Return the functions of the program that a policy takes away."""
+    return GROWING | ABOUT_HELPERS if policy.growth == "off" else frozenset()
+
 
 _REVISING = GROWING - {"add_example"}  # after these, a function may do something else
 
@@ -188,7 +195,13 @@ class HostFunctions(ToolSource):
             plan = replace(
                 plan, text=f"{plan.text}\n{change_texts.still_broken(reply.broken[about])}"
             )
-        plan = await self._service.carry_out(plan, record.record, Author("agent"))
+        turn = record.turn
+        author = Author("agent", turn.agent, turn.id, approvals=turn.approvals)
+        decided = await self._made(lambda: self._service.decided(plan, author), record)
+        if isinstance(decided, Done):
+            return decided
+        assert isinstance(decided, PlannedChange)
+        plan = await self._service.carry_out(decided, record.record, author)
         done, changed = record.report(plan), plan.did.names("created", "changed", "deleted")
         for name in changed:
             rejected.pop(name, None)

@@ -33,6 +33,7 @@ from agent_core.context import (
     SystemMessage,
     function_room,
     size_of,
+    without_growing,
 )
 from agent_core.memory.agent_memory import KEPT_IN, AgentMemory
 from agent_core.model.beside import NATIVE, mode_named
@@ -50,6 +51,7 @@ from agent_core.model.reply import (
 from agent_core.model.request import FunctionShown, Preparing, Request, Tell
 
 from .entries import cut_off, recorded_request
+from .host_functions import withheld_by
 from .turn import Interrupted, Turn
 
 if TYPE_CHECKING:
@@ -632,6 +634,7 @@ class StepFunctions:
     ) -> None:
         self.shown = shown
         self._models = models
+        self._session = session
         self._protocol = session.style
         self._settings = settings
         self.own_set = session.own_set
@@ -652,7 +655,8 @@ class StepFunctions:
             guest.must_fit(self._whole_room() // 2)
             self._of_guest = guest.shown
             self._joined = _NOTHING_JOINED
-        self.shown.withhold(self._tools.withheld() | self._models.withheld())
+        withheld = withheld_by(self._session.policy)
+        self.shown.withhold(self._tools.withheld() | self._models.withheld() | withheld)
         staying = self._tools.staying(snapshot)
         self.shown.choose(self.offered(snapshot), self.own_set.names.union(staying))
 
@@ -681,6 +685,8 @@ class StepFunctions:
         if mode != NATIVE and (own := mode_named(mode)) is not None:
             return self._protocol.brief or own.instructions
         text = self._protocol.instructions or INSTRUCTIONS
+        if self._session.policy.growth == "off":
+            text = without_growing(text)
         if RUN_PROGRAM in self._models.withheld():
             return text.replace(ABOUT_PROGRAMS, "")
         about = ABOUT_PROGRAMS.replace(PROGRAM_LIMIT, f"{self._settings.sandbox.wall_s:g} s")

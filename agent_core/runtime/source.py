@@ -119,8 +119,8 @@ class ToolSource:
         """Return the function with this name, or None if it cannot be called."""
         return None
 
-    async def refusal(self, _name: str, _snapshot: "Snapshot", /) -> str:
-        """Return why a known function cannot be called, or an empty text."""
+    async def refusal(self, _name: str, _snapshot: "Snapshot", /, *, grows: bool = True) -> str:
+        """Return why a known function cannot be called, or an empty text, for a turn that `grows` functions or not."""
         return ""
 
     def offered(self, _snapshot: "Snapshot", /) -> Mapping[str, "Function"]:
@@ -242,10 +242,10 @@ class ToolSources:
                 return function
         return None
 
-    async def refusal(self, name: str, snapshot: "Snapshot") -> str:
-        """Return why a known function cannot be called, or an empty text."""
+    async def refusal(self, name: str, snapshot: "Snapshot", *, grows: bool = True) -> str:
+        """Return why a known function cannot be called, or an empty text, for a turn that `grows` functions or not."""
         for source in self:
-            if why := await source.refusal(name, snapshot):
+            if why := await source.refusal(name, snapshot, grows=grows):
                 return why
         return ""
 

@@ -15,6 +15,7 @@ from agent_core.access.grants import NOTHING, Answered, ApprovalQueue, Approvals
 from agent_core.base import events
 from agent_core.base.limits import NAMES, Allowance, SpendingLimits
 from agent_core.base.messages import SEND
+from agent_core.base.policy import DEFAULT, Policy
 from agent_core.base.receipt import Fact, Receipt
 from agent_core.base.records import dataclass, field, replace
 from agent_core.context import History
@@ -354,6 +355,7 @@ class Turn:
     style: MessageProtocol
     clock: "Clock"
     own_name: OwnName
+    policy: Policy = DEFAULT
     work: TurnWork = field(default_factory=TurnWork)
     ending: TurnEnding = field(default_factory=TurnEnding)
     step: int = 0
@@ -400,6 +402,11 @@ class Turn:
     def agent(self) -> str:
         """The agent whose turn it is."""
         return agent_of(self.line)
+
+    @property
+    def grows(self) -> bool:
+        """Whether its model makes and changes functions."""
+        return self.policy.growth != "off"
 
     @property
     def approvals(self) -> Approvals:

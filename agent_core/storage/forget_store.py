@@ -75,6 +75,7 @@ _OURS: Final = frozenset(
             "steps",
         ),
         *("prompt_tokens", "completion_tokens", "cached_tokens", "estimated"),
+        *("policy", "growth", "asks"),
     )
 ).union(stored_keys())
 """The keys that this program writes; they are never replaced."""

@@ -70,8 +70,7 @@ class _AgentParts:
             **host_functions.meta_functions(),
             **host_functions.of_memory(self.memory.blocks),
         }
-        withheld = frozenset() if self.deps.settings.growth.create else host_functions.GROWING
-        withheld |= frozenset() if self.deps.settings.helpers.create else ABOUT_HELPERS
+        withheld = frozenset() if self.deps.settings.helpers.create else ABOUT_HELPERS
         return {
             name: host
             for name, host in functions.items()
@@ -105,8 +104,10 @@ class _AgentParts:
             deps.functions.seen_results,
             self.name,
         )
+        session = self.session
+        withheld = lambda: models.withheld() | host_functions.withheld_by(session.policy)  # noqa: E731 - given once
         return (
-            HostFunctions(own, deps.functions, models.withheld, programs),
+            HostFunctions(own, deps.functions, withheld, programs),
             memory,
             colleagues,
             HelperFunctions(deps.helpers, self.file.helper_patterns, HelperRunner(deps)),
@@ -244,6 +245,7 @@ async def build_agent(
         verify=verify,
         line=line,
         thread_limits=thread_limits(deps.settings.runner),
+        policy=deps.settings.policy,
     )
     file = AgentFile(partial(deps.directory.profile, name), deps.directory.place)
     parts = _AgentParts(

@@ -115,7 +115,7 @@ class HelperFunctions(ToolSource):
         call = partial(self._call, helper)
         return ModelFunction(helper.function, call, helper.function.version)
 
-    async def refusal(self, name: str, _: "Snapshot") -> str:
+    async def refusal(self, name: str, _: "Snapshot", *, grows: bool = True) -> str:
         """Return why a selected helper cannot be called, or ""."""
         return self._library.refusal(name) if self._has(name) else ""
 

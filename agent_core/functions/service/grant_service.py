@@ -80,12 +80,13 @@ from ..gate.verdict import GRANTABLE
 from .agent_folders import NOTHING_WRITTEN, AgentFolders, WrittenCode
 from .file_sync import own_text, require_same
 from .function_facts import FunctionDetails, known_function
-from .judgment import Judgment, PendingCandidate, pending_candidate
+from .judgment import Judgment, PendingCandidate, facts_of, pending_candidate
 from .plan import ChangeSummary, Given, PlannedChange
 
 if TYPE_CHECKING:
     from agent_core.access.grants.book import GrantEntry
     from agent_core.access.packages import Environment, Resolution
+    from agent_core.base.policy import Policy
     from agent_core.base.settings import GrantSettings
     from agent_core.registry.function import Function
     from agent_core.registry.registry import Registry, Snapshot
@@ -322,16 +323,19 @@ class GrantService:
         return self._settings.unattended == "file" and self._approvals.queue.approver is None
 
     @property
+    def policy(self) -> "Policy":
+        """What may be asked and grown now."""
+        return self._approvals.policy
+
+    @property
     def can_ask(self) -> bool:
         """Whether there is someone to ask."""
-        return self._settings.ask != "never" and self._approvals.queue.approver is not None
+        return self.policy.asks and self._approvals.queue.approver is not None
 
     @property
     def is_answered_later(self) -> bool:
         """Whether there is no one to ask now, but an answer may come by a question's id."""
-        return (
-            self._settings.ask != "never" and not self.can_ask and self._approvals.turn is not None
-        )
+        return self.policy.asks and not self.can_ask and self._approvals.turn is not None
 
     async def _by_file(self, function: "Function", snapshot: "Snapshot") -> Grants:
         """Return the grants that the file alone puts in force, limited to the needs; none if someone can be asked."""
@@ -344,10 +348,8 @@ class GrantService:
 
     def asks(self, verdict: "Verdict", summary: ChangeSummary) -> bool:
         """Return whether the user must approve before this candidate is admitted."""
-        wants_all = (
-            self._settings.ask == "always" and summary.author.by == "agent" and verdict.admitted
-        )
-        return wants_all or verdict.lacks_only_grants
+        is_each = self.policy.growth == "ask" and summary.author.by == "agent"
+        return (is_each and verdict.admitted) or verdict.lacks_only_grants
 
     async def question(self, function: "Function", snapshot: "Snapshot") -> Question | None:
         """Return a question about the missing grants of a workspace function, or None if it has all that it needs."""
@@ -407,7 +409,7 @@ class GrantService:
         shared = await self._shared(function, after, state.now, written_code)
         needs = self.packages.named(self.reach.inside(verdict.needs), state.entry)
         question, shared = await self._missing(function, after, needs, shared)
-        if question is None and self._settings.ask != "always":
+        if question is None and not (self.policy.growth == "ask" and summary.author.by == "agent"):
             return CandidateGrants(state.now | shared)
         question = question or Question.of(function, after, held_grants=state.now)
         diff = (
@@ -415,8 +417,14 @@ class GrantService:
             or change_of(verdict, snapshot)
             or unified_diff("", verdict.source, function.path)
         )
+        facts = facts_of(verdict) if self.policy.growth == "ask" else ()
         question = replace(
-            question, why=summary.reason, lines=verdict.asking, diff=diff, moment="join"
+            question,
+            why=summary.reason,
+            lines=verdict.asking,
+            diff=diff,
+            moment="join",
+            facts=facts,
         )
         question = replace(question, doubts=(*doubts, *question.doubts))
         question = await self._with_folder(question, function, after, written_code)
