@@ -23,7 +23,7 @@ from .errors import SettingsError
 from .gone import GONE, MOVED, with_moved, without_gone
 from .matching import did_you_mean
 from .plain_files import read_plain, replace_text
-from .policy import Growth, Policy
+from .policy import MODES, Growth, Mode, Policy
 from .problem import expected_value
 from .untrusted import one_line
 from .workspace_folder import SETTINGS
@@ -165,6 +165,12 @@ class NamedModel(SettingsSection):
 class TurnSettings(SettingsSection):
     """The limits of one turn."""
 
+    mode: Mode = Field(
+        "ask",
+        description="What a turn may reach without a question. `plan`: it only reads, and ends with a proposal; `ask`:"
+        " each new reach is asked; `task`: its first question offers all that the model expects to need. The file of a"
+        " workspace, which travels with it, may say `plan`.",
+    )
     max_steps: int = Field(
         30,
         ge=1,
@@ -294,8 +300,8 @@ class GrowthSettings(SettingsSection):
     mode: Growth = Field(
         "on",
         description="Whether agents make and change functions. `on`: what passes the gate joins; `ask`: you are shown"
-        " what passed, and it is kept until you join it (`knapper functions join`); `off`: agents are offered nothing for"
-        " it. You can always do it yourself.",
+        " what passed, and it is kept until you join it (`knapper functions join`); `off`: agents are offered nothing"
+        " for it. You can always do it yourself.",
     )
     pin: Literal["none", "mine"] = Field(
         "none",
@@ -612,7 +618,7 @@ class Settings(BaseModel):
     @property
     def policy(self) -> Policy:
         """What may be asked and grown, before an agent, a window or a message narrows it."""
-        return Policy(self.growth.mode, self.grants.ask != "never")
+        return Policy(self.growth.mode, self.grants.ask != "never", self.turn.mode)
 
     @property
     def maker(self) -> str | None:
@@ -681,6 +687,10 @@ def load(
                 f"`{section}.{key}` cannot be set in {FILE_NAME}, which travels with the folder."
             )
             raise SettingsError(message, fix=fix)
+    if (mode := _section(file, "turn").get("mode")) in MODES and mode == MODES[-1]:
+        message = f"`turn.mode` cannot be `{mode}` in {FILE_NAME}, which travels with the folder and may only narrow."
+        fix = f"Take it for a turn: /mode {mode}, or knapper run --mode {mode}; or set {PREFIX}TURN_MODE={mode}."
+        raise SettingsError(message, fix=fix)
     is_set = any(
         name.upper().startswith(PREFIX) for name in os.environ
     )  # else a long search for nothing

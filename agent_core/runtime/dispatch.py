@@ -249,6 +249,10 @@ class WorkspaceFunctions(ToolSource):
         self._blocks = blocks
         self._slots = asyncio.Semaphore(parallel)
 
+    def only_reads(self, _name: str, /) -> bool:
+        """Return True: the grants of a call decide what it may do."""
+        return True
+
     def names(self, snapshot: "Snapshot") -> Iterable[str]:
         """Return the names in the snapshot."""
         return snapshot.functions
@@ -299,7 +303,7 @@ class WorkspaceFunctions(ToolSource):
         is_last: bool,
     ) -> Done:
         turn, service = record.turn, self._functions
-        states = service.states(turn.id)
+        states = service.states(turn.id, keeps=not turn.policy.only_reads)
         outcome: CallOutcome
         missing, was_refused = "", False
         near = dict.fromkeys(record.size_notes())

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from agent_core.base.errors import KnapperError
 from agent_core.base.policy import Policy
@@ -58,9 +58,21 @@ GROWING = frozenset(
 """The functions that create and change functions."""
 
 
+READING: Final = frozenset(
+    {
+        *("call_function", "expect_reach", "function_history", "introspect_function"),
+        *("list_agents", "list_functions", "read_on", "run_program", "send_message"),
+        *("archival_memory_search", "conversation_search", "conversation_search_date"),
+        *("test_function", "trace_function"),
+    }
+)
+"""The functions that keep, make and write nothing: a plan has these alone. What they call has its grants, or less."""
+
+
 def withheld_by(policy: Policy) -> frozenset[str]:
     """Return the functions of the program that a policy takes away."""
-    return GROWING | ABOUT_HELPERS if policy.growth == "off" else frozenset()
+    expecting = frozenset({"expect_reach"}) if policy.mode == "ask" else frozenset()
+    return expecting if policy.grows else expecting | GROWING | ABOUT_HELPERS
 
 
 _REVISING = GROWING - {"add_example"}  # after these, a function may do something else
@@ -94,6 +106,10 @@ class HostFunctions(ToolSource):
         self._service = service
         self._withheld = withheld
         self._programs = programs
+
+    def only_reads(self, name: str, /) -> bool:
+        """Return whether a function keeps, makes and writes nothing."""
+        return name in READING
 
     def names(self, _: "Snapshot") -> Iterable[str]:
         """Return the names of the functions that are not withheld."""

@@ -232,7 +232,7 @@ class ModelSession:
 
         `waiting` shows the user that the model is being asked.
         """
-        if not self.settings.memory.keep_unsaved:
+        if not self.settings.memory.keep_unsaved or (turn is not None and turn.policy.only_reads):
             return ()
 
         async def ask(request: Request) -> str:
@@ -685,7 +685,7 @@ class StepFunctions:
         if mode != NATIVE and (own := mode_named(mode)) is not None:
             return self._protocol.brief or own.instructions
         text = self._protocol.instructions or INSTRUCTIONS
-        if self._session.policy.growth == "off":
+        if not self._session.policy.grows:
             text = without_growing(text)
         if RUN_PROGRAM in self._models.withheld():
             return text.replace(ABOUT_PROGRAMS, "")

@@ -289,7 +289,7 @@ async def settle(
     )
     if not any(entry.kind in ("user", "notice") for entry in entries):
         began = entry_of(claimed.event, session.style, session.clock.now())
-        ending.insert(0, begun(began, claimed.event))
+        ending.insert(0, begun(began, claimed.event, session.usual_policy))
     # The receipts of helpers whose runs were interrupted with this turn.
     cut_calls = [
         entry.payload for entry in ending if entry.payload.get("outcome") == word(Unknown())

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base.limits import SpendingLimits
+from agent_core.base.policy import DEFAULT, Policy
 from agent_core.base.records import dataclass, field
 from agent_core.registry.function import fits
 
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
     from .call_record import CallRecord, Done
     from .turn import Turn
     from .turn_end import Ended, GoOn
+
+
+NOT_IN_A_PLAN: Final = (
+    "`{name}` was not called: this turn is a plan, which only reads. Put it into your proposal."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +116,10 @@ class ToolSource:
     """The names of its functions that belong to the program."""
     stays = False
     """Whether its functions are always shown, however many there are."""
+
+    def only_reads(self, _name: str, /) -> bool:
+        """Return whether a function keeps, makes and writes nothing, so that a plan may call it."""
+        return False
 
     def names(self, _snapshot: "Snapshot", /) -> Iterable[str]:
         """Return the names of the functions that the model may call."""
@@ -205,8 +215,10 @@ class ToolSources:
         file: AgentFile,
         sources: Sequence[ToolSource] = (),
         welcome: "Callable[[Inbound], GuestSource] | None" = None,
+        policy: Callable[[], Policy] = lambda: DEFAULT,
     ) -> None:
-        """Create the sources; `welcome` makes one of what came with an event."""
+        """Create the sources; `welcome` makes one of what came with an event, and `policy` is that of the turn."""
+        self._policy = policy
         self.guest: GuestSource | None = None
         """What came with the event that began the running turn."""
         self._welcome = welcome
@@ -233,13 +245,19 @@ class ToolSources:
 
     def names(self, snapshot: "Snapshot") -> list[str]:
         """Return the names of all functions that can be called."""
-        return [name for source in self for name in source.names(snapshot)]
+        return [
+            name
+            for source in self
+            for name in source.names(snapshot)
+            if not self._policy().only_reads or source.only_reads(name)
+        ]
 
     def find(self, name: str, snapshot: "Snapshot") -> ModelFunction | None:
         """Return the function with this name, or None if it cannot be called."""
         for source in self:
             if (function := source.find(name, snapshot)) is not None:
-                return function
+                is_allowed = not self._policy().only_reads or source.only_reads(name)
+                return function if is_allowed else None
         return None
 
     async def refusal(self, name: str, snapshot: "Snapshot", *, grows: bool = True) -> str:
@@ -247,6 +265,8 @@ class ToolSources:
         for source in self:
             if why := await source.refusal(name, snapshot, grows=grows):
                 return why
+            if self._policy().only_reads and source.find(name, snapshot) is not None:
+                return NOT_IN_A_PLAN.format(name=name)
         return ""
 
     def offered(self, snapshot: "Snapshot") -> Mapping[str, "Function"]:

@@ -11,7 +11,7 @@ from copy import deepcopy
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from agent_core.access.grants import NOTHING, Answered, ApprovalQueue, Approvals, Grants
+from agent_core.access.grants import NOTHING, Answered, ApprovalQueue, Approvals, Grants, TaskReach
 from agent_core.base import events
 from agent_core.base.limits import NAMES, Allowance, SpendingLimits
 from agent_core.base.messages import SEND
@@ -356,6 +356,7 @@ class Turn:
     clock: "Clock"
     own_name: OwnName
     policy: Policy = DEFAULT
+    task: TaskReach = field(default_factory=TaskReach)
     work: TurnWork = field(default_factory=TurnWork)
     ending: TurnEnding = field(default_factory=TurnEnding)
     step: int = 0
@@ -406,7 +407,7 @@ class Turn:
     @property
     def grows(self) -> bool:
         """Whether its model makes and changes functions."""
-        return self.policy.growth != "off"
+        return self.policy.grows
 
     @property
     def approvals(self) -> Approvals:

@@ -43,6 +43,7 @@ _TITLES = {
     "program": (" asks, for the functions that it calls, to", " asks to run"),
     "open": (" is running and asks to", " asks to run"),
     "change": ("", ": an agent asks to make this change"),
+    "task": (" asks once, for this turn, to", " asks to begin"),
 }
 _AGAIN = {"grant": " again, now a new version"}
 _ROLES: dict[Answer, Role] = {"once": "ok", "yes": "ok", "no": "warn"}

@@ -180,13 +180,16 @@ class _AgentParts:
             await _group(deps, self.name)  # checks its file
             plan = partial(_group, deps, self.name)
             model_session = self.model_session(
-                host, models, ToolSources(self.file, (colleagues,), ClientFunctions.of)
+                host,
+                models,
+                ToolSources(
+                    self.file, (colleagues,), ClientFunctions.of, lambda: self.session.policy
+                ),
             )
             return GroupLoop(model_session, deps.store, service, plan, deps.open_agent)
         programs = Programs(deps.sandbox, service, deps.clock)
-        tools = ToolSources(
-            self.file, self.sources(host, colleagues, models, programs), ClientFunctions.of
-        )
+        session, sources = self.session, self.sources(host, colleagues, models, programs)
+        tools = ToolSources(self.file, sources, ClientFunctions.of, lambda: session.policy)
         turn = deps.settings.turn
         programs.dispatcher = Dispatcher(tools, turn, deps.clock, aliases=_ALIASES)
         own_set = self.session.own_set

@@ -23,7 +23,7 @@ from agent_core.functions.answers import InterruptedCall
 from agent_core.runtime import host_functions
 from agent_core.runtime.agent import Agent
 from agent_core.runtime.dispatch import GIVE, Dispatcher, WorkspaceFunctions
-from agent_core.runtime.host_functions import HostFunctions
+from agent_core.runtime.host_functions import HostFunctions, withheld_by
 from agent_core.runtime.loop import AgentLoop
 from agent_core.runtime.model_session import AgentModels, ModelSession
 from agent_core.runtime.requested_result import RequestedResult, ResultPolicy
@@ -210,6 +210,7 @@ class HelperRunner:
             agent = self._agent(helper, name, request, budget, stack)
             meter = agent.allowance = Allowance(SpendingLimits(), parent)
             agent.on_behalf_of = record.turn.agent
+            agent.policy = record.turn.policy
             properties = helper.function.parameters["properties"]
             defaults = {
                 name: schema["default"]
@@ -288,10 +289,11 @@ class HelperRunner:
             clock=ground.clock,
             verify=False,
             thread_limits=thread_limits(settings.runner),
+            policy=settings.policy,
         )
         below = HelperRunner(ground, int(limits.depth or 1) - 1)
         sources = (
-            HostFunctions(host, ground.functions),
+            HostFunctions(host, ground.functions, lambda: withheld_by(session.policy)),
             HelperFunctions(
                 ground.helpers, lambda: helper.helpers, runner=below, without=helper.name
             ),
@@ -299,7 +301,8 @@ class HelperRunner:
                 ground.sandbox, ground.functions, settings.turn.parallel, agent=name
             ),
         )
-        tools = ToolSources(AgentFile(lambda: AgentProfile(limits=limits)), sources)
+        file = AgentFile(lambda: AgentProfile(limits=limits))
+        tools = ToolSources(file, sources, policy=lambda: session.policy)
         model_session = ModelSession(
             shown,
             settings.model_copy(update={"instructions": instructions}),

@@ -1,6 +1,6 @@
 """Pins: no agent changes what a person pinned, by whatever way; it can propose a new version, which a person joins."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,7 +9,7 @@ from agent_core.base.errors import UsageError
 from agent_core.functions.service.plan import Author
 from agent_core.functions.service.tending import TendingBudget
 from tests.conftest import OpenDesk
-from tests.kit import Ask, Say, ScriptedModel, Wanted
+from tests.kit import Ask, Repeat, Say, Wanted
 from tests.kit.desk import VOWELS, Desk, another, answers, outcomes
 from tests.kit.drawing import sampled
 from tests.kit.sources import function_text
@@ -104,7 +104,9 @@ def plain(name: str, n: int) -> str:
 
 
 WAYS: dict[str, Way] = {
-    "its docstring": lambda n, name: edit(name, "        text: The text", f"        text: {n} The text"),
+    "its docstring": lambda n, name: edit(
+        name, "        text: The text", f"        text: {n} The text"
+    ),
     "its example": lambda n, name: edit(name, '"rhythm"', f'"rhythm{"x" * n}"'),
     "its body": lambda n, name: edit(name, "    return ", f"    _ = {n}\n    return "),
     "its whole text": lambda n, name: whole(name, plain(name, n)),
@@ -148,7 +150,8 @@ ATTEMPTS = [(way, n, NAMES[n % 2]) for n in range(10) for way in WAYS]
 
 async def pinned_desk(at_desk: OpenDesk, *steps: Any, **flags: Any) -> Desk:
     """A desk with two versions of the module, whose two functions with vowels are pinned."""
-    desk = await at_desk([*steps, Say("Done.")], **flags)
+    script = [*steps, Repeat(Say("Done."))] if steps else []
+    desk = await at_desk(script, **flags)
     first = PINNED.replace("Count the vowels in a text.", "Count all vowels in a text.")
     await desk.save("texts.py", first.replace("Say twice", "Tell twice"))
     await desk.save("texts.py", PINNED)
@@ -205,7 +208,7 @@ async def test_a_proposal_for_a_pinned_function_waits_until_the_person_joins_it(
     pending = await shop.pending("count_vowels")
     assert pending is not None
     assert pending.waits_for_a_person
-    assert "+    \"\"\"Count the five vowels in a text." in pending.verdict.diff
+    assert '+    """Count the five vowels in a text.' in pending.verdict.diff
     joined = await shop.join("count_vowels")
     assert [judgment.admitted for judgment in joined.joined] == [True]
     assert "five vowels" in shop.source("count_vowels")
@@ -272,7 +275,6 @@ async def test_listings_show_what_is_pinned(at_desk: OpenDesk) -> None:
     ]
     desk = await pinned_desk(at_desk, Ask(*listing))
     listed, shown = answers(await desk.say("What is there?"))
-    assert "count_vowels (texts, draft" in listed
     assert "pinned" in listed.partition("count_vowels (")[2].partition("\n")[0]
     assert "It is pinned" in shown
     rows = (await desk.workspace.functions.list()).functions

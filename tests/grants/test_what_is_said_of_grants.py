@@ -9,9 +9,18 @@ from weakref import ref
 
 import pytest
 
-from agent_core.access.grants import ApprovalQueue, Approvals, Approver, Decision, Grants, Question
+from agent_core.access.grants import (
+    ApprovalQueue,
+    Approvals,
+    Approver,
+    Decision,
+    Grants,
+    Question,
+    TaskReach,
+)
 from agent_core.access.grants.approval import denial
 from agent_core.base import events
+from agent_core.base.policy import DEFAULT, Policy
 from agent_core.base.receipt import Fact
 from agent_core.context import presentation
 from tests.functions.support import Room
@@ -168,6 +177,8 @@ class Turn:
     agent: str = "main"
     on_behalf_of: str = ""
     heard: list[events.Event] = field(default_factory=list)
+    policy: Policy = DEFAULT
+    task: TaskReach = field(default_factory=TaskReach)
 
     def note_done(self, fact: Fact, name: str) -> None:
         """Ignore the fact: these tests examine the questions."""

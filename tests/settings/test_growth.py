@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from agent_core.access.grants import Answer, Decision, Question
+from agent_core.access.grants.approval import MOST_NOES
 from agent_core.base.settings import FILE_NAME, load
 from agent_core.runtime.host_functions import GROWING
 from agent_core.workspace.workspace import Workspace
 from tests.conftest import OpenDesk
-from tests.kit import Ask, Say, Wanted, scripted
+from tests.kit import Ask, Repeat, Say, Script, Wanted, scripted
 from tests.kit.desk import VOWELS, another, answers, outcomes
 
 LOOKS = [
@@ -47,7 +48,7 @@ async def test_with_growth_off_no_request_has_a_word_or_a_tool_of_growing(tmp_pa
     (tmp_path / "functions" / "texts.py").write_text(VOWELS)
     sizes = {}
     for mode in ("on", "off"):
-        script = [Ask(*LOOKS), Say("```python\ndef f() -> int: ...\n```"), Say("Hi.")]
+        script: Script = [Ask(*LOOKS), Say("```python\ndef f() -> int: ...\n```"), Say("Hi.")]
         with scripted(script) as model:
             flags = {"model.base_url": model.base_url, "model.name": "scripted"}
             flags |= {"memory.embedding": "none", "growth.mode": mode}
@@ -76,7 +77,7 @@ async def test_with_growth_off_a_call_of_what_makes_functions_is_a_call_of_nothi
 
 async def test_where_growth_asks_a_yes_joins_and_a_no_keeps_a_draft(at_desk: OpenDesk) -> None:
     makes = [making("count_vowels"), making("more_vowels")]
-    desk = await at_desk([Ask(*makes), Say("Done.")], growth__mode="ask")
+    desk = await at_desk([Ask(*makes), Repeat(Say("Done."))], growth__mode="ask")
     person = Person("yes", "no")
     shop = desk.workspace.functions
     shop.granting.approver = person
@@ -102,7 +103,7 @@ async def test_several_drafts_join_at_once_and_only_those_that_lack_nothing_else
     code = str(wrong.arguments["function_code_with_docstring"])
     wrong.arguments["function_code_with_docstring"] = code.replace("\n    5\n", "\n    6\n")
     makes = [making("one_vowels"), making("two_vowels"), wrong]
-    desk = await at_desk([Ask(*makes), Say("Done.")], growth__mode="ask")
+    desk = await at_desk([Ask(*makes), Repeat(Say("Done."))], growth__mode="ask")
     shop = desk.workspace.functions
     assert outcomes(await desk.say("Make them.")) == ["refused"] * 3  # nobody can be asked
     joined = await shop.join("*_vowels")
@@ -124,14 +125,16 @@ async def test_where_growth_asks_each_way_to_change_is_asked(at_desk: OpenDesk) 
             {"function_name": "count_vowels", "call": 'count_vowels("a")', "expected": "1"},
         ),
     ]
-    desk = await at_desk([Ask(*ways), Say("Done.")], growth__mode="ask")
+    read = Ask(Wanted("introspect_function", {"function_name": "count_vowels"}))
+    desk = await at_desk([read, Ask(*ways), Repeat(Say("Done."))], growth__mode="ask")
     await desk.save("texts.py", VOWELS.replace("Count the vowels in", "Count vowels in"))
     await desk.save("texts.py", VOWELS)
     person = Person("no", "no", "no", "no")
     shop = desk.workspace.functions
     shop.granting.approver = person
-    assert outcomes(await desk.say("Change it.")) == ["refused"] * 4
-    assert len(person.asked) == 4
+    events = await desk.say("Change it.")
+    assert outcomes(events) == ["returned", *["refused"] * 4]
+    assert len(person.asked) == MOST_NOES  # after these, a person is left alone
     assert all("count_vowels" in question.diff for question in person.asked)
     assert (desk.functions / "texts.py").read_text() == VOWELS
     assert {version.row.by for version in await shop.history.versions("count_vowels")} == {"human"}
@@ -139,7 +142,11 @@ async def test_where_growth_asks_each_way_to_change_is_asked(at_desk: OpenDesk) 
 
 @pytest.mark.parametrize(
     ("old", "value", "mode"),
-    [("growth.create", False, "off"), ("growth.create", True, "on"), ("grants.ask", "always", "ask")],
+    [
+        ("growth.create", False, "off"),
+        ("growth.create", True, "on"),
+        ("grants.ask", "always", "ask"),
+    ],
 )
 def test_what_an_earlier_version_called_otherwise_counts_and_is_told_once(
     old: str, value: object, mode: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -106,6 +106,7 @@ def test_every_setting_has_a_variable_that_reaches_it(
         "model.api": "chat",
         "model.programs": "off",
         "growth.mode": "off",
+        "turn.mode": "plan",
         "growth.pin": "mine",
         "tend.apply": "proved",
         "sandbox.packages": '["numpy"]',

@@ -25,6 +25,7 @@ from agent_core.storage import NOBODY, ApprovalStore, QuestionRow
 from sandbox.wire.lines import first_lines
 
 from .content import content_of
+from .task import TaskReach
 from .value import NOTHING, UNSAID, Grants
 
 if TYPE_CHECKING:
@@ -33,10 +34,14 @@ if TYPE_CHECKING:
     from agent_core.registry.registry import Snapshot
 
 Answer: TypeAlias = Literal["once", "yes", "no"]
-Moment: TypeAlias = Literal["join", "call", "run", "grant", "helper", "program", "open", "change"]
-BOUND: Final = ("helper", "program", "open", "change")
+Moment: TypeAlias = Literal[
+    "join", "call", "run", "grant", "helper", "program", "open", "change", "task"
+]
+BOUND: Final = ("helper", "program", "open", "change", "task")
 """The moments of questions whose approval is for one text only, and is not stored."""
-By: TypeAlias = Literal["human", "policy", "earlier", "often", "never", "unavailable", "ended"]
+By: TypeAlias = Literal[
+    "human", "policy", "earlier", "often", "never", "unavailable", "ended", "task"
+]
 
 _FLAGS: Mapping[str, str] = MappingProxyType(
     {
@@ -76,7 +81,8 @@ class Question:
     `granted` is what the previous version had, `diff` the change since then; `is_again` means that nothing new is
     requested, and only the content is new. The `moment` is before a function joins, before a call, while one runs, when
     the user grants manually, before a helper is changed, before a program runs, for the functions that it calls, while
-    one runs and opens a file, or before an agent deletes functions or changes several at once.
+    one runs and opens a file, before an agent deletes functions or changes several at once, or for all that a turn is
+    expected to need.
     `caller` is the function that makes the call, if any. `version` is the digest of what an approval is bound to: the
     code of the function with all that it uses, or a text.
 
@@ -231,8 +237,9 @@ class Decision:
     """An answer: yes for the next call only, yes permanently, or no; `word` is a message for the model.
 
     `by` is the origin: human (now), policy (nobody could be asked), earlier (the human's no in the same turn), often
-    (several refusals in the turn), never (no human can grant it), unavailable (what it needs is not available), or
-    ended (the turn ended before an answer). `is_wide` means that the approval is for the question's folder.
+    (several refusals in the turn), never (no human can grant it), unavailable (what it needs is not available), ended
+    (the turn ended before an answer), or task (the human's yes to what the turn is expected to
+    need). `is_wide` means that the approval is for the question's folder.
     """
 
     answer: Answer
@@ -309,6 +316,7 @@ _SAID: Mapping[By, str] = MappingProxyType(
         "never": "",
         "unavailable": "",
         "ended": "The turn ended before the user answered.",
+        "task": "",
     }
 )
 _NO_MORE = (
@@ -367,6 +375,7 @@ class TurnSink(Protocol):
     id: str
     step: int
     policy: Policy
+    task: TaskReach
 
     @property
     def agent(self) -> str:

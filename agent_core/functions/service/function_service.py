@@ -163,6 +163,7 @@ class FunctionService:
         """The grants, and who is asked for them."""
         granting = self._parts.grants()
         granting.prove = self._prove_again
+        granting.current = self.registry.snapshot
         return granting
 
     async def _prove_again(self, function: Function, snapshot: "Snapshot") -> None:
@@ -748,9 +749,9 @@ class FunctionService:
         """
         await self._store.apply([SaveState(row.function, base_row.value, row.n, RESTORED)])
 
-    def states(self, turn: str) -> "FunctionStates":
-        """Return the states of functions that a call in this turn reads and writes."""
-        return worker_api.FunctionStates(self._store, turn)
+    def states(self, turn: str, *, keeps: bool = True) -> "FunctionStates":
+        """Return the states of functions that a call in this turn reads, and writes if it `keeps` anything."""
+        return worker_api.FunctionStates(self._store, turn, keeps=keeps)
 
     async def _is_mine(self, function: Function) -> bool:
         """Return whether a person wrote or changed a function here."""

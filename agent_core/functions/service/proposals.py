@@ -113,6 +113,5 @@ def _kept(
         "refused",
         refused,
         writes=(SavePending(name, kept.to_json()),),
-        refused=name,
         was_asked=True,
     )
