@@ -42,13 +42,13 @@ class Policy:
         """Whether agents are offered what makes and changes functions."""
         return self.growth != "off"
 
-    def narrowed(self, other: "Policy") -> "Policy":
-        """Return this policy without what the other does not allow."""
+    def narrowed(self, policy: "Policy") -> "Policy":
+        """Return this policy without what another one does not allow."""
         return replace(
             self,
-            growth=min(self.growth, other.growth, key=GROWTHS.index),
-            asks=self.asks and other.asks,
-            mode=min(self.mode, other.mode, key=MODES.index),
+            growth=min(self.growth, policy.growth, key=GROWTHS.index),
+            asks=self.asks and policy.asks,
+            mode=min(self.mode, policy.mode, key=MODES.index),
         )
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
@@ -58,7 +58,8 @@ class Policy:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Policy":  # Any: JSON
         """Return the policy of a stored form. A value that this version does not know is the narrowest."""
-        growth, mode = data.get("growth", "on"), data.get("mode", "ask")
+        growth = data.get("growth", "on")
+        mode = data.get("mode", "ask")
         return cls(
             growth if growth in GROWTHS else GROWTHS[0],
             bool(data.get("asks", True)),

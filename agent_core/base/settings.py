@@ -549,7 +549,6 @@ _OWN_EMBEDDINGS: Final = ("wordllama", "endpoint", "none")
 MOST_BYTES = 256 << 10
 _MOST_SIGNS: Final = 100  # of `#` in a line, each of which may begin its comment
 PREFIX = "KNAPPER_"
-_BY_HAND: Final = f"a {PREFIX} variable or a flag"
 _AGENT: Final = r"^[A-Za-z0-9_-]{1,64}$"
 TOKEN = f"{PREFIX}TOKEN"  # of a client at a server
 SECRET = f"{PREFIX}SECRET_"  # what functions are given by name, and no setting
@@ -700,7 +699,8 @@ def load(
         for part in reversed(path):
             nested = {part: nested}
         mine = _merge(mine, nested)
-    mine = with_moved(without_gone(mine, _BY_HAND), _BY_HAND)
+    by_hand = f"a {PREFIX} variable or a flag"
+    mine = with_moved(without_gone(mine, by_hand), by_hand)
     try:
         settings = Settings(**_merge(file, mine))
     except ValidationError as error:

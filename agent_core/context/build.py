@@ -27,7 +27,7 @@ files, and asks for others. Values up to 4 MB stay for the next.
 """
 """A part of the instructions, for a model that is offered programs, with the limit that the settings have at first."""
 
-_MAKES: Final = " that makes its own functions"
+_MAKER_PHRASE: Final = " that makes its own functions"
 ABOUT_GROWING: Final = """\
 If no function does what the user needs, make one and call it in the same reply. A function is plain Python 3.11:
 
@@ -54,16 +54,16 @@ then; self.call("name", argument=value) for a name known only at run time, self.
 self.state.
 - Write it as if it had its files, hosts (spelled out), secrets and packages: the user is asked.
 """
-_MENDING: Final = """\
+_MENDING_RULES: Final = """\
 - A refusal names problems: fix all, by create_function or edit_function; if only an expected value was \
 wrong, confirm_function.
 - Never say a function exists or changed unless its answer said so.\
 """
-_OF_PRESETS: Final = "You make your own functions.\n\n"
+_PRESET_PHRASE: Final = "You make your own functions.\n\n"
 """What the texts of presets say before the part about functions."""
 
 INSTRUCTIONS: Final = f"""\
-You are an assistant{_MAKES}. Answer in plain text; compute with functions instead of guessing.
+You are an assistant{_MAKER_PHRASE}. Answer in plain text; compute with functions instead of guessing.
 
 {ABOUT_GROWING}\
 - Functions pass each other up to 64 MB whole; you send 1 MB at most: pass paths.
@@ -71,14 +71,7 @@ You are an assistant{_MAKES}. Answer in plain text; compute with functions inste
 - Only the user can type =name(…) and /break name:line; in a shell `knapper functions call NAME` (cron), `functions \
 export DIR`, `secrets set NAME`.
 - What you learn of the user goes into memory; replace what became untrue.
-{_MENDING}"""
-
-
-def without_growing(instructions: str) -> str:
-    """Return instructions for an agent that makes and changes no functions."""
-    for part in (_OF_PRESETS, ABOUT_GROWING, _MENDING, _MAKES):
-        instructions = instructions.replace(part, "")
-    return instructions.rstrip()
+{_MENDING_RULES}"""
 
 
 # Measured on mixed text, code and JSON; corrected by the endpoint's reports.
@@ -93,6 +86,13 @@ _LEAST_ROOM: Final = 1_000
 _FOR_FUNCTIONS: Final = 0.45  # of the window, if more functions exist than fit
 _FOR_CONVERSATION: Final = 0.3  # of the window, with memory: functions must leave this much
 _LEAST_CONVERSATION: Final = 1_500  # tokens
+
+
+def without_growing(instructions: str) -> str:
+    """Return instructions for an agent that makes and changes no functions."""
+    for part in (_PRESET_PHRASE, ABOUT_GROWING, _MENDING_RULES, _MAKER_PHRASE):
+        instructions = instructions.replace(part, "")
+    return instructions.rstrip()
 
 
 @dataclass(frozen=True, slots=True)

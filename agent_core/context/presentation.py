@@ -100,7 +100,8 @@ def _usage_of(summary: FunctionSummary) -> str:
         else "never called"
     ]
     parts += ["a starter"] if summary.source == "starter" else []
-    parts += ["pinned"] if summary.is_pinned else []
+    if summary.pinned:
+        parts.append("pinned")
     if summary.callers:
         more = (
             f" and {len(summary.callers) - _MOST_CALLERS} more"
@@ -113,8 +114,10 @@ def _usage_of(summary: FunctionSummary) -> str:
 
 def search(report: "SearchReport", *, grows: bool = True) -> str:
     """Return the results of a search, with the reasons, and what to do with them, for an agent that `grows` or not."""
+    if not report.results and not grows:
+        return "No function serves this."
     if not report.results:
-        return f"No function serves this.{' Next: create_function.' if grows else ''}"
+        return "No function serves this. Next: create_function."
     lines = [
         f"{len(report.results)} functions, the best first; they can be called in your next step."
     ]
@@ -123,7 +126,8 @@ def search(report: "SearchReport", *, grows: bool = True) -> str:
         notes = [f"why: {match.why}", f"differs: {match.differs}" if match.differs else ""]
         notes.append(f"needs: {', '.join(match.needs)}" if match.needs else "")
         lines.append(f"  ({'; '.join(note for note in notes if note)})")
-    lines += ["If none of them does it: create_function."] if grows else []
+    if grows:
+        lines.append("If none of them does it: create_function.")
     return "\n".join(lines)
 
 
@@ -170,9 +174,11 @@ def introspection(
     if (quarantined := details.quarantine) is not None:
         back = "rollback_function, " if len(quarantined.ways) > 1 else ""
         failed = "; ".join(fence(failure, 160) for failure in quarantined.failures)
-        mend = f"Fix it with edit_function, {back}or tell the user." if grows else "Tell the user."
+        mend = "Tell the user."
+        if grows:
+            mend = f"Fix it with edit_function, {back}or tell the user."
         lines.append(f"It kept failing, so you cannot call it: {failed}. {mend}")
-    if details.is_pinned:
+    if details.pinned:
         lines.append(
             "It is pinned: you cannot change it. The user can join a new version that you propose."
         )

@@ -269,7 +269,9 @@ def unknown_name(name: str, suggestions: Sequence[str], *, grows: bool = True) -
         if suggestions
         else ""
     )
-    made = ", or make it with create_function" if grows else ""
+    made = ""
+    if grows:
+        made = ", or make it with create_function"
     return f"There is no function `{name}`.{hint} Call one of those that you are shown{made}."
 
 

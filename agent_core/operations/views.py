@@ -12,7 +12,7 @@ from agent_core.functions.service.pins import Pinned
 from agent_core.functions.service.plan import Deletion, Joined, Relocated
 from agent_core.views import function_view, verdicts
 from agent_core.views.result import Result
-from agent_core.views.styled_lines import Span, line
+from agent_core.views.styled_lines import Line, Span, line
 from sandbox.wire.lines import bare_lines
 
 from .verb import Door
@@ -88,9 +88,13 @@ def _pinned(pinned: Pinned, door: Door) -> Result:
 
 @view.register
 def _joined(joined: Joined, door: Door) -> Result:
-    results = [judged(judgment, door) for judgment in joined.joined]
-    lines = [row for result in results for row in result.lines]
-    return Result(joined, lines, code=max(result.code for result in results))
+    lines: list[Line] = []
+    code = 0
+    for judgment in joined.joined:
+        result = judged(judgment, door)
+        lines += result.lines
+        code = max(code, result.code)
+    return Result(joined, lines, code=code)
 
 
 @view.register

@@ -89,6 +89,14 @@ if TYPE_CHECKING:
 
 
 _log = logging.getLogger("knapper.turns")
+_EXPECTS: Final = "expect_reach(network=[hosts], read=[files, folders], write=[…], packages=[…], secrets=[…], why=…)"
+_ABOUT_MODES: Final[Mapping[str, str]] = {
+    "plan": "This turn is a plan. Only read: nothing is kept, made or written, and what would is refused. End with"
+    f" your proposal: what you would do, step by step. Before that, name all that it will have to reach: {_EXPECTS}.",
+    "task": "Before the first call that reaches anything, name at once all that this task will have to reach, so that"
+    f" the user is asked once: {_EXPECTS}. Leave out what it does not need.",
+}
+"""What the model is told at the end of the message that begins a turn of this mode."""
 
 
 class TurnLoop(Protocol):
@@ -125,16 +133,6 @@ class TurnOptions:
     allowance: Allowance | None = None
     on_behalf_of: str = ""  # the calling agent if this agent is a helper
     restarts: bool = False  # whether an interrupted turn of the user resumes
-
-
-_EXPECTS: Final = "expect_reach(network=[hosts], read=[files, folders], write=[…], packages=[…], secrets=[…], why=…)"
-_ABOUT_MODES: Final[Mapping[str, str]] = {
-    "plan": "This turn is a plan. Only read: nothing is kept, made or written, and what would is refused. End with"
-    f" your proposal: what you would do, step by step. Before that, name all that it will have to reach: {_EXPECTS}.",
-    "task": "Before the first call that reaches anything, name at once all that this task will have to reach, so that"
-    f" the user is asked once: {_EXPECTS}. Leave out what it does not need.",
-}
-"""What the model is told at the end of the message that begins a turn of this mode."""
 
 
 @dataclass(slots=True)
@@ -281,7 +279,8 @@ class TurnRunner:
 
         A message of another agent brings that agent's, which only narrows.
         """
-        usual, given = self.session.usual_policy, inbound.payload.get(POLICY)
+        usual = self.session.usual_policy
+        given = inbound.payload.get(POLICY)
         if inbound.kind == "answer" and not given:
             return self.session.policy  # it goes on with the turn that asked
         if not isinstance(given, dict):

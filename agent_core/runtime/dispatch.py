@@ -391,8 +391,6 @@ ABOUT_AGENTS: Final = frozenset(
     {"list_agents", "message_agent", "ask_agent", "ask_agents", "hand_off"}
 )
 """The host functions that are only shown to agents that may talk to others."""
-ABOUT_HELPERS: Final = frozenset({"create_helper", "edit_helper", "delete_helper"})
-"""The host functions that are offered only if agents may make helpers."""
 GIVE: Final = "give_result"
 """The function with which a helper returns its result."""
 

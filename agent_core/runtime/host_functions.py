@@ -9,10 +9,9 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from agent_core.base.errors import KnapperError
-from agent_core.base.policy import Policy
 from agent_core.base.records import dataclass, replace
 from agent_core.functions.answers import InterruptedCall
 from agent_core.functions.service import Author, FunctionService, PlannedChange, change_texts
@@ -25,8 +24,9 @@ from agent_core.registry.source import ModuleSource
 from agent_core.storage import Entry, Plan, content_hash
 from sandbox import Refused
 
+from .allowed import ABOUT_HELPERS, GROWING, READING
 from .call_record import CallRecord, Done, PlannedProgram
-from .dispatch import ABOUT_AGENTS, ABOUT_HELPERS
+from .dispatch import ABOUT_AGENTS
 from .entries import notice
 from .reply_work import WaitingChange
 from .source import ModelFunction, ToolSource
@@ -43,38 +43,6 @@ _log = logging.getLogger(__name__)
 
 # `meta_functions` is a layer above this package, so it is imported by name: the only dynamic import.
 META_PACKAGE = "meta_functions"
-GROWING = frozenset(
-    {
-        *(
-            "create_function",
-            "edit_function",
-            "replace_function",
-            "confirm_function",
-            "add_example",
-        ),
-        *("delete_function", "rollback_function"),
-    }
-)
-"""The functions that create and change functions."""
-
-
-READING: Final = frozenset(
-    {
-        *("call_function", "expect_reach", "function_history", "introspect_function"),
-        *("list_agents", "list_functions", "read_on", "run_program", "send_message"),
-        *("archival_memory_search", "conversation_search", "conversation_search_date"),
-        *("test_function", "trace_function"),
-    }
-)
-"""The functions that keep, make and write nothing: a plan has these alone. What they call has its grants, or less."""
-
-
-def withheld_by(policy: Policy) -> frozenset[str]:
-    """Return the functions of the program that a policy takes away."""
-    expecting = frozenset({"expect_reach"}) if policy.mode == "ask" else frozenset()
-    return expecting if policy.grows else expecting | GROWING | ABOUT_HELPERS
-
-
 _REVISING = GROWING - {"add_example"}  # after these, a function may do something else
 
 _ABOUT, _MAKES = "function_name", "create_function"

@@ -51,7 +51,6 @@ from agent_core.model.reply import (
 from agent_core.model.request import FunctionShown, Preparing, Request, Tell
 
 from .entries import cut_off, recorded_request
-from .host_functions import withheld_by
 from .turn import Interrupted, Turn
 
 if TYPE_CHECKING:
@@ -655,8 +654,7 @@ class StepFunctions:
             guest.must_fit(self._whole_room() // 2)
             self._of_guest = guest.shown
             self._joined = _NOTHING_JOINED
-        withheld = withheld_by(self._session.policy)
-        self.shown.withhold(self._tools.withheld() | self._models.withheld() | withheld)
+        self.shown.withhold(self._tools.withheld() | self._models.withheld())
         staying = self._tools.staying(snapshot)
         self.shown.choose(self.offered(snapshot), self.own_set.names.union(staying))
 

@@ -142,6 +142,10 @@ class AgentSession:
         self._is_here = False
         self._paused_until = 0.0
 
+    def turn_policy(self) -> Policy:
+        """Return the policy of the running turn, or of the last one."""
+        return self.policy
+
     async def opening(self, inbound: Inbound, *, is_first: bool) -> list[Entry]:
         """Return the first entries of a turn: the boot of a new agent, the login of a new session, and the event."""
         await self.own_set.load()  # a person may have renamed a function

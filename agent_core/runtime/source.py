@@ -15,6 +15,7 @@ from agent_core.base.policy import DEFAULT, Policy
 from agent_core.base.records import dataclass, field
 from agent_core.registry.function import fits
 
+from .allowed import withheld_by
 from .entries import ANSWERS, CLIENT
 from .turn import SplitCalls
 
@@ -246,18 +247,21 @@ class ToolSources:
     def names(self, snapshot: "Snapshot") -> list[str]:
         """Return the names of all functions that can be called."""
         return [
-            name
-            for source in self
-            for name in source.names(snapshot)
-            if not self._policy().only_reads or source.only_reads(name)
+            name for source in self for name in source.names(snapshot) if self._allows(source, name)
         ]
+
+    def _allows(self, source: ToolSource, name: str) -> bool:
+        """Return whether the policy of the turn lets the model call a function of a source."""
+        policy = self._policy()
+        if name in withheld_by(policy):
+            return False
+        return not policy.only_reads or source.only_reads(name)
 
     def find(self, name: str, snapshot: "Snapshot") -> ModelFunction | None:
         """Return the function with this name, or None if it cannot be called."""
         for source in self:
             if (function := source.find(name, snapshot)) is not None:
-                is_allowed = not self._policy().only_reads or source.only_reads(name)
-                return function if is_allowed else None
+                return function if self._allows(source, name) else None
         return None
 
     async def refusal(self, name: str, snapshot: "Snapshot", *, grows: bool = True) -> str:
@@ -294,7 +298,8 @@ class ToolSources:
         """Return the program's functions that cannot be used now."""
         configured = [*self]
         unusable = [source.pinned for source in self._sources if source not in configured]
-        return frozenset().union(*unusable, *(source.withheld() for source in configured))
+        unusable += [source.withheld() for source in configured]
+        return withheld_by(self._policy()).union(*unusable)
 
     def section(self) -> str:
         """Return what the sources add to the system message."""

@@ -73,7 +73,7 @@ def list_lines(listing: "FunctionListing", *, heads: bool = False) -> list[Line]
                 row.name,
                 row.module,
                 row.standing,
-                f"{row.source}, pinned" if row.is_pinned else row.source,
+                f"{row.source}, pinned" if row.pinned else row.source,
                 f"{row.calls or ''}",
                 reach,
                 row.description,
@@ -120,7 +120,7 @@ def facts_lines(details: "FunctionDetails", typed: str = COMMAND) -> list[Line]:
         lines += quarantine_lines(details.quarantine, typed)
     else:
         lines += standing_words({details.standing})
-    if details.is_pinned:
+    if details.pinned:
         lines.append(line(("dim", "pinned: only you change it")))
     lines += statistics_lines(details.statistics)
     lines.append(line(("dim", "reach: "), one_line(reach_words(details.reach))))

@@ -163,7 +163,8 @@ def grant_lines(question: Question) -> list[Line]:
         if question.changed:
             lines.append(line("  ", ("dim", "Since your last yes: "), whole_line(question.changed)))
         lines += [*doubts, *([] if packages else installs)]
-    lines += [line("    ", ("dim", whole_line(fact))) for fact in question.facts]
+    for fact in question.facts:
+        lines.append(line("    ", ("dim", whole_line(fact))))
     if asker := one_line(question.asker, 80):
         whom = one_line(question.whom, 80)
         other = (("dim", " on behalf of "), ("name", whom)) if whom else ()

@@ -16,11 +16,11 @@ from agent_core.memory.classes import KNOWN, Memory, named, reasons
 from agent_core.memory.vectors import TextVectors
 from agent_core.runtime import host_functions
 from agent_core.runtime.agent import Agent
+from agent_core.runtime.allowed import ABOUT_HELPERS
 from agent_core.runtime.client_calls import ClientFunctions
 from agent_core.runtime.colleagues import Colleagues
 from agent_core.runtime.dispatch import (
     ABOUT_AGENTS,
-    ABOUT_HELPERS,
     Dispatcher,
     WorkspaceFunctions,
 )
@@ -104,10 +104,8 @@ class _AgentParts:
             deps.functions.seen_results,
             self.name,
         )
-        session = self.session
-        withheld = lambda: models.withheld() | host_functions.withheld_by(session.policy)  # noqa: E731 - given once
         return (
-            HostFunctions(own, deps.functions, withheld, programs),
+            HostFunctions(own, deps.functions, models.withheld, programs),
             memory,
             colleagues,
             HelperFunctions(deps.helpers, self.file.helper_patterns, HelperRunner(deps)),
@@ -182,14 +180,12 @@ class _AgentParts:
             model_session = self.model_session(
                 host,
                 models,
-                ToolSources(
-                    self.file, (colleagues,), ClientFunctions.of, lambda: self.session.policy
-                ),
+                ToolSources(self.file, (colleagues,), ClientFunctions.of, self.session.turn_policy),
             )
             return GroupLoop(model_session, deps.store, service, plan, deps.open_agent)
         programs = Programs(deps.sandbox, service, deps.clock)
-        session, sources = self.session, self.sources(host, colleagues, models, programs)
-        tools = ToolSources(self.file, sources, ClientFunctions.of, lambda: session.policy)
+        sources = self.sources(host, colleagues, models, programs)
+        tools = ToolSources(self.file, sources, ClientFunctions.of, self.session.turn_policy)
         turn = deps.settings.turn
         programs.dispatcher = Dispatcher(tools, turn, deps.clock, aliases=_ALIASES)
         own_set = self.session.own_set

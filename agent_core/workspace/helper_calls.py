@@ -23,7 +23,7 @@ from agent_core.functions.answers import InterruptedCall
 from agent_core.runtime import host_functions
 from agent_core.runtime.agent import Agent
 from agent_core.runtime.dispatch import GIVE, Dispatcher, WorkspaceFunctions
-from agent_core.runtime.host_functions import HostFunctions, withheld_by
+from agent_core.runtime.host_functions import HostFunctions
 from agent_core.runtime.loop import AgentLoop
 from agent_core.runtime.model_session import AgentModels, ModelSession
 from agent_core.runtime.requested_result import RequestedResult, ResultPolicy
@@ -293,7 +293,7 @@ class HelperRunner:
         )
         below = HelperRunner(ground, int(limits.depth or 1) - 1)
         sources = (
-            HostFunctions(host, ground.functions, lambda: withheld_by(session.policy)),
+            HostFunctions(host, ground.functions),
             HelperFunctions(
                 ground.helpers, lambda: helper.helpers, runner=below, without=helper.name
             ),
@@ -302,7 +302,7 @@ class HelperRunner:
             ),
         )
         file = AgentFile(lambda: AgentProfile(limits=limits))
-        tools = ToolSources(file, sources, policy=lambda: session.policy)
+        tools = ToolSources(file, sources, policy=session.turn_policy)
         model_session = ModelSession(
             shown,
             settings.model_copy(update={"instructions": instructions}),

@@ -278,4 +278,4 @@ async def test_listings_show_what_is_pinned(at_desk: OpenDesk) -> None:
     assert "pinned" in listed.partition("count_vowels (")[2].partition("\n")[0]
     assert "It is pinned" in shown
     rows = (await desk.workspace.functions.list()).functions
-    assert {row.name for row in rows if row.is_pinned} == {*NAMES}
+    assert {row.name for row in rows if row.pinned} == {*NAMES}

@@ -8,7 +8,7 @@ import pytest
 from agent_core.access.grants import Answer, Decision, Question
 from agent_core.access.grants.approval import MOST_NOES
 from agent_core.base.settings import FILE_NAME, load
-from agent_core.runtime.host_functions import GROWING
+from agent_core.runtime.allowed import GROWING
 from agent_core.workspace.workspace import Workspace
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Repeat, Say, Script, Wanted, scripted

@@ -6,7 +6,8 @@ since. All other code is asked about, though it reaches no more.
 
 import hashlib
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 from agent_core.base.records import dataclass, field
 from agent_core.registry.approved import ApprovedModule, ApprovedStatement
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     from agent_core.registry.function import Function
     from agent_core.registry.registry import Snapshot
 
-    from .approval import Question
+
+ProgramLines: TypeAlias = Sequence[tuple[int, str]]
+"""The numbered lines of a whole program."""
 
 
 @dataclass(slots=True)
@@ -37,27 +40,27 @@ class TaskReach:
         """What is to be offered at the next question: what the model expects, unless it was offered before."""
         return self.expected.without(self._offered | self.given)
 
-    def answered(self, offered: Grants, snapshot: "Snapshot", *, is_yes: bool) -> None:
-        """Record the answer to the offer; a yes is for the code of this snapshot."""
-        self._offered |= offered
+    def answered(self, grants: Grants, snapshot: "Snapshot", *, is_yes: bool) -> None:
+        """Record the answer to the offer of these; a yes is for the code of this snapshot."""
+        self._offered |= grants
         if is_yes:
-            self.given |= offered
+            self.given |= grants
             self._then = snapshot
 
-    def covers(self, question: "Question", function: "Function", snapshot: "Snapshot") -> bool:
-        """Return whether the question about a function was answered by the yes."""
-        if not self.given or not self.given.covers(question.missing):
+    def covers(self, grants: Grants, function: "Function", digest: str) -> bool:
+        """Return whether the yes gives these to a function, whose content has this digest."""
+        if not self.given or not self.given.covers(grants):
             return False
-        return question.version in self._seen or self._existed(function, question.version)
+        return digest in self._seen or self._existed(function, digest)
 
-    def covers_program(self, question: "Question") -> bool:
-        """Return whether the question about a program was answered by the yes, and by one that showed the program."""
-        is_within = bool(self.given) and self.given.covers(question.missing)
-        return is_within and _digest_of_lines(question) in self._seen
+    def covers_program(self, grants: Grants, lines: ProgramLines) -> bool:
+        """Return whether the yes gives these to a program, which a person saw whole."""
+        is_within = bool(self.given) and self.given.covers(grants)
+        return is_within and _digest_of(lines) in self._seen
 
-    def saw_program(self, question: "Question") -> None:
+    def saw_program(self, lines: ProgramLines) -> None:
         """Record that a person saw a whole program and said yes."""
-        self._seen.add(_digest_of_lines(question))
+        self._seen.add(_digest_of(lines))
 
     def saw(self, function: "Function", snapshot: "Snapshot", source: str) -> None:
         """Record that a person saw the `source` of a function and said yes; it counts if no other code is new."""
@@ -82,5 +85,5 @@ def _statements(text: str, module: str) -> tuple[ApprovedStatement, ...]:
     return ApprovedModule.of(text, module).statements
 
 
-def _digest_of_lines(question: "Question") -> str:
-    return hashlib.sha256(json.dumps([question.function, question.lines]).encode()).hexdigest()
+def _digest_of(lines: ProgramLines) -> str:
+    return hashlib.sha256(json.dumps(["program", lines]).encode()).hexdigest()

@@ -66,7 +66,7 @@ class NotAgreed(WorkspaceError):
     code = "not-agreed"
 
     def __init__(self) -> None:
-        super().__init__("A person joins each change here, and nobody said yes to this one.")
+        super().__init__("The user joins each change here, and did not say yes to this one.")
 
 
 class ChangeExecutor:

@@ -128,7 +128,7 @@ class FunctionSummary:
     """A function in a list. `source` is the author of its version, or `starter` if it came with the workspace.
 
     `reach` describes what it accesses apart from its arguments; empty if it only computes. No agent changes it if it
-    `is_pinned`.
+    is `pinned`.
     """
 
     name: str
@@ -142,7 +142,7 @@ class FunctionSummary:
     reach: tuple[str, ...] = ()
     callers: tuple[str, ...] = ()
     usage: "Usage" = field(default_factory=lambda: Usage())
-    is_pinned: bool = field(default=False, metadata=published_as("pinned"))
+    pinned: bool = False
 
     @property
     def is_idle(self) -> bool:
@@ -195,7 +195,7 @@ class FunctionDetails:
     """The model that made the current version, if a model did and it is known."""
     imports: tuple[str, ...] = ()
     """The imports of its module that it uses."""
-    is_pinned: bool = field(default=False, metadata=published_as("pinned"))
+    pinned: bool = False
     """Whether a person keeps agents from changing it."""
 
     def to_json(self) -> dict[str, Any]:  # Any: values of JSON
@@ -232,7 +232,7 @@ class FunctionDetails:
             "grants": self.grants.to_json(),
             "reach": [*self.reach],
             "maker": self.maker,
-            "pinned": self.is_pinned,
+            "pinned": self.pinned,
             "usage": to_json(self.usage),
             "state": self.state
             and {"value": self.state.value, "turn": self.state.turn, "at": self.state.at},

@@ -651,7 +651,7 @@ class FunctionService:
             )
         function, snapshot = self._function(name, self.foreign()), self.registry.snapshot()
         details = await function_facts.introspection(self._view(), name, owners)
-        details = replace(details, is_pinned=await self.pins.holds(name))
+        details = replace(details, pinned=await self.pins.holds(name))
         case = (
             await self.quarantine.case(function, owners)
             if details.standing == "quarantined"

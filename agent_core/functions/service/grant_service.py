@@ -778,7 +778,7 @@ class GrantService:
             )
         decision = await self._ask(question)
         if decision.answer != "no" and (turn := self._approvals.turn) is not None:
-            turn.task.saw_program(question)
+            turn.task.saw_program(question.lines)
         if decision.answer == "no":
             return NOTHING, "" if decision.by == "policy" else denial(question, decision), False
         if decision.is_wide and question.maker:
@@ -847,7 +847,7 @@ class GrantService:
         """Ask the user to approve something that needs no grant. Return why it was denied, or an empty text."""
         decision = await self._ask(question)
         if decision.answer != "no" and question.moment == "program" and self._approvals.turn:
-            self._approvals.turn.task.saw_program(question)
+            self._approvals.turn.task.saw_program(question.lines)
         return denial(question, decision) if decision.answer == "no" else ""
 
     async def explained(self, question: Question, grants: Grants) -> Question:
@@ -904,8 +904,8 @@ class GrantService:
             decision = await self._asked(replace(offer, why=turn.task.why), NOTHING)
             turn.task.answered(due, self.current(), is_yes=decision.answer != "no")
         if about is None:
-            return turn.task.covers_program(question)
-        return turn.task.covers(question, *about)
+            return turn.task.covers_program(question.missing, question.lines)
+        return turn.task.covers(question.missing, about[0], question.version)
 
     def _grantable(self, grants: Grants) -> Grants:
         """Return those that a yes can give; the others are asked for, and refused, as they come up."""

@@ -44,7 +44,7 @@ class PinnedFunction(WorkspaceError):
 
     def __init__(self, names: Sequence[str]) -> None:
         shown = ", ".join(f"`{name}`" for name in names)
-        message = f"{shown} {'is' if len(names) == 1 else 'are'} pinned: only a person changes it."
+        message = f"{shown} {'is' if len(names) == 1 else 'are'} pinned: only the user changes it."
         super().__init__(message, fix=PROPOSE)
 
 
@@ -183,7 +183,7 @@ class Pins:
         """
         if HAS_OWN_TOKEN.get():
             raise UsageError(
-                "This is for the person to do, and this token is not theirs.",
+                "This is for the user to do, and this token is not theirs.",
                 fix="Type it at the prompt, in a shell or on the page.",
             )
 

@@ -87,7 +87,8 @@ def _kept(
     plan: PlannedChange, code: str, why: str, snapshot: "Snapshot", author: Author
 ) -> PlannedChange:
     """Return the refusal of a change; a new text of one function is kept as a draft."""
-    judgment, name = plan.detail, _name_of(plan)
+    judgment = plan.detail
+    name = _name_of(plan)
     if not isinstance(judgment, Judgment) or not judgment.source or plan.also:
         return replace(refusal(name, why), was_asked=True)
     change = plan.changes[0]
