@@ -31,6 +31,7 @@ from .support import AGENT, Human, human
 def with_settings(here: Room, **settings: str) -> None:
     granting = here.shop.granting
     granting._settings = granting._settings.model_copy(update=settings)
+    granting.queue.policy = Policy(asks=granting._settings.ask != "never")
 
 
 @pytest.mark.parametrize(

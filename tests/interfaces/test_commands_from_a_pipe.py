@@ -72,6 +72,8 @@ DOES_MORE = {
     "save": ["", "kept.json"],
     "load": ["kept.json"],
     "log": ["-o kept.md", "--last 1 -o kept.md", "--since '1 -o kept.md'"],
+    "mode": ["task", "ask on"],
+    "go": [""],
     "retry": [""],
     "pop": [""],
     "changes": [NAME],

@@ -27,6 +27,8 @@ TYPED = {
     "pin": ("/pin count_*", "is pinned: only you change count_vowels"),
     "unpin": ("/unpin count_*", "is not pinned any more"),
     "join": ("/join", "Type /join NAME|PATTERN"),
+    "mode": ("/mode ask", "ask: each new reach is asked; growth: on"),
+    "go": ("/go", "There is no plan to take up."),
     "rename": ("/rename count_vowels class", "`class` is a Python keyword."),
     "move": ("/move count_vowels words", "`count_vowels` is in `words` already."),
     "rollback": ("/rollback", "Type /rollback NAME [VERSION]."),

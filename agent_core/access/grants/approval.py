@@ -518,7 +518,9 @@ class Approvals:
     async def close(self, question: Question, decision: Decision) -> Decision:
         """Report the answer to the turn, and return the same decision."""
         if self.turn is not None:
-            if decision.answer == "no" and decision.by == "human":
+            # A no to all that a task needs leaves each part of it to be asked.
+            is_refusal = decision.answer == "no" and question.moment != "task"
+            if is_refusal and decision.by == "human":
                 self.refusals.append((question, decision))
             if decision.by == "human":
                 what = " and ".join(question.says) or "join"
