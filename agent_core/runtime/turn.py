@@ -45,6 +45,7 @@ from agent_core.storage import (
 from agent_core.storage.turn_store import N_BITS
 
 from .entries import (
+    POLICY,
     MessageProtocol,
     ReceiptReader,
     entry_of,
@@ -397,6 +398,9 @@ class Turn:
                 and inbound.payload.get("thread") == self.origin.thread
             )
             return in_thread or (among and inbound.kind in ("note", "handoff"))
+        policy = inbound.payload.get(POLICY)
+        if policy and policy != self.policy.to_json():
+            return False  # it begins a turn that has its own
         return inbound.kind != "message" or self.origin.is_users
 
     @property

@@ -233,7 +233,7 @@ class Offer:
             return ToolAnswer(visible(f"{error.message} {error.fix}".strip()), is_error=True)
 
     def _grows(self, identity: Identity) -> bool:
-        can_grow = self._settings.grow and self.workspace.settings.growth.mode != "off"
+        can_grow = self._settings.grow and self.functions.granting.policy.grows
         return can_grow and "edit" in identity.scopes
 
     async def most_used(self) -> list[Function]:

@@ -121,7 +121,7 @@ async def tend(door: Door, *, applies: bool = False, undone: str | None = None) 
         )
     settings = door.workspace.settings.tend
     budget = TendingBudget(settings.tokens, settings.minutes)
-    is_usual = settings.apply == "proved" and door.workspace.settings.growth.mode == "on"
+    is_usual = settings.apply == "proved" and door.functions.granting.policy.growth == "on"
     report = await door.functions.tending.run(budget, applies=applies or is_usual)
     return Result(report, verdicts.tending_lines(report, door.typed))
 
