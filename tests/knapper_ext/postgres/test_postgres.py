@@ -21,7 +21,7 @@ from agent_core.storage import (
     FUNCTIONS,
     WORK,
     Entry,
-    PinFunction,
+    JoinOwnSet,
     Post,
     RecordCall,
     ResumeAgent,
@@ -581,9 +581,7 @@ async def test_a_lent_agent_is_taken_back_as_it_was_or_not(
             assert not await store.take_back("main")
         async with store.hold(tmp_path, "main"):
             await store.lend("main")
-            await other.apply(
-                [PinFunction("main", "count")]
-            )  # from a process that does not have it
+            await other.apply([JoinOwnSet("main", "count")])  # from a process that does not have it
             assert not await store.take_back("main")
         async with other.hold(tmp_path, "main"):
             pass
