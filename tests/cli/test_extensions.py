@@ -204,7 +204,8 @@ def test_a_forged_entry_and_one_that_is_gone_let_nothing_in(desk: Desk, tmp_path
     desk.json("extensions", "enable", "nosy-ext")
     (entry,) = json.loads(place.read_text())
     desk.mark.unlink()
-    for forged in ({**entry, "seal": "0" * 64}, {**entry, "module": "os"}, [], {"seal": 1}):
+    rows: list[Any] = [{**entry, "seal": "0" * 64}, {**entry, "module": "os"}, [], {"seal": 1}]
+    for forged in rows:
         place.write_text(json.dumps([forged]))
         assert desk.run("nosy").returncode == 2, forged
     place.write_text(json.dumps([entry]))
