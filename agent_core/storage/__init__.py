@@ -64,6 +64,7 @@ from .conversation_store import (
     TurnSource,
     id_of,
     line_of,
+    sender_of,
 )
 from .folder import (
     STATE_FILE,
@@ -370,6 +371,7 @@ __all__ = [
     "own_folder",
     "prepare_state_dir",
     "row_counts",
+    "sender_of",
     "set_aside",
     "text_names",
     "workspace_id",
