@@ -174,9 +174,9 @@ _OF_PROMPT: Final = (
     ),
 )
 _ORDER: Final = (
-    "help exit functions introspect about call show create edit test break debug trace release good bad grants delete"
-    " history diff rollback example pending confirm audit reload memory attach forget summarize memorywarning"
-    " heartbeat agents switch conversations new open branch name save load log retry pop changes undo cost cap"
+    "help exit functions introspect about call show create edit test break debug trace release good bad grants"
+    " approvals delete history diff rollback example pending confirm audit reload memory attach forget summarize"
+    " memorywarning heartbeat agents switch conversations new open branch name save load log retry pop changes undo cost cap"
     " pause resume shell clear dump model"
 )
 _PLACES: Final = {
@@ -202,7 +202,7 @@ GROUPS: Final[Mapping[str, str]] = {
     "daily": "functions introspect edit call break memory attach undo changes retry new conversations open model"
     " help exit",
     "functions": "create history rollback test trace debug show example pending confirm diff delete good bad"
-    " grants release audit reload",
+    " grants approvals release audit reload",
     "agents": "agents switch save load summarize memorywarning heartbeat",
     "session": "log pop branch name cost cap pause resume clear dump forget",
 }
