@@ -176,8 +176,8 @@ _OF_PROMPT: Final = (
 _ORDER: Final = (
     "help exit functions introspect about call show create edit test break debug trace release good bad grants"
     " approvals delete history diff rollback example pending confirm audit reload memory attach forget summarize"
-    " memorywarning heartbeat agents switch conversations new open branch name save load log retry pop changes undo cost cap"
-    " pause resume shell clear dump model"
+    " memorywarning heartbeat agents switch conversations new open branch name save load log retry pop changes undo"
+    " cost cap pause resume shell clear dump model"
 )
 _PLACES: Final = {
     name: place for place, name in enumerate(_ORDER.split())
