@@ -20,7 +20,17 @@ from agent_core.base.untrusted import one_line
 from agent_core.context import CALLER, Section
 from agent_core.context.history import harmless
 from agent_core.registry.validation import NotJson, read_object
-from agent_core.storage import Entry, Inbound, SaveText, Shape, Write, content_hash, fitting, fix_of
+from agent_core.storage import (
+    Entry,
+    Inbound,
+    SaveText,
+    Shape,
+    Write,
+    content_hash,
+    fitting,
+    fix_of,
+    sender_of,
+)
 
 if TYPE_CHECKING:
     from agent_core.model.reply import Mode, Reply
@@ -35,6 +45,8 @@ HEARTBEAT: Final = "request_heartbeat"
 """The argument of a call with which an agent that is woken by events asks for another step."""
 ALONE: Final = "alone"
 """The key of a message that gets a turn to itself, because its sender waits for the reply."""
+HERE: Final = "here"
+"""The key of a message whose sender runs its turn, with its own model, limits and answers, as long as it lives."""
 CLIENT: Final = "client"
 """The key of an event for what came with it: functions of its sender, and how the reply is to be.
 
@@ -70,7 +82,9 @@ KEPT: Final = "kept"
 RECEIPT_KINDS: Final = ("call", "result", INNER_CALL, INNER_RESULT, DID, REACH, RECEIPT)
 """The kinds of entries that a receipt is built from."""
 PIPE: Final = "pipe"
-"""The window of a program without a terminal, such as `knapper run` in a script."""
+"""The window of `knapper run` that reads its messages from a program."""
+JOB: Final = "job"
+"""The window of `knapper run --message` without a terminal."""
 SCHEDULE: Final = "schedule"
 """The window of a timer."""
 SPEAKER: Final = "speaker"
@@ -257,7 +271,7 @@ def is_alone(inbound: Inbound) -> bool:
 def is_unwatched(inbound: Inbound) -> bool:
     """Return whether a timer began this, or a program without a terminal."""
     with suppress(NotJson):
-        return read_object(inbound.origin or "{}").get("window") in (PIPE, SCHEDULE)
+        return read_object(inbound.origin or "{}").get("window") in (PIPE, JOB, SCHEDULE)
     return False
 
 
@@ -283,6 +297,14 @@ def begun(entry: Entry, inbound: Inbound) -> Entry:
     marks = {"step": 0, "begins": inbound.kind}
     marks |= {"said": said} if said != entry.payload.get("text") else {}
     marks |= {"trace": trace} if trace else {}
+    return sent_from(replace(entry, payload={**entry.payload, **marks}), inbound)
+
+
+def sent_from(entry: Entry, inbound: Inbound) -> Entry:
+    """Return the entry of a message with its id, and where it comes from."""
+    if inbound.kind != "message":
+        return entry
+    marks = {"message_id": inbound.id, "origin": sender_of(inbound.origin)}
     return replace(entry, payload={**entry.payload, **marks})
 
 

@@ -116,12 +116,14 @@ class EventFold:
         if entry.kind == "user" or payload.get("event") == "message":
             kind = "message"
         trace = ""
+        sent = dict[str, Any]()  # Any: as in `_sent`
         if not self.is_old:
             text = str(payload.get("said", text))
             kind = str(payload.get("begins", kind))
             trace = str(payload.get("trace", ""))
+            sent = _sent(payload)
         started = events.TurnStarted(
-            agent=agent_of(self.line), message=text, event=kind, trace=trace
+            agent=agent_of(self.line), message=text, event=kind, trace=trace, **sent
         )
         if not is_main(self.line):
             started = replace(started, conversation=id_of(self.line))
@@ -132,7 +134,8 @@ class EventFold:
         told = list[Event]()
         match entry.kind:
             case "user" if not payload.get("speaker"):
-                told = [events.MessageAdded(message=str(payload.get("text", "")))]
+                text = str(payload.get("text", ""))
+                told = [events.MessageAdded(message=text, **_sent(payload))]
             case "assistant":
                 told = self._replied(payload)
             case "call":
@@ -212,6 +215,11 @@ class EventFold:
                 model="" if limit else str(payload.get("model", "")),
             )
         ]
+
+
+def _sent(payload: Mapping[str, Any]) -> dict[str, Any]:  # Any: JSON, and two texts
+    """Return the id of the message that an entry holds, and where it comes from."""
+    return {name: str(payload.get(name, "")) for name in ("message_id", "origin")}
 
 
 def _speaker(payload: Mapping[str, Any]) -> Event:  # Any: JSON
