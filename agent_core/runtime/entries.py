@@ -84,8 +84,10 @@ KEPT: Final = "kept"
 """The kind of an entry with the names that programs keep and their `values` as JSON."""
 RECEIPT_KINDS: Final = ("call", "result", INNER_CALL, INNER_RESULT, DID, REACH, RECEIPT)
 """The kinds of entries that a receipt is built from."""
+PIPE: Final = "pipe"
+"""The window of `knapper run` that reads its messages from a program."""
 JOB: Final = "job"
-"""The window of a program without a terminal, such as `knapper run` in a script."""
+"""The window of `knapper run --message` without a terminal."""
 SCHEDULE: Final = "schedule"
 """The window of a timer."""
 SPEAKER: Final = "speaker"
@@ -272,7 +274,7 @@ def is_alone(inbound: Inbound) -> bool:
 def is_unwatched(inbound: Inbound) -> bool:
     """Return whether a timer began this, or a program without a terminal."""
     with suppress(NotJson):
-        return read_object(inbound.origin or "{}").get("window") in (JOB, SCHEDULE)
+        return read_object(inbound.origin or "{}").get("window") in (PIPE, JOB, SCHEDULE)
     return False
 
 

@@ -20,11 +20,12 @@ from agent_core.base.untrusted import one_line, visible, whole_line
 from sandbox.wire.lines import bare_lines
 
 from .dialog import MOST_COUNTED, NO, REASON, YES, AnswerKey, Dialog, DialogReply, cut_to
-from .styled_lines import Line, Role, certain, folded, indented, line, split
+from .styled_lines import Line, Role, Span, certain, folded, indented, line, split
 from .verdicts import SIGNS, problem_lines
 
 if TYPE_CHECKING:
     from agent_core.base.events import GrantAnswered
+    from agent_core.functions.service.approvals_log import LoggedApproval
 
 _ONCE, _ALWAYS = (
     AnswerKey("o", "once", "once", is_yes=True),
@@ -353,6 +354,29 @@ def grants_lines(listing: "GrantListing") -> list[Line]:
                 [line(sentence if sentence in in_force else ("dim", f"{sentence} (proposed)"))]
             )
     return [*lines, *problem_lines(listing.problems)]
+
+
+def log_lines(rows: "Iterable[LoggedApproval]") -> list[Line]:
+    """Return lines for the log of approvals: when, what, on which text, what it is worth, and how to take it back."""
+    lines = list[Line]()
+    for row in rows:
+        said = row.answer or "open"
+        what = "; ".join(row.says) or "join"
+        style: Role = "dim"
+        if row.kind == "open":
+            style = "warn"
+        elif row.stands:
+            style = "ok"
+        by = [one_line(row.by, 20), one_line(row.agent, 64)]
+        spans: list[Span | str] = [("dim", shown_time(row.at)), "  ", (style, said), "  "]
+        spans += [("name", one_line(row.function, 80)), f" may {one_line(what, 200)}"]
+        lines.append(line(*spans, ("dim", f"  {' for '.join(filter(None, by))}")))
+        notes = [f"text {row.text}", *row.modules]
+        if row.last_call is not None:
+            notes.append(f"{row.calls} calls since, the last {shown_time(row.last_call)}")
+        lines += indented([line(("dim", one_line(", ".join(filter(None, notes)), 200)))])
+        lines += indented([line(("dim", "to take it back: "), row.undo)] * bool(row.undo))
+    return lines
 
 
 def _when(written: str) -> str:

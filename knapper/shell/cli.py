@@ -85,8 +85,7 @@ _GROUPS = (
         }),
         ("Serve and keep", {
             "login": "a link to the page",
-            "storage": "check, measure, move",
-            "state": "set aside, or adopt",
+            "storage, state": "check, move, adopt",
             "cost, cap": "spent on models, limits",
             "pause, resume": "what runs by itself",
             "extensions": "let packages in",

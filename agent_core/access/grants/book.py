@@ -530,6 +530,13 @@ class GrantStore:
         """Return the entries that the file proposes."""
         return (await self._look())[0].entries
 
+    async def log(self) -> list[tuple[ApprovalRow, bool]]:
+        """Return all stored approvals, the newest last, and whether this user gave each and has not taken it back."""
+        await self._look()
+        rows = await self._store.approvals()
+        ours = {(row.function, row.digest) for row in self._ours(rows)}
+        return [(row, (row.function, row.digest) in ours) for row in rows]
+
     async def problems(self) -> tuple["Problem", ...]:
         """Return the problems in the file: invalid entries, which grant nothing."""
         return (await self._look())[0].problems
