@@ -107,6 +107,10 @@ _HEADS: Final[Mapping[str, str]] = {
     "stop": "[from: {}] asks you to stop:",
 }
 AGAIN: Final = "The program was stopped in the middle of your last turn. Go on with it; nobody has had your reply yet."
+AGAIN_OF: Final = (
+    "The program was stopped in the middle of your turn for the message that begins with “{}”. Go on with it; nobody"
+    " has had your reply yet."
+)
 _NOT_RUN: Final = ("refused", "skipped")
 _TIME: Final = "%Y-%m-%d %I:%M:%S %p %Z%z"
 
@@ -226,7 +230,8 @@ def entry_of_agent(inbound: Inbound) -> Entry | None:
         text = f"{_HEADS[inbound.kind].format(speaker)}\n{quoted(str(payload.get('text', '')))}"
         return Entry("user", {"text": text, "speaker": speaker})
     if inbound.kind == "again":
-        return Entry("notice", {"text": AGAIN})
+        said = str(payload.get("text") or "")
+        return Entry("notice", {"text": AGAIN_OF.format(said) if said else AGAIN})
     if inbound.kind != "answer" or not isinstance(payload.get("answers"), list):
         return None
     texts = []
