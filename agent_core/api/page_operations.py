@@ -129,7 +129,8 @@ class ModelChoice(Part):
 )
 async def status_of(asked: Asked, agent: AgentName, line: Line) -> object:
     """Return the model of a conversation, how much of its window is used, and the names of the models that are set."""
-    settings, host = asked.workspace.settings, asked.rooms.host
+    settings = asked.workspace.settings
+    host = asked.rooms.host
     known: Json = {"agent": agent, "model": settings.model.name, "models": sorted(settings.models)}
     if host.is_open(line):
         known |= to_json((await host.agent(line)).status())
@@ -172,7 +173,8 @@ async def grown(asked: Asked, how_many: HowMany) -> object:
 async def candidates(asked: Asked) -> object:
     """List the candidates that the gate rejected and that are kept, each with its verdict and what it would replace."""
     service = asked.functions
-    kept, there = await service.all_pending(), service.names()
+    kept = await service.all_pending()
+    there = service.names()
     rows = [
         {
             "name": name,

@@ -150,7 +150,7 @@ async def test_what_an_agent_grows_is_shown_in_each_room_as_it_is_written(served
 
         await go(view, "Steps")
         await view.get_by_text("What the model saw").wait_for()
-        titles = " ".join(await view.locator("main summary").all_inner_texts())
+        titles = " ".join(" ".join(await view.locator("main summary").all_inner_texts()).split())
         parts = ("instructions", "functions", "conversation")
         assert all(re.search(rf"{part}.*≈ [\d,]+ token", titles) for part in parts)
         assert await view.locator("tr.sum").count() == 1
@@ -397,7 +397,7 @@ async def test_no_html_no_picture_and_no_address_of_another_kind_of_a_model_pass
         await said.wait_for()
         assert (
             await said.locator(
-                "img, script, iframe, svg, b, i, form, input, object, embed, style, link"
+                "img, script, iframe, svg:not(.icon), b, i, form, input, object, embed, style, link"
             ).count()
             == 0
         )
@@ -670,7 +670,7 @@ async def test_a_command_of_the_prompt_is_not_sent_and_the_page_says_where_it_ha
     server = await served([Say("A folder.")])
     async with page(server) as (view, seen):
         for typed, told in (
-            ("/memory", "Here it is: the room Memory."),
+            ("/functions", "Here it is: the room Functions."),
             ("/edit count_vowels", "This page does not have it."),
             ("=count_vowels('a')", "Here it is: the function's form in the room Functions."),
         ):
@@ -683,6 +683,39 @@ async def test_a_command_of_the_prompt_is_not_sent_and_the_page_says_where_it_ha
         assert [
             text for text in seen if "400" not in text
         ] == []  # the browser reports the rejections
+
+
+@in_browser
+async def test_a_command_that_runs_over_a_server_runs_in_the_chat_and_pickers_name_what_there_is(
+    served: Serve,
+) -> None:
+    server = await served([Say("I look at it.")])
+    assert (await server.client.put("/api/v1/functions/double", json={"source": DOUBLE})).is_success
+    async with page(server) as (view, seen):
+        await view.locator("form textarea").press_sequentially("/hist")
+        await view.get_by_role("option", name="/history").wait_for()
+        await view.keyboard.press("Enter")
+        assert await view.input_value("form textarea") == "/history "
+        await view.keyboard.type("double")
+        await view.keyboard.press("Enter")
+        shown = view.get_by_role("region", name="What the command showed")
+        await shown.get_by_text("created").first.wait_for()
+        await send(view, "/delete double")
+        await shown.get_by_text("Delete double").wait_for()
+        await shown.get_by_role("button", name="Yes").click()
+        await shown.get_by_text("Delete double").wait_for(state="detached")
+        assert (await server.client.get("/api/v1/functions/double")).status_code == 404
+        await shown.get_by_role("button", name="Close").click()
+        await server.client.put("/api/v1/functions/double", json={"source": DOUBLE})
+        await view.reload()
+        await view.locator("form textarea").press_sequentially("Look at #dou")
+        await view.get_by_role("option", name="double").wait_for()
+        await view.keyboard.press("Tab")
+        assert await view.input_value("form textarea") == "Look at double "
+        await view.keyboard.press("Enter")
+        await view.locator(".said.text", has_text="I look at it.").wait_for()
+        assert await said_in(view) == ["Look at double", "I look at it."]
+        assert [text for text in seen if "409" not in text] == []
 
 
 @in_browser
@@ -1473,7 +1506,7 @@ class Seen(list[str]):
 
 @asynccontextmanager
 async def page(
-    server: Served, width: int = 1024, scheme: str = "light", before: dict[str, Any] | None = None
+    server: Served, width: int = 1280, scheme: str = "light", before: dict[str, Any] | None = None
 ) -> AsyncIterator[tuple[Any, Seen]]:  # Any: playwright's page, answers in place of the server's
     """Yield the logged-in page and what was seen of it."""
     api = import_module("playwright.async_api")
