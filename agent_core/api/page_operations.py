@@ -20,6 +20,7 @@ from agent_core.model.request import FunctionShown
 from agent_core.operations.catalog import ENTRIES, VERBS
 from agent_core.operations.history_pages import MOST_HELD, PAGE_BYTES, read_page, read_pages
 from agent_core.operations.spending import Spending, spent_since_ever
+from agent_core.operations.verb import ALWAYS
 from agent_core.registry.function import Function
 from agent_core.runtime.entries import messages_of, unwrapped
 from agent_core.storage import AgentName, Entry, Line, PauseAgent, Store, id_of
@@ -33,7 +34,7 @@ from .operations import API, Asked, OfConversation, Part, api_operation
 from .workspace_operations import Arguments, ThereFunction, by_hand
 
 _MOST_TURNS: Final = 500
-_MOST_CANDIDATES: Final = 100
+_CANDIDATE_LIMIT: Final = 100
 
 
 class HowMany(Part):
@@ -163,8 +164,7 @@ async def grown(asked: Asked, how_many: HowMany) -> object:
         for line in (name, *await store.lines(name, token=asked.identity.reader)):
             since = await store.branched_at(line)
             for row in await growth(store, line, since):
-                place = {} if line == name else {"conversation": id_of(line)}
-                rows.append({**row, "agent": name, **place})
+                rows.append({**row, "agent": name, "conversation": id_of(line)})
     rows.sort(key=lambda row: row["stages"][-1]["at"])
     return {"functions": rows[-how_many.last :]}
 
@@ -174,7 +174,6 @@ async def candidates(asked: Asked) -> object:
     """List the candidates that the gate rejected and that are kept, each with its verdict and what it would replace."""
     service = asked.functions
     kept = await service.all_pending()
-    there = service.names()
     rows = [
         {
             "name": name,
@@ -183,11 +182,17 @@ async def candidates(asked: Asked) -> object:
             "reason": row.reason,
             "code": row.code,
             "verdict": row.verdict,
-            "source": (await service.introspect(name)).source if name in there else "",
+            "source": await _source_now(asked, name),
         }
-        for name, row in islice(sorted(kept.items()), _MOST_CANDIDATES)
+        for name, row in islice(sorted(kept.items()), _CANDIDATE_LIMIT)
     ]
-    return {"candidates": rows, "more": max(0, len(kept) - _MOST_CANDIDATES)}
+    return {"candidates": rows, "more": max(0, len(kept) - _CANDIDATE_LIMIT)}
+
+
+async def _source_now(asked: Asked, name: str) -> str:
+    if name not in asked.functions.names():
+        return ""
+    return (await asked.functions.introspect(name)).source
 
 
 @api_operation("DELETE", "/candidates/{name}", ("edit",), "Drop a rejected candidate.")
@@ -217,8 +222,13 @@ async def slash_commands(asked: Asked) -> object:
 
 
 def _words_of(name: str) -> list[str]:
-    noun, verb = VERBS.get(name, ("", None))
-    return [noun, verb.name or ""] if verb is not None and verb.scopes else []
+    if name not in VERBS:
+        return []
+    noun, verb = VERBS[name]
+    entry = verb.entry
+    if not verb.scopes or entry is None or entry.needs_user == ALWAYS:
+        return []
+    return [noun, verb.name or ""]
 
 
 @api_operation("GET", "/tree", ("read",), "Return what all agents do.")

@@ -213,10 +213,12 @@ async def _require_source(asked: Asked, name: str, over: str) -> None:
         ApiRefusal: it has another source by now, which its problem has, or it was deleted.
     """
     await asked.functions.reload()
-    is_there = name in asked.functions.names()
-    now = (await asked.functions.introspect(name)).source if is_there else ""
+    now = ""
+    message = f"`{name[:80]}` was deleted meanwhile."
+    if name in asked.functions.names():
+        now = (await asked.functions.introspect(name)).source
+        message = f"`{name[:80]}` was changed meanwhile."
     if now != over:
-        message = f"`{name[:80]}` was changed meanwhile." if is_there else f"`{name[:80]}` is gone."
         problems = [{"where": "body.over", "message": message, "source": now}]
         fix = "Look at what it is now, and change that; or send it as `over`, to replace it."
         raise ApiRefusal(409, "changed", message, fix, problems)

@@ -33,7 +33,8 @@ _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' blob: data:;"
     " manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_FOREVER: Final = "public, max-age=31536000, immutable"
+_CACHING: Final = {True: "public, max-age=31536000, immutable", False: "no-cache"}
+"""By whether the address has the hash."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class PageFiles:
 
     async def first(self, request: Request) -> Response:
         """Answer with the page itself, whose files have the hash in their addresses."""
-        return await self._send(request, self.index, "no-cache")
+        return await self._send(request, self.index, _CACHING[False])
 
     async def part(self, request: Request) -> Response:
         """Answer with a file: for good if its address has the hash of today's, otherwise to be asked for again."""
@@ -92,7 +93,7 @@ class PageFiles:
         if file is None or name == INDEX:
             message = "There is nothing at this address."
             return error_response(404, "no-route", message, "Load the page again.")
-        return await self._send(request, file, _FOREVER if is_today else "no-cache")
+        return await self._send(request, file, _CACHING[is_today])
 
     async def _send(self, request: Request, file: PageFile, kept: str) -> Response:
         headers = {

@@ -671,7 +671,7 @@ async def test_a_command_of_the_prompt_is_not_sent_and_the_page_says_where_it_ha
     async with page(server) as (view, seen):
         for typed, told in (
             ("/functions", "Here it is: the room Functions."),
-            ("/edit count_vowels", "This page does not have it."),
+            ("/edit count_vowels", "Here it is: the function in the room Functions."),
             ("=count_vowels('a')", "Here it is: the function's form in the room Functions."),
         ):
             await send(view, typed)
@@ -701,9 +701,9 @@ async def test_a_command_that_runs_over_a_server_runs_in_the_chat_and_pickers_na
         shown = view.get_by_role("region", name="What the command showed")
         await shown.get_by_text("created").first.wait_for()
         await send(view, "/delete double")
-        await shown.get_by_text("Delete double").wait_for()
+        await shown.get_by_text("Delete double, version 1?").wait_for()
         await shown.get_by_role("button", name="Yes").click()
-        await shown.get_by_text("Delete double").wait_for(state="detached")
+        await shown.get_by_text("Delete double, version 1?").wait_for(state="detached")
         assert (await server.client.get("/api/v1/functions/double")).status_code == 404
         await shown.get_by_role("button", name="Close").click()
         await server.client.put("/api/v1/functions/double", json={"source": DOUBLE})
