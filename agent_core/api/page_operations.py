@@ -23,7 +23,7 @@ from agent_core.operations.spending import Spending, spent_since_ever
 from agent_core.operations.verb import ALWAYS
 from agent_core.registry.function import Function
 from agent_core.runtime.entries import messages_of, unwrapped
-from agent_core.storage import AgentName, Entry, Line, PauseAgent, Store, id_of
+from agent_core.storage import AgentName, Entry, Line, PauseAgent, Store, agent_of, id_of
 from agent_core.views.verdicts import ASKED
 from agent_core.workspace.runner import ring
 from agent_core.workspace.supervision import Supervision
@@ -78,10 +78,18 @@ async def verdicts(asked: Asked) -> object:
     "GET", "/functions/{name}/versions/{version}", ("read",), "Return the source of a version."
 )
 async def version_source(asked: Asked, name: str, version: str) -> object:
-    """Return the source of a version of a function, by its number or the beginning of its hash."""
+    """Return the source of a version of a function, by its number or the beginning of its hash.
+
+    The owner of the workspace is told in which `conversation` it was made, if an agent made it.
+    """
     versions = await asked.functions.history.versions(name)
     found = pick(name, versions, version)
-    return {**found.to_json(), "name": name, "source": found.source}
+    document = {**found.to_json(), "name": name, "source": found.source}
+    if found.row.turn and asked.identity.is_owner:
+        made = await asked.rooms.state.store.source_of(found.row.turn)
+        if made is not None:
+            document |= {"agent": agent_of(made.line), "conversation": id_of(made.line)}
+    return document
 
 
 @api_operation(

@@ -15,6 +15,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
+from agent_core.base.plain_files import read_plain
 from agent_core.base.records import dataclass, field
 
 from .responses import error_response
@@ -22,6 +23,7 @@ from .responses import error_response
 FOLDER: Final = Path(__file__).with_name("page")
 PAGE: Final = "/page"
 INDEX: Final = "index.html"
+_LARGEST: Final = 1 << 20
 _KINDS: Final = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -72,7 +74,9 @@ class PageFiles:
         """Read the files of a folder and of those in it."""
         paths = sorted(path for path in folder.rglob("*") if path.suffix in _KINDS)
         files = {
-            path.relative_to(folder).as_posix(): PageFile(_KINDS[path.suffix], path.read_bytes())
+            path.relative_to(folder).as_posix(): PageFile(
+                _KINDS[path.suffix], read_plain(path, _LARGEST)
+            )
             for path in paths
         }
         whole = hashlib.sha256()

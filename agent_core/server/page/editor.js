@@ -58,7 +58,7 @@ export function Editor({ name, module, source, stub = "", first = 1, path = "", 
   const said = lastSaid && lastSaid.of === text ? lastSaid : null; // what is typed since has a word of its own
   const [check, ask] = useCheck(name, module, text, isEdited), isOther = useOther(key);
   const isLate = Boolean(draft) && !isNew && draft.over !== source;
-  const change = (now) => { setSaid(null); setFault(""); setDraft((old) => (now === source && !(old && old.over !== source) ? null : { text: now, over: old ? old.over : source })); };
+  const change = (now) => { setSaid(null); setFault(""); setDraft((old) => (now === source && !(old && old.over !== source) ? null : { ...old, text: now, over: old ? old.over : source })); };
   const verdict = said || (isEdited ? check.verdict : kept), problems = verdict && (said || !isEdited || check.of === text) ? verdict.problems || [] : [];
   const isOld = isEdited && !said && check.of !== text;
   const last = useRef([]), findings = isEdited || said ? problems : [];

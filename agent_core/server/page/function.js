@@ -24,6 +24,8 @@ export function OneFunction({ name, tab: asked, agent, beat, approvals, reload }
   const [listed] = useLoaded("/functions", beat);
   const tab = TABS.some(([key]) => key === asked) ? asked : "", questions = approvals.filter((row) => !row.agent && row.function === name);
   const renew = () => { again(); reread(); reload(); };
+  const kept = facts ? null : JSON.parse(localStorage.getItem(`knapper-typed:source:${name}`)); // a source that was never saved, or a candidate that is edited
+  if (kept && fault && fault.status === 404) return html`<div class="page"><${Editor} name=${name} module=${kept.module || "grown"} source="" agent=${agent} names=${listed ? listed.functions.map((row) => row.name) : []} saved=${renew} /></div>`;
   if (!facts) return html`<div class="page"><${Fault} text=${fault} />${fault && past && past.versions.length > 0 && html`<${Gone} name=${name} done=${renew} />`}</div>`;
   const { calls = 0, failures = 0 } = facts.statistics || {}, number = { versions: past && past.versions.length, calls };
   const signature = facts.source.replace(/^\n+/, "").split(/:\n/, 1)[0].replace(/^(?:async +)?def +\w+/, "").replace(/\s+/g, " ");
@@ -36,7 +38,7 @@ export function OneFunction({ name, tab: asked, agent, beat, approvals, reload }
       ${tab === "" && html`<div class="split"><${Editor} key=${name} name=${name} module=${facts.module} source=${facts.source} first=${facts.line} path=${facts.path} agent=${agent} names=${listed ? listed.functions.map((row) => row.name) : []} agreed=${agreedLines(facts)} verdict=${facts.verdict} saved=${renew} />
         <div class="stack far-apart"><${Form} name=${name} facts=${facts} parameters=${facts.schema.parameters || {}} reload=${reload} done=${() => { again(); setEnded((old) => old + 1); }} />${facts.state && html`<section class="section"><h2>What it keeps</h2><${Text} label="State" text=${JSON.stringify(facts.state.value)} /></section>`}
           ${(facts.callers.length > 0 || facts.callees.length > 0) && html`<section class="section"><h2>Beside it</h2><dl class="facts">${[["Called by", facts.callers], ["Calls", facts.callees]].filter(([, names]) => names.length).map(([title, names]) => html`<dt>${title}</dt><dd>${names.map((one) => html`<a href=${to("Functions", one)}>${one}</a> `)}</dd>`)}</dl></section>`}</div></div>`}
-      ${tab === "evidence" && html`<${Evidence} facts=${facts} beat=${beat} agent=${agent} renew=${renew} />`}
+      ${tab === "evidence" && html`<${Evidence} facts=${facts} past=${past} beat=${beat} agent=${agent} renew=${renew} />`}
       ${tab === "versions" && html`<${Versions} name=${name} past=${past} renew=${renew} key=${facts.source} />`}
       ${tab === "calls" && html`<${Calls} name=${name} past=${past} beat=${`${beat}/${ended}`} />`}
       ${tab === "reach" && html`<${Reach} name=${name} facts=${facts} beat=${`${beat}/${ended}`} reload=${reload} />`}</div>`;
@@ -68,7 +70,8 @@ function Deeds({ facts, renew, agent }) {
   return html`<form class="row" onSubmit=${(event) => { event.preventDefault(); act(); }} onKeyDown=${(event) => event.key === "Escape" && setOpen("")}>${label ? html`<label class="row line-row"><span>${label}</span><input class="mono" value=${text} onInput=${(event) => setText(event.target.value)} /></label>` : html`<span>${facts.callers.length ? html`Called by ${facts.callers.join(", ")}: it cannot be deleted.` : "A rollback brings it back."}</span>`}<button class=${open === "remove" ? "danger" : "strong"}>${title}</button><button type="button" class="quiet" onClick=${() => setOpen("")}>Cancel</button><${Fault} text=${fault} /></form>`;
 }
 
-function Evidence({ facts, beat, renew }) {
+function Evidence({ facts, past, beat, renew }) {
+  const current = past && past.versions.find((row) => row.current), [made] = useLoaded(current ? `/functions/${part(facts.name)}/versions/${current.number}` : "");
   const [gate] = useLoaded("/functions/verdicts", beat), [said, setSaid] = useState(null), path = `/functions/${part(facts.name)}`;
   const tested = (value) => html`<ul class="list">${value.examples.map((row) => html`<li class=${row.passed === false ? "bad" : ""}><code>${plain(row.call)}</code> → <code>${plain(row.returned ?? row.expected)}</code> ${row.passed === false ? "✗" : "✓"}</li>`)}</ul>`;
   const run = () => api(`${path}/test`, "POST").then((value) => { setSaid(tested(value)); renew(); }, (error) => setSaid(html`<${Fault} text=${error} />`));
@@ -76,7 +79,7 @@ function Evidence({ facts, beat, renew }) {
   const { calls = 0, failures = 0 } = facts.statistics || {}, { verdict } = facts;
   return html`<div class="split"><section class="section"><div class="head"><h2 class="grow">The gate's word</h2><${Strip} verdict=${verdict} /></div>${verdict ? html`<p>${wordOf(verdict)} ${plain(verdict.error)}</p><${Problems} rows=${verdict.problems || []} /><${Stages} stages=${verdict.stages || []} asked=${gate ? gate.asked : {}} />` : html`<p class="dim">The gate has not judged it yet.</p>`}</section>
     <div class="stack far-apart"><section class="section"><div class="head"><h2 class="grow">Examples: ${facts.examples.length}</h2><button type="button" onClick=${run}>Run them</button></div>${said || html`<ul class="list">${facts.examples.map((row) => html`<li><code>${plain([...row.setup, row.call].join("; "))}</code> <span class="dim">→</span> <code>${plain(row.expected)}</code></li>`)}</ul>`}<div role="status"></div></section>
-      <section class="section"><h2>How it behaves</h2><dl class="facts"><dt>Standing</dt><dd><${Standing} standing=${facts.standing} /></dd><dt>Failed</dt><dd>${failures.toLocaleString()} of ${count(calls, "call")}</dd><dt>Lines that its examples reach</dt><dd>${facts.coverage.reached} of ${facts.coverage.lines}</dd><dt>Called by</dt><dd>${facts.callers.join(", ") || "nothing yet"}</dd>${facts.maker && html`<dt>Made by</dt><dd>${plain(facts.maker)}</dd>`}</dl><p class="row"><button type="button" onClick=${() => rate("good")}>Its results are right</button><button type="button" onClick=${() => rate("bad")}>A result was wrong</button></p></section></div></div>`;
+      <section class="section"><h2>How it behaves</h2><dl class="facts"><dt>Standing</dt><dd><${Standing} standing=${facts.standing} /></dd><dt>Failed</dt><dd>${failures.toLocaleString()} of ${count(calls, "call")}</dd><dt>Lines that its examples reach</dt><dd>${facts.coverage.reached} of ${facts.coverage.lines}</dd><dt>Called by</dt><dd>${facts.callers.join(", ") || "nothing yet"}</dd>${made && html`<dt>Made by</dt><dd>${plain(made.agent || (made.by === "human" ? "you" : made.by))}${facts.maker ? ` with ${plain(facts.maker)}` : ""}, ${when(made.at)}${made.conversation && html`, in <a href=${to("Chat", made.agent, made.conversation)}>this conversation</a>`}</dd>`}</dl><p class="row"><button type="button" onClick=${() => rate("good")}>Its results are right</button><button type="button" onClick=${() => rate("bad")}>A result was wrong</button></p></section></div></div>`;
 }
 
 // Any two versions side by side, and the way back to one.

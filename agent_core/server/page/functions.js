@@ -61,7 +61,7 @@ export function stub(name, parameters, returned, says) {
 
 export function NewFunction({ agent, reload }) {
   const [plan, setPlan] = useDraft(":new function", { name: "", says: "", module: "", returned: "str", parameters: [{ name: "text", kind: "str", says: "" }] }, localStorage);
-  const [isBegun, setBegun] = useState(false);
+  const [isBegun, setBegun] = useState(() => draftsOf("source:").includes(plan.name));
   const set = (more) => setPlan((old) => ({ ...old, ...more })), setOne = (at, more) => set({ parameters: plan.parameters.map((one, place) => (place === at ? { ...one, ...more } : one)) });
   const isFit = NAME.test(plan.name) && plan.parameters.every((one) => NAME.test(one.name));
   const [there] = useLoaded("/functions"), isTaken = Boolean(there && there.functions.some((row) => row.name === plan.name));
