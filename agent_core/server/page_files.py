@@ -23,7 +23,7 @@ from .responses import error_response
 FOLDER: Final = Path(__file__).with_name("page")
 PAGE: Final = "/page"
 INDEX: Final = "index.html"
-_LARGEST: Final = 1 << 20
+_SIZE_LIMIT: Final = 1 << 20
 _KINDS: Final = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -75,7 +75,7 @@ class PageFiles:
         paths = sorted(path for path in folder.rglob("*") if path.suffix in _KINDS)
         files = {
             path.relative_to(folder).as_posix(): PageFile(
-                _KINDS[path.suffix], read_plain(path, _LARGEST)
+                _KINDS[path.suffix], read_plain(path, _SIZE_LIMIT)
             )
             for path in paths
         }

@@ -73,6 +73,7 @@ function heard(state, event) {
       if (event.reply && !entries.some((entry) => entry.key.startsWith(event.turn) && entry.kind === "text" && entry.text.includes(event.reply.trim())))
         put({ key: `${event.turn}:end`, kind: "text", text: event.reply });
       if (event.reason !== "replied") put(endOf(event));
+      if (at(`${event.turn}:receipt`) >= 0) entries.splice(at(`${event.turn}:receipt`), 1); // it was read while the turn ran
       put(receiptOf(event));
       break;
   }
