@@ -24,7 +24,7 @@ HEADS = ("agent", "message", "steps", "in", "cached", "out", "cost")
 
 @dataclass(slots=True)
 class TurnCost:
-    """The usage of one turn; `cost` is None if a price is unknown."""
+    """The usage of one turn; `cost` is None if a price is unknown. `seconds`: from its beginning to its last reply."""
 
     agent: str = ""
     message: str = ""
@@ -34,6 +34,8 @@ class TurnCost:
     completion: int = 0
     cost: float | None = 0.0
     is_estimated: bool = False
+    turn: str = ""
+    seconds: float = 0.0
 
     def add(self, turn_cost: "TurnCost") -> None:
         """Add the usage of another turn."""
@@ -45,6 +47,7 @@ class TurnCost:
             None if self.cost is None or turn_cost.cost is None else self.cost + turn_cost.cost
         )
         self.is_estimated |= turn_cost.is_estimated
+        self.seconds += turn_cost.seconds
 
     @property
     def tokens(self) -> int:
@@ -65,6 +68,7 @@ class Spending:
         self._most = most
         self.by_model: dict[str, TurnCost] = {}
         self.unpriced: set[str] = set()
+        self._began = 0.0
         self._events: set[str] = set()  # names of the events that began turns without a message
         self._prices = Prices(root, named)
 
@@ -74,7 +78,7 @@ class Spending:
             case events.TurnStarted():
                 said = headline(event.message)[:_MOST_CHARS]
                 self._events |= set() if said else {event.event}
-                self.turns.append(TurnCost(event.agent, said or event.event))
+                self.turns.append(TurnCost(event.agent, said or event.event, turn=event.turn))
                 if 0 < self._most < len(self.turns):
                     self.turns[:2] = [_sum(event.agent, self.turns[:2], "earlier turns")]
             case events.Usage():
@@ -107,6 +111,7 @@ class Spending:
         for entry in journal:
             payload = entry.payload
             if entry.turn != turn and not entry.is_imported:
+                self._began = entry.at
                 turn, said = entry.turn, "" if entry.kind == USAGE else str(payload.get("text", ""))
                 self.hear(events.TurnStarted(turn=turn, agent=agent, message=said), agent, "")
             if entry.kind == USAGE and not entry.is_imported:
@@ -119,6 +124,7 @@ class Spending:
                     estimated=bool(payload.get("estimated")),
                 )
                 self.hear(usage, agent, str(payload.get("model", "")))
+                self.turns[-1].seconds = entry.at - self._began
         return turn
 
     def reread(self, said: Mapping[str, Sequence[str]]) -> None:
