@@ -135,7 +135,6 @@ from .names import (
 from .sqlite import adopt, set_aside
 from .store import FUNCTIONS, LOST, WORK, Store, WorkerRow
 from .subject import (
-    ENTRY,
     BlockConflict,
     Entry,
     InboxFull,
@@ -143,13 +142,11 @@ from .subject import (
     Misfit,
     Plan,
     SaveText,
-    Shape,
     StateConflict,
     Write,
     commit,
     content_hash,
     dump,
-    fitting,
     fix_of,
 )
 from .tables import LARGEST_NUMBER, Hit, Shelf
@@ -177,10 +174,7 @@ from .transfer import copy_store, row_counts
 from .turn_store import (
     AGAIN,
     BETWEEN,
-    ENDED,
-    STREAMED,
     SUMMARY,
-    USAGE,
     AnswerAsk,
     Appended,
     ClaimedTurn,
@@ -202,8 +196,6 @@ __all__ = [
     "BEGUN",
     "BETWEEN",
     "CONVERSATION",
-    "ENDED",
-    "ENTRY",
     "FAILURES",
     "FROM_USER",
     "FUNCTIONS",
@@ -219,9 +211,7 @@ __all__ = [
     "RESTORED",
     "STATE",
     "STATE_FILE",
-    "STREAMED",
     "SUMMARY",
-    "USAGE",
     "WORK",
     "AgentName",
     "AgentRow",
@@ -321,7 +311,6 @@ __all__ = [
     "SetBeat",
     "SetManifest",
     "SetThread",
-    "Shape",
     "Shelf",
     "SpendInThread",
     "StateConflict",
@@ -354,7 +343,6 @@ __all__ = [
     "content_hash",
     "copy_store",
     "dump",
-    "fitting",
     "fix_of",
     "id_of",
     "is_agent_name",

@@ -227,7 +227,7 @@ def test_the_author_of_a_sentence_in_a_summary_can_be_imported_also_when_a_text_
         "user",
         *(of(text) for of in (of_function, of_agent) for text in (name, "ann", "x²", "x\n")),
     ]
-    payload = Summary("", 1, 0, quotes=tuple((by, "x") for by in authors)).payload()
+    payload = Summary("", 1, 0, quotes=tuple((by, "x") for by in authors)).entry().payload
     assert [quote.by for quote in Summed.model_validate(payload).said] == authors
     after = Summed.model_validate(Redaction(Mention(sought)).summary(payload))
     assert sought != "ann" or "the agent forgotten" in str(after)
