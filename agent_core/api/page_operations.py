@@ -25,7 +25,7 @@ from agent_core.storage.journal import (
     MessageEntry,
     ReplyEntry,
     RequestEntry,
-    read_as,
+    read_all,
     read_entry,
 )
 from agent_core.workspace.runner import ring
@@ -323,13 +323,14 @@ async def step_parts(
     if not found:
         return None
     page = await read_page(store, agent, before=seq, kinds=(_REQUEST,), count=1, is_newest=True)
-    request = read_as(RequestEntry, page.entries[0]) if page.entries else None
+    requests = [request for _, request in read_all(RequestEntry, page.entries)]
+    request = next(iter(requests), RequestEntry())
     history = History()
     await resume_history(store, agent, history, messages_of, before=seq)
     parts: list[Json] = []
-    for hash in request.sections if request else ():
+    for hash in request.sections:
         text = await store.text(hash) or ""
-        is_first = request is not None and hash == request.instructions
+        is_first = hash == request.instructions
         parts.append(
             _part(
                 "instructions" if is_first else "section",
@@ -337,7 +338,7 @@ async def step_parts(
                 len(text.encode("utf-8", "replace")),
             )
         )
-    if request is not None:
+    if requests:
         names = request.functions
         there = [
             (function, request.versions.get(name))
@@ -363,8 +364,7 @@ async def step_parts(
     parts.append(
         {**part, "count": len(messages), "kinds": dict(counts), "messages": rows[-_MOST_SHOWN:]}
     )
-    model = request.model if request is not None else ""
-    facts = {"agent": agent, "seq": seq, "turn": found[0].turn, "model": model}
+    facts = {"agent": agent, "seq": seq, "turn": found[0].turn, "model": request.model}
     return {**facts, "tokens": sum(part["tokens"] or 0 for part in parts), "parts": parts}
 
 

@@ -17,7 +17,6 @@ from agent_core.base.records import dataclass, field, replace
 from agent_core.storage import EndedTurn, Entry, agent_of, id_of, is_main
 from agent_core.storage.journal import (
     STORED_EVENTS,
-    UNMARKED,
     AnswerEntry,
     CallEntry,
     ClientEntry,
@@ -88,7 +87,7 @@ class EventFold:
         """Return what is told of an entry: one event or none, but for the answer of a call that did not start."""
         if self.is_old and entry.kind not in _OLD_KINDS:
             return []
-        marks = UNMARKED if self.is_old else read_marks(entry)
+        marks = TurnMarks() if self.is_old else read_marks(entry)
         if marks.step is not None:
             self.step = marks.step
         journal_entry = read_entry(entry)

@@ -27,12 +27,16 @@ from agent_core.base.records import (
 
 from .subject import FIX, Entry, Misfit
 
+AnyOwnEntry = TypeVar("AnyOwnEntry", bound="OwnEntry")
+T = TypeVar("T")
 Json: TypeAlias = dict[str, Any]  # Any: JSON
 
 STORED_EVENTS: Final[Mapping[str, type[StoredEvent]]] = {
     kind.type: kind for kind in get_args(StoredEvent)
 }
 """The events that are entries, by the kind of the entry."""
+_KINDS: Final[dict[str, type["OwnEntry"]]] = {}  # both are filled when they are needed
+_PARTS: Final[dict[object, tuple["_Part", ...]]] = {}  # of a class
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +118,10 @@ class AnswerEntry:
     arguments: str = field(default="", metadata=IF_SET)
 
 
+PagedEntry: TypeAlias = MessageEntry | NoticeEntry | ReplyEntry | AnswerEntry
+"""An entry whose text may be stored in part."""
+
+
 @dataclass(frozen=True, slots=True)
 class Quote:
     """A sentence that a summary kept, and its author."""
@@ -133,6 +141,10 @@ class SummaryEntry:
     style: str = "summary"
     said: tuple[Quote, ...] = field(default=(), metadata=IF_SET)
     asked: str = field(default="", metadata=IF_SET)
+
+
+ShownEntry: TypeAlias = PagedEntry | CallEntry | SummaryEntry
+"""An entry of what a model is shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -298,11 +310,6 @@ class StreamedEntry:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class UnknownEntry:
-    """An entry that is no part of the conversation, of a kind or a shape that this version does not know."""
-
-
 OwnEntry: TypeAlias = (
     MessageEntry
     | NoticeEntry
@@ -326,32 +333,15 @@ OwnEntry: TypeAlias = (
     | EndEntry
     | StreamedEntry
 )
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownEntry:
+    """An entry that is no part of the conversation, of a kind or a shape that this version does not know."""
+
+
 JournalEntry: TypeAlias = OwnEntry | StoredEvent | UnknownEntry
 """What an entry holds."""
-WithText: TypeAlias = (
-    MessageEntry
-    | NoticeEntry
-    | ReplyEntry
-    | AnswerEntry
-    | SummaryEntry
-    | ClientEntry
-    | EndEntry
-    | StreamedEntry
-)
-PagedEntry: TypeAlias = MessageEntry | NoticeEntry | ReplyEntry | AnswerEntry
-"""An entry whose text may be stored in part."""
-AnyOwnEntry = TypeVar("AnyOwnEntry", bound=OwnEntry)
-T = TypeVar("T")
-
-_KINDS: Final[Mapping[str, type[OwnEntry]]] = {kind.kind: kind for kind in get_args(OwnEntry)}
-_SHOWN_TO_MODELS: Final = (
-    MessageEntry,
-    NoticeEntry,
-    ReplyEntry,
-    CallEntry,
-    AnswerEntry,
-    SummaryEntry,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -366,10 +356,6 @@ class TurnMarks:
     begins: str = field(default="", metadata=IF_SET)
     said: str | None = field(default=None, metadata=IF_SET)
     trace: str = field(default="", metadata=IF_SET)
-
-
-UNMARKED: Final = TurnMarks()
-_PARTS: Final[dict[object, tuple["_Part", ...]]] = {}  # by class, when first used
 
 
 def read_entry(entry: Entry) -> JournalEntry:
@@ -404,8 +390,15 @@ def read_all(
 
 def text_of(entry: Entry) -> str:
     """Return the text that an entry holds for a reader, empty if it has none."""
-    journal_entry = read_entry(entry)
-    return journal_entry.text if isinstance(journal_entry, WithText) else ""
+    match read_entry(entry):
+        case MessageEntry(text=text) | NoticeEntry(text=text) | ReplyEntry(text=text):
+            return text
+        case AnswerEntry(text=text) | SummaryEntry(text=text) | ClientEntry(text=text):
+            return text
+        case EndEntry(text=text) | StreamedEntry(text=text):
+            return text
+        case _:
+            return ""
 
 
 def chars_of(entry: Entry) -> int:
@@ -417,8 +410,8 @@ def chars_of(entry: Entry) -> int:
 def read_marks(entry: Entry) -> TurnMarks:
     """Return what an entry says of its turn."""
     if "step" not in entry.payload:
-        return UNMARKED
-    return _value_of(TurnMarks, entry.payload) or UNMARKED
+        return TurnMarks()
+    return _value_of(TurnMarks, entry.payload) or TurnMarks()
 
 
 def write_entry(journal_entry: OwnEntry | StoredEvent) -> Entry:
@@ -444,11 +437,13 @@ def _hold(entry: Entry, journal_entry: JournalEntry | None) -> None:
 
 
 def _read(entry: Entry) -> JournalEntry:
+    if not _KINDS:
+        _KINDS.update({kind.kind: kind for kind in get_args(OwnEntry)})
     kind = _KINDS.get(entry.kind)
     if kind is None:
         return _read_event(entry)
     value = _value_of(kind, entry.payload)
-    if value is None and kind in _SHOWN_TO_MODELS:
+    if value is None and issubclass(kind, ShownEntry):
         raise Misfit(
             f"An entry of the conversation (`{entry.kind}`) is not what this program writes.",
             fix=FIX,
