@@ -169,9 +169,13 @@ def operation(
     return add
 
 
-async def _load(here: Desk, files: Mapping[str, str]) -> None:
+def _put(here: Desk, files: Mapping[str, str]) -> None:
     for name, text in files.items():
         here.put(name, text)
+
+
+async def _load(here: Desk, files: Mapping[str, str]) -> None:
+    await asyncio.to_thread(_put, here, files)  # an editor writes outside of the server
     await here.workspace.functions.reload()
     modules = here.agent.snapshot().modules
     for name, text in files.items():
