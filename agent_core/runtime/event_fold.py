@@ -134,7 +134,6 @@ class EventFold:
         if self._is_begun or not (self.is_old or is_beginning or self.step > 0):
             return []
         self._is_begun = True
-        text = ""
         kind = "notice"
         match journal_entry:
             case MessageEntry(text=text) | ClientEntry(text=text, event="message"):
@@ -142,7 +141,7 @@ class EventFold:
             case NoticeEntry(text=text) | ClientEntry(text=text):
                 pass
             case _:
-                pass
+                text = ""
         if marks.begins:
             kind = marks.begins
         if marks.said is not None:
@@ -184,9 +183,7 @@ class EventFold:
         self._started_calls = set()
         if not reply.text:
             return []
-        if any(
-            call.name == SEND for call in reply.calls
-        ):  # text next to a sent message is a thought
+        if SEND in [call.name for call in reply.calls]:  # text next to a sent message is a thought
             return [events.Thought(text=reply.text)]
         self._reply = reply.text
         return [events.Text(text=reply.text)]
