@@ -40,6 +40,7 @@ from agent_core.storage import (
     agent_named,
     agent_of,
     is_agent_name,
+    is_history,
     prepare_state_dir,
 )
 from agent_core.storage.turn_store import N_BITS
@@ -71,6 +72,8 @@ _MOST_IDLE: Final = (
 )
 _LOOK_S: Final = 0.2
 _MOST_ENDS: Final = 100
+HISTORY_OWNER: Final = "chat_token"
+"""The key, in the settings of a history that a program sent, for the id of its token."""
 _MODEL_S: Final = 10.0  # between checks for a model after none was found
 
 
@@ -830,7 +833,18 @@ class Rooms:
     async def shows(self, agent: str, identity: Identity) -> bool:
         """Return whether an agent is visible to a token. A visible agent's conversations are visible, too.
 
-        A group is visible only if all of its members are, because a message to the group reaches them.
+        A history is visible only to the token that sent it, and to the owner of the workspace.
+        """
+        if is_history(agent) and not identity.is_owner:
+            kept = await self.state.store.agent_settings(agent) or {}
+            if kept.get(HISTORY_OWNER) != identity.id:
+                return False
+        return await self.concerns(agent, identity)
+
+    async def concerns(self, agent: str, identity: Identity) -> bool:
+        """Return whether a token is for an agent, or for the agent of a history: then it may answer its questions.
+
+        It is for a group only if it is for all of its members, because a message to the group reaches them.
         """
         if identity.sees(agent):
             group = self.workspace.groups.read().get(agent) if identity.agents else None
@@ -838,7 +852,7 @@ class Rooms:
         if not any(agent.startswith(f"{name}{CONVERSATION}") for name in identity.agents):
             return False
         owner = str((await self.state.store.agent_settings(agent) or {}).get("chat_of") or "")
-        return agent.startswith(f"{owner}{CONVERSATION}") and await self.shows(owner, identity)
+        return agent.startswith(f"{owner}{CONVERSATION}") and await self.concerns(owner, identity)
 
     def conversations(self, agent: AgentName, identity: Identity) -> Conversations:
         """Return the conversations of an agent, as a token finds them: not those that another one began."""

@@ -199,7 +199,7 @@ async def show(asked: Asked, agent: AgentName) -> object:
     """Show one agent: settings, blocks, sections, sources, and counts of each."""
     await asked.rooms.host.agent(agent)  # creates the blocks of an agent without a conversation yet
     return {
-        **await agent_facts(asked.rooms.state, agent),
+        **await agent_facts(asked.rooms.state, agent, asked.identity.reader),
         "running": asked.rooms.host.is_at_work(agent),
     }
 

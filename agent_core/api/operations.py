@@ -174,16 +174,18 @@ class Asked:
         Raises:
             UnknownName: there is none, or it is private to another token.
         """
-        # By the id alone: what is near another name would tell which conversations there are.
-        if not self.identity.may_reach(line_of(agent, conversation)):
+        named = line_of(agent, conversation)
+        if conversation != MAIN and self.identity.may_reach(named):
+            row = await self.rooms.conversations(agent, self.identity).find(conversation)
+            named = line_named(row.line)
+        # A token that is limited gives ids: what is near another name would tell which conversations there are, and
+        # a name that is the id of a deleted one would be another conversation.
+        if not self.identity.may_reach(named):
             raise UnknownName(
                 f"`{self.identity.name}` has no conversation `{one_line(conversation, 80)}`.",
                 fix="Name one of those to which the token is limited, by its id.",
             )
-        if conversation == MAIN:
-            return agent
-        row = await self.rooms.conversations(agent, self.identity).find(conversation)
-        return line_named(row.line)
+        return named
 
 
 Handler: TypeAlias = Callable[..., Awaitable[object]]

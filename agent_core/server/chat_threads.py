@@ -19,7 +19,7 @@ from weakref import WeakSet
 
 from pydantic import Field
 
-from agent_core.api.agent_host import Rooms
+from agent_core.api.agent_host import HISTORY_OWNER, Rooms
 from agent_core.api.identity import ApiRefusal, Identity
 from agent_core.api.operations import Open
 from agent_core.base import events
@@ -772,7 +772,7 @@ class ChatThreads:
         """
         request_mark = client_request.mark
         found = await self._store.agents_with("", request_mark.asked)
-        found |= await self._store.doors_with(request_mark.asked)
+        found |= await self._store.doors_with(request_mark.asked, token=client_request.identity.id)
         for name, settings in found.items():
             rows = _requests(settings)
             row = rows.pop(request_mark.asked, None)
@@ -982,7 +982,8 @@ class ChatThreads:
             await self._rooms.state.moves.delete(old)
         name = f"{agent}{HISTORY}{Clock().new_id().replace('-', '')[:20]}"
         number = max((_number(had) for _, had in known), default=0) + 1
-        await self._begin(agent, name, history, {"chat_number": number, "chat_by": by})
+        kept = {"chat_number": number, "chat_by": by, HISTORY_OWNER: client_request.identity.id}
+        await self._begin(agent, name, history, kept)
         return name
 
     async def _begin(self, agent: str, name: str, history: ClientHistory, kept: Json) -> None:

@@ -95,6 +95,18 @@ class AgentRow:
 
 
 @dataclass(frozen=True, slots=True)
+class AgentCounts:
+    """How much was said to and by an agent, how many passages it has, and when its last turn began, if it had one."""
+
+    turns: int
+    hidden_turns: int
+    messages: int
+    summaries: int
+    passages: int
+    last_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class SaveAgent(Write):
     """A write that stores an agent's settings, as JSON: preset, memory class, style of summaries."""
 
@@ -235,6 +247,15 @@ _TURN_ENTRIES = (
     "+ 1 << 20) - 1 where t.agent = ?"
 )
 _HAS_LINE = "(line = ?1 or (line > ?1 || '/' and line < ?1 || '0'))"
+_LINES_BUT = "agent = ? and line not in (select value from json_each(?))"
+_TURN_COUNTS = (
+    f"select count(*), coalesce(sum(hidden), 0), max(started) from turn where {_LINES_BUT}"  # noqa: S608
+)
+_ENTRY_COUNTS = (
+    "select entry.kind, count(*) from turn join entry on entry.seq >= turn.seq << ?3"
+    " and entry.seq < turn.seq + 1 << ?3 where turn.agent = ?1"
+    " and turn.line not in (select value from json_each(?2)) group by entry.kind"
+)
 _WAITING_BUT = (
     "agent = ? and turn is null and line not in (select value from json_each(?)) order by due, seq"
 )
@@ -339,12 +360,31 @@ class AgentStore(Tables):
         return sorted(str(name) for (name,) in session.all(union) if not str(name).startswith("@"))
 
     @query
-    def read_agent(
+    def agent_counts(
         self, session: SqlSession, agent: str, *, token: str | None = None
+    ) -> AgentCounts:
+        """Count what an agent has; with a `token`, without conversations that are private to another one."""
+        with session.snapshot():
+            left_out = dump([*lines_closed_to(session, agent, token)])
+            turns, hidden, last = session.one(_TURN_COUNTS, agent, left_out) or (0, 0, None)
+            said: dict[str, int] = dict(session.all(_ENTRY_COUNTS, agent, left_out, N_BITS))
+            passages = session.one("select count(*) from passage where agent = ?", agent) or (0,)
+            messages = said.get("user", 0) + said.get("assistant", 0)
+            return AgentCounts(turns, hidden, messages, said.get(SUMMARY, 0), passages[0], last)
+
+    @query
+    def read_agent(
+        self,
+        session: SqlSession,
+        agent: str,
+        *,
+        token: str | None = None,
+        has_contents: bool = True,
     ) -> WholeAgent | None:
         """Return all stored data of an agent, or None if there is none.
 
-        With a `token`, without the conversations that are private to another one.
+        With a `token`, without the conversations that are private to another one; without its contents, all but
+        turns and passages.
         """
         with session.snapshot():
             if not _exists(session, agent):
@@ -354,7 +394,7 @@ class AgentStore(Tables):
             )
             settings = session.one("select settings from agent where name = ?", agent)
             counted = list[int]()
-            turns = tuple(_turns(session, agent, counted, left_out))
+            turns = tuple(_turns(session, agent, counted, left_out)) if has_contents else ()
             named = {name for turn in turns for entry in turn.entries for name in text_names(entry)}
             texts = [
                 (name, session.one("select text from text where hash = ?", name))
@@ -376,7 +416,9 @@ class AgentStore(Tables):
                 tuple(sections_of(session, agent)),
                 tuple(
                     PassageRow(id, agent, text, words, at, tuple(parse_row(tags, [str])), *columns)
-                    for id, text, words, at, tags, *columns in session.all(_PASSAGES, agent)
+                    for id, text, words, at, tags, *columns in (
+                        session.all(_PASSAGES, agent) if has_contents else ()
+                    )
                 ),
                 tuple(
                     DocumentRow(hash, agent, name, kind, at, done, total, bool(complete))
@@ -386,7 +428,9 @@ class AgentStore(Tables):
                 ),
                 tuple(name for (name,) in pins),
                 {name: row[0] for name, row in texts if row},
-                tuple(_whole_conversations(session, agent, counted, left_out)),
+                tuple(_whole_conversations(session, agent, counted, left_out))
+                if has_contents
+                else (),
             )
 
     @change

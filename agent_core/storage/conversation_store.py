@@ -257,18 +257,21 @@ class ConversationStore(Tables):
 
     @query
     def doors_with(
-        self, session: SqlSession, text: str, agent: str = "", origin: str = ""
+        self, session: SqlSession, text: str, agent: str = "", origin: str = "", token: str = ""
     ) -> dict[str, dict[str, Any]]:  # Any: JSON
         """Return what doors keep of conversations that are not deleted, by line, if it contains a text.
 
-        With an `agent` and an `origin`, of those alone. The characters `%` and `_` in the text are wildcards.
+        With an `agent` and an `origin`, or the `token` that began them, of those alone: so nobody's request takes
+        longer for what others keep. The characters `%` and `_` in the text are wildcards.
         """
         rows = session.all(
-            "select line, door from conversation where deleted is null and door <> '{}' and door like ?1"
-            " and (?2 = '' or (agent = ?2 and origin = ?3)) order by began desc, line",
+            "select line, door from conversation where (?2 = '' or (agent = ?2 and origin = ?3))"
+            " and (?4 = '' or json_extract(nullif(origin, ''), '$.token') = ?4)"
+            " and deleted is null and door <> '{}' and door like ?1 order by began desc, line",
             f"%{text}%",
             agent,
             origin,
+            token,
         )
         found: dict[str, dict[str, Any]] = {}  # Any: JSON
         for line, door in rows:
@@ -288,7 +291,7 @@ class ConversationStore(Tables):
 
         With a `token`, those that are private to another one are left out.
         """
-        closed = lines_closed_to(session, agent, token)
+        closed = {*lines_closed_to(session, agent, token)}
         rows = session.all(
             "select line from conversation where agent = ?1 and line <> ?1 union"
             " select line from turn where agent = ?1 and line <> ?1 union"

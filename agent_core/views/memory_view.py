@@ -58,7 +58,7 @@ _OF_BLOCK = (
 )
 _BY = ("by", "agent", "turn", "at")
 _NEAREST = 3  # hits shown if none contains a word of the question
-_WHERE = {"messages": "recall", "passages": "archival"}
+_WHERE = {"messages": "recall", "private messages": "recall", "passages": "archival"}
 _HANDS = {
     "human": "you",
     "agent": "the agent {}",

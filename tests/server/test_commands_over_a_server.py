@@ -281,6 +281,10 @@ async def test_a_command_that_went_is_told_over_a_server(served: Serve) -> None:
         pytest.param(".env", "conversations rename main .env", False, id="a name"),
         pytest.param(".env", "conversations branch main --name=.env", False, id="an option"),
         pytest.param(".env", "memory edit human --file secrets", False, id="another file"),
+        pytest.param("-", "memory search cake", False, id="standard input"),
+        pytest.param("-", "conversations list", False, id="in a loop over lines"),
+        pytest.param("-", "memory edit human --file secrets", False, id="instead of the file"),
+        pytest.param("-", "functions create f", True, id="the input that is meant"),
         pytest.param("secrets", "memory edit human --file secrets", True, id="the file"),
         pytest.param("secrets", "functions create f secrets", True, id="an argument"),
     ],
@@ -301,7 +305,10 @@ async def test_a_hostile_server_gets_no_file_but_one_that_the_command_takes(
     with closing(Server(serve)) as server:
         url = f"http://127.0.0.1:{server.port}"
         done = await asyncio.to_thread(
-            knapper, "--server", url, "--token", "tw_a_b", *typed.split(), cwd=tmp_path
+            knapper,
+            *("--server", url, "--token", "tw_a_b", *typed.split()),
+            cwd=tmp_path,
+            given="the text of -",
         )
     assert done.returncode != 0
     assert [texts[asked] for texts in given[:1]] == [f"the text of {asked}"] * is_given

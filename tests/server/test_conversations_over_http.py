@@ -189,6 +189,11 @@ async def test_a_private_conversation_is_as_if_it_were_not_there_for_another_tok
     assert "The secret colour" not in found.text
     assert [row["id"] for row in await listed(mine)] == [id, "main"]
     assert "teal" in (await mine.get(f"{AGENT}/search?query=teal&conversation={id}")).text
+    for noun in ("memory", "conversations"):
+        by_owner = await server.client.post(
+            "/api/v1/commands", json={"words": [noun, "search", "secret", "colour"]}
+        )
+        assert (by_owner.status_code, "secret colour is teal" in by_owner.text) == (200, True)
     page = await server.logged_in()
     page.headers["Origin"] = server.url
     assert [row["id"] for row in await listed(page)] == [id, "main"]
@@ -240,6 +245,11 @@ async def test_a_token_that_is_limited_to_conversations_reaches_nothing_but_them
         f"Which one is {mine}?",
         "Teal.",
     ]
+    renamed = await page.patch(f"{ROOMS}/{apart}", json={"name": mine})
+    assert renamed.status_code == 200
+    await page.delete(f"{ROOMS}/{mine}")
+    assert (await guest.get(f"{AGENT}/messages?conversation={mine}")).status_code == 404
+    await page.post(f"{ROOMS}/{mine}/undelete")
     sent = await guest.post(f"{AGENT}/messages?conversation={mine}", json={"text": "And?"})
     assert sent.status_code == 202
     done = await server.frames(ends(2), conversation=mine)
@@ -257,6 +267,70 @@ async def test_a_token_may_be_limited_to_the_main_conversation(served: Serve) ->
     assert (await guest.get(f"{AGENT}/messages")).status_code == 200
     assert (await guest.get(f"{AGENT}/messages?conversation={other}")).status_code == 404
     assert (await guest.get("/api/v1/agents")).status_code == 403
+
+
+FIRST_WORD: Final = '''
+def first_word(text: str) -> str:
+    """Return the first word of a text, such as a title.
+
+    Args:
+        text: The text.
+
+    Examples:
+        >>> first_word("a b")
+        'a'
+        >>> first_word("c")
+        'c'
+    """
+    return text.split()[0]
+'''
+HISTORY_TEXT: Final = "My vault code is marmalade 4711: discount it."
+
+
+async def test_what_served_a_private_request_is_found_by_it_and_does_not_tell_it(
+    served: Serve,
+) -> None:
+    call = Ask(Wanted("first_word", {"text": "A b"}))
+    server = await served([step for _ in range(3) for step in (call, Say("Done."))])
+    await server.save("words.py", FIRST_WORD)
+    mine = await server.as_("mine", "chat", "read")
+    theirs = await server.as_("theirs", "read", agents=("main",))
+    private = (await begun(mine))["id"]
+    await server.said("Slug for Anna Kumquat's divorce", conversation=private)
+    body = {"model": "main", "messages": [{"role": "user", "content": HISTORY_TEXT}]}
+    assert (await mine.post(CHAT, json=body)).status_code == 200
+    await server.said("Slug of a title for all")
+    store = server.workspace.store
+    assert [text for _, text in await store.requests_served(9)] == ["Slug of a title for all"]
+    assert len(await store.requests_served(9, with_private=True)) == 3
+    shown = ""
+    for need in ("slug divorce", "vault code", "title for all"):
+        shown += (await theirs.get(f"/api/v1/functions/search?{urlencode({'need': need})}")).text
+    told = [word in shown for word in ("Kumquat", "marmalade", "was called for")]
+    assert told == [False, False, True]
+
+
+async def test_a_history_is_there_for_the_token_that_sent_it_and_the_owner_alone(
+    served: Serve,
+) -> None:
+    server = await served([Say("Noted.")])
+    mine = await server.as_("mine", "chat", "read")
+    body = {"model": "main", "messages": [{"role": "user", "content": HISTORY_TEXT}]}
+    assert (await mine.post(CHAT, json=body)).status_code == 200
+    (name,) = [each for each in await server.workspace.agent_names() if "--chat-" in each]
+    theirs = await server.as_("theirs", *SCOPES[:-1])
+    narrow = await server.as_("narrow", *SCOPES, agents=("main",))
+    path = f"/api/v1/agents/{name}/messages"
+    for client in (theirs, narrow):
+        assert (await client.get(path)).status_code == 404
+        assert (await client.post(path, json={"text": "injected"})).status_code == 404
+        for listed_at in ("growth", "tree", "status"):
+            assert "marmalade" not in (await client.get(f"/api/v1/{listed_at}")).text
+    for words in (["memory", "search", "vault", "--agent", name], ["agents", "show", name]):
+        told = await theirs.post("/api/v1/commands", json={"words": words})
+        assert (told.status_code, "marmalade" in told.text) == (404, False), told.text
+    for client in (mine, server.client):
+        assert "marmalade" in (await client.get(path)).text
 
 
 @pytest.mark.parametrize("is_private", [True, False], ids=["of a token", "of the owner"])

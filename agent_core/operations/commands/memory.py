@@ -49,7 +49,7 @@ async def show(door: Door, label: BlockLabel = "", *, agent: OfAgent) -> Result:
     """Show the blocks and sections. All, or the one called LABEL, with the size of recall and archival."""
     async with door.state() as state:
         if agent:
-            await state.moves.whole(agent)
+            await state.moves.whole(agent, has_contents=False)
         data = await memory_view.memory_document(
             state.store, agent or door.agent_name or state.agent, label
         )
