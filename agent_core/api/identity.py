@@ -21,7 +21,7 @@ from agent_core.base.errors import (
     UsageError,
 )
 from agent_core.base.problem import Problem
-from agent_core.base.records import dataclass, to_json
+from agent_core.base.records import dataclass, replace, to_json
 from agent_core.base.untrusted import one_line
 from agent_core.operations.operation import Scope
 from agent_core.runtime.agent import Origin
@@ -96,6 +96,11 @@ class Identity:
     def origin(self) -> Origin:
         """The origin of what it sends."""
         return Origin(self.window, self.id)
+
+    @property
+    def sender(self) -> Origin:
+        """The origin of its messages, which has the name of its token, too."""
+        return replace(self.origin, name=self.name if self.id else "")
 
     def may_reach(self, line: Line) -> bool:
         """Return whether it may reach a conversation of an agent that it sees."""

@@ -19,7 +19,7 @@ from agent_core.base.untrusted import one_line
 from agent_core.context import CALLER, Section
 from agent_core.context.history import harmless
 from agent_core.registry.validation import NotJson, read_object
-from agent_core.storage import Entry, Inbound, SaveText, Write, content_hash
+from agent_core.storage import Entry, Inbound, SaveText, Write, content_hash, sender_of
 from agent_core.storage.journal import (
     STORED_EVENTS,
     AnswerEntry,
@@ -55,6 +55,8 @@ HEARTBEAT: Final = "request_heartbeat"
 """The argument of a call with which an agent that is woken by events asks for another step."""
 ALONE: Final = "alone"
 """The key of a message that gets a turn to itself, because its sender waits for the reply."""
+HERE: Final = "here"
+"""The key of a message whose sender runs its turn, with its own model, limits and answers, as long as it lives."""
 CLIENT: Final = "client"
 """The key of an event for what came with it: functions of its sender, and how the reply is to be."""
 ANSWERS: Final = "answers"
@@ -271,7 +273,14 @@ def begun(entry: Entry, inbound: Inbound) -> Entry:
     marks = TurnMarks(step=0, begins=inbound.kind, said=said, trace=trace)
     if said == text_of(entry):
         marks = replace(marks, said=None)
-    return mark(entry, marks)
+    return sent_from(mark(entry, marks), inbound)
+
+
+def sent_from(entry: Entry, inbound: Inbound) -> Entry:
+    """Return the entry of a message with its id, and where it comes from."""
+    if inbound.kind != "message":
+        return entry
+    return mark(entry, TurnMarks(message_id=inbound.id, origin=sender_of(inbound.origin)))
 
 
 def receipt_in(entries: Sequence[Entry]) -> Receipt:

@@ -94,7 +94,7 @@ class EventFold:
         told = [replace(event, step=self.step) for event in self._beginning(journal_entry, marks)]
         is_message = isinstance(journal_entry, MessageEntry | NoticeEntry | ClientEntry)
         if not (told and is_message) and not marks.begins:
-            own = self._own(journal_entry)  # a reply of an old turn begins a step
+            own = self._own(journal_entry, marks)  # a reply of an old turn begins a step
             told += [replace(event, step=self.step) for event in own]
         if not self._is_begun:
             return []
@@ -147,17 +147,24 @@ class EventFold:
         if marks.said is not None:
             text = marks.said
         started = events.TurnStarted(
-            agent=agent_of(self.line), message=text, event=kind, trace=marks.trace
+            agent=agent_of(self.line),
+            message=text,
+            event=kind,
+            trace=marks.trace,
+            message_id=marks.message_id,
+            origin=marks.origin or "",
         )
         if not is_main(self.line):
             started = replace(started, conversation=id_of(self.line))
         return [started]
 
-    def _own(self, journal_entry: JournalEntry) -> Sequence[Event]:
+    def _own(self, journal_entry: JournalEntry, marks: TurnMarks) -> Sequence[Event]:
         told: Sequence[Event] = ()
         match journal_entry:
             case MessageEntry(speaker="", text=text):
-                told = [events.MessageAdded(message=text)]
+                id = marks.message_id
+                origin = marks.origin or ""
+                told = [events.MessageAdded(message=text, message_id=id, origin=origin)]
             case ReplyEntry() as reply:
                 told = self._replied(reply)
             case CallEntry() as call:

@@ -64,6 +64,7 @@ from .conversation_store import (
     TurnSource,
     id_of,
     line_of,
+    sender_of,
 )
 from .folder import (
     STATE_FILE,
@@ -358,6 +359,7 @@ __all__ = [
     "own_folder",
     "prepare_state_dir",
     "row_counts",
+    "sender_of",
     "set_aside",
     "text_names",
     "workspace_id",

@@ -31,6 +31,7 @@ DEEPEST: Final = 50
 """How many conversations a branch stands on at most."""
 _ID_CHARS: Final = 6
 _TOKEN_LIMIT: Final = 10_000  # conversations with one agent that one token began
+_CALLED: Final = ("name", "user", "window")  # keys of an origin, the first that is set counts
 _COLUMNS: Final = "line, name, renamed, began, origin, parent, upto, deleted"
 _END_OF: Final = (
     "select max(e.seq) from entry e where e.seq < ?2 and e.turn = (select max(seq) from turn"
@@ -155,6 +156,12 @@ def lines_closed_to(session: SqlSession, agent: str, token: str | None) -> list[
 def _asker(token: str | None) -> str:
     """Return who asks, as `_OPEN_TO` takes it."""
     return _ANYONE if token is None else token
+
+
+def sender_of(origin: str) -> str:
+    """Return what people call the sender in an origin: a name, or else the kind of window; "" if it says nothing."""
+    value = parse_row(origin, dict) if origin else {}
+    return next((str(value[key]) for key in _CALLED if value.get(key)), "")
 
 
 def token_of(origin: str) -> str:

@@ -349,13 +349,15 @@ class TurnMarks:
     """What an entry says of its turn, besides what it holds: the `step` that it is the first of, if it is.
 
     The first entry of a turn has the kind of the event that `begins` it, what was `said` in it, where its own text is
-    another, and the `traceparent` that it came with.
+    another, and the `traceparent` that it came with. A message has the id under which it waited, and where it is from.
     """
 
-    step: int | None = None
+    step: int | None = field(default=None, metadata=IF_SET)
     begins: str = field(default="", metadata=IF_SET)
     said: str | None = field(default=None, metadata=IF_SET)
     trace: str = field(default="", metadata=IF_SET)
+    message_id: str = field(default="", metadata=IF_SET)
+    origin: str | None = field(default=None, metadata=IF_SET)
 
 
 def read_entry(entry: Entry) -> JournalEntry:
@@ -409,8 +411,6 @@ def chars_of(entry: Entry) -> int:
 
 def read_marks(entry: Entry) -> TurnMarks:
     """Return what an entry says of its turn."""
-    if "step" not in entry.payload:
-        return TurnMarks()
     return _value_of(TurnMarks, entry.payload) or TurnMarks()
 
 

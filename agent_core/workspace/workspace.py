@@ -473,8 +473,9 @@ class Workspace:
         and several are open beside each other. Its messages come from the `origin`; by default, from this library.
 
         It is closed by `aclose`, at the end of an `async with` block, when it is no longer referenced, or with the
-        workspace. With `verify` false, a first reply is accepted unchecked, whatever the preset says. An agent that
-        `answers` handles its waiting messages in its next turn; otherwise the user is notified of them.
+        workspace. With `verify` false, a first reply is accepted unchecked, whatever the preset says. If it `answers`,
+        a turn that was cut off goes on with its next turn; otherwise the user is told of it. Messages that wait are
+        answered in any case.
 
         Raises:
             AgentBusy: the conversation is already open, here or in another process.
@@ -498,6 +499,12 @@ class Workspace:
         if self._behind is not None:
             await self._behind.close(line)
         return await self._open_agent(line, memory=memory, verify=verify, answers=answers)
+
+    async def _member(self, name: str) -> "Agent":
+        """Open a member of a group, which is told if another process runs a turn of it."""
+        if self._behind is not None:
+            await self._behind.close(name)
+        return await self._open_agent(name, may_wait=False)
 
     async def _line(self, name: AgentName, conversation: str, origin: "Origin | None") -> str:
         """Return the line of an agent's conversation; `new` begins one."""
@@ -526,21 +533,22 @@ class Workspace:
         verify: bool = True,
         answers: bool = False,
         is_behind: bool = False,
+        may_wait: bool = True,
     ) -> "Agent":
         self._agents.must_be_open()
         await self.helpers.load()
         await self._agents.close_unheld()
         async with AsyncExitStack() as stack:
             resources = await stack.enter_async_context(AsyncExitStack())
-            await resources.enter_async_context(
-                self._store.hold(prepare_state_dir(self.root), line)
-            )
+            folder = prepare_state_dir(self.root)
+            await resources.enter_async_context(self._store.hold(folder, line, may_wait=may_wait))
             deps = self._deps()
             agent = await agent_factory.build_agent(
                 deps, line, memory, verify=verify, resources=resources, is_behind=is_behind
             )
-            agent.restarts = answers and self._store.is_shared
-            await agent.restore(answers=answers or self._store.is_shared)
+            agent.restarts = answers
+            agent.on_turn(partial(runner.ring, folder))
+            await agent.restore()
             self._agents.hold(agent, resources)
             stack.pop_all()
         return agent
@@ -787,7 +795,7 @@ class Workspace:
             self.helper_changes,
             self.directory,
             self.groups,
-            self.agent,
+            self._member,
             self.foreign,
         )
 

@@ -5,6 +5,7 @@ import json
 
 from agent_core import Workspace
 from agent_core.server.app import OPERATIONS
+from agent_core.storage import prepare_state_dir
 from tests.kit import Ask, Say, Wanted
 from tests.kit.desk import SHIPPING, VOWELS
 from tests.kit.waiting import until
@@ -181,13 +182,21 @@ async def test_a_call_by_hand_asks_whoever_is_logged_in_to_the_page_and_refuses_
     assert (await browser.get("/api/v1/approvals")).json() == {"approvals": []}
 
 
-async def test_an_agent_that_another_program_runs_is_left_to_it(served: Serve) -> None:
-    server = await served([])
-    async with Workspace.open(server.workspace.root) as other:
-        agent = await other.agent("taken")
-        answer = await server.client.post("/api/v1/agents/taken/messages", json={"text": "hello"})
-        assert (answer.status_code, answer.json()["error"]["code"]) == (409, "agent-busy")
-        assert await agent.waiting() == []
+async def test_a_message_for_an_agent_that_another_program_runs_is_taken_and_waits(
+    served: Serve,
+) -> None:
+    server = await served([Say("Hello.")])
+    async with Workspace.open(server.workspace.root) as beside:
+        async with await beside.agent("taken"):
+            pass
+        other = beside.store
+        async with other.hold(prepare_state_dir(server.workspace.root), "taken"):
+            path = "/api/v1/agents/taken/messages"
+            answer = await server.client.post(path, json={"text": "hello"})
+            assert answer.status_code == 202
+            await asyncio.sleep(0.2)
+            assert [row.kind for row in await other.waiting("taken")] == ["message"]
+        await until(lambda: other.history("taken", kinds=("assistant",)), bool)
 
 
 async def test_helpers_and_groups_are_files_that_are_made_shown_and_deleted(served: Serve) -> None:

@@ -22,7 +22,7 @@ from agent_core.base import machine
 from agent_core.base.seal import Sealer
 from tests.kit import Expect, Say, ScriptedModel, Stall
 from tests.kit.program import Program, knapper, surroundings
-from tests.kit.terminal import KNAPPER
+from tests.kit.terminal import KNAPPER, terminal
 
 from .conftest import Frames, ends
 from .programs import has_once
@@ -268,7 +268,7 @@ def test_after_a_kill_in_mid_turn_no_event_is_missing_and_none_comes_twice(
     place: tuple[Path, str], scripted: Callable[..., ScriptedModel]
 ) -> None:
     root, token = place
-    model = scripted([Say("One."), Stall(60, "Two comes in pieces"), Say("Three.")])
+    model = scripted([Say("One."), Stall(60, "Two comes"), Say("Two."), Say("Three.")])
     first = Process(root, model, token)
     first.say("first")
     before = first.frames(ends(1))
@@ -280,8 +280,11 @@ def test_after_a_kill_in_mid_turn_no_event_is_missing_and_none_comes_twice(
         after = second.frames(ends(1), last)
         assert after[-1][1] is not None
         assert after[-1][1]["reason"] == "interrupted"
+        again = second.frames(ends(2), last)  # what was accepted is answered, by itself
+        assert again[-1][1] is not None
+        assert again[-1][1]["reply"] == "Two."
         second.say("third")
-        whole = second.frames(ends(3))
+        whole = second.frames(ends(4))
     numbers = [number for number, _ in whole if number is not None]
     assert [number for number, _ in before if number] == numbers[: len([n for n, _ in before if n])]
     assert numbers == sorted(set(numbers))
@@ -313,3 +316,39 @@ def test_a_server_without_a_model_says_so_and_how_to_set_one_and_which_files_are
     assert "No turn can be taken yet: No model is set and none was found." in said
     assert "knapper configure" in said
     assert "✗ rejected: functions/broken.py:1" in said
+
+
+def test_an_idle_server_shuts_nobody_out_and_goes_on_from_what_others_said(
+    place: tuple[Path, str], scripted: Callable[..., ScriptedModel]
+) -> None:
+    root, token = place
+    model = scripted([Say("One."), Say("Two."), Expect(Say("Three."), has_once("zebra"))])
+    with ended(Process(root, model, token)) as server:
+        server.say("first")
+        server.frames(ends(1))
+        named = ("--base-url", model.base_url, "--model", "scripted")
+        ran = knapper("run", *named, "--message", "zebra", cwd=root)
+        assert (ran.returncode, "Two." in ran.stdout) == (0, True), ran.stderr
+        server.say("third")
+        told = server.frames(ends(3))
+        assert told[-1][1] is not None
+        assert told[-1][1]["reply"] == "Three.", told[-6:]
+
+
+def test_a_message_that_a_server_takes_is_answered_in_the_turn_of_a_prompt_and_streamed(
+    place: tuple[Path, str], scripted: Callable[..., ScriptedModel]
+) -> None:
+    root, token = place
+    slow = Say("Slow and steady.", pause_s=0.5)
+    model = scripted([slow, Expect(Say("Both."), has_once("zebra"))])
+    with (
+        terminal("run", "--base-url", model.base_url, "--model", "scripted", cwd=root) as screen,
+        ended(Process(root, model, token)) as server,
+    ):
+        screen.wait_for("/help lists")
+        screen.line("first")
+        screen.wait_for("Slow")
+        server.say("zebra")
+        told = server.frames(lambda frames: bool(frames[-1][1]) and "Both." in str(frames[-1][1]))
+        assert told
+        screen.wait_for("Both.")

@@ -304,7 +304,7 @@ async def test_conversations_have_owners_of_their_own_and_the_whole_agent_exclud
     line = (await other(store)).line
     beside = open_again()
     async with store.hold(folder, "main"), beside.hold(folder, line):
-        with pytest.raises(AgentBusy, match=rf"Agent `main` \(conversation {line[5:]}\) is in use"):
+        with pytest.raises(AgentBusy, match=rf"`main` \(conversation {line[5:]}\)"):
             async with store.hold(folder, line):
                 pass
     async with beside.hold(folder, line):

@@ -571,7 +571,9 @@ async def test_a_lent_agent_is_taken_back_as_it_was_or_not(
                     pass
             await store.lend("main")
             async with other.hold(tmp_path, "main"):
-                assert not await store.take_back("main")
+                with pytest.raises(AgentBusy):
+                    await store.take_back("main")
+            assert not await store.take_back("main")
         async with store.hold(tmp_path, "main"):
             await store.lend("main")
             async with other.hold(tmp_path, "main"):
