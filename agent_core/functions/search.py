@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from agent_core.registry.registry import Snapshot
     from agent_core.storage import CallOwners
 
-    from .mcp.library import ForeignFunction
+    from .foreign import ForeignFunction
 
 
 NEED_CHARS: Final = 2_000

@@ -57,13 +57,13 @@ if TYPE_CHECKING:  # each part is imported on first use
     from agent_core.access.secrets import session, source
     from agent_core.base.events import Event
     from agent_core.base.problem import Problem
+    from agent_core.functions import foreign as foreign_functions
     from agent_core.functions import gate as gates
     from agent_core.functions import sandbox_client as clients
     from agent_core.functions import search as function_search
     from agent_core.functions.debug import Debugger, Debugging
+    from agent_core.functions.foreign import ForeignFunction, ForeignSources
     from agent_core.functions.gate import Gate
-    from agent_core.functions.mcp import library as foreign_library
-    from agent_core.functions.mcp.library import ForeignFunction, ForeignLibrary
     from agent_core.functions.sandbox_client import SandboxClient
     from agent_core.functions.search import FunctionSearch
     from agent_core.functions.service import grant_service
@@ -103,7 +103,7 @@ else:
     session = LateModule("agent_core.access.secrets.session")
     source = LateModule("agent_core.access.secrets.source")
     gates = LateModule("agent_core.functions.gate")
-    foreign_library = LateModule("agent_core.functions.mcp.library")
+    foreign_functions = LateModule("agent_core.functions.foreign")
     clients = LateModule("agent_core.functions.sandbox_client")
     function_search = LateModule("agent_core.functions.search")
     grant_service = LateModule("agent_core.functions.service.grant_service")
@@ -123,7 +123,6 @@ else:
     runner = LateModule("agent_core.workspace.runner")
     errors = LateModule("sandbox.errors")
 
-_SERVERS = "mcp.toml"
 _MODEL_S = 3.0  # timeout for an endpoint's list of models
 
 
@@ -144,7 +143,7 @@ def sandbox_client(
         settings.turn.parallel,
         guarded=clients.guarded_in(root),
         secrets=secrets,
-        foreign=foreign_library.ForeignLibrary(root, secrets),
+        foreign=foreign_functions.ForeignSources(root, secrets),
         values=ValueFiles(state),
         broker=broker.Broker(note=broker.RequestLog(state, session.REVEALED.clean, Clock().now)),
         debugger=debugger,
@@ -184,10 +183,10 @@ def function_service(
         )
 
     def foreign() -> "Mapping[str, ForeignFunction]":
-        if not (root / _SERVERS).exists():
-            return {}
-        library = sandbox().foreign
-        return library.functions() if library else {}
+        if not foreign_functions.names_programs(root):
+            return foreign_functions.NO_FUNCTIONS
+        sources = sandbox().foreign
+        return sources.functions() if sources else foreign_functions.NO_FUNCTIONS
 
     @cache
     def search() -> "FunctionSearch":
@@ -350,8 +349,8 @@ class Workspace:
         return self._sandbox.debugging
 
     @property
-    def foreign(self) -> "ForeignLibrary":
-        """The functions that other programs offer: tools of MCP servers."""
+    def foreign(self) -> "ForeignSources":
+        """The functions that other programs offer."""
         assert self._sandbox.foreign is not None
         return self._sandbox.foreign
 
