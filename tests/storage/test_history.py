@@ -236,7 +236,8 @@ async def test_what_an_entry_holds_comes_back_of_every_class(store: Store) -> No
 
 
 async def test_the_marks_of_a_turn_are_beside_what_its_entry_holds(store: Store) -> None:
-    marks = TurnMarks(step=0, begins="heartbeat", said="", trace="00-1")
+    sent: dict[str, Any] = {"message_id": "id-1", "origin": "page"}
+    marks = TurnMarks(step=0, begins="heartbeat", said="", trace="00-1", **sent)
     turn = await begin(store)
     await store.append(turn.id, 1, 0, [mark(write_entry(HELD[0]), marks), write_entry(HELD[0])])
     marked, plain = await store.load(turn.id)
