@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base.errors import ModelError
 from agent_core.base.offload import aside
+from agent_core.base.policy import Policy
 from agent_core.base.records import dataclass, field, replace
 from agent_core.functions.answers import Skipped, Unknown, answer, word
 from agent_core.model.request import FunctionShown, Request
 from agent_core.registry.arguments import read_exactly
 from agent_core.storage import Entry, Inbound
-from agent_core.storage.journal import CallEntry, ClientEntry, ParkedEntry, write_entry
+from agent_core.storage.journal import CallEntry, ClientEntry, ParkedEntry, read_marks, write_entry
 
 from .entries import ANSWERS, CLIENT, begun, notice, result
 from .source import GuestSource
@@ -149,7 +150,9 @@ class ClientFunctions(GuestSource):
             "text"
         )  # the client sent no text with the answers
         text = str(inbound.payload.get("text", ""))
-        began = begun(write_entry(ClientEntry(text=text, event=inbound.kind)), inbound)
+        policy = Policy.from_json(read_marks(opening[-1]).policy or {})
+        client = write_entry(ClientEntry(text=text, event=inbound.kind))
+        began = begun(client, inbound, policy)
         answers = [answered(call, given.pop(call.id, None)) for call in open_calls]
         late = [
             notice(

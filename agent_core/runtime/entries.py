@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from agent_core import __version__
 from agent_core.base.clock import shown_time
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, User
+from agent_core.base.policy import Policy
 from agent_core.base.receipt import Made, Receipt
 from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import one_line
@@ -62,6 +63,8 @@ CLIENT: Final = "client"
 ANSWERS: Final = "answers"
 """The key of a message for the answers to calls of such functions."""
 AFTER: Final = "after"
+POLICY: Final = "policy"
+EXPECTS: Final = "expects"
 """The key of an event for the ID of the interrupted turn that it continues."""
 RECEIPT_KINDS: Final = (
     CallEntry.kind,
@@ -73,6 +76,12 @@ RECEIPT_KINDS: Final = (
     ReceiptEntry.kind,
 )
 """The kinds of entries that a receipt is built from."""
+PIPE: Final = "pipe"
+"""The window of `knapper run` that reads its messages from a program."""
+JOB: Final = "job"
+"""The window of `knapper run --message` without a terminal."""
+SCHEDULE: Final = "schedule"
+"""The window of a timer."""
 RECORD_KINDS: Final = (EffectsEntry.kind, ReachEntry.kind, ReceiptEntry.kind, *STORED_EVENTS)
 """The kinds of entries that are for the record only and do not count as progress of the turn."""
 _MESSAGE_KINDS: Final = (
@@ -90,6 +99,10 @@ _HEADS: Final[Mapping[str, str]] = {
     "stop": "[from: {}] asks you to stop:",
 }
 AGAIN: Final = "The program was stopped in the middle of your last turn. Go on with it; nobody has had your reply yet."
+AGAIN_OF: Final = (
+    "The program was stopped in the middle of your turn for the message that begins with “{}”. Go on with it; nobody"
+    " has had your reply yet."
+)
 _NOT_RUN: Final = ("refused", "skipped")
 _TIME: Final = "%Y-%m-%d %I:%M:%S %p %Z%z"
 
@@ -211,7 +224,8 @@ def entry_of_agent(inbound: Inbound) -> Entry | None:
         text = f"{_HEADS[inbound.kind].format(speaker)}\n{quoted(str(payload.get('text', '')))}"
         return user(text, speaker)
     if inbound.kind == "again":
-        return notice(AGAIN)
+        said = str(payload.get("text") or "")
+        return notice(AGAIN_OF.format(said) if said else AGAIN)
     if inbound.kind != "answer" or not isinstance(payload.get("answers"), list):
         return None
     texts = []
@@ -256,6 +270,13 @@ def is_alone(inbound: Inbound) -> bool:
     return bool(inbound.payload.get(ALONE)) or is_of_client(inbound)
 
 
+def is_unwatched(inbound: Inbound) -> bool:
+    """Return whether a timer began this, or a program without a terminal."""
+    with suppress(NotJson):
+        return read_object(inbound.origin or "{}").get("window") in (PIPE, JOB, SCHEDULE)
+    return False
+
+
 def facts_entry(made: Made) -> Entry:
     """Return the entry that records these effects."""
     return write_entry(EffectsEntry(made=made))
@@ -266,11 +287,11 @@ def receipt_entry(receipt: Receipt, **end: Any) -> Entry:  # Any: a field of the
     return write_entry(ReceiptEntry(made=receipt.to_json(), **end))
 
 
-def begun(entry: Entry, inbound: Inbound) -> Entry:
-    """Return the entry that begins a turn, with what the event that it is of says about the turn."""
+def begun(entry: Entry, inbound: Inbound, policy: Policy) -> Entry:
+    """Return the entry that begins a turn, with what the event that it is of says about the turn, and its policy."""
     said = said_by(inbound)
     trace = str(inbound.payload.get("trace") or "")
-    marks = TurnMarks(step=0, begins=inbound.kind, said=said, trace=trace)
+    marks = TurnMarks(step=0, begins=inbound.kind, policy=policy.to_json(), said=said, trace=trace)
     if said == text_of(entry):
         marks = replace(marks, said=None)
     return sent_from(mark(entry, marks), inbound)

@@ -348,12 +348,14 @@ JournalEntry: TypeAlias = OwnEntry | StoredEvent | UnknownEntry
 class TurnMarks:
     """What an entry says of its turn, besides what it holds: the `step` that it is the first of, if it is.
 
-    The first entry of a turn has the kind of the event that `begins` it, what was `said` in it, where its own text is
-    another, and the `traceparent` that it came with. A message has the id under which it waited, and where it is from.
+    The first entry of a turn has the kind of the event that `begins` it, the turn's policy, what was `said` in it,
+    where its own text is another, and the `traceparent` that it came with. A message has the id under which it waited,
+    and where it is from.
     """
 
     step: int | None = field(default=None, metadata=IF_SET)
     begins: str = field(default="", metadata=IF_SET)
+    policy: Json | None = field(default=None, metadata=IF_SET)
     said: str | None = field(default=None, metadata=IF_SET)
     trace: str = field(default="", metadata=IF_SET)
     message_id: str = field(default="", metadata=IF_SET)

@@ -30,6 +30,7 @@ from .function_store import FunctionStore
 from .journal import AnswerEntry, CallEntry, JournalEntry, ReplyEntry, read_entry
 from .memory_store import MemoryStore
 from .names import AgentName, agent_of, is_agent_name, is_line, is_main
+from .spending_store import SpendingStore
 from .subject import Entry, Misfit, parse_row
 from .tables import SqlSession, Tables, query
 from .thread_store import ThreadStore
@@ -317,6 +318,7 @@ class Store(
     AgentStore,
     ForgetStore,
     TokenStore,
+    SpendingStore,
     WorkerStore,
 ):
     """All state that outlives the process. A subclass adds a database, which is closed at the end of the block."""
