@@ -640,7 +640,7 @@ async def fed(turn: Turn, store: str) -> AsyncIterator[None]:
 
     if store:
         turn.emit = tell
-        await feed.open(store, turn.line)
+        await feed.serve(store, turn.line)
     try:
         yield
     finally:
@@ -874,7 +874,8 @@ class Agent:
             return
         claimed = await claim(self._store, self.line, self._turns.owner, leaves=FROM_USER)
         if claimed is not None and claimed.attempt > 1:
-            self.restored = await settle(self._store, claimed, self.session, restarts=self.restarts)
+            is_owed = self.restarts or is_alone(claimed.event)
+            self.restored = await settle(self._store, claimed, self.session, restarts=is_owed)
             self._turns.receipt = receipt_in(await self._store.load(claimed.id))
             claimed = None
         await resume(self._store, self.line, self._history, messages_of)
