@@ -14,6 +14,7 @@ from agent_core import __version__
 from agent_core.base import events
 from agent_core.base.clock import shown_time
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, User
+from agent_core.base.policy import Policy
 from agent_core.base.receipt import Made, Receipt
 from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import one_line
@@ -55,6 +56,8 @@ Also the kind of the entry that begins a turn in which calls of such functions a
 ANSWERS: Final = "answers"
 """The key of a message for the answers to calls of such functions."""
 AFTER: Final = "after"
+POLICY: Final = "policy"
+EXPECTS: Final = "expects"
 """The key of an event for the ID of the interrupted turn that it continues."""
 DID: Final = "did"
 """The kind of an entry that records effects; `made` has the format of a receipt."""
@@ -81,6 +84,12 @@ KEPT: Final = "kept"
 """The kind of an entry with the names that programs keep and their `values` as JSON."""
 RECEIPT_KINDS: Final = ("call", "result", INNER_CALL, INNER_RESULT, DID, REACH, RECEIPT)
 """The kinds of entries that a receipt is built from."""
+PIPE: Final = "pipe"
+"""The window of `knapper run` that reads its messages from a program."""
+JOB: Final = "job"
+"""The window of `knapper run --message` without a terminal."""
+SCHEDULE: Final = "schedule"
+"""The window of a timer."""
 SPEAKER: Final = "speaker"
 """The kind of an entry that records who was chosen to speak in a group, by which rule, and why."""
 STORED_EVENTS: Final[Mapping[str, type[events.StoredEvent]]] = {
@@ -98,6 +107,10 @@ _HEADS: Final[Mapping[str, str]] = {
     "stop": "[from: {}] asks you to stop:",
 }
 AGAIN: Final = "The program was stopped in the middle of your last turn. Go on with it; nobody has had your reply yet."
+AGAIN_OF: Final = (
+    "The program was stopped in the middle of your turn for the message that begins with “{}”. Go on with it; nobody"
+    " has had your reply yet."
+)
 _NOT_RUN: Final = ("refused", "skipped")
 _TIME: Final = "%Y-%m-%d %I:%M:%S %p %Z%z"
 
@@ -217,7 +230,8 @@ def entry_of_agent(inbound: Inbound) -> Entry | None:
         text = f"{_HEADS[inbound.kind].format(speaker)}\n{quoted(str(payload.get('text', '')))}"
         return Entry("user", {"text": text, "speaker": speaker})
     if inbound.kind == "again":
-        return Entry("notice", {"text": AGAIN})
+        said = str(payload.get("text") or "")
+        return Entry("notice", {"text": AGAIN_OF.format(said) if said else AGAIN})
     if inbound.kind != "answer" or not isinstance(payload.get("answers"), list):
         return None
     texts = []
@@ -262,6 +276,13 @@ def is_alone(inbound: Inbound) -> bool:
     return bool(inbound.payload.get(ALONE)) or is_of_client(inbound)
 
 
+def is_unwatched(inbound: Inbound) -> bool:
+    """Return whether a timer began this, or a program without a terminal."""
+    with suppress(NotJson):
+        return read_object(inbound.origin or "{}").get("window") in (PIPE, JOB, SCHEDULE)
+    return False
+
+
 def facts_entry(made: Made) -> Entry:
     """Return the entry that records these effects."""
     return Entry(DID, {"made": made})
@@ -277,11 +298,11 @@ def event_entry(event: events.StoredEvent) -> Entry:
     return Entry(event.type, events.stored_fields(event))
 
 
-def begun(entry: Entry, inbound: Inbound) -> Entry:
-    """Return the entry that begins a turn, with what the event that it is of says about the turn."""
+def begun(entry: Entry, inbound: Inbound, policy: Policy) -> Entry:
+    """Return the entry that begins a turn, with what the event that it is of says about the turn, and its policy."""
     said = said_by(inbound)
     trace = str(inbound.payload.get("trace") or "")
-    marks = {"step": 0, "begins": inbound.kind}
+    marks: dict[str, Any] = {"step": 0, "begins": inbound.kind, POLICY: policy.to_json()}
     marks |= {"said": said} if said != entry.payload.get("text") else {}
     marks |= {"trace": trace} if trace else {}
     return sent_from(replace(entry, payload={**entry.payload, **marks}), inbound)

@@ -12,8 +12,10 @@ from typing import Any, Final, Literal, TypeAlias
 from agent_core.base.clock import Clock
 from agent_core.base.limits import NAMES
 from agent_core.base.messages import SEND, Assistant, Call, Message
+from agent_core.base.policy import DEFAULT, Policy
 from agent_core.base.records import dataclass, replace
 from agent_core.base.settings import HeartbeatSettings, RunnerSettings
+from agent_core.base.untrusted import one_line
 from agent_core.functions.answers import Skipped, Unknown, answer, word
 from agent_core.memory.blocks import Alias
 from agent_core.storage import (
@@ -23,12 +25,12 @@ from agent_core.storage import (
     AnswerAsk,
     Entry,
     Inbound,
-    PinFunction,
+    JoinOwnSet,
+    LeaveOwnSet,
     Post,
     SaveAgent,
     SetBeat,
     Store,
-    UnpinFunction,
     Write,
 )
 from agent_core.storage import ClaimedTurn as Claimed
@@ -77,6 +79,8 @@ _MOST_TRIES: Final = (
 )
 _MOST_CUTS: Final = 50  # for one message
 _PAUSE_S: Final = 1.0
+_BEFORE_ALL: Final = 0.0
+_SAID_CHARS: Final = 200  # of the message that a turn answers which is begun again
 _MAX_PAUSE_MINUTES: Final = 360.0  # that an agent can give itself
 _CLOSED: Final = ("unknown", "skipped")  # how an interrupted turn answers its open calls
 STOPPED: Final = "The program was stopped here."
@@ -92,16 +96,16 @@ class OwnSet:
 
     async def load(self) -> None:
         """Read the set from the store."""
-        self.names = frozenset(await self._store.pins(self._agent))
+        self.names = frozenset(await self._store.own_set(self._agent))
 
     async def add(self, function: str) -> None:
         """Add a function."""
-        await self._store.apply([PinFunction(self._agent, function)])
+        await self._store.apply([JoinOwnSet(self._agent, function)])
         await self.load()
 
     async def remove(self, function: str) -> None:
         """Remove a function; the file stays."""
-        await self._store.apply([UnpinFunction(self._agent, function)])
+        await self._store.apply([LeaveOwnSet(self._agent, function)])
         await self.load()
 
 
@@ -122,11 +126,13 @@ class AgentSession:
         verify: bool = True,
         line: str = "",
         thread_limits: Amounts | None = None,
+        policy: Policy = DEFAULT,
     ) -> None:
         """Create the session; without a `line`, that of the main conversation.
 
-        `thread_limits` are those of a thread of messages that begins now.
+        `thread_limits` are those of a thread of messages that begins now; `policy` is the workspace's.
         """
+        self.usual_policy = self.policy = policy
         self.thread_limits = thread_limits or {}
         self.style = protocol or MessageProtocol()
         self.clock = clock or Clock()
@@ -138,6 +144,10 @@ class AgentSession:
         self._settings = heartbeat or HeartbeatSettings()
         self._is_here = False
         self._paused_until = 0.0
+
+    def turn_policy(self) -> Policy:
+        """Return the policy of the running turn, or of the last one."""
+        return self.policy
 
     async def opening(self, inbound: Inbound, *, is_first: bool) -> list[Entry]:
         """Return the first entries of a turn: the boot of a new agent, the login of a new session, and the event."""
@@ -286,7 +296,7 @@ async def settle(
     )
     if not any(entry.kind in ("user", "notice") for entry in entries):
         began = entry_of(claimed.event, session.style, session.clock.now())
-        ending.insert(0, begun(began, claimed.event))
+        ending.insert(0, begun(began, claimed.event, session.usual_policy))
     # The receipts of helpers whose runs were interrupted with this turn.
     cut_calls = [
         entry.payload for entry in ending if entry.payload.get("outcome") == word(Unknown())
@@ -299,6 +309,7 @@ async def settle(
     receipt = ReceiptReader.of([*entries, *ending])
     await store.append(claimed.id, claimed.attempt, claimed.n, [*ending, receipt_entry(receipt)])
     await store.settle_questions(claimed.id)
+    await store.settle_requests(claimed.id)
     posts, writes = _after(claimed, cuts, await store.now())
     await store.finish(claimed.id, claimed.attempt, "interrupted", posts=posts, writes=writes)
     if is_between:
@@ -340,10 +351,10 @@ class _Cuts:
             return f"cut off {self.in_a_row} times in a row before a call was answered"
         return f"cut off {self.total} times"
 
-    def due(self, now: float) -> float | None:
-        """Return when the turn resumes: from the second interruption in a row with backoff, to let others run first."""
+    def due(self, now: float) -> float:
+        """Return when the turn resumes: at once; from the second interruption in a row with backoff, after others."""
         pause = _PAUSE_S * 2 ** (self.in_a_row - 1) * random.uniform(0.5, 1.5)  # noqa: S311  (a pause)
-        return now + pause if self.in_a_row > 1 else None
+        return now + pause if self.in_a_row > 1 else _BEFORE_ALL
 
 
 def _after(claimed: Claimed, cuts: _Cuts | None, now: float) -> tuple[list[Post], list[Write]]:
@@ -358,6 +369,8 @@ def _after(claimed: Claimed, cuts: _Cuts | None, now: float) -> tuple[list[Post]
         key: claimed.event.payload.get(key)
         for key in ("thread", "owes", "hops", "from", "trace", ONLY)
     }
+    if claimed.event.kind == "message" or claimed.event.payload.get("text"):
+        kept["text"] = one_line(str(claimed.event.payload.get("text", "")), _SAID_CHARS)
     counted = {"tries": cuts.in_a_row, "cuts": cuts.total, AFTER: claimed.id}
     again = Post(
         claimed.line, "again", {**kept, **counted}, key=f"again:{claimed.id}", due=cuts.due(now)

@@ -75,7 +75,17 @@ _OURS: Final = frozenset(
             "reply",
             "steps",
         ),
-        *("prompt_tokens", "completion_tokens", "cached_tokens", "estimated"),
+        *(
+            "prompt_tokens",
+            "completion_tokens",
+            "cached_tokens",
+            "estimated",
+            "policy",
+            "growth",
+            "asks",
+            "mode",
+            "same_reach",
+        ),
     )
 ).union(stored_keys())
 """The keys that this program writes; they are never replaced."""
@@ -678,6 +688,7 @@ _CHANGED: Final = (
     _Columns("names of conversations", "conversation", ("line",), {"name": _free, "door": _json}),
     _Columns("reasons of threads", "thread", ("id",), {"why": _free}),
     _Columns("reasons of pauses", "paused", ("agent",), {"why": _free}),
+    _Columns("reasons of pauses", "pause", ("at",), {"why": _free}),
     _Columns("memory blocks", "block", ("seq",), {"value": _value, "description": _short}),
     _Columns(
         "earlier texts of blocks",
