@@ -16,6 +16,7 @@ from agent_core.base.matching import MARK, NAME, Mention
 from agent_core.base.records import dataclass, field, replace
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
+from .added_store import forget_added
 from .agent_store import HELPER_RUN, DropAgent
 from .conversation_store import name_conversation
 from .journal import SummaryEntry, read_as
@@ -388,6 +389,7 @@ def erase(session: SqlSession, erasure: Erasure) -> dict[str, int]:
     match erasure.target:
         case Mention() as mention:
             counts = forget_text(session, Redaction(mention, erasure.hosted), erasure.words)
+            counts.update(forget_added(session, mention))
         case TurnsGone() as gone:
             counts = _forget_turns(session, erasure, gone, hashes)
         case MessageGone() as gone:

@@ -21,6 +21,7 @@ from typing import Any, Final, Self, TypeAlias
 from agent_core.base.errors import AgentBusy
 from agent_core.base.records import dataclass, field
 
+from .added_store import AddedStore
 from .agent_store import AgentStore
 from .approval_store import ApprovalStore
 from .call_store import CallStore
@@ -320,6 +321,7 @@ class Store(
     TokenStore,
     SpendingStore,
     WorkerStore,
+    AddedStore,
 ):
     """All state that outlives the process. A subclass adds a database, which is closed at the end of the block."""
 

@@ -46,6 +46,7 @@ _PLACE: Final = re.compile(r"(\d{1,12})(?:\.(\d{1,7}))?")
 MOST_LINES: Final = 8
 _NEAREST: Final = 3
 _LINE_CHARS: Final = 64
+_UNREAD: Final = "of an extension that is not here, so nobody looked into it; install or enable that, then forget again"
 _ENTRY: Final = re.compile(r"(?m)^(?=\n?# \d{4}-\d\d-\d\d )")
 
 
@@ -184,8 +185,10 @@ class Forgetting:
         self, order: ForgetOrder, places: dict[str, int], files: dict[str, int]
     ) -> ForgetReport:
         target = order.erasure.target
+        unread = await self._store.unread_tables()
+        unread_why = dict.fromkeys((f"the table {table}" for table in unread), _UNREAD)
         if not isinstance(target, Mention):
-            return ForgetReport(order.subject, {**places, **files}, {})
+            return ForgetReport(order.subject, {**places, **files}, unread_why)
         stays = await asyncio.to_thread(lambda: dict(self._stays(target)))
         named = {place: why async for place, why in self._names(order.agents, target)}
         sought = frozenset(words.stems(words.content(target.text)))
@@ -198,7 +201,11 @@ class Forgetting:
             :_NEAREST
         ]
         return ForgetReport(
-            order.subject, {**places, **files}, {**stays, **named}, [*target.longer], nearest=near
+            order.subject,
+            {**places, **files},
+            {**stays, **named, **unread_why},
+            [*target.longer],
+            nearest=near,
         )
 
     async def _lines(self, order: ForgetOrder) -> list[RecordLine]:
