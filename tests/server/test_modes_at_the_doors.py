@@ -57,6 +57,6 @@ async def test_a_task_of_the_workspace_is_none_for_a_token_that_answers_no_quest
 ) -> None:
     server = await served([Repeat(Say("Done."))], turn__mode="task")
     for scopes in (("chat",), ("chat", "approve")):
-        program = await server.as_(f"p{len(scopes)}", *scopes)  # type: ignore[arg-type]  # scopes
+        program = await server.as_(f"p{len(scopes)}", *scopes)
         assert await sent(server, program) == 202
     assert [mode for mode, _ in await policies(server)] == ["ask", "task"]
