@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 from pydantic import Field
 
 from agent_core.base.errors import UsageError
-from agent_core.base.messages import Answer, Assistant, Call, Message, Notice
+from agent_core.base.messages import Answer, Assistant, Message, Notice
 from agent_core.base.records import to_json
 from agent_core.context import BYTES_PER_TOKEN, History
 from agent_core.context import resume as resume_history
@@ -24,6 +24,14 @@ from agent_core.operations.verb import ALWAYS
 from agent_core.registry.function import Function
 from agent_core.runtime.entries import messages_of, unwrapped
 from agent_core.storage import AgentName, Entry, Line, PauseAgent, Store, agent_of, id_of
+from agent_core.storage.journal import (
+    AnswerEntry,
+    MessageEntry,
+    ReplyEntry,
+    RequestEntry,
+    read_all,
+    read_entry,
+)
 from agent_core.views.verdicts import ASKED
 from agent_core.workspace.runner import ring
 from agent_core.workspace.supervision import Supervision
@@ -289,7 +297,7 @@ async def _supervision(asked: Asked) -> Supervision:
 
 # The history of functions: wanted, written, rejected, fixed, admitted, used; read from the journals of agents.
 
-KINDS: Final = ("user", "assistant", "result")
+KINDS: Final = (MessageEntry.kind, ReplyEntry.kind, AnswerEntry.kind)
 _WRITES: Final = (
     "create_function",
     "edit_function",
@@ -309,26 +317,20 @@ async def growth(store: Store, agent: str, since: int = 0) -> list[Json]:
     """
     grown: dict[str, Json] = {}
     arguments: dict[str, str] = {}  # of the last reply
-    wanted: Entry | None = None
+    wanted: tuple[Entry, str] | None = None  # the last message of the user, with its text
     async for entries in read_pages(store, agent, kinds=KINDS, since=since, with_removed=True):
         for entry in entries:
-            match entry.kind:
-                case "user":
-                    wanted = entry
-                case "assistant":
-                    rows = entry.payload.get("calls", [])
-                    calls = [
-                        unwrapped(Call(row["id"], row["name"], row["arguments"])) for row in rows
-                    ]
-                    arguments = {call.id: call.arguments for call in calls}
+            match read_entry(entry):
+                case MessageEntry(text=text):
+                    wanted = (entry, text)
+                case ReplyEntry(calls=calls):
+                    meant = map(unwrapped, calls)
+                    arguments = {call.id: call.arguments for call in meant}
+                case AnswerEntry() as answer:
+                    given = arguments.pop(answer.call_id, "")
+                    _note_answer(grown, agent, (entry, answer), wanted, given)
                 case _:
-                    _note_answer(
-                        grown,
-                        agent,
-                        entry,
-                        wanted,
-                        arguments.pop(str(entry.payload.get("call_id")), ""),
-                    )
+                    pass
     return list(grown.values())
 
 
@@ -338,18 +340,22 @@ def _add(row: Json, stage: Stage, entry: Entry, text: object = "") -> None:
 
 
 def _note_answer(
-    grown: dict[str, Json], agent: str, entry: Entry, wanted: Entry | None, arguments: str
+    grown: dict[str, Json],
+    agent: str,
+    answered: tuple[Entry, AnswerEntry],
+    wanted: tuple[Entry, str] | None,
+    arguments: str,
 ) -> None:
-    called = str(entry.payload.get("name", ""))
-    if called in grown and entry.payload.get("outcome") == "returned":
+    entry, answer = answered
+    called = answer.name
+    if called in grown and answer.outcome == "returned":
         grown[called]["used"] += 1
         if grown[called]["used"] == 1:
-            _add(grown[called], "used", entry, entry.payload.get("text", ""))
+            _add(grown[called], "used", entry, answer.text)
     if called not in _WRITES:
         return
-    name = str(
-        (entry.payload.get("detail") or {}).get("name") or ""
-    )  # the gate's verdict takes precedence
+    verdict = answer.detail
+    name = str(verdict.get("name") or "")  # the gate's verdict takes precedence
     if not name:
         with suppress(Malformed):
             values = read_json(arguments, LOOSE)
@@ -361,8 +367,7 @@ def _note_answer(
     if row is None:
         row = grown[name] = {"function": name, "agent": agent, "used": 0, "stages": []}
         if wanted is not None:
-            _add(row, "wanted", wanted, wanted.payload.get("text", ""))
-    verdict = entry.payload.get("detail") or {}
+            _add(row, "wanted", *wanted)
     is_admitted = bool(verdict.get("admitted"))
     judged = [each["stage"] for each in row["stages"] if each["stage"] in ("rejected", "admitted")]
     _add(row, "fixed" if judged[-1:] == ["rejected"] and is_admitted else "written", entry, called)
@@ -378,14 +383,14 @@ def _note_answer(
             row,
             "rejected",
             entry,
-            problems[0]["message"] if problems else entry.payload.get("text", ""),
+            problems[0]["message"] if problems else answer.text,
         )
 
 
 # The parts of what the model saw in a step, reconstructed from the journal.
 
-STEP: Final = "assistant"
-_REQUEST: Final = "request"
+STEP: Final = ReplyEntry.kind
+_REQUEST: Final = RequestEntry.kind
 _LINE: Final = 160
 _MOST_SHOWN: Final = 200  # messages of a step shown with their texts
 _LONGEST_SHOWN: Final = 10_000  # characters of each
@@ -399,18 +404,20 @@ async def steps(store: Store, agent: str, most: int) -> list[Json]:
     )  # the newest first; those whose request is not read yet
     async for entries in read_pages(store, agent, kinds=(STEP, _REQUEST), is_newest=True):
         for entry in entries:
-            if entry.kind == _REQUEST:
-                for row in unnamed:
-                    row["model"] = str(entry.payload.get("model", ""))
-                unnamed = []
-                if len(rows) == most:
-                    return rows[::-1]
-            elif len(rows) < most:
-                calls = [call["name"] for call in entry.payload.get("calls", [])]
-                text = str(entry.payload.get("text", ""))[:_LINE]
-                place = {"seq": entry.seq, "turn": entry.turn, "at": entry.at}
-                rows.append({**place, "model": "", "calls": calls, "text": text})
-                unnamed.append(rows[-1])
+            match read_entry(entry):
+                case RequestEntry(model=model):
+                    for row in unnamed:
+                        row["model"] = model
+                    unnamed = []
+                    if len(rows) == most:
+                        return rows[::-1]
+                case ReplyEntry(text=text, calls=calls) if len(rows) < most:
+                    place = {"seq": entry.seq, "turn": entry.turn, "at": entry.at, "model": ""}
+                    names = [call.name for call in calls]
+                    rows.append({**place, "calls": names, "text": text[:_LINE]})
+                    unnamed.append(rows[-1])
+                case _:
+                    pass
     return rows[::-1]
 
 
@@ -429,14 +436,14 @@ async def step_parts(
     if not found:
         return None
     page = await read_page(store, agent, before=seq, kinds=(_REQUEST,), count=1, is_newest=True)
-    request = page.entries[0] if page.entries else None
+    requests = [request for _, request in read_all(RequestEntry, page.entries)]
+    request = next(iter(requests), RequestEntry())
     history = History()
     await resume_history(store, agent, history, messages_of, before=seq)
     parts: list[Json] = []
-    known = request.payload if request else {}
-    for hash in known.get("sections", []):
+    for hash in request.sections:
         text = await store.text(hash) or ""
-        is_first = hash == known.get("instructions")
+        is_first = hash == request.instructions
         parts.append(
             _part(
                 "instructions" if is_first else "section",
@@ -444,10 +451,10 @@ async def step_parts(
                 len(text.encode("utf-8", "replace")),
             )
         )
-    if request is not None:
-        names, versions = known.get("functions", []), known.get("versions", {})
+    if requests:
+        names = request.functions
         there = [
-            (function, versions.get(name))
+            (function, request.versions.get(name))
             for name in names
             if (function := functions.get(name)) is not None
         ]
@@ -470,7 +477,7 @@ async def step_parts(
     parts.append(
         {**part, "count": len(messages), "kinds": dict(counts), "messages": rows[-_MOST_SHOWN:]}
     )
-    facts = {"agent": agent, "seq": seq, "turn": found[0].turn, "model": known.get("model", "")}
+    facts = {"agent": agent, "seq": seq, "turn": found[0].turn, "model": request.model}
     return {**facts, "tokens": sum(part["tokens"] or 0 for part in parts), "parts": parts}
 
 

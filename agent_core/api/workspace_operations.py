@@ -22,7 +22,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
-from agent_core.access.grants import Approvals, Decision, PendingQuestion
+from agent_core.access.grants import Answer, Approvals, Decision, PendingQuestion
 from agent_core.access.grants.approval import QuestionChanged, successor
 from agent_core.base import machine
 from agent_core.base.errors import UsageError, WorkspaceError
@@ -129,9 +129,12 @@ class TestCall(Part):
 
 
 class ApprovalAnswer(Part):
-    """An answer to a question about grants, perhaps with a word for the model. `wide`: a yes for the folder, too."""
+    """An answer to a question about grants, perhaps with a word for the model. `wide`: a yes for the folder, too.
 
-    answer: Literal["once", "yes", "no"]
+    `never` is a no for good: nobody is asked for the same again.
+    """
+
+    answer: Literal["once", "yes", "no", "never"]
     word: Annotated[str, Field(max_length=400)] = ""
     wide: bool = False
 
@@ -298,7 +301,12 @@ async def answer(asked: Asked, id: str, approval: ApprovalAnswer) -> object:
     if is_wide and question.maker and not await asked.rooms.shows(question.maker, asked.identity):
         fix = "Answer without `wide`, or use a token for that agent."
         raise NotAllowed(f"The folder would be for all functions of `{question.maker}`.", fix=fix)
-    await asked.workspace.answer(id, Decision(approval.answer, approval.word, is_wide=is_wide))
+    is_lasting = approval.answer == "never"
+    given: Answer = "no"
+    if approval.answer != "never":
+        given = approval.answer
+    decision = Decision(given, approval.word, is_wide=is_wide, is_lasting=is_lasting)
+    await asked.workspace.answer(id, decision)
     return {"id": id, "answer": approval.answer}
 
 

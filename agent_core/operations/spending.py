@@ -11,13 +11,13 @@ from agent_core.base.records import dataclass
 from agent_core.base.settings import NamedModel
 from agent_core.base.untrusted import one_line
 from agent_core.model.prices import FILE, Prices
-from agent_core.storage import USAGE, Entry, SpentRow, Store
+from agent_core.storage import Entry, SpentRow, Store
+from agent_core.storage.journal import MessageEntry, NoticeEntry, UsageEntry, read_as, text_of
 from agent_core.views.styled_lines import Line, columns, counted, line, money
 
 from .attachments import headline
 from .history_pages import read_pages
 
-_TOKENS = ("prompt_tokens", "completion_tokens", "cached_tokens")
 _MOST_CHARS = 200  # of a message
 HEADS = ("agent", "message", "steps", "in", "cached", "out", "cost")
 
@@ -109,21 +109,23 @@ class Spending:
         Imported entries were paid for elsewhere.
         """
         for entry in journal:
-            payload = entry.payload
-            if entry.turn != turn and not entry.is_imported:
+            if entry.is_imported:
+                continue
+            if entry.turn != turn:
                 self._began = entry.at
-                turn, said = entry.turn, "" if entry.kind == USAGE else str(payload.get("text", ""))
-                self.hear(events.TurnStarted(turn=turn, agent=agent, message=said), agent, "")
-            if entry.kind == USAGE and not entry.is_imported:
-                prompt, wrote, cached = (int(payload.get(key, 0)) for key in _TOKENS)
+                turn = entry.turn
+                started = events.TurnStarted(turn=turn, agent=agent, message=text_of(entry))
+                self.hear(started, agent, "")
+            used = read_as(UsageEntry, entry)
+            if used is not None:
                 usage = events.Usage(
                     turn=turn,
-                    prompt_tokens=prompt,
-                    completion_tokens=wrote,
-                    cached_tokens=cached,
-                    estimated=bool(payload.get("estimated")),
+                    prompt_tokens=used.prompt_tokens,
+                    completion_tokens=used.completion_tokens,
+                    cached_tokens=used.cached_tokens,
+                    estimated=used.estimated,
                 )
-                self.hear(usage, agent, str(payload.get("model", "")))
+                self.hear(usage, agent, used.model)
                 self.turns[-1].seconds = entry.at - self._began
         return turn
 
@@ -190,7 +192,7 @@ async def spent_since_ever(
 
     With a `token`, those in conversations that are private to another one are left out.
     """
-    kinds = ("user", "notice", USAGE)
+    kinds = (MessageEntry.kind, NoticeEntry.kind, UsageEntry.kind)
     for each in (agent, *await store.lines(agent, token=token)):
         turn = ""
         since = await store.branched_at(each)

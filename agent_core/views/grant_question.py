@@ -32,7 +32,7 @@ _ONCE, _ALWAYS = (
     AnswerKey("y", "always", "yes", is_yes=True),
 )
 _FOLDER = AnswerKey("f", "always, for its folder", "folder", is_yes=True)
-NEVER = AnswerKey("v", "never: nobody asks for this again", "never")
+NEVER = AnswerKey("v", "never", "never")
 _THIS_TIME = AnswerKey("f", "yes, for its folder", "folder", is_yes=True)
 _TURN_PROGRAMS = "for the programs of this turn"
 _ANSWERS: dict[str, Answer] = {_ONCE.letter: "once", _ALWAYS.letter: "yes", _FOLDER.letter: "yes"}
@@ -74,8 +74,9 @@ class GrantDialog(Dialog):
         yes = (_ONCE, _ALWAYS) if self._is_kept else (YES,)
         yes = (*yes, *_folder_keys(question, _FOLDER if self._is_kept else _THIS_TIME))
         self.takes_enter = question.moment == "grant"
-        never = (NEVER,) if self._is_kept else ()
-        self.keys = (YES, NO) if self.takes_enter else (*yes, NO, *never, REASON)
+        self.keys = (YES, NO) if self.takes_enter else (*yes, NO, REASON)
+        if self._is_kept and not self.takes_enter:
+            self.keys = (*yes, NO, NEVER, REASON)
 
     def decision(self, reply: DialogReply) -> Decision:
         """Return the decision that an answer makes."""

@@ -49,7 +49,7 @@ function Growing({ entry }) {
 
 // The lines at which a finding stands, with the finding under them.
 function Spot({ source, problem }) {
-  const lines = source.replace(/^\n+/, "").split("\n"), at = problem.line;
+  const lines = source.split("\n"), at = problem.line;
   if (!at || at > lines.length) return html`<${Finding} problem=${problem} />`;
   const first = Math.max(1, at - 1);
   return html`<div><${Source} text=${`${lines.slice(first - 1, at).join("\n")}`} first=${first} marks=${{ [at]: "refuses" }} label=${`Line ${at}`} /><${Finding} problem=${{ ...problem, line: 0 }} /></div>`;
@@ -80,13 +80,14 @@ function Made({ entry, before }) {
   const old = before && before !== source ? before : parts("old_text"), now = before && before !== source ? source : parts("new_text");
   const { note = "" } = (verdict.stages || []).find(({ stage, note }) => stage === "examples" && !note.startsWith("not run")) || {}; // such as 2 of 2 examples agree
   const made = entry.name === "create_function" || before === null ? "made" : "changed";
-  const deed = verdict.admitted ? made : "rejected", [first, ...others] = refusals;
+  const lead = /^\n*/.exec(source)[0].length, shown = source.slice(lead); // the empty lines before it are not shown, so no finding counts them
+  const deed = verdict.admitted ? made : "rejected", [first, ...others] = refusals.map((problem) => ({ ...problem, line: problem.line ? problem.line - lead : 0 }));
   return html`<section class="call made" aria-label=${`${deed} ${verdict.name}`}><h3><span class=${`deed ${verdict.admitted ? "good" : "bad"}`}>${verdict.admitted ? "✓" : "✗"} ${deed}</span> <${Signature} text=${signature} /> <${Strip} verdict=${verdict} /></h3>
     ${does && html`<p>${plain(does)}</p>`}
     <p class="meta">${verdict.admitted && html`<${Standing} standing=${verdict.standing} />`}${[note.replace(/ agree$/, ""), verdict.admitted ? reaches(verdict.reach) : ""].filter(Boolean).map((text) => html`<span>${plain(text)}</span>`)}</p>
-    ${!verdict.admitted && html`${(verdict.error || !first) && html`<p class="bad">${plain(verdict.error || "It was not admitted.")}</p>`}${first && html`<${Spot} source=${source} problem=${first} />`}<${Problems} rows=${others} />`}
+    ${!verdict.admitted && html`${(verdict.error || !first) && html`<p class="bad">${plain(verdict.error || "It was not admitted.")}</p>`}${first && html`<${Spot} source=${shown} problem=${first} />`}<${Problems} rows=${others} />`}
     ${(old || now) && entry.name !== "create_function" && html`<${Diff} text=${compared(old, now)} />`}
-    ${source && html`<details><summary>Source</summary><${Source} text=${source} /></details>`}
+    ${source && html`<details><summary>Source</summary><${Source} text=${shown} /></details>`}
     <details><summary>Verdict${hints.length ? `, ${count(hints.length, "hint")}` : ""}</summary><${Verdict} verdict=${verdict} />${entry.text && html`<details><summary class="dim">What the model reads</summary><${Text} label="Answer" text=${entry.text} /></details>`}</details>
     ${verdict.admitted && html`<p class="row"><a class="button quiet" href=${to("Functions", verdict.name)}>Open ${verdict.name}</a></p>`}</section>`;
 }

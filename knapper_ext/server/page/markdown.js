@@ -79,10 +79,23 @@ function one(token, depth) {
   }
 }
 
+const lexed = (text) => new Reader({ gfm: true, tokenizer: new Tables() }).lex(text);
+
 function read(text) {
   const whole = String(text ?? "");
   if (whole.length > LONGEST) return html`<p>${whole}</p>`;
-  try { return many(new Reader({ gfm: true, tokenizer: new Tables() }).lex(whole), 0); } catch { return html`<p>${whole}</p>`; } // nested beyond what the library can take
+  try { return many(lexed(whole), 0); } catch { return html`<p>${whole}</p>`; } // nested beyond what the library can take
+}
+
+// Of a text that grows, what stands before its last blocks is read once. A text that names its links at the end is read whole.
+const OPEN_BLOCKS = 3, NAMES_LINKS = /^ {0,3}\[[^\]\n]{1,200}\]:/m;
+function readOn(text, { raw = "", blocks = [] }) {
+  if (text.length > LONGEST || NAMES_LINKS.test(text)) return { raw: "", blocks: [], value: read(text) };
+  const isMore = text.startsWith(raw), kept = isMore ? blocks : [], from = isMore ? raw.length : 0;
+  try {
+    const tokens = lexed(text.slice(from)), closed = tokens.slice(0, -OPEN_BLOCKS), now = [...kept, ...many(closed, 0)];
+    return { raw: text.slice(0, from) + closed.map((token) => token.raw).join(""), blocks: now, value: [...now, ...many(tokens.slice(closed.length), 0)] };
+  } catch { return { raw: "", blocks: [], value: read(text) }; }
 }
 
 // The words of it alone, for who hears it: a block stands between spaces, and what lies within a line as it is.
@@ -93,7 +106,8 @@ const wordsIn = (node) => {
   const inside = wordsIn(node.props.children);
   return WITHIN_A_LINE.includes(node.type) ? inside : ` ${inside} `;
 };
-export const asWords = (text) => wordsIn(read(text));
+const LONGEST_HEARD = 8_000;
+export const asWords = (text) => wordsIn(read(text.slice(0, LONGEST_HEARD)));
 
 // It is called with each piece that comes: what is not closed yet is read as far as it goes. What took long waits ten times as
 // long for the next reading, so that no text keeps the page from answering.
@@ -101,8 +115,8 @@ export function Prose({ text }) {
   const last = useRef({ text: null, at: 0, took: 0, value: null }), [, look] = useState(0);
   const rest = text === last.current.text ? 0 : last.current.at + 10 * last.current.took - performance.now();
   if (rest <= 0 && text !== last.current.text) {
-    const began = performance.now(), value = read(text), at = performance.now();
-    last.current = { text, at, took: at - began, value };
+    const began = performance.now(), next = readOn(String(text ?? "").replace(/\r\n?/g, "\n"), last.current), at = performance.now();
+    last.current = { text, at, took: at - began, ...next };
   }
   useEffect(() => { const timer = rest > 0 ? setTimeout(() => look((number) => number + 1), rest) : 0; return () => clearTimeout(timer); }, [text, rest > 0]);
   return html`<div class="prose">${last.current.value}</div>`;

@@ -13,7 +13,14 @@ function Grants({ beat, reload }) {
     <ul class="list">${rows.flatMap((row) => each(row.grants).map(([kind, item, value]) => html`<li key=${`${row.function} ${kind} ${item}`}><a class="mono" href=${to("Functions", row.function, "reach")}>${row.function}</a><span class="grow"><code>${kind}</code> ${plain(item)}${row.changed && html` <span class="dim">not in force: ${plain(row.changed)}</span>`}</span><button type="button" class="quiet danger" onClick=${() => revoke(row.function, kind, item, value)} aria-label=${`Revoke ${kind} ${item} of ${row.function}`}>Revoke</button></li>`))}</ul></section>`;
 }
 
-const shown = (value) => (value === null || value === undefined || value === "" ? "–" : typeof value === "object" ? JSON.stringify(value) : String(value));
+// A part of what the machine says of itself, as a sentence: whether it is well, what it is, and what to do.
+const FACTS = ["name", "level", "endpoint", "why", "problem", "warning", "fix"];
+function shown(value) {
+  if (value === null || value === undefined || value === "") return "–";
+  if (typeof value !== "object") return String(value);
+  const told = FACTS.map((key) => value[key]).filter((fact) => typeof fact === "string" && fact);
+  return [value.ok === true && "✓", value.ok === false && "✗", told.join(" · ")].filter(Boolean).join(" ") || "–";
+}
 
 export function Settings({ beat, reload }) {
   const [status, fault] = useLoaded("/status", beat), [machine] = useLoaded("/doctor");

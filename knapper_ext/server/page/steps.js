@@ -1,6 +1,7 @@
 // What the model saw in each step of a conversation, part by part, and what the turns cost.
 import { useState } from "./vendor/preact.js";
 import { count, Fault, html, part, plain, Text, useLoaded, when } from "./kit.js";
+import { Meter } from "./marks.js";
 
 const bare = (text) => text.replace(/^#+ +|\*\*|`/g, ""); // an option of a list shows no Markdown
 
@@ -16,7 +17,7 @@ export function Steps({ agent, conversation = "main", beat }) {
   return html`<div class="page stack apart"><${Fault} text=${fault || trouble} />${listed && rows.length === 0 && html`<p class="dim">The model was not asked anything yet.</p>`}
     ${rows.length > 0 && html`<label>Step <select value=${seq} onChange=${(event) => setChosen(Number(event.target.value))}>${rows.map((row) => html`<option key=${row.seq} value=${row.seq}>${title(row)}</option>`)}</select></label>`}
     ${seen && html`<section class="card"><h2>What the model saw <span class="dim">${seen.model}, about ${seen.tokens.toLocaleString()} of ${count(seen.window, "token")}</span></h2>
-      ${seen.parts.map((one, at) => html`<details key=${`${seq}:${at}`}><summary><strong>${name(one)}</strong>${one.count ? ` (${one.count})` : ""} <span class="dim">${one.tokens === null ? "size unknown" : `≈ ${count(one.tokens, "token")}`}</span> <meter min="0" max=${most} value=${one.tokens || 0} aria-label=${`Share of ${name(one)} in the window`}></meter></summary>
+      ${seen.parts.map((one, at) => html`<details key=${`${seq}:${at}`}><summary><strong>${name(one)}</strong>${one.count ? ` (${one.count})` : ""} <span class="dim">${one.tokens === null ? "size unknown" : `≈ ${count(one.tokens, "token")}`}</span> <${Meter} share=${(100 * (one.tokens || 0)) / most} says=${`Share of ${name(one)} in the window`} /></summary>
         ${one.text && html`<${Text} label=${one.part} text=${one.text} />`}
         ${(one.messages || []).map((message) => html`<p class="dim">${message.kind}, ≈ ${count(message.tokens, "token")}</p><${Text} label=${message.kind} text=${message.text} />`)}</details>`)}</section>`}
     <${Cost} agent=${agent} beat=${beat} /></div>`;
