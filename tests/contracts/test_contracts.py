@@ -64,6 +64,7 @@ sources add note.md
 sources list
 log
 mcp list
+extensions list
 tokens add ci --scope read
 tokens list
 tokens revoke ci

@@ -58,7 +58,7 @@ sys.addaudithook(_hear)
 def read_paths() -> Iterator[list[str]]:
     """Collect the files and folders that this process opens or lists in the block."""
     global _paths
-    paths = list[str]()
+    paths: list[str] = []
     _paths = paths
     try:
         yield paths
