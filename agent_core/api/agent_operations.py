@@ -9,6 +9,8 @@ from pydantic import Field
 
 from agent_core.base.errors import UsageError
 from agent_core.base.offload import PER_ENTRY, aside
+from agent_core.base.policy import Growth, Mode
+from agent_core.base.records import replace
 from agent_core.operations.catalog import check_message
 from agent_core.operations.history_pages import MOST_HELD, PAGE_BYTES, read_page, read_pages
 from agent_core.operations.manual_edits import set_up_block, undo_block
@@ -55,11 +57,16 @@ TRANSCRIPT_BYTES: Final = MOST_HELD // 4
 
 
 class Message(Part):
-    """A message to an agent. A `key` makes a repeat harmless; a running turn takes the message unless it is `alone`."""
+    """A message to an agent. A `key` makes a repeat harmless; a running turn takes the message unless it is `alone`.
+
+    `mode` and `growth` are for the turn that it begins; a token gets no more than it has anyway.
+    """
 
     text: Annotated[str, Field(min_length=1, max_length=MOST_TEXT)]
     key: Annotated[str | None, Field(max_length=200)] = None
     alone: bool = False
+    mode: Mode | None = None
+    growth: Growth | None = None
 
 
 class NewAgent(Part):
@@ -354,8 +361,10 @@ async def post(asked: Asked, line: Line, message: Message) -> object:
         check_message(message.text)
     given: dict[str, object] = {ALONE: message.alone, "trace": asked.trace}
     more = {name: value for name, value in given.items() if value}
+    usual = asked.workspace.settings.policy
+    policy = replace(usual, mode=message.mode or usual.mode, growth=message.growth or usual.growth)
     posted = await asked.rooms.host.post(
-        line, message.text, message.key, identity=asked.identity, **more
+        line, message.text, message.key, identity=asked.identity, policy=policy, **more
     )
     if posted.payload.get("text") != message.text:
         why = "The key is that of another message, so this one was not sent."

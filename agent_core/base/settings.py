@@ -22,9 +22,10 @@ from . import extensions
 from .caps import Cap, caps_in_force
 from .clock import zone_named
 from .errors import SettingsError
-from .gone import GONE, without_gone
+from .gone import GONE, MOVED, with_moved, without_gone
 from .matching import did_you_mean
 from .plain_files import read_plain, replace_text
+from .policy import MODES, Growth, Mode, Policy
 from .problem import expected_value
 from .untrusted import one_line
 from .workspace_folder import SETTINGS
@@ -175,6 +176,12 @@ class NamedModel(SettingsSection):
 class TurnSettings(SettingsSection):
     """The limits of one turn."""
 
+    mode: Mode = Field(
+        "ask",
+        description="What a turn may reach without a question. `plan`: it only reads, and ends with a proposal; `ask`:"
+        " each new reach is asked; `task`: its first question offers all that the model expects to need. The file of a"
+        " workspace, which travels with it, may say `plan`.",
+    )
     max_steps: int = Field(
         30,
         ge=1,
@@ -299,10 +306,18 @@ class StandingSettings(SettingsSection):
 
 
 class GrowthSettings(SettingsSection):
-    """The rules for functions that agents make: who writes them, and whether agents may."""
+    """The rules for functions that agents make: whether they may, what they leave alone, and who writes."""
 
-    create: bool = Field(
-        True, description="Offer agents what makes and changes functions; you can always do it."
+    mode: Growth = Field(
+        "on",
+        description="Whether agents make and change functions. `on`: what passes the gate joins; `ask`: you are shown"
+        " what passed, and it is kept until you join it (`knapper functions join`); `off`: agents are offered nothing"
+        " for it. You can always do it yourself.",
+    )
+    pin: Literal["none", "mine"] = Field(
+        "none",
+        description="`mine`: what you wrote or changed is pinned from the start, so that no agent changes it"
+        " (`knapper functions pin`).",
     )
     maker: str = Field(
         "auto",
@@ -340,10 +355,10 @@ class TendSettings(SettingsSection):
 class GrantSettings(SettingsSection):
     """The cases in which the user is asked before a function gets what it needs."""
 
-    ask: Literal["grants", "always", "never"] = Field(
+    ask: Literal["grants", "never"] = Field(
         "grants",
-        description="When you are asked. `grants`: before a function gets a grant; `always`: also before every"
-        " function that an agent makes or changes; `never`: whatever needs an approval is refused.",
+        description="When you are asked. `grants`: before a function gets a grant; `never`: whatever needs an approval"
+        " is refused. `growth.mode` says whether functions join unasked.",
     )
     wait_minutes: float = Field(
         60,
@@ -681,6 +696,11 @@ class Settings(BaseModel):
         return caps_in_force(own, kept, of_file, SpendingSettings().amounts(all_of_them=True))
 
     @property
+    def policy(self) -> Policy:
+        """What may be asked and grown, before an agent, a window or a message narrows it."""
+        return Policy(self.growth.mode, self.grants.ask != "never", self.turn.mode)
+
+    @property
     def maker(self) -> str | None:
         """The name of the model that writes functions, or None if the agents' own do."""
         name = self.growth.maker
@@ -731,11 +751,15 @@ def load(
         if name.startswith(PREFIX) and not name.startswith((SECRET, TOKEN))
     ]
     unknown = [
-        name for name in named if name not in _variables() | {_variable(key) for key in GONE}
+        name
+        for name in named
+        if name
+        not in _variables() | {_variable(key) for key in (*GONE, *(name for name, _ in MOVED))}
     ]
     if unknown:
         raise _unknown(unknown[0], [*_variables()])
-    file = without_gone(_read_file(root / FILE_NAME), str(root / FILE_NAME))
+    place = str(root / FILE_NAME)
+    file = with_moved(without_gone(_read_file(root / FILE_NAME), place), place)
     # Reject what the file must not set: it travels with the folder, perhaps from somebody else.
     for (section, key), (default, fix) in _NOT_IN_FILE.items():
         if _section(file, section).get(key, default) != default:
@@ -743,6 +767,10 @@ def load(
                 f"`{section}.{key}` cannot be set in {FILE_NAME}, which travels with the folder."
             )
             raise SettingsError(message, fix=fix)
+    if (mode := _section(file, "turn").get("mode")) in MODES and mode == MODES[-1]:
+        message = f"`turn.mode` cannot be `{mode}` in {FILE_NAME}, which travels with the folder and may only narrow."
+        fix = f"Take it for a turn: /mode {mode}, or knapper run --mode {mode}; or set {PREFIX}TURN_MODE={mode}."
+        raise SettingsError(message, fix=fix)
     is_set = any(
         name.upper().startswith(PREFIX) for name in os.environ
     )  # else a long search for nothing
@@ -752,7 +780,8 @@ def load(
         for part in reversed(path):
             nested = {part: nested}
         mine = _merge(mine, nested)
-    mine = without_gone(mine, f"a {PREFIX} variable or a flag")
+    by_hand = f"a {PREFIX} variable or a flag"
+    mine = with_moved(without_gone(mine, by_hand), by_hand)
     try:
         settings = Settings(**_merge(file, mine))
     except ValidationError as error:

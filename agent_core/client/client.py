@@ -26,6 +26,7 @@ from agent_core.api.operations import ApiOperation, Asked, Names, Nothing, api_o
 from agent_core.base import events
 from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.events import Event
+from agent_core.base.policy import Growth, Mode
 from agent_core.base.records import to_json
 from agent_core.base.untrusted import one_line
 from agent_core.operations.operation import Operation
@@ -468,10 +469,21 @@ class Client(Resource):
         return list((await self._of(agent, on_agents.messages, **part))["messages"])
 
     async def post(
-        self, text: str, agent: str = "", *, key: str = "", conversation: str = MAIN
+        self,
+        text: str,
+        agent: str = "",
+        *,
+        key: str = "",
+        conversation: str = MAIN,
+        mode: Mode | None = None,
+        growth: Growth | None = None,
     ) -> Json:
-        """Send a message, and return its event and the last number before it. With a `key`, a retry has no effect."""
+        """Send a message, and return its event and the last number before it. With a `key`, a retry has no effect.
+
+        `mode` and `growth` are for the turn that it begins; a token gets no more than it has anyway.
+        """
         message = {"text": text, "key": key or None, "conversation": conversation}
+        message |= {"mode": mode, "growth": growth}
         posted = await self._of(agent, on_agents.post, **message)
         return of_knapper(posted, "event", "after")
 

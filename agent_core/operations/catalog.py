@@ -121,6 +121,18 @@ _OF_PROMPT: Final = (
         "/load FILE", "Replace this agent with the one in a file, after asking.", takes="<path>"
     ),
     CommandEntry(
+        "/mode [plan | ask | task] [on | ask | off]",
+        "Choose what your next messages may reach: `plan` only reads, `ask` asks for each new reach, `task` once for"
+        " all that the model expects; Shift-Tab goes from one to the next. The second word is for growth.",
+        takes="plan ask task, on ask off",
+        shows=ALONE,
+        in_turn=True,
+    ),
+    CommandEntry(
+        "/go",
+        "Do what the last plan proposed: a turn in mode task, which asks once. So does Ctrl-G.",
+    ),
+    CommandEntry(
         "/retry",
         "Take the last message back and send it again.",
         page="the button Try again, after a turn that failed",
@@ -175,9 +187,9 @@ _OF_PROMPT: Final = (
 )
 _ORDER: Final = (
     "help exit functions introspect about call show create edit test break debug trace release good bad grants"
-    " approvals delete history diff rollback example pending confirm audit reload memory attach forget summarize"
-    " memorywarning heartbeat agents switch conversations new open branch name save load log retry pop changes undo"
-    " cost cap pause resume shell clear dump model"
+    " approvals pin unpin delete history diff rollback example pending join confirm audit reload memory attach forget"
+    " summarize memorywarning heartbeat agents switch conversations new open branch name mode go save load log retry"
+    " pop changes undo cost cap pause resume shell clear dump model"
 )
 _PLACES: Final = {
     name: place for place, name in enumerate(_ORDER.split())
@@ -199,10 +211,10 @@ _MEANT = {
     "pm": "debug last",
 }
 GROUPS: Final[Mapping[str, str]] = {
-    "daily": "functions introspect edit call break memory attach undo changes retry new conversations open model"
-    " help exit",
-    "functions": "create history rollback test trace debug show example pending confirm diff delete good bad"
-    " grants approvals release audit reload",
+    "daily": "functions introspect edit call break memory attach undo changes retry mode go new conversations open"
+    " model help exit",
+    "functions": "create history rollback test trace debug show example pending join confirm diff delete good bad"
+    " pin unpin grants approvals release audit reload",
     "agents": "agents switch save load summarize memorywarning heartbeat",
     "session": "log pop branch name cost cap pause resume clear dump forget",
 }

@@ -14,6 +14,7 @@ from agent_core import __version__
 from agent_core.base import events
 from agent_core.base.clock import shown_time
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, User
+from agent_core.base.policy import Policy
 from agent_core.base.receipt import Made, Receipt
 from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import one_line
@@ -55,6 +56,8 @@ Also the kind of the entry that begins a turn in which calls of such functions a
 ANSWERS: Final = "answers"
 """The key of a message for the answers to calls of such functions."""
 AFTER: Final = "after"
+POLICY: Final = "policy"
+EXPECTS: Final = "expects"
 """The key of an event for the ID of the interrupted turn that it continues."""
 DID: Final = "did"
 """The kind of an entry that records effects; `made` has the format of a receipt."""
@@ -81,10 +84,8 @@ KEPT: Final = "kept"
 """The kind of an entry with the names that programs keep and their `values` as JSON."""
 RECEIPT_KINDS: Final = ("call", "result", INNER_CALL, INNER_RESULT, DID, REACH, RECEIPT)
 """The kinds of entries that a receipt is built from."""
-PIPE: Final = "pipe"
-"""The window of `knapper run` that reads its messages from a program."""
 JOB: Final = "job"
-"""The window of `knapper run --message` without a terminal."""
+"""The window of a program without a terminal, such as `knapper run` in a script."""
 SCHEDULE: Final = "schedule"
 """The window of a timer."""
 SPEAKER: Final = "speaker"
@@ -271,7 +272,7 @@ def is_alone(inbound: Inbound) -> bool:
 def is_unwatched(inbound: Inbound) -> bool:
     """Return whether a timer began this, or a program without a terminal."""
     with suppress(NotJson):
-        return read_object(inbound.origin or "{}").get("window") in (PIPE, JOB, SCHEDULE)
+        return read_object(inbound.origin or "{}").get("window") in (JOB, SCHEDULE)
     return False
 
 
@@ -290,11 +291,11 @@ def event_entry(event: events.StoredEvent) -> Entry:
     return Entry(event.type, events.stored_fields(event))
 
 
-def begun(entry: Entry, inbound: Inbound) -> Entry:
-    """Return the entry that begins a turn, with what the event that it is of says about the turn."""
+def begun(entry: Entry, inbound: Inbound, policy: Policy) -> Entry:
+    """Return the entry that begins a turn, with what the event that it is of says about the turn, and its policy."""
     said = said_by(inbound)
     trace = str(inbound.payload.get("trace") or "")
-    marks = {"step": 0, "begins": inbound.kind}
+    marks: dict[str, Any] = {"step": 0, "begins": inbound.kind, POLICY: policy.to_json()}
     marks |= {"said": said} if said != entry.payload.get("text") else {}
     marks |= {"trace": trace} if trace else {}
     return sent_from(replace(entry, payload={**entry.payload, **marks}), inbound)

@@ -620,7 +620,7 @@ class AgentLoop:
         for news in (
             await self._functions.quarantine.entered(failed, (turn.agent,)) if failed else ()
         ):
-            told = notice(function_facts.quarantine_notice(news))
+            told = notice(function_facts.quarantine_notice(news, grows=turn.grows))
             await turn.append([event_entry(news), told])
         for call in done:
             self.model_session.shown.use(call.call.name)

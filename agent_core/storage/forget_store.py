@@ -74,7 +74,16 @@ _OURS: Final = frozenset(
             "reply",
             "steps",
         ),
-        *("prompt_tokens", "completion_tokens", "cached_tokens", "estimated"),
+        *(
+            "prompt_tokens",
+            "completion_tokens",
+            "cached_tokens",
+            "estimated",
+            "policy",
+            "growth",
+            "asks",
+            "mode",
+        ),
     )
 ).union(stored_keys())
 """The keys that this program writes; they are never replaced."""

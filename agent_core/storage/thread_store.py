@@ -149,6 +149,7 @@ class SendMessage(Write):
     due: float | None = None
     key: str | None = None
     limits: Amounts = field(default_factory=dict)
+    policy: dict[str, Any] = field(default_factory=dict)  # Any: JSON; that of the sender's turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -408,6 +409,7 @@ def _send(send: SendMessage, session: SqlSession) -> None:
         "hops": send.hops,
         "owes": owed,
     }
+    payload |= {"policy": send.policy} if send.policy else {}
     post_event(session, Post(send.recipient, send.kind, payload, key=key, origin=_AGENT_ORIGIN))
     _spend(session, send.thread, send.sender, {"messages": 1, "hops": send.hops})
 

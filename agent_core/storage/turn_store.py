@@ -206,8 +206,8 @@ _TAKEN = (
     " where t.line = ? and t.state = 'open' and event.seq = t.event and event.turn is null"
 )
 _CLAIMED = (
-    "select t.id, t.attempt, t.n, t.state, t.cancelled, t.streamed, e.id, e.kind, e.payload,"
-    " e.origin from turn t join event e on e.seq = t.event where t.line = ? and t.state = 'open'"
+    "select t.id, t.attempt, t.n, t.state, t.cancelled, t.streamed, e.id, e.kind, e.payload, e.origin"
+    " from turn t join event e on e.seq = t.event where t.line = ? and t.state = 'open'"
 )
 _INBOX = f"select count(*), ({LAST_AT_ONCE}) from event where line = ? and turn is null"  # noqa: S608  (our own text)
 _BEGINNING = ", ".join(f"'{kind}'" for kind in BEGINNING)

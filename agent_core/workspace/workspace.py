@@ -221,7 +221,13 @@ def function_service(
         starters=scaffold.functions,
     )
     return FunctionService(
-        root, store, registry, parts, module_bytes=MAX_MODULE_BYTES, standing=settings.standing
+        root,
+        store,
+        registry,
+        parts,
+        module_bytes=MAX_MODULE_BYTES,
+        standing=settings.standing,
+        pins_mine=settings.growth.pin == "mine",
     )
 
 
@@ -293,7 +299,8 @@ class Workspace:
         self._store = store
         self._open_sandbox = open_sandbox
         self._open_models = open_models
-        queue = ApprovalQueue(approver, store, settings.grants.wait_minutes * 60)
+        wait_s = settings.grants.wait_minutes * 60
+        queue = ApprovalQueue(approver, store, wait_s, settings.policy)
         opened = (lambda: self._sandbox), queue, (lambda: self._models)
         self.functions = function_service(root, settings, store, *opened, on_status)
         self._clock = Clock()

@@ -48,7 +48,7 @@ from agent_core.functions.answers import CallReport
 from agent_core.operations.attachments import headline
 from agent_core.operations.spending import Spending
 from agent_core.runtime.agent import UNANSWERED, Agent, Origin
-from agent_core.runtime.entries import JOB, PIPE
+from agent_core.runtime.entries import JOB
 from agent_core.runtime.session import GO_ON
 from agent_core.runtime.turn import Interrupted, Interruption
 from agent_core.storage import MAIN, line_of
@@ -108,8 +108,8 @@ class Conversation:
         self.later: list[str] = []
         """Commands that were typed during a turn and wait for its end."""
         self._runner: Runner | None = None
-        self.on_pause: Callable[[], None] = _nothing
         self._is_begun = False  # whether the user was told what was found
+        self.on_pause: Callable[[], None] = _nothing
         self.has_sent = False  # whether a turn has sent a message to another agent
         self._command: Interruption | None = None
         self._held: list[FunctionsChanged] | None = None
@@ -565,9 +565,10 @@ async def opened(
 @asynccontextmanager
 async def _agent(workspace: Workspace, options: RunOptions, voice: Voice) -> AsyncIterator[Agent]:
     """Open the agent of a run. The workspace closes it, unless the agent is temporary (`once`)."""
+    origin = Origin("prompt" if voice.is_attended else _window(options))
     if options.once:
         async with workspace.passing_agent(verify=options.verify) as agent:
-            agent.origin = Origin("prompt" if voice.is_attended else _window(options))
+            agent.origin = origin
             yield agent
     else:
         name = options.talks_to
@@ -575,7 +576,6 @@ async def _agent(workspace: Workspace, options: RunOptions, voice: Voice) -> Asy
             made = await asyncio.to_thread(workspace.directory.make, name)
             if sys.stdout.isatty():  # a script does not need the notice
                 voice.aloud([made_line(made)])
-        origin = Origin("prompt" if voice.is_attended else _window(options))
         yield await workspace.agent(
             name, options.conversation, verify=options.verify, origin=origin, answers=True
         )
@@ -583,9 +583,9 @@ async def _agent(workspace: Workspace, options: RunOptions, voice: Voice) -> Asy
 
 def _window(options: RunOptions) -> str:
     """Return what kind of window a run is that nobody types into."""
-    if options.message is None:
-        return PIPE
-    return "command" if machine.has_terminal() else JOB
+    if not machine.has_terminal():
+        return JOB
+    return "pipe" if options.message is None else "command"
 
 
 def made_line(path: str) -> Line:

@@ -54,6 +54,7 @@ from prompt_toolkit.widgets.toolbars import SearchToolbar
 
 from agent_core.base import machine
 from agent_core.base.plain_files import read_plain
+from agent_core.base.policy import DEFAULT
 from agent_core.base.records import dataclass, fields
 from agent_core.base.untrusted import one_line
 from agent_core.base.workspace_folder import SETTINGS
@@ -66,6 +67,7 @@ from .keys import terminal_input
 from .live import Live
 
 if TYPE_CHECKING:
+    from agent_core.base.policy import Policy
     from agent_core.runtime.agent import AgentStatus
 
 
@@ -461,6 +463,7 @@ STYLES: Final = {
     "bar": "ansibrightblack",
     "bar.name": "ansicyan",
     "bar.running": "ansicyan",
+    "bar.mode": "bold ansimagenta",
     "bar.near": "ansiyellow",
     "bar.full": "bold ansired",
     "bar.alarm": "bold ansiwhite bg:ansired",
@@ -759,14 +762,27 @@ _MODEL_LEAST = 16
 _BETWEEN = " · "
 # The forms of the bar, longest first: the first one that leaves enough room for the model's name is used.
 _FORMS = (
-    ("agent", "model", "gauge", "spent", "functions", "rejected", "paused", "sandbox", "running"),
-    ("agent", "model", "gauge", "functions", "rejected", "paused", "sandbox", "running"),
-    ("model", "gauge", "functions", "rejected", "paused", "sandbox", "running"),
-    ("model", "gauge", "functions", "rejected", "paused", "sandbox"),
-    ("model", "gauge", "rejected", "paused", "sandbox"),
-    ("model", "share", "paused", "sandbox"),
-    ("share", "paused", "sandbox"),
-    ("sandbox",),
+    (
+        "mode",
+        "agent",
+        "model",
+        "gauge",
+        "spent",
+        "functions",
+        "rejected",
+        "paused",
+        "sandbox",
+        "running",
+    ),
+    ("mode", "agent", "model", "gauge", "functions", "rejected", "paused", "sandbox", "running"),
+    ("mode", "model", "gauge", "functions", "rejected", "paused", "sandbox", "running"),
+    ("mode", "model", "gauge", "functions", "rejected", "paused", "sandbox"),
+    ("mode", "model", "gauge", "rejected", "paused", "sandbox"),
+    ("mode", "model", "share", "paused", "sandbox"),
+    ("mode", "share", "paused", "sandbox"),
+    ("mode", "paused", "sandbox"),
+    ("mode", "sandbox"),
+    ("mode",),
 )
 _ALARMS = (" SANDBOX OFF: functions run unprotected ", " SANDBOX OFF ")
 
@@ -812,6 +828,8 @@ class StatusBar:
             "functions": [("class:bar", f"functions {status.functions_known}")],
             "sandbox": [("class:bar", f"sandbox {sandbox}")] if sandbox else [],
         }
+        if mode := mode_words(status.policy):
+            parts["mode"] = [("class:bar.mode", mode)]
         if spent := self.spent():
             parts["spent"] = [("class:bar", one_line(spent, 40))]
         if rejected := self.rejected():
@@ -833,6 +851,13 @@ class StatusBar:
                 parts["model"][0] = ("class:bar", cut_middle(model, room))
                 return _join_parts(shown)
         return []
+
+
+def mode_words(policy: "Policy") -> str:
+    """Return what differs in a policy from the usual one, in few words."""
+    words: list[str] = [policy.mode] if policy.mode != DEFAULT.mode else []
+    words += [f"growth {policy.growth}"] if policy.growth != DEFAULT.growth else []
+    return ", ".join(words)
 
 
 def _named(conversation: str) -> StyleAndTextTuples:

@@ -81,7 +81,7 @@ from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import Malformed, read_json
 from sandbox.wire.values import BODY, TAG
 
-from . import slash_shell, undo
+from . import modes, slash_shell, undo
 from .conversation import Conversation, RunCommand, made_line
 from .menu import address_lines
 from .slash_shell import PromptDoor, result_lines, run_shell, show
@@ -979,6 +979,7 @@ _OWN: Final[Sequence[RunCommand]] = (
     *(_memorywarning, _heartbeat, _switch, _load, _call, _shell),
 )
 _RUNS: Final[Mapping[str, RunCommand]] = {
+    **modes.RUNS,
     **undo.RUNS,
     **slash_shell.RUNS,
     "name": _rename,

@@ -58,6 +58,7 @@ from knapper.terminal.dialog import UNSEEN, TerminalAnswers, hidden_answer
 from . import render
 from .conversation import Conversation, opened
 from .live import ended_rows
+from .modes import next_mode
 from .prompt import DEBUG_MARK, QUIET_S, Prompt
 from .render import TurnRenderer
 from .run_options import RunOptions
@@ -771,6 +772,10 @@ class LoadedSession:
         with suppress(UsageError):  # the word before it does not name anything
             return await offered(self.conversation, kind, first)
         return []
+
+    def next_mode(self) -> None:
+        """Choose the next mode for what is sent from now on."""
+        next_mode(self.conversation.agent)
 
     def is_for_now(self, text: str) -> bool:
         """Return whether the line is for the running turn, or can run during a command, like `/break` during a call."""

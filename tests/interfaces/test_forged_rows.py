@@ -51,6 +51,7 @@ WITH: dict[str, tuple[str, ...]] = {
     "functions revoke": (FUNCTION, "--all"),
     **dict.fromkeys(("functions move", "functions rename"), (FUNCTION, "other")),
     "functions rollback": (FUNCTION, "1"),
+    **dict.fromkeys(("functions join", "functions pin", "functions unpin"), (FUNCTION,)),
     "functions search": ("count vowels",),
     "functions trace": (FUNCTION, "--args", '{"text": "queue"}'),
     "calls replay": ("1",),

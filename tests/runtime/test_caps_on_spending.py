@@ -17,7 +17,7 @@ from agent_core.base.errors import SettingsError
 from agent_core.base.events import Event, TurnEnded, Warned
 from agent_core.base.settings import load
 from agent_core.runtime.agent import Agent, Origin
-from agent_core.runtime.entries import PIPE
+from agent_core.runtime.entries import JOB
 from agent_core.storage import DropCap, PauseAll, ResumeAll, SetBeat, SetCap, SpentRow
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Repeat, Say, ScriptedModel, Seen, Wanted, scripted
@@ -231,7 +231,7 @@ async def test_the_users_own_caps_hold_at_once_and_a_strangers_row_does_not(
 async def unwatched(desk: Desk, message: str) -> list[Event]:
     """Run a turn that a script begins."""
     before = desk.agent.origin
-    desk.agent.origin = Origin(PIPE)
+    desk.agent.origin = Origin(JOB)
     try:
         return await desk.say(message)
     finally:
@@ -283,7 +283,7 @@ async def test_paused_nothing_runs_by_itself_until_it_is_resumed(at_desk: OpenDe
 
 async def test_a_pause_ends_a_running_turn_at_its_next_request(at_desk: OpenDesk) -> None:
     desk = await at_desk([Ask(Wanted("list_functions", {"pattern": "x"}), pause_s=1)])
-    desk.agent.origin = Origin(PIPE)
+    desk.agent.origin = Origin(JOB)
 
     async def pause() -> None:
         await until_it_is(lambda: desk.model.requests)
