@@ -81,7 +81,7 @@ _GROUPS = (
             "functions": "list, make, test, grant",
             "calls": "recorded calls, replay",
             "secrets": "what they may be given",
-            "schema, extensions": "of files; packages",
+            "schema, extensions": "of files, more",
         }),
         ("Serve and keep", {
             "login": "a link to the page",
