@@ -276,6 +276,24 @@ def is_unwatched(inbound: Inbound) -> bool:
     return False
 
 
+def questions_asked(entries: Sequence[Entry], call: str) -> list[str]:
+    """Return what a call that ended early had asked a person, and the answers, as lines for the model."""
+    asked = dict[str, str]()
+    for entry in entries:
+        payload = entry.payload
+        if payload.get("call") != call:
+            continue
+        id = str(payload.get("question"))
+        if entry.kind == events.FunctionAsked.type:
+            asked[id] = (
+                f"It had asked a person “{one_line(str(payload.get('text')), 200)}”: no answer."
+            )
+        elif entry.kind == events.FunctionAnswered.type and id in asked and payload.get("answer"):
+            said = one_line(str(payload["answer"]), 200)
+            asked[id] = asked[id].replace("no answer.", f"the answer was “{said}”.")
+    return [*asked.values()]
+
+
 def facts_entry(made: Made) -> Entry:
     """Return the entry that records these effects."""
     return Entry(DID, {"made": made})
