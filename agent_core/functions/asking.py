@@ -42,6 +42,8 @@ QUESTION_LIMIT: Final = 8
 WAIT_LIMIT_S: Final = 3_600.0
 TEXT_LIMIT: Final = 1_000
 CHOICE_LIMIT: Final = 20
+ID_LEAST: Final = 6
+"""Characters of an id that name a question."""
 LOOK_S: Final = 0.2  # between two looks for an answer
 
 
@@ -88,8 +90,11 @@ class FunctionQuestion:
         Raises:
             RequestRefused: it is not one that a person can be asked.
         """
-        text, choices = asked.get("question"), asked.get("choices") or []
-        kind, default, after_s = asked.get("type", "str"), asked.get("default"), asked.get("after")
+        text = asked.get("question")
+        choices = asked.get("choices") or []
+        kind = asked.get("type", "str")
+        default = asked.get("default")
+        after_s = asked.get("after")
         if not isinstance(text, str) or not text.strip() or len(text) > TEXT_LIMIT:
             raise RequestRefused(f"a question is a text of at most {TEXT_LIMIT} characters")
         are_texts = isinstance(choices, list) and all(isinstance(each, str) for each in choices)
@@ -271,4 +276,4 @@ class CallQuestions:
             await asyncio.sleep(LOOK_S)
         if decision["answer"] != "yes":
             return None, decision["by"]
-        return question.read(decision["word"]), "human"
+        return question.read(decision["word"]), decision["by"]

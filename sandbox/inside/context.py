@@ -351,7 +351,7 @@ class Context:
 
         The call waits, at most an hour. Without an answer `after` so many seconds, the default is the answer.
         """
-        texts = [str(choice) for choice in choices]
+        texts = list(map(str, choices))
         name = getattr(type, "__name__", "")
         request = {"question": str(question), "choices": texts, "type": name, "after": after}
         request["default"] = None if default is None else str(default)

@@ -446,8 +446,6 @@ def results_of(text: str) -> list[str]:
     )
 
 
-_ID_CHARS = 6  # that name a question of a function
-
 _ITEMS = (
     ("--network", "network", "HOST", "A host: api.example.org, localhost:8000 or *.example.org."),
     ("--read", "read", "PATH", "A file or folder to read: in the workspace, or absolute."),
@@ -556,7 +554,7 @@ async def answer(
     A yes to a grant is given where the whole question is shown: at the prompt, or on the page. The first answer counts.
     """
     from agent_core.access.grants import Decision
-    from agent_core.functions.asking import FunctionQuestion
+    from agent_core.functions.asking import ID_LEAST, FunctionQuestion
 
     for row in await door.workspace.store.pending_questions():
         own = FunctionQuestion.from_row(row)
@@ -564,7 +562,7 @@ async def answer(
         if (
             own is not None
             and own.id.startswith(question)
-            and len(question) >= _ID_CHARS
+            and len(question) >= ID_LEAST
             and is_seen
         ):
             said = own.read(answer)
