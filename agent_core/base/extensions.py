@@ -28,6 +28,7 @@ LEVELS: Final = "LEVELS"  # of the sandbox
 MODELS: Final = "MODELS"  # prefixes of their names
 MODES: Final = "MODES"  # in which calls are sent, besides natively
 STORES: Final = "STORES"  # schemes of their addresses
+SUBJECTS: Final = "SUBJECTS"  # of the state
 _FOLDER: Final = "knapper_ext"
 
 

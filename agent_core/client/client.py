@@ -26,7 +26,6 @@ from agent_core.api.operations import ApiOperation, Asked, Names, Nothing, api_o
 from agent_core.base import events
 from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.events import Event
-from agent_core.base.policy import Growth, Mode
 from agent_core.base.records import to_json
 from agent_core.base.untrusted import one_line
 from agent_core.operations.operation import Operation
@@ -475,15 +474,15 @@ class Client(Resource):
         *,
         key: str = "",
         conversation: str = MAIN,
-        mode: Mode | None = None,
-        growth: Growth | None = None,
+        mode: str = "",
+        growth: str = "",
     ) -> Json:
         """Send a message, and return its event and the last number before it. With a `key`, a retry has no effect.
 
         `mode` and `growth` are for the turn that it begins; a token gets no more than it has anyway.
         """
         message = {"text": text, "key": key or None, "conversation": conversation}
-        message |= {"mode": mode, "growth": growth}
+        message |= {"mode": mode or None, "growth": growth or None}
         posted = await self._of(agent, on_agents.post, **message)
         return of_knapper(posted, "event", "after")
 

@@ -41,7 +41,6 @@ from agent_core.registry.function import fits
 from agent_core.storage import (
     AGAIN,
     BETWEEN,
-    ENDED,
     FROM_USER,
     LIMITS_FROM,
     MAIN,
@@ -58,6 +57,7 @@ from agent_core.storage import (
     agent_of,
     dump,
 )
+from agent_core.storage.journal import EndEntry, MessageEntry, read_all, text_of, write_entry
 from sandbox.wire.strict_json import whole_characters
 
 from .entries import (
@@ -68,7 +68,6 @@ from .entries import (
     ONLY,
     POLICY,
     begun,
-    event_entry,
     facts_entry,
     is_alone,
     is_of_client,
@@ -415,7 +414,7 @@ class TurnRunner:
             is_of_another = bool(waiting) and waiting[0] not in own and not follower.turn
             if is_of_another and self._passes(waiting[0]):
                 return False
-            is_answered = await self._run_next(_LATER_KINDS, emit, options, own[-1])
+            is_answered = await self._run_next(_LATER_KINDS, emit, options, own)
             if is_answered is None:  # it was cut off, and ends here
                 await self._follow(follower, emit)
             if is_answered is not False:
@@ -527,21 +526,22 @@ class TurnRunner:
         return usual.narrowed(policy) if inbound.payload.get("from") else policy
 
     async def _run_next(
-        self, skip: Collection[str], emit: Emit, options: TurnOptions, message: str = ""
+        self, skip: Collection[str], emit: Emit, options: TurnOptions, own: Sequence[str] = ()
     ) -> bool | None:
-        """Run the next turn, and return whether it took up the `message`; None if nothing is due.
+        """Run the next turn, and return whether it took up the last of our `own` messages; None if nothing is due.
 
         Of other turns, nobody is told who waits for the answer to a message and does not follow the conversation.
         """
+        message = own[-1] if own else ""
         with self.functions.in_use():
             claimed = await self._next(skip, restarts=options.restarts)
-            if self.settled and (options.follows or not message):
+            if self.settled and (options.follows or not own):
                 emit(events.Warned(message=self.settled))
             self.settled = ""
             if claimed is None:
                 return None
             is_own = await self._took(claimed, message)
-            is_told = is_own or options.follows or not message
+            is_told = is_own or options.follows or not own or claimed.event.id in own
             self.tools.look()
             turn = self.turn_of(claimed, options, emit if is_told else lambda _: None)
             is_part = bool(options.on_behalf_of) or options.group is not None
@@ -587,9 +587,9 @@ class TurnRunner:
         writes = [*writes, *self.session.beat()]
         why = list[Entry]()
         if ended.warning:
-            why.append(event_entry(events.Warned(message=ended.warning, fix=ended.fix)))
+            why.append(write_entry(events.Warned(message=ended.warning, fix=ended.fix)))
         if ended.why and ended.reason != "replied":
-            why.append(Entry(ENDED, {"text": ended.why}))
+            why.append(write_entry(EndEntry(text=ended.why)))
         if ended.reason == "failed":  # else the model would read the next message as one with this
             why.append(notice(UNANSWERED))
         elif ended.reason == "limits" and ended.advice:
@@ -610,7 +610,9 @@ class TurnRunner:
                 else "The program failed."
             )
             await self._settle_calls(
-                turn, "The turn ended here because the program failed.", Entry(ENDED, {"text": why})
+                turn,
+                "The turn ended here because the program failed.",
+                write_entry(EndEntry(text=why)),
             )
             writes = _closing(turn, Ended("failed", warning="The program failed."))[1]
             await turn.finish("failed", writes=writes)
@@ -638,7 +640,7 @@ async def fed(turn: Turn, store: str) -> AsyncIterator[None]:
 
     if store:
         turn.emit = tell
-        await feed.open(store, turn.line)
+        await feed.serve(store, turn.line)
     try:
         yield
     finally:
@@ -872,7 +874,8 @@ class Agent:
             return
         claimed = await claim(self._store, self.line, self._turns.owner, leaves=FROM_USER)
         if claimed is not None and claimed.attempt > 1:
-            self.restored = await settle(self._store, claimed, self.session, restarts=self.restarts)
+            is_owed = self.restarts or is_alone(claimed.event)
+            self.restored = await settle(self._store, claimed, self.session, restarts=is_owed)
             self._turns.receipt = receipt_in(await self._store.load(claimed.id))
             claimed = None
         await resume(self._store, self.line, self._history, messages_of)
@@ -1067,7 +1070,7 @@ class Agent:
             await resume(self._store, self.line, self._history, messages_of)
         said = next((entry for entry in entries if entry.kind == "user"), None)
         began = said or next((entry for entry in entries if entry.kind == "notice"), None)
-        text = str(began.payload["text"]) if began else ""
+        text = text_of(began) if began else ""
         return RemovedTurn(text, is_message=said is not None) if entries else None
 
     async def remove_turns(self) -> int:
@@ -1084,7 +1087,8 @@ class Agent:
     async def user_texts(self) -> list[str]:
         """Return what the user wrote in this conversation, including messages that a summary replaced."""
         entries = await self._store.history(self.line, kinds=("user",))
-        return [str(entry.payload["text"]) for entry in entries if not entry.payload.get("speaker")]
+        messages = [message for _, message in read_all(MessageEntry, entries)]
+        return [message.text for message in messages if not message.speaker]
 
     async def require_own_message(self) -> None:
         """Require that the last message may be sent again: it is whole, and this user wrote it.

@@ -16,6 +16,7 @@ from agent_core.base.messages import SEND, Assistant, Call, Message
 from agent_core.base.policy import DEFAULT, Policy
 from agent_core.base.records import dataclass, replace
 from agent_core.base.settings import HeartbeatSettings, RunnerSettings
+from agent_core.base.untrusted import one_line
 from agent_core.functions.answers import Skipped, Unknown, answer, word
 from agent_core.memory.blocks import Alias
 from agent_core.storage import (
@@ -35,6 +36,7 @@ from agent_core.storage import (
 )
 from agent_core.storage import ClaimedTurn as Claimed
 from agent_core.storage.agent_store import HELPER_RUN
+from agent_core.storage.journal import AnswerEntry, ParkedEntry, ReplyEntry, read_all, read_entry
 
 from .entries import (
     AFTER,
@@ -80,6 +82,8 @@ _MOST_TRIES: Final = (
 )
 _MOST_CUTS: Final = 50  # for one message
 _PAUSE_S: Final = 1.0
+_BEFORE_ALL: Final = 0.0
+_SAID_CHARS: Final = 200  # of the message that a turn answers which is begun again
 _MAX_PAUSE_MINUTES: Final = 360.0  # that an agent can give itself
 _CLOSED: Final = ("unknown", "skipped")  # how an interrupted turn answers its open calls
 STOPPED: Final = "The program was stopped here."
@@ -273,21 +277,15 @@ async def settle(
         return ""
     entries = await store.load(claimed.id)
     steps = [entry for entry in entries if entry.kind not in RECORD_KINDS]
-    if steps and steps[-1].kind == "parked":
-        state = "client_calls" if steps[-1].payload.get("calls") else "parked"
+    last = read_entry(steps[-1]) if steps else None
+    if isinstance(last, ParkedEntry):
+        state = "client_calls" if last.calls else "parked"
         await store.finish(claimed.id, claimed.attempt, state)
         return ""
-    is_between, last = (
-        claimed.event.kind in BETWEEN,
-        steps[-1] if steps and not claimed.streamed else None,
-    )
-    if (
-        (is_between or restarts)
-        and last is not None
-        and last.kind == "assistant"
-        and not last.payload.get("calls")
-    ):
-        writes = _owed_answer(claimed, AnswerAsk("", str(last.payload.get("text", ""))))
+    is_between = claimed.event.kind in BETWEEN
+    is_repeated = (is_between or restarts) and not claimed.streamed
+    if is_repeated and isinstance(last, ReplyEntry) and not last.calls:
+        writes = _owed_answer(claimed, AnswerAsk("", last.text))
         await store.finish(claimed.id, claimed.attempt, "done", writes=writes)
         return ""
     ending = [cut_off(claimed.streamed)]
@@ -307,10 +305,10 @@ async def settle(
         began = entry_of(claimed.event, session.style, session.clock.now())
         ending.insert(0, begun(began, claimed.event, session.usual_policy))
     # The receipts of helpers whose runs were interrupted with this turn.
-    cut_calls = [
-        entry.payload for entry in ending if entry.payload.get("outcome") == word(Unknown())
-    ]
-    runs = [run_name(str(call["name"]), claimed.id, str(call["call_id"])) for call in cut_calls]
+    runs: list[str] = []
+    for _, cut in read_all(AnswerEntry, ending):
+        if cut.outcome == word(Unknown()):
+            runs.append(run_name(cut.name, claimed.id, cut.call_id))
     receipts = [
         receipt_in(await store.history(run, kinds=RECEIPT_KINDS, with_removed=True)) for run in runs
     ]
@@ -352,10 +350,9 @@ class _Cuts:
     @classmethod
     def of(cls, claimed: Claimed, entries: Sequence[Entry]) -> "_Cuts":
         """Count one more interruption, of a turn with these entries."""
-        answers = [entry.payload for entry in entries if entry.kind == "result"]
         answered = any(
-            row["outcome"] not in _CLOSED and not row["call_id"].startswith(_BOOT)
-            for row in answers
+            given.outcome not in _CLOSED and not given.call_id.startswith(_BOOT)
+            for _, given in read_all(AnswerEntry, entries)
         )
         total, in_a_row = (int(claimed.event.payload.get(key) or 0) for key in ("cuts", "tries"))
         return cls(total + 1, 0 if answered else in_a_row + 1)
@@ -372,10 +369,10 @@ class _Cuts:
             return f"cut off {self.in_a_row} times in a row before a call was answered"
         return f"cut off {self.total} times"
 
-    def due(self, now: float) -> float | None:
-        """Return when the turn resumes: from the second interruption in a row with backoff, to let others run first."""
+    def due(self, now: float) -> float:
+        """Return when the turn resumes: at once; from the second interruption in a row with backoff, after others."""
         pause = _PAUSE_S * 2 ** (self.in_a_row - 1) * random.uniform(0.5, 1.5)  # noqa: S311  (a pause)
-        return now + pause if self.in_a_row > 1 else None
+        return now + pause if self.in_a_row > 1 else _BEFORE_ALL
 
 
 def _after(claimed: Claimed, cuts: _Cuts | None, now: float) -> tuple[list[Post], list[Write]]:
@@ -390,6 +387,8 @@ def _after(claimed: Claimed, cuts: _Cuts | None, now: float) -> tuple[list[Post]
         key: claimed.event.payload.get(key)
         for key in ("thread", "owes", "hops", "from", "trace", ONLY)
     }
+    if claimed.event.kind == "message" or claimed.event.payload.get("text"):
+        kept["text"] = one_line(str(claimed.event.payload.get("text", "")), _SAID_CHARS)
     counted = {"tries": cuts.in_a_row, "cuts": cuts.total, AFTER: claimed.id}
     again = Post(
         claimed.line, "again", {**kept, **counted}, key=f"again:{claimed.id}", due=cuts.due(now)

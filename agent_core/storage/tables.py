@@ -141,6 +141,9 @@ class SqlSession(Protocol):
     def unsynced(self) -> AbstractContextManager[None]:
         """Commit this block without waiting for the disk: it survives the end of the program, if not of the machine."""
 
+    def tables(self) -> list[str]:
+        """Return the names of all tables."""
+
     def generation(self) -> str:
         """Return a mark that changes with every forgetting."""
 

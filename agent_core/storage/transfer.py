@@ -11,6 +11,7 @@ from typing import Any, Final
 from agent_core.base.errors import StorageError
 from agent_core.base.records import dataclass
 
+from .added_store import added_tables, make_added
 from .store import Store
 from .tables import Key, Row, SqlSession, Tables
 
@@ -151,7 +152,10 @@ async def copy_store(
         raise StorageError(
             "The target is not empty.", fix="Name an empty one, or go on with a copy: --resume"
         )
-    for table in _TABLES:
+    tables = await _tables_of(source_store)
+    for table in tables:
+        if table not in _TABLES:
+            await target_store._write(lambda session: make_added(session, table.name))  # noqa: B023 awaited at once
         await _copy_table(source_store, target_store, table)
     taken = await source_store._read(lambda session: session.all(_TAKEN))
     for start in range(0, len(taken), BATCH):
@@ -167,28 +171,38 @@ async def copy_store(
             await target_store._write(lambda session: session.index.save(session, Key(*lane), rows))  # noqa: B023 as above
             last = rows[-1][0]
     await target_store._write(lambda session: session.index.rebuild(session))
-    names = (*(table.name for table in _TABLES), "taken events", "vectors")
+    names: tuple[_Table | str, ...] = (*tables, "taken events", "vectors")
     # All sums of one side at one moment: what others write meanwhile does not come between two tables.
     sums = await source_store._read(lambda session: {name: _sum(session, name) for name in names})
-    for name, (count, digest) in sums.items():
-        other = await target_store._read(lambda session: _sum(session, name))  # noqa: B023 awaited at once
+    counts = dict[str, int]()
+    for summed, (count, digest) in sums.items():
+        name = summed if isinstance(summed, str) else summed.name
+        counts[name] = count
+        other = await target_store._read(lambda session: _sum(session, summed))  # noqa: B023 awaited at once
         if (count, digest) != other:
             message = f"`{name}` differs: {count} rows there, {other[0]} rows here."
             raise StorageError(
                 message,
                 fix="Empty the target and copy again, with no program at work in the source.",
             )
-    return {name: count for name, (count, _) in sums.items()}
+    return counts
 
 
 async def row_counts(store: Store) -> dict[str, int]:
     """Return how many rows each table has."""
+    tables = await _tables_of(store)
     return await store._read(
         lambda session: {
             table.name: int(session.all(f"select count(*) from {table.name}")[0][0])  # noqa: S608  (our own table)
-            for table in _TABLES
+            for table in tables
         }
     )
+
+
+async def _tables_of(store: Store) -> list[_Table]:
+    """Return the tables of the program, and those of all extensions that have some in this store."""
+    added = await store._read(added_tables)
+    return [*_TABLES, *(_table(name, "id", "value") for name in added)]
 
 
 async def _copy_table(tables: Tables, other_tables: Tables, table: _Table) -> None:
@@ -215,10 +229,10 @@ def _batch(session: SqlSession, table: _Table, last: Row | None) -> list[Row]:
     return session.all(sql, *(last or ()))
 
 
-def _sum(session: SqlSession, name: str) -> tuple[int, str]:
+def _sum(session: SqlSession, part: "_Table | str") -> tuple[int, str]:
     """Return the number of rows and a hash of them, which is the same in both databases."""
     count, digest = 0, hashlib.sha256()
-    for row in _rows(session, name):
+    for row in _rows(session, part):
         count += 1
         digest.update(
             repr([int(value) if isinstance(value, bool) else value for value in row]).encode()
@@ -227,15 +241,15 @@ def _sum(session: SqlSession, name: str) -> tuple[int, str]:
 
 
 def _rows(
-    session: SqlSession, name: str
+    session: SqlSession, part: "_Table | str"
 ) -> Iterator[Sequence[Any]]:  # Any: columns as the database types them
-    if name == "taken events":
+    if part == "taken events":
         yield from session.all(_TAKEN)
-    elif name == "vectors":
+    elif isinstance(part, str):
         for lane in session.all(_LANES):
             yield from ((*lane, *row) for row in session.all(_VECTORS, *lane, 0, 1 << 62))
     else:
-        table, last = next(table for table in _TABLES if table.name == name), None
-        while rows := _batch(session, table, last):
+        last: Row | None = None
+        while rows := _batch(session, part, last):
             yield from rows
-            last = rows[-1][: len(table.key)]
+            last = rows[-1][: len(part.key)]

@@ -33,6 +33,7 @@ _ONCE, _ALWAYS = (
     AnswerKey("y", "always", "yes", is_yes=True),
 )
 _FOLDER = AnswerKey("f", "always, for its folder", "folder", is_yes=True)
+NEVER = AnswerKey("v", "never", "never")
 _THIS_TIME = AnswerKey("f", "yes, for its folder", "folder", is_yes=True)
 _TURN_PROGRAMS = "for the programs of this turn"
 _ANSWERS: dict[str, Answer] = {_ONCE.letter: "once", _ALWAYS.letter: "yes", _FOLDER.letter: "yes"}
@@ -54,6 +55,7 @@ _BECAUSE = {
     "earlier": "you already said no in this turn",
     "often": "you said no several times in this turn, and are not asked again until the next",
     "never": "it cannot be granted",
+    "always": "you said that it never may",
     "unavailable": "what it needs is not available",
 }
 _LONGEST_WHY, _LONGEST_DENIED, _MOST_DENIED = 300, 480, 12
@@ -74,11 +76,16 @@ class GrantDialog(Dialog):
         yes = (*yes, *_folder_keys(question, _FOLDER if self._is_kept else _THIS_TIME))
         self.takes_enter = question.moment == "grant"
         self.keys = (YES, NO) if self.takes_enter else (*yes, NO, REASON)
+        if self._is_kept and not self.takes_enter:
+            self.keys = (*yes, NO, NEVER, REASON)
 
     def decision(self, reply: DialogReply) -> Decision:
         """Return the decision that an answer makes."""
         return Decision(
-            _ANSWERS.get(reply.letter, "no"), reply.reason, is_wide=reply.letter == _FOLDER.letter
+            _ANSWERS.get(reply.letter, "no"),
+            reply.reason,
+            is_wide=reply.letter == _FOLDER.letter,
+            is_lasting=reply.letter == NEVER.letter,
         )
 
     def rows(self, columns: int) -> Iterator[Line]:
@@ -106,6 +113,8 @@ class GrantDialog(Dialog):
             self._is_kept or (decision.is_wide and self._question.maker)
         ):
             answer += ", kept in functions/grants.toml"
+        if decision.is_lasting:
+            answer += f", never (knapper functions grant {one_line(self._question.function, 80)} lifts it)"
         word = f": “{one_line(decision.word)}”" if decision.word else ""
         return line("  ", ("dim", "→ "), (_ROLES[decision.answer], answer + word))
 

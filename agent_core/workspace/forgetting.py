@@ -24,6 +24,7 @@ from agent_core.memory import dates, words
 from agent_core.registry.source import OF_THE_PROGRAM
 from agent_core.runtime.entries import messages_of, said_by
 from agent_core.storage import Erasure, MessageGone, Store, TurnsGone, ValueFiles
+from agent_core.storage.journal import text_of
 from sandbox.wire.lines import bare_lines
 
 _REQUESTS: Final = ("requests.log", "requests.log.1", "access.log", "access.log.1")
@@ -45,6 +46,7 @@ _PLACE: Final = re.compile(r"(\d{1,12})(?:\.(\d{1,7}))?")
 MOST_LINES: Final = 8
 _NEAREST: Final = 3
 _LINE_CHARS: Final = 64
+_UNREAD: Final = "of an extension that is not here, so nobody looked into it; install or enable that, then forget again"
 _ENTRY: Final = re.compile(r"(?m)^(?=\n?# \d{4}-\d\d-\d\d )")
 
 
@@ -129,7 +131,7 @@ class Forgetting:
         erasure = Erasure(
             MessageGone(agent, 0),
             words.indexed,
-            lambda payload, entries: rebuilt(payload, messages_of(entries)),
+            lambda summary, entries: rebuilt(summary, messages_of(entries)),
             said_by,
             OF_THE_PROGRAM,
         )
@@ -183,8 +185,10 @@ class Forgetting:
         self, order: ForgetOrder, places: dict[str, int], files: dict[str, int]
     ) -> ForgetReport:
         target = order.erasure.target
+        unread = await self._store.unread_tables()
+        unread_why = dict.fromkeys((f"the table {table}" for table in unread), _UNREAD)
         if not isinstance(target, Mention):
-            return ForgetReport(order.subject, {**places, **files}, {})
+            return ForgetReport(order.subject, {**places, **files}, unread_why)
         stays = await asyncio.to_thread(lambda: dict(self._stays(target)))
         named = {place: why async for place, why in self._names(order.agents, target)}
         sought = frozenset(words.stems(words.content(target.text)))
@@ -197,7 +201,11 @@ class Forgetting:
             :_NEAREST
         ]
         return ForgetReport(
-            order.subject, {**places, **files}, {**stays, **named}, [*target.longer], nearest=near
+            order.subject,
+            {**places, **files},
+            {**stays, **named, **unread_why},
+            [*target.longer],
+            nearest=near,
         )
 
     async def _lines(self, order: ForgetOrder) -> list[RecordLine]:
@@ -215,7 +223,7 @@ class Forgetting:
             for entry in await self._store.history(
                 line, since=await self._store.branched_at(line), with_removed=True
             ):
-                texts = bare_lines(str(entry.payload.get("text", "")))
+                texts = bare_lines(text_of(entry))
                 if isinstance(target, Mention):
                     texts = [target.around(text, _LINE_CHARS) for text in texts]
                 elif entry.seq >> _SHIFT not in target.turns:

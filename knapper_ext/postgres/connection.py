@@ -153,6 +153,11 @@ class PostgresSession:
                     break
         return found
 
+    def tables(self) -> list[str]:
+        """Return the names of all tables."""
+        found = "select tablename from pg_tables where schemaname = current_schema()"
+        return [name for (name,) in self.all(found)]
+
     def together(self, *statements: tuple[object, ...]) -> list[list[Row]]:
         """Run statements, each a text and its values, in one round trip; return the rows of each."""
         with self.db.pipeline():

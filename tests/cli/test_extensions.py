@@ -14,7 +14,10 @@ from typing import Any
 import httpx2
 import pytest
 
+from agent_core.base.clock import Clock
+from agent_core.storage import open_store
 from tests.kit import Repeat, Say, ScriptedModel, scripted
+from tests.kit.beside import extension
 from tests.kit.program import surroundings
 from tests.kit.waiting import patience_s
 from tests.kit.wheels import install
@@ -30,6 +33,7 @@ import click
 
 from agent_core.base.errors import StorageError
 from agent_core.base.extensions import NounBeside
+from agent_core.storage.added_store import AddedSubject
 from sandbox.beside import LevelBeside
 
 Path(MARK).write_text("imported")
@@ -53,6 +57,7 @@ def nosy():
     click.echo("NOSY was asked.")
 
 
+SUBJECTS = {"seen": AddedSubject(lambda value, mention: mention.without(value))}
 STORES = {"nosy": opened, "postgresql": opened}
 LEVELS = {"full": liar, "liar": liar}
 COMMANDS = {
@@ -196,6 +201,25 @@ def test_a_level_from_elsewhere_cannot_call_itself_full(desk: Desk, tmp_path: Pa
     assert (sandbox["level"], sandbox["missing"]) == ("none", ["level `liar` under its own name"])
     usual = json.loads(desk.run("doctor", "--json").stdout)["sandbox"]
     assert "everything" not in usual["layers"]
+
+
+async def test_forgetting_reaches_what_an_enabled_extension_keeps_and_tells_what_it_cannot(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))  # whose seal the state has
+    desk.add_nosy(tmp_path)
+    desk.json("memory", "show")
+    subject = "from agent_core.storage.added_store import AddedSubject\nSUBJECTS = {'seen': AddedSubject(None)}\n"
+    with extension("seeing", subject, tmp_path):
+        async with open_store(desk.root / ".knapper/state.db", clock=Clock()) as store:
+            await store.save_added("seen", "1", "Zorblax was here.")
+    told = desk.json("memory", "forget", "Zorblax", "-y")
+    (stays,) = told["stays"]
+    assert (told["outcome"], stays["place"]) == ("nothing", "the table ext_seen")
+    assert "of an extension that is not here" in stays["why"]
+    desk.json("extensions", "enable", "nosy-ext")
+    told = desk.json("memory", "forget", "Zorblax", "-y")
+    assert (told["places"], told["stays"]) == ([{"place": "ext_seen", "count": 1}], [])
 
 
 def test_a_forged_entry_and_one_that_is_gone_let_nothing_in(desk: Desk, tmp_path: Path) -> None:

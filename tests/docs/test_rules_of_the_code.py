@@ -200,7 +200,7 @@ OTHER_READERS = {
     "a model, which is not the one who is asked": """
         context/presentation functions/debug/stop functions/gate/meaning functions/gate/reader
         functions/service/change_texts functions/service/example_regression memory/classes workspace/supervision
-        operations/commands/agents api/page_operations functions""",
+        operations/commands/agents api/page_operations functions functions/asking runtime/entries""",
     "whoever builds the confined interpreter": "portable/component",
     "a program that works for somebody": """
         frameworks/turn_adapter mcp/door""",
@@ -352,12 +352,10 @@ def test_only_the_policy_of_a_turn_decides_what_is_asked_and_grown() -> None:
     places = set()
     for path, tree in module_trees("mode", "ask", "same_reach"):
         for node in ast.walk(tree):
-            if (
-                isinstance(node, ast.Attribute)
-                and isinstance(node.value, ast.Attribute)
-                and (node.value.attr, node.attr) in DECIDED_BY_THE_POLICY
-            ):
-                places.add(f"{path.relative_to(TOP)}:{node.lineno}")
+            match node:
+                case ast.Attribute(value=ast.Attribute(attr=table), attr=key):
+                    if (table, key) in DECIDED_BY_THE_POLICY:
+                        places.add(f"{path.relative_to(TOP)}:{node.lineno}")
     assert {place.partition(":")[0] for place in places} == {"agent_core/base/settings.py"}, places
 
 

@@ -9,7 +9,7 @@ from agent_core.base.errors import UsageError
 from agent_core.functions.service.plan import Author
 from agent_core.functions.service.tending import TendingBudget
 from tests.conftest import OpenDesk
-from tests.kit import Ask, Repeat, Say, Wanted
+from tests.kit import Ask, Expect, Repeat, Say, Wanted
 from tests.kit.desk import VOWELS, Desk, another, answers, outcomes
 from tests.kit.drawing import sampled
 from tests.kit.sources import function_text
@@ -170,8 +170,14 @@ async def test_no_agent_changes_what_is_pinned_by_any_way(at_desk: OpenDesk) -> 
     attempts = sampled(ATTEMPTS, 7)
     calls = [WAYS[way](n, name) for way, n, name in attempts]
     replies = [Ask(*calls[at : at + 20]) for at in range(0, len(calls), 20)]
-    desk = await pinned_desk(at_desk, *replies, growth__mode="on", turn__max_steps=99)
-    await desk.say("Change them.")
+    ends = Expect(Say("Done."), lambda seen: None if seen.answers else "no calls were answered")
+    turns = [step for reply in replies for step in (reply, ends)]
+    desk = await pinned_desk(at_desk, *turns)
+    told = list[str]()
+    for _ in replies:
+        events = await desk.say("Change them.")
+        told += outcomes(events)
+    assert len(told) == len(calls)
     assert own(desk) == []
     assert {*NAMES, "spare"} <= {*desk.workspace.functions.names()}
     for name in NAMES:

@@ -12,7 +12,7 @@ from tests.kit import Ask, Say, Script, Wanted
 from tests.kit.levels import lend
 from tests.kit.terminal import ENTER, Terminal
 
-KEYS = "Press o (once) or y (always), then Enter, or n (no) or w (no, with a reason)."
+KEYS = "Press o (once) or y (always), then Enter, or n (no) or v (never) or w (no, with a reason)."
 CALL = Wanted("weather", {"city": "Oslo"})
 
 

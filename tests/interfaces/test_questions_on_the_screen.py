@@ -121,7 +121,7 @@ def test_questions_keep_their_form_on_every_screen_and_a_yes_counts_once_all_was
     script: Script = [long, *REFUSED, *hostile, Ask(create(code, "weather")), DONE]
     with asked(script, tmp_path, columns=60, environment={"NO_COLOR": "1"}) as screen:
         rows = screen.screen()
-        keys = "Press o (once) or y (always), then Enter, or n (no) or w"
+        keys = "Press o (once) or y (always), then Enter, or n (no) or v"
         assert rows.index("? weather asks to join, and to:") < rows.index(keys)
         assert any("d: all (+" in row for row in rows)
         assert {screen.colour_of(text) for text in ("? weather", "Press o (once)")} == {

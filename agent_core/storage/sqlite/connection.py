@@ -19,6 +19,7 @@ from agent_core.base.own_installation import origin
 from agent_core.base.records import dataclass, field
 from agent_core.base.seal import Sealer
 
+from ..added_store import added_form, is_added
 from ..subject import StoreClock, storable
 from ..tables import Row, SearchIndex
 
@@ -93,6 +94,10 @@ class SqliteSession:
 
     def number_on(self, table: str, column: str) -> None:
         """Do nothing: SQLite tracks every number that is written."""
+
+    def tables(self) -> list[str]:
+        """Return the names of all tables."""
+        return [name for (name,) in self.all("select name from sqlite_schema where type = 'table'")]
 
     def generation(self) -> str:
         """Return the version of the schema: forgetting ends with a VACUUM, which increments it."""
@@ -312,14 +317,22 @@ def check_schema(db: apsw.Connection) -> None:
 
 
 def schema_digest(db: apsw.Connection) -> str:
-    """Return the hash of all triggers and views, and of the permanent tables and indexes."""
-    rows = sorted(
-        map(
-            repr,
-            db.execute(f"select type, name, tbl_name, sql from sqlite_schema where {_ALWAYS}"),  # noqa: S608  (our own text)
-        )
-    )
+    """Return the hash of all triggers and views, and of the permanent tables and indexes.
+
+    Tables of extensions, which all have one form, are left out, each with the index of its key.
+    """
+    found = db.execute(f"select type, name, tbl_name, sql from sqlite_schema where {_ALWAYS}")  # noqa: S608  (our own text)
+    rows = [row for row in found if not _is_of_extension(*row)]
+    rows = sorted(map(repr, rows))
     return hashlib.sha256("\n".join(rows).encode()).hexdigest()
+
+
+def _is_of_extension(kind: str, name: str, table: str, sql: str | None) -> bool:
+    if not is_added(table):
+        return False
+    if kind == "index":
+        return sql is None and name == f"sqlite_autoindex_{table}_1"
+    return kind == "table" and str(sql).lower() == added_form(table)
 
 
 def drop_unread(db: apsw.Connection, names: str) -> None:

@@ -1,8 +1,10 @@
 // What a model says, as Markdown. A kept library cuts it into tokens, and each becomes an element here: no HTML of a model's
 // passes, no picture is loaded from anywhere, and a link leads to the web or to mail and nowhere else.
-import { useEffect, useRef, useState } from "/page/preact.js";
-import { html } from "/page/kit.js";
-import { Lexer, Tokenizer } from "/page/marked.js";
+import { useEffect, useRef, useState } from "./vendor/preact.js";
+import { copy, html, plain } from "./kit.js";
+import { Only } from "./marks.js";
+import { colored, Lines } from "./python.js";
+import { Lexer, Tokenizer } from "./vendor/marked.js";
 
 // What is longer, wider or nested deeper is shown as it was written: the library takes the square of it, or more.
 const LONGEST = 50_000, LONGEST_PARAGRAPH = 2_000, MOST_CELLS = 4_000, DEEPEST = 12;
@@ -43,6 +45,12 @@ function Link({ href, children }) {
   return leads ? html`<a href=${leads} title=${leads} target="_blank" rel="noopener noreferrer">${children}</a>` : html`<span>${children} (${href})</span>`;
 }
 
+const PYTHON = ["python", "py", "python3", "pycon"];
+function Block({ text, language }) {
+  const inside = PYTHON.includes(language) ? html`<${Lines} rows=${colored(plain(text)).map((line) => ["", "", line])} />` : text;
+  return html`<div class="block"><div class="head"><span class="grow cut">${language || "text"}</span><${Only} name="copy" label="Copy the code" onClick=${() => copy(text)} /></div><pre class=${PYTHON.includes(language) ? "source plain" : ""} tabindex="0" aria-label="Code"><code>${inside}</code></pre></div>`;
+}
+
 const many = (tokens, depth) => (depth > DEEPEST ? tokens.map((token) => token.raw).join("") : tokens.map((token) => one(token, depth)));
 
 function one(token, depth) {
@@ -59,7 +67,7 @@ function one(token, depth) {
     case "br": return html`<br />`;
     case "hr": return html`<hr />`;
     case "codespan": return html`<code>${token.text}</code>`;
-    case "code": return html`<pre tabindex="0" aria-label="Code"><code>${token.text}</code></pre>`;
+    case "code": return html`<${Block} text=${token.text} language=${(token.lang || "").split(/\s/)[0]} />`;
     case "blockquote": return html`<blockquote>${inside()}</blockquote>`;
     case "checkbox": return token.checked ? "☑ " : "☐ ";
     case "list": return html`<${token.ordered ? "ol" : "ul"} start=${token.ordered && token.start !== 1 ? token.start : undefined}>${token.items.map((item) => html`<li>${many(item.tokens, depth + 1)}</li>`)}<//>`;
@@ -71,10 +79,23 @@ function one(token, depth) {
   }
 }
 
+const lexed = (text) => new Reader({ gfm: true, tokenizer: new Tables() }).lex(text);
+
 function read(text) {
   const whole = String(text ?? "");
   if (whole.length > LONGEST) return html`<p>${whole}</p>`;
-  try { return many(new Reader({ gfm: true, tokenizer: new Tables() }).lex(whole), 0); } catch { return html`<p>${whole}</p>`; } // nested beyond what the library can take
+  try { return many(lexed(whole), 0); } catch { return html`<p>${whole}</p>`; } // nested beyond what the library can take
+}
+
+// Of a text that grows, what stands before its last blocks is read once. A text that names its links at the end is read whole.
+const OPEN_BLOCKS = 3, NAMES_LINKS = /^ {0,3}\[[^\]\n]{1,200}\]:/m;
+function readOn(text, { raw = "", blocks = [] }) {
+  if (text.length > LONGEST || NAMES_LINKS.test(text)) return { raw: "", blocks: [], value: read(text) };
+  const isMore = text.startsWith(raw), kept = isMore ? blocks : [], from = isMore ? raw.length : 0;
+  try {
+    const tokens = lexed(text.slice(from)), closed = tokens.slice(0, -OPEN_BLOCKS), now = [...kept, ...many(closed, 0)];
+    return { raw: text.slice(0, from) + closed.map((token) => token.raw).join(""), blocks: now, value: [...now, ...many(tokens.slice(closed.length), 0)] };
+  } catch { return { raw: "", blocks: [], value: read(text) }; }
 }
 
 // The words of it alone, for who hears it: a block stands between spaces, and what lies within a line as it is.
@@ -85,7 +106,8 @@ const wordsIn = (node) => {
   const inside = wordsIn(node.props.children);
   return WITHIN_A_LINE.includes(node.type) ? inside : ` ${inside} `;
 };
-export const asWords = (text) => wordsIn(read(text));
+const LONGEST_HEARD = 8_000;
+export const asWords = (text) => wordsIn(read(text.slice(0, LONGEST_HEARD)));
 
 // It is called with each piece that comes: what is not closed yet is read as far as it goes. What took long waits ten times as
 // long for the next reading, so that no text keeps the page from answering.
@@ -93,8 +115,8 @@ export function Prose({ text }) {
   const last = useRef({ text: null, at: 0, took: 0, value: null }), [, look] = useState(0);
   const rest = text === last.current.text ? 0 : last.current.at + 10 * last.current.took - performance.now();
   if (rest <= 0 && text !== last.current.text) {
-    const began = performance.now(), value = read(text), at = performance.now();
-    last.current = { text, at, took: at - began, value };
+    const began = performance.now(), next = readOn(String(text ?? "").replace(/\r\n?/g, "\n"), last.current), at = performance.now();
+    last.current = { text, at, took: at - began, ...next };
   }
   useEffect(() => { const timer = rest > 0 ? setTimeout(() => look((number) => number + 1), rest) : 0; return () => clearTimeout(timer); }, [text, rest > 0]);
   return html`<div class="prose">${last.current.value}</div>`;

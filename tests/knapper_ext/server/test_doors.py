@@ -9,11 +9,10 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-import knapper_ext
 from agent_core.api.agent_host import Rooms
 from agent_core.api.http_door import HttpAnswer, HttpApp, HttpDoor, HttpRoute, HttpStream
-from agent_core.base import extensions
 from agent_core.base.errors import KnapperError, UsageError
+from tests.kit.beside import extension
 
 from .conftest import Serve, Served
 
@@ -62,19 +61,9 @@ class EchoDoor(HttpDoor):
 @pytest.fixture
 async def at_door(served: Serve, tmp_path: Path) -> AsyncIterator[Served]:
     """A server with the door of one more extension in a folder that is listed."""
-    added = tmp_path / "beside" / "echoing"
-    added.mkdir(parents=True)
-    (added / "__init__.py").write_text(
-        f"from {__name__} import EchoDoor\nDOORS = {{'echo': EchoDoor}}\n"
-    )
-    folders = knapper_ext.__path__
-    folders.append(str(added.parent))
-    extensions._extensions.cache_clear()
-    try:
+    text = f"from {__name__} import EchoDoor\nDOORS = {{'echo': EchoDoor}}\n"
+    with extension("echoing", text, tmp_path):
         yield await served([])
-    finally:
-        folders.remove(str(added.parent))
-        extensions._extensions.cache_clear()
 
 
 async def test_a_door_answers_those_who_have_a_scope_of_it(at_door: Served) -> None:

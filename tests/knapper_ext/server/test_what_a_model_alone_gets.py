@@ -68,10 +68,11 @@ async def questions_of(server: Served) -> AsyncIterator[str]:
         await asyncio.sleep(0.02)
 
 
+@pytest.mark.parametrize("keeps", [False, True], ids=["asks", "keeps a yes for the same reach"])
 @pytest.mark.parametrize("evil", EVILS)
 @pytest.mark.parametrize("way", WAYS)
 async def test_a_helper_that_the_model_changes_does_not_run_with_the_grant(
-    served: Serve, way: str, evil: str
+    served: Serve, way: str, evil: str, keeps: bool
 ) -> None:
     why = {"reason": "to keep notes", "module_name": "notes"}
     keep_note = {
@@ -101,7 +102,8 @@ async def test_a_helper_that_the_model_changes_does_not_run_with_the_grant(
             Ask(Wanted("call_function", {"name": "keep_note", "arguments": now})),
             Ask(Wanted("keep_note", now)),
             Say("Done."),
-        ]
+        ],
+        grants__same_reach=keeps,
     )
     data = server.workspace.root / "data"
     data.mkdir()
