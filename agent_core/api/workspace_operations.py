@@ -31,6 +31,7 @@ from agent_core.base.offload import PER_ENTRY, aside
 from agent_core.base.plain_files import ADDING, open_plain, read_plain
 from agent_core.base.records import to_json
 from agent_core.base.untrusted import one_line
+from agent_core.functions.asking import FunctionQuestion
 from agent_core.functions.debug import Debugger
 from agent_core.functions.service import CheckRequest
 from agent_core.functions.service.judgment import Judgment
@@ -252,9 +253,11 @@ async def test(asked: Asked, name: ThereFunction, test_call: TestCall) -> object
 
 @api_operation("GET", "/approvals", ("approve", "read"), "List pending questions.")
 async def approvals(asked: Asked) -> object:
-    """List the questions about grants that wait for an answer, oldest first."""
+    """List the questions about grants that wait for an answer, oldest first, and under `asks` those of functions."""
     pending = await _pending(asked)
-    return {"approvals": await aside(PER_ENTRY * len(pending), _questions_json, pending)}
+    shown = await aside(PER_ENTRY * len(pending), _questions_json, pending)
+    asks = [question.to_shown() for question in await _asks(asked)]
+    return {"approvals": shown, "asks": asks}
 
 
 def _questions_json(pending: Iterable[PendingQuestion]) -> list[dict[str, Any]]:  # Any: JSON
@@ -282,10 +285,17 @@ def _question_json(pending_question: PendingQuestion) -> dict[str, Any]:  # Any:
 
 @api_operation("POST", "/approvals/{id}", ("approve",), "Answer a question.")
 async def answer(asked: Asked, id: str, approval: ApprovalAnswer) -> object:
-    """Answer a question about grants. The first answer counts; a later one is told so.
+    """Answer a question about grants, or one of a function: a yes with the answer as `word`. The first one counts.
 
     An answer to a question that has changed since is a 409, with the new `question`.
     """
+    for own in await _asks(asked):
+        if own.id == id:
+            decision = Decision("no")
+            if approval.answer == "yes":
+                decision = Decision("yes", own.read(approval.word))
+            await asked.workspace.answer(id, decision)
+            return {"id": id, "answer": decision.answer}
     pending = {row.id: row for row in await _pending(asked)}
     if id not in pending:
         if row := successor(id, pending.values()):
@@ -341,6 +351,16 @@ async def _pending(asked: Asked) -> list[PendingQuestion]:
     """Return the pending questions of agents that the token may see, oldest first."""
     questions = await asked.workspace.questions()
     return [row for row in questions if await asked.rooms.concerns(row.agent, asked.identity)]
+
+
+async def _asks(asked: Asked) -> list[FunctionQuestion]:
+    """Return the pending questions of functions in turns of agents that the token may see, oldest first."""
+    asks = list[FunctionQuestion]()
+    for row in await asked.workspace.store.pending_questions():
+        question = FunctionQuestion.from_row(row)
+        if question is not None and await asked.rooms.concerns(row.agent, asked.identity):
+            asks.append(question)
+    return asks
 
 
 def by_hand(asked: Asked) -> Author:

@@ -265,6 +265,34 @@ class Quarantined(_Base):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionAsked(_Base):
+    """A running function asks a person; its call waits. `text` and `choices` are the function's words.
+
+    It is answered by its `question`: `form` says with what, and `otherwise` what follows without an answer.
+    """
+
+    type: ClassVar[str] = "function_asked"
+    question: str
+    call: str
+    function: str
+    text: str
+    choices: tuple[str, ...] = ()
+    form: str = ""
+    otherwise: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionAnswered(_Base):
+    """The answer to a function's question; `by` is human, default or nobody, and then it is empty."""
+
+    type: ClassVar[str] = "function_answered"
+    question: str
+    call: str
+    answer: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryChanged(_Base):
     """A block of memory changed."""
 
@@ -288,7 +316,14 @@ class Warned(_Base):
 
 
 StoredEvent: TypeAlias = (
-    GrantAsked | GrantAnswered | FunctionsChanged | Quarantined | MemoryChanged | Warned
+    GrantAsked
+    | GrantAnswered
+    | FunctionAsked
+    | FunctionAnswered
+    | FunctionsChanged
+    | Quarantined
+    | MemoryChanged
+    | Warned
 )
 """An event that nothing else in a journal implies: it is an entry of its own, whose kind is its type."""
 
@@ -353,6 +388,8 @@ Event: TypeAlias = (
     | Printed
     | GrantAsked
     | GrantAnswered
+    | FunctionAsked
+    | FunctionAnswered
     | CallAnswered
     | FunctionsChanged
     | Quarantined

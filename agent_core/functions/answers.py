@@ -55,7 +55,9 @@ _PLAIN_NAME = re.compile(r"(?:[\w./-]|<[a-z]+(?: \d+)?>){1,200}")
 
 @dataclass(frozen=True, slots=True)
 class InterruptedCall:
-    """The user ended the turn while the call ran."""
+    """The user ended the turn while the call ran, or nobody answered its question: then `told` says so."""
+
+    told: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,8 @@ def answer(
                 else f"Not called:\n{block(reason, limit_chars)}"
             )
         case InterruptedCall() | Unknown():
-            return _NOT_SEEN[type(outcome)]
+            told = outcome.told if isinstance(outcome, InterruptedCall) else ""
+            return block(told, limit_chars) if told else _NOT_SEEN[type(outcome)]
         case _:
             assert_never(outcome)
 

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from agent_core.registry.function import Function
     from agent_core.registry.registry import Snapshot
 
+    from .asking import CallQuestions
     from .debug.debugging import Watch
     from .sandbox_client import SandboxClient
 
@@ -216,6 +217,7 @@ class WorkerApi:
         default_factory=list
     )  # collects refused files, which the function may hide
     tries: list[str] = field(default_factory=list)  # the same for reads that libraries only attempt
+    asks: "CallQuestions | None" = None  # asks a person for the function
     near: dict[str, None] = field(
         default_factory=dict
     )  # collects notes on values that are near their limit
@@ -379,6 +381,12 @@ class WorkerApi:
             case "call":
                 return await self._call(
                     str(arguments.get("function")), arguments.get("arguments") or {}
+                )
+            case "ask" if self.asks is not None:
+                return await self.asks.ask(self.caller, arguments)
+            case "ask":
+                raise RequestRefused(
+                    "nobody can be asked here: `self.ask` works in an agent's turn"
                 )
             case "call_key":
                 return self.key

@@ -20,6 +20,7 @@ from agent_core.base.records import replace
 from agent_core.context import RUN_PROGRAM
 from agent_core.functions import answers
 from agent_core.functions.answers import CallOutcome, InterruptedCall, Skipped
+from agent_core.functions.asking import CallQuestions
 from agent_core.functions.debug.debugging import Watch
 from agent_core.functions.gate.capability import shares_state
 from agent_core.functions.service import FunctionService, noted
@@ -321,6 +322,7 @@ class WorkspaceFunctions(ToolSource):
                     granting = service.granting.during(record.approvals)
                     if self._blocks is not None:
                         record.memory = FunctionMemoryApi(self._blocks, turn.agent, turn.id)
+                    asks = CallQuestions(turn.questions.queue.rows, turn, record)
                     requests = WorkerApi(
                         self._sandbox,
                         snapshot,
@@ -331,15 +333,16 @@ class WorkspaceFunctions(ToolSource):
                         watch=watch,
                         on_output=record.tell_printed,
                         did=record.did,
+                        asks=asks,
                         near=near,
                         on_reach=record.note_reach,
                         flow=record.flow,
                         key=record.key,
                     )
                     try:
-                        outcome = await requests.run(function, arguments, decision)
+                        outcome = asks.ending_of(await requests.run(function, arguments, decision))
                     finally:
-                        record.stood += granting.stood
+                        record.stood += granting.stood + asks.stood
                     missing, was_refused = (
                         requests.lacking(outcome, decision),
                         requests.was_refused(outcome),

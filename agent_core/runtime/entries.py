@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_core import __version__
+from agent_core.base import events
 from agent_core.base.clock import shown_time
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, User
 from agent_core.base.policy import Policy
@@ -275,6 +276,24 @@ def is_unwatched(inbound: Inbound) -> bool:
     with suppress(NotJson):
         return read_object(inbound.origin or "{}").get("window") in (PIPE, JOB, SCHEDULE)
     return False
+
+
+def questions_asked(entries: Sequence[Entry], call: str) -> list[str]:
+    """Return what a call that ended early had asked a person, and the answers, as lines for the model."""
+    asked = dict[str, str]()
+    for entry in entries:
+        payload = entry.payload
+        if payload.get("call") != call:
+            continue
+        id = str(payload.get("question"))
+        if entry.kind == events.FunctionAsked.type:
+            asked[id] = (
+                f"It had asked a person “{one_line(str(payload.get('text')), 200)}”: no answer."
+            )
+        elif entry.kind == events.FunctionAnswered.type and id in asked and payload.get("answer"):
+            said = one_line(str(payload["answer"]), 200)
+            asked[id] = asked[id].replace("no answer.", f"the answer was “{said}”.")
+    return [*asked.values()]
 
 
 def facts_entry(made: Made) -> Entry:

@@ -9,6 +9,7 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
+from agent_core.base import events
 from agent_core.base.clock import Clock
 from agent_core.base.limits import NAMES
 from agent_core.base.messages import SEND, Assistant, Call, Message
@@ -53,6 +54,7 @@ from .entries import (
     is_of_client,
     login,
     notice,
+    questions_asked,
     receipt_entry,
     receipt_in,
     result,
@@ -247,7 +249,15 @@ def closing_answers(entries: Sequence[Entry]) -> list[Entry]:
     ]
     return [
         result(
-            call, "\n".join([answer(outcome, 1000), *calls_made(entries, call.id)]), word(outcome)
+            call,
+            "\n".join(
+                [
+                    answer(outcome, 1000),
+                    *questions_asked(entries, call.id),
+                    *calls_made(entries, call.id),
+                ]
+            ),
+            word(outcome),
         )
         for call, outcome in outcomes
     ]
@@ -278,7 +288,9 @@ async def settle(
         writes = _owed_answer(claimed, AnswerAsk("", last.text))
         await store.finish(claimed.id, claimed.attempt, "done", writes=writes)
         return ""
-    ending = [cut_off(claimed.streamed)] if claimed.streamed else closing_answers(entries)
+    ending = [cut_off(claimed.streamed)]
+    if not claimed.streamed:
+        ending = closing_answers([*entries, *await _answers_since(store, entries)])
     is_again = not claimed.cancelled and (
         is_between or (restarts and not is_of_client(claimed.event))
     )
@@ -314,6 +326,18 @@ async def settle(
         f"The last turn was cut off when the program was stopped. Until then: {receipt.text}."
         f" {what_next}"
     )
+
+
+async def _answers_since(store: Store, entries: Sequence[Entry]) -> list[Entry]:
+    """Return entries for the answers that functions of a turn got after its process had ended."""
+    answers = list[Entry]()
+    for entry in entries:
+        if entry.kind == events.FunctionAsked.type:
+            given = await store.decision(str(entry.payload.get("question")))
+            if given is not None and given["answer"] == "yes":
+                answer = {**entry.payload, "answer": given["word"]}
+                answers.append(Entry(events.FunctionAnswered.type, answer))
+    return answers
 
 
 @dataclass(frozen=True, slots=True)

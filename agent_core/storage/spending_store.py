@@ -116,11 +116,10 @@ class SpendingStore(Tables):
     def spending_rules(self, session: SqlSession) -> SpendingRules:
         """Return what this user said about spending; rows that are not this user's do not count."""
         rows = session.all("select name, amount, seal from cap order by name")
-        caps = {
-            name: amount
-            for name, amount, seal in rows
-            if is_signed(session.sealer, seal, "cap", name, repr(amount))
-        }
+        caps = dict[str, float | None]()
+        for name, amount, seal in rows:
+            if is_signed(session.sealer, seal, "cap", name, repr(amount)):
+                caps[name] = amount
         pause = session.one("select why from pause order by at desc limit 1")
         return SpendingRules(caps, None if pause is None else pause[0])
 

@@ -16,6 +16,7 @@ from agent_core.access.grants import Answer, Decision, Grants, Question
 from agent_core.access.grants.approval import BOUND, DIFF_HEAD
 from agent_core.access.grants.book import OF_AGENT
 from agent_core.base.clock import shown_time
+from agent_core.base.events import FunctionAnswered
 from agent_core.base.untrusted import one_line, visible, whole_line
 from sandbox.wire.lines import bare_lines
 
@@ -24,7 +25,7 @@ from .styled_lines import Line, Role, Span, certain, folded, indented, line, spl
 from .verdicts import SIGNS, problem_lines
 
 if TYPE_CHECKING:
-    from agent_core.base.events import GrantAnswered
+    from agent_core.base.events import FunctionAsked, GrantAnswered
     from agent_core.functions.service.approvals_log import LoggedApproval
 
 _ONCE, _ALWAYS = (
@@ -363,6 +364,26 @@ def grants_lines(listing: "GrantListing") -> list[Line]:
                 [line(sentence if sentence in in_force else ("dim", f"{sentence} (proposed)"))]
             )
     return [*lines, *problem_lines(listing.problems)]
+
+
+def function_question_lines(event: "FunctionAsked | FunctionAnswered") -> list[Line]:
+    """Return lines about the question of a function: its words behind a bar, which no line of the program has."""
+    if isinstance(event, FunctionAnswered):
+        said = f"answered: {one_line(event.answer, 200)}" if event.answer else "nobody answered"
+        return indented([line(("dim", f"┆ {said} ({event.by})"))])
+    head = line(
+        ("dim", "the function "), ("name", one_line(event.function, 80)), ("dim", " asks you:")
+    )
+    words = [visible(row) for row in bare_lines(event.text)] or [""]
+    rows = [head, *(line(("dim", "┆ "), row) for row in words)]
+    rows += [
+        line(("dim", f"┆ {n} "), one_line(each, 200)) for n, each in enumerate(event.choices, 1)
+    ]
+    form = one_line(event.form, 200)
+    rows.append(
+        line(("dim", f"answer: /answer {event.question[:8]} … ({form}). {event.otherwise}"))
+    )
+    return indented(rows)
 
 
 def log_lines(rows: "Iterable[LoggedApproval]") -> list[Line]:

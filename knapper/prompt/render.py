@@ -43,7 +43,7 @@ from agent_core.views.call_log import (
 )
 from agent_core.views.faults import with_options
 from agent_core.views.function_view import MARK, SourceRow, quarantine_lines
-from agent_core.views.grant_question import denied_lines
+from agent_core.views.grant_question import denied_lines, function_question_lines
 from agent_core.views.styled_lines import Line, cut, folded, indented, line, pieces, plain, width
 from agent_core.views.styled_lines import painted as painted_lines
 from agent_core.views.verdicts import SLASH, coloured, hints, printed_lines
@@ -399,6 +399,9 @@ class TurnRenderer:
             case events.GrantAnswered():
                 self._finish_text()
                 self._lines(denied_lines([event]))
+            case events.FunctionAsked() | events.FunctionAnswered():
+                self._finish_text()
+                self._lines(function_question_lines(event))
             case events.TurnEnded():
                 self._finish_text()
                 self._live.clear()

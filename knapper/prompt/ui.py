@@ -18,7 +18,11 @@ from agent_core.views import call_log
 from agent_core.views.dialog import YES, Dialog, DialogReply
 from agent_core.views.faults import fault_lines, with_options
 from agent_core.views.function_view import quarantine_lines, row_lines, source_lines
-from agent_core.views.grant_question import GrantDialog, denied_lines
+from agent_core.views.grant_question import (
+    GrantDialog,
+    denied_lines,
+    function_question_lines,
+)
 from agent_core.views.result import print_json
 from agent_core.views.styled_lines import (
     Choice,
@@ -115,6 +119,8 @@ class PlainText:
                 self._talk(quarantine_lines(event))
             case events.GrantAnswered():
                 self._denied.append(event)
+            case events.FunctionAsked() | events.FunctionAnswered():
+                self._talk(function_question_lines(event))
             case _:
                 pass
 

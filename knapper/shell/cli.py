@@ -81,14 +81,13 @@ _GROUPS = (
             "functions": "list, make, test, grant",
             "calls": "recorded calls, replay",
             "secrets": "what they may be given",
-            "schema": "schemas of files",
+            "schema, extensions": "of files, more",
         }),
         ("Serve and keep", {
             "login": "a link to the page",
             "storage, state": "check, move, adopt",
             "cost, cap": "spent on models, limits",
             "pause, resume": "what runs by itself",
-            "extensions": "let packages in",
         }),
     ),
 )  # fmt: skip

@@ -5,7 +5,7 @@ The body of a response of `self.fetch` is read on demand and decoded here, in th
 
 import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NoReturn, Self, cast
@@ -213,7 +213,7 @@ def fetch(
     )
 
 
-_OFFERED = "progress, scratch, state, call, call_key, fetch, secret, now and memory"
+_OFFERED = "ask, confirm, progress, scratch, state, call, call_key, fetch, secret, now and memory"
 
 
 class FunctionMemory:
@@ -337,6 +337,36 @@ class Context:
     def call_key(self) -> str:
         """The key of this call, which stays the same if it is repeated after a crash: send it as `Idempotency-Key`."""
         return str(self._channel.request("call_key", {}))
+
+    def ask(
+        self,
+        question: str,
+        *,
+        choices: Sequence[Any] = (),  # values that have a text
+        type: Callable[[str], Any] = str,
+        default: Any = None,
+        after: float | None = None,
+    ) -> Any:  # one of the choices, or a value of the type
+        """Ask a person and return the answer: one of the choices, or a value of the type, such as `Decimal`.
+
+        The call waits, at most an hour. Without an answer `after` so many seconds, the default is the answer.
+        """
+        texts = list(map(str, choices))
+        name = getattr(type, "__name__", "")
+        request = {"question": str(question), "choices": texts, "type": name, "after": after}
+        request["default"] = None if default is None else str(default)
+        answer = str(self._channel.request("ask", request))
+        if texts:
+            return choices[texts.index(answer)]
+        return getattr(type, "fromisoformat", type)(answer)
+
+    def confirm(
+        self, question: str, *, default: bool | None = None, after: float | None = None
+    ) -> bool:
+        """Ask a person a question for a yes or a no, and return whether it is a yes."""
+        words = {True: "yes", False: "no", None: None}
+        answer = self.ask(question, choices=("yes", "no"), default=words[default], after=after)
+        return bool(answer == "yes")
 
     def now(self) -> datetime:
         """Return the current time with its zone. A replay of this call gets the same time."""

@@ -200,7 +200,7 @@ OTHER_READERS = {
     "a model, which is not the one who is asked": """
         context/presentation functions/debug/stop functions/gate/meaning functions/gate/reader
         functions/service/change_texts functions/service/example_regression memory/classes workspace/supervision
-        operations/commands/agents api/page_operations functions""",
+        operations/commands/agents api/page_operations functions functions/asking runtime/entries""",
     "whoever builds the confined interpreter": "portable/component",
     "a program that works for somebody": """
         frameworks/turn_adapter mcp/door""",

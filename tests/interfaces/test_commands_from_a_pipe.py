@@ -68,6 +68,7 @@ DOES_MORE = {
     "summarize": [""],
     "memorywarning": [""],
     "heartbeat": [""],
+    "answer": ["123456 yes"],
     "cap": ["day_tokens 5"],
     "pause": ["", "holiday"],
     "resume": [""],

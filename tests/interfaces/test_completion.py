@@ -31,7 +31,7 @@ OFFERED = {
     "/test count_vowels {": [],
     "/grants count_vowels ": ["revoke"],
     "/grants count_vowels revoke ": [],
-    "/help mod": ["model"],
+    "/help mod": ["mode", "model"],
     "what does count_v": ["count_vowels"],
 }
 OFFERED_THERE = {

@@ -581,8 +581,8 @@ class GrantStore:
         """Return all stored approvals, the newest last, and whether this user gave each and has not taken it back."""
         await self._look()
         rows = await self._store.approvals()
-        ours = {(row.function, row.digest) for row in self._ours(rows)}
-        return [(row, (row.function, row.digest) in ours) for row in rows]
+        ours = self._ours(rows)
+        return [(row, row in ours) for row in rows]
 
     async def problems(self) -> tuple["Problem", ...]:
         """Return the problems in the file: invalid entries, which grant nothing."""

@@ -34,9 +34,9 @@ from .tree import (
 )
 from .uses import CONTEXT, Shown, is_in, local_names, shown_by, uses
 
-EFFECTS = frozenset({"call", "fetch", "secret", "memory", "now"})
+EFFECTS = frozenset({"ask", "call", "confirm", "fetch", "secret", "memory", "now"})
 _HARMLESS = frozenset(
-    {"progress", "scratch", "state", "now", "call", "call_key", *CONTEXT}
+    {"ask", "confirm", "progress", "scratch", "state", "now", "call", "call_key", *CONTEXT}
 )  # attributes of `self`; the last ones are reported as uses
 _PLAIN_DUNDERS = frozenset(
     {"__name__", "__qualname__", "__doc__", "__class__", "__init__", "__post_init__", "__len__"}

@@ -543,18 +543,39 @@ async def approvals(door: Door, name: FunctionName = "", *, last: int) -> Result
     return Result({"approvals": rows}, grant_question.log_lines(rows), "" if rows else none)
 
 
+@slash(
+    "answer ID ANSWER",
+    "Answer the question that a function asks in its call, by its id.",
+    in_turn=True,
+)
 @verb(functions, scopes=("approve",))
 async def answer(
     door: Door,
     question: Annotated[str, Word(metavar="ID")],
-    answer: Annotated[str, Word(metavar="no")],
+    answer: Annotated[str, Word(metavar="ANSWER")],
 ) -> Result:
-    """Answer a question that waits, by its id, with no. A yes is given where all of it is shown: the prompt, the page.
+    """Answer a question that waits, by its id: a function's, or with no one about a grant.
 
-    The first answer counts. See them: knapper functions approvals
+    A yes to a grant is given where the whole question is shown: at the prompt, or on the page. The first answer counts.
     """
     from agent_core.access.grants import Decision
+    from agent_core.functions.asking import ID_LEAST, FunctionQuestion
 
+    for row in await door.workspace.store.pending_questions():
+        own = FunctionQuestion.from_row(row)
+        is_seen = door.owners is None or row.agent in door.owners
+        if (
+            own is not None
+            and own.id.startswith(question)
+            and len(question) >= ID_LEAST
+            and is_seen
+        ):
+            said = own.read(answer)
+            await door.workspace.answer(own.id, Decision("yes", said))
+            shown = line(
+                ("ok", "✓ "), f"{own.function} has its answer: ", ("strong", one_line(said, 80))
+            )
+            return Result({"question": own.id, "answer": said}, [shown])
     pending = {row.id: row for row in await door.workspace.questions()}
     asked = pending.get(question)
     if asked is None or (door.owners is not None and asked.agent not in door.owners):
