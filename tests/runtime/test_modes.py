@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent_core.access.grants import Answer, Decision, Question
+from agent_core.access.grants import Answer, Decision, Grants, Question
 from agent_core.base.errors import SettingsError
 from agent_core.base.policy import Policy
 from agent_core.base.settings import FILE_NAME, load
@@ -29,6 +29,13 @@ def reading(number: int) -> str:
     )
 
 
+TIDY = function_text(
+    "tidy(text: str) -> str",
+    "Take the spaces off the ends of a text.\n\nArgs:\n    text: The text.",
+    "text = text.strip()\nreturn text",
+    "tidy(' a ') → 'a'",
+    "tidy('') → ''",
+)
 WRITES = function_text(
     "note(text: str) -> int",
     "Write a text into the notes.\n\nArgs:\n    text: The text.",
@@ -146,6 +153,8 @@ async def test_a_plan_writes_keeps_and_makes_nothing(at_desk: OpenDesk) -> None:
     asks = [Ask(*WRITING[at : at + 12]) for at in range(0, len(WRITING), 12)]
     person = Person("yes")
     desk = await opened(at_desk, asks, person, texts=VOWELS, notes=WRITES, counts=KEEPS)
+    held_for_good = Grants(write=("data/notes.txt",))
+    await desk.workspace.functions.grants.grant("note", held_for_good)
     before, held = fingerprint(desk.workspace.root), await kept(desk)
     desk.agent.policy = Policy(mode="plan")
     events = await desk.say("Change everything.")
@@ -188,30 +197,39 @@ async def test_forty_calls_of_six_functions_under_one_yes_are_one_dialog(at_desk
 
 
 @pytest.mark.parametrize(
-    "what", ["a larger reach", "a new version", "after its end", "unseen code"]
+    "what", ["a larger reach", "a new version", "after its end", "unseen code", "a neighbor"]
 )
 async def test_what_exceeds_the_yes_is_asked(at_desk: OpenDesk, what: str) -> None:
-    expecting = Ask(Wanted("expect_reach", {"read": ["data/a.txt"]}))
+    expecting = Ask(Wanted("expect_reach", {"read": ["data/"]}))
     first = Ask(Wanted("size_1", {"name": "a.txt"}))
     changes = [{"old_text": "+ 1", "new_text": "+ 100"}]
     edit = Wanted("edit_function", {"function_name": "size_1", "changes": changes})
+    tidier = TIDY.replace("return text", "return text + ''")
+    tidy = Wanted("replace_function", {"function_name": "tidy", CODE: tidier, "reason": "tidier"})
     made = Wanted("create_function", {"function_name": "size_2", CODE: reading(2), "reason": "2"})
     read = Wanted("introspect_function", {"function_name": "size_1"})
     others: dict[str, list[Ask | Say]] = {
-        "a larger reach": [Ask(Wanted("size_1", {"name": "b.txt"}))],
+        "a larger reach": [Ask(Wanted("note", {"text": "x"}))],
         "a new version": [Ask(read), Ask(edit), first],
         "after its end": [Say("Done."), first],
+        "a neighbor": [Ask(tidy), Ask(Wanted("size_3", {"name": "a.txt"}))],
         "unseen code": [Ask(made), Ask(Wanted("size_2", {"name": "a.txt"}))],
     }
     person = Person("once")
-    desk = await opened(at_desk, [expecting, first, *others[what]], person, sizes=reading(1))
+    uses = reading(3).replace("len(file.read())", "len(tidy(file.read()))")
+    steps = [expecting, first, *others[what]]
+    desk = await opened(
+        at_desk, steps, person, sizes=reading(1), uses=f"{TIDY}\n\n{uses}", notes=WRITES
+    )
     desk.agent.policy = Policy(mode="task")
     await desk.say("Go.")
     if what == "after its end":
         await desk.say("Again.")
+    if what == "a neighbor":  # it needs no yes, and runs within a function that had one
+        assert "+ ''" in desk.workspace.functions.source("tidy")
     moments = [question.moment for question in person.asked]
     assert moments[0] == "task"
-    assert len(moments) > 1, moments
+    assert len(moments) == 2, moments  # the first call was within the yes
 
 
 async def test_a_no_to_the_list_leaves_each_reach_to_be_asked(at_desk: OpenDesk) -> None:
