@@ -246,8 +246,8 @@ def _first_text(root: Path, model: ScriptedModel, _: int) -> dict[str, Any]:
     late = list[float]()
     with _window(model, root) as first, _window(model, root) as second:
         for number in range(_TRIES):
-            first.line(f"m{number}")
-            marks = [f"heard m{number} ".encode().split()[0] for _ in (first, second)]
+            first.line(f"0-{number}")
+            marks = [f"heard 0-{number} ".encode().split()[0] for _ in (first, second)]
             starts = [len(first.sent), len(second.sent)]
             at: list[float | None] = [None, None]
             while None in at:
@@ -259,7 +259,7 @@ def _first_text(root: Path, model: ScriptedModel, _: int) -> dict[str, Any]:
             assert at[1] is not None
             late.append((at[1] - at[0]) * 1000)
             for screen in (first, second):
-                screen.wait_for(f"heard m{number} end")
+                screen.wait_for(f"heard 0-{number} end")
             time.sleep(0.2)
     return {
         "tries": _TRIES,
@@ -270,8 +270,8 @@ def _first_text(root: Path, model: ScriptedModel, _: int) -> dict[str, Any]:
 
 def _idle(root: Path, model: ScriptedModel, _: int) -> dict[str, Any]:
     with _window(model, root) as first, _window(model, root) as second:
-        first.line("hello")
-        second.wait_for("heard hello end")
+        first.line("0-0")
+        second.wait_for("heard 0-0 end")
         time.sleep(1)
         idle = _share(second.process.pid)
     return {"an idle prompt, % of a core": round(100 * idle, 2)}

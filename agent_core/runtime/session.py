@@ -82,7 +82,7 @@ _MOST_TRIES: Final = (
 )
 _MOST_CUTS: Final = 50  # for one message
 _PAUSE_S: Final = 1.0
-_BEFORE_ALL: Final = 0.0
+_FIRST_DUE: Final = 0.0
 _SAID_CHARS: Final = 200  # of the message that a turn answers which is begun again
 _MAX_PAUSE_MINUTES: Final = 360.0  # that an agent can give itself
 _CLOSED: Final = ("unknown", "skipped")  # how an interrupted turn answers its open calls
@@ -372,7 +372,7 @@ class _Cuts:
     def due(self, now: float) -> float:
         """Return when the turn resumes: at once; from the second interruption in a row with backoff, after others."""
         pause = _PAUSE_S * 2 ** (self.in_a_row - 1) * random.uniform(0.5, 1.5)  # noqa: S311  (a pause)
-        return now + pause if self.in_a_row > 1 else _BEFORE_ALL
+        return now + pause if self.in_a_row > 1 else _FIRST_DUE
 
 
 def _after(claimed: Claimed, cuts: _Cuts | None, now: float) -> tuple[list[Post], list[Write]]:

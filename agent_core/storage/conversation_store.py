@@ -161,7 +161,10 @@ def _asker(token: str | None) -> str:
 def sender_of(origin: str) -> str:
     """Return what people call the sender in an origin: a name, or else the kind of window; "" if it says nothing."""
     value = parse_row(origin, dict) if origin else {}
-    return next((str(value[key]) for key in _CALLED if value.get(key)), "")
+    for key in _CALLED:
+        if name := value.get(key):
+            return str(name)
+    return ""
 
 
 def token_of(origin: str) -> str:

@@ -323,8 +323,9 @@ class Conversation:
         async def watched() -> str:
             if not (self.voice.is_attended and self._is_begun) or self.busy:
                 return ""
-            has_news = await self.agent.has_missed() or bool(await self.agent.waiting())
-            return self.agent.line if has_news else ""
+            if await self.agent.has_missed() or await self.agent.waiting():
+                return self.agent.line
+            return ""
 
         def hear(event: Event) -> None:
             if listener is not None:

@@ -728,7 +728,7 @@ class TerminalVoice(Voice):
             try:
                 return await asking.answer
             except asyncio.CancelledError as ended:
-                why = str(ended.args[0]) if ended.args else ""
+                why = "".join(map(str, ended.args))
                 raise
             finally:
                 self._prompt.asking = None
