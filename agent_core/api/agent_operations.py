@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from pydantic import Field
 
@@ -12,7 +12,8 @@ from agent_core.base.offload import PER_ENTRY, aside
 from agent_core.operations.catalog import check_message
 from agent_core.operations.history_pages import MOST_HELD, PAGE_BYTES, read_page, read_pages
 from agent_core.operations.manual_edits import set_up_block, undo_block
-from agent_core.runtime.entries import ALONE, RECEIPT, receipt_in
+from agent_core.registry.answer_shapes import AnswerShape
+from agent_core.runtime.entries import ALONE, CLIENT, RECEIPT, receipt_in
 from agent_core.runtime.event_fold import DONE
 from agent_core.storage import (
     CONVERSATION,
@@ -55,11 +56,15 @@ TRANSCRIPT_BYTES: Final = MOST_HELD // 4
 
 
 class Message(Part):
-    """A message to an agent. A `key` makes a repeat harmless; a running turn takes the message unless it is `alone`."""
+    """A message to an agent. A `key` makes a repeat harmless; a running turn takes the message unless it is `alone`.
+
+    `result` is the JSON Schema of an object: the reply is one, and the message has a turn of its own.
+    """
 
     text: Annotated[str, Field(min_length=1, max_length=MOST_TEXT)]
     key: Annotated[str | None, Field(max_length=200)] = None
     alone: bool = False
+    result: dict[str, Any] | None = None  # Any: JSON
 
 
 class NewAgent(Part):
@@ -346,6 +351,10 @@ async def post(asked: Asked, line: Line, message: Message) -> object:
     if asked.identity is OWNER:
         check_message(message.text)
     given: dict[str, object] = {ALONE: message.alone, "trace": asked.trace}
+    if message.result is not None:
+        if is_group(asked.workspace.root, agent_of(line)):
+            raise UsageError("A group gives no reply of a shape.", fix="Ask one agent.")
+        given[CLIENT] = {"shape": AnswerShape.of_schema(message.result).to_json()}
     more = {name: value for name, value in given.items() if value}
     posted = await asked.rooms.host.post(
         line, message.text, message.key, identity=asked.identity, **more

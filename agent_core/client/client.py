@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Protocol, get_args
+from typing import Any, Final, Protocol, TypeVar, get_args, overload
 from urllib.parse import quote, urlsplit
 from uuid import uuid4
 
@@ -29,6 +29,7 @@ from agent_core.base.events import Event
 from agent_core.base.records import to_json
 from agent_core.base.untrusted import one_line
 from agent_core.operations.operation import Operation
+from agent_core.registry.answer_shapes import AnswerShape
 from agent_core.storage import MAIN
 from agent_core.workspace.portable import text_of
 from agent_core.workspace.workspace import Workspace
@@ -38,6 +39,7 @@ from .resources import FunctionOperations
 
 Json = dict[str, Any]  # Any: JSON
 Query = Mapping[str, str | int | bool]
+T = TypeVar("T")
 _ADDRESS: Final = re.compile("https?://", re.IGNORECASE)
 _TIMEOUT: Final = httpx2.Timeout(600.0, connect=10.0)
 NO_SERVER: Final = "What answers there is no Knapper server."
@@ -468,10 +470,20 @@ class Client(Resource):
         return list((await self._of(agent, on_agents.messages, **part))["messages"])
 
     async def post(
-        self, text: str, agent: str = "", *, key: str = "", conversation: str = MAIN
+        self,
+        text: str,
+        agent: str = "",
+        *,
+        key: str = "",
+        conversation: str = MAIN,
+        result: object = None,
     ) -> Json:
-        """Send a message, and return its event and the last number before it. With a `key`, a retry has no effect."""
+        """Send a message, and return its event and the last number before it. With a `key`, a retry has no effect.
+
+        The turn's reply is JSON of the shape `result`, if there is one, as in `ask`.
+        """
         message = {"text": text, "key": key or None, "conversation": conversation}
+        message |= {} if result is None else {"result": AnswerShape.of(result).schema}
         posted = await self._of(agent, on_agents.post, **message)
         return of_knapper(posted, "event", "after")
 
@@ -484,13 +496,15 @@ class Client(Resource):
         return None if turn is None else str(turn)
 
     async def turn(
-        self, text: str, agent: str = "", *, conversation: str = MAIN
+        self, text: str, agent: str = "", *, conversation: str = MAIN, result: object = None
     ) -> AsyncGenerator[Event, None]:
         """Send a message and yield the events until the turn that took it has ended.
 
-        Leaving the iteration early does not end the turn.
+        Leaving the iteration early does not end the turn. `result` is the shape of its reply, as in `ask`.
         """
-        posted = await self.post(text, agent, key=uuid4().hex, conversation=conversation)
+        posted = await self.post(
+            text, agent, key=uuid4().hex, conversation=conversation, result=result
+        )
         async with aclosing(self.follow(posted, agent, conversation=conversation)) as followed:
             async for event in followed:
                 yield event
@@ -508,21 +522,41 @@ class Client(Resource):
                 if ended is not None and await self.turn_of(posted, **place) == ended.turn:
                     return
 
-    async def ask(self, text: str, agent: str = "", *, conversation: str = MAIN) -> str:
+    @overload
+    async def ask(
+        self, text: str, agent: str = "", *, conversation: str = MAIN, result: None = None
+    ) -> str: ...
+    @overload
+    async def ask(
+        self, text: str, agent: str = "", *, conversation: str = MAIN, result: type[T]
+    ) -> T: ...
+    @overload
+    async def ask(
+        self, text: str, agent: str = "", *, conversation: str = MAIN, result: object
+    ) -> Any: ...  # Any: as the shape says
+
+    async def ask(
+        self, text: str, agent: str = "", *, conversation: str = MAIN, result: object = None
+    ) -> Any:
         """Send a message and return the reply. The message waits for the end of a running turn, and begins its own.
 
+        With a `result`, return a value of this type, JSON Schema, or text with fields such as `name, age int`.
+
         Raises:
-            TurnError: the turn ended without a reply.
+            TurnError: the turn ended without a reply, or the reply is no such value.
+            UsageError: no reply can have this type.
         """
         warned, ended = None, None
-        message = {"text": text, "key": uuid4().hex, "alone": True}
+        message: Json = {"text": text, "key": uuid4().hex, "alone": True}
+        shape = None if result is None else AnswerShape.of(result)
+        message |= {} if shape is None else {"result": shape.schema}
         posted = await self._of(agent, on_agents.post, conversation=conversation, **message)
         async for event in self.follow(posted, agent, conversation=conversation):
             if isinstance(event, events.Warned):
                 warned = event
             ended = event if isinstance(event, events.TurnEnded) else ended
         if ended is not None and ended.reason == "replied":
-            return ended.reply
+            return ended.reply if shape is None else shape.read(ended.reply)
         raise events.no_reply("The agent", warned, ended.reason if ended else "interrupted")
 
     async def events(

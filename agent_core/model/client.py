@@ -446,18 +446,17 @@ class NativeModel:
             self._is_shape_refused = True
 
     def _shape(self, request: Request) -> dict[str, Any]:  # Any: JSON
-        """Return the parameters that enforce the reply's shape; with functions, only those that still allow calls."""
-        if (
-            request.shape is None
-            or self._is_shape_refused
-            or not self._endpoint.dialect.constraints
-        ):
+        """Return the parameters that enforce the reply's shape; with functions, only where calls are still made."""
+        dialect = self._endpoint.dialect
+        if request.shape is None or self._is_shape_refused or not dialect.constraints:
+            return {}
+        if request.functions and not dialect.shape_beside_calls:
             return {}
         schema = (request.shape.get("json_schema") or {}).get("schema") or {"type": "object"}
         constraint = self._shape_forms.constrain(schema)
         form = constraint.get("response_format")
         if form is None:
-            return {} if request.functions else constraint
+            return constraint
         is_same = form["type"] == "json_schema" or request.shape["type"] == "json_object"
         return {"response_format": request.shape} if is_same else constraint
 

@@ -10,7 +10,7 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, overload
 
 from agent_core.base import events
 from agent_core.base.errors import KnapperError, UsageError, WorkspaceError
@@ -24,6 +24,7 @@ from agent_core.context import pop as pop_turn
 from agent_core.functions.debug import Debugger, DebuggerSlot
 from agent_core.functions.gate.draft import ALONE
 from agent_core.functions.service import Author, FunctionService, StaleView
+from agent_core.registry.answer_shapes import AnswerShape
 from agent_core.registry.function import fits
 from agent_core.storage import (
     BETWEEN,
@@ -48,6 +49,7 @@ from sandbox.wire.strict_json import whole_characters
 
 from .entries import (
     AFTER,
+    CLIENT,
     HEARD,
     ONLY,
     begun,
@@ -75,6 +77,8 @@ if TYPE_CHECKING:
     from .model_session import ModelSession, ShowsWait
     from .source import ToolSources
 
+
+T = TypeVar("T")
 
 _log = logging.getLogger("knapper.turns")
 
@@ -113,6 +117,7 @@ class TurnOptions:
     allowance: Allowance | None = None
     on_behalf_of: str = ""  # the calling agent if this agent is a helper
     restarts: bool = False  # whether an interrupted turn of the user resumes
+    shape: AnswerShape | None = None  # of the reply to the message that is sent with it
 
 
 @dataclass(slots=True)
@@ -261,7 +266,8 @@ class TurnRunner:
                 return
             self.tools.look()
             try:
-                await self._run_claimed(self.turn_of(claimed, options, emit), claimed.event)
+                turn = self.turn_of(claimed, options, emit)
+                await self._run_claimed(turn, claimed.event, options.shape)
             finally:
                 self.tools.end()
 
@@ -274,8 +280,12 @@ class TurnRunner:
             claimed = await self.store.next(self.line, self.owner, skip=skip)
         return claimed
 
-    async def _run_claimed(self, turn: Turn, inbound: Inbound) -> None:
+    async def _run_claimed(
+        self, turn: Turn, inbound: Inbound, shape: AnswerShape | None = None
+    ) -> None:
         await self.begin(turn, inbound)
+        if shape is not None and self.tools.guest is not None:
+            self.tools.guest.fault_of = shape.fault
         self.turn = turn
         if self.ends_at_once:
             turn.ending.interruption.request()
@@ -400,6 +410,14 @@ class RemovedTurn:
 
     text: str
     is_message: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The reply of a turn, and the message that began it, or an empty text."""
+
+    message: str
+    reply: str
 
 
 class Agent:
@@ -532,19 +550,23 @@ class Agent:
         debugger: "Debugger | None" = None,
         heard: Sequence[Post] = (),
         group: TurnGroup | None = None,
+        shape: AnswerShape | None = None,
     ) -> AsyncGenerator[events.Event, None]:
         """Run one turn and yield its events; with None as `message`, process the waiting events.
 
         `heard` are events for the inbox that came before the message; this turn takes them up. `group` is the group
         that the turn belongs to. `approver` is asked about grants and `debugger` handles stops in this turn, instead of
-        those of the workspace. Leaving the iteration early interrupts the turn.
+        those of the workspace. The reply to the message has the `shape`. Leaving the iteration early interrupts the
+        turn.
 
         Raises:
-            UsageError: the message is not valid UTF-8 text.
+            UsageError: the message is not valid UTF-8 text, or a group was asked for a reply of a shape.
             WorkspaceError: the agent or its workspace is closed.
         """
         self._must_be_open()
-        posts = [*heard, *([] if message is None else [self._post(message)])]
+        if shape is not None and self._loop.is_group:
+            raise UsageError("A group gives no reply of a shape.", fix="Ask one agent.")
+        posts = [*heard, *([] if message is None else [self._post(message, shape)])]
         if message == GO_ON:  # the receipt continues, too
             for ended in await self._store.ended_turns(
                 self.line, await self._store.last_seq(self.line) - 1
@@ -552,7 +574,7 @@ class Agent:
                 posts[-1].payload[AFTER] = ended.id
         is_named = bool(self.conversation.name)
         options = TurnOptions(
-            self, approver, debugger, group, self.allowance, self.on_behalf_of, self.restarts
+            self, approver, debugger, group, self.allowance, self.on_behalf_of, self.restarts, shape
         )
         async with aclosing(self._turns.run(posts, options)) as turn:
             async for event in turn:
@@ -564,23 +586,49 @@ class Agent:
                 if not is_named and isinstance(event, events.TurnStarted):
                     await self._load_conversation()  # it has its first words
 
-    async def ask(self, message: str) -> str:
-        """Run one turn and return the reply.
+    @overload
+    async def ask(self, message: str, *, result: None = None) -> str: ...
+    @overload
+    async def ask(self, message: str, *, result: type[T]) -> T: ...
+    @overload
+    async def ask(self, message: str, *, result: object) -> Any: ...  # Any: as the shape says
+
+    async def ask(self, message: str, *, result: object = None) -> Any:
+        """Run one turn and return the reply, or a value of the type `result`.
+
+        `result` may also be a JSON Schema, or a text with fields, such as `name, age int`. The agent works as usual; if
+        its reply is no such value, it is asked for one, and once more with what was wrong.
+
+        Raises:
+            TurnError: the turn ended without a reply, or the reply is no such value.
+            UsageError: no reply can have this type.
+        """
+        if result is None:
+            return (await self._run_turn(message)).reply
+        shape = AnswerShape.of(result)
+        asked = await self._run_turn(message, shape)
+        while asked.message != message:  # another message or event was earlier
+            asked = await self._run_turn(None, shape)
+        return shape.read(asked.reply)
+
+    async def _run_turn(self, message: str | None, shape: AnswerShape | None = None) -> "_Asked":
+        """Run one turn, and return its reply and the message that began it.
 
         Raises:
             TurnError: the turn ended without a reply.
         """
-        warned, reason = None, "interrupted"
-        async with aclosing(
-            self.turn(message)
-        ) as turn:  # `aclosing` ends the turn before this returns
+        warned, reason, began = None, "interrupted", ""
+        # `aclosing` ends the turn before this returns
+        async with aclosing(self.turn(message, shape=shape)) as turn:
             async for event in turn:
                 if isinstance(event, events.Warned):
                     warned = event
+                elif isinstance(event, events.TurnStarted):
+                    began = event.message if event.event == "message" else ""
                 elif isinstance(event, events.TurnEnded):
                     reason = event.reason
                     if reason == "replied":
-                        return event.reply
+                        return _Asked(began, event.reply)
         raise events.no_reply(f"The agent `{self.name}`", warned, reason)
 
     async def save(self, path: Path | str) -> None:
@@ -633,12 +681,13 @@ class Agent:
         """Store a message that the running turn picks up at its next step."""
         await self._store.post(self._post(message))
 
-    def _post(self, message: str) -> Post:
+    def _post(self, message: str, shape: AnswerShape | None = None) -> Post:
         if whole_characters(message) != message:
             raise UsageError(
                 "The message is not text in UTF-8, and was not sent.", fix="Send it in UTF-8."
             )
-        return Post(self.line, "message", {"text": message}, origin=self.origin.to_json())
+        payload = {"text": message, **({CLIENT: {"shape": shape.to_json()}} if shape else {})}
+        return Post(self.line, "message", payload, origin=self.origin.to_json())
 
     async def waiting(self) -> list[str]:
         """Return the messages that no turn has picked up yet, oldest first."""

@@ -4,7 +4,6 @@ The tables list every parameter in the types of the `openai` package, including 
 formats. A test compares the two, and the reference documentation prints them.
 """
 
-import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
@@ -13,7 +12,7 @@ from pydantic import Field
 from agent_core.api.operations import Open
 from agent_core.base.records import dataclass
 from agent_core.base.untrusted import one_line
-from agent_core.registry.validation import check_schema, schemas_in
+from agent_core.registry.answer_shapes import schema_fault
 
 from .chat_threads import Choice, ClientMessage, Tools, Unsupported
 
@@ -463,10 +462,6 @@ def _given_values(open_part: Open) -> Json:
     }
 
 
-MOST_SCHEMA_BYTES: Final = 64 << 10
-_UNCHECKED: Final = ("pattern", "patternProperties", "uniqueItems", "unevaluatedProperties")
-
-
 class FormatSchema(Open):
     """The schema of a reply and its name."""
 
@@ -492,7 +487,7 @@ class ResponseFormat(FormatSchema):
             return {"type": self.type} if self.type == "json_object" else None
         given = self.json_schema or self
         schema = {key: value for key, value in (given.schema_ or {}).items() if key != "$schema"}
-        if (why := _why_not(schema)) is not None:
+        if (why := schema_fault(schema)) is not None:
             raise Unsupported(parameter, f"has a schema that cannot be kept: {why}.")
         described = {
             "name": given.name,
@@ -504,16 +499,3 @@ class ResponseFormat(FormatSchema):
             "type": "json_schema",
             "json_schema": {key: value for key, value in described.items() if value is not None},
         }
-
-
-def _why_not(schema: Json) -> str | None:
-    if schema.get("type") != "object":
-        return 'it has to be of {"type": "object"}'
-    if len(json.dumps(schema)) > MOST_SCHEMA_BYTES:
-        return f"it has more than {MOST_SCHEMA_BYTES >> 10} KiB"
-    if (problem := check_schema(schema)) is not None:
-        return problem.message
-    for keyword in _UNCHECKED:
-        if any(keyword in part for part in schemas_in(schema)):
-            return f"`{keyword}` is not checked here, since it can take without end"
-    return None

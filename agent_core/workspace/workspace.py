@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppres
 from functools import cache, cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from agent_core.access.grants.approval import ApprovalQueue
 from agent_core.base.clock import Clock
@@ -122,6 +122,8 @@ else:
     portable = LateModule("agent_core.workspace.portable")
     runner = LateModule("agent_core.workspace.runner")
     errors = LateModule("sandbox.errors")
+
+T = TypeVar("T")
 
 _SERVERS = "mcp.toml"
 _MODEL_S = 3.0  # timeout for an endpoint's list of models
@@ -875,19 +877,35 @@ class Workspace:
         return doctor.level(await self._sandbox.ready())
 
 
-def ask(message: str, workspace: Path | str = ".", *, agent: str | None = None) -> str:
+@overload
+def ask(
+    message: str, workspace: Path | str = ".", *, agent: str | None = None, result: None = None
+) -> str: ...
+@overload
+def ask(
+    message: str, workspace: Path | str = ".", *, agent: str | None = None, result: type[T]
+) -> T: ...
+@overload
+def ask(
+    message: str, workspace: Path | str = ".", *, agent: str | None = None, result: object
+) -> Any: ...  # Any: as the shape says
+
+
+def ask(
+    message: str, workspace: Path | str = ".", *, agent: str | None = None, result: object = None
+) -> Any:
     """Return the reply of a workspace's agent to one message, for synchronous programs.
 
     The conversation continues with the next call, also after a restart. If an event loop is running in this thread, as
-    in a notebook, the loop is blocked.
+    in a notebook, the loop is blocked. `result` is the type of the reply, as in `Agent.ask`.
 
     Raises:
         KnapperError: the workspace, the model or the turn failed.
     """
 
-    async def asked() -> str:
+    async def asked() -> Any:
         async with Workspace.open(workspace) as opened:
-            return await (await opened.agent(agent)).ask(message)
+            return await (await opened.agent(agent)).ask(message, result=result)
 
     runs_a_loop = False
     with suppress(RuntimeError):  # there is none in this thread

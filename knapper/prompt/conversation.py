@@ -17,7 +17,7 @@ from collections.abc import (
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agent_core.access.grants import Approver, Decision, Grants, Question
 from agent_core.access.grants.book import checked
@@ -52,6 +52,9 @@ from sandbox.wire.strict_json import Malformed, read_toml
 
 from .run_options import RunOptions
 from .ui import Listener, Voice
+
+if TYPE_CHECKING:
+    from agent_core.registry.answer_shapes import AnswerShape
 
 _UNANSWERED: Final = (
     "/retry sends it again; /pop takes it back. Else the model reads it with your next message."
@@ -139,13 +142,21 @@ class Conversation:
             await self.agent.session.schedule()
             self._runner.poke()
 
-    async def turn(self, message: str | None, listener: Listener | None = None) -> bool:
-        """Run one turn and report its events; return whether it ended with a reply. None processes waiting messages."""
+    async def turn(
+        self,
+        message: str | None,
+        listener: Listener | None = None,
+        shape: "AnswerShape | None" = None,
+    ) -> bool:
+        """Run one turn and report its events; return whether it ended with a reply. None processes waiting messages.
+
+        The reply to the message has the `shape`, if there is one.
+        """
         heard = listener or self.voice.listener(self.log)
         self.busy, reason = True, ""
         try:
             async with aclosing(
-                self.agent.turn(message)
+                self.agent.turn(message, shape=shape)
             ) as turn:  # ends the turn even if reporting fails
                 async for event in turn:
                     if listener is not None or not is_speech(event):

@@ -1,10 +1,11 @@
 """The output of a conversation: to its user, at the prompt or as plain text, and to listeners in pipes and scripts."""
 
+import json
 import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from agent_core.access.grants import Approver, Decision, Question
 from agent_core.base import events
@@ -39,6 +40,9 @@ from knapper.terminal.dialog import (
     set_secrets,
 )
 from knapper.terminal.progress import StatusLine, status_text
+
+if TYPE_CHECKING:
+    from agent_core.registry.answer_shapes import AnswerShape
 
 # Listeners for turns outside the prompt: plain text for pipes and dumb terminals, JSON lines for scripts.
 
@@ -146,6 +150,25 @@ class PlainText:
             sys.stdout.write("\n")
             sys.stdout.flush()
             self._open_line = False
+
+
+class ShapedText(PlainText):
+    """A listener that prints a reply of a shape on standard output, and nothing else there: a program reads it."""
+
+    def __init__(self, log: call_log.CallLog, shape: "AnswerShape") -> None:
+        super().__init__(log)
+        self._shape = shape
+
+    def hear(self, event: Event) -> None:
+        """Print what a reader of plain text needs from an event, but for the text before the reply."""
+        if isinstance(event, events.Text) or call_log.is_speech(event):
+            return
+        if isinstance(event, events.TurnEnded):
+            is_replied = event.reason == "replied"
+            value = self._shape.read(event.reply) if is_replied else None
+            reply = json.dumps(value, ensure_ascii=False, indent=2) if is_replied else ""
+            event = replace(event, reply=reply)
+        super().hear(event)
 
 
 def _columns() -> int:

@@ -32,6 +32,7 @@ from agent_core.operations.catalog import (
 from agent_core.operations.command_context import CliContext
 from agent_core.operations.commands.operated import LOOKS
 from agent_core.operations.verb import Door, Verb, read_here
+from agent_core.registry.answer_shapes import AnswerShape
 from agent_core.storage import MAIN, NAME_CHARS
 from agent_core.views.call_log import CallLog
 from agent_core.views.faults import fault_lines
@@ -41,7 +42,7 @@ from agent_core.workspace.conversations import NEW
 from knapper.prompt.plain import MARK, Typed, ctrl_c
 from knapper.prompt.run_options import RunOptions
 from knapper.prompt.slash_shell import OF_SHELL, shell_words
-from knapper.prompt.ui import JsonLines, Listener, PlainText, Voice
+from knapper.prompt.ui import JsonLines, Listener, PlainText, ShapedText, Voice
 from knapper.terminal.deciding import decide, is_attended
 from sandbox.wire.lines import bare_lines
 
@@ -221,9 +222,12 @@ class RemoteTalk:
             self.failed = True
             self._voice.lines(fault_lines(error.message, error.fix))
 
-    async def turn(self, text: str, listener: Listener | None = None) -> None:
-        """Send a message and show the turn that processes it."""
-        await self._show_turn(self._client.turn(text, **self._place), listener)
+    async def turn(
+        self, text: str, listener: Listener | None = None, shape: AnswerShape | None = None
+    ) -> None:
+        """Send a message and show the turn that processes it; its reply has the `shape`, if there is one."""
+        result = None if shape is None else shape.schema
+        await self._show_turn(self._client.turn(text, **self._place, result=result), listener)
 
     async def interrupt(self) -> None:
         """End the running turn."""
@@ -355,7 +359,9 @@ async def talk_over(context: CliContext, options: RunOptions) -> bool:
         async with asyncio.TaskGroup() as group:
             if options.message is not None:
                 with ctrl_c(group, conversation):
-                    await conversation.turn(options.message, listener or PlainText(CallLog()))
+                    shape = options.shape
+                    plain = PlainText(CallLog()) if shape is None else ShapedText(CallLog(), shape)
+                    await conversation.turn(options.message, listener or plain, shape)
                 return not conversation.failed
             if is_attended_here:
                 told = f"{agent} at {context.server}; /help lists the commands, Ctrl-D leaves"

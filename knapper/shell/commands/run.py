@@ -31,6 +31,7 @@ _OVER_SERVER = (
     "conversation",
     "message",
     "files",
+    "schema",
     "yes",
     "approve",
     "plain",
@@ -83,6 +84,11 @@ _OVER_SERVER = (
     multiple=True,
     metavar="FILE",
     help="Add a file to the message; - is standard input.",
+)
+@click.option(
+    "--schema",
+    metavar="FIELDS|FILE",
+    help="Reply with JSON of this shape: 'name, age int', or a file with a JSON Schema.",
 )
 @click.option(
     "--system", "-s", metavar="TEXT", help="Instructions for this run, in place of the usual ones."
@@ -204,6 +210,8 @@ def _complete(options: RunOptions) -> RunOptions:
     if [options.message, *options.files].count("-") > 1:
         raise click.UsageError("Standard input can be read only once.")
     message, is_piped = options.message, False
+    if options.schema is not None:
+        _check_schema(options)
     if message is None and options.once and "-" not in options.files and not sys.stdin.isatty():
         message, is_piped = "-", not (options.files or options.as_json)
     if message == "-":
@@ -222,6 +230,17 @@ def _complete(options: RunOptions) -> RunOptions:
 
         message = added(message, options.files)
     return replace(options, message=message, is_typed=is_piped and "\n" not in (message or ""))
+
+
+def _check_schema(options: RunOptions) -> None:
+    """Check that there is a message to be answered in the shape that was given, and that it is one.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if options.message is None and not options.once:
+        raise click.UsageError("--schema needs a message. Give --message TEXT or --once.")
+    assert options.shape is not None
 
 
 def _with_what_lacks(options: RunOptions, error: Exception) -> RunOptions | None:
