@@ -482,8 +482,9 @@ class Client(Resource):
 
         The turn's reply is JSON of the shape `result`, if there is one, as in `ask`.
         """
-        message = {"text": text, "key": key or None, "conversation": conversation}
-        message |= {} if result is None else {"result": AnswerShape.of(result).schema}
+        message: Json = {"text": text, "key": key or None, "conversation": conversation}
+        if result is not None:
+            message["result"] = AnswerShape.of(result).schema
         posted = await self._of(agent, on_agents.post, **message)
         return of_knapper(posted, "event", "after")
 
@@ -548,15 +549,19 @@ class Client(Resource):
         """
         warned, ended = None, None
         message: Json = {"text": text, "key": uuid4().hex, "alone": True}
-        shape = None if result is None else AnswerShape.of(result)
-        message |= {} if shape is None else {"result": shape.schema}
+        shape: AnswerShape | None = None
+        if result is not None:
+            shape = AnswerShape.of(result)
+            message["result"] = shape.schema
         posted = await self._of(agent, on_agents.post, conversation=conversation, **message)
         async for event in self.follow(posted, agent, conversation=conversation):
             if isinstance(event, events.Warned):
                 warned = event
             ended = event if isinstance(event, events.TurnEnded) else ended
         if ended is not None and ended.reason == "replied":
-            return ended.reply if shape is None else shape.read(ended.reply)
+            if shape is None:
+                return ended.reply
+            return shape.read(ended.reply)
         raise events.no_reply("The agent", warned, ended.reason if ended else "interrupted")
 
     async def events(

@@ -13,7 +13,7 @@ from agent_core.base.problem import Place
 from agent_core.base.records import dataclass
 from agent_core.base.untrusted import one_line
 from sandbox.wire.definitions import with_definitions
-from sandbox.wire.strict_json import OF_A_FILE, Malformed, read_json
+from sandbox.wire.strict_json import Malformed, read_json
 
 from .schema import Signature, read_signature
 from .typenames import Schema
@@ -70,7 +70,7 @@ class AnswerShape:
             fields = _fields_schema(text[1:-1] if is_list else text)
             return cls._of_any({"type": "array", "items": fields} if is_list else fields)
         try:
-            schema = read_json(text, OF_A_FILE)
+            schema = read_json(text)
         except Malformed as error:
             fix = "Write one JSON object."
             raise UsageError(f"The schema is not JSON: {error}.", fix=fix) from error

@@ -164,9 +164,10 @@ class ShapedText(PlainText):
         if isinstance(event, events.Text) or call_log.is_speech(event):
             return
         if isinstance(event, events.TurnEnded):
-            is_replied = event.reason == "replied"
-            value = self._shape.read(event.reply) if is_replied else None
-            reply = json.dumps(value, ensure_ascii=False, indent=2) if is_replied else ""
+            reply = ""
+            if event.reason == "replied":
+                value = self._shape.read(event.reply)
+                reply = json.dumps(value, ensure_ascii=False, indent=2)
             event = replace(event, reply=reply)
         super().hear(event)
 

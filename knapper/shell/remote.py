@@ -226,7 +226,7 @@ class RemoteTalk:
         self, text: str, listener: Listener | None = None, shape: AnswerShape | None = None
     ) -> None:
         """Send a message and show the turn that processes it; its reply has the `shape`, if there is one."""
-        result = None if shape is None else shape.schema
+        result = shape and shape.schema
         await self._show_turn(self._client.turn(text, **self._place, result=result), listener)
 
     async def interrupt(self) -> None:
@@ -360,7 +360,9 @@ async def talk_over(context: CliContext, options: RunOptions) -> bool:
             if options.message is not None:
                 with ctrl_c(group, conversation):
                     shape = options.shape
-                    plain = PlainText(CallLog()) if shape is None else ShapedText(CallLog(), shape)
+                    plain = PlainText(CallLog())
+                    if shape is not None:
+                        plain = ShapedText(CallLog(), shape)
                     await conversation.turn(options.message, listener or plain, shape)
                 return not conversation.failed
             if is_attended_here:
