@@ -69,9 +69,7 @@ _CAP: Final = (
 _WHO: Final = (
     "for whom the token asks: a response, or a call, is gone on from under the same one only"
 )
-_FORMAT: Final = (
-    "the shape of the reply, sent on or enforced otherwise, checked here, and mended once"
-)
+_FORMAT: Final = "the shape of the reply: in the prompt, sent on with the last requests, checked here, and fixed once"
 _NO_TEXT: Final = "is no text, and nothing else can be read here."
 _OF_OPENAI: Final = "is a mark of OpenAI's own models and programs."
 _AS_TEXT: Final = "is not kept: send what was said as the text."
