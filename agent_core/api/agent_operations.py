@@ -9,6 +9,7 @@ from pydantic import Field
 
 from agent_core.base.errors import UsageError
 from agent_core.base.offload import PER_ENTRY, aside
+from agent_core.base.pictures import MAX_PICTURES, captioned, decoded, with_rows
 from agent_core.operations.catalog import check_message
 from agent_core.operations.history_pages import MOST_HELD, PAGE_BYTES, read_page, read_pages
 from agent_core.operations.manual_edits import set_up_block, undo_block
@@ -51,20 +52,32 @@ from .identity import OWNER, ApiRefusal, NotAllowed, NotThere
 from .operations import Asked, OfConversation, Part, api_operation
 
 MOST_TEXT: Final = 1_000_000
+MAX_PICTURE_CHARS: Final = 8 << 20
 TRANSCRIPT_BYTES: Final = MOST_HELD // 4
 """What is read for one transcript: it is held as entries, as text, as JSON and as what is sent."""
+
+
+class NewPicture(Part):
+    """A picture for a message: its content in base64, and the name of its file."""
+
+    data: Annotated[str, Field(min_length=1, max_length=MAX_PICTURE_CHARS)]
+    name: Annotated[str, Field(max_length=200)] = ""
 
 
 class Message(Part):
     """A message to an agent. A `key` makes a repeat harmless; a running turn takes the message unless it is `alone`.
 
-    `result` is the JSON Schema of an object: the reply is one, and the message has a turn of its own.
+    `result` is the JSON Schema of an object: the reply is one, and the message has a turn of its own. The `pictures`
+    are shown to the model.
     """
 
     text: Annotated[str, Field(min_length=1, max_length=MOST_TEXT)]
     key: Annotated[str | None, Field(max_length=200)] = None
     alone: bool = False
     result: dict[str, Any] | None = None  # Any: JSON
+    pictures: Annotated[list[NewPicture], Field(max_length=MAX_PICTURES)] = Field(
+        default_factory=list
+    )
 
 
 class NewAgent(Part):
@@ -356,10 +369,12 @@ async def post(asked: Asked, line: Line, message: Message) -> object:
             raise UsageError("A group gives no reply of a shape.", fix="Ask one agent.")
         given[CLIENT] = {"shape": AnswerShape.of_schema(message.result).to_json()}
     more = {name: value for name, value in given.items() if value}
-    posted = await asked.rooms.host.post(
-        line, message.text, message.key, identity=asked.identity, **more
-    )
-    if posted.payload.get("text") != message.text:
+    files = [await aside(len(one.data), decoded, one.data, one.name) for one in message.pictures]
+    kept = await asked.rooms.host.keep_pictures(files)
+    text = captioned(message.text, kept)
+    more = with_rows(more, kept)
+    posted = await asked.rooms.host.post(line, text, message.key, identity=asked.identity, **more)
+    if posted.payload.get("text") != text:
         why = "The key is that of another message, so this one was not sent."
         problems = [{"where": "body.key", "message": why, "event": posted.event}]
         raise ApiRefusal(409, "key", why, "Send each message with a key of its own.", problems)

@@ -6,6 +6,7 @@ Results are the published JSON, as printed by `knapper … --json`; events are t
 import asyncio
 import json
 import re
+from base64 import b64encode
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from functools import cache
@@ -26,6 +27,7 @@ from agent_core.api.operations import ApiOperation, Asked, Names, Nothing, api_o
 from agent_core.base import events
 from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.events import Event
+from agent_core.base.pictures import PictureFile
 from agent_core.base.records import to_json
 from agent_core.base.untrusted import one_line
 from agent_core.operations.operation import Operation
@@ -477,14 +479,19 @@ class Client(Resource):
         key: str = "",
         conversation: str = MAIN,
         result: object = None,
+        pictures: Sequence[PictureFile] = (),
     ) -> Json:
         """Send a message, and return its event and the last number before it. With a `key`, a retry has no effect.
 
-        The turn's reply is JSON of the shape `result`, if there is one, as in `ask`.
+        The turn's reply is JSON of the shape `result`, if there is one, as in `ask`. `pictures` go with the message.
         """
         message: Json = {"text": text, "key": key or None, "conversation": conversation}
         if result is not None:
             message["result"] = AnswerShape.of(result).schema
+        if pictures:
+            message["pictures"] = [
+                {"data": b64encode(file.data).decode(), "name": file.name} for file in pictures
+            ]
         posted = await self._of(agent, on_agents.post, **message)
         return of_knapper(posted, "event", "after")
 
@@ -497,15 +504,22 @@ class Client(Resource):
         return None if turn is None else str(turn)
 
     async def turn(
-        self, text: str, agent: str = "", *, conversation: str = MAIN, result: object = None
+        self,
+        text: str,
+        agent: str = "",
+        *,
+        conversation: str = MAIN,
+        result: object = None,
+        pictures: Sequence[PictureFile] = (),
     ) -> AsyncGenerator[Event, None]:
         """Send a message and yield the events until the turn that took it has ended.
 
-        Leaving the iteration early does not end the turn. `result` is the shape of its reply, as in `ask`.
+        Leaving the iteration early does not end the turn. `result` is the shape of its reply, as in `ask`; `pictures`
+        go with the message.
         """
-        posted = await self.post(
-            text, agent, key=uuid4().hex, conversation=conversation, result=result
-        )
+        key = uuid4().hex
+        place = {"agent": agent, "key": key, "conversation": conversation}
+        posted = await self.post(text, **place, result=result, pictures=pictures)
         async with aclosing(self.follow(posted, agent, conversation=conversation)) as followed:
             async for event in followed:
                 yield event

@@ -10,12 +10,22 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, overload
 
 from agent_core.base import events
 from agent_core.base.errors import KnapperError, UsageError, WorkspaceError
 from agent_core.base.limits import OF_MESSAGES, Allowance, SpendingLimits
 from agent_core.base.matching import MARK
+from agent_core.base.pictures import (
+    MAX_BYTES,
+    Picture,
+    PictureFile,
+    UnusablePicture,
+    captioned,
+    check_count,
+    with_pictures,
+)
+from agent_core.base.plain_files import read_beginning
 from agent_core.base.receipt import Receipt
 from agent_core.base.records import asdict, dataclass, field, replace
 from agent_core.base.untrusted import one_line
@@ -254,6 +264,7 @@ class TurnRunner:
             session.style,
             session.clock,
             OwnName(self.name),
+            pictures=self.loop.model_session.pictures,
         )
 
     async def _run_next(self, posts: Sequence[Post], emit: Emit, options: TurnOptions) -> None:
@@ -380,6 +391,26 @@ class Origin:
     def to_json(self) -> str:
         """Return it as the store keeps it."""
         return dump({name: text for name, text in asdict(self).items() if text})
+
+
+PictureSource: TypeAlias = Path | str | bytes | PictureFile | Picture
+"""A picture for a message: a file by its path, its content, or one that is kept."""
+
+
+async def _read_picture_file(source: Path | str | bytes) -> PictureFile:
+    """Return a picture by its path or content.
+
+    Raises:
+        UnusablePicture: it cannot be read.
+    """
+    if isinstance(source, bytes):
+        return PictureFile(source)
+    try:
+        data = await asyncio.to_thread(read_beginning, source, MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise UnusablePicture(f"{one_line(str(source), 200)} cannot be read: {why}.") from error
+    return PictureFile(data, Path(source).name)
 
 
 SaveAgentFile = Callable[[str, Path | str], Awaitable[None]]
@@ -551,22 +582,25 @@ class Agent:
         heard: Sequence[Post] = (),
         group: TurnGroup | None = None,
         shape: AnswerShape | None = None,
+        pictures: Sequence[PictureSource] = (),
     ) -> AsyncGenerator[events.Event, None]:
         """Run one turn and yield its events; with None as `message`, process the waiting events.
 
         `heard` are events for the inbox that came before the message; this turn takes them up. `group` is the group
         that the turn belongs to. `approver` is asked about grants and `debugger` handles stops in this turn, instead of
-        those of the workspace. The reply to the message has the `shape`. Leaving the iteration early interrupts the
-        turn.
+        those of the workspace. The reply to the message has the `shape`, and the `pictures` go with the message.
+        Leaving the iteration early interrupts the turn.
 
         Raises:
-            UsageError: the message is not valid UTF-8 text, or a group was asked for a reply of a shape.
+            UsageError: the message is not valid UTF-8 text, a picture cannot be used, or a group was asked for a reply
+                of a shape.
             WorkspaceError: the agent or its workspace is closed.
         """
         self._must_be_open()
         if shape is not None and self._loop.is_group:
             raise UsageError("A group gives no reply of a shape.", fix="Ask one agent.")
-        posts = [*heard, *([] if message is None else [self._post(message, shape)])]
+        kept = await self._keep(pictures)
+        posts = [*heard, *([] if message is None else [self._post(message, shape, kept)])]
         if message == GO_ON:  # the receipt continues, too
             for ended in await self._store.ended_turns(
                 self.line, await self._store.last_seq(self.line) - 1
@@ -587,31 +621,46 @@ class Agent:
                     await self._load_conversation()  # it has its first words
 
     @overload
-    async def ask(self, message: str, *, result: None = None) -> str: ...
+    async def ask(
+        self, message: str, *, result: None = None, pictures: Sequence[PictureSource] = ()
+    ) -> str: ...
     @overload
-    async def ask(self, message: str, *, result: type[T]) -> T: ...
+    async def ask(
+        self, message: str, *, result: type[T], pictures: Sequence[PictureSource] = ()
+    ) -> T: ...
     @overload
-    async def ask(self, message: str, *, result: object) -> Any: ...  # Any: as the shape says
+    async def ask(
+        self, message: str, *, result: object, pictures: Sequence[PictureSource] = ()
+    ) -> Any: ...  # Any: as the shape says
 
-    async def ask(self, message: str, *, result: object = None) -> Any:
+    async def ask(
+        self, message: str, *, result: object = None, pictures: Sequence[PictureSource] = ()
+    ) -> Any:
         """Run one turn and return the reply, or a value of the type `result`.
 
-        `result` may also be a JSON Schema, or a text with fields, such as `name, age int`. The agent works as usual; if
-        its reply is no such value, it is asked for one, and once more with what was wrong.
+        `pictures` are files or their contents, which the model is shown with the message. `result` may also be a JSON
+        Schema, or a text with fields, such as `name, age int`. The agent works as usual; if its reply is no such value,
+        it is asked for one, and once more with what was wrong.
 
         Raises:
             TurnError: the turn ended without a reply, or the reply is no such value.
             UsageError: no reply can have this type.
         """
+        kept = await self._keep(pictures)
         if result is None:
-            return (await self._run_turn(message)).reply
+            return (await self._run_turn(message, pictures=kept)).reply
         shape = AnswerShape.of(result)
-        asked = await self._run_turn(message, shape)
-        while asked.message != message:  # another message or event was earlier
+        asked = await self._run_turn(message, shape, kept)
+        while asked.message != captioned(message, kept):  # another message or event was earlier
             asked = await self._run_turn(None, shape)
         return shape.read(asked.reply)
 
-    async def _run_turn(self, message: str | None, shape: AnswerShape | None = None) -> "_Asked":
+    async def _run_turn(
+        self,
+        message: str | None,
+        shape: AnswerShape | None = None,
+        pictures: Sequence[Picture] = (),
+    ) -> "_Asked":
         """Run one turn, and return its reply and the message that began it.
 
         Raises:
@@ -619,7 +668,7 @@ class Agent:
         """
         warned, reason, began = None, "interrupted", ""
         # `aclosing` ends the turn before this returns
-        async with aclosing(self.turn(message, shape=shape)) as turn:
+        async with aclosing(self.turn(message, shape=shape, pictures=pictures)) as turn:
             async for event in turn:
                 if isinstance(event, events.Warned):
                     warned = event
@@ -677,16 +726,44 @@ class Agent:
         account = self._turns.turn.origin.account if self._turns.turn is not None else None
         return account.allowance.left() if account is not None else self.tools.profile.limits
 
-    async def say_during_turn(self, message: str) -> None:
+    async def say_during_turn(
+        self, message: str, *, pictures: Sequence[PictureSource] = ()
+    ) -> None:
         """Store a message that the running turn picks up at its next step."""
-        await self._store.post(self._post(message))
+        await self._store.post(self._post(message, pictures=await self._keep(pictures)))
 
-    def _post(self, message: str, shape: AnswerShape | None = None) -> Post:
+    async def _keep(self, sources: Sequence[PictureSource]) -> list[Picture]:
+        """Return these pictures after keeping those that are not kept yet.
+
+        Raises:
+            UnusablePicture: one cannot be used.
+        """
+        check_count(sources)
+        kept = list[Picture]()
+        files = self.model_session.pictures
+        for source in sources:
+            if isinstance(source, Picture):
+                kept.append(source)
+                continue
+            if files is None:
+                raise UsageError(f"`{self.name}` takes no pictures.")
+            file = source if isinstance(source, PictureFile) else await _read_picture_file(source)
+            kept.append(await files.keep(file.data, file.name))
+        return kept
+
+    def _post(
+        self,
+        message: str,
+        shape: AnswerShape | None = None,
+        pictures: Sequence[Picture] = (),
+    ) -> Post:
         if whole_characters(message) != message:
             raise UsageError(
                 "The message is not text in UTF-8, and was not sent.", fix="Send it in UTF-8."
             )
-        payload = {"text": message, **({CLIENT: {"shape": shape.to_json()}} if shape else {})}
+        payload = with_pictures({"text": message}, pictures)
+        if shape is not None:
+            payload[CLIENT] = {"shape": shape.to_json()}
         return Post(self.line, "message", payload, origin=self.origin.to_json())
 
     async def waiting(self) -> list[str]:

@@ -2,13 +2,14 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.access.grants import CallFlow
 from agent_core.base import events
 from agent_core.base.errors import KnapperError
 from agent_core.base.messages import Call
 from agent_core.base.offload import aside
+from agent_core.base.pictures import Picture, PictureFile, captioned, is_picture
 from agent_core.base.receipt import CHANGING, Receipt
 from agent_core.base.records import dataclass, replace, to_json
 from agent_core.context import beginning, first_page, large_page
@@ -36,6 +37,7 @@ from .entries import (
     event_entry,
     facts_entry,
     result,
+    showing,
 )
 from .turn import Turn
 
@@ -94,12 +96,15 @@ class CallRecord:
         self.has_changed = False
         self.is_waiting = False
         self.repairs: list[str] = []
+        self.files: list[PictureFile] = []
+        """Pictures that the call returned, which are shown with its answer."""
         self.did = Receipt()  # effects of the call as observed by the host
         self.flow = CallFlow()  # of the program that makes the call, if one does
         self._clock = clock
         self._began = clock.monotonic()
         self.stood = 0.0  # seconds spent waiting for a human, at the debugger or with a question
         self._returned: Large | None = None
+        self._pictures: Sequence[Picture] = ()
 
     @property
     def key(self) -> str:
@@ -151,6 +156,9 @@ class CallRecord:
         `unproven` is a note that no one has vouched for the result. `about` is stored and published with the outcome,
         and `entries` are stored with it.
         """
+        if isinstance(outcome, Returned):
+            outcome = await self._with_captions(outcome)
+        pictures, refused = await self._keep_pictures()
         size = answers.size_of(outcome) if outcome is not None else 0
         if isinstance(outcome, Returned) and isinstance(outcome.value, Large):
             self._returned = outcome.value
@@ -159,6 +167,7 @@ class CallRecord:
             if text is not None
             else await aside(size, answers.answer, outcome or Skipped(""), MOST_CHARS)
         )
+        full = "\n".join(filter(None, [captioned(full, pictures), *refused]))
         word = answers.word(outcome) if outcome is not None else "returned"
         detail = await aside(size, answers.report_json, outcome) if outcome is not None else {}
         detail = {**detail, **self.facts_of(outcome), **(about or {})}
@@ -189,6 +198,24 @@ class CallRecord:
             return with_edits(Plan(str(error)))
 
         return self.report(await commit(plan, self.record, self._clock.random, refusal))
+
+    async def _with_captions(self, returned: Returned) -> Returned:
+        """Return an outcome with words in the place of its pictures, which are added to `files`."""
+        album = self.turn.pictures
+        if album is None:
+            return returned
+        value = returned.value
+        if isinstance(value, Large):
+            data = await album.large(value)
+            value = value if data is None else data
+        return replace(returned, value=_without_pictures(value, self.files))
+
+    async def _keep_pictures(self) -> tuple[Sequence[Picture], Sequence[str]]:
+        """Keep the pictures of the call, and return these, and a sentence about each that cannot be shown."""
+        if not self.files or self.turn.pictures is None:
+            return (), ()
+        self._pictures, refused = await self.turn.pictures.keep_all(self.files)
+        return self._pictures, refused
 
     def facts_of(self, outcome: CallOutcome | None) -> Mapping[str, Any]:  # Any: JSON
         """Return facts about an outcome that are stored with it, besides its report."""
@@ -239,7 +266,8 @@ class CallRecord:
         payload, whole = first_page(text, self._answer_chars)
         if self._returned is not None:
             payload, whole = large_page(text, self._returned, self._answer_chars), ()
-        entry = result(self.call, text, word, self.seconds(), detail)
+        answer = result(self.call, text, word, self.seconds(), detail)
+        entry = showing(answer, self._pictures)
         own = dict[str, str]()
         if self.call.id not in self.turn.journal.started:  # the answer tells of the call, too
             own = call_arguments(self.call, self.turn.journal.fold.arguments.get(self.call.id))
@@ -289,6 +317,24 @@ class CallRecord:
             self.has_changed,
             self.is_waiting,
         )
+
+
+_SHOWN: Final = "(shown as a picture)"
+_MAX_PARTS: Final = 100  # of a value that are looked at for pictures
+
+
+def _without_pictures(
+    value: Any, files: list[PictureFile], depth: int = 3
+) -> Any:  # Any: a returned value
+    """Return a value with words in the place of pictures, which are added to `files`."""
+    if isinstance(value, bytes) and is_picture(value):
+        files.append(PictureFile(value))
+        return _SHOWN
+    if not depth or not isinstance(value, list | tuple | dict) or len(value) > _MAX_PARTS:
+        return value
+    if isinstance(value, dict):
+        return {key: _without_pictures(part, files, depth - 1) for key, part in value.items()}
+    return type(value)(_without_pictures(part, files, depth - 1) for part in value)
 
 
 def _detail_of(plan: Plan) -> dict[str, Any]:  # Any: JSON

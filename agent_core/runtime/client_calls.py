@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base.errors import ModelError
 from agent_core.base.offload import aside
+from agent_core.base.pictures import pictures_in
 from agent_core.base.problem import Place, Problem
 from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import one_line
@@ -19,7 +20,7 @@ from agent_core.model.request import FunctionShown, Request
 from agent_core.registry.arguments import read_exactly
 from agent_core.storage import Entry, Inbound
 
-from .entries import ANSWERS, CLIENT, begun, result
+from .entries import ANSWERS, CLIENT, begun, result, showing
 from .source import GuestSource
 from .turn import SplitCalls
 from .turn_end import Ended, GoOn
@@ -142,7 +143,9 @@ class ClientFunctions(GuestSource):
         """Return the first entries of a turn: the answers to the calls that were open, then `opening`."""
         rows = inbound.payload.get(ANSWERS) if inbound.kind == "message" else None
         rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-        given = {str(row["id"]): str(row["text"]) for row in rows if {"id", "text"} <= row.keys()}
+        rows = [row for row in rows if {"id", "text"} <= row.keys()]
+        given = {str(row["id"]): str(row["text"]) for row in rows}
+        shown = {str(row["id"]): pictures_in(row) for row in rows}
         shape = list[Entry]()
         if (
             self.shape is not None
@@ -161,7 +164,10 @@ class ClientFunctions(GuestSource):
         )  # the client sent no text with the answers
         text = str(inbound.payload.get("text", ""))
         began = begun(Entry(CLIENT, {"text": text, "event": inbound.kind}), inbound)
-        answers = [answered(call, given.pop(call.id, None)) for call in open_calls]
+        answers = [
+            showing(answered(call, given.pop(call.id, None)), shown.get(call.id, ()))
+            for call in open_calls
+        ]
         late = [
             Entry(
                 "notice",

@@ -14,6 +14,7 @@ from agent_core import __version__
 from agent_core.base import events
 from agent_core.base.clock import shown_time
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, User
+from agent_core.base.pictures import Picture, pictures_in, with_rows
 from agent_core.base.receipt import Made, Receipt
 from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import one_line
@@ -315,7 +316,7 @@ def entry_of(inbound: Inbound, protocol: MessageProtocol, now: float) -> Entry:
     text = str(inbound.payload.get("text", ""))
     match inbound.kind:
         case "message":
-            return user(text)
+            return showing(user(text), pictures_in(inbound.payload))
         case kind if kind == HEARD:
             return user(text, str(inbound.payload.get("speaker", "")))
         case "heartbeat":
@@ -324,6 +325,11 @@ def entry_of(inbound: Inbound, protocol: MessageProtocol, now: float) -> Entry:
             return login(inbound.payload.get("last"), protocol, now)
         case _:
             return notice(text)
+
+
+def showing(entry: Entry, pictures: Sequence[Picture]) -> Entry:
+    """Return the entry of a message or an answer with pictures, whose captions its text has already."""
+    return replace(entry, payload=with_rows(entry.payload, pictures)) if pictures else entry
 
 
 def said_by(inbound: Inbound) -> str:
@@ -489,11 +495,17 @@ def _assistant(payload: dict[str, Any], *, is_imported: bool = False) -> Assista
 
 _READERS: dict[str, Callable[[dict[str, Any], bool], Message]] = {
     "user": lambda payload, is_imported: User(
-        payload["text"], payload.get("packed", ""), is_imported, str(payload.get("speaker") or "")
+        payload["text"],
+        payload.get("packed", ""),
+        is_imported,
+        str(payload.get("speaker") or ""),
+        pictures_in(payload),
     ),
     "notice": lambda payload, is_imported: Notice(
         payload["text"], payload.get("packed", ""), is_imported
     ),
     "assistant": lambda payload, is_imported: _assistant(payload, is_imported=is_imported),
-    "result": lambda payload, _: Answer(payload["call_id"], payload["name"], payload["text"]),
+    "result": lambda payload, _: Answer(
+        payload["call_id"], payload["name"], payload["text"], pictures_in(payload)
+    ),
 }

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from agent_core.base import events
 from agent_core.base.clock import shown_time
 from agent_core.base.errors import ContextOverflow, ModelError, StorageError
-from agent_core.base.messages import System, User
+from agent_core.base.messages import System, User, pictures_of
 from agent_core.context import (
     ABOUT_PROGRAMS,
     BYTES_PER_TOKEN,
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from agent_core.registry.function import Function
     from agent_core.registry.registry import Snapshot
     from agent_core.storage import Entry, Write
+    from agent_core.storage.picture_files import PictureFiles
 
     from .session import AgentSession
     from .source import ToolSources
@@ -96,12 +97,14 @@ class ModelSession:
         compaction: str = "",
         keep: "AgentMemory | None" = None,
         vectors: "TextVectors | None" = None,
+        pictures: "PictureFiles | None" = None,
     ) -> None:
         """Create the session.
 
         `compaction` overrides the settings for how this agent's past is summarized. `vectors` are those of functions
-        and messages; they choose what a small model is shown.
+        and messages; they choose what a small model is shown. Without `pictures`, the model is told of them in words.
         """
+        self.pictures = pictures
         self.models = models
         self.functions = StepFunctions(shown, models, session, settings, tools)
         self.shown = shown
@@ -393,6 +396,18 @@ class ModelSession:
             self.meter.charge(turn, reply.usage, model)
         return reply
 
+    async def _with_pictures(self, request: Request) -> Request:
+        """Return a request with the pictures that its messages show."""
+        shown = [
+            picture
+            for message in request.messages
+            for picture in pictures_of(message)
+            if not picture.is_past
+        ]
+        if not shown or self.pictures is None:
+            return request
+        return replace(request, pictures=await self.pictures.urls(shown))
+
     async def _stream(
         self, turn: Turn, model: Model, prompt: RequestPrompt, excluded: frozenset[str]
     ) -> Reply:
@@ -402,6 +417,7 @@ class ModelSession:
         )
         if self.tools.guest is not None:
             request = self.tools.guest.request(request)
+        request = await self._with_pictures(request)
         if model.mode != NATIVE and self._vectors is not None:
             mode = mode_named(model.mode)
             texts = mode.compared(request) if mode is not None else []

@@ -71,6 +71,7 @@ _WHO: Final = (
 )
 _FORMAT: Final = "the shape of the reply: in the prompt, sent on with the last requests, checked here, and fixed once"
 _NO_TEXT: Final = "is no text, and nothing else can be read here."
+_NO_PICTURE: Final = "is neither a text nor a picture, and nothing else can be read here."
 _OF_OPENAI: Final = "is a mark of OpenAI's own models and programs."
 _AS_TEXT: Final = "is not kept: send what was said as the text."
 _NAMED: Final = "must be the function of the call that is answered"
@@ -82,21 +83,32 @@ _TEXT: Final[Mapping[str, Effect]] = {
     "text": Acts("the text"),
     "prompt_cache_breakpoint": NotOffered(_OWNER),
 }
-_CONTENT: Final = Acts(
-    "a text, or parts of one",
-    Kinds(
-        "type",
-        {
-            "text": _TEXT,
-            "input_text": _TEXT,
-            "output_text": {
-                **_TEXT,
-                "annotations": NotOffered(_AS_TEXT, ([],)),
-                "logprobs": NotOffered(_AS_TEXT, ([],)),
-            },
-        },
-        _NO_TEXT,
-    ),
+_TEXTS: Final[Mapping[str, Mapping[str, Effect]]] = {
+    "text": _TEXT,
+    "input_text": _TEXT,
+    "output_text": {
+        **_TEXT,
+        "annotations": NotOffered(_AS_TEXT, ([],)),
+        "logprobs": NotOffered(_AS_TEXT, ([],)),
+    },
+}
+_DETAIL: Final = Acts("passed over: the model's endpoint chooses")
+_ADDRESS: Final = Acts("a picture as `data:image/png;base64,…`; nothing is fetched from an address")
+_PICTURES: Final[Mapping[str, Mapping[str, Effect]]] = {
+    "image_url": {
+        "image_url": Acts("a picture", {"url": _ADDRESS, "detail": _DETAIL}),
+        "prompt_cache_breakpoint": NotOffered(_OWNER),
+    },
+    "input_image": {
+        "image_url": _ADDRESS,
+        "detail": _DETAIL,
+        "file_id": NotOffered(_NO_SERVICE),
+        "prompt_cache_breakpoint": NotOffered(_OWNER),
+    },
+}
+_CONTENT: Final = Acts("a text, or parts of one", Kinds("type", _TEXTS, _NO_TEXT))
+_SHOWN: Final = Acts(
+    "a text, or parts: texts and pictures", Kinds("type", {**_TEXTS, **_PICTURES}, _NO_PICTURE)
 )
 _SAID: Final[Mapping[str, Effect]] = {
     "content": _CONTENT,
@@ -107,7 +119,7 @@ _MESSAGES: Final = Kinds(
     {
         "system": _SAID,
         "developer": _SAID,
-        "user": _SAID,
+        "user": {**_SAID, "content": _SHOWN},
         "assistant": {
             "content": _CONTENT,
             "name": Acts(
@@ -133,7 +145,7 @@ _MESSAGES: Final = Kinds(
             "function_call": NotOffered("is the old form of `tool_calls`."),
         },
         "tool": {
-            "content": _CONTENT,
+            "content": _SHOWN,
             "tool_call_id": Acts("the call that is answered"),
             "name": Acts(_NAMED),
         },
@@ -155,14 +167,14 @@ _ITEMS: Final = Kinds(
             **_ITEM,
             **_PHASE,
             "role": Acts("system, developer, user or assistant"),
-            "content": _CONTENT,
+            "content": _SHOWN,
         },
         "function_call": {
             **_CALL,
             **_CALLED,
             "async": NotOffered("is not possible: the turn waits for the answer.", (False,)),
         },
-        "function_call_output": {**_CALL, "output": _CONTENT, "name": Acts(_NAMED)},
+        "function_call_output": {**_CALL, "output": _SHOWN, "name": Acts(_NAMED)},
         "reasoning": {},
     },
     "is the work of a service of OpenAI's own, or of use to its model only.",

@@ -45,6 +45,7 @@ from agent_core.storage import (
     prepare_state_dir,
 )
 from agent_core.storage.agent_store import HELPER_RUN, PASSING
+from agent_core.storage.picture_files import PictureFiles
 
 from . import scaffold
 from .state_store import open_state
@@ -413,12 +414,16 @@ class Workspace:
             yield workspace
 
     async def _tidy_values(self) -> None:
-        """Remove large values that are old, or that nothing names any longer."""
+        """Remove large values that are old, and large values and pictures that nothing names any longer."""
         values = ValueFiles(self.root / STATE)
         named = (
             await self._store.named_values() if await asyncio.to_thread(values.has_old) else None
         )
         await asyncio.to_thread(values.tidy, named)
+        pictures = PictureFiles(self.root / STATE)
+        if await asyncio.to_thread(pictures.has_old):
+            shown = await self._store.named_pictures()
+            await asyncio.to_thread(pictures.tidy, shown)
 
     async def _close_parts(self) -> None:
         """Close the opened parts, dependent ones first."""

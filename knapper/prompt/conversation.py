@@ -32,6 +32,7 @@ from agent_core.base.events import (
     Usage,
 )
 from agent_core.base.messages import SEND, Answer, Message, Notice, User
+from agent_core.base.pictures import PictureFile
 from agent_core.base.plain_files import read_named
 from agent_core.base.receipt import TOUCHED, Receipt
 from agent_core.base.untrusted import one_line
@@ -93,6 +94,8 @@ class Conversation:
         self.failed = False
         self.ran: list[str] = []
         """Shell commands that the user ran since the last message, with their output; sent with the next message."""
+        self.pictures: list[PictureFile] = []
+        """The pictures that are sent with the next message."""
         self.results: dict[str, CallReport] = {}
         """Results of calls that the user typed, by name; `_` is the last one."""
         self.tried: tuple[str, int] | None = None
@@ -153,10 +156,11 @@ class Conversation:
         The reply to the message has the `shape`, if there is one.
         """
         heard = listener or self.voice.listener(self.log)
+        pictures = self._take_pictures() if message is not None else ()
         self.busy, reason = True, ""
         try:
             async with aclosing(
-                self.agent.turn(message, shape=shape)
+                self.agent.turn(message, shape=shape, pictures=pictures)
             ) as turn:  # ends the turn even if reporting fails
                 async for event in turn:
                     if listener is not None or not is_speech(event):
@@ -186,6 +190,10 @@ class Conversation:
             "",
         )  # "": no turn
         return reason == "replied"
+
+    def _take_pictures(self) -> list[PictureFile]:
+        pictures, self.pictures = self.pictures, []
+        return pictures
 
     async def drop_unanswered(self) -> None:
         """Remove an unanswered message from the context, because the user of a script sends it again."""
@@ -217,7 +225,7 @@ class Conversation:
 
     async def say_meanwhile(self, message: str) -> None:
         """Send a message to the running turn. If the turn ends before the message is stored, start another turn."""
-        await self.agent.say_during_turn(message)
+        await self.agent.say_during_turn(message, pictures=self._take_pictures())
         self.voice.lines([line(("dim", "  delivered at the next step"))])
         if not self.busy:
             await self.take_up_waiting()

@@ -62,6 +62,7 @@ async def one_message(options: RunOptions, message: str | None) -> bool:
             if message is not None and options.is_typed and slash.is_command(message):
                 await slash.take(conversation, message)
             elif message is not None and not conversation.failed:
+                conversation.pictures += options.pictures
                 if shape is not None and heard is None:
                     heard = ShapedText(conversation.log, shape)
                 if not await conversation.turn(message, heard, shape) and not conversation.left:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from agent_core.base.errors import UsageError
 from agent_core.base.late import LateModule
 from agent_core.base.own_environment import environment
+from agent_core.base.pictures import PictureFile
 from agent_core.base.plain_files import read_named_text
 from agent_core.base.records import dataclass, field
 
@@ -48,6 +49,8 @@ class RunOptions:
     files: tuple[str, ...] = ()
     system: str | None = None
     schema: str | None = None
+    pictures: tuple[PictureFile, ...] = field(default=(), repr=False)
+    """The pictures among the files."""
     is_typed: bool = False
     """True if messages are lines of standard input, which may be commands."""
     key: str = field(default="", repr=False)

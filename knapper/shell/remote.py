@@ -14,6 +14,7 @@ from agent_core.base import events
 from agent_core.base.errors import KnapperError, UnknownName, UsageError
 from agent_core.base.gone import gone_command
 from agent_core.base.own_environment import environment
+from agent_core.base.pictures import PictureFile
 from agent_core.base.settings import TOKEN
 from agent_core.base.untrusted import one_line
 from agent_core.client.client import NO_SERVER, Client, ConnectionLost, HttpWire, of_knapper
@@ -223,11 +224,16 @@ class RemoteTalk:
             self._voice.lines(fault_lines(error.message, error.fix))
 
     async def turn(
-        self, text: str, listener: Listener | None = None, shape: AnswerShape | None = None
+        self,
+        text: str,
+        listener: Listener | None = None,
+        shape: AnswerShape | None = None,
+        pictures: Sequence[PictureFile] = (),
     ) -> None:
         """Send a message and show the turn that processes it; its reply has the `shape`, if there is one."""
         result = shape and shape.schema
-        await self._show_turn(self._client.turn(text, **self._place, result=result), listener)
+        turn = self._client.turn(text, **self._place, result=result, pictures=pictures)
+        await self._show_turn(turn, listener)
 
     async def interrupt(self) -> None:
         """End the running turn."""
@@ -363,7 +369,8 @@ async def talk_over(context: CliContext, options: RunOptions) -> bool:
                     plain = PlainText(CallLog())
                     if shape is not None:
                         plain = ShapedText(CallLog(), shape)
-                    await conversation.turn(options.message, listener or plain, shape)
+                    heard = listener or plain
+                    await conversation.turn(options.message, heard, shape, options.pictures)
                 return not conversation.failed
             if is_attended_here:
                 told = f"{agent} at {context.server}; /help lists the commands, Ctrl-D leaves"

@@ -42,6 +42,7 @@ _BASES: tuple[Callable[[Any], Any], ...] = (
     set,
     dict,
 )
+_DRAWN = frozenset({"matplotlib.figure", "PIL.Image"})  # whose figures and pictures are sent as PNG
 
 
 class Channel:
@@ -313,7 +314,19 @@ def simplify(value: Any) -> Any:  # any value that function code can make
         return value.model_dump()
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return dict(zip(value._fields, value, strict=True))
+    if _DRAWN.intersection(base.__module__ for base in type(value).__mro__):
+        return _png_of(value)
     return _base(value)
+
+
+def _png_of(drawn: Any) -> bytes:  # a figure of matplotlib, or a picture of Pillow
+    """Return the bytes of a PNG file of it."""
+    file = io.BytesIO()
+    if hasattr(drawn, "savefig"):
+        drawn.savefig(file, format="png")
+    else:
+        drawn.save(file, "PNG")
+    return file.getvalue()
 
 
 def _base(value: Any) -> Any:  # as above

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from agent_core.access.secrets.session import CallSecrets
 from agent_core.access.secrets.source import NoSecret
 from agent_core.base.errors import KnapperError, WorkspaceError
+from agent_core.base.offload import aside
+from agent_core.base.pictures import PictureFile, UnusablePicture, decoded
 from agent_core.base.records import dataclass
 from agent_core.base.workspace_folder import STATE
 from sandbox import Failure, Outcome, Raised, Refused, Returned
 
 from .connection import ServerConnection, ServerPlace, ServerUnavailable
-from .replies import VALUE
+from .replies import IMAGES, VALUE
 from .servers import (
     FILE,
     NOT_LET,
@@ -87,9 +89,13 @@ class ForeignLibrary:
         return self._functions
 
     async def call(
-        self, foreign: ForeignFunction, arguments: dict[str, Any], on_progress: OnProgress
+        self,
+        foreign: ForeignFunction,
+        arguments: dict[str, Any],
+        on_progress: OnProgress,
+        on_picture: Callable[[PictureFile], None] = lambda _: None,
     ) -> Outcome:
-        """Call a foreign function with checked arguments."""
+        """Call a foreign function with checked arguments. `on_picture` gets the pictures of its result."""
         loop = asyncio.get_running_loop()
         began, entry = loop.time(), self.book.entry(foreign.server)
         try:
@@ -111,6 +117,9 @@ class ForeignLibrary:
             advice = await asyncio.to_thread(connection.advice_on, arguments)
             said = "\n".join(part for part in (text[:2_000], masks.words(advice)) if part)
             return Raised(Failure("ForeignError", said), "", seconds)
+        for data in (result.meta or {}).get(IMAGES, ()):
+            with suppress(UnusablePicture):  # the text has the words for it
+                on_picture(await aside(len(data), decoded, data))
         structured = (result.meta or {}).get(VALUE)
         is_small = len(str(structured)) <= len(text) * 4 + 100_000
         if structured is None or not is_small or (text and structured in ([], {})):

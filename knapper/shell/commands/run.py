@@ -83,7 +83,7 @@ _OVER_SERVER = (
     "files",
     multiple=True,
     metavar="FILE",
-    help="Add a file to the message; - is standard input.",
+    help="Add a file to the message, of text or a picture; - is standard input.",
 )
 @click.option(
     "--schema",
@@ -228,7 +228,8 @@ def _complete(options: RunOptions) -> RunOptions:
     if message is not None and options.files:
         from agent_core.operations.attachments import added
 
-        message = added(message, options.files)
+        message, pictures = added(message, options.files)
+        options = replace(options, pictures=tuple(pictures))
     return replace(options, message=message, is_typed=is_piped and "\n" not in (message or ""))
 
 
