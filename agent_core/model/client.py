@@ -432,7 +432,7 @@ class NativeModel:
                         )
                         if isinstance(piece, Reply):
                             piece = self._with_loosened(piece)
-                            piece = _with_refusal(piece, refusal)
+                            piece = _with_refusal(piece, request, refusal)
                         yield piece
             except ModelError as error:
                 if isinstance(error, NotTaken) and not begun and self._shape(request):
@@ -558,8 +558,10 @@ class NativeModel:
         )
 
 
-def _with_refusal(reply: Reply, refusal: NotTaken | None) -> Reply:
-    """Return a reply with a note on pictures that the endpoint refused, if it did."""
+def _with_refusal(reply: Reply, request: Request, refusal: NotTaken | None) -> Reply:
+    """Return a reply with the pictures that were sent, and a note on those that the endpoint refused."""
+    if request.pictures:
+        reply = replace(reply, seen=frozenset(request.pictures))
     if refusal is None:
         return reply
     why = refusal.message.rstrip(".")

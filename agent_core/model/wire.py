@@ -253,8 +253,7 @@ class RequestWriter:
         seen = [picture for picture in pictures if self._is_seen(picture)]
         unseen = [picture for picture in pictures if not self._is_seen(picture)]
         if unseen:
-            names = "; ".join(picture.caption for picture in unseen)
-            text = f"{text}\n{NOTICE_PREFIX}{_UNSEEN.format(names)}"
+            text = f"{text}\n{_unseen_line(unseen)}"
         if not seen:
             return text
         is_chat = self.dialect.api == "chat"
@@ -318,6 +317,19 @@ def _picture_notice(names: Iterable[str], pictures: Sequence[Picture]) -> Notice
     called = ", ".join(f"`{name}`" for name in names)
     captions = "; ".join(picture.caption for picture in pictures)
     return Notice(f"What {called} returned as pictures: {captions}", pictures=tuple(pictures))
+
+
+def in_words(message: Message) -> Message:
+    """Return a message for a model that is shown no pictures: the text says so after their captions."""
+    pictures = pictures_of(message)
+    if not pictures or not isinstance(message, User | Answer | Notice):
+        return message
+    return replace(message, text=f"{message.text}\n{_unseen_line(pictures)}", pictures=())
+
+
+def _unseen_line(pictures: Sequence[Picture]) -> str:
+    names = "; ".join(picture.caption for picture in pictures)
+    return f"{NOTICE_PREFIX}{_UNSEEN.format(names)}"
 
 
 def _reasoning(group: Group) -> list[str]:

@@ -48,8 +48,9 @@ from agent_core.model.reply import (
     TokenUsage,
 )
 from agent_core.model.request import FunctionShown, Preparing, Request, Tell
+from agent_core.model.wire import in_words
 
-from .entries import cut_off, recorded_request
+from .entries import SEEN, TOLD, cut_off, recorded_request
 from .turn import Interrupted, Turn
 
 if TYPE_CHECKING:
@@ -123,6 +124,8 @@ class ModelSession:
             ""  # the turn in which the user was warned that the message is shown in part
         )
         self._last_request: object = None
+        self._sight: dict[str, list[str]] = {}
+        """The captions of the pictures that the last request showed, and of those that it told in words."""
 
     async def model(self) -> Model:
         """Return the model; it is opened on first use, or when the agent's file names another one."""
@@ -285,7 +288,7 @@ class ModelSession:
     def request_record(self, snapshot: "Snapshot") -> tuple[list["Entry"], list["Write"]]:
         """Return the record of a request, if it differs from the last; with the messages, it can be reproduced."""
         functions = self.functions.all()
-        shown = (functions, self.models.name, self._system.sections)
+        shown = (functions, self.models.name, self._system.sections, self._sight)
         if self._last_request == shown:
             return [], []
         self._last_request = shown
@@ -296,7 +299,7 @@ class ModelSession:
             snapshot,
             self._system.sections,
             self.models.name,
-            parameters,
+            parameters | self._sight,
         )
 
     async def _make_ready(self, turn: Turn, model: Model, share: float) -> None:
@@ -396,8 +399,10 @@ class ModelSession:
             self.meter.charge(turn, reply.usage, model)
         return reply
 
-    async def _with_pictures(self, request: Request) -> Request:
-        """Return a request with the pictures that its messages show."""
+    async def _with_pictures(self, request: Request, mode: Mode) -> Request:
+        """Return a request with the pictures that its messages show, or with words for them in a mode of text alone."""
+        if mode != NATIVE:
+            return replace(request, messages=tuple(map(in_words, request.messages)))
         shown = [
             picture
             for message in request.messages
@@ -417,7 +422,7 @@ class ModelSession:
         )
         if self.tools.guest is not None:
             request = self.tools.guest.request(request)
-        request = await self._with_pictures(request)
+        request = await self._with_pictures(request, model.mode)
         if model.mode != NATIVE and self._vectors is not None:
             mode = mode_named(model.mode)
             texts = mode.compared(request) if mode is not None else []
@@ -452,9 +457,18 @@ class ModelSession:
             told.cancel()
         assert reply is not None, "a model's stream ends with its reply or an error"
         self.meter.count(turn, reply.usage, prompt.tokens, model)
+        self._sight = _sight_of(request, reply)
         if held_back := turn.own_name.rest():
             turn.tell(kind(text=held_back))
         return reply
+
+
+def _sight_of(request: Request, reply: Reply) -> dict[str, list[str]]:
+    """Return the captions of the pictures that a model was shown, and of those that it was told of in words."""
+    pictures = [picture for message in request.messages for picture in pictures_of(message)]
+    seen = [picture.caption for picture in pictures if picture.digest in reply.seen]
+    told = [picture.caption for picture in pictures if picture.digest not in reply.seen]
+    return {SEEN: seen, TOLD: told} if pictures else {}
 
 
 class AgentModels:

@@ -32,9 +32,10 @@ from agent_core.functions.mcp.servers import (
 from knapper.shell.cli import main
 from sandbox import Sandbox
 from tests.conftest import OpenDesk
-from tests.kit import Ask, Say, Wanted
+from tests.kit import Ask, Expect, Say, Wanted
 from tests.kit.heartbeat import MOST_MS, heartbeat
 from tests.kit.levels import require_landlock
+from tests.pictures.support import URL, sees
 from tests.server.conftest import Served
 
 LOOK_S = 0.3
@@ -133,6 +134,21 @@ async def test_an_agent_finds_and_calls_an_approved_tool_whose_result_is_data(
     ].function.name == "strange__echo"
     desk.workspace.foreign.book.forget("strange")
     assert not (await functions.search("repeat a text loudly")).results
+
+
+async def test_a_picture_in_a_result_is_shown_to_the_model(
+    at_desk: OpenDesk, tmp_path: Path
+) -> None:
+    image = {"type": "image", "data": URL.partition(",")[2], "mimeType": "image/png"}
+    content = [{"type": "text", "text": "Here."}, image, {**image, "data": "QUJD"}]
+    answer = {"jsonrpc": "2.0", "id": "NUMBER", "result": {"content": content}}
+    approved(tmp_path, tool("look", schema=PATH), answers={"look": answer})
+    script = [Ask(Wanted("strange__look", {"path": "a"})), Expect(Say("Red."), sees(URL))]
+    desk = await at_desk(script)
+    assert await desk.agent.ask("Look.") == "Red."
+    shown = desk.model.requests[1].messages[-1]["content"][0]["text"]
+    assert shown.startswith("[Knapper] What `strange__look` returned as pictures: picture: PNG")
+    assert "3 bytes, which is not shown" in desk.model.requests[1].answers[0]
 
 
 async def test_a_grown_function_calls_a_tool_by_a_grant_alone(

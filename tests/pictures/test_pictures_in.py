@@ -1,12 +1,15 @@
 """Pictures in: each way to a model with sight, without and over Responses; kept once, counted, forgotten, bounded."""
 
+import json
 import resource
 from base64 import b64encode
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agent_core import Workspace
+from agent_core.api.page_operations import step_parts, steps
 from agent_core.base.pictures import MAX_PICTURES, PictureFile, UnusablePicture
 from tests.interfaces.support import flags
 from tests.kit import Ask, Expect, Fail, Repeat, Say, Script, Seen, Wanted, scripted
@@ -207,3 +210,58 @@ def draw() -> bytes:
             (tmp_path / "functions" / "drawn.py").write_text(draw)
             await workspace.functions.reload()
             assert await (await workspace.agent()).ask("Draw.") == "Red."
+
+
+async def test_a_picture_travels_with_its_agents_file_and_is_shown_there(tmp_path: Path) -> None:
+    (here := tmp_path / "here").mkdir()
+    (there := tmp_path / "there").mkdir()
+    with scripted([Say("Red."), Expect(Say("It was red."), sees(URL))]) as model:
+        async with Workspace.open(here, environment=model.environment) as workspace:
+            agent = await workspace.agent()
+            await agent.ask("What is it?", pictures=[PictureFile(RED, "photo.png")])
+            document = await workspace.export_agent()
+        async with Workspace.open(there, environment=model.environment) as workspace:
+            copy = await workspace.import_agent(document, "twin")
+            assert await copy.ask("What was it?") == "It was red."
+            assert await workspace.export_agent("twin") != ""
+    assert kept(here) == kept(there)
+
+
+async def test_a_file_shows_no_picture_of_the_workspace_that_reads_it(tmp_path: Path) -> None:
+    with scripted([Say("Red."), Expect(Say("I see none."), sees())]) as model:
+        async with Workspace.open(tmp_path, environment=model.environment) as workspace:
+            agent = await workspace.agent()
+            await agent.ask("What is it?", pictures=[PictureFile(RED, "photo.png")])
+            document = json.loads(await workspace.export_agent())
+            document["texts"] = {
+                name: text
+                for name, text in document["texts"].items()
+                if not text.startswith("iVBO")
+            }
+            stranger = await workspace.import_agent(json.dumps(document), "stranger")
+            assert await stranger.ask("What was it?") == "I see none."
+
+
+async def test_steps_say_what_the_model_was_shown_and_told(tmp_path: Path) -> None:
+    script: Script = [Say("Red."), Fail(400, "no"), Say("Blind.")]
+    with scripted(script) as model:
+        async with Workspace.open(tmp_path, environment=model.environment) as workspace:
+            agent = await workspace.agent()
+            await agent.ask("What is it?", pictures=[PictureFile(RED, "photo.png")])
+            await agent.ask("And this?", pictures=[PictureFile(BLUE, "sea.png")])
+            texts = [
+                {part["part"]: part["text"] for part in parts["parts"]}
+                for parts in [await _parts(workspace, number) for number in (0, 1)]
+            ]
+    assert texts[0]["pictures"].startswith("photo.png: PNG")
+    assert "pictures" not in texts[1]
+    told = texts[1]["pictures told in words"]
+    assert [line.partition(":")[0] for line in told.splitlines()] == ["photo.png", "sea.png"]
+
+
+async def _parts(workspace: Workspace, number: int) -> dict[str, Any]:
+    store = workspace.store
+    rows = await steps(store, "main", 10)
+    parts = await step_parts(store, "main", rows[number]["seq"], {})
+    assert parts is not None
+    return parts
