@@ -28,7 +28,7 @@ from agent_core.base.messages import (
     pictures_of,
 )
 from agent_core.base.offload import PER_ENTRY, aside
-from agent_core.base.pictures import MAX_PICTURES, Picture
+from agent_core.base.pictures import MAX_PICTURES, Picture, as_past
 from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import visible
 from agent_core.model.tokens import BYTES_PER_TOKEN
@@ -512,19 +512,15 @@ class History:
 
         So what a model has read stays the beginning of what it reads next, which servers cache.
         """
-        seen = [
-            item
-            for item in self.items
-            if item is not newest and any(not one.is_past for one in pictures_of(item.whole))
-        ]
+        seen = [item for item in self.items if item is not newest and _seen_pictures(item)]
         count, size = _picture_load([newest, *seen])
         if count <= MAX_PICTURES and size <= _MAX_SEEN_BYTES:
             return
         while seen and (count > MAX_PICTURES // 2 or size > _MAX_SEEN_BYTES // 2):
             oldest = seen.pop(0)
             if isinstance(oldest.whole, User | Answer | Notice):
-                past = tuple(replace(picture, is_past=True) for picture in oldest.whole.pictures)
-                oldest.whole = replace(oldest.whole, pictures=past)
+                past = map(as_past, oldest.whole.pictures)
+                oldest.whole = replace(oldest.whole, pictures=tuple(past))
             self._show_again([oldest])
             count, size = _picture_load([newest, *seen])
 
@@ -653,12 +649,20 @@ class History:
         return place
 
 
+def _seen_pictures(item: HistoryItem) -> list[Picture]:
+    """Return the pictures of a message that are in sight."""
+    return [picture for picture in pictures_of(item.whole) if not picture.is_past]
+
+
 def _picture_load(items: Iterable[HistoryItem]) -> tuple[int, int]:
     """Return the number and the bytes of the pictures in sight."""
-    sizes = [
-        picture.size for item in items for picture in pictures_of(item.whole) if not picture.is_past
-    ]
-    return len(sizes), sum(sizes)
+    count = 0
+    size = 0
+    for item in items:
+        for picture in _seen_pictures(item):
+            count += 1
+            size += picture.size
+    return count, size
 
 
 def is_pressure(message: Message) -> bool:
@@ -685,7 +689,10 @@ def size_of(message: Message) -> int:
 
 def _size_of_pictures(pictures: Iterable[Picture]) -> int:
     """Return the bytes of text that take as many tokens as these pictures."""
-    tokens = sum(picture.tokens for picture in pictures if not picture.is_past)
+    tokens = 0
+    for picture in pictures:
+        if not picture.is_past:
+            tokens += picture.tokens
     return int(tokens * BYTES_PER_TOKEN)
 
 

@@ -458,11 +458,9 @@ class NativeModel:
         """Return a request without the pictures that the endpoint refused."""
         if self._refused_pictures.isdisjoint(request.pictures):
             return request
-        taken = {
-            digest: url
-            for digest, url in request.pictures.items()
-            if digest not in self._refused_pictures
-        }
+        taken = dict(request.pictures)
+        for digest in self._refused_pictures:
+            taken.pop(digest, None)
         return replace(request, pictures=taken)
 
     def _refused_shape(self, error: NotTaken) -> None:

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import filterfalse
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
@@ -250,8 +251,8 @@ class RequestWriter:
 
     def _content(self, text: str, pictures: Sequence[Picture]) -> str | list[Entry]:
         """Return the content of a message: a text, or parts if the model is shown pictures with it."""
-        seen = [picture for picture in pictures if self._is_seen(picture)]
-        unseen = [picture for picture in pictures if not self._is_seen(picture)]
+        seen = [*filter(self._is_seen, pictures)]
+        unseen = [*filterfalse(self._is_seen, pictures)]
         if unseen:
             text = f"{text}\n{_unseen_line(unseen)}"
         if not seen:

@@ -730,7 +730,8 @@ class Agent:
         self, message: str, *, pictures: Sequence[PictureSource] = ()
     ) -> None:
         """Store a message that the running turn picks up at its next step."""
-        await self._store.post(self._post(message, pictures=await self._keep(pictures)))
+        kept = await self._keep(pictures)
+        await self._store.post(self._post(message, pictures=kept))
 
     async def _keep(self, sources: Sequence[PictureSource]) -> list[Picture]:
         """Return these pictures after keeping those that are not kept yet.

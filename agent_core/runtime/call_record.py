@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 
 MOST_CHARS = 4 << 20
 """The maximum number of characters of a stored answer."""
+_PICTURE_WORDS: Final = "(shown as a picture)"
+_MAX_PARTS: Final = 100  # of a value that are looked at for pictures
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,17 +321,13 @@ class CallRecord:
         )
 
 
-_SHOWN: Final = "(shown as a picture)"
-_MAX_PARTS: Final = 100  # of a value that are looked at for pictures
-
-
 def _without_pictures(
     value: Any, files: list[PictureFile], depth: int = 3
 ) -> Any:  # Any: a returned value
     """Return a value with words in the place of pictures, which are added to `files`."""
     if isinstance(value, bytes) and is_picture(value):
         files.append(PictureFile(value))
-        return _SHOWN
+        return _PICTURE_WORDS
     if not depth or not isinstance(value, list | tuple | dict) or len(value) > _MAX_PARTS:
         return value
     if isinstance(value, dict):

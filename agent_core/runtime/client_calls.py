@@ -164,10 +164,10 @@ class ClientFunctions(GuestSource):
         )  # the client sent no text with the answers
         text = str(inbound.payload.get("text", ""))
         began = begun(Entry(CLIENT, {"text": text, "event": inbound.kind}), inbound)
-        answers = [
-            showing(answered(call, given.pop(call.id, None)), shown.get(call.id, ()))
-            for call in open_calls
-        ]
+        answers = list[Entry]()
+        for call in open_calls:
+            answer = answered(call, given.pop(call.id, None))
+            answers.append(showing(answer, shown.get(call.id, ())))
         late = [
             Entry(
                 "notice",

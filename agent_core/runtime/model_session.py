@@ -16,6 +16,7 @@ from agent_core.base import events
 from agent_core.base.clock import shown_time
 from agent_core.base.errors import ContextOverflow, ModelError, StorageError
 from agent_core.base.messages import System, User, pictures_of
+from agent_core.base.pictures import Picture
 from agent_core.context import (
     ABOUT_PROGRAMS,
     BYTES_PER_TOKEN,
@@ -403,12 +404,9 @@ class ModelSession:
         """Return a request with the pictures that its messages show, or with words for them in a mode of text alone."""
         if mode != NATIVE:
             return replace(request, messages=tuple(map(in_words, request.messages)))
-        shown = [
-            picture
-            for message in request.messages
-            for picture in pictures_of(message)
-            if not picture.is_past
-        ]
+        shown = list[Picture]()
+        for message in request.messages:
+            shown += pictures_of(message)
         if not shown or self.pictures is None:
             return request
         return replace(request, pictures=await self.pictures.urls(shown))
@@ -465,10 +463,14 @@ class ModelSession:
 
 def _sight_of(request: Request, reply: Reply) -> dict[str, list[str]]:
     """Return the captions of the pictures that a model was shown, and of those that it was told of in words."""
-    pictures = [picture for message in request.messages for picture in pictures_of(message)]
-    seen = [picture.caption for picture in pictures if picture.digest in reply.seen]
-    told = [picture.caption for picture in pictures if picture.digest not in reply.seen]
-    return {SEEN: seen, TOLD: told} if pictures else {}
+    sight: dict[str, list[str]] = {}
+    for message in request.messages:
+        for picture in pictures_of(message):
+            if not sight:
+                sight = {SEEN: [], TOLD: []}
+            key = SEEN if picture.digest in reply.seen else TOLD
+            sight[key].append(picture.caption)
+    return sight
 
 
 class AgentModels:

@@ -92,8 +92,11 @@ def _joined(parts: str | list[MessagePart]) -> str:
 
 
 def _files(parts: str | list[MessagePart] | None) -> tuple[PictureFile, ...]:
-    files = [part.file for part in parts] if isinstance(parts, list) else []
-    return tuple(file for file in files if file is not None)
+    files = list[PictureFile]()
+    for part in parts or ():
+        if isinstance(part, MessagePart) and (file := part.file) is not None:
+            files.append(file)
+    return tuple(files)
 
 
 class CalledFunction(Open):

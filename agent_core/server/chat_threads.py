@@ -913,10 +913,9 @@ class ChatThreads:
         return [event async for event in self._rooms.host.past(name, ended.id)]
 
     async def _post_message(self, thread: Thread, key: str) -> str:
-        answers = [
-            with_rows({"id": row.answers, "text": row.text}, row.pictures)
-            for row in thread.history.answers
-        ]
+        answers = list[Json]()
+        for row in thread.history.answers:
+            answers.append(with_rows({"id": row.answers, "text": row.text}, row.pictures))
         host, by, text = self._rooms.host, thread.request.identity, thread.history.text
         more = with_rows({"client": thread.request.client}, thread.history.pictures)
         posted = await host.post(thread.name, text, key, identity=by, answers=answers, **more)

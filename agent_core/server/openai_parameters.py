@@ -94,20 +94,19 @@ _TEXTS: Final[Mapping[str, Mapping[str, Effect]]] = {
 }
 _DETAIL: Final = Acts("passed over: the model's endpoint chooses")
 _ADDRESS: Final = Acts("a picture as `data:image/png;base64,…`; nothing is fetched from an address")
+_PICTURE: Final = Acts("a picture", {"url": _ADDRESS, "detail": _DETAIL})
+_NO_BREAKPOINT: Final = NotOffered(_OWNER)
 _PICTURES: Final[Mapping[str, Mapping[str, Effect]]] = {
-    "image_url": {
-        "image_url": Acts("a picture", {"url": _ADDRESS, "detail": _DETAIL}),
-        "prompt_cache_breakpoint": NotOffered(_OWNER),
-    },
+    "image_url": {"image_url": _PICTURE, "prompt_cache_breakpoint": _NO_BREAKPOINT},
     "input_image": {
         "image_url": _ADDRESS,
         "detail": _DETAIL,
         "file_id": NotOffered(_NO_SERVICE),
-        "prompt_cache_breakpoint": NotOffered(_OWNER),
+        "prompt_cache_breakpoint": _NO_BREAKPOINT,
     },
 }
 _CONTENT: Final = Acts("a text, or parts of one", Kinds("type", _TEXTS, _NO_TEXT))
-_SHOWN: Final = Acts(
+_MIXED_CONTENT: Final = Acts(
     "a text, or parts: texts and pictures", Kinds("type", {**_TEXTS, **_PICTURES}, _NO_PICTURE)
 )
 _SAID: Final[Mapping[str, Effect]] = {
@@ -119,7 +118,7 @@ _MESSAGES: Final = Kinds(
     {
         "system": _SAID,
         "developer": _SAID,
-        "user": {**_SAID, "content": _SHOWN},
+        "user": {**_SAID, "content": _MIXED_CONTENT},
         "assistant": {
             "content": _CONTENT,
             "name": Acts(
@@ -145,7 +144,7 @@ _MESSAGES: Final = Kinds(
             "function_call": NotOffered("is the old form of `tool_calls`."),
         },
         "tool": {
-            "content": _SHOWN,
+            "content": _MIXED_CONTENT,
             "tool_call_id": Acts("the call that is answered"),
             "name": Acts(_NAMED),
         },
@@ -167,14 +166,14 @@ _ITEMS: Final = Kinds(
             **_ITEM,
             **_PHASE,
             "role": Acts("system, developer, user or assistant"),
-            "content": _SHOWN,
+            "content": _MIXED_CONTENT,
         },
         "function_call": {
             **_CALL,
             **_CALLED,
             "async": NotOffered("is not possible: the turn waits for the answer.", (False,)),
         },
-        "function_call_output": {**_CALL, "output": _SHOWN, "name": Acts(_NAMED)},
+        "function_call_output": {**_CALL, "output": _MIXED_CONTENT, "name": Acts(_NAMED)},
         "reasoning": {},
     },
     "is the work of a service of OpenAI's own, or of use to its model only.",

@@ -15,6 +15,7 @@ from typing import Final
 
 from agent_core.base import machine
 from agent_core.base.offload import aside
+from agent_core.base.picture_formats import without_metadata
 from agent_core.base.pictures import (
     MAX_BYTES,
     MAX_PICTURES,
@@ -23,7 +24,6 @@ from agent_core.base.pictures import (
     UnusablePicture,
     is_picture,
     read_picture,
-    without_metadata,
 )
 from agent_core.base.plain_files import read_plain
 from sandbox.errors import ProtocolError
@@ -123,7 +123,7 @@ class PictureFiles(ValueFiles):
         """Return the pictures that are still kept as `data:` addresses without metadata, by their digest."""
         urls = dict[str, str]()
         for picture in pictures:
-            if picture.digest not in urls:
+            if not picture.is_past and picture.digest not in urls:
                 url = await aside(picture.size, self._url, picture)
                 urls |= {picture.digest: url} if url else {}
         return urls

@@ -6,12 +6,12 @@ import zlib
 
 import pytest
 
+from agent_core.base.picture_formats import without_metadata
 from agent_core.base.pictures import (
     MAX_BYTES,
     UnusablePicture,
     is_picture,
     read_picture,
-    without_metadata,
 )
 from tests.kit.pictures import GPS, chunk, exif, gif, jpeg, png, riff, segment, webp
 

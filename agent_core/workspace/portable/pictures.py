@@ -57,8 +57,9 @@ def without_strange_pictures(
     given = payload[PICTURES]
     rows = list[dict[str, Any]]()
     for row in given if isinstance(given, list) else ():
-        copy = row.get(COPY) if isinstance(row, dict) else None
-        data = picture_in(texts.get(copy, "")) if isinstance(copy, str) else None
+        if not isinstance(row, dict):
+            continue
+        data = picture_in(texts.get(str(row.get(COPY)), ""))
         if data is not None and sha256(data).hexdigest() == row.get("digest"):
             rows.append({key: value for key, value in row.items() if key != COPY})
     return {**payload, PICTURES: rows}
