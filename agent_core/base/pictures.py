@@ -184,6 +184,13 @@ def read_picture(data: bytes, name: str = "") -> Picture:
     return Picture(digest, media_type, width, height, len(data), name, header.remark)
 
 
+def caption_of(data: bytes) -> str:
+    """Return the caption of a picture, or an empty text for any other content."""
+    with suppress(UnusablePicture):
+        return read_picture(data).caption
+    return ""
+
+
 def check_count(pictures: Sequence[object]) -> None:
     """Check that a message has not too many pictures.
 

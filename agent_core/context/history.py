@@ -507,13 +507,13 @@ class History:
             if pictures_of(message):
                 self._limit_pictures(item)
 
-    def _limit_pictures(self, newest: HistoryItem) -> None:
+    def _limit_pictures(self, newest_item: HistoryItem) -> None:
         """Leave the oldest pictures out of sight if there are too many, half of them at once.
 
         So what a model has read stays the beginning of what it reads next, which servers cache.
         """
-        seen = [item for item in self.items if item is not newest and _seen_pictures(item)]
-        count, size = _picture_load([newest, *seen])
+        seen = [item for item in self.items if item is not newest_item and _seen_pictures(item)]
+        count, size = _picture_load([newest_item, *seen])
         if count <= MAX_PICTURES and size <= _MAX_SEEN_BYTES:
             return
         while seen and (count > MAX_PICTURES // 2 or size > _MAX_SEEN_BYTES // 2):
@@ -522,7 +522,7 @@ class History:
                 past = map(as_past, oldest.whole.pictures)
                 oldest.whole = replace(oldest.whole, pictures=tuple(past))
             self._show_again([oldest])
-            count, size = _picture_load([newest, *seen])
+            count, size = _picture_load([newest_item, *seen])
 
     @property
     def warned(self) -> bool:

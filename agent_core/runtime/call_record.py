@@ -2,14 +2,15 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
 
 from agent_core.access.grants import CallFlow
 from agent_core.base import events
 from agent_core.base.errors import KnapperError
 from agent_core.base.messages import Call
 from agent_core.base.offload import aside
-from agent_core.base.pictures import Picture, PictureFile, captioned, is_picture
+from agent_core.base.pictures import Picture, PictureFile, captioned
 from agent_core.base.receipt import CHANGING, Receipt
 from agent_core.base.records import dataclass, replace, to_json
 from agent_core.context import beginning, first_page, large_page
@@ -51,8 +52,6 @@ if TYPE_CHECKING:
 
 MOST_CHARS = 4 << 20
 """The maximum number of characters of a stored answer."""
-_PICTURE_WORDS: Final = "(shown as a picture)"
-_MAX_PARTS: Final = 100  # of a value that are looked at for pictures
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +209,11 @@ class CallRecord:
         if isinstance(value, Large):
             data = await album.large(value)
             value = value if data is None else data
-        return replace(returned, value=_without_pictures(value, self.files))
+        written = self.did.names("wrote")
+        if isinstance(value, str | PurePath) and written:
+            file = await album.written(value, written)
+            self.files += [file] if file else []
+        return replace(returned, value=answers.without_pictures(value, self.files))
 
     async def _keep_pictures(self) -> tuple[Sequence[Picture], Sequence[str]]:
         """Keep the pictures of the call, and return these, and a sentence about each that cannot be shown."""
@@ -319,20 +322,6 @@ class CallRecord:
             self.has_changed,
             self.is_waiting,
         )
-
-
-def _without_pictures(
-    value: Any, files: list[PictureFile], depth: int = 3
-) -> Any:  # Any: a returned value
-    """Return a value with words in the place of pictures, which are added to `files`."""
-    if isinstance(value, bytes) and is_picture(value):
-        files.append(PictureFile(value))
-        return _PICTURE_WORDS
-    if not depth or not isinstance(value, list | tuple | dict) or len(value) > _MAX_PARTS:
-        return value
-    if isinstance(value, dict):
-        return {key: _without_pictures(part, files, depth - 1) for key, part in value.items()}
-    return type(value)(_without_pictures(part, files, depth - 1) for part in value)
 
 
 def _detail_of(plan: Plan) -> dict[str, Any]:  # Any: JSON

@@ -12,6 +12,7 @@ from typing import Any, Final
 from agent_core.base import events
 from agent_core.base.events import Event
 from agent_core.base.messages import SEND, Call
+from agent_core.base.pictures import pictures_in, with_rows
 from agent_core.base.receipt import Receipt
 from agent_core.base.records import dataclass, field, from_json, replace
 from agent_core.storage import USAGE, EndedTurn, Entry
@@ -185,7 +186,7 @@ class EventFold:
             text=str(payload.get("text", "")),
             outcome=str(payload.get("outcome", "")),
             seconds=float(payload.get("seconds", 0.0)),
-            detail=detail,
+            detail=with_rows(detail, pictures_in(payload)),
         )
         return [*began, answer]
 

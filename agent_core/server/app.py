@@ -46,6 +46,8 @@ from sandbox.wire.strict_json import MESSAGE, Malformed, read_json
 from .chat_completions import ChatDoor
 from .chat_threads import ChatThreads
 from .guard import LINKS, MOST_REQUESTS, Guard, access_log, network
+from .picture_door import PATH as PICTURE_PATH
+from .picture_door import PictureDoor
 from .responses import answered, error_response, failure, json_response
 
 if TYPE_CHECKING:
@@ -299,6 +301,7 @@ def application(rooms: Rooms, login: LoginDoor, mcp_door: HttpDoor) -> Starlette
     routes += [Route("/v1/chat/completions", chat.complete, methods=["POST"])]
     routes += [Route("/v1/responses", chat.respond, methods=["POST"])]
     routes += [
+        Route(PICTURE_PATH, PictureDoor(rooms).answer, methods=["GET"]),
         Route("/mcp", mcp_door),
         Route("/metrics", MetricsDoor(rooms.host).answer, methods=["GET"]),
     ]

@@ -8,9 +8,9 @@ import hashlib
 import os
 import secrets
 from base64 import b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Final
 
 from agent_core.base import machine
@@ -34,6 +34,7 @@ from sandbox.wire.values import read
 from .value_files import FOLDER as VALUES
 from .value_files import ValueFiles
 
+_MAX_PATH_CHARS: Final = 4_096
 _MAX_LARGE_BYTES: Final = 2 * MAX_BYTES  # of a picture in base64, as JSON
 FOLDER: Final = "pictures"
 MAX_ALL_BYTES: Final = 4 << 30
@@ -119,6 +120,16 @@ class PictureFiles(ValueFiles):
             return None
         return value if isinstance(value, bytes) and is_picture(value) else None
 
+    async def written(
+        self, path: str | PurePath, written_names: Collection[str]
+    ) -> PictureFile | None:
+        """Return the picture that a call wrote and whose path it returned; None if it is none of these."""
+        root = self.folder.parent.parent
+        place = root / path
+        if len(str(path)) > _MAX_PATH_CHARS or place not in [root / name for name in written_names]:
+            return None
+        return await asyncio.to_thread(_read_written, place)
+
     async def urls(self, pictures: Iterable[Picture]) -> Mapping[str, str]:
         """Return the pictures that are still kept as `data:` addresses without metadata, by their digest."""
         urls = dict[str, str]()
@@ -134,3 +145,11 @@ class PictureFiles(ValueFiles):
             return ""
         sent = b64encode(without_metadata(data, picture.media_type)).decode()
         return f"data:{picture.media_type};base64,{sent}"
+
+
+def _read_written(place: Path) -> PictureFile | None:
+    try:
+        data = read_plain(place, MAX_BYTES)
+    except OSError:
+        return None
+    return PictureFile(data, place.name) if is_picture(data) else None

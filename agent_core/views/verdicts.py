@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agent_core.base.clock import shown_time
 from agent_core.base.late import LateModule
+from agent_core.base.pictures import caption_of
 from agent_core.base.problem import Problem
 from agent_core.base.untrusted import one_line, visible
 from agent_core.base.workspace_folder import STATE
@@ -386,7 +387,10 @@ def value_lines(call: "CallReport | RecordedOutcome", *, as_it_is: bool = False)
         not (as_it_is or isinstance(call.value, str)) and f'"{TAG}"' in shown
     ):  # not a value of JSON, such as a tuple
         with suppress(ProtocolError):
-            shown = repr(read_row(call.value))
+            value = read_row(call.value)
+            if isinstance(value, bytes) and (caption := caption_of(value)):
+                return [line(caption)]
+            shown = repr(value)
     texts = [line(text) for text in bare_lines(shown)]
     return texts if as_it_is or len(texts) < 2 else quoted(texts)
 

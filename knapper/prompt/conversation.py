@@ -42,7 +42,8 @@ from agent_core.operations.spending import Spending
 from agent_core.runtime.agent import UNANSWERED, Agent, Origin
 from agent_core.runtime.session import GO_ON
 from agent_core.runtime.turn import Interrupted, Interruption
-from agent_core.storage import MAIN, line_of
+from agent_core.storage import MAIN, STATE, line_of
+from agent_core.storage.picture_files import PictureFiles
 from agent_core.views.agent_view import behind_lines
 from agent_core.views.call_log import CallLog, changed_lines, is_own, is_speech
 from agent_core.views.faults import crash_line, fault_lines, innermost, traced, turn_fault
@@ -85,6 +86,7 @@ class Conversation:
         voice.agent = agent.name
         voice.secrets = Secrets(workspace.root)
         self.log = CallLog(is_full=workspace.settings.repl.show == "full")
+        self.log.pictures = PictureFiles(workspace.root / STATE)
         self.began = time.time()
         self.touched: dict[str, None] = {}
         """Names of functions and helpers that may have been changed in this session."""

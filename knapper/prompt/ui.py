@@ -11,6 +11,7 @@ from agent_core.access.grants import Approver, Decision, Question
 from agent_core.base import events
 from agent_core.base.errors import UsageError
 from agent_core.base.events import Event
+from agent_core.base.pictures import pictures_in
 from agent_core.base.records import replace
 from agent_core.base.untrusted import visible
 from agent_core.functions.debug import Command, Debugger, DebugStop
@@ -39,6 +40,7 @@ from knapper.terminal.dialog import (
     hidden_answer,
     set_secrets,
 )
+from knapper.terminal.pictures import shown_pictures
 from knapper.terminal.progress import StatusLine, status_text
 
 if TYPE_CHECKING:
@@ -133,6 +135,18 @@ class PlainText:
         write(lines, sys.stderr)
 
     def _show_answer(self, event: events.CallAnswered) -> None:
+        self._show_call(event)
+        pictures = pictures_in(event.detail)
+        is_terminal = sys.stderr.isatty()
+        for shown in shown_pictures(pictures, self._log.pictures, is_terminal=is_terminal):
+            if isinstance(shown, str):
+                self._end_line()
+                sys.stderr.write(shown)
+                sys.stderr.flush()
+            else:
+                self._talk([shown])
+
+    def _show_call(self, event: events.CallAnswered) -> None:
         call = self._log.answered(event)
         if self._log.is_full:
             self._talk([call_log.call_line(call, _columns()), *call_log.verdict_part(call)])
