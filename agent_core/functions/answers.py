@@ -48,7 +48,7 @@ _LONG_CHARS: Final = (
     10_000  # of a value: the model may read a page of it, and not know what comes after
 )
 _MOST_PARTS: Final = 20
-_MOST_SHOWN_PARTS: Final = 100  # of a value that are looked at for pictures
+_MAX_SHOWN_PARTS: Final = 100  # of a value that are looked at for pictures
 _LONGEST_PLACE = 300  # characters of a note on where an error was raised
 _AFTER_REFUSAL = (
     "It was refused what it asked for, and the same call would be refused again: do it in a way that needs less, or"
@@ -304,7 +304,7 @@ def without_pictures(
     if isinstance(value, bytes) and is_picture(value):
         files.append(PictureFile(value))
         return PICTURE_WORDS
-    if not depth or not isinstance(value, list | tuple | dict) or len(value) > _MOST_SHOWN_PARTS:
+    if not depth or not isinstance(value, list | tuple | dict) or len(value) > _MAX_SHOWN_PARTS:
         return value
     inner = partial(without_pictures, files=files, depth=depth - 1)
     if isinstance(value, dict):

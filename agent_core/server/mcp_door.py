@@ -483,9 +483,8 @@ def _answer(function: Function, report: CallReport) -> ToolAnswer:
     files = list[PictureFile]()
     shown = without_pictures(decode(report.value), files)
     if files:
-        return ToolAnswer(
-            shorten(visible(show_value(shown)), _MOST_TEXT) + printed, pictures=tuple(files)
-        )
+        words = shorten(visible(show_value(shown)), _MOST_TEXT)
+        return ToolAnswer(f"{words}{printed}", pictures=tuple(files))
     text = report.value if isinstance(report.value, str) else show_value(shown)
     schema, value = result_schema(function.returns), {"result": report.value}
     if schema is not None and not validator_for(schema).is_valid(value):

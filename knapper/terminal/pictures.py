@@ -13,7 +13,7 @@ from agent_core.storage.picture_files import PictureFiles
 from agent_core.views.styled_lines import Line, line
 
 Protocol: TypeAlias = Literal["kitty", "iterm2", ""]
-_ITERM_PROGRAMS: Final = ("iTerm.app", "WezTerm", "mintty", "vscode")
+_ITERM_PROGRAMS: Final = ("iTerm.app", "iTerm2", "WezTerm", "mintty", "vscode")
 _KITTY_TERMS: Final = ("xterm-kitty", "xterm-ghostty")
 _CHUNK_CHARS: Final = 4_096
 _ROW_PIXELS: Final = 20
@@ -31,14 +31,15 @@ def protocol_of(variables: Mapping[str, str]) -> Protocol:
     if "KITTY_WINDOW_ID" in variables or variables.get("TERM") in _KITTY_TERMS:
         return "kitty"
     program = variables.get("LC_TERMINAL") or variables.get("TERM_PROGRAM", "")
-    return "iterm2" if program in (*_ITERM_PROGRAMS, "iTerm2") else ""
+    if program in _ITERM_PROGRAMS:
+        return "iterm2"
+    return ""
 
 
 def drawn_picture(picture: Picture, files: PictureFiles, protocol: Protocol) -> str:
     """Return what draws a picture on the terminal; empty if it cannot."""
     is_known = protocol == "iterm2" or (protocol == "kitty" and picture.media_type == "image/png")
-    data = files.content(picture.digest) if is_known else None
-    if data is None:
+    if not is_known or (data := files.content(picture.digest)) is None:
         return ""
     rows = min(-(-picture.height // _ROW_PIXELS), _MAX_ROWS)
     text = b64encode(data).decode()
@@ -60,12 +61,13 @@ def shown_pictures(
     pictures: Sequence[Picture], files: PictureFiles | None, *, is_terminal: bool
 ) -> Iterator[str | Line]:
     """Yield for each picture what draws it, or a line with the path of its file, or its caption alone."""
-    protocol = protocol_of(environment()) if is_terminal else ""
+    protocol: Protocol = ""
+    if is_terminal:
+        protocol = protocol_of(environment())
     for picture in pictures:
-        drawing = drawn_picture(picture, files, protocol) if files is not None else ""
-        if drawing:
-            yield drawing
-        elif files is None:
+        if files is None:
             yield line(("dim", f"  {picture.caption}"))
+        elif drawing := drawn_picture(picture, files, protocol):
+            yield drawing
         else:
             yield line(("dim", f"  {picture.caption}: {files.folder / picture.digest}"))
