@@ -22,6 +22,7 @@ from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 from sandbox.wire.values import LARGE, TAG, read_row
 
 from .styled_lines import Line, Role, Span, columns, counted, duration, indented, line, quoted
+from .value_tables import is_table, table_lines
 
 if TYPE_CHECKING:  # for annotations
     from agent_core.base.events import FunctionsChanged
@@ -391,6 +392,8 @@ def value_lines(call: "CallReport | RecordedOutcome", *, as_it_is: bool = False)
             if isinstance(value, bytes) and (caption := caption_of(value)):
                 return [line(caption)]
             shown = repr(value)
+    elif not as_it_is and is_table(call.value):
+        return [*table_lines(call.value)]
     texts = [line(text) for text in bare_lines(shown)]
     return texts if as_it_is or len(texts) < 2 else quoted(texts)
 

@@ -1,5 +1,6 @@
 // What a step did: a function that was made or changed is a card, any other call a line that opens.
-import { count, Diff, html, plain, reaches, Sentence, Source, Text } from "/page/kit.js";
+import { count, Diff, html, picture, plain, reaches, Sentence, Source, Text } from "/page/kit.js";
+import { useEffect, useState } from "/page/preact.js";
 import { isVerdict, Outcome, Problems, Verdict } from "/page/verdict.js";
 
 const CODE = ["function_code_with_docstring", "code", "old_text", "new_text", "source"]; // arguments that are source
@@ -73,6 +74,12 @@ function inShort({ args, detail, text, outcome }) {
   return [cut(given, LONGEST_LINE), cut(flat(result), LONGEST_LINE)];
 }
 
+function Pictures({ rows }) {
+  const [urls, setUrls] = useState([]);
+  useEffect(() => { Promise.all(rows.map(({ digest }) => picture(digest))).then(setUrls); }, []);
+  return html`${urls.map((url, at) => url && html`<p key=${at}><img src=${url} alt=${plain(rows[at].name || "picture")} style="max-width:100%" /></p>`)}`;
+}
+
 export function Call({ entry, before }) {
   if (isVerdict(entry.detail)) return html`<${Made} entry=${entry} before=${before} />`;
   const [mark, kind, word] = MARKS[entry.outcome || ""] || ["✗", "bad", ""], detail = entry.detail || {};
@@ -83,5 +90,5 @@ export function Call({ entry, before }) {
     ${entry.args && html`<${Arguments} text=${entry.args} />`}
     ${entry.printed && !entry.outcome && html`<${Text} label="What it printed" text=${entry.printed} />`}
     ${detail.outcome ? html`<${Outcome} outcome=${detail} />` : ""}
-    ${entry.text && html`<details><summary class="dim">What the model reads</summary><${Text} label="Answer" text=${entry.text} /></details>`}</details>`;
+    ${entry.text && html`<details><summary class="dim">What the model reads</summary><${Text} label="Answer" text=${entry.text} /></details>`}</details>${detail.pictures && html`<${Pictures} rows=${detail.pictures} />`}`;
 }
