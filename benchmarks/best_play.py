@@ -22,9 +22,10 @@ from pathlib import Path
 
 from agent_core.access.grants import Decision, Grants, Question
 from agent_core.base.events import CallAnswered
-from agent_core.functions.mcp.servers import ServerEntry
 from agent_core.workspace.workspace import Workspace
+from knapper_ext.mcp.servers import ServerEntry
 from tests.kit import Ask, Say, Seen, Step, Wanted, scripted
+from tests.kit.servers import library_in
 
 from .measure import Row, options, show, timed
 
@@ -234,9 +235,9 @@ async def _played(
                 command=(sys.executable, str(root / "server.py")), read=(str(root / "server.py"),)
             )
             await workspace.functions.grants.grant("order", Grants(read=("orders.json",)))
-            book = workspace.foreign.book
+            book = library_in(workspace).book
             book.put("shop", entry)
-            connection = workspace.foreign.trial("shop", entry)
+            connection = library_in(workspace).trial("shop", entry)
             await connection.client()
             book.approve(
                 "shop",

@@ -34,7 +34,6 @@ from agent_core.access.grants.approval import Question
 from agent_core.access.grants.book import GrantEntry, text_of
 from agent_core.client.client import Client, connect
 from agent_core.functions.debug.stop import Breakpoint
-from agent_core.functions.mcp.servers import read_tools
 from agent_core.registry.source import hash_of
 from agent_core.storage import (
     DocumentRow,
@@ -53,6 +52,7 @@ from agent_core.storage import (
     WholeTurn,
     Write,
 )
+from knapper_ext.mcp.servers import read_tools
 from tests.agents.helper_files import FINDER
 from tests.kit import Ask, Repeat, Say, Seen, Wanted, scripted
 from tests.kit.desk import VOWELS, Desk, answers, desk
@@ -169,9 +169,13 @@ def operation(
     return add
 
 
-async def _load(here: Desk, files: Mapping[str, str]) -> None:
+def _put(here: Desk, files: Mapping[str, str]) -> None:
     for name, text in files.items():
         here.put(name, text)
+
+
+async def _load(here: Desk, files: Mapping[str, str]) -> None:
+    await asyncio.to_thread(_put, here, files)  # an editor writes outside of the server
     await here.workspace.functions.reload()
     modules = here.agent.snapshot().modules
     for name, text in files.items():

@@ -65,7 +65,7 @@ class Remembered:
         return str(len(self.rows))
 
     async def requests_served(
-        self, each: int, owners: Collection[str] | None = None
+        self, each: int, owners: Collection[str] | None = None, *, with_private: bool = False
     ) -> list[tuple[str, str]]:
         """Return the last requests of each function."""
         served: dict[str, list[str]] = {}

@@ -38,10 +38,17 @@ from agent_core.functions.debug import COMMANDS  # noqa: E402
 from agent_core.operations.catalog import ENTRIES  # noqa: E402
 from agent_core.operations.operation import OPERATIONS as OPERATIONS_OF  # noqa: E402
 from agent_core.operations.words import kind_of, word_of  # noqa: E402
-from agent_core.server.app import OPERATIONS, openapi  # noqa: E402
-from agent_core.server.openai_parameters import CHAT, RESPONSES, Acts, Effect, Kinds, NotOffered  # noqa: E402
 from agent_core.workspace.portable.document import AgentFile  # noqa: E402
 from knapper.shell.cli import LazyGroup  # noqa: E402
+from knapper_ext.openai_api.openai_parameters import (  # noqa: E402
+    CHAT,
+    RESPONSES,
+    Acts,
+    Effect,
+    Kinds,
+    NotOffered,
+)
+from knapper_ext.server.app import OPERATIONS, openapi  # noqa: E402
 from meta_functions import MODULES  # noqa: E402
 
 HEAD = """\

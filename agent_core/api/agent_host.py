@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 from agent_core.access.grants.approval import asking
 from agent_core.base import events
 from agent_core.base.clock import Clock
-from agent_core.base.errors import KnapperError, UsageError
+from agent_core.base.errors import AgentBusy, KnapperError, StorageError, UsageError
 from agent_core.base.events import Event
 from agent_core.base.pictures import Picture, PictureFile, check_count
 from agent_core.base.records import dataclass, field, replace, to_json
@@ -23,6 +23,7 @@ from agent_core.operations.history_pages import PAGE_BYTES, Hold, hold_freely, r
 from agent_core.runtime.agent import Agent
 from agent_core.runtime.entries import ONLY
 from agent_core.runtime.event_fold import TOLD_KINDS, EventFold
+from agent_core.runtime.live_feed import LiveReader
 from agent_core.storage import (
     BETWEEN,
     CONVERSATION,
@@ -42,6 +43,7 @@ from agent_core.storage import (
     agent_named,
     agent_of,
     is_agent_name,
+    is_history,
     prepare_state_dir,
 )
 from agent_core.storage.picture_files import PictureFiles
@@ -74,6 +76,8 @@ _MOST_IDLE: Final = (
 )
 _LOOK_S: Final = 0.2
 _MOST_ENDS: Final = 100
+HISTORY_OWNER: Final = "chat_token"
+"""The key, in the settings of a history that a program sent, for the id of its token."""
 _MODEL_S: Final = 10.0  # between checks for a model after none was found
 
 
@@ -220,6 +224,7 @@ class AgentHost:
         self._leaving: dict[str, asyncio.TimerHandle] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._looking: asyncio.TimerHandle | None = None
+        self._passed_on: set[str] = set()  # conversations whose turns other processes run
         self.hearers: list[
             Callable[[Event], None]
         ] = []  # called with every event of every turn here
@@ -235,7 +240,7 @@ class AgentHost:
     async def at_work(self, grace_s: float) -> AsyncIterator[None]:
         """Run due turns while the block runs; then let running turns end within the grace, and close the agents."""
         async with (
-            bell(self._store, prepare_state_dir(self.workspace.root), self._runner.poke),
+            bell(self._store, prepare_state_dir(self.workspace.root), self._hear_bell),
             self._store.heard(self._hear_topic),
         ):
             await self._store.offer_slots(self.workspace.settings.runner.slots)
@@ -252,7 +257,10 @@ class AgentHost:
                 self.end_streams()
                 for timer in self._leaving.values():
                     timer.cancel()
-                await asyncio.gather(*self._closing)
+                while self._closing:
+                    await asyncio.gather(*self._closing)
+                if self._looking is not None:
+                    self._looking.cancel()
                 for agent in self._agents.values():
                     await agent.aclose()
 
@@ -331,6 +339,10 @@ class AgentHost:
         if (agent := self._agents.pop(name, None)) is not None:
             await agent.aclose()
 
+    def _hear_bell(self) -> None:
+        self._runner.poke()
+        self._hear_topic(WORK)
+
     def _hear_topic(self, topic: str) -> None:
         """Wake the listeners soon, so that they read the journal: another process may have ended a turn."""
         if topic == WORK and self._looking is None and self._listening:
@@ -338,8 +350,49 @@ class AgentHost:
 
     def _look(self) -> None:
         self._looking = None
+        task = asyncio.get_running_loop().create_task(self._look_again())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
         for listening in [one for every in self._listening.values() for one in every]:
             listening.look()
+
+    async def _look_again(self) -> None:
+        """Look at the journal again later if another process writes to one that has listeners."""
+        try:
+            work = await self._store.open_work()
+        except StorageError as error:
+            self._warn_all("", error)
+            return
+        running = {open_turn.line for open_turn in work if open_turn.is_running}
+        elsewhere = running - {*self._runner.running}
+        for name in elsewhere - self._passed_on:
+            if not self._is_heard(name):
+                continue
+            self._passed_on.add(name)
+            task = asyncio.get_running_loop().create_task(self._pass_on(name))
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+
+    def _is_heard(self, name: str) -> bool:
+        return any(not listening.is_over for listening in self._listening.get(name, ()))
+
+    async def _pass_on(self, name: str) -> None:
+        """Tell the listeners of a turn that another process runs, as it comes; then they look at the journal."""
+        comes = asyncio.Event()
+        feed = await LiveReader.connect(self._store.place, name, comes)
+        try:
+            while feed is not None and not feed.is_over and self._is_heard(name):
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_LOOK_S):
+                        await comes.wait()
+                comes.clear()
+                for event in feed.taken():
+                    self._keep_piece(name, event)
+        finally:
+            self._passed_on.discard(name)
+            if feed is not None:
+                feed.close()
+            self._hear_topic(WORK)
 
     async def _make_room(self, name: str) -> None:
         """Close idle agents that conflict with this one: a group holds its members while it is open."""
@@ -388,7 +441,7 @@ class AgentHost:
         if key is not None:
             key = _own_key(identity, key)
         posted = await self._store.post_after(
-            Post(name, "message", payload, key=key, origin=identity.origin.to_json())
+            Post(name, "message", payload, key=key, origin=identity.sender.to_json())
         )
         self._runner.poke(name)
         if (
@@ -425,6 +478,8 @@ class AgentHost:
             ApiRefusal: a turn is running.
         """
         async with self._changing.setdefault(name, asyncio.Lock()):
+            if self.is_running(name) and not await self._store.running_event(name):
+                await self._runner.ended(name)  # its clients know already that it has ended
             if self.is_running(name):
                 fix = "Interrupt it, or wait for its end."
                 raise ApiRefusal(409, "agent-busy", f"A turn of `{name}` is running.", fix)
@@ -435,8 +490,6 @@ class AgentHost:
         if self.is_running(name) and name in self._agents:
             await self._agents[name].interrupt()
             return True
-        if not self._store.is_shared:
-            return False
         page = await read_page(self._store, name, count=1, is_newest=True, with_removed=True)
         is_open = any(
             work.line == name and work.is_running for work in await self._store.open_work()
@@ -529,6 +582,8 @@ class AgentHost:
         try:
             async for event in agent.turn(None, approver=self.workspace.answered_by_id):
                 self._publish(name, event)
+        except AgentBusy:  # the process that runs it, or this one afterwards, answers what waits
+            raise
         except KnapperError as error:
             self._warn(name, error)
             raise
@@ -555,6 +610,10 @@ class AgentHost:
     def _publish(self, name: str, event: Event) -> None:
         for hear in self.hearers:
             hear(event)
+        self._keep_piece(name, event)
+
+    def _keep_piece(self, name: str, event: Event) -> None:
+        """Tell the listeners of an event, and keep it for those that come later if it is a piece of a step."""
         match event:
             case events.Text() | events.Writing():
                 pieces = self._pieces.setdefault(name, [])
@@ -843,7 +902,18 @@ class Rooms:
     async def shows(self, agent: str, identity: Identity) -> bool:
         """Return whether an agent is visible to a token. A visible agent's conversations are visible, too.
 
-        A group is visible only if all of its members are, because a message to the group reaches them.
+        A history is visible only to the token that sent it, and to the owner of the workspace.
+        """
+        if is_history(agent) and not identity.is_owner:
+            kept = await self.state.store.agent_settings(agent) or {}
+            if kept.get(HISTORY_OWNER) != identity.id:
+                return False
+        return await self.concerns(agent, identity)
+
+    async def concerns(self, agent: str, identity: Identity) -> bool:
+        """Return whether a token is for an agent, or for the agent of a history: then it may answer its questions.
+
+        It is for a group only if it is for all of its members, because a message to the group reaches them.
         """
         if identity.sees(agent):
             group = self.workspace.groups.read().get(agent) if identity.agents else None
@@ -851,7 +921,7 @@ class Rooms:
         if not any(agent.startswith(f"{name}{CONVERSATION}") for name in identity.agents):
             return False
         owner = str((await self.state.store.agent_settings(agent) or {}).get("chat_of") or "")
-        return agent.startswith(f"{owner}{CONVERSATION}") and await self.shows(owner, identity)
+        return agent.startswith(f"{owner}{CONVERSATION}") and await self.concerns(owner, identity)
 
     def conversations(self, agent: AgentName, identity: Identity) -> Conversations:
         """Return the conversations of an agent, as a token finds them: not those that another one began."""

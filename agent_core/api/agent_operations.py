@@ -217,7 +217,7 @@ async def show(asked: Asked, agent: AgentName) -> object:
     """Show one agent: settings, blocks, sections, sources, and counts of each."""
     await asked.rooms.host.agent(agent)  # creates the blocks of an agent without a conversation yet
     return {
-        **await agent_facts(asked.rooms.state, agent),
+        **await agent_facts(asked.rooms.state, agent, asked.identity.reader),
         "running": asked.rooms.host.is_at_work(agent),
     }
 
@@ -356,7 +356,14 @@ def _size_of(page: Sequence[Entry]) -> int:
     return sum(len(dump(entry.payload)) for entry in page)
 
 
-@api_operation("POST", "/agents/{agent}/messages", ("chat",), "Send a message.", status=202)
+@api_operation(
+    "POST",
+    "/agents/{agent}/messages",
+    ("chat",),
+    "Send a message.",
+    status=202,
+    in_a_conversation=True,
+)
 async def post(asked: Asked, line: Line, message: Message) -> object:
     """Keep a message on disk, and let the agent answer it; a `key` that another message has is refused, and so is, from
     the page, what only a prompt takes.
@@ -367,7 +374,7 @@ async def post(asked: Asked, line: Line, message: Message) -> object:
     if message.result is not None:
         if is_group(asked.workspace.root, agent_of(line)):
             raise UsageError("A group gives no reply of a shape.", fix="Ask one agent.")
-        given[CLIENT] = {"shape": AnswerShape.of_schema(message.result).to_json()}
+        given[CLIENT] = AnswerShape.of_schema(message.result).terms
     more = {name: value for name, value in given.items() if value}
     files = [await aside(len(one.data), decoded, one.data, one.name) for one in message.pictures]
     kept = await asked.rooms.host.keep_pictures(files)
@@ -381,7 +388,13 @@ async def post(asked: Asked, line: Line, message: Message) -> object:
     return {"event": posted.event, "after": posted.after}
 
 
-@api_operation("GET", "/agents/{agent}/messages", ("read", "chat"), "Return the conversation.")
+@api_operation(
+    "GET",
+    "/agents/{agent}/messages",
+    ("read", "chat"),
+    "Return the conversation.",
+    in_a_conversation=True,
+)
 async def messages(asked: Asked, line: Line, part: HistoryPart) -> object:
     """Return the conversation, oldest first, with numbers; summaries of it are not part of it.
 
@@ -442,14 +455,20 @@ async def messages(asked: Asked, line: Line, part: HistoryPart) -> object:
 
 
 @api_operation(
-    "GET", "/agents/{agent}/messages/{event}", ("chat", "read"), "Return which turn took a message."
+    "GET",
+    "/agents/{agent}/messages/{event}",
+    ("chat", "read"),
+    "Return which turn took a message.",
+    in_a_conversation=True,
 )
 async def taken(asked: Asked, line: Line, event: str) -> object:
     """Return which turn took a message; none while it waits."""
     return {"event": event, "turn": await asked.workspace.store.turn_of(event, line)}
 
 
-@api_operation("POST", "/agents/{agent}/pop", ("chat",), "Take the last turn back.")
+@api_operation(
+    "POST", "/agents/{agent}/pop", ("chat",), "Take the last turn back.", in_a_conversation=True
+)
 async def pop(asked: Asked, line: Line) -> object:
     """Remove the last turn from the context, not from the record, and return what began it."""
     async with asked.rooms.host.idle(line) as opened:
@@ -459,7 +478,12 @@ async def pop(asked: Asked, line: Line) -> object:
 
 
 @api_operation(
-    "POST", "/agents/{agent}/retry", ("chat",), "Send the last message again.", status=202
+    "POST",
+    "/agents/{agent}/retry",
+    ("chat",),
+    "Send the last message again.",
+    status=202,
+    in_a_conversation=True,
 )
 async def retry(asked: Asked, line: Line) -> object:
     """Remove the last turn from the context, and send the message that began it again."""
@@ -490,13 +514,22 @@ async def new(asked: Asked, line: Line) -> object:
     return {"turns": turns}
 
 
-@api_operation("POST", "/agents/{agent}/interrupt", ("chat",), "End the running turn.")
+@api_operation(
+    "POST", "/agents/{agent}/interrupt", ("chat",), "End the running turn.", in_a_conversation=True
+)
 async def interrupt(asked: Asked, line: Line) -> object:
     """End the running turn; its history stays valid."""
     return {"interrupted": await asked.rooms.host.interrupt(line)}
 
 
-@api_operation("GET", "/agents/{agent}/events", ("read", "chat"), "Stream events.", streams=True)
+@api_operation(
+    "GET",
+    "/agents/{agent}/events",
+    ("read", "chat"),
+    "Stream events.",
+    streams=True,
+    in_a_conversation=True,
+)
 async def events(asked: Asked, agent: AgentName, line: Line, after_event: After) -> object:
     """Stream the agent's events, beginning after a number. `Last-Event-ID` goes before `after`."""
     rooms = asked.rooms
@@ -517,9 +550,15 @@ async def memory(asked: Asked, agent: AgentName) -> object:
 
 @api_operation("GET", "/agents/{agent}/search", ("read",), "Search the memory.")
 async def search_memory(asked: Asked, agent: AgentName, line: Line, need: MemoryNeed) -> object:
-    """Search what was said, and what was archived; `best` has the hits of both, the best first, in short."""
+    """Search what was said, and what was archived; `best` has the hits of both, the best first, in short.
+
+    For the owner of the workspace, `private` has what was said in conversations that are private to tokens.
+    """
     terms = need.model_dump(exclude={"conversation"})
-    searches, blocks = await search_all(asked.workspace.memory(agent, line), **terms)
+    is_owner = asked.identity.is_owner
+    searches, blocks = await search_all(
+        asked.workspace.memory(agent, line), **terms, is_owner=is_owner
+    )
     found = {where: found_document(results) for where, results in searches.items()}
     return {**found, "best": best_hits([*searches.values()], blocks)}
 

@@ -8,6 +8,7 @@ import hmac
 import re
 import secrets
 from collections.abc import Callable, Iterable, Sequence
+from itertools import filterfalse
 from typing import Any, Final, TypeAlias, get_args
 
 from agent_core.base.errors import (
@@ -20,11 +21,21 @@ from agent_core.base.errors import (
     UsageError,
 )
 from agent_core.base.problem import Problem
-from agent_core.base.records import dataclass, to_json
+from agent_core.base.records import dataclass, replace, to_json
 from agent_core.base.untrusted import one_line
 from agent_core.operations.operation import Scope
 from agent_core.runtime.agent import Origin
-from agent_core.storage import InboxFull, TokenRow, TokenStore
+from agent_core.storage import (
+    InboxFull,
+    Line,
+    TokenRow,
+    TokenStore,
+    agent_of,
+    id_of,
+    is_main,
+    line_named,
+    line_of,
+)
 
 SCOPES: Final[tuple[Scope, ...]] = get_args(Scope)
 """The permissions of a token: talk to agents, read, change functions and memory, answer questions about grants, manage
@@ -50,13 +61,17 @@ class NotAllowed(KnapperError):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The sender of a request, through a `window`, with the `id` of its token. Empty `agents` means all agents."""
+    """The sender of a request, through a `window`, with the `id` of its token. Empty `agents` means all agents.
+
+    One that is limited to conversations has their `lines`, and may do only what reaches nothing but a conversation.
+    """
 
     name: str
     scopes: frozenset[str]
     agents: frozenset[str] = frozenset()
     id: str = ""
     window: str = "door"
+    lines: frozenset[Line] = frozenset()
 
     def sees(self, agent: str) -> bool:
         """Return whether this identity may see an agent."""
@@ -82,12 +97,26 @@ class Identity:
         """The origin of what it sends."""
         return Origin(self.window, self.id)
 
-    def needs(self, *scopes: Scope) -> None:
+    @property
+    def sender(self) -> Origin:
+        """The origin of its messages, which has the name of its token, too."""
+        return replace(self.origin, name=self.name if self.id else "")
+
+    def may_reach(self, line: Line) -> bool:
+        """Return whether it may reach a conversation of an agent that it sees."""
+        return not self.lines or line in self.lines
+
+    def needs(self, *scopes: Scope, in_a_conversation: bool = False) -> None:
         """Check that it has one of the scopes.
 
         Raises:
-            NotAllowed: it has none of the scopes.
+            NotAllowed: it has none of the scopes, or is limited to conversations, and this is not `in_a_conversation`.
         """
+        if self.lines and not in_a_conversation:
+            raise NotAllowed(
+                f"`{self.name}` is limited to conversations, and this reaches beyond one.",
+                fix=f"Use a token that is limited to agents: knapper tokens add NAME --scope {scopes[0]} --agent AGENT",
+            )
         if not self.scopes.intersection(scopes):
             wanted = " or ".join(f"`{scope}`" for scope in scopes)
             fix = f"Make one: knapper tokens add NAME --scope {scopes[0]}"
@@ -119,9 +148,17 @@ class TokenBook:
         self._now = now
 
     async def add(
-        self, name: str, scopes: tuple[Scope, ...], agents: tuple[str, ...], expires: str = ""
+        self,
+        name: str,
+        scopes: tuple[Scope, ...],
+        agents: tuple[str, ...],
+        expires: str = "",
+        *,
+        lines: tuple[Line, ...] = (),
     ) -> NewToken:
         """Create a token. `expires` is its lifetime, such as 30d, 12h or 90m; by default, it is valid until revoked.
+
+        It is limited to the conversations of these `lines`, if there are any, or else to these `agents`.
 
         Raises:
             UsageError: the name is taken or invalid, or the lifetime is invalid.
@@ -138,11 +175,12 @@ class TokenBook:
             )
         until = self._now() + int(number) * _UNITS[unit] if expires else None
         id, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
-        row = TokenRow(id, name, _digest(secret), scopes, agents, until)
+        limits = tuple(map(_limit_to, lines)) or agents
+        row = TokenRow(id, name, _digest(secret), scopes, limits, until)
         if not await self._store.add_token(row):
             fix = f"Choose another name, or: knapper tokens revoke {name}"
             raise UsageError(f"There is a token `{name}` already.", fix=fix)
-        return NewToken(f"{_PREFIX}_{id}_{secret}", name, scopes, agents, until)
+        return NewToken(f"{_PREFIX}_{id}_{secret}", name, scopes, limits, until)
 
     async def revoke(self, name: str) -> None:
         """Revoke a token immediately.
@@ -164,7 +202,9 @@ class TokenBook:
         is_right = hmac.compare_digest(_digest(secret), row.digest if row else _digest(""))
         if row is None or not is_right or (row.expires is not None and row.expires <= self._now()):
             return None
-        return Identity(row.name, frozenset(row.scopes), frozenset(row.agents), row.id)
+        lines = frozenset(map(_line_in, filterfalse(is_main, row.agents)))
+        agents = frozenset(map(agent_of, row.agents))
+        return Identity(row.name, frozenset(row.scopes), agents, row.id, lines=lines)
 
 
 class Sessions:
@@ -212,6 +252,16 @@ class Sessions:
         """Return the valid entries, limited to the newest so that one more can be added."""
         good = [(name, entry) for name, entry in kept.items() if entry[0] > self._now()]
         return dict(good[-(_MOST_SESSIONS - 1) :])
+
+
+def _limit_to(line: Line) -> str:
+    """Return AGENT/ID: the line of a main conversation is its agent's name, which would allow all conversations."""
+    return f"{agent_of(line)}/{id_of(line)}"
+
+
+def _line_in(limit: str) -> Line:
+    """Return the line of a conversation to which a token is limited, from AGENT/ID."""
+    return line_named(line_of(agent_of(limit), id_of(limit)))
 
 
 def _digest(secret: str) -> str:

@@ -15,7 +15,7 @@ from annotated_types import MaxLen
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 from pydantic_core import PydanticCustomError
 
-from agent_core.base.errors import KnapperError
+from agent_core.base.errors import KnapperError, UnknownName
 from agent_core.base.offload import aside
 from agent_core.base.records import dataclass
 from agent_core.base.untrusted import one_line
@@ -24,7 +24,7 @@ from agent_core.functions.service.judgment import Judgment
 from agent_core.operations.history_pages import Hold, hold_freely
 from agent_core.operations.operation import Operation, Scope
 from agent_core.operations.words import word_of
-from agent_core.storage import MAIN, AgentName, CallOwners, Line, line_named
+from agent_core.storage import MAIN, AgentName, CallOwners, Line, line_named, line_of
 from agent_core.workspace.helper_changes import HelperVerdict
 from agent_core.workspace.workspace import Workspace
 from sandbox.wire.strict_json import MESSAGE, Malformed, read_json
@@ -174,10 +174,18 @@ class Asked:
         Raises:
             UnknownName: there is none, or it is private to another token.
         """
-        if conversation == MAIN:
-            return agent
-        row = await self.rooms.conversations(agent, self.identity).find(conversation)
-        return line_named(row.line)
+        named = line_of(agent, conversation)
+        if conversation != MAIN and self.identity.may_reach(named):
+            row = await self.rooms.conversations(agent, self.identity).find(conversation)
+            named = line_named(row.line)
+        # A token that is limited gives ids: what is near another name would tell which conversations there are, and
+        # a name that is the id of a deleted one would be another conversation.
+        if not self.identity.may_reach(named):
+            raise UnknownName(
+                f"`{self.identity.name}` has no conversation `{one_line(conversation, 80)}`.",
+                fix="Name one of those to which the token is limited, by its id.",
+            )
+        return named
 
 
 Handler: TypeAlias = Callable[..., Awaitable[object]]
@@ -185,7 +193,10 @@ Handler: TypeAlias = Callable[..., Awaitable[object]]
 
 @dataclass(frozen=True, slots=True)
 class ApiOperation:
-    """A method on a path. A token needs one of the `scopes`; if it `streams`, the response is an event stream."""
+    """A method on a path. A token needs one of the `scopes`; if it `streams`, the response is an event stream.
+
+    What is `in_a_conversation` reaches nothing else, so that a token that is limited to conversations may do it.
+    """
 
     method: str
     path: str
@@ -196,6 +207,7 @@ class ApiOperation:
     query: type[Part] = Nothing
     status: int = 200
     streams: bool = False
+    in_a_conversation: bool = False
 
     @property
     def names(self) -> list[str]:
@@ -208,7 +220,7 @@ class ApiOperation:
         Raises:
             KnapperError: the request was refused or failed with an expected error.
         """
-        asked.identity.needs(*self.scopes)
+        asked.identity.needs(*self.scopes, in_a_conversation=self.in_a_conversation)
         where = "query"
         try:
             query_part = checked(self.query, dict(query))
@@ -253,6 +265,7 @@ def api_operation(
     *,
     status: int = 200,
     streams: bool = False,
+    in_a_conversation: bool = False,
 ) -> Callable[[Handler], ApiOperation]:
     """Make a handler the operation of a method and path; its docstring becomes the description.
 
@@ -271,7 +284,16 @@ def api_operation(
         if is_in_one and query is Nothing:
             query = OfConversation
         return ApiOperation(
-            method, f"{API}{path}", scopes, summary, handler, body, query, status, streams
+            method,
+            f"{API}{path}",
+            scopes,
+            summary,
+            handler,
+            body,
+            query,
+            status,
+            streams,
+            in_a_conversation,
         )
 
     return decorate

@@ -292,7 +292,7 @@ async def status(asked: Asked) -> object:
         "workspace": rooms.workspace.root.name,
         "agent": usual if asked.identity.sees(usual) else min(asked.identity.agents),
         "agents": sum(not is_history(name) for name in agents),
-        "running": [name for name in agents if rooms.host.is_running(name)],
+        "running": [name for name in agents if rooms.host.is_at_work(name)],
         "functions": rooms.workspace.functions.count(),
         "approvals": len(await _pending(asked)),
         "sandbox": await rooms.workspace.sandbox_level(),
@@ -307,7 +307,7 @@ async def status(asked: Asked) -> object:
 async def _pending(asked: Asked) -> list[PendingQuestion]:
     """Return the pending questions of agents that the token may see, oldest first."""
     questions = await asked.workspace.questions()
-    return [row for row in questions if await asked.rooms.shows(row.agent, asked.identity)]
+    return [row for row in questions if await asked.rooms.concerns(row.agent, asked.identity)]
 
 
 def by_hand(asked: Asked) -> Author:
@@ -828,6 +828,9 @@ async def command(asked: Asked, line: CommandLine) -> object:
     if any(word in _HELP for word in words):
         raise UsageError("Help is where the command is typed.")
     agent = await asked.rooms.known(line.agent, asked.identity) if line.agent else None
+    for each in verb.agents(words) - {""}:
+        if not await asked.rooms.shows(each, asked.identity):
+            raise NoAgent(each[:80], [])
     door = ServerDoor(asked, line, agent, await asked.rooms.owners(asked.identity))
     door.line = None if agent is None else await asked.line(agent, line.conversation)
     result = await verb.handler(door, **verb.taken(words))

@@ -33,7 +33,9 @@ class _Base:
 class TurnStarted(_Base):
     """A message, or another `event` (heartbeat, login, system), was picked up and is on disk.
 
-    `trace` is the `traceparent` that it came with.
+    `trace` is the `traceparent` that it came with, `conversation` the id of the conversation if it is not the main one.
+    A message has its `message_id` and its `origin`: the name of a person or of a token, or the kind of window, such as
+    `page`.
     """
 
     type: ClassVar[str] = "turn_started"
@@ -41,15 +43,22 @@ class TurnStarted(_Base):
     message: str
     event: str = "message"
     trace: str = field(default="", metadata=IF_SET)
+    conversation: str = field(default="", metadata=IF_SET)
+    message_id: str = field(default="", metadata=IF_SET)
+    origin: str = field(default="", metadata=IF_SET)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageAdded(_Base):
-    """A message waits for a turn under its `message_id`, or the running `turn` has taken it up and it is on disk."""
+    """A message waits for a turn under its `message_id`, or the running `turn` has taken it up and it is on disk.
+
+    `origin` is as in `turn_started`.
+    """
 
     type: ClassVar[str] = "message"
     message: str
     message_id: str = field(default="", metadata=IF_SET)
+    origin: str = field(default="", metadata=IF_SET)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """What stands beside this program: the packages in `knapper_ext`, found by listing that folder.
 
 A hook is a dictionary in the `__init__.py` of such a package, from a name that a user types to what the core calls for
-it. The folder is listed only when somebody names what the core does not know, so a start pays nothing for it.
+it. The folder is listed when it is first asked, which `knapper --help` and the opening of a workspace do.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,9 @@ from .own_installation import add_extra, extras
 from .records import dataclass
 
 COMMANDS: Final = "COMMANDS"  # of the shell
+DOORS: Final = "DOORS"  # of the server
 EMBEDDERS: Final = "EMBEDDERS"
+FOREIGN: Final = "FOREIGN"  # functions of other programs
 LEVELS: Final = "LEVELS"  # of the sandbox
 MODELS: Final = "MODELS"  # prefixes of their names
 MODES: Final = "MODES"  # in which calls are sent, besides natively
@@ -27,12 +29,14 @@ _FOLDER: Final = "knapper_ext"
 class NounBeside:
     """A command of the shell that an extension adds: the group of the help that it is in, and what is said of it there.
 
-    The command, or the group of commands, is at `place`, `module:name`, and is imported when it is used.
+    The command, or the group of commands, is at `place`, `module:name`, and is imported when it is used. It is listed
+    before another command, or last.
     """
 
     group: str
     says: str
     place: str
+    before: str = ""
 
     def command(self) -> Any:  # Any: of click, which the core does not import for this
         """Import the command and return it."""

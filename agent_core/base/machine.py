@@ -11,13 +11,15 @@ a folder is locked through a file in it.
 import asyncio
 import os
 import signal
+import socket
+import struct
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 if sys.platform == "win32":
     import msvcrt
@@ -66,6 +68,7 @@ _modes: Final = (
 _OPEN_FILES: Final = Path("/proc/self/fd")
 _SOCKETS: Final = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 _LISTENS: Final = "0A"
+_PEER: Final = struct.Struct("3i")  # process, user, group
 # The local addresses at which a connection to 127.0.0.1 arrives: 127.0.0.1, any address, and both in a dual-stack
 # socket.
 _ADDRESSES: Final = frozenset(
@@ -136,6 +139,72 @@ def lock_holder(*paths: Path) -> str:
         f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}:{file.st_ino}" for file in held
     }
     return next((line[4] for line in lines if len(line) > 5 and line[5] in files), "")
+
+
+def has_terminal() -> bool:
+    """Return whether this process has a terminal, from which it was begun: one of cron or of a service has none."""
+    if sys.platform == "win32":
+        return True
+    else:  # noqa: RET505 - as above
+        try:
+            os.close(os.open(os.ctermid(), os.O_RDONLY | NOCTTY | CLOEXEC))
+        except OSError:
+            return False
+        return True
+
+
+def run_folders() -> list[Path]:
+    """Return the folders for this user's local sockets, which may be missing; none on Windows.
+
+    A program of cron has another environment than one at a terminal, so there are several; the first is preferred.
+    """
+    if sys.platform == "win32":
+        return []
+    else:  # noqa: RET505 - as above
+        user = os.geteuid()
+        bases = [os.environ.get("XDG_RUNTIME_DIR", ""), f"/run/user/{user}", "/tmp"]  # noqa: S108
+        return [Path(base) / f"knapper-{user}" for base in dict.fromkeys(bases) if base]
+
+
+Streams: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+async def serve_locally(
+    serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]], path: Path
+) -> asyncio.AbstractServer:
+    """Serve a socket at a path that only this user may use.
+
+    Raises:
+        OSError: it cannot be bound; on Windows always.
+    """
+    if sys.platform == "win32":
+        raise OSError("There are no local sockets.")
+    else:  # noqa: RET506 - as above
+        server = await asyncio.start_unix_server(serve, path)
+        os.chmod(path, 0o600)  # noqa: PTH101
+        return server
+
+
+async def connect_locally(path: Path, limit: int) -> Streams:
+    """Connect to such a socket; `limit` is the length of a line in bytes.
+
+    Raises:
+        OSError: nobody serves it; on Windows always.
+    """
+    if sys.platform == "win32":
+        raise OSError("There are no local sockets.")
+    else:  # noqa: RET506 - as above
+        return await asyncio.open_unix_connection(path, limit=limit)
+
+
+def is_own_peer(writer: asyncio.StreamWriter) -> bool:
+    """Return whether the process at the other end of a local socket is of this user; True if the system cannot say."""
+    if sys.platform != "linux":
+        return True
+    else:  # noqa: RET505 - as above
+        end = writer.get_extra_info("socket")
+        data = end.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
+        return bool(_PEER.unpack(data)[1] == os.geteuid())
 
 
 def user_id() -> int:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from agent_core.storage import ValueFiles
     from sandbox import Sandbox, host
 
-    from .mcp.library import ForeignLibrary
+    from .foreign import ForeignSources
 else:
     host = LateModule("sandbox.host")
 
@@ -90,7 +90,7 @@ class SandboxClient:
         broker: Broker | None = None,
         debugger: Debugger | None = None,
         shared: "Sandbox | None" = None,
-        foreign: "ForeignLibrary | None" = None,
+        foreign: "ForeignSources | None" = None,
         values: "ValueFiles | None" = None,
         on_status: Callable[[str], None] | None = None,
     ) -> None:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from agent_core.registry.registry import Snapshot
     from agent_core.storage import CallOwners
 
-    from .mcp.library import ForeignFunction
+    from .foreign import ForeignFunction
 
 
 NEED_CHARS: Final = 2_000
@@ -547,21 +547,29 @@ class RequestStore(Protocol):
         """Return a text that changes when `requests_served` may change; cheap enough for each search."""
 
     async def requests_served(
-        self, each: int, owners: Collection[str] | None = None
+        self,
+        each: int,
+        owners: Collection[str] | None = None,
+        *,
+        with_private: bool = False,
     ) -> list[tuple[str, str]]:
         """Return (function, request) of the turns in which its newest `each` calls returned, oldest first.
 
-        With `owners`, only turns of these agents.
+        With `owners`, only turns of these agents; `with_private`, also those of private conversations.
         """
 
 
 class ServedRequests:
-    """The requests of each function, as stored."""
+    """The requests of each function, as stored.
+
+    All of them count for the order of what is found. Only those that are not private are ever shown, or sent on.
+    """
 
     def __init__(self, store: RequestStore | None) -> None:
         self._store = store
         self._mark = ""
         self._texts: dict[str, list[str]] = {}
+        self._public: dict[str, list[str]] = {}
         self._vectors: dict[str, Floats] = {}
         self._words = WordIndex((1,), (0.5,))
         self._used: list[int] = []
@@ -579,10 +587,9 @@ class ServedRequests:
         """
         if self._store is None or (mark := await self._store.requests_mark()) == self._mark:
             return False
-        self._mark, texts = mark, dict[str, list[str]]()
-        for name, text in await self.read():
-            texts.setdefault(name, []).append(text)
-        texts = {name: served[-_OF_ONE_FUNCTION:] for name, served in texts.items()}
+        self._mark = mark
+        self._public = _newest(await self.read())
+        texts = _newest(await self.read(with_private=True))
         if texts == self._texts:
             return False
         self._texts = texts
@@ -596,20 +603,22 @@ class ServedRequests:
                 self._vectors.update(zip(batch, vectors, strict=True))
         return True
 
-    async def read(self, owners: Collection[str] | None = None) -> list[tuple[str, str]]:
+    async def read(
+        self, owners: Collection[str] | None = None, *, with_private: bool = False
+    ) -> list[tuple[str, str]]:
         """Return functions with the requests that they served, oldest first; with `owners`, only in their turns."""
-        served = (
-            [] if self._store is None else await self._store.requests_served(_CALLS_READ, owners)
-        )
+        if self._store is None:
+            return []
+        served = await self._store.requests_served(_CALLS_READ, owners, with_private=with_private)
         return [(name, text[:NEED_CHARS]) for name, text in served]
 
     def of(self, name: str) -> list[str]:
-        """Return the requests that a function served, oldest first."""
-        return self._texts.get(name, [])
+        """Return the requests that a function served and that may be shown, oldest first."""
+        return self._public.get(name, [])
 
     def pairs(self) -> Iterator[tuple[str, str]]:
-        """Yield each function with each request that it served."""
-        return ((name, text) for name, texts in self._texts.items() for text in texts)
+        """Yield each function with each request that it served and that may be shown."""
+        return ((name, text) for name, texts in self._public.items() for text in texts)
 
     def place(self, slots: Mapping[str, int]) -> None:
         """Update the slots of the functions."""
@@ -654,10 +663,18 @@ class ServedRequests:
         return np.asarray(earned, np.float32)
 
     def likest(self, name: str, stems: Sequence[str]) -> str:
-        """Return the request of a function that shares the most words with a need; empty if none shares any."""
-        shared = {text: len({*wanted(text)} & {*stems}) for text in self._texts.get(name, ())}
+        """Return the request of a function that shares the most words with a need; empty if none may be shown."""
+        shared = {text: len({*wanted(text)} & {*stems}) for text in self.of(name)}
         best = max(shared, key=lambda text: shared[text], default="")
         return best if shared.get(best) else ""
+
+
+def _newest(served: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Return the newest requests of each function, oldest first."""
+    texts = dict[str, list[str]]()
+    for name, text in served:
+        texts.setdefault(name, []).append(text)
+    return {name: requests[-_OF_ONE_FUNCTION:] for name, requests in texts.items()}
 
 
 _WORDS, _CROWDED, _LEXICON = 0.15, 0.1, 0.4

@@ -54,8 +54,8 @@ from sandbox.wire.requests import without_handler
 from sandbox.wire.values import Members, Pairs, Written, encode, is_plain
 
 from .answers import bad_arguments, callee_error, error_in_caller, near_limit
+from .foreign import ForeignFunction
 from .gate.uses import opened_paths
-from .mcp.library import ForeignFunction, ForeignLibrary, reached_by
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function
@@ -432,7 +432,7 @@ class WorkerApi:
     async def _call(self, name: str, arguments: dict[str, Any]) -> Any:
         function, foreign = self.snapshot.functions.get(name), self.sandbox.foreign
         if function is None and foreign is not None and name in foreign.functions():
-            return await self._call_foreign(foreign.functions()[name], foreign, arguments)
+            return await self._call_foreign(foreign.functions()[name], arguments)
         if function is None:
             raise error_in_caller(
                 "LookupError", f"there is no function `{name}` that a function may call"
@@ -467,9 +467,9 @@ class WorkerApi:
         raise callee_error(name, outcome, was_refused=self.was_refused(outcome))
 
     async def _call_foreign(
-        self, foreign: ForeignFunction, library: ForeignLibrary, arguments: dict[str, Any]
+        self, foreign: ForeignFunction, arguments: dict[str, Any]
     ) -> Any:  # Any: JSON
-        """Call a tool of an MCP server; the result is also masked with the function's secrets."""
+        """Call a function of another program; the result is also masked with the function's secrets."""
         name = foreign.function.name
         if any(isinstance(value, Large) for value in arguments.values()):
             raise RequestRefused(
@@ -478,8 +478,8 @@ class WorkerApi:
         checked = await _checked_arguments(foreign.function, arguments, keeps_types=False)
         await self._must_have_grant(name, "is a tool of another program")
         self.did.note("called", name)
-        self.did.note("reached", reached_by(foreign))
-        outcome = await library.call(foreign, checked, self.on_progress)
+        self.did.note("reached", foreign.reached)
+        outcome = await foreign.call(checked, self.on_progress)
         if isinstance(outcome, Returned):
             return self.secrets.words(outcome.value) if self.secrets else outcome.value
         raise callee_error(name, outcome)

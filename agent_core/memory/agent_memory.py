@@ -4,17 +4,18 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from agent_core.base.records import replace
-from agent_core.storage.names import agent_of, is_history
+from agent_core.storage import SectionRow
+from agent_core.storage.names import agent_of, is_history, is_main
 
 from .archival import Archival
 from .blocks import Blocks, NamedAuthor
-from .classes import Sections, named
+from .classes import SECTION_LIMIT, Sections, named
 from .recall import KINDS, Recall, read_messages
 from .source_catalog import Sources
 
 if TYPE_CHECKING:
     from agent_core.base.clock import Clock
-    from agent_core.storage import Counts, SectionRow, Store
+    from agent_core.storage import Counts, Store
 
     from .classes import Memory
     from .embedding import Embedder
@@ -25,6 +26,9 @@ _MANY: Final = 50  # unindexed messages; if neither a search nor idle time index
 
 KEPT_IN: Final = "human"
 """The block about the user."""
+CLIENT_SECTION: Final = "client"
+"""The section with the instructions of a program; `INSTRUCTIONS` is their key in what its door keeps."""
+INSTRUCTIONS: Final = "instructions"
 
 
 async def counts_of(store: "Store", line: str) -> "Counts":
@@ -106,5 +110,11 @@ class AgentMemory:
         return counts
 
     async def custom_sections(self) -> Sequence["SectionRow"]:
-        """Return the sections that the user or a program added."""
-        return await self.sections.list()
+        """Return the sections that the user or a program added, and what a program wants in this conversation alone."""
+        own = await self.sections.list()
+        kept = {} if is_main(self.line) else await self.store.door(self.line) or {}
+        text = str(kept.get(INSTRUCTIONS) or "")
+        if not text:
+            return own
+        first = SectionRow(CLIENT_SECTION, 0, text, SECTION_LIMIT, 0.0)
+        return sorted((first, *own), key=lambda row: (row.position, row.name))

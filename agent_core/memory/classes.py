@@ -215,6 +215,17 @@ POSITIONS: Final = {"instructions": 0, "memory": 100, "functions": 200, "statist
 """The positions of the program's parts in the system message; a custom section must not use one of these names."""
 
 
+def check_length(name: str, text: str) -> None:
+    """Check that a section may have this text.
+
+    Raises:
+        UsageError: it is too long.
+    """
+    if (over := len(text) - SECTION_LIMIT) > 0:
+        sizes = f"{SECTION_LIMIT:,} characters and would have {len(text):,}: {over:,} too many."
+        raise UsageError(f"The section `{name}` may have {sizes}", fix="Shorten it.")
+
+
 class Sections:
     """The sections of one agent, in the order of their position and name."""
 
@@ -246,10 +257,7 @@ class Sections:
             raise UsageError(
                 f"The program has a section `{name}` of its own.", fix="Take another name."
             )
-        if (over := len(text) - SECTION_LIMIT) > 0:
-            sizes = f"{SECTION_LIMIT:,} characters and would have {len(text):,}: {over:,} too many."
-            message = f"The section `{name}` may have {sizes}"
-            raise UsageError(message, fix="Shorten it.")
+        check_length(name, text)
         section = SectionRow(name, position, text, SECTION_LIMIT, self._clock.now())
         await self._store.apply([SaveSection(self._agent, section)])
         return section

@@ -13,12 +13,13 @@ out: they are the program's words, repeat the content of files and functions, an
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base.messages import SEND
 from agent_core.base.offload import PER_ENTRY, aside, one_at_a_time
-from agent_core.base.records import dataclass, field
-from agent_core.storage import Entry, RecallMessage, SaveSaid, Store
+from agent_core.base.records import dataclass, field, replace
+from agent_core.storage import Entry, RecallMessage, SaveSaid, Store, agent_of
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 from . import dates, words
@@ -28,6 +29,7 @@ from .search import (
     RecallEvidence,
     ResultPage,
     bounded,
+    coverage,
     heard,
     page_of,
     pool,
@@ -120,6 +122,7 @@ def derive(
 
 PAGE: Final = 10
 _CACHED: Final = 20_000
+_MAX_PRIVATE_CONVERSATIONS: Final = 50  # of an agent that one search of its owner looks through
 _MESSAGES: Final = "messages"
 
 
@@ -143,6 +146,7 @@ class Recall:
     ) -> None:
         """Create the record for the conversation of a line; the agent's name is that of the main one."""
         self.vectors = ShelfVectors(store, "recall", embedder)
+        self._embedder = embedder
         self._words = embedder.lexicon if embedder else None
         self._lexicon: Lexicon | None = None
         self._store = store
@@ -152,6 +156,11 @@ class Recall:
         self._read = ReadMessages()
         self._speakers: set[str] = set()
         self._following = asyncio.Lock()
+
+    @property
+    def scope(self) -> str:
+        """The lane in which it found messages last: the agent's, or the conversation's own."""
+        return self._scope
 
     async def catch_up(self) -> int:
         """Index and embed new messages; return their number.
@@ -197,6 +206,41 @@ class Recall:
             count,
             usual=PAGE,
             trouble=self.vectors.trouble,
+        )
+
+    async def search_private(self, query: str, page: int = 0, count: int = PAGE) -> ResultPage:
+        """Return a page of the messages that fit a question best in conversations that are private to a token.
+
+        Only the owner of the workspace may see them. They come from the conversations that were used last.
+        """
+        start, most = bounded(page, count)
+        pages = list[ResultPage]()
+        terms = set[str]()
+        found = list[tuple[int, int, FoundItem]]()
+        for conversation in await self._store.private_conversations(
+            agent_of(self._line), _MAX_PRIVATE_CONVERSATIONS
+        ):
+            own = Recall(self._store, conversation.line, self._embedder, self._clock)
+            results = await own.search(query, 0, start + most)
+            where = conversation.name or conversation.id
+            pages.append(results)
+            terms |= results.terms
+            for place, item in enumerate(results.items):
+                covered = coverage(item.text, results.terms)
+                found.append((-covered, place, replace(item, where=where)))
+        found.sort(key=itemgetter(0, 1))
+        items = tuple(item for _, _, item in found[start : start + most])
+        missing = [set(results.missing) for results in pages if results.items]
+        return ResultPage(
+            "private messages",
+            items,
+            page,
+            sum(results.total for results in pages),
+            count,
+            terms=frozenset(terms),
+            missing=tuple(sorted(set.intersection(*missing))) if missing else (),
+            trouble=next((results.trouble for results in pages if results.trouble), ""),
+            is_usual=count == PAGE,
         )
 
     async def between(

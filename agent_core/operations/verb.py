@@ -305,6 +305,18 @@ OfConversation = Annotated[
 Reason = Annotated[str, click.option("--reason", default="", help="The reason, for the history.")]
 
 
+def _is_file(param: click.Parameter) -> bool:
+    return isinstance(param.type, click.Path)
+
+
+def _is_place_of_file(param: click.Parameter) -> bool:
+    return isinstance(param, click.Argument) and _is_file(param)
+
+
+def _is_agent(param: click.Parameter) -> bool:
+    return param.type is AGENT
+
+
 class Verb(click.Command):
     """A shell command that the prompt and a server can run, too.
 
@@ -349,13 +361,35 @@ class Verb(click.Command):
         Raises:
             UsageError: the words do not match the command.
         """
+        return self._given(typed, _is_file)
+
+    def reads_input(self, typed: Sequence[str]) -> bool:
+        """Return whether the words mean standard input: by a `-`, or because the FILE of the command is left out.
+
+        Raises:
+            UsageError: the words do not match the command.
+        """
+        files = self._given(typed, _is_file)
+        if "-" in files or "-" in typed:
+            return True
+        return not files and any(map(_is_place_of_file, self.params))
+
+    def agents(self, typed: Sequence[str]) -> set[str]:
+        """Return the agents that the words name where the command takes one.
+
+        Raises:
+            UsageError: the words do not match the command.
+        """
+        return self._given(typed, _is_agent)
+
+    def _given(self, typed: Sequence[str], is_meant: Callable[[click.Parameter], bool]) -> set[str]:
         values = self.taken(typed)
-        files = set[str]()
-        for param in self.params:
+        texts = set[str]()
+        for param in filter(is_meant, self.params):
             value = values.get(param.name or "")
-            if isinstance(param.type, click.Path) and value is not None:
-                files.add(str(value))
-        return files
+            if value is not None:
+                texts.add(str(value))
+        return texts
 
     def from_prompt(self, words: str) -> list[str]:
         """Convert prompt words to shell words; the last parameter takes the rest of the line."""

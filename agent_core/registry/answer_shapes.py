@@ -100,9 +100,11 @@ class AnswerShape:
             whole["$defs"] = definitions
         return cls(whole, kind, is_wrapped=True)
 
-    def to_json(self) -> dict[str, Any]:  # Any: JSON
-        """Return it as the `response_format` of a request."""
-        return {"type": "json_schema", "json_schema": {"name": _WRAPPER, "schema": self.schema}}
+    @property
+    def terms(self) -> dict[str, Any]:  # Any: JSON
+        """The terms of a message whose reply must have it, with its `response_format`."""
+        described = {"name": _WRAPPER, "schema": self.schema}
+        return {"shape": {"type": "json_schema", "json_schema": described}}
 
     def value(self, answer: Mapping[str, Any]) -> Any:  # Any: JSON, or what the type makes of it
         """Return the value of an answer that fits the schema, made of its type if there is one.

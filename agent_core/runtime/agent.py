@@ -7,13 +7,15 @@ it, runs the loop, and closes it. However a turn ends, its history is valid and 
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, overload
 
+from agent_core.access.grants.approval import FollowedQuestions
 from agent_core.base import events
-from agent_core.base.errors import KnapperError, UsageError, WorkspaceError
+from agent_core.base.errors import AgentBusy, KnapperError, UsageError, WorkspaceError
 from agent_core.base.limits import OF_MESSAGES, Allowance, SpendingLimits
 from agent_core.base.matching import MARK
 from agent_core.base.pictures import (
@@ -21,7 +23,6 @@ from agent_core.base.pictures import (
     Picture,
     PictureFile,
     UnusablePicture,
-    captioned,
     check_count,
     with_pictures,
 )
@@ -37,6 +38,7 @@ from agent_core.functions.service import Author, FunctionService, StaleView
 from agent_core.registry.answer_shapes import AnswerShape
 from agent_core.registry.function import fits
 from agent_core.storage import (
+    AGAIN,
     BETWEEN,
     ENDED,
     FROM_USER,
@@ -61,20 +63,25 @@ from .entries import (
     AFTER,
     CLIENT,
     HEARD,
+    HERE,
     ONLY,
     begun,
     event_entry,
     facts_entry,
+    is_alone,
     is_of_client,
     messages_of,
     notice,
     receipt_in,
 )
+from .entries import ALONE as BEGINS_ALONE
 from .event_fold import EventFold
+from .live_feed import LiveFeed
 from .message_protocol import is_readable
 from .session import GO_ON, SENT, STOPPED, AgentSession, closing_answers, is_reply, settle
 from .turn import Account, Emit, OwnName, Turn, TurnGroup, TurnJournal, TurnOrigin, TurnQuestions
 from .turn_end import Ended
+from .turn_follower import TurnFollower
 
 if TYPE_CHECKING:
     from agent_core.access.grants import Approver
@@ -91,6 +98,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _log = logging.getLogger("knapper.turns")
+_PAUSE_S: Final = 0.05  # between looks at what another process does with a message
+_LOOK_S: Final = 0.5  # between looks whether a process that tells of its turn still runs it
+_PRECEDENCE_S: Final = 1.0
+_MISSED_LIMIT: Final = 20  # turns that are told of at once
+_SENT_LIMIT: Final = 1_000  # messages that are known to come from here
+# The user's message comes before those of other agents, but not before its own turn that was cut off.
+_LATER_KINDS: Final = tuple(kind for kind in BETWEEN if kind != AGAIN)
 
 
 class TurnLoop(Protocol):
@@ -128,6 +142,7 @@ class TurnOptions:
     on_behalf_of: str = ""  # the calling agent if this agent is a helper
     restarts: bool = False  # whether an interrupted turn of the user resumes
     shape: AnswerShape | None = None  # of the reply to the message that is sent with it
+    follows: bool = False  # whether a turn that runs elsewhere is told of
 
 
 @dataclass(slots=True)
@@ -142,10 +157,19 @@ class TurnRunner:
     tools: "ToolSources"
     functions: "FunctionService"
     history: History
+    memory: "AgentMemory"
     turn: Turn | None = None
+    following: TurnFollower | None = None  # of a turn that another process runs, or will run
     receipt: Receipt = field(default_factory=Receipt)  # of the last turn
     one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
     ends_at_once: bool = False  # interrupt the turn that is about to begin
+    sent: deque[str] = field(default_factory=lambda: deque(maxlen=_SENT_LIMIT))  # from here
+    passed: tuple[str, float] = ("", 0.0)  # a message that is left to its sender, and since when
+    leaves: bool = False  # stop waiting for the turn that another process runs, which goes on
+    is_stale: bool = False  # another process may have continued the conversation
+    seen: int = 0  # the number of the last entry or end of a turn that was told of
+    settled: str = ""  # about a turn that was cut off, until somebody is told
+    ring: Callable[[], object] = lambda: None  # tells other processes that a turn began or ended
 
     @property
     def name(self) -> str:
@@ -162,29 +186,237 @@ class TurnRunner:
         queue: asyncio.Queue[events.Event | None] = asyncio.Queue()
         async with self.one_at_a_time:
             self.receipt = Receipt()
-            work = asyncio.create_task(self._run_next(posts, queue.put_nowait, options))
+            work = asyncio.create_task(self._answer(posts, queue.put_nowait, options))
             work.add_done_callback(lambda _: queue.put_nowait(None))
             try:
                 while (event := await queue.get()) is not None:
                     yield event
             finally:
-                if self.turn is not None:
-                    self.turn.ending.interruption.request()
-                await work
-                self.ends_at_once = False
+                self.leaves = not posts
+                self._request_end()
+                try:
+                    await work
+                finally:
+                    self.ends_at_once = False
+                    self.leaves = False
 
     def interrupt(self, *, resumes: bool) -> None:
-        """Interrupt the running turn, or the one that is about to begin."""
+        """Interrupt the running turn, or the one that is about to begin.
+
+        If it `resumes`, one that another process runs, or will run, goes on there.
+        """
         if self.turn is not None:
             self.turn.ending.resumes |= resumes
+        self.leaves = resumes and self.one_at_a_time.locked()
+        self._request_end()
+
+    def _request_end(self) -> None:
+        if self.turn is not None:
             self.turn.ending.interruption.request()
         else:
             self.ends_at_once = self.one_at_a_time.locked()
+        if self.following is not None:
+            self.following.comes.set()
+
+    @asynccontextmanager
+    async def owned(self) -> AsyncIterator[None]:
+        """Hold the conversation, as it is now, while the block runs.
+
+        Raises:
+            AgentBusy: another process runs it.
+        """
+        await self.take()
+        try:
+            yield
+        finally:
+            await self.let_go()
+
+    async def take(self) -> None:
+        """Hold the conversation, and read it again if another process may have changed it.
+
+        Raises:
+            AgentBusy: another process runs it.
+        """
+        if not self.store.has(self.line):
+            self.is_stale = not await self.store.take_back(self.line) or self.is_stale
+        try:
+            if self.is_stale:
+                await self.reload()
+        except BaseException:
+            await self.let_go()
+            raise
+
+    async def let_go(self) -> None:
+        """Let other processes run the conversation; a group holds its members as long as it is open."""
+        if self.loop.is_group:
+            return
+        try:
+            self.seen = await self.store.last_seq(self.line)
+        finally:
+            await self.store.lend(self.line)
+            self.ring()
+
+    async def reload(self) -> None:
+        """Read the conversation again, which another process may have continued."""
+        before = len([*self.history])
+        await resume(self.store, self.line, self.history, messages_of)
+        if len([*self.history]) != before:
+            self.loop.model_session.shown.thaw()
+        await self.memory.blocks.reload()
+        await self.session.own_set.load()
+        await self.session.load_pause()
+        self.is_stale = False
+
+    async def _answer(self, posts: Sequence[Post], emit: Emit, options: TurnOptions) -> None:
+        """Run the next turn, or with `posts` those until the last of them is answered, here or elsewhere.
+
+        Only the turn that answers is told of.
+        """
+        own = [await self.post(post) for post in posts]
+        if options.follows:
+            await self._tell_missed(emit)
+        if not own:
+            running = await self.store.running_event(self.line) if options.follows else ""
+            try:
+                await self._give_precedence()
+                await self.take()
+            except AgentBusy:
+                if not running:
+                    raise
+                own = [running]
+            else:
+                try:
+                    await self._run_next((), emit, options)
+                finally:
+                    await self.let_go()
+                return
+        approver = options.approver or self.functions.granting.queue.approver
+        questions = FollowedQuestions(approver, self.store) if approver else None
+
+        def tell(event: events.Event) -> None:
+            if questions is not None and self.turn is None:  # else the turn asks itself
+                questions.hear(event)
+            emit(event)
+
+        self.following = TurnFollower(self.store, self.line, own[-1])
+        try:
+            await self._await_answer(own, tell, options, tells_wait=bool(posts))
+        finally:
+            self.following.close()
+            self.following = None
+            if questions is not None:
+                await questions.aclose()
+
+    async def _give_precedence(self) -> None:
+        """Leave the next message to its sender for a second.
+
+        Raises:
+            AgentBusy: it is due to its sender.
+        """
+        waiting = await self.store.waiting(self.line)
+        if not waiting or not waiting[0].payload.get(HERE) or waiting[0].id in self.sent:
+            return
+        if self._passes(waiting[0].id):
+            raise AgentBusy(f"A message for `{self.name}` was sent just now.", fix="Wait a second.")
+
+    def _passes(self, message: str) -> bool:
+        """Return whether the next message that waits is left to its sender, which has a second from now."""
+        now = self.session.clock.monotonic()
+        if self.passed[0] != message:
+            self.passed = (message, now)
+        return now - self.passed[1] < _PRECEDENCE_S
+
+    async def _await_answer(
+        self, own: Sequence[str], emit: Emit, options: TurnOptions, *, tells_wait: bool
+    ) -> None:
+        """Run or follow turns until the last of our `own` messages is answered, or another process is left to it."""
+        follower = self.following
+        assert follower is not None
+        while not (follower.is_over or self.leaves):
+            try:
+                await self.take()
+            except AgentBusy as busy:
+                if tells_wait:
+                    emit(events.Warned(message=f"{busy.message} This message waits for it."))
+                    tells_wait = False
+                await self._follow(follower, emit)
+                await self._stop_following(follower)
+            else:
+                try:
+                    if await self._run_own(own, follower, emit, options):
+                        return
+                finally:
+                    await self.let_go()
+            if not follower.is_over:
+                for event in await follower.wait(_LOOK_S, _PAUSE_S):
+                    emit(event)
+        if options.follows:  # commands show what was said elsewhere, too
+            await self.reload()
+
+    async def post(self, post: Post) -> str:
+        """Post an event of this window, and return its id."""
+        id = await self.store.post(post)
+        self.sent.append(id)
+        return id
+
+    async def _follow(self, follower: TurnFollower, emit: Emit) -> None:
+        for event in await follower.news():
+            emit(event)
+        if follower.is_over:
+            self.seen = max(self.seen, follower.last)
+
+    async def _tell_missed(self, emit: Emit) -> None:
+        """Tell of the turns that ended elsewhere since the last one that was told of here."""
+        for ended in await self.store.ended_turns(self.line, self.seen, most=_MISSED_LIMIT):
+            await self._follow(TurnFollower(self.store, self.line, "", ended.id), emit)
+
+    async def has_missed(self) -> bool:
+        """Return whether a turn runs, or has ended, that was not told of here."""
+        last = await self.store.last_seq(self.line)
+        return last > self.seen and not self.one_at_a_time.locked()
+
+    async def _stop_following(self, follower: TurnFollower) -> None:
+        """End the turn that another process runs for our message, or withdraw the message, if the user says so."""
+        if not self.ends_at_once:
+            return
+        if follower.turn:
+            follower.end_turn()
+            await self.store.cancel(follower.turn)  # else its process notices at its next entry
+            self.ends_at_once = False
+        else:
+            follower.is_over = await self.store.withdraw(follower.message)
+
+    async def _run_own(
+        self,
+        own: Sequence[str],
+        follower: TurnFollower,
+        emit: Emit,
+        options: TurnOptions,
+    ) -> bool:
+        """Run due turns until the last of our `own` messages is answered; return whether it is.
+
+        Another process that waits with an earlier message gets a second to answer it where it can be asked.
+        """
+        while True:
+            await self._follow(follower, emit)
+            if follower.is_over:
+                return True
+            waiting = [
+                id for id, kind in await self.store.waiting_events(self.line) if kind not in BETWEEN
+            ]
+            is_of_another = bool(waiting) and waiting[0] not in own and not follower.turn
+            if is_of_another and self._passes(waiting[0]):
+                return False
+            is_answered = await self._run_next(_LATER_KINDS, emit, options, own[-1])
+            if is_answered is None:  # it was cut off, and ends here
+                await self._follow(follower, emit)
+            if is_answered is not False:
+                return True
 
     @asynccontextmanager
     async def alone(self, kind: str, options: TurnOptions) -> AsyncIterator[Turn]:
         """Run a block in a turn that no message began; its event is claimed before everything that waits."""
-        async with self.one_at_a_time:
+        async with self.one_at_a_time, self.owned():
             await self.store.post(Post(self.line, kind, {}, due=0.0))
             claimed = await self._next(restarts=options.restarts)
             assert claimed is not None
@@ -259,7 +491,7 @@ class TurnRunner:
             options.meta_self,
             tools,
             origin,
-            TurnJournal(claimed.n, EventFold(self.name, claimed.id)),
+            TurnJournal(claimed.n, EventFold(claimed.line, claimed.id)),
             questions,
             session.style,
             session.clock,
@@ -267,26 +499,41 @@ class TurnRunner:
             pictures=self.loop.model_session.pictures,
         )
 
-    async def _run_next(self, posts: Sequence[Post], emit: Emit, options: TurnOptions) -> None:
-        for post in posts:
-            await self.store.post(post)
-        skip = BETWEEN if posts else ()  # the user's message comes before those of other agents
+    async def _run_next(
+        self, skip: Collection[str], emit: Emit, options: TurnOptions, message: str = ""
+    ) -> bool | None:
+        """Run the next turn, and return whether it took up the `message`; None if nothing is due.
+
+        Of other turns, nobody is told who waits for the answer to a message and does not follow the conversation.
+        """
         with self.functions.in_use():
             claimed = await self._next(skip, restarts=options.restarts)
+            if self.settled and (options.follows or not message):
+                emit(events.Warned(message=self.settled))
+            self.settled = ""
             if claimed is None:
-                return
+                return None
+            is_own = await self._took(claimed, message)
+            is_told = is_own or options.follows or not message
             self.tools.look()
+            turn = self.turn_of(claimed, options, emit if is_told else lambda _: None)
+            is_part = bool(options.on_behalf_of) or options.group is not None
             try:
-                turn = self.turn_of(claimed, options, emit)
-                await self._run_claimed(turn, claimed.event, options.shape)
+                async with fed(turn, "" if is_part else self.store.place):
+                    await self._run_claimed(turn, claimed.event, options.shape)
             finally:
                 self.tools.end()
+        return is_own or await self._took(claimed, message)
+
+    async def _took(self, claimed: ClaimedTurn, message: str) -> bool:
+        return bool(message) and claimed.id == await self.store.turn_of(message, self.line)
 
     async def _next(self, skip: Collection[str] = (), *, restarts: bool) -> ClaimedTurn | None:
         """Return the next turn, after closing earlier ones whose end was not stored, for example on a full disk."""
         claimed = await self.store.next(self.line, self.owner, skip=skip)
         while claimed is not None and claimed.attempt > 1:
-            await settle(self.store, claimed, self.session, restarts=restarts)
+            is_owed = restarts or is_alone(claimed.event)  # whoever sent it waits for the answer
+            self.settled = await settle(self.store, claimed, self.session, restarts=is_owed)
             await resume(self.store, self.line, self.history, messages_of)
             claimed = await self.store.next(self.line, self.owner, skip=skip)
         return claimed
@@ -295,8 +542,10 @@ class TurnRunner:
         self, turn: Turn, inbound: Inbound, shape: AnswerShape | None = None
     ) -> None:
         await self.begin(turn, inbound)
-        if shape is not None and self.tools.guest is not None:
+        if shape is not None and inbound.payload.get(CLIENT) == shape.terms:
+            assert self.tools.guest is not None, "it is made of these terms"
             self.tools.guest.fault_of = shape.fault
+        self.ring()
         self.turn = turn
         if self.ends_at_once:
             turn.ending.interruption.request()
@@ -350,6 +599,25 @@ class TurnRunner:
         await turn.append([*closing_answers(await self.store.load(turn.id)), notice(why), *more])
 
 
+@asynccontextmanager
+async def fed(turn: Turn, store: str) -> AsyncIterator[None]:
+    """Tell other processes of this user of a turn while it runs, as its listeners here; without a `store`, nobody."""
+    feed = LiveFeed(turn.id, turn.ending.interruption.request)
+    emit = turn.emit
+
+    def tell(event: events.Event) -> None:
+        feed.tell(event)
+        emit(event)
+
+    if store:
+        turn.emit = tell
+        await feed.open(store, turn.line)
+    try:
+        yield
+    finally:
+        await feed.aclose()
+
+
 UNANSWERED: Final = "The turn ended here: it failed, and the user has no answer to this."
 
 
@@ -379,14 +647,16 @@ def _closing(turn: Turn, ended: Ended) -> tuple[list[Post], list[Write]]:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a message comes from: a window (prompt, page, pipe, door, library), and whose it is.
+    """Where a message comes from: a window (prompt, page, command, pipe, door, library), and whose it is.
 
-    `token` is the id of the token with which a program asked, and `user` is whom that program serves.
+    `token` is the id of the token with which a program asked, `user` is whom that program serves, and `name` is the
+    token's, or another by which people know the sender.
     """
 
     window: str = "library"
     token: str = ""
     user: str = ""
+    name: str = ""
 
     def to_json(self) -> str:
         """Return it as the store keeps it."""
@@ -443,14 +713,6 @@ class RemovedTurn:
     is_message: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """The reply of a turn, and the message that began it, or an empty text."""
-
-    message: str
-    reply: str
-
-
 class Agent:
     """An assistant in one of its conversations, by the `line` of the store; it runs one turn at a time.
 
@@ -501,7 +763,7 @@ class Agent:
         # It must not hold the agent: one that nobody holds any more is closed at once.
         self._pages = PageReader(store, line, lambda: history.page_chars, functions.value_part)
         self._turns = TurnRunner(
-            line, store, owner, loop, session, self.tools, functions, self._history
+            line, store, owner, loop, session, self.tools, functions, self._history, memory
         )
         self._unread = StaleView()
         self._closed = asyncio.Event()
@@ -546,18 +808,20 @@ class Agent:
         together = turn.work.reply.together() if turn.work.reply else ALONE
         return Author("agent", self.name, turn.id, model, *about, together)
 
-    async def restore(self, *, answers: bool = False) -> None:
+    async def restore(self) -> None:
         """Restore the conversation from storage and settle an interrupted turn.
 
-        Calls with an unknown end are answered as unknown and never rerun automatically. Messages of the user that no
-        turn took up have to be sent again, unless the agent `answers`: then the next turn takes them up.
+        Calls with an unknown end are answered as unknown and never rerun automatically. Messages that no turn took up
+        wait for the next one: whoever sent them may be about to run it.
         """
         await self._load_conversation()
         await self.session.own_set.load()
         await self.session.load_pause()
-        claimed = await claim(
-            self._store, self.line, self._turns.owner, leaves=FROM_USER if answers else ()
-        )
+        if not self._store.has(self.line):  # it is read again before a turn runs here
+            await resume(self._store, self.line, self._history, messages_of)
+            self._turns.seen = await self._store.last_seq(self.line)
+            return
+        claimed = await claim(self._store, self.line, self._turns.owner, leaves=FROM_USER)
         if claimed is not None and claimed.attempt > 1:
             self.restored = await settle(self._store, claimed, self.session, restarts=self.restarts)
             self._turns.receipt = receipt_in(await self._store.load(claimed.id))
@@ -567,13 +831,13 @@ class Agent:
             await self._turns.begin(self._turns.turn_of(claimed, TurnOptions(self)), claimed.event)
             self.tools.end()
             await self._store.finish(claimed.id, claimed.attempt, "interrupted")
-            self.restored = "Your last message had not been answered when the program stopped; /retry sends it again."
+        await self._turns.let_go()
 
     async def _load_conversation(self) -> None:
         """Read the conversation's name and what it is a branch of."""
         self.conversation = await self._store.conversation(self.line) or self.conversation
 
-    async def turn(
+    async def turn(  # noqa: PLR0913 - what a window may give
         self,
         message: str | None,
         *,
@@ -583,8 +847,12 @@ class Agent:
         group: TurnGroup | None = None,
         shape: AnswerShape | None = None,
         pictures: Sequence[PictureSource] = (),
+        follows: bool = False,
     ) -> AsyncGenerator[events.Event, None]:
         """Run one turn and yield its events; with None as `message`, process the waiting events.
+
+        A message waits until no other process runs a turn of the conversation, or is answered there. With None and
+        `follows`, a turn that runs elsewhere is told of, and goes on here if its process ends.
 
         `heard` are events for the inbox that came before the message; this turn takes them up. `group` is the group
         that the turn belongs to. `approver` is asked about grants and `debugger` handles stops in this turn, instead of
@@ -592,6 +860,7 @@ class Agent:
         Leaving the iteration early interrupts the turn.
 
         Raises:
+            AgentBusy: without a message, another process runs a turn.
             UsageError: the message is not valid UTF-8 text, a picture cannot be used, or a group was asked for a reply
                 of a shape.
             WorkspaceError: the agent or its workspace is closed.
@@ -601,6 +870,10 @@ class Agent:
             raise UsageError("A group gives no reply of a shape.", fix="Ask one agent.")
         kept = await self._keep(pictures)
         posts = [*heard, *([] if message is None else [self._post(message, shape, kept)])]
+        begins_alone = not heard and group is None and self.origin.window != "prompt"
+        if message is not None and begins_alone:
+            # Whoever runs it: the answer is to it alone.
+            posts[-1].payload.update({BEGINS_ALONE: True, HERE: True})
         if message == GO_ON:  # the receipt continues, too
             for ended in await self._store.ended_turns(
                 self.line, await self._store.last_seq(self.line) - 1
@@ -608,7 +881,15 @@ class Agent:
                 posts[-1].payload[AFTER] = ended.id
         is_named = bool(self.conversation.name)
         options = TurnOptions(
-            self, approver, debugger, group, self.allowance, self.on_behalf_of, self.restarts, shape
+            self,
+            approver,
+            debugger,
+            group,
+            self.allowance,
+            self.on_behalf_of,
+            self.restarts,
+            follows=follows,
+            shape=shape,
         )
         async with aclosing(self._turns.run(posts, options)) as turn:
             async for event in turn:
@@ -646,38 +927,32 @@ class Agent:
             TurnError: the turn ended without a reply, or the reply is no such value.
             UsageError: no reply can have this type.
         """
-        kept = await self._keep(pictures)
         if result is None:
-            return (await self._run_turn(message, pictures=kept)).reply
+            return await self._reply_to(message, pictures=pictures)
         shape = AnswerShape.of(result)
-        asked = await self._run_turn(message, shape, kept)
-        while asked.message != captioned(message, kept):  # another message or event was earlier
-            asked = await self._run_turn(None, shape)
-        return shape.read(asked.reply)
+        return shape.read(await self._reply_to(message, shape, pictures))
 
-    async def _run_turn(
+    async def _reply_to(
         self,
-        message: str | None,
+        message: str,
         shape: AnswerShape | None = None,
-        pictures: Sequence[Picture] = (),
-    ) -> "_Asked":
-        """Run one turn, and return its reply and the message that began it.
+        pictures: Sequence[PictureSource] = (),
+    ) -> str:
+        """Run one turn and return the reply.
 
         Raises:
             TurnError: the turn ended without a reply.
         """
-        warned, reason, began = None, "interrupted", ""
+        warned, reason = None, "interrupted"
         # `aclosing` ends the turn before this returns
         async with aclosing(self.turn(message, shape=shape, pictures=pictures)) as turn:
             async for event in turn:
                 if isinstance(event, events.Warned):
                     warned = event
-                elif isinstance(event, events.TurnStarted):
-                    began = event.message if event.event == "message" else ""
                 elif isinstance(event, events.TurnEnded):
                     reason = event.reason
                     if reason == "replied":
-                        return _Asked(began, event.reply)
+                        return event.reply
         raise events.no_reply(f"The agent `{self.name}`", warned, reason)
 
     async def save(self, path: Path | str) -> None:
@@ -726,12 +1001,29 @@ class Agent:
         account = self._turns.turn.origin.account if self._turns.turn is not None else None
         return account.allowance.left() if account is not None else self.tools.profile.limits
 
+    async def has_missed(self) -> bool:
+        """Return whether another process runs a turn, or has ended one, that nobody was told of here."""
+        return await self._turns.has_missed()
+
+    def on_turn(self, ring: Callable[[], object]) -> None:
+        """Call `ring` when a turn begins or ends here."""
+        self._turns.ring = ring
+
     async def say_during_turn(
         self, message: str, *, pictures: Sequence[PictureSource] = ()
     ) -> None:
         """Store a message that the running turn picks up at its next step."""
         kept = await self._keep(pictures)
-        await self._store.post(self._post(message, pictures=kept))
+        await self._turns.post(self._post(message, pictures=kept))
+
+    @property
+    def is_following(self) -> bool:
+        """True if another process runs a turn that is told of here, or will answer a message of this window."""
+        return self._turns.following is not None and self._turns.turn is None
+
+    def is_from_elsewhere(self, message_id: str) -> bool:
+        """Return whether a message was sent through another window."""
+        return bool(message_id) and message_id not in self._turns.sent
 
     async def _keep(self, sources: Sequence[PictureSource]) -> list[Picture]:
         """Return these pictures after keeping those that are not kept yet.
@@ -764,8 +1056,12 @@ class Agent:
             )
         payload = with_pictures({"text": message}, pictures)
         if shape is not None:
-            payload[CLIENT] = {"shape": shape.to_json()}
+            payload[CLIENT] = shape.terms
         return Post(self.line, "message", payload, origin=self.origin.to_json())
+
+    async def goes_on(self) -> bool:
+        """Return whether a turn that was cut off begins again with the next turn."""
+        return any(kind == AGAIN for _, kind in await self._store.waiting_events(self.line))
 
     async def waiting(self) -> list[str]:
         """Return the messages that no turn has picked up yet, oldest first."""
@@ -782,8 +1078,9 @@ class Agent:
         """Remove the last turn from the context (not from the record), and return what began it."""
         self._must_be_idle()
         await self.memory.recall.catch_up()  # recall keeps what leaves the context
-        entries = await pop_turn(self._store, self.line)
-        await resume(self._store, self.line, self._history, messages_of)
+        async with self._turns.owned():
+            entries = await pop_turn(self._store, self.line)
+            await resume(self._store, self.line, self._history, messages_of)
         said = next((entry for entry in entries if entry.kind == "user"), None)
         began = said or next((entry for entry in entries if entry.kind == "notice"), None)
         text = str(began.payload["text"]) if began else ""
@@ -793,7 +1090,8 @@ class Agent:
         """Remove every turn from the context (not from the record) and return their number."""
         self._must_be_idle()
         await self.memory.recall.catch_up()
-        hidden = await self._store.hide_turns(self.line)
+        async with self._turns.owned():
+            hidden = await self._store.hide_turns(self.line)
         self._history.clear()
         self.model_session.shown.thaw()
         self.model_session.meter.context_tokens = 0

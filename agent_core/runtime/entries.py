@@ -21,7 +21,17 @@ from agent_core.base.untrusted import one_line
 from agent_core.context import CALLER, Section
 from agent_core.context.history import harmless
 from agent_core.registry.validation import NotJson, read_object
-from agent_core.storage import Entry, Inbound, SaveText, Shape, Write, content_hash, fitting, fix_of
+from agent_core.storage import (
+    Entry,
+    Inbound,
+    SaveText,
+    Shape,
+    Write,
+    content_hash,
+    fitting,
+    fix_of,
+    sender_of,
+)
 
 if TYPE_CHECKING:
     from agent_core.model.reply import Mode, Reply
@@ -36,6 +46,8 @@ HEARTBEAT: Final = "request_heartbeat"
 """The argument of a call with which an agent that is woken by events asks for another step."""
 ALONE: Final = "alone"
 """The key of a message that gets a turn to itself, because its sender waits for the reply."""
+HERE: Final = "here"
+"""The key of a message whose sender runs its turn, with its own model, limits and answers, as long as it lives."""
 CLIENT: Final = "client"
 """The key of an event for what came with it: functions of its sender, and how the reply is to be.
 
@@ -276,6 +288,14 @@ def begun(entry: Entry, inbound: Inbound) -> Entry:
     marks = {"step": 0, "begins": inbound.kind}
     marks |= {"said": said} if said != entry.payload.get("text") else {}
     marks |= {"trace": trace} if trace else {}
+    return sent_from(replace(entry, payload={**entry.payload, **marks}), inbound)
+
+
+def sent_from(entry: Entry, inbound: Inbound) -> Entry:
+    """Return the entry of a message with its id, and where it comes from."""
+    if inbound.kind != "message":
+        return entry
+    marks = {"message_id": inbound.id, "origin": sender_of(inbound.origin)}
     return replace(entry, payload={**entry.payload, **marks})
 
 

@@ -15,7 +15,7 @@ from agent_core.base.messages import SEND, Call
 from agent_core.base.pictures import pictures_in, with_rows
 from agent_core.base.receipt import Receipt
 from agent_core.base.records import dataclass, field, from_json, replace
-from agent_core.storage import USAGE, EndedTurn, Entry
+from agent_core.storage import USAGE, EndedTurn, Entry, agent_of, id_of, is_main
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 from .entries import CLIENT, RECEIPT, SPEAKER, STORED_EVENTS, unwrapped
@@ -32,7 +32,7 @@ _TOKENS: Final = ("prompt_tokens", "completion_tokens", "cached_tokens")
 
 @dataclass(slots=True)
 class EventFold:
-    """The events of one turn of an agent, from its entries in order, beginning with the first.
+    """The events of one turn of a conversation, by its line, from its entries in order, beginning with the first.
 
     The first entry of each step names it (`step`), and one that `begins` the turn what began it. What precedes that is
     for the model alone, such as the boot, and so is a turn that nothing begins, such as a summary on request. In
@@ -40,7 +40,7 @@ class EventFold:
     step, and only what these versions told is told.
     """
 
-    agent: str
+    line: str
     turn: str
     is_old: bool = False
     step: int = -1
@@ -53,10 +53,10 @@ class EventFold:
     _receipt: Mapping[str, Any] = field(default_factory=dict)  # Any: JSON
 
     @classmethod
-    def at(cls, agent: str, first_entry: Entry) -> "EventFold":
+    def at(cls, line: str, first_entry: Entry) -> "EventFold":
         """Return the fold of a stored turn with this first entry."""
         is_old = first_entry.is_imported or "step" not in first_entry.payload
-        fold = cls(agent, first_entry.turn, is_old)
+        fold = cls(line, first_entry.turn, is_old)
         if is_old:
             fold.step = 0
         return fold
@@ -116,19 +116,27 @@ class EventFold:
             text = str(payload.get("text", ""))
         if entry.kind == "user" or payload.get("event") == "message":
             kind = "message"
-        if self.is_old:
-            return [events.TurnStarted(agent=self.agent, message=text, event=kind)]
-        said = str(payload.get("said", text))
-        kind = str(payload.get("begins", kind))
-        trace = str(payload.get("trace", ""))
-        return [events.TurnStarted(agent=self.agent, message=said, event=kind, trace=trace)]
+        trace = ""
+        sent = dict[str, Any]()  # Any: as in `_sent`
+        if not self.is_old:
+            text = str(payload.get("said", text))
+            kind = str(payload.get("begins", kind))
+            trace = str(payload.get("trace", ""))
+            sent = _sent(payload)
+        started = events.TurnStarted(
+            agent=agent_of(self.line), message=text, event=kind, trace=trace, **sent
+        )
+        if not is_main(self.line):
+            started = replace(started, conversation=id_of(self.line))
+        return [started]
 
     def _own(self, entry: Entry) -> Sequence[Event]:
         payload = entry.payload
         told = list[Event]()
         match entry.kind:
             case "user" if not payload.get("speaker"):
-                told = [events.MessageAdded(message=str(payload.get("text", "")))]
+                text = str(payload.get("text", ""))
+                told = [events.MessageAdded(message=text, **_sent(payload))]
             case "assistant":
                 told = self._replied(payload)
             case "call":
@@ -208,6 +216,11 @@ class EventFold:
                 model="" if limit else str(payload.get("model", "")),
             )
         ]
+
+
+def _sent(payload: Mapping[str, Any]) -> dict[str, Any]:  # Any: JSON, and two texts
+    """Return the id of the message that an entry holds, and where it comes from."""
+    return {name: str(payload.get(name, "")) for name in ("message_id", "origin")}
 
 
 def _speaker(payload: Mapping[str, Any]) -> Event:  # Any: JSON

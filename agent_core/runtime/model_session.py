@@ -634,7 +634,9 @@ class ReplyKeeper:
             await asyncio.wait({before})
         turn = self._turn
         with suppress(StorageError):  # the next append reports it
-            await turn.store.keep_streamed(turn.id, turn.attempt, turn.journal.n, self.text)
+            place = (turn.id, turn.attempt, turn.journal.n)
+            if await turn.store.keep_streamed(*place, self.text):
+                turn.ending.interruption.request()  # another process said so
 
     async def __aenter__(self) -> "ReplyKeeper":
         return self

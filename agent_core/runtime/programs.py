@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import filterfalse
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from agent_core.access.call_exit import CallExit
@@ -56,7 +57,7 @@ from agent_core.functions.program_text import (
 from agent_core.functions.worker_api import apart_of, large_of, typed_text
 from agent_core.model.reading import meant
 from agent_core.registry.arguments import read_with
-from agent_core.storage import HISTORY, Entry, Plan, Store, TurnStore, Write
+from agent_core.storage import Entry, Plan, Store, TurnStore, Write, is_history
 from agent_core.storage.value_files import KEPT_DAYS
 from sandbox import (
     CallEnded,
@@ -1193,15 +1194,14 @@ class OtherFunctions:
 async def repeated_programs(store: Store) -> list[list[SeenProgram]]:
     """Return the runs of programs that a conversation ran in several turns, grouped by form.
 
-    The histories that programs sent for an agent, of which each has one turn, count with its own conversation. Those
-    that are private to a token are left out: what is made of a program is for all.
+    Those that are private to a token, and histories that a program sent, are left out: what is made of a program is for
+    all.
     """
     found: dict[tuple[str, str], list[tuple[str, SeenProgram]]] = {}
-    for agent in await store.agent_names():
-        conversation = agent.partition(HISTORY)[0]
+    for agent in filterfalse(is_history, await store.agent_names()):
         for line in (agent, *await store.lines(agent, token="")):
             for form, runs in (await _seen_runs(store, line)).items():
-                found.setdefault((line if line != agent else conversation, form), []).extend(runs)
+                found.setdefault((line, form), []).extend(runs)
     return [
         [run for _turn, run in runs]
         for runs in found.values()

@@ -303,9 +303,10 @@ async def settle(
     await store.finish(claimed.id, claimed.attempt, "interrupted", posts=posts, writes=writes)
     if is_between:
         return ""
+    what_next = "It goes on now." if posts else "/retry sends its message again."
     return (
         f"The last turn was cut off when the program was stopped. Until then: {receipt.text}."
-        " /retry sends its message again."
+        f" {what_next}"
     )
 
 

@@ -53,6 +53,7 @@ from .entries import (
     messages_of,
     receipt_entry,
     senders,
+    sent_from,
 )
 from .event_fold import TOLD_KINDS, EventFold
 
@@ -515,7 +516,7 @@ class Turn:
 
     def taken_up(self, inbound: Inbound) -> Entry:
         """Return the entry of an event from the inbox."""
-        return entry_of(inbound, self.style, self.clock.now())
+        return sent_from(entry_of(inbound, self.style, self.clock.now()), inbound)
 
     async def warn(self, message: str, fix: str = "") -> None:
         """Show the user a warning and what to do about it. The turn continues."""

@@ -60,9 +60,11 @@ from .conversation_store import (
     NAME_CHARS,
     ConversationRow,
     ConversationStore,
+    SaveDoor,
     TurnSource,
     id_of,
     line_of,
+    sender_of,
 )
 from .folder import (
     STATE_FILE,
@@ -128,6 +130,7 @@ from .names import (
     is_agent_name,
     is_history,
     is_line,
+    is_main,
     line_named,
 )
 from .sqlite import adopt, set_aside
@@ -299,6 +302,7 @@ __all__ = [
     "SaveApproval",
     "SaveBlock",
     "SaveDocument",
+    "SaveDoor",
     "SaveMadeCode",
     "SavePassages",
     "SavePending",
@@ -357,6 +361,7 @@ __all__ = [
     "is_agent_name",
     "is_history",
     "is_line",
+    "is_main",
     "line_named",
     "line_of",
     "lock_agent",
@@ -366,6 +371,7 @@ __all__ = [
     "own_folder",
     "prepare_state_dir",
     "row_counts",
+    "sender_of",
     "set_aside",
     "text_names",
     "workspace_id",

@@ -6,7 +6,7 @@ they are taken. Derived data (the recall index, vectors) is created again by the
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar, overload
 
@@ -28,6 +28,8 @@ from .block_store import (
 from .conversation_store import (
     MAIN,
     ConversationRow,
+    SaveDoor,
+    add_conversation,
     id_of,
     line_of,
     lines_closed_to,
@@ -35,9 +37,9 @@ from .conversation_store import (
 )
 from .function_store import PinFunction
 from .memory_store import DocumentRow, PassageRow, SaveDocument, SavePassages
-from .names import agent_named, is_line, is_main, line_named
+from .names import agent_named, agent_of, is_line, is_main, line_named
 from .subject import SETTINGS, Entry, Misfit, Removal, SaveText, Write, dump, parse_row, rows_of
-from .tables import SqlSession, Tables, apply, change, drop_texts, perform, query, text_hashes
+from .tables import Key, SqlSession, Tables, apply, change, drop_texts, perform, query, text_hashes
 from .thread_store import leave_threads
 from .turn_store import IMPORTED, N_BITS, SUMMARY
 
@@ -89,6 +91,18 @@ class AgentRow:
     turns: int
     last_at: float
     hidden: int
+
+
+@dataclass(frozen=True, slots=True)
+class AgentCounts:
+    """How much was said to and by an agent, how many passages it has, and when its last turn began, if it had one."""
+
+    turns: int
+    hidden_turns: int
+    messages: int
+    summaries: int
+    passages: int
+    last_at: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +246,15 @@ _TURN_ENTRIES = (
     "+ 1 << 20) - 1 where t.agent = ?"
 )
 _HAS_LINE = "(line = ?1 or (line > ?1 || '/' and line < ?1 || '0'))"
+_LINES_BUT = "agent = ? and line not in (select value from json_each(?))"
+_TURN_COUNTS = (
+    f"select count(*), coalesce(sum(hidden), 0), max(started) from turn where {_LINES_BUT}"  # noqa: S608
+)
+_ENTRY_COUNTS = (
+    "select entry.kind, count(*) from turn join entry on entry.seq >= turn.seq << ?3"
+    " and entry.seq < turn.seq + 1 << ?3 where turn.agent = ?1"
+    " and turn.line not in (select value from json_each(?2)) group by entry.kind"
+)
 _WAITING_BUT = (
     "agent = ? and turn is null and line not in (select value from json_each(?)) order by due, seq"
 )
@@ -257,7 +280,7 @@ _ALL_OF_AN_AGENT = (
     "delete from event where agent = ?",
 )
 _LINE_ENTRIES = _TURN_ENTRIES.replace("t.agent", "t.line")
-_LINE_DELETIONS = (  # of a text with a slash that an earlier version took for the name of an agent
+_LINE_DELETIONS = (  # of a conversation, or of a text with a slash that an earlier version took for an agent's name
     f"delete from entry where seq in ({_LINE_ENTRIES})",  # noqa: S608  (our own text)
     "update event set turn = null where line = ?",
     "delete from turn where line = ?",
@@ -269,6 +292,14 @@ _LINE_DELETIONS = (  # of a text with a slash that an earlier version took for t
 _RECORDED = (
     "delete from recorded where turn in (select id from turn where agent = ?)"
     " and turn not in (select value from json_each(?))"
+)
+_TURNS_OF = "select id from turn where line = ?"
+_CONVERSATION_DELETIONS = (
+    f"delete from recorded where turn in ({_TURNS_OF})",  # noqa: S608  (our own text)
+    f"delete from question where turn in ({_TURNS_OF})",  # noqa: S608  (our own text)
+    "delete from said where line = ?",
+    "delete from lane where agent = ?",
+    *_LINE_DELETIONS,
 )
 _PASSAGES = "select id, text, words, at, tags, source, place, document, n from passage where agent = ? order by seq"
 _DOCUMENTS = (
@@ -328,12 +359,31 @@ class AgentStore(Tables):
         return sorted(str(name) for (name,) in session.all(union) if not str(name).startswith("@"))
 
     @query
-    def read_agent(
+    def agent_counts(
         self, session: SqlSession, agent: str, *, token: str | None = None
+    ) -> AgentCounts:
+        """Count what an agent has; with a `token`, without conversations that are private to another one."""
+        with session.snapshot():
+            left_out = dump([*lines_closed_to(session, agent, token)])
+            turns, hidden, last = session.one(_TURN_COUNTS, agent, left_out) or (0, 0, None)
+            said: dict[str, int] = dict(session.all(_ENTRY_COUNTS, agent, left_out, N_BITS))
+            passages = session.one("select count(*) from passage where agent = ?", agent) or (0,)
+            messages = said.get("user", 0) + said.get("assistant", 0)
+            return AgentCounts(turns, hidden, messages, said.get(SUMMARY, 0), passages[0], last)
+
+    @query
+    def read_agent(
+        self,
+        session: SqlSession,
+        agent: str,
+        *,
+        token: str | None = None,
+        has_contents: bool = True,
     ) -> WholeAgent | None:
         """Return all stored data of an agent, or None if there is none.
 
-        With a `token`, without the conversations that are private to another one.
+        With a `token`, without the conversations that are private to another one; without its contents, all but
+        turns and passages.
         """
         with session.snapshot():
             if not _exists(session, agent):
@@ -343,7 +393,7 @@ class AgentStore(Tables):
             )
             settings = session.one("select settings from agent where name = ?", agent)
             counted = list[int]()
-            turns = tuple(_turns(session, agent, counted, left_out))
+            turns = tuple(_turns(session, agent, counted, left_out)) if has_contents else ()
             named = {name for turn in turns for entry in turn.entries for name in text_names(entry)}
             texts = [
                 (name, session.one("select text from text where hash = ?", name))
@@ -365,7 +415,9 @@ class AgentStore(Tables):
                 tuple(sections_of(session, agent)),
                 tuple(
                     PassageRow(id, agent, text, words, at, tuple(parse_row(tags, [str])), *columns)
-                    for id, text, words, at, tags, *columns in session.all(_PASSAGES, agent)
+                    for id, text, words, at, tags, *columns in (
+                        session.all(_PASSAGES, agent) if has_contents else ()
+                    )
                 ),
                 tuple(
                     DocumentRow(hash, agent, name, kind, at, done, total, bool(complete))
@@ -375,7 +427,9 @@ class AgentStore(Tables):
                 ),
                 tuple(name for (name,) in pins),
                 {name: row[0] for name, row in texts if row},
-                tuple(_whole_conversations(session, agent, counted, left_out)),
+                tuple(_whole_conversations(session, agent, counted, left_out))
+                if has_contents
+                else (),
             )
 
     @change
@@ -441,6 +495,54 @@ class AgentStore(Tables):
             _put_turns(session, replace(whole, turns=(heard,)), {heard.id: heard.id})
         return Moved(turns, blocks, tuple(block.row.label for block in had))
 
+    @change
+    def begin_with(
+        self,
+        session: SqlSession,
+        agent: str,
+        origin: str,
+        name: str,
+        turns: Sequence[WholeTurn],
+        door: dict[str, Any],  # Any: JSON
+    ) -> ConversationRow:
+        """Begin a conversation of an agent with turns that were elsewhere, and what a door keeps of it."""
+        row = add_conversation(session, agent, origin, name)
+        own = [replace(turn, conversation=row.id) for turn in turns]
+        ids = {turn.id: _free(session, "turn", turn.id) for turn in own}
+        _put_turns(session, WholeAgent(agent, turns=own), ids)
+        apply(session, [SaveDoor(row.line, door)])
+        return row
+
+    @change
+    def erase_conversation(self, session: SqlSession, line: str) -> bool:
+        """Erase a conversation that a door began, and return whether it is gone; one with branches stays.
+
+        What the agent has learned in it stays, too, because its memory is shared.
+
+        Raises:
+            StorageError: it is the main conversation.
+        """
+        if is_main(line):
+            raise StorageError("The main conversation stays.", fix="Erase another one.")
+        if session.one("select 1 from conversation where parent = ?", line):
+            return False
+        sql = f"select payload from entry where seq in ({_LINE_ENTRIES})"  # noqa: S608  (our own text)
+        hashes = text_hashes(session.all(sql, line))
+        turns = {id for (id,) in session.all(_TURNS_OF, line)}
+        for name in _helper_runs(session, agent_of(line), turns):
+            apply(session, [DropAgent(name)])
+        found_by = dict[str, list[int]]()
+        for finder, seq in session.all("select agent, seq from said where line = ?", line):
+            found_by.setdefault(finder, []).append(seq)
+        for finder, seqs in found_by.items():
+            search_index.remove_words(session, Key(finder, "recall"), seqs)
+            session.index.remove(session, finder, "recall", seqs)
+        for sql in _CONVERSATION_DELETIONS:
+            session.all(sql, line)
+        drop_texts(session, hashes)
+        session.index.sweep(session)
+        return True
+
 
 def _impossible_lines(session: SqlSession, agent: str) -> list[str]:
     """Return the lines that no conversation can have: an earlier version let programs begin such ones."""
@@ -484,12 +586,21 @@ def _drop_agent(drop: DropAgent, session: SqlSession) -> None:
             session.all(sql, agent)
         for sql in () if is_main(agent) else _LINE_DELETIONS:
             session.all(sql, agent)
-        for name, settings in session.all(_RUNS_OF_HELPERS):
-            with suppress(Misfit):  # a foreign row, so it is not a run of an agent
-                if parse_row(settings, dict).get("caller") == agent:
-                    agents.append(name)
+        agents += _helper_runs(session, agent)
     drop_texts(session, hashes)
     session.index.sweep(session)
+
+
+def _helper_runs(
+    session: SqlSession, agent: str, turns: Collection[str] | None = None
+) -> Iterator[str]:
+    """Yield the names of the runs of helpers that an agent called; with `turns`, in these alone."""
+    for name, text in session.all(_RUNS_OF_HELPERS):
+        with suppress(Misfit):  # a foreign row, so it is not a run of an agent
+            settings = parse_row(text, dict)
+            is_meant = turns is None or settings.get("turn") in turns
+            if settings.get("caller") == agent and is_meant:
+                yield name
 
 
 def _turns(

@@ -5,6 +5,7 @@ from typing import Any, TypeAlias
 
 from agent_core.base.records import dataclass
 
+from .names import HISTORY
 from .subject import Write, dump, is_signed, parse_row, sign
 from .tables import SqlSession, Tables, perform, query
 
@@ -163,7 +164,9 @@ with recursive named(function) as (
 select served.function, (
     select json_extract(entry.payload, '$.text') from entry
     where entry.seq between turn.seq << 20 and (turn.seq + 1) << 20 and entry.kind = 'user' order by entry.seq limit 1
-) from served join turn on turn.id = served.turn where ?3 = 1 or turn.agent in (select value from json_each(?4))
+) from served join turn on turn.id = served.turn left join conversation on conversation.line = turn.line
+ where (?3 = 1 or turn.agent in (select value from json_each(?4))) and (?5 = 1 or instr(turn.agent, ?6) = 0
+ and coalesce(json_extract(nullif(conversation.origin, ''), '$.token'), '') = '')
  order by served.last desc
 """
 _REQUESTS_MARK = "select (select count(*) from turn), coalesce(sum(calls), 0), coalesce(max(last), 0.0) from call_total"
@@ -237,10 +240,19 @@ class CallStore(Tables):
 
     @query
     def requests_served(
-        self, session: SqlSession, each: int, owners: CallOwners = None
+        self,
+        session: SqlSession,
+        each: int,
+        owners: CallOwners = None,
+        *,
+        with_private: bool = False,
     ) -> list[tuple[str, str]]:
-        """Return (function, request) for the turns of each function's newest `each` successful calls, oldest first."""
-        rows = session.all(_REQUESTS, each, MOST_REQUESTS, *owners_given(owners))
+        """Return (function, request) for the turns of each function's newest `each` successful calls, oldest first.
+
+        `with_private` adds those of conversations that are private to a token, which nobody else may be shown.
+        """
+        given = (*owners_given(owners), int(with_private), HISTORY)
+        rows = session.all(_REQUESTS, each, MOST_REQUESTS, *given)
         return [
             (function, text)
             for function, text in reversed(rows)

@@ -13,8 +13,16 @@ from agent_core.base.records import dataclass, replace
 
 from . import search_index
 from .names import AgentName, Line, agent_of, is_main, line_named
-from .subject import dump, parse_row
-from .tables import LARGEST_NUMBER, Key, SqlSession, Tables, change, query
+from .subject import Write, dump, parse_row, rows_of
+from .tables import (
+    LARGEST_NUMBER,
+    Key,
+    SqlSession,
+    Tables,
+    change,
+    perform,
+    query,
+)
 
 MAIN: Final = "main"
 """The id of an agent's main conversation, and its name until it is renamed."""
@@ -23,6 +31,7 @@ DEEPEST: Final = 50
 """How many conversations a branch stands on at most."""
 _ID_CHARS: Final = 6
 _TOKEN_LIMIT: Final = 10_000  # conversations with one agent that one token began
+_CALLED: Final = ("name", "user", "window")  # keys of an origin, the first that is set counts
 _COLUMNS: Final = "line, name, renamed, began, origin, parent, upto, deleted"
 _END_OF: Final = (
     "select max(e.seq) from entry e where e.seq < ?2 and e.turn = (select max(seq) from turn"
@@ -45,6 +54,7 @@ _MESSAGES: Final = "select count(*) from turn t join event e on e.turn = t.seq w
 _SAID: Final = "select seq, words from said where line = ? order by seq"
 _ANYONE: Final = "*"  # in place of a token
 _FINDERS: Final = "select distinct agent from said where line = ?"
+_BEGUN_BY: Final = "agent = ? and json_extract(nullif(origin, ''), '$.token') = ?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +128,14 @@ class TurnSource:
     origin: str
 
 
+@dataclass(frozen=True, slots=True)
+class SaveDoor(Write):
+    """A write that stores what a door keeps of a conversation, as JSON; nothing if the conversation is gone."""
+
+    line: str
+    kept: dict[str, Any]  # Any: JSON
+
+
 def id_of(line: str) -> str:
     """Return the id of a conversation among those of its agent."""
     return line.partition("/")[2] or MAIN
@@ -138,6 +156,12 @@ def lines_closed_to(session: SqlSession, agent: str, token: str | None) -> list[
 def _asker(token: str | None) -> str:
     """Return who asks, as `_OPEN_TO` takes it."""
     return _ANYONE if token is None else token
+
+
+def sender_of(origin: str) -> str:
+    """Return what people call the sender in an origin: a name, or else the kind of window; "" if it says nothing."""
+    value = parse_row(origin, dict) if origin else {}
+    return next((str(value[key]) for key in _CALLED if value.get(key)), "")
 
 
 def token_of(origin: str) -> str:
@@ -220,12 +244,61 @@ class ConversationStore(Tables):
         return _listed(session, rows)
 
     @query
+    def private_conversations(
+        self, session: SqlSession, agent: str, limit: int
+    ) -> list[ConversationRow]:
+        """Return the conversations of an agent that are private to a token, the last used first."""
+        rows = session.all(
+            "select line from conversation c where agent = ?1 and deleted is null"
+            " and json_extract(nullif(origin, ''), '$.token') <> ''"
+            " order by (select max(seq) from turn where line = c.line) desc, began desc limit ?2",
+            agent,
+            limit,
+        )
+        return _listed(session, rows)
+
+    @query
+    def door(self, session: SqlSession, line: str) -> dict[str, Any] | None:  # Any: JSON
+        """Return what a door keeps of a conversation; None if there is no such conversation, or it is deleted."""
+        return _door(session, line)
+
+    @query
+    def doors_with(
+        self, session: SqlSession, text: str, agent: str = "", origin: str = "", token: str = ""
+    ) -> dict[str, dict[str, Any]]:  # Any: JSON
+        """Return what doors keep of conversations that are not deleted, by line, if it contains a text.
+
+        With an `agent` and an `origin`, or the `token` that began them, of those alone: so nobody's request takes
+        longer for what others keep. The characters `%` and `_` in the text are wildcards.
+        """
+        rows = session.all(
+            "select line, door from conversation where (?2 = '' or (agent = ?2 and origin = ?3))"
+            " and (?4 = '' or json_extract(nullif(origin, ''), '$.token') = ?4)"
+            " and deleted is null and door <> '{}' and door like ?1 order by began desc, line",
+            f"%{text}%",
+            agent,
+            origin,
+            token,
+        )
+        found: dict[str, dict[str, Any]] = {}  # Any: JSON
+        for line, door in rows:
+            with rows_of(agent_of(line)):
+                found[line] = parse_row(door, dict)
+        return found
+
+    @query
+    def named_by(self, session: SqlSession, agent: str, token: str) -> int:
+        """Return how many conversations of an agent, of those that are not deleted, a token has named."""
+        sql = f"select count(*) from conversation where {_BEGUN_BY} and renamed and deleted is null"  # noqa: S608
+        return int(session.all(sql, agent, token)[0][0])
+
+    @query
     def lines(self, session: SqlSession, agent: str, *, token: str | None = None) -> list[str]:
         """Return the lines of all conversations of an agent but the main one, deleted ones, too.
 
         With a `token`, those that are private to another one are left out.
         """
-        closed = lines_closed_to(session, agent, token)
+        closed = {*lines_closed_to(session, agent, token)}
         rows = session.all(
             "select line from conversation where agent = ?1 and line <> ?1 union"
             " select line from turn where agent = ?1 and line <> ?1 union"
@@ -271,7 +344,7 @@ class ConversationStore(Tables):
         self, session: SqlSession, agent: str, origin: str = "", name: str = ""
     ) -> ConversationRow:
         """Begin an empty conversation of an agent."""
-        return _begin(session, agent, origin, name)
+        return add_conversation(session, agent, origin, name)
 
     @change
     def begin_branch(
@@ -294,7 +367,7 @@ class ConversationStore(Tables):
             )
         parent = within[-1]
         hidden = {seq for seq in hidden if seq << 20 <= upto}
-        row = _begin(session, agent_of(line), origin, name)
+        row = add_conversation(session, agent_of(line), origin, name)
         session.all(
             "update conversation set parent = ?, upto = ?, hidden = ? where line = ?",
             parent.line,
@@ -370,10 +443,11 @@ def _must_be_there(session: SqlSession, line: str) -> ConversationRow:
     return row
 
 
-def _begin(session: SqlSession, agent: str, origin: str, name: str) -> ConversationRow:
+def add_conversation(session: SqlSession, agent: str, origin: str, name: str) -> ConversationRow:
+    """Store the row of a conversation that begins."""
     if token_of(origin):
-        sql = "select count(*) from conversation where agent = ? and origin = ?"
-        (count,) = session.one(sql, agent, origin) or (0,)
+        sql = f"select count(*) from conversation where {_BEGUN_BY}"  # noqa: S608  (our own text)
+        (count,) = session.one(sql, agent, token_of(origin)) or (0,)
         if count >= _TOKEN_LIMIT:
             raise StorageError(
                 f"This token has begun {count:,} conversations with `{agent}`, which is the most.",
@@ -384,6 +458,17 @@ def _begin(session: SqlSession, agent: str, origin: str, name: str) -> Conversat
         line = line_of(agent, session.clock.new_id().replace("-", "")[-_ID_CHARS:])
     put_conversation(session, ConversationRow(line, name, bool(name), session.clock.now(), origin))
     return _must_be_there(session, line)
+
+
+def _door(session: SqlSession, line: str) -> dict[str, Any] | None:  # Any: JSON
+    sql = "select door from conversation where line = ? and deleted is null"
+    row = session.one(sql, line)
+    return parse_row(row[0], dict) if row else None
+
+
+@perform.register
+def _save_door(save: SaveDoor, session: SqlSession) -> None:
+    session.all("update conversation set door = ? where line = ?", dump(save.kept), save.line)
 
 
 def put_conversation(session: SqlSession, row: ConversationRow, hidden: str = "[]") -> None:

@@ -155,16 +155,15 @@ def check_hold(line: str) -> None:
 def busy_agent(line: str, owner: str = "") -> AgentBusy:
     """Return the error for a conversation in use by `owner`, or by this process if `owner` is empty."""
     agent, _, id = line.partition("/")
-    if owner:
-        fix = "Use another of its conversations, or end that process."
-    else:
-        fix = (
-            "Use the one that is open, or close it first: `aclose`, or the end of its `async with`."
-        )
     which = f" (conversation {id})" if id else ""
+    if owner:
+        return AgentBusy(
+            f"A turn of `{agent}`{which} runs in {owner}.",
+            fix="Try again when it has ended, or interrupt it.",
+        )
     return AgentBusy(
-        f"Agent `{agent}`{which} is in use by {owner or 'this process, which has opened it before'}.",
-        fix=fix,
+        f"Agent `{agent}`{which} is in use by this process, which has opened it before.",
+        fix="Use the one that is open, or close it first: `aclose`, or the end of its `async with`.",
     )
 
 
@@ -201,7 +200,7 @@ def lock_agent(state_dir: Path, line: str) -> FileIO:
             if process.isdecimal()
             else "another process"
         )
-        busy = busy_agent(line, "" if process == str(os.getpid()) else owner)
+        busy = busy_agent(line, "this process" if process == str(os.getpid()) else owner)
         os.close(descriptor)
         raise busy
     os.truncate(descriptor, 0)

@@ -673,7 +673,7 @@ _CHANGED: Final = (
     _Columns("inbox", "event", ("seq",), {"payload": _json, "key": _free}),
     _Columns("replies that were cut off", "turn", ("seq",), {"streamed": _free}),
     _Columns(_MESSAGES, "message", ("seq",), {"text": _free, "answer": _free}),
-    _Columns("names of conversations", "conversation", ("line",), {"name": _free}),
+    _Columns("names of conversations", "conversation", ("line",), {"name": _free, "door": _json}),
     _Columns("reasons of threads", "thread", ("id",), {"why": _free}),
     _Columns("reasons of pauses", "paused", ("agent",), {"why": _free}),
     _Columns("memory blocks", "block", ("seq",), {"value": _value, "description": _short}),

@@ -95,12 +95,16 @@ class WorkerStore:
         return 0  # a lock ends with its process
 
     @abstractmethod
-    def hold_line(self, folder: Path, line: str) -> AbstractAsyncContextManager[None]:
+    def hold_line(
+        self, folder: Path, line: str, *, may_wait: bool = False
+    ) -> AbstractAsyncContextManager[None]:
         """Hold the right to run a conversation during the block, as `hold` does, whatever holds the whole agent."""
 
     @asynccontextmanager
-    async def hold(self, folder: Path, line: str) -> AsyncIterator[None]:
+    async def hold(self, folder: Path, line: str, *, may_wait: bool = False) -> AsyncIterator[None]:
         """Hold the right to run a conversation during the block; `folder` is the state folder of the workspace.
+
+        If another process has it and it `may_wait`, it counts as lent to that process, until `take_back`.
 
         Raises:
             AgentBusy: another process has it, or all of its agent; the message names the process.
@@ -108,11 +112,9 @@ class WorkerStore:
             WorkspaceError: the lock cannot be created.
         """
         async with AsyncExitStack() as stack:
-            if is_main(line):
-                await stack.enter_async_context(self.hold_line(folder, line))
-            else:
-                async with self.gate(folder, agent_of(line)):
-                    await stack.enter_async_context(self.hold_line(folder, line))
+            async with nullcontext() if is_main(line) else self.gate(folder, agent_of(line)):
+                held = self.hold_line(folder, line, may_wait=may_wait)
+                await stack.enter_async_context(held)
             yield
 
     @asynccontextmanager
@@ -130,12 +132,21 @@ class WorkerStore:
                 await asyncio.sleep(_PAUSE_S)
             yield
 
+    @abstractmethod
     async def lend(self, line: str) -> None:
-        """Let other processes take a conversation that this one holds, until `take_back`; a lock of a file is kept."""
+        """Let other processes take a conversation that this one holds, until `take_back`."""
 
+    @abstractmethod
     async def take_back(self, line: str) -> bool:
-        """Hold a lent conversation again; return False if another process has it, or changed it meanwhile."""
-        return True
+        """Hold a lent conversation again; return False if another process may have changed it meanwhile.
+
+        Raises:
+            AgentBusy: another process has it now; the message names the process.
+        """
+
+    @abstractmethod
+    def has(self, line: str) -> bool:
+        """Return whether this process holds a conversation now, and has not lent it."""
 
     def heard(self, hear: Hear, *, to_run: bool = False) -> AbstractAsyncContextManager[None]:
         """Call `hear` in this loop when other processes wrote something, during the block. Calls may be lost.

@@ -97,7 +97,7 @@ _TABLES: Final = (
     _table("tag", "agent tag passage", ""),
     _table("document", "seq", "agent hash name kind at done total complete", numbered=True),
     _table("said", "seq", "agent n text words at speaker session length asks timed turn line"),
-    _table("conversation", "line", "name renamed began origin parent upto hidden deleted"),
+    _table("conversation", "line", "name renamed began origin parent upto hidden deleted door"),
     _table("thread", "id", "agent limits state why started"),
     _table("spending", "thread agent", "hops messages steps tokens cost seconds helpers depth"),
     _table(

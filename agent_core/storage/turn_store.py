@@ -80,11 +80,12 @@ class Posted:
 
 @dataclass(frozen=True, slots=True)
 class Inbound:
-    """An event taken from the inbox."""
+    """An event taken from the inbox; `origin` says where it comes from, as JSON."""
 
     id: str
     kind: str
     payload: dict[str, Any]  # Any: JSON
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +198,8 @@ _TAKEN = (
     " where t.line = ? and t.state = 'open' and event.seq = t.event and event.turn is null"
 )
 _CLAIMED = (
-    "select t.id, t.attempt, t.n, t.state, t.cancelled, t.streamed, e.id, e.kind, e.payload"
-    " from turn t join event e on e.seq = t.event where t.line = ? and t.state = 'open'"
+    "select t.id, t.attempt, t.n, t.state, t.cancelled, t.streamed, e.id, e.kind, e.payload,"
+    " e.origin from turn t join event e on e.seq = t.event where t.line = ? and t.state = 'open'"
 )
 _INBOX = f"select count(*), ({LAST_AT_ONCE}) from event where line = ? and turn is null"  # noqa: S608  (our own text)
 _BEGINNING = ", ".join(f"'{kind}'" for kind in BEGINNING)
@@ -246,8 +247,13 @@ class TurnStore(Tables):
         if thread is not None:
             among = " and (kind not in (select value from json_each(?)) or json_extract(payload, '$.thread') = ?)"
             values += (dump([*BETWEEN]), thread)
-        rows = session.all(f"select id, kind, payload {_WAITING}{among} order by due, seq", *values)
-        return [Inbound(id, kind, parse_row(payload, dict)) for id, kind, payload in rows]
+        rows = session.all(
+            f"select id, kind, payload, origin {_WAITING}{among} order by due, seq", *values
+        )
+        return [
+            Inbound(id, kind, parse_row(payload, dict), origin)
+            for id, kind, payload, origin in rows
+        ]
 
     @query
     def waiting_events(self, session: SqlSession, line: str) -> list[tuple[str, str]]:
@@ -267,6 +273,19 @@ class TurnStore(Tables):
             return None
         with rows_of(row[3]):
             return Inbound(row[0], row[1], parse_row(row[2], dict))
+
+    @query
+    def running_event(self, session: SqlSession, line: str) -> str:
+        """Return the id of the event that began the open turn of a conversation; "" if none is open."""
+        sql = "select e.id from turn t join event e on e.seq = t.event where t.line = ? and t.state = 'open'"
+        row = session.one(sql, line)
+        return str(row[0]) if row else ""
+
+    @change
+    def withdraw(self, session: SqlSession, event: str) -> bool:
+        """Delete an event that no turn has taken yet; return whether there was one."""
+        sql = "delete from event where id = ? and turn is null returning 1"
+        return session.one(sql, event) is not None
 
     @change
     def next(
@@ -288,8 +307,8 @@ class TurnStore(Tables):
             raise LostLease(line)
         if not rows:
             return None
-        id, attempt, n, state, cancelled, streamed, event, kind, payload = rows[0]
-        began = Inbound(event, kind, parse_row(payload, dict))
+        id, attempt, n, state, cancelled, streamed, event, kind, payload, origin = rows[0]
+        began = Inbound(event, kind, parse_row(payload, dict), origin)
         return ClaimedTurn(id, line, attempt, n, state, began, bool(cancelled), streamed)
 
     @change
@@ -346,16 +365,18 @@ class TurnStore(Tables):
     @query
     def keep_streamed(
         self, session: SqlSession, turn: str, attempt: int, n: int, text: str
-    ) -> None:
+    ) -> bool:
         """Store the displayed part of a reply until the next append, without waiting for the disk.
 
-        Nothing is stored if the turn is not at (`attempt`, `n`), or not open.
+        Nothing is stored if the turn is not at (`attempt`, `n`), or not open. Return whether the turn should end.
         """
         sql = (
             "update turn set streamed = ? where id = ? and attempt = ? and n = ? and state = 'open'"
+            " returning cancelled"
         )
         with session.unsynced():
-            session.all(sql, text, turn, attempt, n)
+            row = session.one(sql, text, turn, attempt, n)
+        return row is not None and bool(row[0])
 
     @query
     def streamed(self, session: SqlSession, line: str) -> list[Entry]:

@@ -58,18 +58,21 @@ async def agents_listing(state: "WorkspaceState") -> Json:
     return {"agents": rows}
 
 
-async def agent_facts(state: "WorkspaceState", name: str) -> Json:
-    """Return an agent's settings, blocks, sections, sources and pinned functions, with counts of each."""
-    whole = await state.moves.whole(name)
-    entries = [entry.kind for turn in whole.turns for entry in turn.entries]
+async def agent_facts(state: "WorkspaceState", name: str, token: str | None = None) -> Json:
+    """Return an agent's settings, blocks, sections, sources and pinned functions, with counts of each.
+
+    With a `token`, conversations that are private to another one are not counted.
+    """
+    whole = await state.moves.whole(name, token, has_contents=False)
+    counts = await state.store.agent_counts(name, token=token)
     return {
         "name": whole.name,
         "settings": whole.settings,
-        "turns": len(whole.turns),
-        "hidden_turns": sum(turn.hidden for turn in whole.turns),
-        "messages": sum(kind in ("user", "assistant") for kind in entries),
-        "summaries": entries.count("summary"),
-        "last_at": whole.turns[-1].started if whole.turns else None,
+        "turns": counts.turns,
+        "hidden_turns": counts.hidden_turns,
+        "messages": counts.messages,
+        "summaries": counts.summaries,
+        "last_at": counts.last_at,
         "blocks": [
             {
                 "label": block.row.label,
@@ -88,7 +91,7 @@ async def agent_facts(state: "WorkspaceState", name: str) -> Json:
             {"name": section.name, "position": section.position, "characters": len(section.text)}
             for section in whole.sections
         ],
-        "passages": len(whole.passages),
+        "passages": counts.passages,
         "sources": [
             {"name": document.name, "kind": document.kind, "passages": document.done}
             for document in whole.documents

@@ -57,6 +57,17 @@ _ENDINGS = {
     "handed_off": "Handed off to another agent.",
     "stuck": "You have to decide: /agents shows who waits.",
 }
+_WINDOWS = {
+    "": "another window",
+    "prompt": "another prompt",
+    "page": "the page",
+    "pipe": "a pipe",
+    "command": "a command",
+    "job": "cron or another job without a terminal",
+    "library": "a program",
+    "door": "a client",
+}
+_SENDER_CHARS = 64
 _CONFIRM = "confirm_function"  # changes only the results of examples
 _LEAST_HEAD = 32  # minimum cells for a signature
 _LEAST_NAME = 12  # minimum cells for a name
@@ -411,6 +422,11 @@ def is_own(changed: FunctionsChanged, words: Collection[str]) -> bool:
 def was_told(reply: str, heard: str) -> bool:
     """Check whether a reply is contained in the text already shown, ignoring whitespace."""
     return "".join(reply.split()) in "".join(heard.split())
+
+
+def from_words(origin: str) -> str:
+    """Return from where a message came: the kind of its window in words, or the name of its sender."""
+    return f"from {_WINDOWS.get(origin, one_line(origin, _SENDER_CHARS))}"
 
 
 def is_speech(event: Event) -> bool:

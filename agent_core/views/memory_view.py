@@ -47,7 +47,7 @@ _OF_BLOCK = (
 )
 _BY = ("by", "agent", "turn", "at")
 _NEAREST = 3  # hits shown if none contains a word of the question
-_WHERE = {"messages": "recall", "passages": "archival"}
+_WHERE = {"messages": "recall", "private messages": "recall", "passages": "archival"}
 _HANDS = {
     "human": "you",
     "agent": "the agent {}",
@@ -222,14 +222,27 @@ def edit_shown(label: str, plan: "Plan | None") -> Result:
 
 
 async def search_all(
-    memory: "AgentMemory", query: str, where: str, page: int, count: int, tags: Sequence[str] = ()
+    memory: "AgentMemory",
+    query: str,
+    where: str,
+    page: int,
+    count: int,
+    tags: Sequence[str] = (),
+    *,
+    is_owner: bool = False,
 ) -> tuple[dict[str, ResultPage], list["BlockRow"]]:
     """Search recall memory, archival memory or both (`where`). Return the results by name, and the blocks to search in
     addition, which are given only with the first page of both.
+
+    For the owner of the workspace, a search of recall reaches the conversations that are private to tokens, too, unless
+    it is one in such a conversation.
     """
     searches = {}
     if where != "archival":
         searches["recall"] = await memory.recall.search(query, page, count)
+        if is_owner and memory.recall.scope == memory.agent:
+            private = await memory.recall.search_private(query, page, count)
+            searches |= {"private": private} if private.total else {}
     if where != "recall":
         searches["archival"] = await memory.archival.search(query, tuple(tags), page, count)
     is_first = where == "both" and not (page or tags)

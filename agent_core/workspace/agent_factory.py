@@ -100,12 +100,12 @@ class _AgentParts:
         memory = MemoryFunctions(self.memory.blocks, of_memory, deps.functions)
         others = {*colleagues.pinned, *memory.pinned}
         own = {name: one for name, one in host.items() if name not in others}
-        foreign = ForeignFunctions(
-            deps.foreign,
-            self.file.function_patterns,
-            deps.functions.seen_results,
-            self.name,
-        )
+        foreign = [
+            ForeignFunctions(
+                source, self.file.function_patterns, deps.functions.seen_results, self.name
+            )
+            for source in deps.foreign.by_file.values()
+        ]
         return (
             HostFunctions(own, deps.functions, models.withheld, programs),
             memory,
@@ -118,7 +118,7 @@ class _AgentParts:
                 self.memory.blocks,
                 self.name,
             ),
-            foreign,
+            *foreign,
         )
 
     def model_session(

@@ -15,7 +15,7 @@ from .helper_library import HelperLibrary
 if TYPE_CHECKING:
     from agent_core.base.clock import Clock
     from agent_core.base.settings import Settings
-    from agent_core.functions.mcp.library import ForeignLibrary
+    from agent_core.functions.foreign import ForeignSources
     from agent_core.functions.sandbox_client import SandboxClient
     from agent_core.functions.service import FunctionService
     from agent_core.memory.classes import Memory
@@ -48,7 +48,7 @@ class WorkspaceDeps:
     directory: "AgentFiles"
     groups: "GroupFolder"
     open_agent: OpenMember
-    foreign: "ForeignLibrary"
+    foreign: "ForeignSources"
 
     def memory(self, line: str, first_memory: "Memory | None" = None) -> AgentMemory:
         """Return the memory of an agent in a conversation; a new agent starts with the blocks of `first_memory`."""

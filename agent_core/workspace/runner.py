@@ -26,7 +26,7 @@ from agent_core.base.events import Event
 from agent_core.base.plain_files import add_to
 from agent_core.base.records import dataclass, replace
 from agent_core.runtime.agent import Agent
-from agent_core.storage import BEAT, BETWEEN, LOST, WORK, Store, agent_of, own_folder
+from agent_core.storage import BEAT, BETWEEN, LOST, WORK, Due, Store, agent_of, own_folder
 
 Handle = Callable[[str], Awaitable[None]]
 """A function that gets the line of a conversation and, for example, runs one turn for its inbox."""
@@ -36,6 +36,7 @@ _AGAIN_S: Final = 1.0  # pause after a failure of the store, doubled each time
 _LATEST_S: Final = 30.0
 _REST_S: Final = 15.0  # pause for an agent that failed
 _HEAL_S: Final = 1.0  # pause for an agent that another process holds
+_END_S: Final = 0.5
 _BUSY_S: Final = (
     5.0  # how long `until_idle` waits for it: a process that was killed may hold it a moment longer
 )
@@ -45,6 +46,10 @@ _IN_A_ROW_S: Final = (
     2.0  # of turns of one agent before others run: opening it again costs as much as a turn
 )
 _BELL: Final = "bell"
+
+
+async def _nothing() -> str:
+    return ""
 
 
 class Runner:
@@ -60,17 +65,19 @@ class Runner:
         clock: Clock,
         kinds: Collection[str] = (*BETWEEN, BEAT),
         is_free: Callable[[str], bool] = lambda _: True,
+        watched: Callable[[], Awaitable[str]] = _nothing,
         let_go: Handle | None = None,
         on_fault: Callable[[str, KnapperError], None] = lambda *_: None,
         ends_with_store: bool = False,
     ) -> None:
         """Create the runner.
 
-        `handle` runs turns of a conversation, `interrupt` ends them. Events of these `kinds` begin turns. If one is not
-        `is_free`, its turns run elsewhere, and `poke` must be called when they end. With a shared store, `let_go`
-        releases each after its turns, so that other processes can open it. `on_fault` gets a line and the reason why
-        its turns fail, or "" and the reason why no turn can begin. With `ends_with_store`, the runner ends
-        when the store fails, and the supervisor of the process restarts it; otherwise the runner retries.
+        `handle` runs turns of a conversation, `interrupt` ends them. Events of these `kinds` begin turns. If one is
+        not `is_free`, its turns run elsewhere, and `poke` must be called when they end. With a shared store, `let_go`
+        releases each after its turns, so that other processes can open it. `watched` returns a conversation to handle
+        because turns of it ran elsewhere. `on_fault` gets a line and the reason why its turns fail, or "" and the
+        reason why no turn can begin. With `ends_with_store`, the runner ends when the store fails, and the supervisor
+        of the process restarts it; otherwise the runner retries.
         """
         self._store = store
         self._handle = handle
@@ -82,6 +89,7 @@ class Runner:
         self._clock = clock
         self._kinds = kinds
         self._is_free = is_free
+        self._watched = watched
         self._let_go = let_go if store.is_shared else None
         self._on_fault = on_fault
         self._ends_with_store = ends_with_store
@@ -134,6 +142,8 @@ class Runner:
         """Start due turns and expire overdue waits; return whether there was nothing to do."""
         now, is_kept_busy = self._clock.monotonic(), False
         all_due = await self._store.work(self._kinds)
+        if watched := await self._watched():
+            all_due.append(Due(watched, is_takeover=False))
         self._busy_since = {
             due.line: self._busy_since[due.line] for due in all_due if due.line in self._busy_since
         }
@@ -153,6 +163,11 @@ class Runner:
         if has_reaped := is_late and await self.reap():
             self._woken.set()
         return is_idle and not has_reaped
+
+    async def ended(self, line: str) -> None:
+        """Wait a moment for the end of a conversation's turns, which are over in the store."""
+        if (work := self._running.get(line)) is not None:
+            await asyncio.wait({work}, timeout=_END_S)
 
     async def rest(self, seconds: float) -> None:
         """Wait for this time, or until `stop`."""
@@ -183,12 +198,10 @@ class Runner:
         except KnapperError as error:
             now = self._clock.monotonic()
             self._resting[line] = now + (_HEAL_S if isinstance(error, AgentBusy) else _REST_S)
-            if not isinstance(error, AgentBusy):
+            if isinstance(error, AgentBusy):
+                self._busy_since.setdefault(line, now)  # another process runs its turn
+            else:
                 self._on_fault(line, error)
-            elif self._busy_since.setdefault(line, now) == now and not self._store.is_shared:
-                self._on_fault(
-                    line, error
-                )  # once; at a shared store, another process runs its turn
         except Exception:  # noqa: BLE001 - the runner's edge: one agent's failure does not stop the others
             self._resting[line] = self._clock.monotonic() + _REST_S
             _log.exception("the turn of %s failed", line)
@@ -292,6 +305,8 @@ class Front:
     interrupt: Handle
     is_free: Callable[[], bool]
     lost: Callable[[], None]
+    watched: Callable[[], Awaitable[str]]
+    """Returns the line if turns of other windows are to be told of, else ""."""
 
 
 class AgentsBehind:
@@ -402,7 +417,8 @@ class AgentsBehind:
         def is_free(line: str) -> bool:
             return not (front and is_front(line)) or front.is_free()
 
-        runner = new_runner(handle, interrupt, is_free=is_free, let_go=let_go)
+        watched = front.watched if front else _nothing
+        runner = new_runner(handle, interrupt, is_free=is_free, watched=watched, let_go=let_go)
         async with bell(store, state, runner.poke, front.lost if front else None):
             try:
                 yield runner

@@ -58,13 +58,13 @@ if TYPE_CHECKING:  # each part is imported on first use
     from agent_core.access.secrets import session, source
     from agent_core.base.events import Event
     from agent_core.base.problem import Problem
+    from agent_core.functions import foreign as foreign_functions
     from agent_core.functions import gate as gates
     from agent_core.functions import sandbox_client as clients
     from agent_core.functions import search as function_search
     from agent_core.functions.debug import Debugger, Debugging
+    from agent_core.functions.foreign import ForeignFunction, ForeignSources
     from agent_core.functions.gate import Gate
-    from agent_core.functions.mcp import library as foreign_library
-    from agent_core.functions.mcp.library import ForeignFunction, ForeignLibrary
     from agent_core.functions.sandbox_client import SandboxClient
     from agent_core.functions.search import FunctionSearch
     from agent_core.functions.service import grant_service
@@ -104,7 +104,7 @@ else:
     session = LateModule("agent_core.access.secrets.session")
     source = LateModule("agent_core.access.secrets.source")
     gates = LateModule("agent_core.functions.gate")
-    foreign_library = LateModule("agent_core.functions.mcp.library")
+    foreign_functions = LateModule("agent_core.functions.foreign")
     clients = LateModule("agent_core.functions.sandbox_client")
     function_search = LateModule("agent_core.functions.search")
     grant_service = LateModule("agent_core.functions.service.grant_service")
@@ -126,7 +126,6 @@ else:
 
 T = TypeVar("T")
 
-_SERVERS = "mcp.toml"
 _MODEL_S = 3.0  # timeout for an endpoint's list of models
 
 
@@ -147,7 +146,7 @@ def sandbox_client(
         settings.turn.parallel,
         guarded=clients.guarded_in(root),
         secrets=secrets,
-        foreign=foreign_library.ForeignLibrary(root, secrets),
+        foreign=foreign_functions.ForeignSources(root, secrets),
         values=ValueFiles(state),
         broker=broker.Broker(note=broker.RequestLog(state, session.REVEALED.clean, Clock().now)),
         debugger=debugger,
@@ -187,10 +186,10 @@ def function_service(
         )
 
     def foreign() -> "Mapping[str, ForeignFunction]":
-        if not (root / _SERVERS).exists():
-            return {}
-        library = sandbox().foreign
-        return library.functions() if library else {}
+        if not foreign_functions.names_programs(root):
+            return foreign_functions.NO_FUNCTIONS
+        sources = sandbox().foreign
+        return sources.functions() if sources else foreign_functions.NO_FUNCTIONS
 
     @cache
     def search() -> "FunctionSearch":
@@ -353,8 +352,8 @@ class Workspace:
         return self._sandbox.debugging
 
     @property
-    def foreign(self) -> "ForeignLibrary":
-        """The functions that other programs offer: tools of MCP servers."""
+    def foreign(self) -> "ForeignSources":
+        """The functions that other programs offer."""
         assert self._sandbox.foreign is not None
         return self._sandbox.foreign
 
@@ -480,8 +479,9 @@ class Workspace:
         and several are open beside each other. Its messages come from the `origin`; by default, from this library.
 
         It is closed by `aclose`, at the end of an `async with` block, when it is no longer referenced, or with the
-        workspace. With `verify` false, a first reply is accepted unchecked, whatever the preset says. An agent that
-        `answers` handles its waiting messages in its next turn; otherwise the user is notified of them.
+        workspace. With `verify` false, a first reply is accepted unchecked, whatever the preset says. If it `answers`,
+        a turn that was cut off goes on with its next turn; otherwise the user is told of it. Messages that wait are
+        answered in any case.
 
         Raises:
             AgentBusy: the conversation is already open, here or in another process.
@@ -505,6 +505,12 @@ class Workspace:
         if self._behind is not None:
             await self._behind.close(line)
         return await self._open_agent(line, memory=memory, verify=verify, answers=answers)
+
+    async def _member(self, name: str) -> "Agent":
+        """Open a member of a group, which is told if another process runs a turn of it."""
+        if self._behind is not None:
+            await self._behind.close(name)
+        return await self._open_agent(name, may_wait=False)
 
     async def _line(self, name: AgentName, conversation: str, origin: "Origin | None") -> str:
         """Return the line of an agent's conversation; `new` begins one."""
@@ -533,21 +539,22 @@ class Workspace:
         verify: bool = True,
         answers: bool = False,
         is_behind: bool = False,
+        may_wait: bool = True,
     ) -> "Agent":
         self._agents.must_be_open()
         await self.helpers.load()
         await self._agents.close_unheld()
         async with AsyncExitStack() as stack:
             resources = await stack.enter_async_context(AsyncExitStack())
-            await resources.enter_async_context(
-                self._store.hold(prepare_state_dir(self.root), line)
-            )
+            folder = prepare_state_dir(self.root)
+            await resources.enter_async_context(self._store.hold(folder, line, may_wait=may_wait))
             deps = self._deps()
             agent = await agent_factory.build_agent(
                 deps, line, memory, verify=verify, resources=resources, is_behind=is_behind
             )
-            agent.restarts = answers and self._store.is_shared
-            await agent.restore(answers=answers or self._store.is_shared)
+            agent.restarts = answers
+            agent.on_turn(partial(runner.ring, folder))
+            await agent.restore()
             self._agents.hold(agent, resources)
             stack.pop_all()
         return agent
@@ -794,7 +801,7 @@ class Workspace:
             self.helper_changes,
             self.directory,
             self.groups,
-            self.agent,
+            self._member,
             self.foreign,
         )
 

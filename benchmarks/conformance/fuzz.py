@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent_core.api.identity import SCOPES
-from agent_core.server.app import OPERATIONS
 from benchmarks.peers.__main__ import installed
+from knapper_ext.server.app import OPERATIONS
 from tests.kit import Repeat, Say, scripted
 
 from .__main__ import HERE, ROOT, served

@@ -22,11 +22,20 @@ from typing import TYPE_CHECKING, Final
 from agent_core.access.grants import Approver, Decision, Grants, Question
 from agent_core.access.grants.book import checked
 from agent_core.access.secrets import Secrets
-from agent_core.base.errors import KnapperError, LostLease, Unavailable, UsageError, WorkspaceError
+from agent_core.base import machine
+from agent_core.base.errors import (
+    AgentBusy,
+    KnapperError,
+    LostLease,
+    Unavailable,
+    UsageError,
+    WorkspaceError,
+)
 from agent_core.base.events import (
     CallAnswered,
     Event,
     FunctionsChanged,
+    MessageAdded,
     TurnEnded,
     TurnStarted,
     Usage,
@@ -45,7 +54,7 @@ from agent_core.runtime.turn import Interrupted, Interruption
 from agent_core.storage import MAIN, STATE, line_of
 from agent_core.storage.picture_files import PictureFiles
 from agent_core.views.agent_view import behind_lines
-from agent_core.views.call_log import CallLog, changed_lines, is_own, is_speech
+from agent_core.views.call_log import CallLog, changed_lines, from_words, is_own, is_speech
 from agent_core.views.faults import crash_line, fault_lines, innermost, traced, turn_fault
 from agent_core.views.styled_lines import Line, counted, line, warned
 from agent_core.workspace.runner import Front, Runner
@@ -61,6 +70,7 @@ if TYPE_CHECKING:
 _UNANSWERED: Final = (
     "/retry sends it again; /pop takes it back. Else the model reads it with your next message."
 )
+_MESSAGE_CHARS: Final = 300  # of a message that was typed elsewhere
 _QUIET_S: Final = 0.5  # time before a running command is shown
 
 RunCommand = Callable[["Conversation", str], Awaitable[None]]
@@ -105,6 +115,7 @@ class Conversation:
         self.later: list[str] = []
         """Commands that were typed during a turn and wait for its end."""
         self._runner: Runner | None = None
+        self._is_begun = False  # whether the user was told what was found
         self.has_sent = False  # whether a turn has sent a message to another agent
         self._command: Interruption | None = None
         self._held: list[FunctionsChanged] | None = None
@@ -134,7 +145,9 @@ class Conversation:
         if line_of(name, id) == self.agent.line:
             await self.agent.aclose()
         before = self.agent
-        self.agent = await self.workspace.agent_at(line_of(name, id), verify=before.session.verify)
+        self.agent = await self.workspace.agent_at(
+            line_of(name, id), verify=before.session.verify, answers=True
+        )
         self.agent.origin = before.origin
         self.voice.agent = self.agent.name
         await before.aclose()
@@ -155,16 +168,21 @@ class Conversation:
     ) -> bool:
         """Run one turn and report its events; return whether it ended with a reply. None processes waiting messages.
 
-        The reply to the message has the `shape`, if there is one.
+        If a user is here, turns of other windows are reported, too, and messages with where they come from. The reply
+        to the message has the `shape`, if there is one.
         """
         heard = listener or self.voice.listener(self.log)
         pictures = self._take_pictures() if message is not None else ()
         self.busy, reason = True, ""
         try:
             async with aclosing(
-                self.agent.turn(message, shape=shape, pictures=pictures)
+                self.agent.turn(
+                    message, follows=self.voice.is_attended, shape=shape, pictures=pictures
+                )
             ) as turn:  # ends the turn even if reporting fails
                 async for event in turn:
+                    if isinstance(event, TurnStarted | MessageAdded):
+                        self._tell_message(event)
                     if listener is not None or not is_speech(event):
                         heard.hear(event)
                     if isinstance(event, CallAnswered) and "sent" in event.detail:
@@ -196,6 +214,12 @@ class Conversation:
     def _take_pictures(self) -> list[PictureFile]:
         pictures, self.pictures = self.pictures, []
         return pictures
+
+    def _tell_message(self, event: TurnStarted | MessageAdded) -> None:
+        """Show a message that was sent through another window, and where it comes from."""
+        if self.voice.is_attended and self.agent.is_from_elsewhere(event.message_id):
+            said = one_line(event.message, _MESSAGE_CHARS)
+            self.voice.lines([line(("dim", f"{from_words(event.origin)} › "), said)])
 
     async def drop_unanswered(self) -> None:
         """Remove an unanswered message from the context, because the user of a script sends it again."""
@@ -235,8 +259,10 @@ class Conversation:
 
     async def take_up_waiting(self, listener: Listener | None = None) -> None:
         """Run turns until no message waits, so that one typed at the end of a turn is not left unanswered."""
-        while not self.left and await self.agent.waiting():
-            await self.turn(None, listener)
+        # The process that runs a turn takes them up, or this one afterwards.
+        with suppress(AgentBusy):
+            while not self.left and await self.agent.waiting():
+                await self.turn(None, listener)
 
     async def settle_later(self) -> None:
         """Run the commands that waited for the end of a turn."""
@@ -251,7 +277,11 @@ class Conversation:
         await self.wake(listener)
 
     async def begin(self, options: RunOptions, listener: Listener | None = None) -> None:
-        """Let the agent speak first if an option asks for it, or if it is a new agent of a MemGPT style."""
+        """Answer what waits, and let the agent speak first if an option asks for it, or a new one of a MemGPT style."""
+        self._is_begun = True
+        self._poke()
+        if self.voice.is_attended:
+            await self.take_up_waiting(listener)
         is_new = (
             self.voice.is_attended
             and self.agent.session.style.packs
@@ -263,8 +293,11 @@ class Conversation:
     async def resume(self, listener: Listener | None = None) -> None:
         """Resume a turn that was cut off, and process the waiting messages."""
         is_cut = _was_cut_off(await self.agent.history())
-        if not (is_cut or await self.agent.waiting()):
+        goes_on = await self.agent.goes_on()
+        if not (is_cut or goes_on or await self.agent.waiting()):
             self.voice.aloud([line(("dim", "Nothing was interrupted, and no message is waiting."))])
+        elif goes_on:
+            await self.turn(None, listener)
         elif is_cut:
             await self.turn(GO_ON, listener)
         while not (self.left or self.failed) and await self.agent.waiting():
@@ -296,7 +329,13 @@ class Conversation:
         """Yield the runner: turns of the conversation's agent run here, those of other agents in the background."""
 
         async def run_front(_: str) -> None:
-            await self.guarded(self.wake(listener))
+            await self.guarded(self.wake(listener), AgentBusy)
+
+        async def watched() -> str:
+            if not (self.voice.is_attended and self._is_begun) or self.busy:
+                return ""
+            has_news = await self.agent.has_missed() or bool(await self.agent.waiting())
+            return self.agent.line if has_news else ""
 
         def hear(event: Event) -> None:
             if listener is not None:
@@ -310,8 +349,9 @@ class Conversation:
                 lambda: self.agent.line,
                 run_front,
                 lambda _: self.agent.interrupt(resumes=True),
-                lambda: not self.busy,
+                lambda: self._is_begun and not self.busy,
                 self._lost,
+                watched,
             ),
             on_fault=lambda *fault: self.voice.aloud([turn_fault(*fault)]),
         ) as runner:
@@ -327,10 +367,15 @@ class Conversation:
         await self.take_up_waiting(listener)
         await self.settle_later()
 
-    async def guarded(self, work: Awaitable[None]) -> None:
-        """Run work that must not end the conversation. Report an internal error and store its traceback."""
+    async def guarded(self, work: Awaitable[None], *passes: type[KnapperError]) -> None:
+        """Run work that must not end the conversation. Report an internal error and store its traceback.
+
+        What `passes` is raised and not shown.
+        """
         try:
             await work
+        except passes:
+            raise
         except KnapperError as error:
             self.explain(error)
         except Exception as error:  # noqa: BLE001  (the prompt's edge: one turn's failure does not end the conversation)
@@ -363,6 +408,14 @@ class Conversation:
         finally:
             told.cancel()
             self.voice.status("")
+
+    async def leave(self) -> None:
+        """End what runs here. A turn that another process runs, or will run for a message, goes on there."""
+        self.left = True
+        if self._command is None and self.agent.is_following:
+            await self.agent.interrupt(resumes=True)
+        else:
+            await self.interrupt()
 
     async def interrupt(self) -> None:
         """End the running turn or command."""
@@ -527,10 +580,17 @@ async def _agent(workspace: Workspace, options: RunOptions, voice: Voice) -> Asy
             made = await asyncio.to_thread(workspace.directory.make, name)
             if sys.stdout.isatty():  # a script does not need the notice
                 voice.aloud([made_line(made)])
-        origin = Origin("prompt" if voice.is_attended else "pipe")
+        origin = Origin("prompt" if voice.is_attended else _window(options))
         yield await workspace.agent(
-            name, options.conversation, verify=options.verify, origin=origin
+            name, options.conversation, verify=options.verify, origin=origin, answers=True
         )
+
+
+def _window(options: RunOptions) -> str:
+    """Return what kind of window a run is that nobody types into."""
+    if options.message is None:
+        return "pipe"
+    return "command" if machine.has_terminal() else "job"
 
 
 def made_line(path: str) -> Line:

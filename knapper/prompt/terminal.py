@@ -233,8 +233,8 @@ class Asking:
         """Answer with a no."""
         self._close(DialogReply())
 
-    def end(self) -> None:
-        """Restore the input line, and print the question in short and the answer above it."""
+    def end(self, why: str = "") -> None:
+        """Restore the input line, and print the question in short and the answer above it, or `why` there is none."""
         self._prompt.app.key_processor.before_key_press -= self._note_key
         self._prompt.app.after_render -= self._note_written
         if self._timer is not None:
@@ -246,7 +246,7 @@ class Asking:
         ending = (
             self._dialog.ending(self.answer.result())
             if decided
-            else line("  ", ("dim", "→ not answered"))
+            else line("  ", ("dim", f"→ {why or 'not answered'}"))
         )
         columns = self._prompt.columns
         lines, hidden_rows, is_cut = self._dialog.for_transcript().fitting_rows(
@@ -723,11 +723,15 @@ class TerminalVoice(Voice):
         async with self._one_at_a_time:
             asking = self._prompt.asking = Asking(dialog, self._prompt)
             self._prompt.app.invalidate()
+            why = ""
             try:
                 return await asking.answer
+            except asyncio.CancelledError as ended:
+                why = str(ended.args[0]) if ended.args else ""
+                raise
             finally:
                 self._prompt.asking = None
-                asking.end()
+                asking.end(why)
 
     async def _ask_hidden(self, question: str) -> str | None:
         async with self._one_at_a_time, self.aside():
@@ -792,9 +796,9 @@ class LoadedSession:
 
     async def leave(self) -> None:
         """Accept no more input, and end what is running."""
-        self.conversation.left = True
-        self.voice.refuse()
-        await self.conversation.interrupt()
+        if not self.conversation.agent.is_following:  # else other windows ask the same
+            self.voice.refuse()
+        await self.conversation.leave()
 
 
 @asynccontextmanager

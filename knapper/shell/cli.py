@@ -6,7 +6,7 @@ exit from a command other than its answer goes through `main`.
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from itertools import pairwise, zip_longest
 from pathlib import Path
@@ -31,7 +31,6 @@ if TYPE_CHECKING:  # `knapper --help` loads neither
 
 _SHELL = f"{__package__}.commands"
 _VERBS = "agent_core.operations.commands"
-_SERVER = "agent_core.server"
 _COMMANDS = {
     "init": f"{_SHELL}.setup",
     "configure": f"{_SHELL}.configure",
@@ -45,11 +44,7 @@ _COMMANDS = {
     "memory": f"{_VERBS}.memory",
     "sources": f"{_VERBS}.memory",
     "log": f"{_VERBS}.memory",
-    "serve": f"{_SERVER}.serve_command",
     "login": f"{_SHELL}.login",
-    "worker": f"{_SHELL}.worker",
-    "mcp": f"{_SERVER}.mcp_command",
-    "tokens": f"{_SERVER}.serve_command",
     "schema": f"{_SHELL}.setup",
     "state": f"{_SHELL}.setup",
     "storage": f"{_SHELL}.setup",
@@ -84,11 +79,7 @@ _GROUPS = (
             "schema": "schemas of files",
         }),
         ("Serve and keep", {
-            "serve": "HTTP server and page",
             "login": "a link to the page",
-            "tokens": "who may use the server",
-            "mcp": "tools for, and of, others",
-            "worker": "turns at a database",
             "storage": "check, measure, move",
             "state": "set aside, or adopt",
         }),
@@ -96,7 +87,7 @@ _GROUPS = (
 )  # fmt: skip
 """The commands as `--help` groups them, in two columns, each with a short description; its own help has more.
 
-Those of extensions come last in their group.
+Those of extensions come before the command that they name, or last in their group.
 """
 _COMPLETION = 'Tab: eval "$(_KNAPPER_COMPLETE=bash_source knapper)" (or zsh_, fish_source)'
 _MOST_NAMED = 3  # commands that take an option
@@ -133,7 +124,7 @@ class LazyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the commands in the order in which a new user needs them."""
-        return [*_COMMANDS, *offers(COMMANDS)]
+        return _with_nouns(_COMMANDS, offers(COMMANDS))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command with this name, or None."""
@@ -161,8 +152,9 @@ class LazyGroup(click.Group):
         for groups in _GROUPS:
             columns.append([])
             for title, commands in groups:
-                added = {name: noun.says for name, noun in nouns.items() if noun.group == title}
-                rows = (f"  {name:9}  {says}" for name, says in (commands | added).items())
+                added = {name: noun for name, noun in nouns.items() if noun.group == title}
+                says = commands | {name: noun.says for name, noun in added.items()}
+                rows = (f"  {name:9}  {says[name]}" for name in _with_nouns(commands, added))
                 columns[-1] += [f"{title}:", *rows]
         half = (formatter.width + 2) // 2
         if max(len(row) for rows in columns for row in rows) >= half:
@@ -268,6 +260,15 @@ def _report_misuse(error: click.ClickException, *, as_json: bool) -> int:
         fix = f"Put the text after {texts[0]}, in quotes. {fix}" if texts else fix
     tell("usage", shorten(message, _LONGEST), fix, as_json=as_json)
     return USAGE
+
+
+def _with_nouns(commands: Iterable[str], nouns: Mapping[str, NounBeside]) -> list[str]:
+    """Return the names of commands, and in between those of extensions."""
+    names = [*commands]
+    for name in sorted(nouns, key=lambda name: nouns[name].before in nouns):
+        before = nouns[name].before
+        names.insert(names.index(before) if before in names else len(names), name)
+    return names
 
 
 def _subcommands(context: click.Context) -> dict[str, click.Command]:

@@ -179,7 +179,10 @@ def _asked_for(refusal: ApiRefusal, words: Sequence[str]) -> str:
     """Return the file that the server needs: standard input, or what the user typed where the command takes a file."""
     name = str(refusal.problems[0].get("file", "")) if refusal.problems else ""
     verb = verb_of(words[0], words[1])
-    if name != "-" and (verb is None or name not in verb.files(words[2:])):
+    typed = words[2:]
+    is_named = verb is not None and name in verb.files(typed)
+    is_input = verb is not None and name == "-" and verb.reads_input(typed)
+    if not (is_named or is_input):
         raise UsageError(
             "The server asked for a file that you did not name.", fix="Do not trust this server."
         )

@@ -221,7 +221,9 @@ class Leases(Database):
         return self._taken
 
     @asynccontextmanager
-    async def hold_line(self, folder: Path, line: str) -> AsyncIterator[None]:
+    async def hold_line(
+        self, folder: Path, line: str, *, may_wait: bool = False
+    ) -> AsyncIterator[None]:
         """Keep the right to run a conversation."""
         check_hold(line)
         if line in self._wanted:
@@ -229,8 +231,12 @@ class Leases(Database):
         self._wanted.add(line)
         try:
             await self._beating()
-            await self._take(line)
-            self._pulse.held.add(line)
+            try:
+                await self._take(line)
+                self._pulse.held.add(line)
+            except AgentBusy:
+                if not may_wait:
+                    raise
             yield
         finally:
             self._lent.pop(line, None)
@@ -246,11 +252,17 @@ class Leases(Database):
 
     async def take_back(self, line: str) -> bool:
         """Hold a conversation again; return whether no other process held or changed it meanwhile."""
-        since, before = self._lent.pop(line, (None, ""))
+        since, before = self._lent.get(line, (None, ""))
         rows = await self._run(lambda session: session.all(_TAKE_BACK, line, self.owner, since))
-        if rows:
-            self._pulse.held.add(line)
+        if not rows:
+            await self._take(line)
+        self._lent.pop(line, None)
+        self._pulse.held.add(line)
         return rows == [(before,)]
+
+    def has(self, line: str) -> bool:
+        """Return whether the lease is ours now."""
+        return line in self._pulse.held
 
     @asynccontextmanager
     async def heard(self, hear: Hear, *, to_run: bool = False) -> AsyncIterator[None]:

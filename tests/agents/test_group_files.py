@@ -81,8 +81,8 @@ async def test_a_member_in_use_by_another_process_is_told_and_nothing_is_lost(
     model = scripted(playing(cast))
     async with team(tmp_path, model, "stop = { turns = 1 }") as group:
         async with Workspace.open(tmp_path, environment=model.environment) as other:
-            busy = await other.agent("coder")
-            heard = await talk(group, "@critic go")
-            assert any("`coder` is in use" in warned.message for warned in of(events.Warned, heard))
-            await busy.aclose()
+            async with other.store.hold(tmp_path / ".knapper", "coder"):
+                heard = await talk(group, "@critic go")
+            warnings = [warned.message for warned in of(events.Warned, heard)]
+            assert any("A turn of `coder` runs in" in message for message in warnings)
         assert speakers(await talk(group, "@critic go")) == ["critic"]

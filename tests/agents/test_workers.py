@@ -316,7 +316,7 @@ async def test_a_worker_leaves_an_agent_to_who_has_it_and_answers_every_client(
                 await made.say("a1", "hello")
                 await made.say("a2", "hello, too")
                 await made.replied("a2", "hello, too")
-                with pytest.raises(AgentBusy, match=r"in use by process \d+ on .* \(since"):
+                with pytest.raises(AgentBusy, match=r"runs in process \d+ on .* \(since"):
                     async with made.store.hold(tmp_path, "a1"):
                         pass
                 assert await made.replies("a1") == []

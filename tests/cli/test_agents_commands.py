@@ -33,7 +33,7 @@ def test_agents_are_listed_laid_open_and_deleted_with_a_yes(kept: Path) -> None:
     assert (unasked.returncode, "Give -y to delete without asking." in unasked.stderr) == (2, True)
     with lock_agent(prepare_state_dir(kept), "main"):
         busy = knapper("agents", "delete", "main", "-y", cwd=kept)
-    assert (busy.returncode, "Agent `main` is in use by process" in busy.stderr) == (1, True)
+    assert (busy.returncode, "A turn of `main` runs in process" in busy.stderr) == (1, True)
     with terminal("agents", "delete", "main", cwd=kept) as screen:
         screen.type("y\rand half a")  # typed ahead: no answer
         screen.wait_for("Delete main with all that it remembers?")

@@ -8,7 +8,8 @@ from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, ScriptedModel, Wanted
 from tests.kit.desk import Desk
 from tests.kit.desk import desk as opened_desk
-from tests.mcp.test_tools_of_strangers import approved, tool
+from tests.kit.servers import library_in
+from tests.knapper_ext.mcp.test_tools_of_strangers import approved, tool
 
 FUNCTIONS = '''\
 from typing import Any
@@ -158,7 +159,7 @@ async def test_a_type_that_a_server_declares_is_told_once_it_was_approved(
     await desk.say("Look.")
     for name in declared:
         assert "->" not in line_of(desk, name), "what was approved before says no type, and goes on"
-    foreign, entry = desk.workspace.foreign, desk.workspace.foreign.book.entry("strange")
+    foreign, entry = library_in(desk.workspace), library_in(desk.workspace).book.entry("strange")
     connection = foreign.connection("strange", entry)
     await connection.client()
     foreign.book.approve(

@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Seen, Step, Wanted
 from tests.kit.desk import another, ended, outcomes
-from tests.mcp.test_tools_of_strangers import approved, tool
+from tests.knapper_ext.mcp.test_tools_of_strangers import approved, tool
 
 STEPS = [
     Wanted(

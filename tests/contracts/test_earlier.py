@@ -16,7 +16,7 @@ from tests.cli.support import run
 from tests.contracts.earlier import make
 from tests.kit import Say, scripted
 from tests.kit.program import knapper
-from tests.server.told import replayed
+from tests.knapper_ext.server.told import replayed
 from tests.storage.support import begin
 
 CALLS: dict[str, tuple[dict[str, Any], Any]] = {  # Any: JSON

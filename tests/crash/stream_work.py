@@ -6,7 +6,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from agent_core.workspace.workspace import Workspace
-from tests.server.told import Human
+from tests.knapper_ext.server.told import Human
 
 
 def take_turn(argument: str, reports: Connection) -> None:

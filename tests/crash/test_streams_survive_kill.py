@@ -14,7 +14,7 @@ from tests.interfaces.support import flags
 from tests.kit import Expect, Repeat, Say, Script, contains, scripted
 from tests.kit.crash import Worker
 from tests.kit.program import Program, knapper, surroundings
-from tests.server.told import calling, prepare, replayed, without_pieces
+from tests.knapper_ext.server.told import calling, prepare, replayed, without_pieces
 
 WORDS = " ".join(f"word{number}" for number in range(400))
 SHOWN_S = 3.0

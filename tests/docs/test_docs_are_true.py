@@ -55,7 +55,8 @@ def test_every_name_in_the_map_of_where_to_start_is_in_the_program() -> None:
         .split("## Start here")[1]
         .split("## Layers")[0]
     )
-    program = "".join(file.read_text("utf-8") for file in (ROOT / "agent_core").rglob("*.py"))
+    files = [*(ROOT / "agent_core").rglob("*.py"), *(ROOT / "knapper_ext").rglob("*.py")]
+    program = "".join(file.read_text("utf-8") for file in files)
     names = {
         part
         for name in re.findall(r"`@?([A-Za-z_.]+)`", start)

@@ -12,7 +12,16 @@ from pathlib import Path
 import pytest
 
 import agent_core
-from agent_core.base.extensions import EMBEDDERS, LEVELS, MODELS, MODES, STORES, offers
+from agent_core.base.extensions import (
+    DOORS,
+    EMBEDDERS,
+    FOREIGN,
+    LEVELS,
+    MODELS,
+    MODES,
+    STORES,
+    offers,
+)
 from tests.kit.trees import module_trees
 
 TOP = Path(__file__).parents[2]
@@ -33,7 +42,7 @@ _NO_PATHS = {
 ALLOWED = {
     "what differs between systems, for those who are listed here": "base/folders base/machine",
     "a file of this package, or of one that comes with it": """
-        base/language functions/mcp/servers
+        base/language
         memory/embedding/models memory/search
         model/dialect
         storage/sqlite/connection
@@ -42,12 +51,12 @@ ALLOWED = {
         functions/service/library_files functions/service/file_checks knapper/shell/commands/setup
         memory/sources/places workspace/portable/text""",
     "a file that this program made for itself, in a folder of its own": """
-        access/packages/environment access/packages/resolution functions/mcp/servers functions/service/export
+        access/packages/environment access/packages/resolution functions/service/export
         operations/manual_edits knapper/prompt/plain
         api/workspace_operations
         workspace/state_store""",
     "a file of the system": """
-        knapper/__main__ base/own_environment base/own_installation functions/mcp/confined functions/mcp/connection
+        knapper/__main__ base/own_environment base/own_installation
         knapper/shell/cli knapper/prompt/prompt""",
     "opened through no link and without waiting, for more than to read it whole": """
         access/broker/broker access/grants/files access/grants/record access/packages/environment
@@ -195,7 +204,7 @@ OTHER_READERS = {
         operations/commands/agents api/page_operations functions""",
     "whoever builds the confined interpreter": "portable/component",
     "a program that works for somebody": """
-        frameworks/turn_adapter server/mcp_door""",
+        frameworks/turn_adapter mcp/door""",
 }
 
 
@@ -244,9 +253,13 @@ def test_type_checkers_are_told_the_same_names_and_no_more_than_twenty() -> None
 
 
 CORE = ("agent_core/", "knapper/", "meta_functions/", "sandbox/")
-OTHERS = ("agent_core.workspace.portable",)
-"""Strings that only look like the name of an extension."""
-WORDS = {"constrained": (), "local": ("base/network_variables",)}
+OTHERS = ("agent_core.workspace.portable", "mcp.toml")
+"""A string that only looks like the name of an extension, and a file that no function may write, whoever reads it."""
+WORDS = {
+    "constrained": (),
+    "local": ("base/network_variables",),
+    "server": ("operations/command_context",),
+}
 """Names that are words of English, too, which a sentence may have: they count where they are written as one types them.
 For each, the modules where the whole string means something else.
 """
@@ -264,7 +277,7 @@ def named_in(text: str, names: Collection[str]) -> set[str]:
 
 def test_no_string_of_the_core_names_an_extension() -> None:
     folders = [path.parent.name for path in (TOP / "knapper_ext").glob("*/__init__.py")]
-    hooks = (EMBEDDERS, LEVELS, MODELS, MODES, STORES)
+    hooks = (DOORS, EMBEDDERS, FOREIGN, LEVELS, MODELS, MODES, STORES)
     names = {*folders, *(name for hook in hooks for name in offers(hook))}
     told = set()
     for path, tree in module_trees(*names):

@@ -14,13 +14,13 @@ from agent_core.base.matching import Mention
 from agent_core.base.syntax import _WHY
 from agent_core.context.history import AUTHOR
 from agent_core.functions.gate.autofix import _LONGEST
-from agent_core.functions.mcp.servers import _patterns
 from agent_core.functions.service.call_records import _UNREPLAYABLE
 from agent_core.memory.classes import _begin_of
 from agent_core.model import dialect, reading, tour
 from agent_core.operations.catalog import ENTRIES
 from agent_core.runtime.groups.floor import _forms
 from agent_core.runtime.message_protocol import _call_of
+from knapper_ext.mcp.servers import _patterns
 from tests.kit.patterns import (
     ROOT,
     Assembled,
@@ -58,7 +58,7 @@ ASSEMBLED: Final[Assembled] = {
         lambda: [mention._around for mention in _MENTIONS],
     ],
     "agent_core.base.syntax.flaw_of": [lambda: [f"[{kind}]" for kind, _ in _WHY if kind]],
-    "agent_core.functions.mcp.servers._patterns": [lambda: [pattern for pattern, _ in _patterns()]],
+    "knapper_ext.mcp.servers._patterns": [lambda: [pattern for pattern, _ in _patterns()]],
     "agent_core.functions.service.call_records.note": [lambda: [r"\bname_1\b"]],
     "agent_core.functions.service.call_records.": [
         lambda: [pattern for _, pattern in _UNREPLAYABLE]
@@ -93,7 +93,7 @@ ASSEMBLED: Final[Assembled] = {
     ],
 }
 HELD: Final[Mapping[str, Sequence[str]]] = {
-    "agent_core.functions.mcp.servers.": ["search"],
+    "knapper_ext.mcp.servers.": ["search"],
     "agent_core.model.dialect.": ["search"],
     "agent_core.runtime.groups.floor.": ["finditer"],
     "agent_core.functions.service.call_records._UNREPLAYABLE": ["match"],

@@ -30,12 +30,15 @@ _PACKAGES: Final = (
     "agent_core",
     "knapper",
     "meta_functions",
+    "knapper_ext.mcp",
+    "knapper_ext.openai_api",
     "knapper_ext.portable",
+    "knapper_ext.server",
     "sandbox.inside",
     "sandbox.wire",
 )
 _OF_LINUX: Final = (
-    "agent_core.functions.mcp.confined",
+    "knapper_ext.mcp.confined",
     "sandbox.inside.canaries",
     "knapper_ext.portable.guest",
 )

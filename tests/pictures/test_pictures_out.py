@@ -23,10 +23,10 @@ from tests.interfaces.support import flags
 from tests.kit import Ask, Expect, Say, Script, Wanted, scripted
 from tests.kit.pictures import chunk, jpeg, png
 from tests.kit.program import knapper
-from tests.mcp.conftest import over_http
+from tests.knapper_ext.mcp.conftest import over_http
+from tests.knapper_ext.server.conftest import Serve
+from tests.knapper_ext.server.conftest import served as served
 from tests.pictures.support import RED, URL, parts_of, sees
-from tests.server.conftest import Serve
-from tests.server.conftest import served as served
 
 DRAW = (
     f'''

@@ -21,12 +21,10 @@ EXCEPTIONS = {
         "sys.executable"
     },  # a command for the user to type
     "agent_core/base/own_installation.py": {"sys.executable"},  # the same
-    "agent_core/functions/mcp/connection.py": {
+    "knapper_ext/mcp/connection.py": {
         "sys.executable"
     },  # a folder that the started program may read
-    "agent_core/functions/mcp/confined.py": {
-        "os.execvp"
-    },  # becomes the server that the user approved
+    "knapper_ext/mcp/confined.py": {"os.execvp"},  # becomes the server that the user approved
     "sandbox/processes/zygote.py": {"os.fork"},
     "knapper_ext/portable/level.py": {
         "sys.executable",

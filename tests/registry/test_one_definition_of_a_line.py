@@ -10,7 +10,7 @@ THE_PLACE = "sandbox/wire/lines.py"
 # Other uses of line splitting, with the reason why the text is no source: whole files, so that the list stays short.
 NO_SOURCES = {
     "agent_core/base/matching.py": "texts of the record",
-    "agent_core/functions/mcp/wire.py": "HTTP",
+    "knapper_ext/mcp/wire.py": "HTTP",
     "agent_core/client/client.py": "HTTP",
     "agent_core/operations/commands/memory.py": "a transcript",
     "knapper/terminal/dialog.py": "what was typed at a terminal",

@@ -16,7 +16,7 @@ async def test_the_end_of_its_block_closes_an_agent(tmp_path: Path) -> None:
                 with pytest.raises(
                     AgentBusy, match="in use by this process, which has opened it before"
                 ) as busy:
-                    await elsewhere.agent(name)
+                    await workspace.agent(name)
                 assert "close it first" in busy.value.fix
             async with await elsewhere.agent(name) as agent:
                 assert agent.name == name

@@ -32,9 +32,9 @@ def test_a_second_process_is_told_which_one_has_the_agent_until_that_is_killed(
         with pytest.raises(AgentBusy) as caught:
             lock_agent(tmp_path, "main")
         holder.kill()
-    expected = rf"Agent `main` is in use by process {holder.pid} \(since \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d\)\."
+    expected = rf"A turn of `main` runs in process {holder.pid} \(since \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d\)\."
     assert re.fullmatch(expected, caught.value.message)
-    assert caught.value.fix == "Use another of its conversations, or end that process."
+    assert caught.value.fix == "Try again when it has ended, or interrupt it."
     with lock_agent(tmp_path, "main"):
         assert (tmp_path / "agents" / "main.lock").read_text(encoding="utf-8") == f"{os.getpid()}\n"
 

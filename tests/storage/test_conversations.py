@@ -17,9 +17,12 @@ from agent_core.storage import (
     Post,
     SaveAgent,
     SaveBlock,
+    SaveDoor,
     SaveSaid,
     Store,
     WholeAgent,
+    WholeEvent,
+    WholeTurn,
     conversation_store,
     dump,
     line_of,
@@ -301,7 +304,7 @@ async def test_conversations_have_owners_of_their_own_and_the_whole_agent_exclud
     line = (await other(store)).line
     beside = open_again()
     async with store.hold(folder, "main"), beside.hold(folder, line):
-        with pytest.raises(AgentBusy, match=rf"Agent `main` \(conversation {line[5:]}\) is in use"):
+        with pytest.raises(AgentBusy, match=rf"`main` \(conversation {line[5:]}\)"):
             async with store.hold(folder, line):
                 pass
     async with beside.hold(folder, line):
@@ -372,3 +375,45 @@ async def test_nothing_is_stored_under_a_name_that_no_agent_can_have(
     with pytest.raises(UsageError):
         await store.begin_conversation(name)
     assert await store.agent_names() == []
+
+
+async def test_what_a_door_keeps_is_found_by_a_text_and_goes_with_its_conversation(
+    store: Store,
+) -> None:
+    user = WholeTurn(
+        "before-0",
+        "done",
+        0.0,
+        0.0,
+        [WholeEvent("message", {"text": "first"}, 0.0)],
+        [Entry("user", {"text": "first"})],
+    )
+    lines = []
+    for name in ("", "trip"):
+        row = await store.begin_with(
+            "main", DOOR, name, [user, replace(user, id="before-1")], {"asked": f"k-{name}"}
+        )
+        lines.append(row.line)
+        assert await read(store, row.line) == ["first", "first"]
+    one, trip = lines
+    assert await store.doors_with("k-trip") == {trip: {"asked": "k-trip"}}
+    assert {*await store.doors_with("k-", "main", DOOR)} == {one, trip}
+    assert await store.doors_with("k-", "main", '{"token":"t2"}') == {}
+    assert (await store.named_by("main", "t1"), await store.named_by("main", "t2")) == (1, 0)
+    assert {row.line for row in await store.private_conversations("main", 9)} == {one, trip}
+    await store.apply([SaveDoor(one, {"asked": "new"}), SaveDoor("main/0a0a0a", {})])
+    assert await store.door(one) == {"asked": "new"}
+    branch = await store.begin_branch(trip, await store.branch_point(trip), DOOR)
+    assert (await store.erase_conversation(one), await store.erase_conversation(trip)) == (
+        True,
+        False,
+    )
+    assert await store.door(one) is None
+    assert await store.conversation(one) is None
+    assert [await read(store, line) for line in (one, branch.line)] == [[], ["first", "first"]]
+    with pytest.raises(StorageError, match="main conversation stays"):
+        await store.erase_conversation("main")
+    report = await store.check_journal()
+    assert (report.faults, report.missing) == ((), 0)
+    await store.delete_conversation(trip)
+    assert (await store.door(trip), await store.doors_with("k-trip")) == (None, {})

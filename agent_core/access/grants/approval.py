@@ -574,16 +574,18 @@ async def _first_answer(question: Question, approver: Approver, store: ApprovalS
     """Return the stored answer: the approver's, unless someone else was first."""
     here = asyncio.ensure_future(approver(question))
     elsewhere = asyncio.create_task(_answered_elsewhere(question.id, store))
+    said = ""
     try:
         await asyncio.wait((here, elsewhere), return_when=asyncio.FIRST_COMPLETED)
         if elsewhere.done():
+            said = answered_in_words(elsewhere.result().answer)
             return elsewhere.result()
         decision = here.result()
         await store.answer_question(question.id, decision.to_json())
         stored = await store.decision(question.id)  # None if someone else wrote to the row
         return decision if stored is None else Decision.from_json(stored)
     finally:
-        here.cancel()
+        here.cancel(said)
         elsewhere.cancel()
         await asyncio.gather(here, elsewhere, return_exceptions=True)
 
@@ -593,6 +595,43 @@ async def _answered_elsewhere(id: str, store: ApprovalStore) -> Decision:
     while (decision := await store.decision(id)) is None:  # noqa: ASYNC110 - another process answers it
         await asyncio.sleep(_LOOK_S)
     return Decision.from_json(decision)
+
+
+def answered_in_words(answer: str) -> str:
+    """Return what a window that asked the same says when another one was first; it ends the question with this."""
+    return f"answered in another window: {answer}"
+
+
+class FollowedQuestions:
+    """The questions of a turn that another process runs: they are asked here, too, and the first answer counts."""
+
+    def __init__(self, approver: Approver, store: ApprovalStore) -> None:
+        self._approver = approver
+        self._store = store
+        self._asked: dict[str, asyncio.Task[None]] = {}
+
+    def hear(self, event: events.Event) -> None:
+        """Ask what the turn asks, and stop when it has its answer."""
+        match event:
+            case events.GrantAsked() if event.question not in self._asked:
+                self._asked[event.question] = asyncio.create_task(self._ask(event.question))
+            case events.GrantAnswered() if event.question in self._asked:
+                self._asked.pop(event.question).cancel(answered_in_words(event.answer))
+            case _:
+                pass
+
+    async def aclose(self) -> None:
+        """Stop asking."""
+        asked = [*self._asked.values()]
+        self._asked.clear()
+        for task in asked:
+            task.cancel()
+        await asyncio.gather(*asked, return_exceptions=True)
+
+    async def _ask(self, id: str) -> None:
+        for pending in questions_of(await self._store.pending_questions()):
+            if pending.id == id:
+                await _first_answer(pending.question, self._approver, self._store)
 
 
 def _without_asker(question: Question) -> Question:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from agent_core.registry.registry import Snapshot
     from agent_core.storage import Store, Write
 
-    from ..mcp.library import ForeignFunction
+    from ..foreign import ForeignFunction
     from ..sandbox_client import SandboxClient
     from .call_records import SeenResults
     from .grant_service import GrantService
@@ -169,10 +169,7 @@ class CallService:
             )
         arguments_json = arguments if isinstance(arguments, str) else json.dumps(arguments)
         checked = await _check_arguments(foreign.function, arguments_json, {})
-        assert self._sandbox.foreign is not None
-        outcome = await self._sandbox.foreign.call(
-            foreign, checked, on_progress or (lambda done, total, note: None)
-        )
+        outcome = await foreign.call(checked, on_progress or (lambda done, total, note: None))
         return CallReport.of(outcome)
 
     async def traced(

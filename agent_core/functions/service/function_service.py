@@ -51,11 +51,11 @@ if TYPE_CHECKING:  # imported late: operations that only read load no gate, no s
     from agent_core.registry import watch
     from agent_core.registry.registry import Registry, RegistryChange, Snapshot
 
+    from .. import foreign as foreign_functions
     from .. import worker_api
     from ..answers import CallReport
+    from ..foreign import ForeignFunction
     from ..gate import Gate, capability, draft
-    from ..mcp import library as foreign_library
-    from ..mcp.library import ForeignFunction
     from ..program_text import SeenProgram
     from ..sandbox_client import SandboxClient
     from ..search import FunctionSearch, SearchReport
@@ -87,7 +87,7 @@ else:
     replay = LateModule("agent_core.functions.service.replay")
     tending = LateModule("agent_core.functions.service.tending")
     version_history = LateModule("agent_core.functions.service.version_history")
-    foreign_library = LateModule("agent_core.functions.mcp.library")
+    foreign_functions = LateModule("agent_core.functions.foreign")
     draft = LateModule("agent_core.functions.gate.draft")
     capability = LateModule("agent_core.functions.gate.capability")
     worker_api = LateModule("agent_core.functions.worker_api")
@@ -605,7 +605,7 @@ class FunctionService:
         """
         if (foreign := self.foreign().get(name)) is not None:
             return function_facts.foreign_details(
-                foreign.function, foreign_library.stub(foreign.function)
+                foreign.function, foreign_functions.stub(foreign.function)
             )
         function, snapshot = self._function(name, self.foreign()), self.registry.snapshot()
         details = await function_facts.introspection(self._view(), name, owners)

@@ -61,7 +61,7 @@ async def list_(door: Door) -> Result:
 async def show(door: Door, name: AgentName) -> Result:
     """Show one agent. Includes its settings, blocks, sections and sources, with counts of each."""
     async with door.state() as state:
-        data = await agent_view.agent_facts(state, name)
+        data = await agent_view.agent_facts(state, name, door.token)
     return Result(data, agent_view.facts_lines(data))
 
 

@@ -72,7 +72,9 @@ async def search(door: Door, text: tuple[str, ...], *, page: int, agent: OfAgent
     """Search what was said, by words and by meaning. Each hit says in which conversation it was."""
     query = " ".join(text)
     memory = await door.memory(agent)
-    searches, blocks = await memory_view.search_all(memory, query, "recall", page, 10)
+    searches, blocks = await memory_view.search_all(
+        memory, query, "recall", page, 10, is_owner=door.token is None
+    )
     document = {where: memory_view.found_document(found) for where, found in searches.items()}
     return Result(document, memory_view.found_lines([*searches.values()], query, blocks))
 

@@ -49,7 +49,7 @@ async def show(door: Door, label: BlockLabel = "", *, agent: OfAgent) -> Result:
     """Show the blocks and sections. All, or the one called LABEL, with the size of recall and archival."""
     async with door.state() as state:
         if agent:
-            await state.moves.whole(agent)
+            await state.moves.whole(agent, has_contents=False)
         data = await memory_view.memory_document(
             state.store, agent or door.agent_name or state.agent, label
         )
@@ -241,7 +241,9 @@ async def search(
     The lines of blocks that have a word of TEXT are shown before.
     """
     query = " ".join(text)
-    searches, blocks = await memory_view.search_all(await door.memory(agent), query, **options)
+    searches, blocks = await memory_view.search_all(
+        await door.memory(agent), query, **options, is_owner=door.token is None
+    )
     document = {where: memory_view.found_document(results) for where, results in searches.items()}
     name = f" --agent {quote(owner)}" if (owner := agent or door.agent_name) else ""
     return Result(

@@ -232,7 +232,7 @@ def explain_os(error: OSError, path: Path) -> StorageError:
 MIGRATIONS = Path(__file__).with_name("migrations")
 APPLICATION_ID = 0x546F6F6C  # "Tool": distinguishes our file from any other database
 # The digest of the newest schema: saves creating one for comparison at each start.
-NEWEST = "2a0f30086f9bdb0e8ca3f13a8fc6399891542f7954da755e8061aed5febfdb71"
+NEWEST = "5e4b3cd8991495be5bcd434e2c52c4b8ea32a2a7e1ec0721bdcc00fb01882686"
 # Tables of sqlite-vec are created and dropped at run time; `search_index.py` checks them before use.
 _ALWAYS = "not (tbl_name glob 'bits_[0-9]*' and type in ('table', 'index'))"
 

@@ -7,22 +7,24 @@ Several processes may use one file. A file that is found damaged, at start or la
 import os
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import replace as replace_fields
 from functools import partial
+from io import FileIO
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar, final
 
 import apsw
 
-from agent_core.base.errors import StorageError
+from agent_core.base.errors import AgentBusy, StorageError
 from agent_core.base.offload import WorkThreads
 from agent_core.base.own_installation import reinstall
 from agent_core.base.records import dataclass, field
 from agent_core.base.seal import Sealer
 
-from ..folder import lock_agent
+from ..folder import busy_agent, lock_agent
 from ..forget_store import Erasure, erase
+from ..names import agent_of, is_main
 from ..store import Store
 from ..subject import StoreClock
 from ..tables import SqlSession, Tables, query
@@ -183,9 +185,28 @@ def _inode(path: Path) -> int:
 OLDEST_SQLITE: Final = (3, 54)  # the first that deletes no file named in a journal
 
 
+@dataclass(eq=False, slots=True)
+class _Lock:
+    """The right to run a conversation: its locked file, None while it is lent; `stand` is the store's, when it was."""
+
+    folder: Path
+    file: FileIO | None = None
+    stand: tuple[int, int] | None = None
+
+    def release(self) -> None:
+        """Let another process have it."""
+        if self.file is not None:
+            self.file.close()
+            self.file = None
+
+
 @final
 class SqliteStore(StateFile, Store):
     """`Store` on SQLite."""
+
+    def __init__(self, path: Path, session: SqliteSession, recovered: str | None) -> None:
+        super().__init__(path, session, recovered)
+        self._locks: dict[str, _Lock] = {}
 
     @classmethod
     def open(cls, path: Path, clock: StoreClock) -> "SqliteStore":
@@ -231,10 +252,56 @@ class SqliteStore(StateFile, Store):
         return f"process {os.getpid()}"
 
     @asynccontextmanager
-    async def hold_line(self, folder: Path, line: str) -> AsyncIterator[None]:
+    async def hold_line(
+        self, folder: Path, line: str, *, may_wait: bool = False
+    ) -> AsyncIterator[None]:
         """Hold a lock in the state folder."""
-        with lock_agent(folder, line):
+        if line in self._locks:
+            raise busy_agent(line)
+        lock = self._locks[line] = _Lock(folder)
+        try:
+            try:
+                lock.file = lock_agent(folder, line)
+            except AgentBusy:
+                if not may_wait:
+                    raise
             yield
+        finally:
+            lock.release()
+            del self._locks[line]
+
+    async def lend(self, line: str) -> None:
+        """Release the lock, and remember what the file was then."""
+        lock = self._locks[line]
+        if lock.file is not None:
+            lock.stand = None
+            try:
+                lock.stand = await self._stand()
+            finally:
+                lock.release()
+
+    async def take_back(self, line: str) -> bool:
+        """Lock it again; return whether nobody else has written to the file meanwhile."""
+        lock = self._locks[line]
+        # Who deletes an agent looks through its conversations behind the gate.
+        passing = nullcontext() if is_main(line) else self.gate(lock.folder, agent_of(line))
+        async with passing:
+            lock.file = lock_agent(lock.folder, line)
+        try:
+            return lock.stand == await self._stand()
+        except BaseException:
+            lock.release()
+            raise
+
+    def has(self, line: str) -> bool:
+        """Return whether its lock is ours now."""
+        return line in self._locks and self._locks[line].file is not None
+
+    async def _stand(self) -> tuple[int, int]:
+        """Return what changes when another process writes, or when the file is replaced."""
+        return await self._read(
+            lambda session: (self._inode, session.all("pragma data_version")[0][0])
+        )
 
     async def now(self) -> float:
         """Return the time of this machine's clock."""

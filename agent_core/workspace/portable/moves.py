@@ -106,14 +106,18 @@ class Moves:
         """Return the name of every agent with stored data."""
         return await self._store.agent_names()
 
-    async def whole(self, name: str, token: str | None = None) -> WholeAgent:
+    async def whole(
+        self, name: str, token: str | None = None, *, has_contents: bool = True
+    ) -> WholeAgent:
         """Return all stored data of an agent; with a `token`, without conversations that are private to another one.
+
+        Without its contents, the turns and passages are left out.
 
         Raises:
             NoAgent: there is no agent with that name.
             ConfigError: the same, and its file is not valid.
         """
-        agent = await self._store.read_agent(name, token=token)
+        agent = await self._store.read_agent(name, token=token, has_contents=has_contents)
         return agent or await self.missing(name)
 
     async def export(

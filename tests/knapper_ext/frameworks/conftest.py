@@ -15,7 +15,7 @@ from agent_core import Client, Workspace, connect
 from sandbox import Sandbox
 from tests.kit import Ask, Script, ScriptedModel, Wanted
 from tests.kit.desk import VOWELS
-from tests.server.conftest import server
+from tests.knapper_ext.server.conftest import server
 
 PAGE = Path(__file__).parents[3] / "docs" / "integrations.md"
 Connect: TypeAlias = Callable[..., Awaitable[Client]]

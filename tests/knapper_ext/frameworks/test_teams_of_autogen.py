@@ -167,7 +167,7 @@ async def test_the_state_of_another_agent_is_refused(connected: Connect) -> None
 async def test_a_question_about_a_grant_is_told_to_the_team(
     connected: Connect, tmp_path: Path
 ) -> None:
-    from tests.server.test_the_api import READS
+    from tests.knapper_ext.server.test_the_api import READS
 
     (tmp_path / "notes.txt").write_text("hello\n")
     (tmp_path / "functions" / "files.py").write_text(READS)

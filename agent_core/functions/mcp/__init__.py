@@ -1,1 +1,0 @@
-"""Functions of other programs: tools of MCP servers, each approved with its exact schema."""
