@@ -148,7 +148,7 @@ class GrowthRun:
             update={"programs": "on" if self.arm in _WITH_PROGRAMS else "off"}
         )
         grows = self.arm in _GROWING
-        growth = GrowthSettings(maker="off", create=grows)
+        growth = GrowthSettings(maker="off", mode="on" if grows else "off")
         changed = {"model": model, "growth": growth, "instructions": None if grows else _PLAIN}
         return self.settings.model_copy(update=changed)
 

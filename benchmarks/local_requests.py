@@ -356,7 +356,7 @@ def settings_of(arguments: argparse.Namespace, max_steps: int) -> Settings:
         ),
         turn=TurnSettings(max_steps=max_steps),
         memory=MemorySettings(preset=arguments.preset),
-        growth=GrowthSettings(create=not is_only),
+        growth=GrowthSettings(mode="off" if is_only else "on"),
     )
 
 

@@ -25,10 +25,13 @@ from agent_core.functions.gate.examples import doctest_form, predictions
 from agent_core.functions.gate.reader import CANNOT_TELL, DescriptionReader
 from agent_core.functions.gate.verdict import DISPUTED, REACHES_NOTHING, ReaderAnswer
 from agent_core.model import Model
+from agent_core.model.prices import Prices
 from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
+from agent_core.runtime.ledger import Ledger
 from agent_core.workspace.model_opener import ModelOpener
+from agent_core.workspace.state_store import open_state
 from sandbox import Evaluation, Job, Limits, Outcome, Raised, Returned, Sandbox
 from tests.kit.play import ScriptedModel, reading
 from tests.kit.steps import Seen, Step
@@ -167,7 +170,10 @@ async def judge_all(rows: Sequence[Mapping[str, Any]], model: str) -> list[Judge
             if model
             else {"model.base_url": endpoint.base_url, "model.name": "scripted"}  # type: ignore[union-attr]
         )
-        opener = ModelOpener(folder, load(folder, flags), None)
+        settings = load(folder, flags)
+        store = await stack.enter_async_context(open_state(folder, settings))
+        ledger = Ledger(store, settings, Prices(folder, settings.models))
+        opener = ModelOpener(folder, settings, None, ledger=ledger)
 
         async def opened() -> Model:
             return (await opener.open(None)).model

@@ -31,4 +31,4 @@ async def _run(operation: Operation, agent: Agent, /, **given: Any) -> object:  
         if named in given:
             given[each.name] = given.pop(named)
     made = await operation.body(agent, **given)
-    return made if isinstance(made, Plan) else presentation.text_of(made)
+    return made if isinstance(made, Plan) else presentation.text_of(made, grows=agent.grows)

@@ -34,7 +34,7 @@ async def list_functions(
     if pattern and not own and (is_need or not (listed.functions or listed.rejected)):
         report = await self.functions.search(pattern, hidden=self.hidden, owners=(self.name,))
         self.model_session.shown.show([match.function.name for match in report.results])
-        return presentation.search(report)
+        return presentation.search(report, grows=self.grows)
     return presentation.listing(listed, page, own)
 
 
@@ -83,9 +83,8 @@ async def _introspected(self: Agent, function_name: str) -> str:
         return presentation.pending(function_name, pending)
     self.author.unread.read(function_name)
     details = await show(self, function_name)
-    return presentation.introspection(
-        details, self.model_session.functions.schema_of(details.function)
-    )
+    schema = self.model_session.functions.schema_of(details.function)
+    return presentation.introspection(details, schema, grows=self.grows)
 
 
 async def create_function(

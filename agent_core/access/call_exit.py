@@ -40,11 +40,14 @@ class CallExit:
         self,
         masked: Callable[[str], str] = str,
         *,
+        only_reads: bool = False,
         did: Receipt | None = None,
         reach: Reach | None = None,
         want_host: WantHost | None = None,
         want_path: WantPath | None = None,
     ) -> None:
+        self.only_reads = only_reads
+        """Whether the call may change nothing where it gets."""
         self._masked = masked
         self._did = Receipt() if did is None else did
         self._reach = reach

@@ -17,11 +17,12 @@ from agent_core.base.clock import Clock
 from agent_core.base.errors import AgentBusy, KnapperError, StorageError, UsageError
 from agent_core.base.events import Event
 from agent_core.base.pictures import Picture, PictureFile, check_count
+from agent_core.base.policy import Policy
 from agent_core.base.records import dataclass, field, replace, to_json
 from agent_core.base.untrusted import one_line
 from agent_core.operations.history_pages import PAGE_BYTES, Hold, hold_freely, read_page
 from agent_core.runtime.agent import Agent
-from agent_core.runtime.entries import ONLY
+from agent_core.runtime.entries import ONLY, POLICY
 from agent_core.runtime.event_fold import TOLD_KINDS, EventFold
 from agent_core.runtime.live_feed import LiveReader
 from agent_core.storage import (
@@ -422,9 +423,12 @@ class AgentHost:
         key: str | None = None,
         *,
         identity: Identity = OWNER,
+        policy: Policy | None = None,
         **more: object,
     ) -> Posted:
         """Store a message and let the agent answer it. A `key` makes a retry harmless; `more` is stored with it.
+
+        The `policy` is that of the turn which it begins, as far as the identity may have it.
 
         With `alone=True`, a running turn does not take the message: it gets a turn to itself.
 
@@ -437,7 +441,10 @@ class AgentHost:
         if not self._store.is_shared:  # in a shared store, any process may answer
             await self.agent(name)
         only = {ONLY: sorted(identity.agents)} if identity.agents else {}
-        payload = {"text": text, **more, **only}
+        usual = self.workspace.settings.policy
+        policy = identity.allowed(policy or usual, usual)
+        own = {} if policy == usual else {POLICY: policy.to_json()}
+        payload = {"text": text, **more, **only, **own}
         if key is not None:
             key = _own_key(identity, key)
         posted = await self._store.post_after(

@@ -9,7 +9,15 @@ from pydantic import Field
 
 from agent_core.base.errors import UsageError
 from agent_core.base.offload import PER_ENTRY, aside
-from agent_core.base.pictures import MAX_PICTURES, captioned, decoded, with_rows
+from agent_core.base.pictures import (
+    MAX_PICTURES,
+    PictureFile,
+    captioned,
+    decoded,
+    with_rows,
+)
+from agent_core.base.policy import Growth, Mode
+from agent_core.base.records import replace
 from agent_core.operations.catalog import check_message
 from agent_core.operations.history_pages import MOST_HELD, PAGE_BYTES, read_page, read_pages
 from agent_core.operations.manual_edits import set_up_block, undo_block
@@ -69,6 +77,7 @@ class Message(Part):
 
     `result` is the JSON Schema of an object: the reply is one, and the message has a turn of its own. The `pictures`
     are shown to the model.
+    `mode` and `growth` are for the turn that it begins; a token gets no more than it has anyway.
     """
 
     text: Annotated[str, Field(min_length=1, max_length=MOST_TEXT)]
@@ -78,6 +87,8 @@ class Message(Part):
     pictures: Annotated[list[NewPicture], Field(max_length=MAX_PICTURES)] = Field(
         default_factory=list
     )
+    mode: Mode | None = None
+    growth: Growth | None = None
 
 
 class NewAgent(Part):
@@ -376,11 +387,18 @@ async def post(asked: Asked, line: Line, message: Message) -> object:
             raise UsageError("A group gives no reply of a shape.", fix="Ask one agent.")
         given[CLIENT] = AnswerShape.of_schema(message.result).terms
     more = {name: value for name, value in given.items() if value}
-    files = [await aside(len(one.data), decoded, one.data, one.name) for one in message.pictures]
+    files = list[PictureFile]()
+    for new_picture in message.pictures:
+        data = new_picture.data
+        files.append(await aside(len(data), decoded, data, new_picture.name))
     kept = await asked.rooms.host.keep_pictures(files)
     text = captioned(message.text, kept)
     more = with_rows(more, kept)
-    posted = await asked.rooms.host.post(line, text, message.key, identity=asked.identity, **more)
+    usual = asked.workspace.settings.policy
+    policy = replace(usual, mode=message.mode or usual.mode, growth=message.growth or usual.growth)
+    posted = await asked.rooms.host.post(
+        line, text, message.key, identity=asked.identity, policy=policy, **more
+    )
     if posted.payload.get("text") != text:
         why = "The key is that of another message, so this one was not sent."
         problems = [{"where": "body.key", "message": why, "event": posted.event}]

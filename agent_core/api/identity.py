@@ -20,6 +20,7 @@ from agent_core.base.errors import (
     UnknownName,
     UsageError,
 )
+from agent_core.base.policy import Policy
 from agent_core.base.problem import Problem
 from agent_core.base.records import dataclass, replace, to_json
 from agent_core.base.untrusted import one_line
@@ -91,6 +92,26 @@ class Identity:
     def reader(self) -> str | None:
         """The id of its token, which reads no conversation that is private to another; None reads all."""
         return None if self.is_owner else self.id
+
+    def allowed(self, policy: Policy, usual_policy: Policy) -> Policy:
+        """Return the policy that it gets for a turn: the owner as they say, a token no more than the workspace's.
+
+        A task is asked about once, which is no less than a question: a token that answers none gets no task.
+
+        Raises:
+            NotAllowed: it asks for more.
+        """
+        if self.is_owner:
+            return policy
+        most = usual_policy
+        if "approve" not in self.scopes:
+            most = most.narrowed(replace(most, mode="ask"))
+        if policy != usual_policy and most.narrowed(policy) != policy:
+            raise NotAllowed(
+                f"The token `{self.name}` may not have mode {policy.mode} with growth {policy.growth}.",
+                fix="Send the message without them, or with less.",
+            )
+        return most.narrowed(policy)
 
     @property
     def origin(self) -> Origin:

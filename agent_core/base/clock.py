@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 from random import Random
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 from .records import dataclass, field
 
@@ -22,6 +23,28 @@ def local(at: float) -> datetime | None:
         return datetime.fromtimestamp(at).astimezone()
     except (ValueError, OverflowError, OSError):
         return None
+
+
+def zone_named(name: str) -> ZoneInfo | None:
+    """Return a time zone by its name, such as `Europe/Berlin`; None if this machine knows none of that name."""
+    try:
+        return ZoneInfo(name)
+    except (ValueError, OSError, KeyError):  # a path, an unreadable file, no such zone
+        return None
+
+
+def midnight(at: float, zone: str | None = None) -> float:
+    """Return when the day of a moment began, in a time zone or else in this machine's."""
+    place = zone_named(zone) if zone else None
+    begun = datetime.fromtimestamp(at, place).replace(
+        hour=0, minute=0, second=0, microsecond=0, fold=0
+    )
+    return begun.timestamp()
+
+
+def day_of(at: float, zone: str | None = None) -> str:
+    """Return the date of a moment, in a time zone or else in this machine's."""
+    return datetime.fromtimestamp(at, zone_named(zone) if zone else None).date().isoformat()
 
 
 def time_of_id(identifier: str) -> float | None:

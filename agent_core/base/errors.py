@@ -12,7 +12,8 @@
     ├── StorageError          the state file cannot be read or written
     ├── ModelError            the endpoint or its answer cannot be used
     │   ├── NoModel           nothing is configured and nothing was found, or local weights are missing
-    │   └── ContextOverflow   the endpoint reports that the request is too long
+    │   ├── ContextOverflow   the endpoint reports that the request is too long
+    │   └── NothingLeft       a cap on spending, or a pause, keeps the request from being sent
     ├── TurnError             a turn ended without a reply
     └── IntegrityError        a download or a stored file does not match its hash
 
@@ -117,6 +118,19 @@ class ContextOverflow(ModelError):
     """The endpoint reports that the request is longer than its window."""
 
     code = "context-overflow"
+
+
+class NothingLeft(ModelError):
+    """A cap on spending, or a pause of what runs by itself, keeps a request from being sent.
+
+    `is_paused` tells the pause from a cap.
+    """
+
+    code = "nothing-left"
+
+    def __init__(self, message: str, *, fix: str = "", is_paused: bool = False) -> None:
+        super().__init__(message, fix=fix)
+        self.is_paused = is_paused
 
 
 class TurnError(KnapperError):

@@ -41,6 +41,12 @@ GONE: Final[Mapping[str, str]] = {
     "growth.mask": "Remove it: no function is hidden at random any more.",
 }
 """By name: a setting as `table.key`, a key of a grant, a command with its group, a slash command, a flag."""
+MOVED: Final[Mapping[tuple[str, object], tuple[str, object]]] = {
+    ("growth.create", False): ("growth.mode", "off"),
+    ("growth.create", True): ("growth.mode", "on"),
+    ("grants.ask", "always"): ("growth.mode", "ask"),
+}
+"""Settings with their values that are another setting now: they have its effect, and are told."""
 _MAX_TOLD: Final = 1_000
 
 
@@ -74,7 +80,7 @@ def without_gone(
     values: Mapping[str, Any], where: str, section: str = ""
 ) -> dict[str, Any]:  # Any: TOML
     """Return settings without those that went, each of which is told."""
-    kept = {}
+    kept: dict[str, Any] = {}  # Any: TOML
     for key, value in values.items():
         name = f"{section}{key}"
         if name in GONE:
@@ -84,3 +90,40 @@ def without_gone(
         else:
             kept[key] = value
     return kept
+
+
+@lru_cache(_MAX_TOLD)
+def warn_of_moved(name: str, value: object, where: str) -> None:
+    """Write to standard error, once for each place, what a setting is now."""
+    new, new_value = MOVED[name, value]
+    if sys.stderr is not None:
+        sys.stderr.write(
+            f"`{name} = {_in_toml(value)}` in {where} is `{new} = {_in_toml(new_value)}` now, and counts as that."
+            " Write it so.\n"
+        )
+
+
+def with_moved(values: Mapping[str, Any], where: str) -> dict[str, Any]:  # Any: TOML
+    """Return settings with those that moved under their new names; what is set there already stays."""
+    kept = {
+        key: {**value} if isinstance(value, Mapping) else value for key, value in values.items()
+    }
+    for (name, value), (new, new_value) in MOVED.items():
+        table, _, key = name.partition(".")
+        new_table, _, new_key = new.partition(".")
+        section = kept.get(table)
+        if isinstance(section, dict) and key in section and _is_value(section[key], value):
+            warn_of_moved(name, value, where)
+            del section[key]
+            kept.setdefault(new_table, {}).setdefault(new_key, new_value)
+    return kept
+
+
+def _is_value(given: object, value: object) -> bool:
+    """Return whether a setting has a value, which a variable gives as a text."""
+    text = str(value).lower()
+    return given == value or (isinstance(given, str) and given.lower() == text)
+
+
+def _in_toml(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else f'"{value}"'

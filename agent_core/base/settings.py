@@ -19,10 +19,13 @@ from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import OF_A_FILE, Malformed, read_toml
 
 from . import extensions
+from .caps import Cap, caps_in_force
+from .clock import zone_named
 from .errors import SettingsError
-from .gone import GONE, without_gone
+from .gone import GONE, MOVED, with_moved, without_gone
 from .matching import did_you_mean
 from .plain_files import read_plain, replace_text
+from .policy import MODES, Growth, Mode, Policy
 from .problem import expected_value
 from .untrusted import one_line
 from .workspace_folder import SETTINGS
@@ -44,6 +47,15 @@ KeyVariable: TypeAlias = Annotated[
     str, Field(pattern=KEY_VARIABLE), AfterValidator(_no_own_variable)
 ]
 ProgramsOffer: TypeAlias = Literal["auto", "on", "off"]
+
+
+def _known_zone(name: str) -> str:
+    if zone_named(name) is None:
+        raise PydanticCustomError("zone", "a time zone")
+    return name
+
+
+Zone: TypeAlias = Annotated[str, AfterValidator(_known_zone)]
 
 
 class SettingsSection(BaseModel):
@@ -164,6 +176,12 @@ class NamedModel(SettingsSection):
 class TurnSettings(SettingsSection):
     """The limits of one turn."""
 
+    mode: Mode = Field(
+        "ask",
+        description="What a turn may reach without a question. `plan`: it only reads, and ends with a proposal; `ask`:"
+        " each new reach is asked; `task`: its first question offers all that the model expects to need. The file of a"
+        " workspace, which travels with it, may say `plan`.",
+    )
     max_steps: int = Field(
         30,
         ge=1,
@@ -288,10 +306,18 @@ class StandingSettings(SettingsSection):
 
 
 class GrowthSettings(SettingsSection):
-    """The rules for functions that agents make: who writes them, and whether agents may."""
+    """The rules for functions that agents make: whether they may, what they leave alone, and who writes."""
 
-    create: bool = Field(
-        True, description="Offer agents what makes and changes functions; you can always do it."
+    mode: Growth = Field(
+        "on",
+        description="Whether agents make and change functions. `on`: what passes the gate joins; `ask`: you are shown"
+        " what passed, and it is kept until you join it (`knapper functions join`); `off`: agents are offered nothing"
+        " for it. You can always do it yourself.",
+    )
+    pin: Literal["none", "mine"] = Field(
+        "none",
+        description="`mine`: what you wrote or changed is pinned from the start, so that no agent changes it"
+        " (`knapper functions pin`).",
     )
     maker: str = Field(
         "auto",
@@ -329,10 +355,10 @@ class TendSettings(SettingsSection):
 class GrantSettings(SettingsSection):
     """The cases in which the user is asked before a function gets what it needs."""
 
-    ask: Literal["grants", "always", "never"] = Field(
+    ask: Literal["grants", "never"] = Field(
         "grants",
-        description="When you are asked. `grants`: before a function gets a grant; `always`: also before every"
-        " function that an agent makes or changes; `never`: whatever needs an approval is refused.",
+        description="When you are asked. `grants`: before a function gets a grant; `never`: whatever needs an approval"
+        " is refused. `growth.mode` says whether functions join unasked.",
     )
     wait_minutes: float = Field(
         60,
@@ -481,6 +507,63 @@ class RunnerSettings(SettingsSection):
     )
 
 
+class SpendingSettings(SettingsSection):
+    """The most that may be spent on models; 0 allows nothing. In `knapper.toml`, a cap only narrows.
+
+    `knapper cap` sets one for yourself, and `knapper cost` shows them. A turn that reaches one ends whole.
+    """
+
+    turn_tokens: int | None = Field(
+        None, ge=0, description="Tokens of one turn, with the helpers that it calls."
+    )
+    turn_requests: int | None = Field(None, ge=0, description="Requests to a model of one turn.")
+    turn_money: float | None = Field(
+        None, ge=0, description="Dollars of one turn, where the model's price is known."
+    )
+    conversation_tokens: int | None = Field(
+        None, ge=0, description="Tokens of one conversation, since it began."
+    )
+    conversation_requests: int | None = Field(
+        None, ge=0, description="Requests to a model of one conversation."
+    )
+    conversation_money: float | None = Field(
+        None, ge=0, description="Dollars of one conversation, where the price is known."
+    )
+    agent_tokens: int | None = Field(
+        None, ge=0, description="Tokens of one agent, in all its conversations and since ever."
+    )
+    agent_requests: int | None = Field(
+        None, ge=0, description="Requests to a model of one agent, since ever."
+    )
+    agent_money: float | None = Field(
+        None, ge=0, description="Dollars of one agent, since ever, where the price is known."
+    )
+    day_tokens: int | None = Field(
+        None, ge=0, description="Tokens of a day, which begins at midnight in the time zone `zone`."
+    )
+    day_requests: int | None = Field(None, ge=0, description="Requests to a model of a day.")
+    day_money: float | None = Field(
+        None, ge=0, description="Dollars of a day, where the price is known."
+    )
+    unattended_tokens: int | None = Field(
+        2_000_000,
+        ge=0,
+        description="Tokens of a day in turns that nobody watches: begun by a timer, by another agent, or by"
+        " `knapper run` without a terminal.",
+    )
+    unattended_requests: int | None = Field(
+        None, ge=0, description="Requests to a model of a day in such turns."
+    )
+    unattended_money: float | None = Field(
+        None, ge=0, description="Dollars of a day in such turns, where the price is known."
+    )
+
+    def amounts(self, *, all_of_them: bool = False) -> dict[str, float]:
+        """Return the caps that were given, by name; `all_of_them` includes the program's own."""
+        given = self.model_dump(exclude_none=True, exclude_unset=not all_of_them)
+        return {name: float(amount) for name, amount in given.items()}
+
+
 class StorageSettings(SettingsSection):
     """Where the state is that outlives the process."""
 
@@ -568,6 +651,8 @@ class Settings(BaseModel):
     _address_from: Path | None = PrivateAttr(default=None)
     # The folder with the only file that names `storage.url`: nothing is kept there unasked.
     _storage_from: Path | None = PrivateAttr(default=None)
+    # The caps in the workspace's file, which only narrow, and those of a variable or a flag.
+    _caps: tuple[Mapping[str, float], Mapping[str, float]] | None = PrivateAttr(default=None)
     # The folder, if its file has `[models.NAME]`; and `[model]` without what a named one changed in it.
     _models_from: Path | None = PrivateAttr(default=None)
     _plain: tuple[ModelSettings, Path | None] | None = PrivateAttr(default=None)
@@ -594,10 +679,26 @@ class Settings(BaseModel):
     helpers: HelperSettings = HelperSettings()
     memory: MemorySettings = MemorySettings()
     heartbeat: HeartbeatSettings = HeartbeatSettings()
+    zone: Zone | None = Field(
+        None,
+        description="Time zone of the workspace, such as `Europe/Berlin`, in which a day begins at midnight; unset:"
+        " this machine's.",
+    )
     runner: RunnerSettings = RunnerSettings()
+    spending: SpendingSettings = SpendingSettings()
     storage: StorageSettings = StorageSettings()
     mcp: McpSettings = McpSettings()
     repl: ReplSettings = ReplSettings()
+
+    def caps(self, kept: Mapping[str, float | None]) -> tuple[Cap, ...]:
+        """Return the caps on spending that hold; `kept` are those that the user set with `knapper cap`."""
+        of_file, own = self._caps or ({}, self.spending.amounts())
+        return caps_in_force(own, kept, of_file, SpendingSettings().amounts(all_of_them=True))
+
+    @property
+    def policy(self) -> Policy:
+        """What may be asked and grown, before an agent, a window or a message narrows it."""
+        return Policy(self.growth.mode, self.grants.ask != "never", self.turn.mode)
 
     @property
     def maker(self) -> str | None:
@@ -650,11 +751,15 @@ def load(
         if name.startswith(PREFIX) and not name.startswith((SECRET, TOKEN))
     ]
     unknown = [
-        name for name in named if name not in _variables() | {_variable(key) for key in GONE}
+        name
+        for name in named
+        if name
+        not in _variables() | {_variable(key) for key in (*GONE, *(name for name, _ in MOVED))}
     ]
     if unknown:
         raise _unknown(unknown[0], [*_variables()])
-    file = without_gone(_read_file(root / FILE_NAME), str(root / FILE_NAME))
+    place = str(root / FILE_NAME)
+    file = with_moved(without_gone(_read_file(root / FILE_NAME), place), place)
     # Reject what the file must not set: it travels with the folder, perhaps from somebody else.
     for (section, key), (default, fix) in _NOT_IN_FILE.items():
         if _section(file, section).get(key, default) != default:
@@ -662,6 +767,10 @@ def load(
                 f"`{section}.{key}` cannot be set in {FILE_NAME}, which travels with the folder."
             )
             raise SettingsError(message, fix=fix)
+    if (mode := _section(file, "turn").get("mode")) in MODES and mode == MODES[-1]:
+        message = f"`turn.mode` cannot be `{mode}` in {FILE_NAME}, which travels with the folder and may only narrow."
+        fix = f"Take it for a turn: /mode {mode}, or knapper run --mode {mode}; or set {PREFIX}TURN_MODE={mode}."
+        raise SettingsError(message, fix=fix)
     is_set = any(
         name.upper().startswith(PREFIX) for name in os.environ
     )  # else a long search for nothing
@@ -671,7 +780,8 @@ def load(
         for part in reversed(path):
             nested = {part: nested}
         mine = _merge(mine, nested)
-    mine = without_gone(mine, f"a {PREFIX} variable or a flag")
+    by_hand = f"a {PREFIX} variable or a flag"
+    mine = with_moved(without_gone(mine, by_hand), by_hand)
     try:
         settings = Settings(**_merge(file, mine))
     except ValidationError as error:
@@ -691,6 +801,8 @@ def load(
     if "url" in _section(file, "storage") and "url" not in _section(mine, "storage"):
         settings._storage_from = root
     settings._models_from = root if "models" in file else None
+    caps = [SpendingSettings(**_section(values, "spending")).amounts() for values in (file, mine)]
+    settings._caps = caps[0], caps[1]
     return (
         settings.using(settings.model.name) if settings.model.name in settings.models else settings
     )
@@ -781,6 +893,7 @@ _IN_WORDS: Final = {
     _AGENT: "up to 64 letters, digits, `_` and `-`",
     KEY_VARIABLE: "a name such as `OPENAI_API_KEY`",
     "own_variable": "a name such as `OPENAI_API_KEY`, and none of this program's own",
+    "zone": "a time zone such as `Europe/Berlin`",
     "model_type": "a table",
     "dict_type": "a table",
 }

@@ -28,6 +28,7 @@ from agent_core.base import events
 from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.events import Event
 from agent_core.base.pictures import PictureFile
+from agent_core.base.policy import Growth, Mode
 from agent_core.base.records import to_json
 from agent_core.base.untrusted import one_line
 from agent_core.operations.operation import Operation
@@ -471,7 +472,7 @@ class Client(Resource):
         part = {"after": after, "last": last, "conversation": conversation}
         return list((await self._of(agent, on_agents.messages, **part))["messages"])
 
-    async def post(
+    async def post(  # noqa: PLR0913 - what a message may have
         self,
         text: str,
         agent: str = "",
@@ -480,12 +481,16 @@ class Client(Resource):
         conversation: str = MAIN,
         result: object = None,
         pictures: Sequence[PictureFile] = (),
+        mode: Mode | None = None,
+        growth: Growth | None = None,
     ) -> Json:
         """Send a message, and return its event and the last number before it. With a `key`, a retry has no effect.
 
         The turn's reply is JSON of the shape `result`, if there is one, as in `ask`. `pictures` go with the message.
+        `mode` and `growth` are for the turn that it begins; a token gets no more than it has anyway.
         """
         message: Json = {"text": text, "key": key or None, "conversation": conversation}
+        message |= {"mode": mode, "growth": growth}
         if result is not None:
             message["result"] = AnswerShape.of(result).schema
         if pictures:
@@ -517,9 +522,14 @@ class Client(Resource):
         Leaving the iteration early does not end the turn. `result` is the shape of its reply, as in `ask`; `pictures`
         go with the message.
         """
-        key = uuid4().hex
-        place = {"agent": agent, "key": key, "conversation": conversation}
-        posted = await self.post(text, **place, result=result, pictures=pictures)
+        posted = await self.post(
+            text,
+            agent,
+            key=uuid4().hex,
+            conversation=conversation,
+            result=result,
+            pictures=pictures,
+        )
         async with aclosing(self.follow(posted, agent, conversation=conversation)) as followed:
             async for event in followed:
                 yield event

@@ -32,3 +32,9 @@ class FunctionOperations:
         """Say that a function's results are right."""
     async def bad(self, name: str, note: str = "") -> Json:
         """Say that a function's result was wrong."""
+    async def pin(self, pattern: str) -> Json:
+        """Keep agents from editing, moving, merging, archiving or deleting functions."""
+    async def unpin(self, pattern: str) -> Json:
+        """Let agents change what was pinned."""
+    async def join(self, pattern: str) -> Json:
+        """Join drafts that wait for your yes: what an agent made where growth asks, or proposed for what is pinned."""

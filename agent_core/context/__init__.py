@@ -11,6 +11,7 @@ from .build import (
     Section,
     SystemMessage,
     function_room,
+    without_growing,
 )
 from .compaction import Compaction, FactKeeper, rebuilt
 from .history import (
@@ -58,4 +59,5 @@ __all__ = [
     "rebuilt",
     "resume",
     "size_of",
+    "without_growing",
 ]

@@ -35,11 +35,11 @@ _WEAK_NOTES = 2
 _MAX_SOURCE = 8_000
 
 
-def text_of(result: object) -> str:
-    """Return the result of an operation for a model."""
+def text_of(result: object, *, grows: bool = True) -> str:
+    """Return the result of an operation for a model that makes and changes functions (`grows`) or not."""
     match result:
         case FunctionHistory():
-            return history(result)
+            return history(result, grows=grows)
     raise TypeError(f"there is no text of {type(result).__name__}")
 
 
@@ -100,6 +100,8 @@ def _usage_of(summary: FunctionSummary) -> str:
         else "never called"
     ]
     parts += ["a starter"] if summary.source == "starter" else []
+    if summary.pinned:
+        parts.append("pinned")
     if summary.callers:
         more = (
             f" and {len(summary.callers) - _MOST_CALLERS} more"
@@ -110,8 +112,10 @@ def _usage_of(summary: FunctionSummary) -> str:
     return f"; {'; '.join(parts)}"
 
 
-def search(report: "SearchReport") -> str:
-    """Return the results of a search, with the reasons, and what to do with them."""
+def search(report: "SearchReport", *, grows: bool = True) -> str:
+    """Return the results of a search, with the reasons, and what to do with them, for an agent that `grows` or not."""
+    if not report.results and not grows:
+        return "No function serves this."
     if not report.results:
         return "No function serves this. Next: create_function."
     lines = [
@@ -122,7 +126,8 @@ def search(report: "SearchReport") -> str:
         notes = [f"why: {match.why}", f"differs: {match.differs}" if match.differs else ""]
         notes.append(f"needs: {', '.join(match.needs)}" if match.needs else "")
         lines.append(f"  ({'; '.join(note for note in notes if note)})")
-    lines.append("If none of them does it: create_function.")
+    if grows:
+        lines.append("If none of them does it: create_function.")
     return "\n".join(lines)
 
 
@@ -151,7 +156,12 @@ def _weak_notes(details: FunctionDetails) -> list[str]:
     return notes[:_WEAK_NOTES]
 
 
-def introspection(details: FunctionDetails, schema: Mapping[str, Any]) -> str:  # Any: JSON Schema
+def introspection(
+    details: FunctionDetails,
+    schema: Mapping[str, Any],  # Any: JSON Schema
+    *,
+    grows: bool = True,
+) -> str:
     """Return a function's source with line numbers, the schema that the model gets, and the known facts about it."""
     function, kept = details.function, len(details.versions)
     reached = one_line(reach_words(details.reach), 400)
@@ -164,8 +174,13 @@ def introspection(details: FunctionDetails, schema: Mapping[str, Any]) -> str:  
     if (quarantined := details.quarantine) is not None:
         back = "rollback_function, " if len(quarantined.ways) > 1 else ""
         failed = "; ".join(fence(failure, 160) for failure in quarantined.failures)
+        mend = "Tell the user."
+        if grows:
+            mend = f"Fix it with edit_function, {back}or tell the user."
+        lines.append(f"It kept failing, so you cannot call it: {failed}. {mend}")
+    if details.pinned:
         lines.append(
-            f"It kept failing, so you cannot call it: {failed}. Fix it with edit_function, {back}or tell the user."
+            "It is pinned: you cannot change it. The user can join a new version that you propose."
         )
     if details.imports:
         lines.append(f"Imported in its module: {one_line('; '.join(details.imports), 1_000)}.")
@@ -197,7 +212,7 @@ def _confirmed_lines(calls: Sequence[str]) -> list[str]:
     )
 
 
-def history(history: FunctionHistory) -> str:
+def history(history: FunctionHistory, *, grows: bool = True) -> str:
     """Return the versions of a function, newest first, and how to go back to one."""
     entries = history.versions
     has = "is deleted; it had" if history.deleted else "has"
@@ -220,6 +235,8 @@ def history(history: FunctionHistory) -> str:
         lines.append(f"- and {len(entries) - _MOST_VERSIONS} older ones.")
     if len({entry.version.hash for entry in entries} - {""}) == 1 and not history.deleted:
         return "\n".join([*lines, "There is no other text of it to go back to."])
+    if not grows:
+        return "\n".join(lines)
     which = f"rollback_function(function_name={history.name!r}"
     if not history.goes_back:
         return "\n".join(

@@ -266,17 +266,17 @@ def bad_arguments(name: str, problems: Sequence["Problem"]) -> str:
     )
 
 
-def unknown_name(name: str, suggestions: Sequence[str]) -> str:
-    """Return the answer to a call of a function that does not exist at this step."""
+def unknown_name(name: str, suggestions: Sequence[str], *, grows: bool = True) -> str:
+    """Return the answer to a call of a function that does not exist at this step, for an agent that `grows` or not."""
     hint = (
         f" The nearest names are: {', '.join(f'`{suggestion}`' for suggestion in suggestions)}."
         if suggestions
         else ""
     )
-    return (
-        f"There is no function `{name}`.{hint} Call one of those that you are shown, or "
-        f"make it with create_function."
-    )
+    made = ""
+    if grows:
+        made = ", or make it with create_function"
+    return f"There is no function `{name}`.{hint} Call one of those that you are shown{made}."
 
 
 def show_value(value: Any) -> str:  # Any: whatever a worker may return

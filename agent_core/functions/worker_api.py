@@ -271,6 +271,7 @@ class WorkerApi:
         )
         exit = CallExit(
             secrets.words,
+            only_reads=permit.only_reads,
             did=self.did,
             reach=self.on_reach,
             want_host=want_host,
@@ -595,9 +596,11 @@ TRIES: Final = 30
 class FunctionStates:
     """The states of a function and of those that it calls, as one call reads and writes them."""
 
-    def __init__(self, store: FunctionStore, turn: str = "") -> None:
+    def __init__(self, store: FunctionStore, turn: str = "", *, keeps: bool = True) -> None:
+        """Create the states; unless the call `keeps` anything, what it writes ends with it."""
         self._store = store
         self._turn = turn
+        self._keeps = keeps
         self._began: dict[str, int] = {}  # the number of the row that each was read from
         self._held: dict[
             str, tuple[int, Any]
@@ -606,7 +609,8 @@ class FunctionStates:
     @property
     def writes(self) -> tuple[SaveState, ...]:
         """The writes of the states that changed."""
-        changed = [(name, value) for name, (version, value) in self._held.items() if version]
+        held = self._held.items() if self._keeps else ()
+        changed = [(name, value) for name, (version, value) in held if version]
         return tuple(
             SaveState(name, value, self._began[name], self._turn) for name, value in changed
         )

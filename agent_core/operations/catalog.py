@@ -15,11 +15,25 @@ from .commands.agents import agents, helpers
 from .commands.conversations import conversations
 from .commands.functions import calls, functions
 from .commands.memory import log, memory, sources
+from .commands.spending import cap, cost, pause, resume
 from .verb import ALONE, ALWAYS, CommandEntry, Verb
 
 NOUNS: Final[Mapping[str, click.Command]] = {
     command.name or "": command
-    for command in (functions, calls, memory, agents, conversations, sources, helpers, log)
+    for command in (
+        functions,
+        calls,
+        memory,
+        agents,
+        conversations,
+        sources,
+        helpers,
+        log,
+        cost,
+        cap,
+        pause,
+        resume,
+    )
 }
 
 
@@ -107,6 +121,18 @@ _OF_PROMPT: Final = (
         "/load FILE", "Replace this agent with the one in a file, after asking.", takes="<path>"
     ),
     CommandEntry(
+        "/mode [plan | ask | task] [on | ask | off]",
+        "Choose what your next messages may reach: `plan` only reads, `ask` asks for each new reach, `task` once for"
+        " all that the model expects; Shift-Tab goes from one to the next. The second word is for growth.",
+        takes="plan ask task, on ask off",
+        shows=ALONE,
+        in_turn=True,
+    ),
+    CommandEntry(
+        "/go",
+        "Do what the last plan proposed: a turn in mode task, which asks once. So does Ctrl-G.",
+    ),
+    CommandEntry(
         "/retry",
         "Take the last message back and send it again.",
         page="the button Try again, after a turn that failed",
@@ -121,12 +147,6 @@ _OF_PROMPT: Final = (
     CommandEntry(
         "/undo",
         "Take back what the last turn changed in functions, helpers, memory and states, after asking.",
-    ),
-    CommandEntry(
-        "/cost",
-        "Show what each turn of this session cost, and all turns of the agent: tokens, and money if prices are known.",
-        shows=ALWAYS,
-        page="the room Steps",
     ),
     CommandEntry(
         "/new [NAME]",
@@ -166,10 +186,10 @@ _OF_PROMPT: Final = (
     ),
 )
 _ORDER: Final = (
-    "help exit functions introspect about call show create edit test break debug trace release good bad grants delete"
-    " history diff rollback example pending confirm audit reload memory attach forget summarize memorywarning"
-    " heartbeat agents switch conversations new open branch name save load log retry pop changes undo cost shell clear"
-    " dump model"
+    "help exit functions introspect about call show create edit test break debug trace release good bad grants"
+    " pin unpin delete history diff rollback example pending join confirm audit reload memory attach forget summarize"
+    " memorywarning heartbeat agents switch conversations new open branch name mode go save load log retry pop changes"
+    " undo cost cap pause resume shell clear dump model"
 )
 _PLACES: Final = {
     name: place for place, name in enumerate(_ORDER.split())
@@ -191,12 +211,12 @@ _MEANT = {
     "pm": "debug last",
 }
 GROUPS: Final[Mapping[str, str]] = {
-    "daily": "functions introspect edit call break memory attach undo changes retry new conversations open model"
-    " help exit",
-    "functions": "create history rollback test trace debug show example pending confirm diff delete good bad"
-    " grants release audit reload",
+    "daily": "functions introspect edit call break memory attach undo changes retry mode go new conversations open"
+    " model help exit",
+    "functions": "create history rollback test trace debug show example pending join confirm diff delete good bad"
+    " pin unpin grants release audit reload",
     "agents": "agents switch save load summarize memorywarning heartbeat",
-    "session": "log pop branch name cost clear dump forget",
+    "session": "log pop branch name cost cap pause resume clear dump forget",
 }
 """The commands as `/help` groups them: daily ones first; another is in the group of its noun, or else in the last."""
 

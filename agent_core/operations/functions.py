@@ -10,9 +10,13 @@ if TYPE_CHECKING:  # `knapper --help` must not load the service
     from agent_core.functions.service import PlannedChange
     from agent_core.functions.service.function_facts import FunctionDetails, Rated, Released
     from agent_core.functions.service.history import FunctionHistory, VersionDiff
+    from agent_core.functions.service.pins import Pinned
+    from agent_core.functions.service.plan import Joined
 
 FunctionName = Annotated[str, Word("<function>", for_models="function_name")]
 CandidateName = Annotated[str, Word("<candidate>", for_models="function_name")]
+Pattern = Annotated[str, Word("<function>", metavar="NAME|MODULE|PATTERN", max_chars=200)]
+DraftName = Annotated[str, Word("<candidate>", metavar="NAME|PATTERN", max_chars=200)]
 ExampleText = Annotated[str, Word(is_option=True, max_chars=10_000)]
 Reason = Annotated[str, Word(is_option=True, max_chars=2_000)]
 Results = Annotated[list[str] | None, Word(is_option=True, max_chars=10_000, max_items=100)]
@@ -171,3 +175,33 @@ async def bad(here: Here, name: FunctionName, note: NoteText = "") -> "Rated":
         note: What the agent is told.
     """
     return await here.functions.rate(name, is_good=False, note=note)
+
+
+@_marks(slash="pin")
+async def pin(here: Here, pattern: Pattern) -> "Pinned":
+    """Keep agents from editing, moving, merging, archiving or deleting functions. They can propose a new version.
+
+    Args:
+        pattern: A function, a module, or a pattern such as `shop_*`, which also fits later ones.
+    """
+    return await here.functions.pins.pin(pattern)
+
+
+@_marks(slash="unpin")
+async def unpin(here: Here, pattern: Pattern) -> "Pinned":
+    """Let agents change what was pinned.
+
+    Args:
+        pattern: As it was pinned; or one function that a wider pin holds, which is let go alone.
+    """
+    return await here.functions.pins.unpin(pattern)
+
+
+@_changes(slash="join", gives="Joined", prompt={})
+async def join(here: Here, pattern: DraftName) -> "Joined":
+    """Join drafts that wait for your yes: what an agent made where growth asks, or proposed for what is pinned.
+
+    Args:
+        pattern: A draft, or a pattern such as `*` for all that lack nothing else.
+    """
+    return await here.functions.join(pattern)

@@ -1,32 +1,22 @@
 """The cost of turns, in a session or in total: tokens, and money if the model's price is known."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-
 from agent_core.base import events
-from agent_core.base.errors import UsageError
 from agent_core.base.events import Event
 from agent_core.base.matching import MARK
-from agent_core.base.plain_files import read_plain
-from agent_core.base.problem import misfit_sentence
 from agent_core.base.records import dataclass
-from agent_core.base.settings import ModelPrice, NamedModel
+from agent_core.base.settings import NamedModel
 from agent_core.base.untrusted import one_line
-from agent_core.model.discover import asks_endpoint
-from agent_core.storage import USAGE, Entry, Store
+from agent_core.model.prices import FILE, Prices
+from agent_core.storage import USAGE, Entry, SpentRow, Store
 from agent_core.views.styled_lines import Line, columns, counted, line, money
-from sandbox.wire.strict_json import read_toml
 
 from .attachments import headline
 from .history_pages import read_pages
 
-FILE = "prices.toml"
-_MOST_BYTES = 256 << 10
-_DATED = re.compile(r"[-@]?(\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
 _TOKENS = ("prompt_tokens", "completion_tokens", "cached_tokens")
 _MOST_CHARS = 200  # of a message
 HEADS = ("agent", "message", "steps", "in", "cached", "out", "cost")
@@ -71,19 +61,12 @@ class Spending:
         """Create the record. `named` are the models in the settings; their prices override those in files. If there are
         more than `most` turns, the oldest are combined.
         """
-        self._named = {
-            name: model.price
-            for table, model in (named or {}).items()
-            if model.price
-            for name in (table, model.name or table)
-        }
         self.turns: list[TurnCost] = []
         self._most = most
         self.by_model: dict[str, TurnCost] = {}
         self.unpriced: set[str] = set()
         self._events: set[str] = set()  # names of the events that began turns without a message
-        self._root = root
-        self._prices: dict[str, ModelPrice] | None = None
+        self._prices = Prices(root, named)
 
     def hear(self, event: Event, agent: str, model: str) -> None:
         """Count the usage in an event."""
@@ -104,13 +87,7 @@ class Spending:
                     event.completion_tokens,
                 )
                 usage = TurnCost("", "", 1, prompt, cached, wrote, is_estimated=event.estimated)
-                if self._prices is None:
-                    own = self._root / FILE
-                    prices = read_prices(Path(__file__).with_name(FILE)) | (
-                        read_prices(own) if own.is_file() else {}
-                    )
-                    self._prices = prices | self._named
-                price = price_of(name, self._prices)
+                price = self._prices.of(name)
                 if price is None and usage.tokens:
                     self.unpriced.add(name)
                 if usage.tokens:
@@ -168,6 +145,38 @@ class Spending:
         }
 
 
+class CostTable:
+    """What requests cost, by anything that they can be counted to; its rows name that in `agent`."""
+
+    def __init__(self, prices: Prices) -> None:
+        self._prices = prices
+        self._rows: dict[str, TurnCost] = {}
+        self.unpriced: set[str] = set()
+
+    def add(self, key: str, spent: SpentRow) -> None:
+        """Count a request."""
+        usage = TurnCost(key, "", 1, spent.prompt, spent.cached, spent.completion)
+        price = self._prices.of(spent.model)
+        if usage.tokens and price is None:
+            self.unpriced.add(spent.model)
+        if usage.tokens:
+            usage.cost = (
+                None
+                if price is None
+                else price.of(prompt=spent.prompt, cached=spent.cached, completion=spent.completion)
+            )
+        self._rows.setdefault(key, TurnCost(key)).add(usage)
+
+    def rows(self, last: int) -> list[TurnCost]:
+        """Return the last rows, in the order in which they began."""
+        return [*self._rows.values()][-last:]
+
+    @property
+    def total(self) -> TurnCost:
+        """The sum of all rows."""
+        return _sum("", [*self._rows.values()], "together")
+
+
 async def spent_since_ever(
     store: Store, agent: str, spending: Spending, token: str | None = None
 ) -> Spending:
@@ -182,37 +191,6 @@ async def spent_since_ever(
         async for entries in read_pages(store, each, kinds=kinds, since=since, with_removed=True):
             turn = spending.read(entries, agent, turn)
     return spending
-
-
-def price_of(model: str, prices: Mapping[str, ModelPrice]) -> ModelPrice | None:
-    """Return the price of a model, looked up by its full name, then without the maker, then without the date."""
-    if not asks_endpoint(model):
-        return ModelPrice(input=0, output=0, cached=None)
-    bare = model.rpartition("/")[2]
-    for name in (model, bare, _DATED.sub("", bare)):
-        if name in prices:
-            return prices[name]
-    return None
-
-
-def read_prices(path: Path) -> dict[str, ModelPrice]:
-    """Read the prices from a file.
-
-    Raises:
-        UsageError: the file has an invalid format.
-    """
-    try:
-        models = read_toml(read_plain(path, _MOST_BYTES)).get("models")
-        return TypeAdapter(dict[str, ModelPrice]).validate_python(models)
-    except (OSError, ValueError) as e:
-        fix = '[models], and a line for each: "NAME" = { input = 1.0, cached = 0.1, output = 4.0 }'
-        errors = e.errors() if isinstance(e, ValidationError) else []
-        why = (
-            f"{'.'.join(map(str, ('models', *errors[0]['loc'])))}: {misfit_sentence(errors[0])}"
-            if errors
-            else str(e)
-        )
-        raise UsageError(f"{path} cannot be read as prices: {why}.", fix=fix) from e
 
 
 def _sum(agent: str, turns: Sequence[TurnCost], title: str = "") -> TurnCost:

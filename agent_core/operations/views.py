@@ -8,10 +8,11 @@ from agent_core.base.records import from_json
 from agent_core.functions.service.function_facts import FunctionDetails, Rated, Released
 from agent_core.functions.service.history import FunctionHistory, VersionDiff
 from agent_core.functions.service.judgment import Judgment
-from agent_core.functions.service.plan import Deletion, Relocated
+from agent_core.functions.service.pins import Pinned
+from agent_core.functions.service.plan import Deletion, Joined, Relocated
 from agent_core.views import function_view, verdicts
 from agent_core.views.result import Result
-from agent_core.views.styled_lines import Span, line
+from agent_core.views.styled_lines import Line, Span, line
 from sandbox.wire.lines import bare_lines
 
 from .verb import Door
@@ -70,6 +71,30 @@ def _rated(rated: Rated, _: Door) -> Result:
         told = "; the agent is notified"
     said = f" is rated {rated.thumb}; its standing is {rated.standing}{told}"
     return Result(rated, [line(mark, ("name", rated.name), said)])
+
+
+@view.register
+def _pinned(pinned: Pinned, door: Door) -> Result:
+    names = ", ".join(pinned.functions) or "nothing that is there now"
+    told = (
+        " is pinned: only you change "
+        if pinned.holds
+        else " is not pinned any more: agents may change "
+    )
+    lines = [line(("ok", "✓ "), ("name", pinned.pattern), told, names)]
+    hint = f"To let it go: {door.typed}unpin {pinned.pattern}" if pinned.holds else ""
+    return Result(pinned, lines, hint)
+
+
+@view.register
+def _joined(joined: Joined, door: Door) -> Result:
+    lines: list[Line] = []
+    code = 0
+    for judgment in joined.joined:
+        result = judged(judgment, door)
+        lines += result.lines
+        code = max(code, result.code)
+    return Result(joined, lines, code=code)
 
 
 @view.register

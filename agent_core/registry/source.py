@@ -63,6 +63,7 @@ OF_THE_PROGRAM: Final = frozenset(
         "delete_helper",
         "edit_function",
         "edit_helper",
+        "expect_reach",
         "function_history",
         "hand_off",
         "introspect_function",

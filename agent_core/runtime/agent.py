@@ -8,13 +8,23 @@ it, runs the loop, and closes it. However a turn ends, its history is valid and 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Mapping,
+    Sequence,
+)
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, overload
 
+from agent_core.access.grants import NOTHING, Grants, TaskReach
 from agent_core.access.grants.approval import FollowedQuestions
 from agent_core.base import events
+from agent_core.base.caps import Payer, paid_by
 from agent_core.base.errors import AgentBusy, KnapperError, UsageError, WorkspaceError
 from agent_core.base.limits import OF_MESSAGES, Allowance, SpendingLimits
 from agent_core.base.matching import MARK
@@ -27,6 +37,7 @@ from agent_core.base.pictures import (
     with_pictures,
 )
 from agent_core.base.plain_files import read_beginning
+from agent_core.base.policy import DEFAULT, Policy
 from agent_core.base.receipt import Receipt
 from agent_core.base.records import asdict, dataclass, field, replace
 from agent_core.base.untrusted import one_line
@@ -62,14 +73,17 @@ from sandbox.wire.strict_json import whole_characters
 from .entries import (
     AFTER,
     CLIENT,
+    EXPECTS,
     HEARD,
     HERE,
     ONLY,
+    POLICY,
     begun,
     event_entry,
     facts_entry,
     is_alone,
     is_of_client,
+    is_unwatched,
     messages_of,
     notice,
     receipt_in,
@@ -105,6 +119,14 @@ _MISSED_LIMIT: Final = 20  # turns that are told of at once
 _SENT_LIMIT: Final = 1_000  # messages that are known to come from here
 # The user's message comes before those of other agents, but not before its own turn that was cut off.
 _LATER_KINDS: Final = tuple(kind for kind in BETWEEN if kind != AGAIN)
+_EXPECTS: Final = "expect_reach(network=[hosts], read=[files, folders], write=[…], packages=[…], secrets=[…], why=…)"
+_ABOUT_MODES: Final[Mapping[str, str]] = {
+    "plan": "This turn is a plan. Only read: nothing is kept, made or written, and what would is refused. End with"
+    f" your proposal: what you would do, step by step. Before that, name all that it will have to reach: {_EXPECTS}.",
+    "task": "Before the first call that reaches anything, name at once all that this task will have to reach, so that"
+    f" the user is asked once: {_EXPECTS}. Leave out what it does not need.",
+}
+"""What the model is told at the end of the message that begins a turn of this mode."""
 
 
 class TurnLoop(Protocol):
@@ -422,7 +444,8 @@ class TurnRunner:
             assert claimed is not None
             turn = self.turn = self.turn_of(claimed, options)
             try:
-                yield turn
+                with paid_by(Payer(turn.id, turn.line, told=turn)):
+                    yield turn
             finally:
                 self.turn = None
                 await self.store.finish(turn.id, turn.attempt)
@@ -433,9 +456,10 @@ class TurnRunner:
         before = str(inbound.payload.get(AFTER) or "")
         earlier = receipt_in(await self.store.load(before)) if before else None
         done = [facts_entry(earlier.to_json())] if earlier else []
-        opening[-1] = begun(opening[-1], inbound)
+        opening[-1] = begun(opening[-1], inbound, turn.policy)
         first = self.tools.begin(inbound, self.history.open_calls(), opening)
-        await turn.append([*first, *done])
+        about = _ABOUT_MODES.get(turn.policy.mode)
+        await turn.append([*first, *done, *([notice(about)] if about else [])])
 
     def turn_of(
         self, claimed: ClaimedTurn, options: TurnOptions, emit: Emit = lambda _: None
@@ -460,12 +484,14 @@ class TurnRunner:
         is_continuation = claimed.event.kind == "answer" or (
             claimed.event.kind == "again" and not payload.get("from")
         )
+        is_users = not is_between or (is_continuation and not payload.get("owes"))
         origin = TurnOrigin(
             thread=thread or claimed.id,
             owes=str(payload.get("owes") or "") if is_between else "",
             hops=int(payload.get("hops") or 0) if is_between else 0,
             is_asked=claimed.event.kind in ("message", "login", "ask", "answer", "handoff", HEARD),
-            is_users=not is_between or (is_continuation and not payload.get("owes")),
+            is_users=is_users,
+            is_unattended=not is_users or is_unwatched(claimed.event),
             verify=session.verify and session.style.verify and not any(map(is_reply, self.history)),
             on_behalf_of=options.on_behalf_of
             or (str(payload.get("from") or "") if is_between else ""),
@@ -496,8 +522,24 @@ class TurnRunner:
             session.style,
             session.clock,
             OwnName(self.name),
+            self._policy_of(claimed.event),
+            TaskReach(Grants.from_json(payload.get(EXPECTS) or {})),
             pictures=self.loop.model_session.pictures,
         )
+
+    def _policy_of(self, inbound: Inbound) -> Policy:
+        """Return the policy of the turn that an event begins: that which came with it, or the workspace's.
+
+        A message of another agent brings that agent's, which only narrows.
+        """
+        usual = self.session.usual_policy
+        given = inbound.payload.get(POLICY)
+        if inbound.kind == "answer" and not given:
+            return self.session.policy  # it goes on with the turn that asked
+        if not isinstance(given, dict):
+            return usual
+        policy = Policy.from_json(given)
+        return usual.narrowed(policy) if inbound.payload.get("from") else policy
 
     async def _run_next(
         self, skip: Collection[str], emit: Emit, options: TurnOptions, message: str = ""
@@ -541,6 +583,7 @@ class TurnRunner:
     async def _run_claimed(
         self, turn: Turn, inbound: Inbound, shape: AnswerShape | None = None
     ) -> None:
+        self.session.policy = turn.policy
         await self.begin(turn, inbound)
         if shape is not None and inbound.payload.get(CLIENT) == shape.terms:
             assert self.tools.guest is not None, "it is made of these terms"
@@ -549,8 +592,10 @@ class TurnRunner:
         self.turn = turn
         if self.ends_at_once:
             turn.ending.interruption.request()
+        payer = Payer(turn.id, turn.line, turn.origin.is_unattended, turn)
         try:
-            ended = await self._steps(turn)
+            with paid_by(payer):
+                ended = await self._steps(turn)
         finally:
             self.turn = None
         # An agent that sees only some functions always sees those that it made.
@@ -567,6 +612,8 @@ class TurnRunner:
             why.append(Entry(ENDED, {"text": ended.why}))
         if ended.reason == "failed":  # else the model would read the next message as one with this
             why.append(notice(UNANSWERED))
+        elif ended.reason == "limits" and ended.advice:
+            why.append(notice(f"The turn ended here: {ended.advice}"))
         self.receipt = turn.receipt
         await turn.finish(state, *why, reply=ended.reply, posts=posts, writes=writes)
         receipt = turn.receipt.text
@@ -634,6 +681,7 @@ def _closing(turn: Turn, ended: Ended) -> tuple[list[Post], list[Write]]:
             "from": turn.origin.on_behalf_of,
             "trace": turn.origin.trace,
             ONLY: sorted(turn.origin.only),
+            POLICY: turn.policy.to_json(),
             AFTER: turn.id,
         }
         return [Post(turn.line, "again", {**kept, "tries": 0}, key=f"again:{turn.id}")], writes
@@ -703,6 +751,8 @@ class AgentStatus:
     """The number of built-in functions, which are not included in the others."""
     conversation: str = ""
     """The name of the conversation, "" if it is the main one."""
+    policy: Policy = DEFAULT
+    """What a message that is sent now may reach and grow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -755,6 +805,9 @@ class Agent:
         )
         self.on_behalf_of = ""  # the calling agent if this agent is a helper
         self.origin = Origin()  # of the messages that are sent through this window
+        self.proposal: Grants | None = None  # what the last plan would have to reach
+        self._begins: tuple[Policy, Grants] | None = None  # of the next message alone
+        self.policy: Policy | None = None  # of these messages, if it is not the workspace's
         self.restarts = False  # whether an interrupted turn of the user resumes elsewhere or later
         self._store = store
         self._loop = loop
@@ -791,6 +844,42 @@ class Agent:
     def owners(self) -> tuple[str, ...]:
         """The agents whose calls it may read: itself."""
         return (self.name,)
+
+    @property
+    def grows(self) -> bool:
+        """Whether it makes and changes functions in the running turn, or did in the last one."""
+        return self.session.policy.grows
+
+    @property
+    def policy_now(self) -> Policy:
+        """The policy of the messages that are sent through this window."""
+        return self.policy or self.session.usual_policy
+
+    def take_up_proposal(self) -> None:
+        """Let the next message begin a task, with what the last plan would have to reach.
+
+        Raises:
+            UsageError: there is no plan.
+        """
+        if self.proposal is None:
+            raise UsageError(
+                "There is no plan to take up.", fix="Make one first: /mode plan, and say what for."
+            )
+        self._begins = replace(self.policy_now, mode="task"), self.proposal
+        self.proposal = None
+
+    def expect_reach(self, grants: Grants, why: str) -> str:
+        """Note what the running turn will have to reach, and return what the model is told of it."""
+        turn = self.turn_now
+        turn.task.expected |= grants
+        turn.task.why = why
+        self.proposal = turn.task.expected if turn.policy.only_reads else None
+        match turn.policy.mode:
+            case "plan":
+                return "Noted as a part of your proposal."
+            case "task":
+                return "Noted: the user is asked for it once, when something first needs it."
+        return "Noted. In this turn each new reach is asked as it comes."
 
     @property
     def author(self) -> Author:
@@ -880,6 +969,8 @@ class Agent:
             ):
                 posts[-1].payload[AFTER] = ended.id
         is_named = bool(self.conversation.name)
+        if self.policy_now.only_reads:
+            self.proposal = NOTHING  # until the model names what it would have to reach
         options = TurnOptions(
             self,
             approver,
@@ -1057,6 +1148,11 @@ class Agent:
         payload = with_pictures({"text": message}, pictures)
         if shape is not None:
             payload[CLIENT] = shape.terms
+        if self.policy is not None:
+            payload[POLICY] = self.policy.to_json()
+        if self._begins is not None:
+            payload |= {POLICY: self._begins[0].to_json(), EXPECTS: self._begins[1].to_json()}
+            self._begins = None
         return Post(self.line, "message", payload, origin=self.origin.to_json())
 
     async def goes_on(self) -> bool:
@@ -1189,7 +1285,7 @@ class Agent:
         name = self.conversation.name or self.conversation.id
         where = "" if self.line == self.name else name
         known = (models.context_limit, shown, total, own)
-        return AgentStatus(self.name, models.name, tokens, *known, where)
+        return AgentStatus(self.name, models.name, tokens, *known, where, self.policy_now)
 
     async def lend(self) -> bool:
         """Let other processes use the agent and its model until `take_back`; return False if it must be closed.

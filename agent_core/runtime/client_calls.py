@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from agent_core.base.errors import ModelError
 from agent_core.base.offload import aside
 from agent_core.base.pictures import pictures_in
+from agent_core.base.policy import Policy
 from agent_core.base.problem import Place, Problem
 from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import one_line
@@ -20,7 +21,7 @@ from agent_core.model.request import FunctionShown, Request
 from agent_core.registry.arguments import read_exactly
 from agent_core.storage import Entry, Inbound
 
-from .entries import ANSWERS, CLIENT, begun, result, showing
+from .entries import ANSWERS, CLIENT, POLICY, begun, result, showing
 from .source import GuestSource
 from .turn import SplitCalls
 from .turn_end import Ended, GoOn
@@ -163,7 +164,8 @@ class ClientFunctions(GuestSource):
             "text"
         )  # the client sent no text with the answers
         text = str(inbound.payload.get("text", ""))
-        began = begun(Entry(CLIENT, {"text": text, "event": inbound.kind}), inbound)
+        policy = Policy.from_json(opening[-1].payload[POLICY])
+        began = begun(Entry(CLIENT, {"text": text, "event": inbound.kind}), inbound, policy)
         answers = list[Entry]()
         for call in open_calls:
             answer = answered(call, given.pop(call.id, None))

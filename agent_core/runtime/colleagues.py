@@ -225,6 +225,7 @@ class Colleagues(HostFunctions):
             due=due,
             key=key or None,
             limits=self._session.thread_limits,
+            policy={} if turn.policy == self._session.usual_policy else turn.policy.to_json(),
         )
 
 

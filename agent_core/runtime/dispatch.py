@@ -169,11 +169,12 @@ class Dispatcher:
         if (callee := self.find(record.call.name, snapshot)) is not None:
             return await self._call(record, callee)
         call = record.call
-        if why := await self._sources.refusal(call.name, snapshot):
+        if why := await self._sources.refusal(call.name, snapshot, grows=record.turn.grows):
             return await record.close(Refused(""), why)
         record.is_waiting = call.name in record.turn.work.refused
         suggestions = nearest(call.name, self.names(snapshot), 3)
-        return await record.close(Refused(""), answers.unknown_name(call.name, suggestions))
+        text = answers.unknown_name(call.name, suggestions, grows=record.turn.grows)
+        return await record.close(Refused(""), text)
 
     def names(self, snapshot: "Snapshot") -> list[str]:
         """Return the names of all functions that can be called."""
@@ -248,6 +249,10 @@ class WorkspaceFunctions(ToolSource):
         self._blocks = blocks
         self._slots = asyncio.Semaphore(parallel)
 
+    def only_reads(self, _name: str, /) -> bool:
+        """Return True: the grants of a call decide what it may do."""
+        return True
+
     def names(self, snapshot: "Snapshot") -> Iterable[str]:
         """Return the names in the snapshot."""
         return snapshot.functions
@@ -262,12 +267,12 @@ class WorkspaceFunctions(ToolSource):
         has_state = function.takes_self and shares_state(function, whole)
         return ModelFunction(function, call, function.version, not has_state, whole)
 
-    async def refusal(self, name: str, snapshot: "Snapshot") -> str:
+    async def refusal(self, name: str, snapshot: "Snapshot", *, grows: bool = True) -> str:
         """Return why a function in quarantine cannot be called."""
         function = snapshot.functions.get(name)
-        return (
-            await self._functions.quarantine.refusal(function, (self._agent,)) if function else ""
-        )
+        if function is None:
+            return ""
+        return await self._functions.quarantine.refusal(function, (self._agent,), grows=grows)
 
     async def _call_with_retries(
         self,
@@ -298,7 +303,7 @@ class WorkspaceFunctions(ToolSource):
         is_last: bool,
     ) -> Done:
         turn, service = record.turn, self._functions
-        states = service.states(turn.id)
+        states = service.states(turn.id, keeps=not turn.policy.only_reads)
         outcome: CallOutcome
         missing, was_refused = "", False
         near = dict.fromkeys(record.size_notes())
@@ -386,8 +391,6 @@ ABOUT_AGENTS: Final = frozenset(
     {"list_agents", "message_agent", "ask_agent", "ask_agents", "hand_off"}
 )
 """The host functions that are only shown to agents that may talk to others."""
-ABOUT_HELPERS: Final = frozenset({"create_helper", "edit_helper", "delete_helper"})
-"""The host functions that are offered only if agents may make helpers."""
 GIVE: Final = "give_result"
 """The function with which a helper returns its result."""
 

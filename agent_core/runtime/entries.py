@@ -15,6 +15,7 @@ from agent_core.base import events
 from agent_core.base.clock import shown_time
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, User
 from agent_core.base.pictures import Picture, pictures_in, with_rows
+from agent_core.base.policy import Policy
 from agent_core.base.receipt import Made, Receipt
 from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import one_line
@@ -56,6 +57,8 @@ Also the kind of the entry that begins a turn in which calls of such functions a
 ANSWERS: Final = "answers"
 """The key of a message for the answers to calls of such functions."""
 AFTER: Final = "after"
+POLICY: Final = "policy"
+EXPECTS: Final = "expects"
 """The key of an event for the ID of the interrupted turn that it continues."""
 DID: Final = "did"
 """The kind of an entry that records effects; `made` has the format of a receipt."""
@@ -85,6 +88,10 @@ TOLD: Final = "told_pictures"
 """The keys of a request's parameters for the captions of pictures: those that it showed, and those told in words."""
 RECEIPT_KINDS: Final = ("call", "result", INNER_CALL, INNER_RESULT, DID, REACH, RECEIPT)
 """The kinds of entries that a receipt is built from."""
+JOB: Final = "job"
+"""The window of a program without a terminal, such as `knapper run` in a script."""
+SCHEDULE: Final = "schedule"
+"""The window of a timer."""
 SPEAKER: Final = "speaker"
 """The kind of an entry that records who was chosen to speak in a group, by which rule, and why."""
 STORED_EVENTS: Final[Mapping[str, type[events.StoredEvent]]] = {
@@ -266,6 +273,13 @@ def is_alone(inbound: Inbound) -> bool:
     return bool(inbound.payload.get(ALONE)) or is_of_client(inbound)
 
 
+def is_unwatched(inbound: Inbound) -> bool:
+    """Return whether a timer began this, or a program without a terminal."""
+    with suppress(NotJson):
+        return read_object(inbound.origin or "{}").get("window") in (JOB, SCHEDULE)
+    return False
+
+
 def facts_entry(made: Made) -> Entry:
     """Return the entry that records these effects."""
     return Entry(DID, {"made": made})
@@ -281,11 +295,11 @@ def event_entry(event: events.StoredEvent) -> Entry:
     return Entry(event.type, events.stored_fields(event))
 
 
-def begun(entry: Entry, inbound: Inbound) -> Entry:
-    """Return the entry that begins a turn, with what the event that it is of says about the turn."""
+def begun(entry: Entry, inbound: Inbound, policy: Policy) -> Entry:
+    """Return the entry that begins a turn, with what the event that it is of says about the turn, and its policy."""
     said = said_by(inbound)
     trace = str(inbound.payload.get("trace") or "")
-    marks = {"step": 0, "begins": inbound.kind}
+    marks: dict[str, Any] = {"step": 0, "begins": inbound.kind, POLICY: policy.to_json()}
     marks |= {"said": said} if said != entry.payload.get("text") else {}
     marks |= {"trace": trace} if trace else {}
     return sent_from(replace(entry, payload={**entry.payload, **marks}), inbound)

@@ -24,8 +24,9 @@ from agent_core.registry.source import ModuleSource
 from agent_core.storage import Entry, Plan, content_hash
 from sandbox import Refused
 
+from .allowed import ABOUT_HELPERS, GROWING, READING
 from .call_record import CallRecord, Done, PlannedProgram
-from .dispatch import ABOUT_AGENTS, ABOUT_HELPERS
+from .dispatch import ABOUT_AGENTS
 from .entries import notice
 from .reply_work import WaitingChange
 from .source import ModelFunction, ToolSource
@@ -42,20 +43,6 @@ _log = logging.getLogger(__name__)
 
 # `meta_functions` is a layer above this package, so it is imported by name: the only dynamic import.
 META_PACKAGE = "meta_functions"
-GROWING = frozenset(
-    {
-        *(
-            "create_function",
-            "edit_function",
-            "replace_function",
-            "confirm_function",
-            "add_example",
-        ),
-        *("delete_function", "rollback_function"),
-    }
-)
-"""The functions that create and change functions."""
-
 _REVISING = GROWING - {"add_example"}  # after these, a function may do something else
 
 _ABOUT, _MAKES = "function_name", "create_function"
@@ -87,6 +74,10 @@ class HostFunctions(ToolSource):
         self._service = service
         self._withheld = withheld
         self._programs = programs
+
+    def only_reads(self, name: str, /) -> bool:
+        """Return whether a function keeps, makes and writes nothing."""
+        return name in READING
 
     def names(self, _: "Snapshot") -> Iterable[str]:
         """Return the names of the functions that are not withheld."""
@@ -188,7 +179,13 @@ class HostFunctions(ToolSource):
             plan = replace(
                 plan, text=f"{plan.text}\n{change_texts.still_broken(reply.broken[about])}"
             )
-        plan = await self._service.carry_out(plan, record.record, Author("agent"))
+        turn = record.turn
+        author = Author("agent", turn.agent, turn.id, approvals=turn.approvals)
+        decided = await self._made(lambda: self._service.decided(plan, author), record)
+        if isinstance(decided, Done):
+            return decided
+        assert isinstance(decided, PlannedChange)
+        plan = await self._service.carry_out(decided, record.record, author)
         done, changed = record.report(plan), plan.did.names("created", "changed", "deleted")
         for name in changed:
             rejected.pop(name, None)

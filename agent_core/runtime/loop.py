@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from agent_core.base import events
-from agent_core.base.errors import ModelError
+from agent_core.base.errors import ModelError, NothingLeft
 from agent_core.base.fences import fenced_texts
 from agent_core.base.messages import Assistant
 from agent_core.base.offload import LARGE, aside
@@ -29,7 +29,7 @@ from sandbox.wire.strict_json import Malformed, read_json
 
 from .entries import HEARD, assistant, event_entry, heartbeat, notice
 from .turn import MAX_CALLS, Interrupted, Turn
-from .turn_end import Ended, GoOn
+from .turn_end import Ended, GoOn, Reason
 
 if TYPE_CHECKING:
     from agent_core.model.reply import Reply
@@ -118,6 +118,10 @@ class DirectReplyPolicy:
     def broken_off(self, error: Interrupted | ModelError) -> Ended:
         """Return the end of a turn whose step failed or was interrupted, after showing text that was held back."""
         self._show_held_back()
+        if isinstance(error, NothingLeft):
+            self.turn.ending.resumes |= error.is_paused
+            reason: Reason = "interrupted" if self.turn.resumes_later else "limits"
+            return Ended(reason, warning=error.message, advice=error.message, fix=error.fix)
         if isinstance(error, ModelError):
             return Ended("failed", warning=error.message, fix=error.fix)
         return Ended("interrupted")
@@ -616,7 +620,7 @@ class AgentLoop:
         for news in (
             await self._functions.quarantine.entered(failed, (turn.agent,)) if failed else ()
         ):
-            told = notice(function_facts.quarantine_notice(news))
+            told = notice(function_facts.quarantine_notice(news, grows=turn.grows))
             await turn.append([event_entry(news), told])
         for call in done:
             self.model_session.shown.use(call.call.name)

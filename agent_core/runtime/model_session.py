@@ -34,6 +34,7 @@ from agent_core.context import (
     SystemMessage,
     function_room,
     size_of,
+    without_growing,
 )
 from agent_core.memory.agent_memory import KEPT_IN, AgentMemory
 from agent_core.model.beside import NATIVE, mode_named
@@ -237,7 +238,7 @@ class ModelSession:
 
         `waiting` shows the user that the model is being asked.
         """
-        if not self.settings.memory.keep_unsaved:
+        if not self.settings.memory.keep_unsaved or (turn is not None and turn.policy.only_reads):
             return ()
 
         async def ask(request: Request) -> str:
@@ -666,6 +667,7 @@ class StepFunctions:
     ) -> None:
         self.shown = shown
         self._models = models
+        self._session = session
         self._protocol = session.style
         self._settings = settings
         self.own_set = session.own_set
@@ -715,6 +717,8 @@ class StepFunctions:
         if mode != NATIVE and (own := mode_named(mode)) is not None:
             return self._protocol.brief or own.instructions
         text = self._protocol.instructions or INSTRUCTIONS
+        if not self._session.policy.grows:
+            text = without_growing(text)
         if RUN_PROGRAM in self._models.withheld():
             return text.replace(ABOUT_PROGRAMS, "")
         about = ABOUT_PROGRAMS.replace(PROGRAM_LIMIT, f"{self._settings.sandbox.wall_s:g} s")

@@ -91,8 +91,9 @@ from sandbox.wire.requests import without_handler
 from sandbox.wire.strict_json import Malformed, read_json
 from sandbox.wire.values import LARGE, TAG, decode, encode, kind_of, read_row
 
+from .allowed import ABOUT_HELPERS
 from .call_record import MOST_CHARS, CallRecord, Done, PlannedProgram
-from .dispatch import ABOUT_HELPERS, Dispatcher
+from .dispatch import Dispatcher
 from .entries import BEGAN, INNER_CALL, INNER_GIVEN, INNER_RESULT, KEPT, assistant, unwrapped
 from .turn import Interrupted as StopRequested
 from .turn import Turn

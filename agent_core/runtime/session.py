@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 from agent_core.base.clock import Clock
 from agent_core.base.limits import NAMES
 from agent_core.base.messages import SEND, Assistant, Call, Message
+from agent_core.base.policy import DEFAULT, Policy
 from agent_core.base.records import dataclass, replace
 from agent_core.base.settings import HeartbeatSettings, RunnerSettings
 from agent_core.functions.answers import Skipped, Unknown, answer, word
@@ -23,12 +24,12 @@ from agent_core.storage import (
     AnswerAsk,
     Entry,
     Inbound,
-    PinFunction,
+    JoinOwnSet,
+    LeaveOwnSet,
     Post,
     SaveAgent,
     SetBeat,
     Store,
-    UnpinFunction,
     Write,
 )
 from agent_core.storage import ClaimedTurn as Claimed
@@ -92,16 +93,16 @@ class OwnSet:
 
     async def load(self) -> None:
         """Read the set from the store."""
-        self.names = frozenset(await self._store.pins(self._agent))
+        self.names = frozenset(await self._store.own_set(self._agent))
 
     async def add(self, function: str) -> None:
         """Add a function."""
-        await self._store.apply([PinFunction(self._agent, function)])
+        await self._store.apply([JoinOwnSet(self._agent, function)])
         await self.load()
 
     async def remove(self, function: str) -> None:
         """Remove a function; the file stays."""
-        await self._store.apply([UnpinFunction(self._agent, function)])
+        await self._store.apply([LeaveOwnSet(self._agent, function)])
         await self.load()
 
 
@@ -122,11 +123,13 @@ class AgentSession:
         verify: bool = True,
         line: str = "",
         thread_limits: Amounts | None = None,
+        policy: Policy = DEFAULT,
     ) -> None:
         """Create the session; without a `line`, that of the main conversation.
 
-        `thread_limits` are those of a thread of messages that begins now.
+        `thread_limits` are those of a thread of messages that begins now; `policy` is the workspace's.
         """
+        self.usual_policy = self.policy = policy
         self.thread_limits = thread_limits or {}
         self.style = protocol or MessageProtocol()
         self.clock = clock or Clock()
@@ -138,6 +141,10 @@ class AgentSession:
         self._settings = heartbeat or HeartbeatSettings()
         self._is_here = False
         self._paused_until = 0.0
+
+    def turn_policy(self) -> Policy:
+        """Return the policy of the running turn, or of the last one."""
+        return self.policy
 
     async def opening(self, inbound: Inbound, *, is_first: bool) -> list[Entry]:
         """Return the first entries of a turn: the boot of a new agent, the login of a new session, and the event."""
@@ -286,7 +293,7 @@ async def settle(
     )
     if not any(entry.kind in ("user", "notice") for entry in entries):
         began = entry_of(claimed.event, session.style, session.clock.now())
-        ending.insert(0, begun(began, claimed.event))
+        ending.insert(0, begun(began, claimed.event, session.usual_policy))
     # The receipts of helpers whose runs were interrupted with this turn.
     cut_calls = [
         entry.payload for entry in ending if entry.payload.get("outcome") == word(Unknown())
@@ -299,6 +306,7 @@ async def settle(
     receipt = ReceiptReader.of([*entries, *ending])
     await store.append(claimed.id, claimed.attempt, claimed.n, [*ending, receipt_entry(receipt)])
     await store.settle_questions(claimed.id)
+    await store.settle_requests(claimed.id)
     posts, writes = _after(claimed, cuts, await store.now())
     await store.finish(claimed.id, claimed.attempt, "interrupted", posts=posts, writes=writes)
     if is_between:

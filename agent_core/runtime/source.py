@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base.limits import SpendingLimits
+from agent_core.base.policy import DEFAULT, Policy
 from agent_core.base.records import dataclass, field
 from agent_core.registry.function import fits
 
+from .allowed import withheld_by
 from .entries import ANSWERS, CLIENT
 from .turn import SplitCalls
 
@@ -27,6 +29,11 @@ if TYPE_CHECKING:
     from .call_record import CallRecord, Done
     from .turn import Turn
     from .turn_end import Ended, GoOn
+
+
+NOT_IN_A_PLAN: Final = (
+    "`{name}` was not called: this turn is a plan, which only reads. Put it into your proposal."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +118,10 @@ class ToolSource:
     stays = False
     """Whether its functions are always shown, however many there are."""
 
+    def only_reads(self, _name: str, /) -> bool:
+        """Return whether a function keeps, makes and writes nothing, so that a plan may call it."""
+        return False
+
     def names(self, _snapshot: "Snapshot", /) -> Iterable[str]:
         """Return the names of the functions that the model may call."""
         return ()
@@ -119,8 +130,8 @@ class ToolSource:
         """Return the function with this name, or None if it cannot be called."""
         return None
 
-    async def refusal(self, _name: str, _snapshot: "Snapshot", /) -> str:
-        """Return why a known function cannot be called, or an empty text."""
+    async def refusal(self, _name: str, _snapshot: "Snapshot", /, *, grows: bool = True) -> str:
+        """Return why a known function cannot be called, or an empty text, for a turn that `grows` functions or not."""
         return ""
 
     def offered(self, _snapshot: "Snapshot", /) -> Mapping[str, "Function"]:
@@ -208,8 +219,10 @@ class ToolSources:
         file: AgentFile,
         sources: Sequence[ToolSource] = (),
         welcome: "Callable[[Inbound], GuestSource] | None" = None,
+        policy: Callable[[], Policy] = lambda: DEFAULT,
     ) -> None:
-        """Create the sources; `welcome` makes one of what came with an event."""
+        """Create the sources; `welcome` makes one of what came with an event, and `policy` is that of the turn."""
+        self._policy = policy
         self.guest: GuestSource | None = None
         """What came with the event that began the running turn."""
         self._welcome = welcome
@@ -236,20 +249,31 @@ class ToolSources:
 
     def names(self, snapshot: "Snapshot") -> list[str]:
         """Return the names of all functions that can be called."""
-        return [name for source in self for name in source.names(snapshot)]
+        return [
+            name for source in self for name in source.names(snapshot) if self._allows(source, name)
+        ]
+
+    def _allows(self, source: ToolSource, name: str) -> bool:
+        """Return whether the policy of the turn lets the model call a function of a source."""
+        policy = self._policy()
+        if name in withheld_by(policy):
+            return False
+        return not policy.only_reads or source.only_reads(name)
 
     def find(self, name: str, snapshot: "Snapshot") -> ModelFunction | None:
         """Return the function with this name, or None if it cannot be called."""
         for source in self:
             if (function := source.find(name, snapshot)) is not None:
-                return function
+                return function if self._allows(source, name) else None
         return None
 
-    async def refusal(self, name: str, snapshot: "Snapshot") -> str:
-        """Return why a known function cannot be called, or an empty text."""
+    async def refusal(self, name: str, snapshot: "Snapshot", *, grows: bool = True) -> str:
+        """Return why a known function cannot be called, or an empty text, for a turn that `grows` functions or not."""
         for source in self:
-            if why := await source.refusal(name, snapshot):
+            if why := await source.refusal(name, snapshot, grows=grows):
                 return why
+            if self._policy().only_reads and source.find(name, snapshot) is not None:
+                return NOT_IN_A_PLAN.format(name=name)
         return ""
 
     def offered(self, snapshot: "Snapshot") -> Mapping[str, "Function"]:
@@ -277,7 +301,8 @@ class ToolSources:
         """Return the program's functions that cannot be used now."""
         configured = [*self]
         unusable = [source.pinned for source in self._sources if source not in configured]
-        return frozenset().union(*unusable, *(source.withheld() for source in configured))
+        unusable += [source.withheld() for source in configured]
+        return withheld_by(self._policy()).union(*unusable)
 
     def section(self) -> str:
         """Return what the sources add to the system message."""

@@ -11,10 +11,11 @@ from copy import deepcopy
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from agent_core.access.grants import NOTHING, Answered, ApprovalQueue, Approvals, Grants
+from agent_core.access.grants import NOTHING, Answered, ApprovalQueue, Approvals, Grants, TaskReach
 from agent_core.base import events
 from agent_core.base.limits import NAMES, Allowance, SpendingLimits
 from agent_core.base.messages import SEND
+from agent_core.base.policy import DEFAULT, Policy
 from agent_core.base.receipt import Fact, Receipt
 from agent_core.base.records import dataclass, field, replace
 from agent_core.context import History
@@ -44,6 +45,7 @@ from agent_core.storage import (
 from agent_core.storage.turn_store import N_BITS
 
 from .entries import (
+    POLICY,
     MessageProtocol,
     ReceiptReader,
     entry_of,
@@ -240,6 +242,9 @@ class TurnOrigin:
     is_users: bool = (
         True  # whether it accepts messages of the user; false if another agent began it
     )
+    is_unattended: bool = (
+        False  # whether nobody watches it: a timer, another agent or a script began it
+    )
     verify: bool = False  # whether its first reply must contain a thought and a message
     on_behalf_of: str = ""  # the agent that began it or called it as a helper
     trace: str = ""  # the incoming `traceparent`
@@ -356,6 +361,8 @@ class Turn:
     style: MessageProtocol
     clock: "Clock"
     own_name: OwnName
+    policy: Policy = DEFAULT
+    task: TaskReach = field(default_factory=TaskReach)
     work: TurnWork = field(default_factory=TurnWork)
     ending: TurnEnding = field(default_factory=TurnEnding)
     step: int = 0
@@ -398,12 +405,20 @@ class Turn:
                 and inbound.payload.get("thread") == self.origin.thread
             )
             return in_thread or (among and inbound.kind in ("note", "handoff"))
+        policy = inbound.payload.get(POLICY)
+        if policy and policy != self.policy.to_json():
+            return False  # it begins a turn that has its own
         return inbound.kind != "message" or self.origin.is_users
 
     @property
     def agent(self) -> str:
         """The agent whose turn it is."""
         return agent_of(self.line)
+
+    @property
+    def grows(self) -> bool:
+        """Whether its model makes and changes functions."""
+        return self.policy.grows
 
     @property
     def approvals(self) -> Approvals:

@@ -35,7 +35,7 @@ from .conversation_store import (
     lines_closed_to,
     put_conversation,
 )
-from .function_store import PinFunction
+from .function_store import JoinOwnSet
 from .memory_store import DocumentRow, PassageRow, SaveDocument, SavePassages
 from .names import agent_named, agent_of, is_line, is_main, line_named
 from .subject import SETTINGS, Entry, Misfit, Removal, SaveText, Write, dump, parse_row, rows_of
@@ -236,7 +236,7 @@ _TABLES = {
 } | {
     "passage": "agent",
     "document": "agent",
-    "pin": "agent",
+    "own_set": "agent",
 }
 
 
@@ -268,10 +268,11 @@ _ALL_OF_AN_AGENT = (
     f"delete from said where {_HAS_LINE}",  # noqa: S608  (our own text)
     "delete from lane where agent = ?1 or (agent > ?1 || '/' and agent < ?1 || '0')",  # 0 follows the slash
     "delete from conversation where agent = ?",
-    "delete from pin where agent = ?",
+    "delete from own_set where agent = ?",
     "delete from seen where agent = ?",
     "delete from question where agent = ?",
     "delete from made where agent = ?",
+    "update spent set line = '' where agent = ?",  # what it spent stays spent
     "delete from approval where function = 'agent:' || ?",  # of the folders that its functions may read
     "delete from agent where name = ?",
     f"delete from entry where seq in ({_TURN_ENTRIES})",  # noqa: S608  (our own text)
@@ -399,7 +400,9 @@ class AgentStore(Tables):
                 (name, session.one("select text from text where hash = ?", name))
                 for name in sorted(named)
             ]
-            pins = session.all("select function from pin where agent = ? order by function", agent)
+            pins = session.all(
+                "select function from own_set where agent = ? order by function", agent
+            )
             blocks = []
             for attached, *columns in session.all(_HOLDINGS, agent):
                 row = block_of(tuple(columns))
@@ -705,7 +708,7 @@ def _writes(whole: WholeAgent) -> Iterator[Write]:
     if whole.settings is not None:
         yield SaveAgent(whole.name, whole.settings)
     yield from (SaveText(text) for text in whole.texts.values())
-    yield from (PinFunction(whole.name, function) for function in whole.pins)
+    yield from (JoinOwnSet(whole.name, function) for function in whole.pins)
     yield from (SaveDocument(replace(document, agent=whole.name)) for document in whole.documents)
     for passage in whole.passages:
         yield SavePassages((replace(passage, agent=whole.name),))

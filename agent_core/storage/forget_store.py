@@ -74,7 +74,16 @@ _OURS: Final = frozenset(
             "reply",
             "steps",
         ),
-        *("prompt_tokens", "completion_tokens", "cached_tokens", "estimated"),
+        *(
+            "prompt_tokens",
+            "completion_tokens",
+            "cached_tokens",
+            "estimated",
+            "policy",
+            "growth",
+            "asks",
+            "mode",
+        ),
     )
 ).union(stored_keys())
 """The keys that this program writes; they are never replaced."""
@@ -676,6 +685,7 @@ _CHANGED: Final = (
     _Columns("names of conversations", "conversation", ("line",), {"name": _free, "door": _json}),
     _Columns("reasons of threads", "thread", ("id",), {"why": _free}),
     _Columns("reasons of pauses", "paused", ("agent",), {"why": _free}),
+    _Columns("reasons of pauses", "pause", ("at",), {"why": _free}),
     _Columns("memory blocks", "block", ("seq",), {"value": _value, "description": _short}),
     _Columns(
         "earlier texts of blocks",

@@ -156,7 +156,7 @@ class DropReading(Write):
 
 
 @dataclass(frozen=True, slots=True)
-class PinFunction(Write):
+class JoinOwnSet(Write):
     """Always show this function to this agent."""
 
     agent: str
@@ -164,11 +164,19 @@ class PinFunction(Write):
 
 
 @dataclass(frozen=True, slots=True)
-class UnpinFunction(Removal):
+class LeaveOwnSet(Removal):
     """Show this function to this agent only when it is found."""
 
     agent: str
     function: str
+
+
+@dataclass(frozen=True, slots=True)
+class SavePin(Write):
+    """Keep agents from changing what the pattern names; False lets that go in a wider pin, None forgets the pin."""
+
+    pattern: str
+    holds: bool | None
 
 
 BEGUN, RESTORED = "begun", "restored"
@@ -413,14 +421,22 @@ class FunctionStore(Tables):
         ]
 
     @query
-    def pinned(self, session: SqlSession) -> set[str]:
+    def in_own_sets(self, session: SqlSession) -> set[str]:
         """Return the functions that are always shown to some agent."""
-        return {row[0] for row in session.all("select distinct function from pin")}
+        return {row[0] for row in session.all("select distinct function from own_set")}
 
     @query
-    def pins(self, session: SqlSession, agent: str) -> set[str]:
+    def own_set(self, session: SqlSession, agent: str) -> set[str]:
         """Return the functions that are always shown to this agent."""
-        return {row[0] for row in session.all("select function from pin where agent = ?", agent)}
+        sql = "select function from own_set where agent = ?"
+        return {row[0] for row in session.all(sql, agent)}
+
+    @query
+    def pins(self, session: SqlSession) -> dict[str, bool]:
+        """Return what a person pinned, and what they let go though a wider pin names it (False), by pattern."""
+        return {
+            pattern: bool(holds) for pattern, holds in session.all("select pattern, holds from pin")
+        }
 
 
 def _pending(
@@ -570,9 +586,11 @@ def _begin_state(begin: BeginState, session: SqlSession) -> None:
 
 @perform.register
 def _rename_function(rename: RenameFunction, session: SqlSession) -> None:
-    pins = "insert into pin select agent, ?2 from pin where function = ?1 on conflict do nothing"
-    session.all(pins, rename.old, rename.new)
-    session.all("delete from pin where function = ?", rename.old)
+    own = "insert into own_set select agent, ?2 from own_set where function = ?1 on conflict do nothing"
+    session.all(own, rename.old, rename.new)
+    session.all("delete from own_set where function = ?", rename.old)
+    session.all("delete from pin where pattern = ?", rename.new)  # of an earlier function
+    session.all("update pin set pattern = ?2 where pattern = ?1", rename.old, rename.new)
     if _newest_state(session, rename.new):  # of an earlier function with the new name
         _add_state(session, rename.new, BEGUN, {})
     states = (
@@ -622,10 +640,20 @@ def _undo_tended(undo: UndoTended, session: SqlSession) -> None:
 
 
 @perform.register
-def _pin(pin: PinFunction, session: SqlSession) -> None:
-    session.all("insert into pin values (?, ?) on conflict do nothing", pin.agent, pin.function)
+def _join_own_set(join: JoinOwnSet, session: SqlSession) -> None:
+    sql = "insert into own_set values (?, ?) on conflict do nothing"
+    session.all(sql, join.agent, join.function)
 
 
 @perform.register
-def _unpin(unpin: UnpinFunction, session: SqlSession) -> None:
-    session.all("delete from pin where agent = ? and function = ?", unpin.agent, unpin.function)
+def _leave_own_set(leave: LeaveOwnSet, session: SqlSession) -> None:
+    sql = "delete from own_set where agent = ? and function = ?"
+    session.all(sql, leave.agent, leave.function)
+
+
+@perform.register
+def _save_pin(pin: SavePin, session: SqlSession) -> None:
+    session.all("delete from pin where pattern = ?", pin.pattern)
+    if pin.holds is not None:
+        row = pin.pattern, int(pin.holds), session.clock.now()
+        session.all("insert into pin (pattern, holds, at) values (?, ?, ?)", *row)

@@ -29,6 +29,7 @@ from .forget_store import ForgetStore
 from .function_store import FunctionStore
 from .memory_store import MemoryStore
 from .names import AgentName, agent_of, is_agent_name, is_line, is_main
+from .spending_store import SpendingStore
 from .subject import ENTRY, Misfit, parse_row
 from .tables import SqlSession, Tables, query
 from .thread_store import ThreadStore
@@ -318,6 +319,7 @@ class Store(
     AgentStore,
     ForgetStore,
     TokenStore,
+    SpendingStore,
     WorkerStore,
 ):
     """All state that outlives the process. A subclass adds a database, which is closed at the end of the block."""

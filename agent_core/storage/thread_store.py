@@ -17,7 +17,16 @@ from .call_store import CallOwners, owners_given
 from .names import agent_of
 from .subject import Misfit, Removal, Write, dump, parse_row
 from .tables import SqlSession, Tables, change, perform, query
-from .turn_store import BETWEEN, AnswerAsk, Due, Post, WakeAsker, post_event
+from .turn_store import (
+    BETWEEN,
+    PAUSED_EVENT,
+    SCHEDULED,
+    AnswerAsk,
+    Due,
+    Post,
+    WakeAsker,
+    post_event,
+)
 
 Amounts: TypeAlias = dict[str, int | float]
 
@@ -140,6 +149,7 @@ class SendMessage(Write):
     due: float | None = None
     key: str | None = None
     limits: Amounts = field(default_factory=dict)
+    policy: dict[str, Any] = field(default_factory=dict)  # Any: JSON; that of the sender's turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +207,6 @@ class SetBeat(Write):
 
 
 _AGENT_ORIGIN: Final = '{"window":"agent"}'
-_SCHEDULE_ORIGIN: Final = '{"window":"schedule"}'
 SAME_TIMES: Final = 3
 _SAME: Final = 0.9
 _COMPARED: Final = 2_000  # characters
@@ -226,6 +235,7 @@ _DUE: Final = (
     " union all select line, 0, min(due), min(seq) from event where turn is null{of_event}"
     " and (due <= ?2 or not timed) and kind in (select value from json_each(?1))"
     " and agent not in (select agent from paused){event_free}"
+    " and not {is_paused}"
     " and line not in (select line from turn where state = 'open') group by line"
     " order by 2 desc, 3, 4 limit ?3"
 )
@@ -250,10 +260,12 @@ class ThreadStore(Tables):
     ) -> list[Due]:
         """Return the conversations with an open turn or a due event of these kinds, except those of paused agents.
 
-        With a `line`, only that one is considered.
+        While all is paused that runs by itself, events of that sort do not count. With a `line`, only that one is
+        considered.
         """
         values: tuple[object, ...] = (dump([*kinds]), session.clock.now(), limit)
         conditions = dict.fromkeys(("of_turn", "of_event", "turn_free", "event_free"), "")
+        conditions["is_paused"] = PAUSED_EVENT
         if line is not None:
             conditions |= {"of_turn": " and t.line = ?4", "of_event": " and line = ?4"}
             values += (line,)
@@ -397,6 +409,7 @@ def _send(send: SendMessage, session: SqlSession) -> None:
         "hops": send.hops,
         "owes": owed,
     }
+    payload |= {"policy": send.policy} if send.policy else {}
     post_event(session, Post(send.recipient, send.kind, payload, key=key, origin=_AGENT_ORIGIN))
     _spend(session, send.thread, send.sender, {"messages": 1, "hops": send.hops})
 
@@ -547,7 +560,7 @@ def _set_beat(beat: SetBeat, session: SqlSession) -> None:
         return
     session.all(f"delete {where}", beat.agent)
     key = f"beat:{session.clock.new_id()}"
-    post = Post(beat.agent, BEAT, beat.payload, key, beat.due, origin=_SCHEDULE_ORIGIN)
+    post = Post(beat.agent, BEAT, beat.payload, key, beat.due, origin=SCHEDULED)
     post_event(session, post, is_limited=False)
 
 

@@ -28,6 +28,7 @@ _FLAGS: Final = frozenset(
         "masked",
         "undone",
         "renamed",
+        "unattended",
     }
 )
 
@@ -68,7 +69,8 @@ _TABLES: Final = (
         "calls returned failed failing holding first last seconds worst since worked longest memory cpu",
     ),
     _table("release", "seq", "function version at", numbered=True),
-    _table("pin", "agent function", ""),
+    _table("own_set", "agent function", ""),
+    _table("pin", "pattern", "holds at"),
     _table("made", "agent code", "seal"),
     _table("approval", "seq", "function digest content grants by seal at", numbered=True),
     _table("recorded", "n", "function outcome turn at data seal", numbered=True),
@@ -107,6 +109,14 @@ _TABLES: Final = (
         numbered=True,
     ),
     _table("paused", "agent", "why at"),
+    _table("pause", "at", "why"),
+    _table("cap", "name", "amount at seal"),
+    _table(
+        "spent",
+        "seq",
+        "id at turn line unattended model prompt cached completion most_in most_out beat",
+        numbered=True,
+    ),
     _table("token", "id", "name digest scopes agents expires added_at seal"),
     _table("event", "seq", "id line key kind payload due timed at origin", numbered=True),
     _table(

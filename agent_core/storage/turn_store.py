@@ -45,6 +45,13 @@ SUMMARY = "summary"
 AGAIN: Final = "again"
 BETWEEN: Final = ("note", "ask", "answer", "handoff", "stop", AGAIN)
 """The kinds of events that one agent causes for another; `again` repeats one whose turn was cut off."""
+SCHEDULED: Final = '{"window":"schedule"}'
+"""The origin of an event of a timer."""
+_LONE_KINDS: Final = ", ".join(f"'{kind}'" for kind in BETWEEN)
+PAUSED_EVENT: Final = (
+    f"((kind in ({_LONE_KINDS}) or origin = '{SCHEDULED}') and exists (select 1 from pause))"  # noqa: S608  (our own text)
+)
+"""The condition for an event that begins no turn now: it runs by itself, and that is paused."""
 BEGINNING: Final = ("ask", "answer", "again")
 """The kinds that always begin a turn of their own."""
 
@@ -188,9 +195,10 @@ LAST_AT_ONCE = (
 )
 _GO_ON = "update turn set attempt = attempt + 1, owner = ? where line = ? and state = 'open'"
 _BEGIN = (
-    "insert into turn (id, line, event, attempt, owner, started)"
+    "insert into turn (id, line, event, attempt, owner, started)"  # noqa: S608  (our own text)
     " select ?1, ?2, seq, 1, ?3, ?4 from event where line = ?2 and turn is null and (due <= ?4 or not timed)"
     " and kind not in (select value from json_each(?5))"
+    f" and not {PAUSED_EVENT}"
     " and not exists (select 1 from turn where line = ?2 and state = 'open') order by due, seq limit 1"
 )
 _TAKEN = (
@@ -198,8 +206,8 @@ _TAKEN = (
     " where t.line = ? and t.state = 'open' and event.seq = t.event and event.turn is null"
 )
 _CLAIMED = (
-    "select t.id, t.attempt, t.n, t.state, t.cancelled, t.streamed, e.id, e.kind, e.payload,"
-    " e.origin from turn t join event e on e.seq = t.event where t.line = ? and t.state = 'open'"
+    "select t.id, t.attempt, t.n, t.state, t.cancelled, t.streamed, e.id, e.kind, e.payload, e.origin"
+    " from turn t join event e on e.seq = t.event where t.line = ? and t.state = 'open'"
 )
 _INBOX = f"select count(*), ({LAST_AT_ONCE}) from event where line = ? and turn is null"  # noqa: S608  (our own text)
 _BEGINNING = ", ".join(f"'{kind}'" for kind in BEGINNING)
@@ -247,9 +255,8 @@ class TurnStore(Tables):
         if thread is not None:
             among = " and (kind not in (select value from json_each(?)) or json_extract(payload, '$.thread') = ?)"
             values += (dump([*BETWEEN]), thread)
-        rows = session.all(
-            f"select id, kind, payload, origin {_WAITING}{among} order by due, seq", *values
-        )
+        own = f"{among} and not {PAUSED_EVENT} order by due, seq"
+        rows = session.all(f"select id, kind, payload, origin {_WAITING}{own}", *values)
         return [
             Inbound(id, kind, parse_row(payload, dict), origin)
             for id, kind, payload, origin in rows

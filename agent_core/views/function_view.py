@@ -73,7 +73,7 @@ def list_lines(listing: "FunctionListing", *, heads: bool = False) -> list[Line]
                 row.name,
                 row.module,
                 row.standing,
-                row.source,
+                f"{row.source}, pinned" if row.pinned else row.source,
                 f"{row.calls or ''}",
                 reach,
                 row.description,
@@ -120,6 +120,8 @@ def facts_lines(details: "FunctionDetails", typed: str = COMMAND) -> list[Line]:
         lines += quarantine_lines(details.quarantine, typed)
     else:
         lines += standing_words({details.standing})
+    if details.pinned:
+        lines.append(line(("dim", "pinned: only you change it")))
     lines += statistics_lines(details.statistics)
     lines.append(line(("dim", "reach: "), one_line(reach_words(details.reach))))
     if may := details.grants.sentences():
@@ -347,7 +349,8 @@ def pending_lines(candidates: Mapping[str, "PendingCandidate"]) -> list[Line]:
             line(
                 ("bad", "✗ "),
                 ("name", name),
-                f" would be added to {candidate.module}; it is rejected",
+                f" would be added to {candidate.module}; "
+                + ("it waits for you" if candidate.waits_for_a_person else "it is rejected"),
             )
         )
         lines += indented(problem_lines(candidate.verdict.refusals))
@@ -357,8 +360,13 @@ def pending_lines(candidates: Mapping[str, "PendingCandidate"]) -> list[Line]:
     return lines
 
 
-def pending_hint(candidates: Mapping[str, "PendingCandidate"], command: str, drop: str) -> str:
-    """Return the next command after an edit conflict, or if only results of examples block a candidate."""
+def pending_hint(
+    candidates: Mapping[str, "PendingCandidate"], command: str, drop: str, join: str
+) -> str:
+    """Return the next command for a candidate that waits, after an edit conflict, or if only results block one."""
+    waiting = [name for name, candidate in candidates.items() if candidate.waits_for_a_person]
+    if waiting:
+        return f"To join it: {join} {waiting[0]}; all that wait: {join} '*'"
     met = [name for name, candidate in candidates.items() if candidate.conflict]
     if met:
         return f"To use the kept version: {command} {met[0]}; to discard it: {drop.replace('NAME', met[0])}"

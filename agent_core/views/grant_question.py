@@ -42,6 +42,8 @@ _TITLES = {
     "helper": ("", ": an agent asks to change the helpers"),
     "program": (" asks, for the functions that it calls, to", " asks to run"),
     "open": (" is running and asks to", " asks to run"),
+    "change": ("", ": an agent asks to make this change"),
+    "task": (" asks once, for this turn, to", " asks to begin"),
 }
 _AGAIN = {"grant": " again, now a new version"}
 _ROLES: dict[Answer, Role] = {"once": "ok", "yes": "ok", "no": "warn"}
@@ -161,6 +163,8 @@ def grant_lines(question: Question) -> list[Line]:
         if question.changed:
             lines.append(line("  ", ("dim", "Since your last yes: "), whole_line(question.changed)))
         lines += [*doubts, *([] if packages else installs)]
+    for fact in question.facts:
+        lines.append(line("    ", ("dim", whole_line(fact))))
     if asker := one_line(question.asker, 80):
         whom = one_line(question.whom, 80)
         other = (("dim", " on behalf of "), ("name", whom)) if whom else ()

@@ -20,7 +20,9 @@ def is_table(value: object) -> bool:
         return False
     if not all(isinstance(row, dict) and row for row in value):
         return False
-    return len(_columns(value)) <= _MAX_COLUMNS and all(map(_is_flat, value))
+    if len(_columns(value)) > _MAX_COLUMNS:
+        return False
+    return all(map(_is_flat, value))
 
 
 def table_lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[Line]:  # Any: JSON

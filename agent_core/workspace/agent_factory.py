@@ -16,11 +16,11 @@ from agent_core.memory.classes import KNOWN, Memory, named, reasons
 from agent_core.memory.vectors import TextVectors
 from agent_core.runtime import host_functions
 from agent_core.runtime.agent import Agent
+from agent_core.runtime.allowed import ABOUT_HELPERS
 from agent_core.runtime.client_calls import ClientFunctions
 from agent_core.runtime.colleagues import Colleagues
 from agent_core.runtime.dispatch import (
     ABOUT_AGENTS,
-    ABOUT_HELPERS,
     Dispatcher,
     WorkspaceFunctions,
 )
@@ -71,8 +71,7 @@ class _AgentParts:
             **host_functions.meta_functions(),
             **host_functions.of_memory(self.memory.blocks),
         }
-        withheld = frozenset() if self.deps.settings.growth.create else host_functions.GROWING
-        withheld |= frozenset() if self.deps.settings.helpers.create else ABOUT_HELPERS
+        withheld = frozenset() if self.deps.settings.helpers.create else ABOUT_HELPERS
         return {
             name: host
             for name, host in functions.items()
@@ -181,13 +180,14 @@ class _AgentParts:
             await _group(deps, self.name)  # checks its file
             plan = partial(_group, deps, self.name)
             model_session = self.model_session(
-                host, models, ToolSources(self.file, (colleagues,), ClientFunctions.of)
+                host,
+                models,
+                ToolSources(self.file, (colleagues,), ClientFunctions.of, self.session.turn_policy),
             )
             return GroupLoop(model_session, deps.store, service, plan, deps.open_agent)
         programs = Programs(deps.sandbox, service, deps.clock)
-        tools = ToolSources(
-            self.file, self.sources(host, colleagues, models, programs), ClientFunctions.of
-        )
+        sources = self.sources(host, colleagues, models, programs)
+        tools = ToolSources(self.file, sources, ClientFunctions.of, self.session.turn_policy)
         turn = deps.settings.turn
         programs.dispatcher = Dispatcher(tools, turn, deps.clock, aliases=_ALIASES)
         own_set = self.session.own_set
@@ -246,6 +246,7 @@ async def build_agent(
         verify=verify,
         line=line,
         thread_limits=thread_limits(deps.settings.runner),
+        policy=deps.settings.policy,
     )
     file = AgentFile(partial(deps.directory.profile, name), deps.directory.place)
     parts = _AgentParts(

@@ -115,7 +115,7 @@ class HelperFunctions(ToolSource):
         call = partial(self._call, helper)
         return ModelFunction(helper.function, call, helper.function.version)
 
-    async def refusal(self, name: str, _: "Snapshot") -> str:
+    async def refusal(self, name: str, _: "Snapshot", *, grows: bool = True) -> str:
         """Return why a selected helper cannot be called, or ""."""
         return self._library.refusal(name) if self._has(name) else ""
 
@@ -210,6 +210,7 @@ class HelperRunner:
             agent = self._agent(helper, name, request, budget, stack)
             meter = agent.allowance = Allowance(SpendingLimits(), parent)
             agent.on_behalf_of = record.turn.agent
+            agent.policy = record.turn.policy
             properties = helper.function.parameters["properties"]
             defaults = {
                 name: schema["default"]
@@ -288,6 +289,7 @@ class HelperRunner:
             clock=ground.clock,
             verify=False,
             thread_limits=thread_limits(settings.runner),
+            policy=settings.policy,
         )
         below = HelperRunner(ground, int(limits.depth or 1) - 1)
         sources = (
@@ -299,7 +301,8 @@ class HelperRunner:
                 ground.sandbox, ground.functions, settings.turn.parallel, agent=name
             ),
         )
-        tools = ToolSources(AgentFile(lambda: AgentProfile(limits=limits)), sources)
+        file = AgentFile(lambda: AgentProfile(limits=limits))
+        tools = ToolSources(file, sources, policy=session.turn_policy)
         model_session = ModelSession(
             shown,
             settings.model_copy(update={"instructions": instructions}),

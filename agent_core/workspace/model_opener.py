@@ -18,6 +18,7 @@ from agent_core.functions.service.maker import FunctionMaker
 from agent_core.memory.embedding import Embedder, embedder
 from agent_core.model.discover import DiscoveredModel, choose, endpoint_names, listed
 from agent_core.model.reply import OpenedModel, OpenModel
+from agent_core.runtime.ledger import Ledger
 from agent_core.storage import prepare_state_dir
 
 from . import doctor
@@ -39,9 +40,12 @@ class ModelOpener:
         environment: Mapping[str, str] | None,
         read_again: "Callable[[], Settings] | None" = None,
         *,
+        ledger: Ledger,
         is_typed: bool = False,
     ) -> None:
         """Create the opener; `is_typed` means that the default model's name was given for this run, not in settings.
+
+        Each request of the models is reserved in the `ledger` before it is sent.
 
         If there is no model, `read_again` reloads the settings, so that a model that was set meanwhile is used.
         """
@@ -51,6 +55,7 @@ class ModelOpener:
         self._root = root
         self._settings = settings
         self._read_again = read_again
+        self._ledger = ledger
         self._is_unchecked = is_typed
         reader = settings.gate.reader
         # With "same", the model that writes functions also describes them.
@@ -86,7 +91,8 @@ class ModelOpener:
         table = name if name and (name in usual.models or name != usual.model.name) else ""
         model = await open_model(chosen, settings.model, found_out=found_out)
         names = partial(endpoint_names, chosen) if chosen.kind == "endpoint" else None
-        return OpenedModel(model, chosen.why, table, names, settings.model.programs)
+        metered = self._ledger.metered(model)
+        return OpenedModel(metered, chosen.why, table, names, settings.model.programs)
 
     async def chosen(self, name: str | None = None) -> tuple[DiscoveredModel, "Settings"]:
         """Choose a model by name, by default the configured one, and return it with the settings that apply to it.

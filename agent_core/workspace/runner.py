@@ -93,6 +93,9 @@ class Runner:
         self._let_go = let_go if store.is_shared else None
         self._on_fault = on_fault
         self._ends_with_store = ends_with_store
+        self.is_paused = False
+        """Whether a person paused everything that runs by itself."""
+        self.on_pause: Callable[[], None] = lambda: None
         self._told = ""
         self._woken = asyncio.Event()
         self._running: dict[str, asyncio.Task[None]] = {}
@@ -141,6 +144,9 @@ class Runner:
     async def _round(self) -> bool:
         """Start due turns and expire overdue waits; return whether there was nothing to do."""
         now, is_kept_busy = self._clock.monotonic(), False
+        was_paused, self.is_paused = self.is_paused, await self._store.is_paused()
+        if self.is_paused != was_paused:
+            self.on_pause()
         all_due = await self._store.work(self._kinds)
         if watched := await self._watched():
             all_due.append(Due(watched, is_takeover=False))

@@ -68,8 +68,8 @@ def _without_password(url: str) -> str:
     return f"{url[:begin]}{user.partition(':')[0]}{at}{host}{url[begin + len(authority) :]}"
 
 
-def open_state(root: Path, settings: Settings) -> Store:
-    """Open the store of a workspace.
+def open_state(root: Path, settings: Settings, clock: Clock | None = None) -> Store:
+    """Open the store of a workspace, whose times are those of the `clock`, by default this machine's.
 
     Raises:
         StorageError: the store cannot be used, or the user has not confirmed it.
@@ -80,8 +80,8 @@ def open_state(root: Path, settings: Settings) -> Store:
     if named is not None and not is_confirmed(*named):
         raise UnconfirmedDatabase(named[1])
     if settings.storage.url is None:
-        return open_store(folder / STATE_FILE, clock=Clock())
-    return open_store(settings.storage.url, clock=Clock(), workspace=workspace_id(folder))
+        return open_store(folder / STATE_FILE, clock=clock or Clock())
+    return open_store(settings.storage.url, clock=clock or Clock(), workspace=workspace_id(folder))
 
 
 _FUNCTIONS = "functions"
@@ -137,8 +137,12 @@ class WorkspaceState:
     moves: "Moves"
     root: Path
     folder: Path
-    agent: str
-    """The default agent, used where none is named."""
+    settings: Settings
+
+    @property
+    def agent(self) -> str:
+        """The default agent, used where none is named."""
+        return self.settings.agent
 
     def alone(self, agent: str) -> AbstractAsyncContextManager[None]:
         """Hold an agent with all its conversations exclusively while the block runs.
@@ -153,7 +157,7 @@ class WorkspaceState:
 async def state_of(store: Store, root: Path, settings: Settings) -> AsyncIterator[WorkspaceState]:
     """Provide the state of a workspace over an open connection to its store."""
     async with portable.opened_moves(store, root, settings) as moves:
-        yield WorkspaceState(store, moves, root, prepare_state_dir(root), settings.agent)
+        yield WorkspaceState(store, moves, root, prepare_state_dir(root), settings)
 
 
 @asynccontextmanager

@@ -73,7 +73,8 @@ if TYPE_CHECKING:  # each part is imported on first use
     from agent_core.memory.agent_memory import AgentMemory
     from agent_core.memory.classes import Memory
     from agent_core.memory.source_catalog import Sources
-    from agent_core.runtime import host_functions, programs
+    from agent_core.model import prices
+    from agent_core.runtime import host_functions, ledger, programs
     from agent_core.runtime.agent import Agent, Origin
     from sandbox import Sandbox, errors
 
@@ -110,7 +111,9 @@ else:
     grant_service = LateModule("agent_core.functions.service.grant_service")
     agent_memory = LateModule("agent_core.memory.agent_memory")
     classes = LateModule("agent_core.memory.classes")
+    prices = LateModule("agent_core.model.prices")
     host_functions = LateModule("agent_core.runtime.host_functions")
+    ledger = LateModule("agent_core.runtime.ledger")
     programs = LateModule("agent_core.runtime.programs")
     agent_factory = LateModule("agent_core.workspace.agent_factory")
     agent_files = LateModule("agent_core.workspace.agent_files")
@@ -221,7 +224,13 @@ def function_service(
         starters=scaffold.functions,
     )
     return FunctionService(
-        root, store, registry, parts, module_bytes=MAX_MODULE_BYTES, standing=settings.standing
+        root,
+        store,
+        registry,
+        parts,
+        module_bytes=MAX_MODULE_BYTES,
+        standing=settings.standing,
+        pins_mine=settings.growth.pin == "mine",
     )
 
 
@@ -293,7 +302,8 @@ class Workspace:
         self._store = store
         self._open_sandbox = open_sandbox
         self._open_models = open_models
-        queue = ApprovalQueue(approver, store, settings.grants.wait_minutes * 60)
+        wait_s = settings.grants.wait_minutes * 60
+        queue = ApprovalQueue(approver, store, wait_s, settings.policy)
         opened = (lambda: self._sandbox), queue, (lambda: self._models)
         self.functions = function_service(root, settings, store, *opened, on_status)
         self._clock = Clock()
@@ -371,6 +381,7 @@ class Workspace:
         on_status: Callable[[str], None] | None = None,
         sandbox: "Sandbox | None" = None,
         follows: bool = True,
+        clock: Clock | None = None,
     ) -> AsyncIterator["Workspace"]:
         """Open a workspace: read its settings, its state and its functions, and watch the folder.
 
@@ -378,7 +389,7 @@ class Workspace:
         process. `approver` asks the user about grants; without one, `grants.unattended` decides. `debugger` handles
         stops. `on_status` gets a line when a long operation starts, and "" when it ends. A started `sandbox` is used in
         place of the configured one; the caller must close it after the workspace. Without `follows`, files that are
-        saved while the workspace is open are ignored until the next time.
+        saved while the workspace is open are ignored until the next time. A `clock` replaces that of this machine.
 
         Raises:
             WorkspaceError: the folder does not exist or cannot be used.
@@ -388,7 +399,7 @@ class Workspace:
         root = scaffold.opened(root)
         given, settings = settings, settings or load(root, flags)
         async with AsyncExitStack() as stack:
-            store = open_state(root, settings)
+            store = open_state(root, settings, clock)
             stack.push_async_callback(store.close)
             open_sandbox = partial(
                 sandbox_client, root, settings, environment, debugger, sandbox, on_status
@@ -397,11 +408,13 @@ class Workspace:
             read_again = None if given else partial(load, root, flags)
 
             def open_models() -> "ModelOpener":
+                book = ledger.Ledger(store, settings, prices.Prices(root, settings.models), clock)
                 return model_opener.ModelOpener(
-                    root, settings, environment, read_again, is_typed=is_typed
+                    root, settings, environment, read_again, ledger=book, is_typed=is_typed
                 )
 
             workspace = cls(root, settings, store, approver, open_sandbox, open_models, on_status)
+            workspace._clock = clock or workspace._clock
             stack.push_async_callback(workspace._close_parts)
             await workspace.functions.start()
             await workspace.functions.quarantine.refresh()

@@ -16,7 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from prompt_toolkit.filters import Condition, emacs_mode, has_focus
+from prompt_toolkit.filters import Condition, emacs_mode, has_completions, has_focus
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
@@ -121,6 +121,11 @@ class Repl:
                 self._say("waits for the end of what is running; Ctrl-C ends that")
             self._lines.put_nowait(text)
 
+    def next_mode(self) -> None:
+        """Choose the next mode for what is sent from now on; the status bar shows it."""
+        if self._session is not None:
+            self._session.next_mode()
+
     def interrupt(self) -> None:
         """Discard the waiting lines and end the running turn."""
         self._take_back()
@@ -216,6 +221,8 @@ def bindings(prompt: Prompt, repl: Repl) -> KeyBindings:
     keys.add("escape", "/", filter=typing & emacs_mode)(
         lambda event: prompt.buffer.insert_text("/")
     )
+    keys.add(Keys.BackTab, filter=typing & ~has_completions)(lambda event: repl.next_mode())
+    keys.add("c-g", filter=typing & empty)(lambda event: repl.send("/go"))
     keys.add("c-c", filter=typing)(lambda event: _stop(prompt, repl))
     keys.add("c-d", filter=typing & empty)(lambda event: repl.leave())
     can_be_resumed = machine.can_be_resumed()

@@ -49,6 +49,7 @@ from agent_core.functions.answers import CallReport
 from agent_core.operations.attachments import headline
 from agent_core.operations.spending import Spending
 from agent_core.runtime.agent import UNANSWERED, Agent, Origin
+from agent_core.runtime.entries import JOB
 from agent_core.runtime.session import GO_ON
 from agent_core.runtime.turn import Interrupted, Interruption
 from agent_core.storage import MAIN, STATE, line_of
@@ -116,6 +117,7 @@ class Conversation:
         """Commands that were typed during a turn and wait for its end."""
         self._runner: Runner | None = None
         self._is_begun = False  # whether the user was told what was found
+        self.on_pause: Callable[[], None] = _nothing
         self.has_sent = False  # whether a turn has sent a message to another agent
         self._command: Interruption | None = None
         self._held: list[FunctionsChanged] | None = None
@@ -130,6 +132,14 @@ class Conversation:
     def stoppable(self) -> bool:
         """True if a turn or command is running that `interrupt` can end."""
         return self.busy or self._command is not None
+
+    @property
+    def is_paused(self) -> bool:
+        """True if everything is paused that runs by itself."""
+        return self._runner is not None and self._runner.is_paused
+
+    def _tell_pause(self) -> None:
+        self.on_pause()
 
     def names(self) -> list[str]:
         """Return the function names, for completion."""
@@ -356,6 +366,7 @@ class Conversation:
             on_fault=lambda *fault: self.voice.aloud([turn_fault(*fault)]),
         ) as runner:
             self._runner = runner
+            runner.on_pause = self._tell_pause
             try:
                 yield runner
             finally:
@@ -513,6 +524,10 @@ class Conversation:
                     self.announce(change)
 
 
+def _nothing() -> None:
+    """Tell nobody of a pause."""
+
+
 def greeting(model: str, texts: Sequence[str]) -> list[Line]:
     """Return lines that name the model, sum up a continued conversation, and point to the help."""
     last = one_line(headline(texts[-1]), 60) if texts else ""
@@ -571,8 +586,10 @@ async def opened(
 @asynccontextmanager
 async def _agent(workspace: Workspace, options: RunOptions, voice: Voice) -> AsyncIterator[Agent]:
     """Open the agent of a run. The workspace closes it, unless the agent is temporary (`once`)."""
+    origin = Origin("prompt" if voice.is_attended else _window(options))
     if options.once:
         async with workspace.passing_agent(verify=options.verify) as agent:
+            agent.origin = origin
             yield agent
     else:
         name = options.talks_to
@@ -580,7 +597,6 @@ async def _agent(workspace: Workspace, options: RunOptions, voice: Voice) -> Asy
             made = await asyncio.to_thread(workspace.directory.make, name)
             if sys.stdout.isatty():  # a script does not need the notice
                 voice.aloud([made_line(made)])
-        origin = Origin("prompt" if voice.is_attended else _window(options))
         yield await workspace.agent(
             name, options.conversation, verify=options.verify, origin=origin, answers=True
         )
@@ -588,9 +604,9 @@ async def _agent(workspace: Workspace, options: RunOptions, voice: Voice) -> Asy
 
 def _window(options: RunOptions) -> str:
     """Return what kind of window a run is that nobody types into."""
-    if options.message is None:
-        return "pipe"
-    return "command" if machine.has_terminal() else "job"
+    if not machine.has_terminal():
+        return JOB
+    return "pipe" if options.message is None else "command"
 
 
 def made_line(path: str) -> Line:

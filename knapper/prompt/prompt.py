@@ -54,6 +54,7 @@ from prompt_toolkit.widgets.toolbars import SearchToolbar
 
 from agent_core.base import machine
 from agent_core.base.plain_files import read_plain
+from agent_core.base.policy import DEFAULT
 from agent_core.base.records import dataclass, fields
 from agent_core.base.untrusted import one_line
 from agent_core.base.workspace_folder import SETTINGS
@@ -66,6 +67,7 @@ from .keys import terminal_input
 from .live import Live
 
 if TYPE_CHECKING:
+    from agent_core.base.policy import Policy
     from agent_core.runtime.agent import AgentStatus
 
 
@@ -461,6 +463,7 @@ STYLES: Final = {
     "bar": "ansibrightblack",
     "bar.name": "ansicyan",
     "bar.running": "ansicyan",
+    "bar.mode": "bold ansimagenta",
     "bar.near": "ansiyellow",
     "bar.full": "bold ansired",
     "bar.alarm": "bold ansiwhite bg:ansired",
@@ -759,14 +762,27 @@ _MODEL_LEAST = 16
 _BETWEEN = " · "
 # The forms of the bar, longest first: the first one that leaves enough room for the model's name is used.
 _FORMS = (
-    ("agent", "model", "gauge", "spent", "functions", "rejected", "sandbox", "running"),
-    ("agent", "model", "gauge", "functions", "rejected", "sandbox", "running"),
-    ("model", "gauge", "functions", "rejected", "sandbox", "running"),
-    ("model", "gauge", "functions", "rejected", "sandbox"),
-    ("model", "gauge", "rejected", "sandbox"),
-    ("model", "share", "sandbox"),
-    ("share", "sandbox"),
-    ("sandbox",),
+    (
+        "mode",
+        "agent",
+        "model",
+        "gauge",
+        "spent",
+        "functions",
+        "rejected",
+        "paused",
+        "sandbox",
+        "running",
+    ),
+    ("mode", "agent", "model", "gauge", "functions", "rejected", "paused", "sandbox", "running"),
+    ("mode", "model", "gauge", "functions", "rejected", "paused", "sandbox", "running"),
+    ("mode", "model", "gauge", "functions", "rejected", "paused", "sandbox"),
+    ("mode", "model", "gauge", "rejected", "paused", "sandbox"),
+    ("mode", "model", "share", "paused", "sandbox"),
+    ("mode", "share", "paused", "sandbox"),
+    ("mode", "paused", "sandbox"),
+    ("mode", "sandbox"),
+    ("mode",),
 )
 _ALARMS = (" SANDBOX OFF: functions run unprotected ", " SANDBOX OFF ")
 
@@ -781,6 +797,7 @@ class StatusBar:
         self.sandbox = "…"
         self.spent: Callable[[], str] = str
         self.running: Callable[[], int] = int
+        self.paused: Callable[[], bool] = bool
         self.rejected: Callable[[], int] = int
 
     def clear_hint(self) -> None:
@@ -811,6 +828,8 @@ class StatusBar:
             "functions": [("class:bar", f"functions {status.functions_known}")],
             "sandbox": [("class:bar", f"sandbox {sandbox}")] if sandbox else [],
         }
+        if mode := mode_words(status.policy):
+            parts["mode"] = [("class:bar.mode", mode)]
         if spent := self.spent():
             parts["spent"] = [("class:bar", one_line(spent, 40))]
         if rejected := self.rejected():
@@ -819,6 +838,8 @@ class StatusBar:
             ]
         if running := self.running():
             parts["running"] = [("class:bar.running", f"{running} running")]
+        if self.paused():
+            parts["paused"] = [("class:bar.near", "paused")]
         model = one_line(status.model or "no model yet", 80)
         for form in _FORMS:
             shown = [parts[name] for name in form if parts.get(name)]
@@ -830,6 +851,13 @@ class StatusBar:
                 parts["model"][0] = ("class:bar", cut_middle(model, room))
                 return _join_parts(shown)
         return []
+
+
+def mode_words(policy: "Policy") -> str:
+    """Return what differs in a policy from the usual one, in few words."""
+    words: list[str] = [policy.mode] if policy.mode != DEFAULT.mode else []
+    words += [f"growth {policy.growth}"] if policy.growth != DEFAULT.growth else []
+    return ", ".join(words)
 
 
 def _named(conversation: str) -> StyleAndTextTuples:

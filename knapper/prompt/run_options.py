@@ -30,6 +30,8 @@ class RunOptions:
     conversation: str = "main"
     model: str | None = None
     maker: str | None = None
+    mode: str | None = None
+    growth: str | None = None
     base_url: str | None = None
     message: str | None = None
     max_steps: int | None = None
@@ -87,6 +89,8 @@ class RunOptions:
         return {
             "model.name": self.model,
             "growth.maker": self.maker,
+            "growth.mode": self.growth,
+            "turn.mode": self.mode,
             "model.base_url": self.base_url,
             "model.stream": None if self.stream else False,
             "turn.max_steps": self.max_steps,

@@ -46,6 +46,7 @@ from agent_core.operations.catalog import (
 )
 from agent_core.operations.commands.conversations import end_at, shown_name
 from agent_core.operations.commands.functions import ended, stopping_first
+from agent_core.operations.commands.spending import cap_lines
 from agent_core.operations.manual_edits import text_from_editor
 from agent_core.operations.spending import (
     Spending,
@@ -82,7 +83,7 @@ from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import Malformed, read_json
 from sandbox.wire.values import BODY, TAG
 
-from . import slash_shell, undo
+from . import modes, slash_shell, undo
 from .conversation import Conversation, RunCommand, made_line
 from .menu import address_lines
 from .slash_shell import PromptDoor, result_lines, run_shell, show
@@ -710,10 +711,15 @@ async def _clear(conversation: Conversation, words: str) -> None:
 
 
 async def _cost(conversation: Conversation, words: str) -> None:
+    if words:
+        await slash_shell.RUNS["cost"](conversation, words)
+        return
     workspace, name = conversation.workspace, conversation.agent.name
     ever = Spending(workspace.root, workspace.settings.models)
     await spent_since_ever(workspace.store, name, ever)
-    conversation.voice.lines([*spending_lines(conversation.spending), ever_line(name, ever)])
+    here = await run_shell(conversation, "cost", "cost")
+    caps = cap_lines(here.document)
+    conversation.voice.lines([*spending_lines(conversation.spending), ever_line(name, ever), *caps])
 
 
 async def _pop(conversation: Conversation, words: str) -> None:
@@ -976,6 +982,7 @@ _OWN: Final[Sequence[RunCommand]] = (
     *(_memorywarning, _heartbeat, _switch, _load, _call, _shell),
 )
 _RUNS: Final[Mapping[str, RunCommand]] = {
+    **modes.RUNS,
     **undo.RUNS,
     **slash_shell.RUNS,
     "name": _rename,

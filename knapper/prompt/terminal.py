@@ -58,6 +58,7 @@ from knapper.terminal.dialog import UNSEEN, TerminalAnswers, hidden_answer
 from . import render
 from .conversation import Conversation, opened
 from .live import ended_rows
+from .modes import next_mode
 from .prompt import DEBUG_MARK, QUIET_S, Prompt
 from .render import TurnRenderer
 from .run_options import RunOptions
@@ -772,6 +773,10 @@ class LoadedSession:
             return await offered(self.conversation, kind, first)
         return []
 
+    def next_mode(self) -> None:
+        """Choose the next mode for what is sent from now on."""
+        next_mode(self.conversation.agent)
+
     def is_for_now(self, text: str) -> bool:
         """Return whether the line is for the running turn, or can run during a command, like `/break` during a call."""
         return self.conversation.busy or (
@@ -812,6 +817,8 @@ async def session(options: RunOptions, prompt: Prompt) -> AsyncIterator[LoadedSe
         prompt.bar.status = lambda: conversation.agent.status()  # of the agent that is current then
         prompt.bar.spent = lambda: short(conversation.spending.total)
         prompt.bar.running = lambda: len(prompt.live.calls)
+        prompt.bar.paused = lambda: conversation.is_paused
+        conversation.on_pause = prompt.app.invalidate
         prompt.bar.rejected = lambda: len(
             {problem.where.path for problem in conversation.workspace.rejected()}
         )

@@ -44,6 +44,10 @@ _COMMANDS = {
     "memory": f"{_VERBS}.memory",
     "sources": f"{_VERBS}.memory",
     "log": f"{_VERBS}.memory",
+    "cost": f"{_VERBS}.spending",
+    "cap": f"{_VERBS}.spending",
+    "pause": f"{_VERBS}.spending",
+    "resume": f"{_VERBS}.spending",
     "login": f"{_SHELL}.login",
     "schema": f"{_SHELL}.setup",
     "state": f"{_SHELL}.setup",
@@ -82,10 +86,12 @@ _GROUPS = (
             "login": "a link to the page",
             "storage": "check, measure, move",
             "state": "set aside, or adopt",
+            "cost, cap": "spent on models, limits",
+            "pause, resume": "what runs by itself",
         }),
     ),
 )  # fmt: skip
-"""The commands as `--help` groups them, in two columns, each with a short description; its own help has more.
+"""The commands as `--help` groups them, in two columns, one or two with a short description; their own help has more.
 
 Those of extensions come before the command that they name, or last in their group.
 """

@@ -156,7 +156,12 @@ class TurnAdapter:
         )
         if [message.source for message in said] == [USER]:
             text = said[0].text  # a single message from the user is sent unchanged
-        posted = await self._client.post(text or _NOTHING_NEW, key=uuid4().hex, **target)
+        posted = await self._client.post(
+            text or _NOTHING_NEW,
+            key=uuid4().hex,
+            agent=target["agent"],
+            conversation=target["conversation"],
+        )
         self._known |= {message.id: None for message in fresh if message.id}
         for id in [*self._known][:-_MOST_KNOWN]:
             del self._known[id]

@@ -242,7 +242,8 @@ class Offer:
             return ToolAnswer(visible(f"{error.message} {error.fix}".strip()), is_error=True)
 
     def _grows(self, identity: Identity) -> bool:
-        return self._settings.grow and "edit" in identity.scopes
+        can_grow = self._settings.grow and self.functions.granting.policy.grows
+        return can_grow and "edit" in identity.scopes
 
     async def most_used(self) -> list[Function]:
         """Return the functions listed as tools: the most used ones with an allowed standing, sorted by name."""
@@ -578,7 +579,8 @@ class WaitingQuestions:
 
     def approvals(self) -> Approvals:
         """Return the approvals for a call; its questions wait."""
-        return Approvals(ApprovalQueue(self._defer_question))
+        policy = self._grants.queue.policy
+        return Approvals(ApprovalQueue(self._defer_question, policy=policy))
 
     async def settle(self, function: str) -> None:
         """Cancel the waiting question before calls of a function that has now been called: it is no longer needed."""

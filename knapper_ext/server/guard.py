@@ -27,6 +27,7 @@ from agent_core.base.offload import aside
 from agent_core.base.plain_files import ADDING, open_plain
 from agent_core.base.records import dataclass, field
 from agent_core.base.untrusted import one_line
+from agent_core.functions.service.pins import HAS_OWN_TOKEN
 from agent_core.operations.history_pages import MOST_HELD, Hold
 from sandbox.wire.strict_json import has_more_values
 
@@ -279,6 +280,7 @@ class Guard:
             f"from {network((scope.get('client') or ('-', 0))[0])}"  # cannot be the name of a token
         )
         scope["identity"] = identity = await self._check_request(scope, headers, address)
+        HAS_OWN_TOKEN.set(identity is not None and not identity.is_owner)
         seen.name = identity.name if identity else "-"
         name, most = (identity.name, MOST_BODY) if identity else (address, _MOST_OF_STRANGERS)
         with (

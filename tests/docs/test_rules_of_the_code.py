@@ -338,3 +338,38 @@ def test_a_text_becomes_a_literal_only_as_a_tree_that_was_read() -> None:
 
 
 LITERAL_TREES = {"node", "value", "node.value", "keyword.value"}
+
+
+DECIDED_BY_THE_POLICY = {
+    ("growth", "mode"),
+    ("grants", "ask"),
+    ("grants", "same_reach"),
+    ("turn", "mode"),
+}
+
+
+def test_only_the_policy_of_a_turn_decides_what_is_asked_and_grown() -> None:
+    """The settings are read once, where the policy is made: all else would decide without the turn's own."""
+    places = set()
+    for path, tree in module_trees("mode", "ask", "same_reach"):
+        for node in ast.walk(tree):
+            if (
+                isinstance(node, ast.Attribute)
+                and isinstance(node.value, ast.Attribute)
+                and (node.value.attr, node.attr) in DECIDED_BY_THE_POLICY
+            ):
+                places.add(f"{path.relative_to(TOP)}:{node.lineno}")
+    assert {place.partition(":")[0] for place in places} == {"agent_core/base/settings.py"}, places
+
+
+def test_whatever_keeps_a_policy_was_given_it() -> None:
+    """A policy is made from settings, from its stored form, or from another one; nowhere else from its parts."""
+    made = set()
+    for path, tree in module_trees("policy import", "class Policy:"):
+        if path.parts[-2] != "base" and "agent_core.base.policy" not in path.read_text("utf-8"):
+            continue
+        for node in ast.walk(tree):
+            name = node.func if isinstance(node, ast.Call) else None
+            if isinstance(name, ast.Name) and name.id == "Policy":
+                made.add(str(path.relative_to(TOP)))
+    assert made == {"agent_core/base/policy.py", "agent_core/base/settings.py"}

@@ -1,6 +1,7 @@
 """From a text that needs something to a call that has it: only by a human's approval of exactly that content."""
 
 from agent_core.access.grants import Grants
+from agent_core.base.policy import Policy
 from agent_core.functions.service.judgment import Judgment
 from tests.functions.support import Room
 from tests.kit.sources import function_text
@@ -118,13 +119,13 @@ async def test_always_shows_every_function_that_an_agent_makes_and_never_asks_no
     here: Room, code: str
 ) -> None:
     granting = here.shop.granting
-    granting._settings = granting._settings.model_copy(update={"ask": "always"})
+    granting.queue.policy = Policy(growth="ask")
     asked = granting.approver = human("no: too simple", "yes")
     assert not (await here.shop.create("double", PLAIN, "sums", author=AGENT)).admitted
     assert (await here.shop.create("double", PLAIN, "sums", author=AGENT)).admitted
     assert [one.missing for one in asked.asked] == [Grants(), Grants()]
     assert entries(here) == ""
-    granting._settings = granting._settings.model_copy(update={"ask": "never"})
+    granting.queue.policy = Policy(asks=False)
     asked = granting.approver = human("yes")
     assert not (await here.shop.create("weather", code, "sky", author=AGENT)).admitted
     assert asked.asked == []

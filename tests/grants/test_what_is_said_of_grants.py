@@ -9,9 +9,18 @@ from weakref import ref
 
 import pytest
 
-from agent_core.access.grants import ApprovalQueue, Approvals, Approver, Decision, Grants, Question
+from agent_core.access.grants import (
+    ApprovalQueue,
+    Approvals,
+    Approver,
+    Decision,
+    Grants,
+    Question,
+    TaskReach,
+)
 from agent_core.access.grants.approval import denial
 from agent_core.base import events
+from agent_core.base.policy import DEFAULT, Policy
 from agent_core.base.receipt import Fact
 from agent_core.context import presentation
 from tests.functions.support import Room
@@ -22,6 +31,7 @@ from .support import AGENT, Human, human
 def with_settings(here: Room, **settings: str) -> None:
     granting = here.shop.granting
     granting._settings = granting._settings.model_copy(update=settings)
+    granting.queue.policy = Policy(asks=granting._settings.ask != "never")
 
 
 @pytest.mark.parametrize(
@@ -168,6 +178,8 @@ class Turn:
     agent: str = "main"
     on_behalf_of: str = ""
     heard: list[events.Event] = field(default_factory=list)
+    policy: Policy = DEFAULT
+    task: TaskReach = field(default_factory=TaskReach)
 
     def note_done(self, fact: Fact, name: str) -> None:
         """Ignore the fact: these tests examine the questions."""

@@ -22,7 +22,7 @@ OTHERS = {
     "<call>": ["2", "1"],
 }
 OFFERED = {
-    "/re": ["release", "reload", "retry", "rename"],
+    "/re": ["release", "reload", "retry", "resume", "rename"],
     "/mw": ["memorywarning"],
     "/functions u": ["unused"],
     "/edit cwr": ["count_words"],

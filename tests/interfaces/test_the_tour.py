@@ -118,7 +118,7 @@ def test_a_tour_that_nobody_types_plays_by_itself_to_its_end_and_touches_nothing
 
 
 def test_a_tour_whose_functions_cannot_be_made_says_so_and_fails(tmp_path: Path) -> None:
-    unwilling = {"KNAPPER_GRANTS_ASK": "always"}  # and there is nobody to ask
+    unwilling = {"KNAPPER_GROWTH_MODE": "ask"}  # and there is nobody to ask
     done = knapper("run", "--model", "tour", cwd=tmp_path, environment=ALONE | unwilling)
     assert done.returncode == 1
     assert "functions/tour.py was not made, so the tour ends here." in done.stdout + done.stderr

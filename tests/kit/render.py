@@ -91,7 +91,7 @@ def calls_of(step: Ask, n: int) -> list[dict[str, Any]]:
 def usage_of(step: Say | Ask, seen: Seen) -> dict[str, int]:
     """Return the token usage of a reply."""
     said = step.text + "".join(call.text for call in (step.calls if isinstance(step, Ask) else ()))
-    given = step.usage if isinstance(step, Say) else None
+    given = step.usage
     prompt, completion = given or (len(json.dumps(seen.body)) // 4, len(said) // 4 + 1)
     return {
         "prompt_tokens": prompt,

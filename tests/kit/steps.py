@@ -82,8 +82,10 @@ class Ask:
         finish: str = "tool_calls",
         pause_s: float = 0.0,
         thought: str = "",
+        usage: tuple[int, int] | None = None,
     ) -> None:
         """`thought` is a summary of the reasoning before the calls; only the Responses API shows it."""
+        self.usage = usage
         self.calls = calls
         self.thought = thought
         self.text = text

@@ -71,7 +71,7 @@ async def test_an_agent_that_makes_no_functions_is_not_advised_to_keep_a_program
     at_desk: OpenDesk,
 ) -> None:
     programs = (WHOLE.format("['sky', 'queue']"), WHOLE.format("['tree', 'rhythm', 'aha']"))
-    told, _ = await kept(at_desk, *programs, growth__create=False)
+    told, _ = await kept(at_desk, *programs, growth__mode="off")
     assert "tree!" in told[1]
     assert KEEP_IT not in told[1]
 

@@ -159,5 +159,5 @@ async def test_agents_that_may_make_none_are_told_nothing_of_functions_not_made(
     tmp_path: Path, one_sandbox: Sandbox
 ) -> None:
     with scripted([Say(f"```python\n{DOUBLE}```")]) as model:
-        async with desk(tmp_path, model, one_sandbox, growth__create=False) as at:
+        async with desk(tmp_path, model, one_sandbox, growth__mode="off") as at:
             assert "unmade" not in ended(await at.say("Show me.")).made

@@ -10,7 +10,7 @@ from agent_core.access.grants.book import GrantsFile
 from agent_core.base.errors import SettingsError, UsageError
 from agent_core.base.plain_files import NotPlainError, read_plain
 from agent_core.base.settings import load, write_values
-from agent_core.operations.spending import read_prices
+from agent_core.model.prices import read_prices
 from knapper.prompt.completion import KeptHistory
 from knapper.prompt.prompt import EarlySettings, read_early_settings
 from tests.kit.program import knapper

@@ -105,11 +105,13 @@ def test_every_setting_has_a_variable_that_reaches_it(
         "model.mode": "native",
         "model.api": "chat",
         "model.programs": "off",
-        "growth.create": "false",
+        "growth.mode": "off",
+        "turn.mode": "plan",
+        "growth.pin": "mine",
         "tend.apply": "proved",
         "sandbox.packages": '["numpy"]',
     }
-    values |= {"grants.ask": "always", "grants.unattended": "file", "sandbox.level": "core"}
+    values |= {"grants.ask": "never", "grants.unattended": "file", "sandbox.level": "core"}
     values |= {"memory.embedding": "none", "memory.compaction": "spr", "memory.warn_at": "0.5"}
     values |= {"models": '{"fast": {"name": "small"}}', "model.key_variable": "MY_API_KEY"}
     values |= {"repl.keys": "vi", "repl.show": "full", "mcp.standings": '["trusted"]'}
@@ -129,7 +131,7 @@ def test_a_file_that_does_not_fit_is_told_with_the_key_and_a_way_out(root: Path)
     for text, named in {
         "[turn]\nmax_step = 3\n": "Did you mean `turn.max_steps`?",
         "[tern]\nmax_steps = 3\n": "Did you mean `turn`?",
-        "[grwoth]\ncreate = false\n": "Did you mean `growth`?",
+        "[grwoth]\nmode = 1\n": "Did you mean `growth`?",
         "[elsewhere]\nx = 3\n": "The tables are: agent",
         "[models.m]\ninput_price = 3\n": "Did you mean `models.m.price`?",
         "[turn]\nmax_steps = 0\n": "`turn.max_steps` cannot be 0: expected at least 1",

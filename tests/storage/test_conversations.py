@@ -13,7 +13,7 @@ from agent_core.storage import (
     DropAgent,
     Due,
     InboxFull,
-    PinFunction,
+    JoinOwnSet,
     Post,
     SaveAgent,
     SaveBlock,
@@ -371,7 +371,7 @@ async def test_nothing_is_stored_under_a_name_that_no_agent_can_have(
     with pytest.raises(UsageError):
         await store.apply([SaveAgent(name, {})])
     with pytest.raises(UsageError):
-        await store.apply([PinFunction(name, "f")])
+        await store.apply([JoinOwnSet(name, "f")])
     with pytest.raises(UsageError):
         await store.begin_conversation(name)
     assert await store.agent_names() == []

@@ -12,9 +12,10 @@ from agent_core.storage import (
     BeginWrite,
     DropReading,
     EndWrite,
+    JoinOwnSet,
+    LeaveOwnSet,
     ManifestConflict,
     OpenWrite,
-    PinFunction,
     ReadingRow,
     RecordCall,
     ReleaseFunction,
@@ -28,7 +29,6 @@ from agent_core.storage import (
     StateConflict,
     Stats,
     Store,
-    UnpinFunction,
     content_hash,
 )
 from tests.storage.support import ManualClock, saving, say
@@ -262,12 +262,10 @@ async def test_verdicts_pins_and_texts_are_kept_as_they_were_last_saved(store: S
         {"admitted": True},
         None,
     )
-    await store.apply(
-        [PinFunction("main", "f"), PinFunction("main", "f"), PinFunction("other", "g")]
-    )
-    assert await store.pins("main") == {"f"}
-    await store.apply([UnpinFunction("main", "f")])
-    assert await store.pins("main") == set()
+    await store.apply([JoinOwnSet("main", "f"), JoinOwnSet("main", "f"), JoinOwnSet("other", "g")])
+    assert await store.own_set("main") == {"f"}
+    await store.apply([LeaveOwnSet("main", "f")])
+    assert await store.own_set("main") == set()
     await store.apply([SaveText("You are …"), SaveText("You are …")])
     assert await store.text(content_hash("You are …")) == "You are …"
     assert await store.text(content_hash("never saved")) is None

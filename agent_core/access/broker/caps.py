@@ -7,6 +7,7 @@ from typing import TypeAlias
 from agent_core.base.records import dataclass
 
 MIB = 1 << 20
+READING = frozenset({"GET", "HEAD"})
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 PIECE = 64 << 10  # bytes of a body that cross to the worker at once
 

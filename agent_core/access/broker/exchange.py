@@ -30,7 +30,7 @@ from agent_core.base.records import dataclass, replace
 from sandbox import RequestRefused
 
 from ..grants.value import UNSAID, covered, written
-from .caps import METHODS, PIECE, FetchCaps, Resolve, Tls
+from .caps import METHODS, PIECE, READING, FetchCaps, Resolve, Tls
 
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -256,9 +256,15 @@ class FetchRequest:
 
 
 def take(
-    arguments: Mapping[str, Any], before: bytes, caps: FetchCaps
-) -> FetchRequest:  # Any: values that cross the sandbox
+    arguments: Mapping[str, Any],  # Any: values that cross the sandbox
+    before: bytes,
+    caps: FetchCaps,
+    *,
+    only_reads: bool = False,
+) -> FetchRequest:
     """Return the request in a worker's untrusted arguments; `before` is the part of the body that was sent earlier.
+
+    A call that `only_reads` sends no body, and asks by the methods that change nothing.
 
     Raises:
         RequestRefused: it cannot be sent.
@@ -266,6 +272,10 @@ def take(
     method, body = arguments.get("method", "GET"), arguments.get("body", b"")
     if not isinstance(method, str) or method not in METHODS:
         raise RequestRefused(f"the method is one of {', '.join(sorted(METHODS))}")
+    if only_reads and (method not in READING or before or body):
+        raise RequestRefused(
+            "this turn is a plan, which only reads: put the request into the proposal"
+        )
     if not isinstance(body, bytes) or len(before) + len(body) > caps.request:
         raise RequestRefused(f"the body of a request is bytes, {caps.request} of them at most")
     target = read(arguments.get("url"), caps.url)

@@ -139,7 +139,7 @@ class Fetches:
     async def _fetch(self, arguments: Mapping[str, Any], sent: tuple[str, ...]) -> dict[str, Any]:
         ahead = bytes(self._ahead)
         self._ahead.clear()
-        order = take(arguments, ahead, self._caps)
+        order = take(arguments, ahead, self._caps, only_reads=self._exit.only_reads)
         if len(self._streams) >= self._caps.streams:
             raise RequestRefused(
                 f"{self._caps.streams} responses are open: read them to their end, or close them"

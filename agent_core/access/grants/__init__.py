@@ -10,6 +10,7 @@ __getattr__ = late_names(
         "book": "NewGrant GrantStore",
         "files": "FileRequests ProgramFiles",
         "permit": "AccessResolver CallFlow Denied Permit",
+        "task": "TaskReach",
         "value": "Grants NOTHING",
     },
 )

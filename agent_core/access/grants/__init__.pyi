@@ -15,5 +15,6 @@ from .permit import AccessResolver as AccessResolver
 from .permit import CallFlow as CallFlow
 from .permit import Denied as Denied
 from .permit import Permit as Permit
+from .task import TaskReach as TaskReach
 from .value import NOTHING as NOTHING
 from .value import Grants as Grants

@@ -17,6 +17,7 @@ from uuid import uuid4
 
 from agent_core.base import events
 from agent_core.base.errors import WorkspaceError
+from agent_core.base.policy import DEFAULT, Policy
 from agent_core.base.records import asdict, dataclass, field, fields, replace
 from agent_core.base.untrusted import one_line
 from agent_core.registry.source import hash_of
@@ -24,6 +25,7 @@ from agent_core.storage import NOBODY, ApprovalStore, QuestionRow
 from sandbox.wire.lines import first_lines
 
 from .content import content_of
+from .task import TaskReach
 from .value import NOTHING, UNSAID, Grants
 
 if TYPE_CHECKING:
@@ -32,10 +34,14 @@ if TYPE_CHECKING:
     from agent_core.registry.registry import Snapshot
 
 Answer: TypeAlias = Literal["once", "yes", "no"]
-Moment: TypeAlias = Literal["join", "call", "run", "grant", "helper", "program", "open"]
-BOUND: Final = ("helper", "program", "open")
+Moment: TypeAlias = Literal[
+    "join", "call", "run", "grant", "helper", "program", "open", "change", "task"
+]
+BOUND: Final = ("helper", "program", "open", "change", "task")
 """The moments of questions whose approval is for one text only, and is not stored."""
-By: TypeAlias = Literal["human", "policy", "earlier", "often", "never", "unavailable", "ended"]
+By: TypeAlias = Literal[
+    "human", "policy", "earlier", "often", "never", "unavailable", "ended", "task"
+]
 
 _FLAGS: Mapping[str, str] = MappingProxyType(
     {
@@ -74,8 +80,9 @@ class Question:
 
     `granted` is what the previous version had, `diff` the change since then; `is_again` means that nothing new is
     requested, and only the content is new. The `moment` is before a function joins, before a call, while one runs, when
-    the user grants manually, before a helper is changed, before a program runs, for the functions that it calls, or
-    while one runs and opens a file.
+    the user grants manually, before a helper is changed, before a program runs, for the functions that it calls, while
+    one runs and opens a file, before an agent deletes functions or changes several at once, or for all that a turn is
+    expected to need.
     `caller` is the function that makes the call, if any. `version` is the digest of what an approval is bound to: the
     code of the function with all that it uses, or a text.
 
@@ -84,7 +91,7 @@ class Question:
     written that are not there yet. `folder` is the requested folder, or the one around the requested files, to which an
     approval may be widened: for this function, for all functions of its `maker`, the agent that made it, or, if it
     `is_for_turn`, for the programs of this turn. `changed` is the reason why an earlier approval is not in force.
-    `unset` are names of requested secrets without a value.
+    `unset` are names of requested secrets without a value, `facts` what the gate found of a function that would join.
     `asker` is the agent that has the turn; it may work for another one, `whom`. Texts are a model's, so they are shown
     as untrusted. `occasion` tells apart two questions about the same.
 
@@ -110,6 +117,7 @@ class Question:
     is_for_turn: bool = False
     changed: str = ""
     unset: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()
     asker: str = ""
     whom: str = ""
     occasion: str = field(default_factory=lambda: uuid4().hex, compare=False)
@@ -215,7 +223,7 @@ class Question:
         grants = {name: Grants.from_json(data[name]) for name in ("missing", "granted")}
         texts = {
             name: tuple(data.get(name, ()))
-            for name in ("installs", "doubts", "precedents", "creates", "unset")
+            for name in ("installs", "doubts", "precedents", "creates", "unset", "facts")
         }
         return cls(**{**data, **grants, **texts, "lines": lines})
 
@@ -229,8 +237,9 @@ class Decision:
     """An answer: yes for the next call only, yes permanently, or no; `word` is a message for the model.
 
     `by` is the origin: human (now), policy (nobody could be asked), earlier (the human's no in the same turn), often
-    (several refusals in the turn), never (no human can grant it), unavailable (what it needs is not available), or
-    ended (the turn ended before an answer). `is_wide` means that the approval is for the question's folder.
+    (several refusals in the turn), never (no human can grant it), unavailable (what it needs is not available), ended
+    (the turn ended before an answer), or task (the human's yes to what the turn is expected to
+    need). `is_wide` means that the approval is for the question's folder.
     """
 
     answer: Answer
@@ -307,6 +316,7 @@ _SAID: Mapping[By, str] = MappingProxyType(
         "never": "",
         "unavailable": "",
         "ended": "The turn ended before the user answered.",
+        "task": "",
     }
 )
 _NO_MORE = (
@@ -364,6 +374,8 @@ class TurnSink(Protocol):
 
     id: str
     step: int
+    policy: Policy
+    task: TaskReach
 
     @property
     def agent(self) -> str:
@@ -391,11 +403,16 @@ class ApprovalQueue:
         approver: Approver | None = None,
         store: ApprovalStore | None = None,
         wait_s: float | None = None,
+        policy: Policy = DEFAULT,
     ) -> None:
-        """Create the queue; `wait_s` is how long to wait for an answer in a turn that another agent began."""
+        """Create the queue; `wait_s` is how long to wait for an answer in a turn that another agent began.
+
+        The `policy` holds outside of turns, which have their own.
+        """
         self.approver = approver
         self.rows = store
         self.wait_s = wait_s
+        self.policy = policy
         self.one_at_a_time = asyncio.Lock()
         self.waiting: list[
             list[Answered]
@@ -403,7 +420,7 @@ class ApprovalQueue:
 
     def asking(self, approver: Approver | None) -> "ApprovalQueue":
         """Return a queue of questions to another approver."""
-        return ApprovalQueue(approver, self.rows, self.wait_s)
+        return ApprovalQueue(approver, self.rows, self.wait_s, self.policy)
 
 
 @dataclass(slots=True)
@@ -418,6 +435,11 @@ class Approvals:
     turn: TurnSink | None = None
     refusals: list[Answered] = field(default_factory=list)
     occasion: str = ""
+
+    @property
+    def policy(self) -> Policy:
+        """What may be asked and grown: the turn's policy, or outside of one the workspace's."""
+        return self.queue.policy if self.turn is None else self.turn.policy
 
     @property
     def turn_id(self) -> str:
@@ -496,7 +518,9 @@ class Approvals:
     async def close(self, question: Question, decision: Decision) -> Decision:
         """Report the answer to the turn, and return the same decision."""
         if self.turn is not None:
-            if decision.answer == "no" and decision.by == "human":
+            # A no to all that a task needs leaves each part of it to be asked.
+            is_refusal = decision.answer == "no" and question.moment != "task"
+            if is_refusal and decision.by == "human":
                 self.refusals.append((question, decision))
             if decision.by == "human":
                 what = " and ".join(question.says) or "join"

@@ -93,6 +93,15 @@ def covered_code(function: "Function", snapshot: "Snapshot") -> CoveredCode:
     return CoveredCode(frozenset(covered), frozenset(code_hash(each.whole) for each in statements))
 
 
+def covered_in_modules(function: "Function", snapshot: "Snapshot") -> Mapping[str, frozenset[str]]:
+    """Return the hashes of the statements that an approval of a function covers, by the module that has them."""
+    found: dict[str, set[str]] = {}
+    for parts in _covered_in(function, snapshot).values():
+        for (module, _), statements in parts.parts.items():
+            found.setdefault(module, set()).update(code_hash(each.whole) for each in statements)
+    return {module: frozenset(codes) for module, codes in found.items()}
+
+
 def called_names(function: "Function", snapshot: "Snapshot") -> frozenset[str]:
     """Return the texts that may be names of functions that a function calls by `self.call`."""
     return _parts_in(function, snapshot).strings

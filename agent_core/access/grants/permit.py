@@ -85,7 +85,8 @@ class Permit:
     `note` says what is missing, in case it fails. A call that `is_bound` has only the code that an approval of the
     function covers; no other call may be given anything as it runs. `shared` is what it may read only by the folders of
     the agent that made the function. `given` are files that were asked for before the call: the host opens them, as it
-    does those that are asked for as they are opened.
+    does those that are asked for as they are opened. A call that `only_reads` writes nothing and changes nothing where
+    it gets.
     """
 
     modules: "Modules"
@@ -96,6 +97,7 @@ class Permit:
     is_bound: bool = False
     shared: Grants = NOTHING
     given: Grants = NOTHING
+    only_reads: bool = False
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from agent_core.base.records import dataclass, fields
+from agent_core.base.records import dataclass, fields, replace
 from agent_core.base.syntax import named, odd_in_name
 
 if TYPE_CHECKING:
@@ -319,6 +319,10 @@ class Grants:
         """Return the grants to request before a call: all but the hosts and files that a text does not name."""
         named = {kind: [item for item in self.items(kind) if item != UNSAID] for kind in LATER}
         return Grants.from_json(self.to_json() | named)
+
+    def for_reading(self) -> "Grants":
+        """Return the part of this that changes nothing: what may be written is only read."""
+        return replace(self, read=(*self.read, *self.write), write=(), memory=())
 
     def serving(self, grants: "Grants") -> "Grants":
         """Return the part that these needs, as read from a text, can use. Grants that no text shows are kept."""

@@ -99,7 +99,7 @@ class CallService:
             return CallReport.of(refused), (recorded(function, snapshot, refused, 0.0),)
         watch = watch or Watch(self.debugging, slot=author.slot)
         tell = on_progress or (lambda done, total, note: None)
-        states = FunctionStates(self._store)
+        states = FunctionStates(self._store, keeps=not permit.only_reads)
         api = WorkerApi(
             self._sandbox,
             snapshot,

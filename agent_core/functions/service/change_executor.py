@@ -47,15 +47,26 @@ from agent_core.storage import (
 from sandbox.wire.strict_json import read_json
 
 from .judgment import Judgment
+from .pins import HAS_OWN_TOKEN, Pins
 from .plan import FileChange, PlannedChange
 
 if TYPE_CHECKING:
     from agent_core.access.grants import GrantStore
+    from agent_core.base.policy import Growth
     from agent_core.registry.registry import Registry, Snapshot
 
 
 Record = Callable[[PlannedChange], Awaitable[object]]
 _TRIES = 20  # each runs the gate again
+
+
+class NotAgreed(WorkspaceError):
+    """A change by an agent to which no person said yes, where functions do not grow by themselves."""
+
+    code = "not-agreed"
+
+    def __init__(self) -> None:
+        super().__init__("The user joins each change here, and did not say yes to this one.")
 
 
 class ChangeExecutor:
@@ -67,6 +78,7 @@ class ChangeExecutor:
         store: FunctionStore,
         registry: "Registry",
         grant_store: "GrantStore",
+        pins: Pins,
         copy: "FolderCopy | None" = None,
     ) -> None:
         """Create the executor; `copy` records what a folder with a shared store has contributed."""
@@ -76,14 +88,19 @@ class ChangeExecutor:
         self._store = store
         self._registry = registry
         self._grant_store = grant_store
+        self._pins = pins
         self._copy = copy
         self._random = Clock().random
 
-    async def carry_out(self, plan: PlannedChange, record: Record, by: str) -> PlannedChange:
-        """Carry out the planned change and record it. Return the resulting plan, which may be a refusal."""
-        plan = await commit(
-            plan, partial(self._commit, record=record, by=by), self._random, _refusal, tries=_TRIES
-        )
+    async def carry_out(
+        self, plan: PlannedChange, record: Record, by: str, growth: "Growth" = "on"
+    ) -> PlannedChange:
+        """Carry out the planned change and record it. Return the resulting plan, which may be a refusal.
+
+        Unless functions grow by themselves, a change by an agent needs a person's yes to it.
+        """
+        work = partial(self._commit, record=record, by=by, growth=growth)
+        plan = await commit(plan, work, self._random, _refusal, tries=_TRIES)
         # Now the user's decisions about the plan come into force.
         if plan.new_grant is not None:
             self._grant_store.forget()
@@ -94,10 +111,12 @@ class ChangeExecutor:
                 await self._grant_store.revoke(plan.revoked)
         return plan
 
-    async def _commit(self, plan: PlannedChange, record: Record, by: str) -> None:
+    async def _commit(self, plan: PlannedChange, record: Record, by: str, growth: "Growth") -> None:
         if plan.change is None and plan.new_grant is None:
             await record(plan)
             return
+        if plan.changes and by == "agent" and growth != "on" and not plan.was_agreed:
+            raise NotAgreed
         async with self.one_at_a_time, only_writer(self._state):
             if (
                 plan.new_grant is not None
@@ -114,6 +133,8 @@ class ChangeExecutor:
         """Write the files of a plan and record it. If one of them cannot be written or recorded, none is changed."""
         snapshot, changes = self._registry.snapshot(), plan.changes
         self._check(changes, snapshot)
+        if by == "agent" or HAS_OWN_TOKEN.get():
+            await self._pins.require_free(changes, snapshot)
         ends = [EndWrite(change.path, change.version) for change in changes]
         tended = any(isinstance(write, (SaveTended, UndoTended)) for write in plan.writes)
         is_part = tended or bool(plan.also)

@@ -57,13 +57,16 @@ from .judgment import (
     judgment_on,
     marked_as_broken,
     pending_candidate,
+    writer_of,
 )
 from .maker import MOST_ATTEMPTS, MOST_CALLABLE, FunctionMaker, callable_functions, shown_refusal
 from .memgpt_functions import adapt
+from .pins import Pins
 from .plan import (
     USER,
     Author,
     ChangeSummary,
+    Deed,
     Deletion,
     Dropped,
     PlannedChange,
@@ -90,10 +93,11 @@ _STAGES_OF = {
 class CandidateReview:
     """The review of candidates, which plans what follows from the gate's verdicts."""
 
-    def __init__(self, store: FunctionStore, gate: Gate, grants: GrantService) -> None:
+    def __init__(self, store: FunctionStore, gate: Gate, grants: GrantService, pins: Pins) -> None:
         self.gate = gate
         self._grants = grants
         self._store = store
+        self._pins = pins
 
     async def judged(
         self,
@@ -138,6 +142,8 @@ class CandidateReview:
             waits = waits and not tried
         if granting.asks(proved, summary) and cannot_run:
             allowance = CandidateGrants(denied=cannot_run, is_all=True)
+        elif summary.author.by == "agent" and await self._pins.holds(candidate.name):
+            allowance = CandidateGrants()  # nobody is asked: it can only be proposed
         elif granting.asks(proved, summary):
             is_agents = is_settled_later and summary.author.by != "human"
             losses = _losses(candidate, verdict, snapshot, summary, "warns") if is_agents else []
@@ -292,6 +298,7 @@ class CandidateReview:
             plan,
             new_grant=grants.new_grant,
             text="\n".join([plan.text, *change_texts.granted(grants.grants)]),
+            was_agreed=grants.is_asked,
         )
 
     def held(
@@ -941,6 +948,30 @@ class ChangePlanner:
         return self._files.repeatable(
             plan, partial(self.granted, name, grants, version), name, snapshot
         )
+
+    async def join(self, name: str) -> PlannedChange:
+        """Plan a pending candidate as a person joins it. Who wrote it stays its author.
+
+        Raises:
+            UsageError: there is no candidate with this name.
+        """
+        pending = await pending_candidate(self._store, name)
+        if pending is None:
+            raise UsageError(
+                f"No candidate named `{name}` is waiting.", fix="Next: knapper functions pending"
+            )
+        snapshot = await self._files.settled(pending.module, name, self._registry.snapshot())
+        before = snapshot.functions.get(name)
+        candidate = _candidate(name, pending, "", replaces=before is not None)
+        if self._is_stale(name, pending):
+            return await self._keep_beside(candidate, USER, file_sync.changed(name))
+        wrote = ""
+        if before is None or await writer_of(before, self._store) == "agent":
+            wrote = "agent"  # what a person wrote stays theirs, also with a change that they join
+        deed: Deed = "created" if before is None else "changed"
+        work = ChangeSummary(deed, name, USER, candidate.reason, wrote=wrote)
+        plan = await self._review.judged(candidate, snapshot, work)
+        return self._files.repeatable(plan, partial(self.join, name), name, snapshot)
 
     async def delete(self, name: str, author: Author) -> PlannedChange:
         """Plan the deletion of a function from its module. The module's file is deleted with its last function.

@@ -11,7 +11,7 @@ the next turn. A rating is stored with the gate's verdict on the version, so ano
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from agent_core.access.grants import NOTHING, Grants
@@ -127,7 +127,8 @@ class CallGraph:
 class FunctionSummary:
     """A function in a list. `source` is the author of its version, or `starter` if it came with the workspace.
 
-    `reach` describes what it accesses apart from its arguments; empty if it only computes.
+    `reach` describes what it accesses apart from its arguments; empty if it only computes. No agent changes it if it
+    is `pinned`.
     """
 
     name: str
@@ -141,6 +142,7 @@ class FunctionSummary:
     reach: tuple[str, ...] = ()
     callers: tuple[str, ...] = ()
     usage: "Usage" = field(default_factory=lambda: Usage())
+    pinned: bool = False
 
     @property
     def is_idle(self) -> bool:
@@ -193,6 +195,8 @@ class FunctionDetails:
     """The model that made the current version, if a model did and it is known."""
     imports: tuple[str, ...] = ()
     """The imports of its module that it uses."""
+    pinned: bool = False
+    """Whether a person keeps agents from changing it."""
 
     def to_json(self) -> dict[str, Any]:  # Any: values of JSON
         """Return the published shape."""
@@ -228,6 +232,7 @@ class FunctionDetails:
             "grants": self.grants.to_json(),
             "reach": [*self.reach],
             "maker": self.maker,
+            "pinned": self.pinned,
             "usage": to_json(self.usage),
             "state": self.state
             and {"value": self.state.value, "turn": self.state.turn, "at": self.state.at},
@@ -243,6 +248,7 @@ class ViewContext:
     rules: StandingSettings
     starters: Callable[[], frozenset[str]]
     book: "Callable[[], GrantStore]"
+    pinned: Callable[[Iterable[Function]], Awaitable[frozenset[str]]]
 
     async def proposed(self) -> Mapping[str, Grants]:
         """Return the grants that the file proposes, by function."""
@@ -265,7 +271,9 @@ async def listing(view: ViewContext, view_filter: ViewFilter) -> FunctionListing
     retirable = await unused(view, stats)
     proposed, size = await view.proposed(), len(view.snapshot.functions) * PER_ENTRY
     rows, graph = list[FunctionSummary](), await aside(size, CallGraph, view.snapshot, stats)
-    for function in _matching(view.snapshot.functions.values(), view_filter):
+    matching = _matching(view.snapshot.functions.values(), view_filter)
+    pinned = await view.pinned(matching)
+    for function in matching:
         grants, calls = proposed.get(function.name, NOTHING), stats.get(function.name, [])
         verdict = await judgment_on(view.store, function.body_hash, function.name)
         is_unchanged = (
@@ -286,6 +294,7 @@ async def listing(view: ViewContext, view_filter: ViewFilter) -> FunctionListing
             else reached,
             graph.callers(function.name),
             graph.usage(function.name),
+            function.name in pinned,
         )
         rows.append(row)
     rows.sort(key=lambda row: row.source == "starter")
@@ -362,12 +371,12 @@ async def unused(view: ViewContext, stats: Mapping[str, Sequence[Stats]]) -> dic
     if not view.rules.retire_days:
         return {}
     now, judged = await view.store.now(), await view.store.judged_at()
-    pinned = await view.store.pinned()
+    always_shown = await view.store.in_own_sets()
     last_uses: dict[str, float] = {}
     for name, function in view.snapshot.functions.items():
         joined = judged.get((name, function.body_hash), now)
         called = max((row.last_called for row in stats.get(name, ())), default=joined)
-        if name not in pinned and is_unused(joined, called, now, view.rules):
+        if name not in always_shown and is_unused(joined, called, now, view.rules):
             last_uses[name] = max(joined, called)
     if not last_uses:
         return {}
@@ -660,10 +669,13 @@ class Quarantine:
             ways=(*back, f"release {name}"),
         )
 
-    async def refusal(self, function: Function, owners: CallOwners = None) -> str:
+    async def refusal(
+        self, function: Function, owners: CallOwners = None, *, grows: bool = True
+    ) -> str:
         """Return the answer to a model that calls a function in quarantine, with the facts of `case`."""
         case = await self.case(function, owners)
-        return f"`{case.name}` was not called: it is quarantined, because it kept failing: {_advice(case)}"
+        why = f"`{case.name}` was not called: it is quarantined, because it kept failing"
+        return f"{why}: {_advice(case, grows=grows)}"
 
     async def release(self, function: Function) -> Released:
         """Release a function from quarantine by the user's decision. Its failures are counted from zero again.
@@ -689,14 +701,16 @@ def complaint(note: str) -> str:
     return f"the user found a result of it wrong{why}"
 
 
-def quarantine_notice(quarantined: Quarantined) -> str:
+def quarantine_notice(quarantined: Quarantined, *, grows: bool = True) -> str:
     """Return the notice to the model that a function is hidden from it."""
     told = f"`{quarantined.name}` kept failing and is quarantined: you are not shown it any more."
-    return f"{told} Last: {_advice(quarantined)}"
+    return f"{told} Last: {_advice(quarantined, grows=grows)}"
 
 
-def _advice(quarantined: Quarantined) -> str:
+def _advice(quarantined: Quarantined, *, grows: bool) -> str:
     lately = "; ".join(fence(failure, 160) for failure in quarantined.failures)
+    if not grows:
+        return f"{lately}. Do without it and tell the user."
     back = "go back with rollback_function, " if len(quarantined.ways) > 1 else ""
     fix = f"Look at it with introspect_function, fix it with edit_function, {back}or do without it"
     return f"{lately}. {fix} and tell the user."

@@ -17,7 +17,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent_core.base import events
+from agent_core.base import events, matching
+from agent_core.base.caps import Payer, paid_by
 from agent_core.base.errors import KnapperError, StorageError, UsageError, WorkspaceError
 from agent_core.base.late import LateModule
 from agent_core.base.offload import PER_ENTRY, aside, in_background
@@ -42,7 +43,8 @@ from .change_executor import ChangeExecutor, FolderCopy, Record
 from .function_facts import Quarantine, Rated, Ratings, Released
 from .judgment import Judgment, PendingCandidate, candidates_of, judgment_on, pending_candidate
 from .loader import BackgroundReview, Loader, heard
-from .plan import USER, Author, Deletion, Detail, Dropped, PlannedChange
+from .pins import Pins
+from .plan import USER, Author, Deletion, Detail, Dropped, Joined, PlannedChange
 
 if TYPE_CHECKING:  # imported late: operations that only read load no gate, no sandbox and no search
     from agent_core.access.grants import GrantStore
@@ -67,6 +69,7 @@ if TYPE_CHECKING:  # imported late: operations that only read load no gate, no s
         file_sync,
         grant_service,
         library,
+        proposals,
         relocation,
         replay,
         tending,
@@ -83,6 +86,7 @@ else:
     file_sync = LateModule("agent_core.functions.service.file_sync")
     grant_service = LateModule("agent_core.functions.service.grant_service")
     library = LateModule("agent_core.functions.service.library")
+    proposals = LateModule("agent_core.functions.service.proposals")
     relocation = LateModule("agent_core.functions.service.relocation")
     replay = LateModule("agent_core.functions.service.replay")
     tending = LateModule("agent_core.functions.service.tending")
@@ -127,7 +131,10 @@ class FunctionService:
         *,
         module_bytes: int,
         standing: "StandingSettings",
+        pins_mine: bool = False,
     ) -> None:
+        """Create the service. With `pins_mine`, what a person wrote or changed is pinned."""
+        self.pins = Pins(store, registry.snapshot, self._is_mine if pins_mine else None)
         self.registry = registry
         self.background_review = BackgroundReview(
             store, registry, parts.gate, lambda: self.granting.packages, self._announce_problems
@@ -157,6 +164,7 @@ class FunctionService:
         """The grants, and who is asked for them."""
         granting = self._parts.grants()
         granting.prove = self._prove_again
+        granting.current = self.registry.snapshot
         return granting
 
     async def _prove_again(self, function: Function, snapshot: "Snapshot") -> None:
@@ -179,8 +187,12 @@ class FunctionService:
     @cached_property
     def _carrier(self) -> ChangeExecutor:
         return ChangeExecutor(
-            self._root, self._store, self.registry, self._parts.book(), self._copy
+            self._root, self._store, self.registry, self._parts.book(), self.pins, self._copy
         )
+
+    @cached_property
+    def _proposals(self) -> "proposals.Proposals":
+        return proposals.Proposals(self.pins, self.granting, self.registry.snapshot)
 
     @cached_property
     def batch(self) -> "library.BatchOperations":
@@ -205,7 +217,7 @@ class FunctionService:
         return file_sync.FileSync(self._root, self.registry, self._module_bytes, self._catch_up)
 
     def _review(self) -> "changes.CandidateReview":
-        return changes.CandidateReview(self._store, self._parts.gate(), self.granting)
+        return changes.CandidateReview(self._store, self._parts.gate(), self.granting, self.pins)
 
     @cached_property
     def plans(self) -> "changes.ChangePlanner":
@@ -277,6 +289,7 @@ class FunctionService:
             self._parts.repeated,
             self._parts.book().entries,
             self._parts.file_patterns,
+            self.pins,
         )
 
     @contextmanager
@@ -310,8 +323,12 @@ class FunctionService:
         """Tend the functions, and notify listeners of changes and proposals."""
         before, noted = self.registry.snapshot().functions, dict[str, str]()
         try:
+            if await self._store.is_paused():
+                return
             budget = tending.TendingBudget(tend.tokens, tend.minutes)
-            report = await self.tending.run(budget, applies=tend.apply == "proved", repeats=False)
+            with paid_by(Payer(is_unattended=True)):
+                applies = tend.apply == "proved" and self.granting.policy.growth == "on"
+                report = await self.tending.run(budget, applies=applies, repeats=False)
             _log.info("tending took %s tokens of models", report.tokens)
             noted |= {step.function: step.told for step in report.steps if step.told}
         except KnapperError as error:
@@ -369,15 +386,23 @@ class FunctionService:
             self.granting.packages.environment.close()
 
     async def carry_out(self, plan: PlannedChange, record: Record, author: Author) -> PlannedChange:
-        """Carry out a planned change. `record` stores it in one transaction with what must be atomic with it."""
+        """Carry out a planned change. `record` stores it in one transaction with what must be atomic with it.
+
+        One by an agent must be `decided` before.
+        """
         has_clash = self.registry.snapshot().has_clash
-        done = await self._carrier.carry_out(plan, record, author.by)
+        growth = self.granting.during(author.approvals).policy.growth
+        done = await self._carrier.carry_out(plan, record, author.by, growth)
         if has_clash and done.change is not None:
             with suppress(KnapperError):  # the next refresh of the folder will do it
                 await self._catch_up(
                     done.change.path
                 )  # judge the files that can have their names now
         return done
+
+    async def decided(self, plan: PlannedChange, author: Author) -> PlannedChange:
+        """Return a plan as it may be carried out: a change by an agent may need a person's yes, or become a draft."""
+        return await self._proposals.decided(plan, author) if author.by == "agent" else plan
 
     async def plan_create(
         self, name: str, code: str, module: str, reason: str, author: Author
@@ -462,6 +487,27 @@ class FunctionService:
         deletion = await self.make(await self.plans.delete(name, author), author)
         assert isinstance(deletion, Deletion)
         return deletion
+
+    async def join(self, pattern: str) -> Joined:
+        """Join the drafts that wait for a person: one by its name, or all that fit a pattern and lack nothing else.
+
+        Raises:
+            UsageError: none waits.
+        """
+        self.pins.require_person()
+        pending = await self.all_pending()
+        names = [pattern] if pattern in pending else []
+        if not names:
+            names = [
+                name
+                for name, candidate in pending.items()
+                if candidate.waits_for_a_person and matching.Wildcard(pattern).fits(name)
+            ]
+        if not names:
+            fix = matching.did_you_mean(pattern, pending, "Next: knapper functions pending")
+            raise UsageError(f"No draft `{one_line(pattern, 80)}` waits.", fix=fix)
+        made = [await self._make_judgment(await self.plans.join(name), USER) for name in names]
+        return Joined(tuple(made))
 
     async def drop(self, name: str) -> Dropped:
         """Discard a rejected candidate.
@@ -609,6 +655,7 @@ class FunctionService:
             )
         function, snapshot = self._function(name, self.foreign()), self.registry.snapshot()
         details = await function_facts.introspection(self._view(), name, owners)
+        details = replace(details, pinned=await self.pins.holds(name))
         case = (
             await self.quarantine.case(function, owners)
             if details.standing == "quarantined"
@@ -706,9 +753,14 @@ class FunctionService:
         """
         await self._store.apply([SaveState(row.function, base_row.value, row.n, RESTORED)])
 
-    def states(self, turn: str) -> "FunctionStates":
-        """Return the states of functions that a call in this turn reads and writes."""
-        return worker_api.FunctionStates(self._store, turn)
+    def states(self, turn: str, *, keeps: bool = True) -> "FunctionStates":
+        """Return the states of functions that a call in this turn reads, and writes if it `keeps` anything."""
+        return worker_api.FunctionStates(self._store, turn, keeps=keeps)
+
+    async def _is_mine(self, function: Function) -> bool:
+        """Return whether a person wrote or changed a function here."""
+        judgment = await judgment_on(self._store, function.body_hash, function.name)
+        return function_facts.source_of(function, judgment, self._view()) == "human"
 
     async def is_by_hand(self, name: str) -> bool:
         """Return whether the newest version of a function is the user's, not one that an agent made."""
@@ -833,6 +885,7 @@ class FunctionService:
             self._standing,
             self._parts.starters,
             self._parts.book,
+            self.pins.holding,
         )
 
     def _function(self, name: str, others: Iterable[str] = ()) -> Function:
@@ -863,6 +916,7 @@ class FunctionService:
         async def record(change: PlannedChange) -> None:
             await self._store.apply(change.writes)
 
+        plan = await self.decided(plan, author)
         return await asyncio.shield(self.carry_out(plan, record, author))
 
     async def _catch_up(self, path: str) -> None:

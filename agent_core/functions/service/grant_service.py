@@ -80,12 +80,13 @@ from ..gate.verdict import GRANTABLE
 from .agent_folders import NOTHING_WRITTEN, AgentFolders, WrittenCode
 from .file_sync import own_text, require_same
 from .function_facts import FunctionDetails, known_function
-from .judgment import Judgment, PendingCandidate, pending_candidate
+from .judgment import Judgment, PendingCandidate, facts_of, pending_candidate
 from .plan import ChangeSummary, Given, PlannedChange
 
 if TYPE_CHECKING:
     from agent_core.access.grants.book import GrantEntry
     from agent_core.access.packages import Environment, Resolution
+    from agent_core.base.policy import Policy
     from agent_core.base.settings import GrantSettings
     from agent_core.registry.function import Function
     from agent_core.registry.registry import Registry, Snapshot
@@ -100,6 +101,7 @@ _MOST_PRECEDENTS = 5  # functions that are named with what they were given
 _MAY_SEND = (
     "By the folders of an agent, the call could already {}. A yes lets this send out what is there."
 )
+NOT_IN_A_PLAN = "This turn is a plan, which only reads: it may not {}. Put it into the proposal."
 _BY_FILE = "It has its grants by functions/grants.toml alone: nobody said yes to them here (`grants.unattended`)."
 
 
@@ -145,6 +147,8 @@ class GrantService:
         self._limits = client.limits
         self._packages = client.settings.packages
         self.stood = 0.0  # seconds in which a human was asked
+        self.current: Callable[[], Snapshot] | None = None
+        """The functions as they are now, which a yes for a turn is about."""
 
     @property
     def approver(self) -> Approver | None:
@@ -322,16 +326,19 @@ class GrantService:
         return self._settings.unattended == "file" and self._approvals.queue.approver is None
 
     @property
+    def policy(self) -> "Policy":
+        """What may be asked and grown now."""
+        return self._approvals.policy
+
+    @property
     def can_ask(self) -> bool:
         """Whether there is someone to ask."""
-        return self._settings.ask != "never" and self._approvals.queue.approver is not None
+        return self.policy.asks and self._approvals.queue.approver is not None
 
     @property
     def is_answered_later(self) -> bool:
         """Whether there is no one to ask now, but an answer may come by a question's id."""
-        return (
-            self._settings.ask != "never" and not self.can_ask and self._approvals.turn is not None
-        )
+        return self.policy.asks and not self.can_ask and self._approvals.turn is not None
 
     async def _by_file(self, function: "Function", snapshot: "Snapshot") -> Grants:
         """Return the grants that the file alone puts in force, limited to the needs; none if someone can be asked."""
@@ -344,10 +351,8 @@ class GrantService:
 
     def asks(self, verdict: "Verdict", summary: ChangeSummary) -> bool:
         """Return whether the user must approve before this candidate is admitted."""
-        wants_all = (
-            self._settings.ask == "always" and summary.author.by == "agent" and verdict.admitted
-        )
-        return wants_all or verdict.lacks_only_grants
+        is_each = self.policy.growth == "ask" and summary.author.by == "agent"
+        return (is_each and verdict.admitted) or verdict.lacks_only_grants
 
     async def question(self, function: "Function", snapshot: "Snapshot") -> Question | None:
         """Return a question about the missing grants of a workspace function, or None if it has all that it needs."""
@@ -407,16 +412,24 @@ class GrantService:
         shared = await self._shared(function, after, state.now, written_code)
         needs = self.packages.named(self.reach.inside(verdict.needs), state.entry)
         question, shared = await self._missing(function, after, needs, shared)
-        if question is None and self._settings.ask != "always":
+        if question is None and not (self.policy.growth == "ask" and summary.author.by == "agent"):
             return CandidateGrants(state.now | shared)
-        question = question or Question.of(function, after, held_grants=state.now)
+        if question is None:  # about the text: a change of words alone is another one, too
+            about = Question.of_text(function.name, verdict.source, "join")
+            question = replace(about, granted=state.now)
         diff = (
             question.diff
             or change_of(verdict, snapshot)
             or unified_diff("", verdict.source, function.path)
         )
+        facts = facts_of(verdict) if self.policy.growth == "ask" else ()
         question = replace(
-            question, why=summary.reason, lines=verdict.asking, diff=diff, moment="join"
+            question,
+            why=summary.reason,
+            lines=verdict.asking,
+            diff=diff,
+            moment="join",
+            facts=facts,
         )
         question = replace(question, doubts=(*doubts, *question.doubts))
         question = await self._with_folder(question, function, after, written_code)
@@ -428,6 +441,8 @@ class GrantService:
                 is_all=decision.by not in ("policy", "ended"),
                 is_asked=True,
             )
+        if self._approvals.turn is not None and question.is_new:
+            self._approvals.turn.task.saw(function, after, verdict.source)
         turn = self._approvals.turn_id
         new_grant = (
             NewGrant(function.name, question.missing, content, who(), state.now, turn)
@@ -488,7 +503,8 @@ class GrantService:
         once = self.book.take_once(function, snapshot, self._approvals.turn_id)
         state = await self.book.held(function, snapshot)
         if not (needs or state.entry or once) and only_computes(function, snapshot):
-            return Permit(runnable(function, snapshot.modules), self._limits)
+            code = runnable(function, snapshot.modules)
+            return Permit(code, self._limits, only_reads=self.policy.only_reads)
         if why := misleading(function, snapshot):
             return Denied(why)
         by_file = await self._by_file(function, snapshot)
@@ -511,7 +527,8 @@ class GrantService:
             question, files = await self._with_files(question, function, snapshot, arguments)
             question = await self._with_folder(question, function, snapshot)
             question = await self._with_precedents(question, function, snapshot)
-            decision = await self._ask(question, now | question.missing)
+            about = (function, snapshot)
+            decision = await self._ask(question, now | question.missing, about)
             note = self._denial(question, decision)
             if decision.answer == "no" and (decision.by != "policy" or state.entry or once):
                 return Denied(note)
@@ -722,7 +739,8 @@ class GrantService:
         if not flow.is_out:
             question = await self._with_folder(question, target, snapshot)
         question = await self._with_precedents(question, target, snapshot)
-        decision = await self._ask(replace(question, granted=allowed if read else allowed | shared))
+        question = replace(question, granted=allowed if read else allowed | shared)
+        decision = await self._ask(question, about=(target, snapshot))
         if decision.answer == "no":
             return NOTHING, self._denial(question, decision)
         flow.is_out |= any(grants.items(kind) for kind in WAYS_OUT)
@@ -759,6 +777,8 @@ class GrantService:
                 question, folder=folder or question.folder, maker=question.maker if folder else ""
             )
         decision = await self._ask(question)
+        if decision.answer != "no" and (turn := self._approvals.turn) is not None:
+            turn.task.saw_program(question.lines)
         if decision.answer == "no":
             return NOTHING, "" if decision.by == "policy" else denial(question, decision), False
         if decision.is_wide and question.maker:
@@ -799,8 +819,13 @@ class GrantService:
         self, function: "Function", snapshot: "Snapshot", grants: Grants, note: str
     ) -> Permit:
         modules = served(function, snapshot)
+        only_reads = self.policy.only_reads
+        if only_reads:
+            foreign = self._foreign.functions().keys() if self._foreign else ()
+            callable_here = tuple(name for name in grants.functions if name not in foreign)
+            grants = replace(grants.for_reading(), functions=callable_here)
         if not grants:
-            return Permit(modules, self._limits, note=note, is_bound=True)
+            return Permit(modules, self._limits, note=note, is_bound=True, only_reads=only_reads)
         return Permit(
             modules,
             raised(self._limits, grants),
@@ -808,6 +833,7 @@ class GrantService:
             self.reach.access(grants, f"{function.module}.{function.name}"),
             note or self.reach.refusal(grants, function.name) or self.reach.grown(grants),
             is_bound=True,
+            only_reads=only_reads,
         )
 
     def _around(self, function: "Function", snapshot: "Snapshot") -> Grants:
@@ -820,6 +846,8 @@ class GrantService:
     async def agreed(self, question: Question) -> str:
         """Ask the user to approve something that needs no grant. Return why it was denied, or an empty text."""
         decision = await self._ask(question)
+        if decision.answer != "no" and question.moment == "program" and self._approvals.turn:
+            self._approvals.turn.task.saw_program(question.lines)
         return denial(question, decision) if decision.answer == "no" else ""
 
     async def explained(self, question: Question, grants: Grants) -> Question:
@@ -835,8 +863,64 @@ class GrantService:
         whole = replace(question, doubts=(*question.doubts, *doubts), unset=unset)
         return await self.packages.explained(whole, grants)
 
-    async def _ask(self, question: Question, grants: Grants = NOTHING) -> Decision:
-        """Ask the question and return the decision. An approval installs the packages in `grants`."""
+    async def _ask(
+        self,
+        question: Question,
+        grants: Grants = NOTHING,
+        about: "tuple[Function, Snapshot] | None" = None,
+    ) -> Decision:
+        """Ask the question and return the decision. An approval installs the packages in `grants`.
+
+        What it is `about` may have been answered with a yes to all that the turn is expected to need, which is offered
+        before the first question.
+        """
+        if self.policy.only_reads and (
+            changes := question.missing.without(_reading(question.missing))
+        ):
+            why = NOT_IN_A_PLAN.format("; ".join(changes.sentences()))
+            return await self._approvals.close(question, Decision("no", why, "unavailable"))
+        if self.policy.mode == "task" and await self._is_of_task(question, about):
+            try:
+                await self.packages.install(grants)
+            except PackagesError as error:
+                denied = Decision("no", str(error), "unavailable")
+                return await self._approvals.close(question, denied)
+            return Decision("once", by="task")
+        decision = await self._asked(question, grants)
+        if self.policy.only_reads and decision.answer == "yes":
+            return replace(decision, answer="once")  # a plan keeps nothing
+        return decision
+
+    async def _is_of_task(
+        self, question: Question, about: "tuple[Function, Snapshot] | None"
+    ) -> bool:
+        """Offer what the turn is expected to need, if that is due. Return whether a yes to it answers the question."""
+        turn = self._approvals.turn
+        if turn is None or self.current is None:
+            return False
+        if (due := self._grantable(turn.task.due)) and self.can_ask:
+            text = json.dumps([turn.id, due.to_json()])
+            offer = Question.of_text(turn.agent, text, "task", due)
+            decision = await self._asked(replace(offer, why=turn.task.why), NOTHING)
+            turn.task.answered(due, self.current(), is_yes=decision.answer != "no")
+        if about is None:
+            return turn.task.covers_program(question.missing, question.lines)
+        return turn.task.covers(question.missing, about[0], question.version)
+
+    def _grantable(self, grants: Grants) -> Grants:
+        """Return those that a yes can give; the others are asked for, and refused, as they come up."""
+        items = {
+            kind: [
+                item
+                for item in grants.items(kind)
+                if not self.reach.refusal(Grants.from_json({kind: [item]}), "")
+            ]
+            for kind in grants.to_json()
+        }
+        return Grants.from_json(items)
+
+    async def _asked(self, question: Question, grants: Grants) -> Decision:
+        """Ask the question, if there is anyone to ask and it can be granted."""
         if never := self.reach.refusal(question.missing, question.function, question.granted):
             return await self._approvals.close(question, Decision("no", never, "never"))
         if why := unshowable(question.diff):
@@ -888,6 +972,11 @@ def _read(function: "Function", snapshot: "Snapshot") -> None:
     covered_code(function, snapshot)
     only_computes(function, snapshot)
     runnable(function, snapshot.modules)
+
+
+def _reading(grants: Grants) -> Grants:
+    """Return the part of grants that a plan may ask for: what changes nothing, here or elsewhere."""
+    return replace(grants, write=(), memory=(), packages=())
 
 
 def _is_way_out(grants: Grants) -> bool:

@@ -12,6 +12,7 @@ from agent_core.access.grants import Grants
 from agent_core.base.problem import Problem
 from agent_core.base.records import dataclass, fields, fields_to_json, replace, to_json
 from agent_core.base.untrusted import one_line
+from agent_core.registry.function import reach_words
 from agent_core.storage import SaveVerdict
 
 from ..gate import Candidate, GivenExample, Verdict
@@ -28,6 +29,7 @@ from ..gate.verdict import (
 )
 
 if TYPE_CHECKING:
+    from agent_core.registry.function import Function
     from agent_core.registry.registry import Snapshot
     from agent_core.storage import FunctionStore
 
@@ -221,6 +223,12 @@ class PendingCandidate:
         codes = {problem.code for problem in self.verdict.refusals}
         return bool(codes) and codes <= GRANTABLE
 
+    @property
+    def waits_for_a_person(self) -> bool:
+        """True if a person's yes to it is all that it lacks."""
+        codes = {problem.code for problem in self.verdict.refusals}
+        return bool(codes) and codes <= {"needs-yes", "pinned"} | GRANTABLE
+
     def content_in(self, snapshot: "Snapshot") -> str:
         """Return what an approval of it covers: its text, and all modules that it could use once it joins them."""
         modules = sorted((name, source.version) for name, source in snapshot.modules.items())
@@ -231,6 +239,12 @@ class PendingCandidate:
         examples = [[example.call, example.expected, example.approx] for example in self.examples]
         data = {**fields_to_json(self), "examples": examples}
         return {key: value for key, value in data.items() if value is not None}
+
+
+def facts_of(verdict: "Verdict | Judgment") -> tuple[str, ...]:
+    """Return what the gate knows of a function that a person is asked to join: its reach, and its examples."""
+    many = "1 example agrees" if verdict.agreed == 1 else f"{verdict.agreed} examples agree"
+    return (f"What it reaches: {one_line(reach_words(verdict.reach or ()), 400)}.", f"{many}.")
 
 
 async def pending_candidate(store: "FunctionStore", name: str) -> PendingCandidate | None:
@@ -256,6 +270,12 @@ async def judgment_on(store: "FunctionStore", version: str, name: str) -> Judgme
     """Return the stored verdict on a version of a function, or None."""
     verdict = await store.verdict(version, name)
     return None if verdict is None else Judgment.from_json(verdict)
+
+
+async def writer_of(function: "Function", store: "FunctionStore") -> str:
+    """Return who wrote a function's version: `human` or `agent`."""
+    judgment = await judgment_on(store, function.body_hash, function.name)
+    return (judgment and judgment.by) or "human"
 
 
 async def marked_as_broken(

@@ -78,6 +78,13 @@ class Dropped:
 
 
 @dataclass(frozen=True, slots=True)
+class Joined:
+    """The verdicts on the drafts that a person joined."""
+
+    joined: tuple[Judgment, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Relocated:
     """A function with another name or in another module, and what changed with it.
 
@@ -114,7 +121,8 @@ class PlannedChange(Plan):
     `refused` names a candidate that is now rejected; it `is_waiting` if it calls another that was. `new_grant` is what
     a human lets a function have from now on, `one_call_grant` what its next call may have; `revoked` names a function
     that loses all grants. `breakages` are functions that it breaks until the same reply changes them. `once_more` is
-    there if what comes after it in the reply may be what it lacks. `was_asked`: a person was asked about it.
+    there if what comes after it in the reply may be what it lacks. `was_asked`: a person was asked about it, and
+    `was_agreed`: they said yes to the change itself.
     """
 
     outcome: Literal["returned", "refused"] = "returned"
@@ -129,6 +137,7 @@ class PlannedChange(Plan):
     breakages: tuple["Breakage", ...] = ()
     once_more: OnceMore | None = None
     was_asked: bool = False
+    was_agreed: bool = False
 
     @property
     def changes(self) -> tuple[FileChange, ...]:

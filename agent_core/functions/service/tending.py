@@ -62,6 +62,7 @@ from .example_regression import proved_problems
 from .file_sync import own_text
 from .function_facts import Quarantine
 from .maker import MOST_ATTEMPTS, MOST_CALLABLE, FunctionMaker, callable_functions, shown_refusal
+from .pins import Pins
 from .plan import USER, Author, PlannedChange, Relocated
 from .relocation import RelocationPlanner, composed, placed, replaced, without
 from .replay import NOW, RecordedCall, Replays
@@ -170,7 +171,10 @@ class _Job:
 
 @dataclass(slots=True)
 class Tending:
-    """The tending of a workspace's functions. `finish` carries out a plan, `snapshot` returns the newest snapshot."""
+    """The tending of a workspace's functions. `finish` carries out a plan, `snapshot` returns the newest snapshot.
+
+    It applies changes only where a person said so for this run, or where functions grow by themselves.
+    """
 
     store: Store
     audit: Audit
@@ -191,6 +195,7 @@ class Tending:
     file_patterns: Callable[
         [], Mapping[str, str]
     ]  # names and patterns in files of agents, groups and helpers
+    pins: Pins
     tokens: int = 0  # used by models in this run
     seen: set[tuple[object, ...]] = field(
         default_factory=set
@@ -416,6 +421,8 @@ class Tending:
         """Carry out a step with its lines in the record; `mark` is its run and its number."""
         step = proven.step
         if proven.plan is None:
+            if await self.pins.holds(step.function):
+                return replace(step, why_not=f"`{step.function}` is pinned")
             version = self._version(step.function)
             line = SaveTended(mark, step.function, "archived", version, version, step.reason)
             await self.store.apply([line])
@@ -423,7 +430,8 @@ class Tending:
             return replace(step, done=True)
         lines = self._lines(mark, proven.plan, step.reason)
         # What was proven was proven of these texts: if one of them is another now, nothing is changed.
-        plan = replace(proven.plan, writes=(*proven.plan.writes, *lines), replan=None)
+        writes = (*proven.plan.writes, *lines)
+        plan = replace(proven.plan, writes=writes, replan=None, was_agreed=True)
         plan = await self.finish(plan, AGENT)
         if plan.outcome == "refused":
             return replace(step, why_not=plan.text)
@@ -448,9 +456,11 @@ class Tending:
 
     async def _why_protected(self, *names: str) -> str:
         """Return why functions are left alone (a person wrote, changed, granted or pinned one), or an empty text."""
-        pinned, granted = await self.store.pinned(), await self.granted_names()
+        kept, granted = await self.store.in_own_sets(), await self.granted_names()
         for name in names:
-            if name in pinned:
+            if await self.pins.holds(name):
+                return f"`{name}` is pinned"
+            if name in kept:
                 return f"`{name}` is kept at hand"
             if name in granted:
                 return f"`{name}` was granted something"

@@ -121,7 +121,8 @@ async def tend(door: Door, *, applies: bool = False, undone: str | None = None) 
         )
     settings = door.workspace.settings.tend
     budget = TendingBudget(settings.tokens, settings.minutes)
-    report = await door.functions.tending.run(budget, applies=applies or settings.apply == "proved")
+    is_usual = settings.apply == "proved" and door.functions.granting.policy.growth == "on"
+    report = await door.functions.tending.run(budget, applies=applies or is_usual)
     return Result(report, verdicts.tending_lines(report, door.typed))
 
 

@@ -14,6 +14,7 @@ import click
 
 from agent_core.base.errors import ForeignState, NoModel, NoWorkspace, UsageError
 from agent_core.base.plain_files import read_named_text, read_plain
+from agent_core.base.policy import GROWTHS, MODES
 from agent_core.base.workspace_folder import SETTINGS
 from agent_core.operations.command_context import (
     CliContext,
@@ -60,6 +61,16 @@ _OVER_SERVER = (
     metavar="NAME",
     type=MODEL,
     help="The model that writes new functions in this run, for the agent's model to call; off for none.",
+)
+@click.option(
+    "--mode",
+    type=click.Choice(MODES),
+    help="What turns may reach: plan only reads, ask asks for each new reach, task once for all that is expected.",
+)
+@click.option(
+    "--growth",
+    type=click.Choice(GROWTHS),
+    help="Whether functions grow: on, off, or with your yes to each (ask).",
 )
 @click.option(
     "--base-url",

@@ -21,7 +21,7 @@ from agent_core.storage import (
     FUNCTIONS,
     WORK,
     Entry,
-    PinFunction,
+    JoinOwnSet,
     Post,
     RecordCall,
     ResumeAgent,
@@ -101,14 +101,14 @@ def test_tables_of_a_newer_program_are_left_alone(database: str, postgres: Serve
 def test_tables_older_than_the_first_migration_are_left_alone_and_say_who_upgrades_them(
     database: str, postgres: Server
 ) -> None:
-    postgres.execute("update knapper.migration set number = number - 4", name_of(database))
+    postgres.execute("update knapper.migration set number = number - 5", name_of(database))
     older = (
         r"has schema 12, and this program knows schemas from 13 on\. Open it once with an earlier"
     )
     with pytest.raises(StorageError, match=older):
         open_store(database, clock=Clock())
     numbers = postgres.execute("select number from knapper.migration order by 1", name_of(database))
-    assert numbers == [(9,), (10,), (11,), (12,)]
+    assert numbers == [(8,), (9,), (10,), (11,), (12,)]
 
 
 async def test_tables_of_the_first_migration_get_what_they_lack(
@@ -581,9 +581,7 @@ async def test_a_lent_agent_is_taken_back_as_it_was_or_not(
             assert not await store.take_back("main")
         async with store.hold(tmp_path, "main"):
             await store.lend("main")
-            await other.apply(
-                [PinFunction("main", "count")]
-            )  # from a process that does not have it
+            await other.apply([JoinOwnSet("main", "count")])  # from a process that does not have it
             assert not await store.take_back("main")
         async with other.hold(tmp_path, "main"):
             pass

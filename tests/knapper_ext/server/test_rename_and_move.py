@@ -10,7 +10,7 @@ from agent_core.access.grants import Grants
 from agent_core.client.client import Client, HttpWire
 from agent_core.functions.debug import Breakpoint
 from agent_core.functions.service.plan import USER
-from agent_core.storage import PinFunction
+from agent_core.storage import JoinOwnSet
 from knapper.prompt.conversation import Conversation
 from knapper.prompt.slash import take
 from knapper.prompt.ui import Voice
@@ -640,7 +640,7 @@ def count_calls(self, by: int) -> int:
     workspace = server.workspace
     functions = workspace.functions
     assert (await functions.call("count_calls", {"by": 2})).value == 2
-    await workspace.store.apply([PinFunction("ada", "count_calls")])
+    await workspace.store.apply([JoinOwnSet("ada", "count_calls")])
     await functions.rate("count_calls", is_good=False, note="off by one")
     assert await shell(server, "functions", "rename", "count_calls", "add_up") == 0
     await functions.reload()
@@ -648,7 +648,7 @@ def count_calls(self, by: int) -> int:
     answer = await client.post("/api/v1/functions/add_up/rename", json={"new": "sum_up"})
     assert answer.status_code == 200, answer.text
     assert (await functions.call("sum_up", {"by": 3})).value == 5
-    assert await workspace.store.pins("ada") == {"sum_up"}
+    assert await workspace.store.own_set("ada") == {"sum_up"}
     assert [*(await workspace.store.complaints()).values()].count("off by one") >= 2
     details = await functions.introspect("sum_up")
     assert details.verdict is not None
