@@ -8,10 +8,10 @@ into.
 """
 
 import argparse
-import asyncio
 import json
 import os
 import random
+import re
 import signal
 import sqlite3
 import statistics
@@ -31,16 +31,18 @@ import httpx2
 
 from agent_core import Workspace
 from tests.kit import Repeat, Say, ScriptedModel, Seen, Step, scripted
-from tests.kit.program import knapper
+from tests.kit.program import Program, knapper, surroundings
 from tests.kit.terminal import Terminal, terminal
 
 _SENDERS: Final = 6
 _KILL_S: Final = (2.0, 4.0)
 _THINKS_S: Final = 0.02
 _SETTLE_S: Final = 30.0
+_TELL_S: Final = 10.0
 _TRIES: Final = 20
 _IDLE_S: Final = 20.0
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
+_NAMES: Final = re.compile(r"\d+-\d+")  # of messages
 _TURNS: Final = (
     "select t.id, t.seq, t.state, t.ended, e.payload, e.key from turn t join event e on e.seq = t.event"
     " order by t.seq"
@@ -49,14 +51,9 @@ _TURNS: Final = (
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["soak", "server", "text", "idle", "sender"])
+    parser.add_argument("what", choices=["soak", "server", "text", "idle"])
     parser.add_argument("--messages", type=int, default=1000)
-    parser.add_argument("--root", type=Path)
-    parser.add_argument("--number", type=int, default=0)
     given = parser.parse_args()
-    if given.what == "sender":
-        asyncio.run(_send(given.root, given.number, given.messages))
-        return
     with TemporaryDirectory(prefix="windows") as folder, scripted([Repeat(_echo)]) as model:
         Workspace.create(Path(folder))
         run: Callable[[Path, ScriptedModel, int], dict[str, Any]] = {
@@ -70,7 +67,7 @@ def main() -> None:
 
 def _echo(seen: Seen) -> Step:
     said = [str(one["content"]) for one in seen.messages if one["role"] == "user"]
-    return Say(f"heard {said[-1]} end", pause_s=_THINKS_S)
+    return Say(f"heard {_NAMES.findall(said[-1])[-1]} end", pause_s=_THINKS_S)
 
 
 def _flags(model: ScriptedModel) -> list[str]:
@@ -84,7 +81,7 @@ def _window(model: ScriptedModel, root: Path) -> Iterator[Terminal]:
         yield screen
 
 
-async def _send(root: Path, number: int, count: int) -> None:
+async def send(root: Path, number: int, count: int) -> None:
     """Send the messages of one sender that were not accepted yet, one after another."""
     settings = {"model.base_url": os.environ["MODEL"], "model.name": "scripted"}
     async with Workspace.open(root, flags=settings) as workspace, await workspace.agent() as agent:
@@ -92,8 +89,7 @@ async def _send(root: Path, number: int, count: int) -> None:
         for text in [f"{number}-{message}" for message in range(count)]:
             if text in accepted:
                 continue
-            reply = await agent.ask(text)
-            print(json.dumps([text, reply]), flush=True)
+            await agent.ask(text)
 
 
 def _accepted(root: Path) -> list[tuple[int, str, str]]:
@@ -103,11 +99,12 @@ def _accepted(root: Path) -> list[tuple[int, str, str]]:
         return [(seq, json.loads(payload).get("text", ""), id) for seq, payload, id in rows]
 
 
-def _start(root: Path, model: ScriptedModel, number: int, count: int) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "benchmarks.windows", "sender", "--root", str(root)]
-    command += ["--number", str(number), "--messages", str(count)]
-    environment = {**os.environ, "MODEL": model.base_url}
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment)
+def _start(root: Path, model: ScriptedModel, number: int, count: int) -> Program:
+    """Start a sender, forked from a process that has imported the library, so that a start takes little time."""
+    send = f"benchmarks.windows.send(pathlib.Path({str(root)!r}), {number}, {count})"
+    code = f"import asyncio, pathlib, sys, benchmarks.windows\nasyncio.run({send})\nsys.exit()"
+    environment = surroundings({"MODEL": model.base_url})
+    return Program([], [0, 1, 2], cwd=root, environment=environment, first=code)
 
 
 def _owner(root: Path) -> int:
@@ -124,6 +121,7 @@ def _soak(root: Path, model: ScriptedModel, count: int) -> dict[str, Any]:
         began = time.monotonic()
         senders = {number: _start(root, model, number, each) for number in range(_SENDERS)}
         kill_at = began + _KILL_S[1]
+        told_at = began
         while senders:
             time.sleep(0.02)
             for number, process in [*senders.items()]:
@@ -133,8 +131,13 @@ def _soak(root: Path, model: ScriptedModel, count: int) -> dict[str, Any]:
                 elif code is not None:
                     senders[number] = _start(root, model, number, each)
             owners = [process for process in senders.values() if process.pid == _owner(root)]
+            if time.monotonic() > told_at:
+                told_at += _TELL_S
+                print(
+                    f"{len(_accepted(root))} accepted, {kills} kills", file=sys.stderr, flush=True
+                )
             if time.monotonic() > kill_at and owners:
-                owners[0].send_signal(signal.SIGKILL)
+                owners[0].kill()
                 kills += 1
                 kill_at = time.monotonic() + random.uniform(*_KILL_S)
         spent = time.monotonic() - began

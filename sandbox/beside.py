@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 
 from .errors import OneWall, SandboxError, SandboxUnavailable
 from .processes.ends import PoolChoice
+from .processes.startup import CHOICES
 
 _AGREEMENT: Final = "one-wall"  # a file in the level's folder, which is private to this user
 
@@ -39,7 +40,7 @@ def _tell_nobody(_text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class LevelsBeside:
-    """The levels beside this package, listed only when one is needed.
+    """The levels beside this package, listed only when one is needed. None has the name of one of its own.
 
     Each has a folder of its name in `store` for the files that it builds, which may take half a minute; `tell` gets its
     progress.
@@ -50,13 +51,26 @@ class LevelsBeside:
     tell: Tell = _tell_nobody
 
     async def start(self, level: str, slots: int, packages: tuple[str, ...]) -> LevelBeside:
-        """Start the level that the user chose."""
-        start = self.offers().get(level)
+        """Start the level that the user chose.
+
+        Raises:
+            SandboxError: there is none of this name.
+            SandboxUnavailable: it cannot be had here, or says that it is another one.
+        """
+        start = self._others().get(level)
         if start is None:
             raise SandboxError(f"there is no level `{level}` of the sandbox here")
         if self.store is None:
             raise SandboxError(f"level `{level}` needs a folder for what it builds")
-        return await start(self.store / level, slots, packages, self.tell)
+        started = await start(self.store / level, slots, packages, self.tell)
+        if started.level != level:
+            await started.pools.aclose()
+            message = f"Level `{level}` calls itself `{started.level}`, which is another one."
+            raise SandboxUnavailable(message, (f"level `{level}` under its own name",))
+        return started
+
+    def _others(self) -> dict[str, StartLevel]:
+        return {name: start for name, start in self.offers().items() if name not in CHOICES}
 
     async def start_any(
         self, unavailable: SandboxUnavailable, slots: int, packages: tuple[str, ...]
@@ -69,7 +83,7 @@ class LevelsBeside:
         """
         if self.store is None:
             raise unavailable
-        for level in self.offers():
+        for level in self._others():
             try:
                 started = await self.start(level, slots, packages)
             except SandboxUnavailable as error:

@@ -1,4 +1,4 @@
-"""What stands beside this program: the packages in `knapper_ext`, found by listing that folder.
+"""What stands beside this program: the packages in `knapper_ext`, found by listing that folder, and others let in.
 
 A hook is a dictionary in the `__init__.py` of such a package, from a name that a user types to what the core calls for
 it. The folder is listed when it is first asked, which `knapper --help` and the opening of a workspace do.
@@ -9,10 +9,16 @@ from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from .late import LateModule
 from .own_installation import add_extra, extras
 from .records import dataclass
+
+if TYPE_CHECKING:
+    from . import added_packages
+else:
+    added_packages = LateModule("agent_core.base.added_packages")
 
 COMMANDS: Final = "COMMANDS"  # of the shell
 DOORS: Final = "DOORS"  # of the server
@@ -49,7 +55,7 @@ def imported_by_call(place: str) -> Callable[..., Any]:  # Any: as what is there
 
 
 def offers(hook: str) -> dict[str, Any]:  # Any: what the hook calls for
-    """Return what the extensions that are here add at a hook, by name."""
+    """Return what the extensions that are here add at a hook, by name. Of two of one name, that of ours counts."""
     found: dict[str, Any] = {}
     for extension in _extensions():
         found |= getattr(extension, hook, {})
@@ -67,18 +73,24 @@ def _call(place: str, *given: Any) -> Any:  # Any: the same
 
 def what_else() -> str:
     """Return the sentences for somebody who named what is not here: which extras this program has."""
-    names = ", ".join(extras())
-    if not names:
-        return ""
-    return f"More comes with the extras of this program: {names}. To add one, type: {add_extra('NAME')}"
+    sentences = []
+    if names := ", ".join(extras()):
+        sentences.append(f"More comes with the extras of this program: {names}.")
+        sentences.append(f"To add one, type: {add_extra('NAME')}")
+    for package in added_packages.installed_packages():
+        if not package.enabled:
+            sentences.append(f"The package {package.name} adds something, too, once you let it in:")
+            sentences.append(f"knapper extensions enable {package.name}")
+    return " ".join(sentences)
 
 
 @cache
 def _extensions() -> tuple[ModuleType, ...]:
-    """Return the packages in the folder; none where the core was installed alone."""
+    """Return the packages of others that this user enabled, and those in the folder, if there are any."""
     from pkgutil import iter_modules  # noqa: PLC0415 - no start needs it
 
     room = find_spec(_FOLDER)
     folders = room.submodule_search_locations if room is not None else None
     names = sorted(module.name for module in iter_modules(folders or []) if module.ispkg)
-    return tuple(import_module(f"{_FOLDER}.{name}") for name in names)
+    ours = [import_module(f"{_FOLDER}.{name}") for name in names]
+    return (*added_packages.enabled_modules(), *ours)

@@ -25,12 +25,14 @@ class Policy:
     the gate joins (`on`). If it does not `ask`, whatever needs an approval is refused.
 
     `mode`: a turn only reads (`plan`), asks for each new reach (`ask`), or offers at its first question all that the
-    model expects to need, which is then not asked again in the turn (`task`).
+    model expects to need, which is then not asked again in the turn (`task`). With `same_reach`, a version of a
+    function that reaches no more keeps the yes that an earlier one got.
     """
 
     growth: Growth = "on"
     asks: bool = True
     mode: Mode = "ask"
+    same_reach: bool = False
 
     @property
     def only_reads(self) -> bool:
@@ -49,6 +51,7 @@ class Policy:
             growth=min(self.growth, policy.growth, key=GROWTHS.index),
             asks=self.asks and policy.asks,
             mode=min(self.mode, policy.mode, key=MODES.index),
+            same_reach=self.same_reach and policy.same_reach,
         )
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
@@ -64,6 +67,7 @@ class Policy:
             growth if growth in GROWTHS else GROWTHS[0],
             bool(data.get("asks", True)),
             mode if mode in MODES else MODES[0],
+            bool(data.get("same_reach", False)),
         )
 
 

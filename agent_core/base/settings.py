@@ -360,6 +360,11 @@ class GrantSettings(SettingsSection):
         description="When you are asked. `grants`: before a function gets a grant; `never`: whatever needs an approval"
         " is refused. `growth.mode` says whether functions join unasked.",
     )
+    same_reach: bool = Field(
+        False,
+        description="A version that an agent makes here keeps the yes of the one before if its text shows no larger"
+        " reach; the status line says so. Only from the environment or a flag.",
+    )
     wait_minutes: float = Field(
         60,
         gt=0,
@@ -635,6 +640,10 @@ _NOT_IN_FILE: Mapping[
         "chat",
         f"It names code to be run. If you trust it: export {PREFIX}MEMORY_CLASS_NAME=package.module:Class",
     ),
+    ("grants", "same_reach"): (
+        False,
+        f"To keep your yes to versions that reach no more, on this machine: {PREFIX}GRANTS_SAME_REACH=true.",
+    ),
     ("grants", "unattended"): (
         "deny",
         f"To let functions/grants.toml decide on this machine: {PREFIX}GRANTS_UNATTENDED=file.",
@@ -698,7 +707,8 @@ class Settings(BaseModel):
     @property
     def policy(self) -> Policy:
         """What may be asked and grown, before an agent, a window or a message narrows it."""
-        return Policy(self.growth.mode, self.grants.ask != "never", self.turn.mode)
+        asks = self.grants.ask != "never"
+        return Policy(self.growth.mode, asks, self.turn.mode, self.grants.same_reach)
 
     @property
     def maker(self) -> str | None:

@@ -187,9 +187,9 @@ _OF_PROMPT: Final = (
 )
 _ORDER: Final = (
     "help exit functions introspect about call show create edit test break debug trace release good bad grants"
-    " pin unpin delete history diff rollback example pending join confirm audit reload memory attach forget summarize"
-    " memorywarning heartbeat agents switch conversations new open branch name mode go save load log retry pop changes"
-    " undo cost cap pause resume shell clear dump model"
+    " pin unpin approvals delete history diff rollback example pending join confirm audit reload memory attach forget"
+    " summarize memorywarning heartbeat agents switch conversations new open branch name mode go save load log retry"
+    " pop changes undo cost cap pause resume shell clear dump model"
 )
 _PLACES: Final = {
     name: place for place, name in enumerate(_ORDER.split())
@@ -214,7 +214,7 @@ GROUPS: Final[Mapping[str, str]] = {
     "daily": "functions introspect edit call break memory attach undo changes retry mode go new conversations open"
     " model help exit",
     "functions": "create history rollback test trace debug show example pending join confirm diff delete good bad"
-    " pin unpin grants release audit reload",
+    " pin unpin grants approvals release audit reload",
     "agents": "agents switch save load summarize memorywarning heartbeat",
     "session": "log pop branch name cost cap pause resume clear dump forget",
 }

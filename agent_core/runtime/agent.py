@@ -429,7 +429,7 @@ class TurnRunner:
             is_of_another = bool(waiting) and waiting[0] not in own and not follower.turn
             if is_of_another and self._passes(waiting[0]):
                 return False
-            is_answered = await self._run_next(_LATER_KINDS, emit, options, own[-1])
+            is_answered = await self._run_next(_LATER_KINDS, emit, options, own)
             if is_answered is None:  # it was cut off, and ends here
                 await self._follow(follower, emit)
             if is_answered is not False:
@@ -542,21 +542,22 @@ class TurnRunner:
         return usual.narrowed(policy) if inbound.payload.get("from") else policy
 
     async def _run_next(
-        self, skip: Collection[str], emit: Emit, options: TurnOptions, message: str = ""
+        self, skip: Collection[str], emit: Emit, options: TurnOptions, own: Sequence[str] = ()
     ) -> bool | None:
-        """Run the next turn, and return whether it took up the `message`; None if nothing is due.
+        """Run the next turn, and return whether it took up the last of our `own` messages; None if nothing is due.
 
         Of other turns, nobody is told who waits for the answer to a message and does not follow the conversation.
         """
+        message = own[-1] if own else ""
         with self.functions.in_use():
             claimed = await self._next(skip, restarts=options.restarts)
-            if self.settled and (options.follows or not message):
+            if self.settled and (options.follows or not own):
                 emit(events.Warned(message=self.settled))
             self.settled = ""
             if claimed is None:
                 return None
             is_own = await self._took(claimed, message)
-            is_told = is_own or options.follows or not message
+            is_told = is_own or options.follows or not own or claimed.event.id in own
             self.tools.look()
             turn = self.turn_of(claimed, options, emit if is_told else lambda _: None)
             is_part = bool(options.on_behalf_of) or options.group is not None

@@ -88,8 +88,10 @@ TOLD: Final = "told_pictures"
 """The keys of a request's parameters for the captions of pictures: those that it showed, and those told in words."""
 RECEIPT_KINDS: Final = ("call", "result", INNER_CALL, INNER_RESULT, DID, REACH, RECEIPT)
 """The kinds of entries that a receipt is built from."""
+PIPE: Final = "pipe"
+"""The window of `knapper run` that reads its messages from a program."""
 JOB: Final = "job"
-"""The window of a program without a terminal, such as `knapper run` in a script."""
+"""The window of `knapper run --message` without a terminal."""
 SCHEDULE: Final = "schedule"
 """The window of a timer."""
 SPEAKER: Final = "speaker"
@@ -109,6 +111,10 @@ _HEADS: Final[Mapping[str, str]] = {
     "stop": "[from: {}] asks you to stop:",
 }
 AGAIN: Final = "The program was stopped in the middle of your last turn. Go on with it; nobody has had your reply yet."
+AGAIN_OF: Final = (
+    "The program was stopped in the middle of your turn for the message that begins with “{}”. Go on with it; nobody"
+    " has had your reply yet."
+)
 _NOT_RUN: Final = ("refused", "skipped")
 _TIME: Final = "%Y-%m-%d %I:%M:%S %p %Z%z"
 
@@ -228,7 +234,8 @@ def entry_of_agent(inbound: Inbound) -> Entry | None:
         text = f"{_HEADS[inbound.kind].format(speaker)}\n{quoted(str(payload.get('text', '')))}"
         return Entry("user", {"text": text, "speaker": speaker})
     if inbound.kind == "again":
-        return Entry("notice", {"text": AGAIN})
+        said = str(payload.get("text") or "")
+        return Entry("notice", {"text": AGAIN_OF.format(said) if said else AGAIN})
     if inbound.kind != "answer" or not isinstance(payload.get("answers"), list):
         return None
     texts = []
@@ -276,7 +283,7 @@ def is_alone(inbound: Inbound) -> bool:
 def is_unwatched(inbound: Inbound) -> bool:
     """Return whether a timer began this, or a program without a terminal."""
     with suppress(NotJson):
-        return read_object(inbound.origin or "{}").get("window") in (JOB, SCHEDULE)
+        return read_object(inbound.origin or "{}").get("window") in (PIPE, JOB, SCHEDULE)
     return False
 
 

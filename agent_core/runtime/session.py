@@ -15,6 +15,7 @@ from agent_core.base.messages import SEND, Assistant, Call, Message
 from agent_core.base.policy import DEFAULT, Policy
 from agent_core.base.records import dataclass, replace
 from agent_core.base.settings import HeartbeatSettings, RunnerSettings
+from agent_core.base.untrusted import one_line
 from agent_core.functions.answers import Skipped, Unknown, answer, word
 from agent_core.memory.blocks import Alias
 from agent_core.storage import (
@@ -78,6 +79,8 @@ _MOST_TRIES: Final = (
 )
 _MOST_CUTS: Final = 50  # for one message
 _PAUSE_S: Final = 1.0
+_BEFORE_ALL: Final = 0.0
+_SAID_CHARS: Final = 200  # of the message that a turn answers which is begun again
 _MAX_PAUSE_MINUTES: Final = 360.0  # that an agent can give itself
 _CLOSED: Final = ("unknown", "skipped")  # how an interrupted turn answers its open calls
 STOPPED: Final = "The program was stopped here."
@@ -348,10 +351,10 @@ class _Cuts:
             return f"cut off {self.in_a_row} times in a row before a call was answered"
         return f"cut off {self.total} times"
 
-    def due(self, now: float) -> float | None:
-        """Return when the turn resumes: from the second interruption in a row with backoff, to let others run first."""
+    def due(self, now: float) -> float:
+        """Return when the turn resumes: at once; from the second interruption in a row with backoff, after others."""
         pause = _PAUSE_S * 2 ** (self.in_a_row - 1) * random.uniform(0.5, 1.5)  # noqa: S311  (a pause)
-        return now + pause if self.in_a_row > 1 else None
+        return now + pause if self.in_a_row > 1 else _BEFORE_ALL
 
 
 def _after(claimed: Claimed, cuts: _Cuts | None, now: float) -> tuple[list[Post], list[Write]]:
@@ -366,6 +369,8 @@ def _after(claimed: Claimed, cuts: _Cuts | None, now: float) -> tuple[list[Post]
         key: claimed.event.payload.get(key)
         for key in ("thread", "owes", "hops", "from", "trace", ONLY)
     }
+    if claimed.event.kind == "message" or claimed.event.payload.get("text"):
+        kept["text"] = one_line(str(claimed.event.payload.get("text", "")), _SAID_CHARS)
     counted = {"tries": cuts.in_a_row, "cuts": cuts.total, AFTER: claimed.id}
     again = Post(
         claimed.line, "again", {**kept, **counted}, key=f"again:{claimed.id}", due=cuts.due(now)

@@ -38,6 +38,17 @@ class QuestionRow:
 
 
 @dataclass(frozen=True, slots=True)
+class GivenAnswer:
+    """An answer to a question of a turn; `version` is the digest of what the question was about."""
+
+    payload: dict[str, Any]  # Any: JSON
+    version: str
+    at: float
+    agent: str
+    turn: str
+
+
+@dataclass(frozen=True, slots=True)
 class SaveApproval(Write):
     """The user's approval of what a function may reach, for the content with this digest. A later one replaces it.
 
@@ -188,6 +199,39 @@ class ApprovalStore(Tables):
                 "select function, digest, content, grants, by, seal, at from approval order by seq"
             )
         ]
+
+    @query
+    def answers_given(self, session: SqlSession, last: int) -> list[GivenAnswer]:
+        """Return the last answers that a person gave in turns, the newest last."""
+        rows = session.all(
+            "select e.payload, e.at, t.agent, t.id, t.seq from entry e join turn t on t.seq = e.turn"
+            " where e.kind = 'grant_answered' and instr(e.payload, '\"by\":\"human\"') > 0 order by e.seq desc limit ?",
+            last,
+        )
+        asked = session.all(
+            "select payload from entry where kind = 'grant_asked' and turn in (select value from json_each(?))",
+            dump([row[4] for row in rows]),
+        )
+        versions = dict[str, str]()
+        for (text,) in asked:
+            payload = parse_row(text, dict)
+            versions[str(payload.get("question"))] = str(payload.get("version", ""))
+        answers = list[GivenAnswer]()
+        for text, at, agent, turn, _ in reversed(rows):
+            payload = parse_row(text, dict)
+            version = versions.get(str(payload.get("question")), "")
+            answers.append(GivenAnswer(payload, version, at, agent, turn))
+        return answers
+
+    @query
+    def calls_since(
+        self, session: SqlSession, function: str, at: float
+    ) -> tuple[int, float | None]:
+        """Return how many of a function's recorded calls began after a moment, and when the last one was."""
+        row = session.all(
+            "select count(*), max(at) from call where function = ? and at >= ?", function, at
+        )[0]
+        return int(row[0]), row[1]
 
 
 def _drop_older_of_nobody(session: SqlSession) -> None:

@@ -83,6 +83,7 @@ _OURS: Final = frozenset(
             "growth",
             "asks",
             "mode",
+            "same_reach",
         ),
     )
 ).union(stored_keys())

@@ -20,17 +20,19 @@ from agent_core.base.untrusted import one_line, visible, whole_line
 from sandbox.wire.lines import bare_lines
 
 from .dialog import MOST_COUNTED, NO, REASON, YES, AnswerKey, Dialog, DialogReply, cut_to
-from .styled_lines import Line, Role, certain, folded, indented, line, split
+from .styled_lines import Line, Role, Span, certain, folded, indented, line, split
 from .verdicts import SIGNS, problem_lines
 
 if TYPE_CHECKING:
     from agent_core.base.events import GrantAnswered
+    from agent_core.functions.service.approvals_log import LoggedApproval
 
 _ONCE, _ALWAYS = (
     AnswerKey("o", "once", "once", is_yes=True),
     AnswerKey("y", "always", "yes", is_yes=True),
 )
 _FOLDER = AnswerKey("f", "always, for its folder", "folder", is_yes=True)
+NEVER = AnswerKey("v", "never: nobody asks for this again", "never")
 _THIS_TIME = AnswerKey("f", "yes, for its folder", "folder", is_yes=True)
 _TURN_PROGRAMS = "for the programs of this turn"
 _ANSWERS: dict[str, Answer] = {_ONCE.letter: "once", _ALWAYS.letter: "yes", _FOLDER.letter: "yes"}
@@ -52,6 +54,7 @@ _BECAUSE = {
     "earlier": "you already said no in this turn",
     "often": "you said no several times in this turn, and are not asked again until the next",
     "never": "it cannot be granted",
+    "always": "you said that it never may",
     "unavailable": "what it needs is not available",
 }
 _LONGEST_WHY, _LONGEST_DENIED, _MOST_DENIED = 300, 480, 12
@@ -71,12 +74,16 @@ class GrantDialog(Dialog):
         yes = (_ONCE, _ALWAYS) if self._is_kept else (YES,)
         yes = (*yes, *_folder_keys(question, _FOLDER if self._is_kept else _THIS_TIME))
         self.takes_enter = question.moment == "grant"
-        self.keys = (YES, NO) if self.takes_enter else (*yes, NO, REASON)
+        never = (NEVER,) if self._is_kept else ()
+        self.keys = (YES, NO) if self.takes_enter else (*yes, NO, *never, REASON)
 
     def decision(self, reply: DialogReply) -> Decision:
         """Return the decision that an answer makes."""
         return Decision(
-            _ANSWERS.get(reply.letter, "no"), reply.reason, is_wide=reply.letter == _FOLDER.letter
+            _ANSWERS.get(reply.letter, "no"),
+            reply.reason,
+            is_wide=reply.letter == _FOLDER.letter,
+            is_lasting=reply.letter == NEVER.letter,
         )
 
     def rows(self, columns: int) -> Iterator[Line]:
@@ -104,6 +111,8 @@ class GrantDialog(Dialog):
             self._is_kept or (decision.is_wide and self._question.maker)
         ):
             answer += ", kept in functions/grants.toml"
+        if decision.is_lasting:
+            answer += f", never (knapper functions grant {one_line(self._question.function, 80)} lifts it)"
         word = f": “{one_line(decision.word)}”" if decision.word else ""
         return line("  ", ("dim", "→ "), (_ROLES[decision.answer], answer + word))
 
@@ -353,6 +362,29 @@ def grants_lines(listing: "GrantListing") -> list[Line]:
                 [line(sentence if sentence in in_force else ("dim", f"{sentence} (proposed)"))]
             )
     return [*lines, *problem_lines(listing.problems)]
+
+
+def log_lines(rows: "Iterable[LoggedApproval]") -> list[Line]:
+    """Return lines for the log of approvals: when, what, on which text, what it is worth, and how to take it back."""
+    lines = list[Line]()
+    for row in rows:
+        said = row.answer or "open"
+        what = "; ".join(row.says) or "join"
+        style: Role = "dim"
+        if row.kind == "open":
+            style = "warn"
+        elif row.stands:
+            style = "ok"
+        by = [one_line(row.by, 20), one_line(row.agent, 64)]
+        spans: list[Span | str] = [("dim", shown_time(row.at)), "  ", (style, said), "  "]
+        spans += [("name", one_line(row.function, 80)), f" may {one_line(what, 200)}"]
+        lines.append(line(*spans, ("dim", f"  {' for '.join(filter(None, by))}")))
+        notes = [f"text {row.text}", *row.modules]
+        if row.last_call is not None:
+            notes.append(f"{row.calls} calls since, the last {shown_time(row.last_call)}")
+        lines += indented([line(("dim", one_line(", ".join(filter(None, notes)), 200)))])
+        lines += indented([line(("dim", "to take it back: "), row.undo)] * bool(row.undo))
+    return lines
 
 
 def _when(written: str) -> str:

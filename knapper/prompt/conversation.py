@@ -49,7 +49,7 @@ from agent_core.functions.answers import CallReport
 from agent_core.operations.attachments import headline
 from agent_core.operations.spending import Spending
 from agent_core.runtime.agent import UNANSWERED, Agent, Origin
-from agent_core.runtime.entries import JOB
+from agent_core.runtime.entries import JOB, PIPE
 from agent_core.runtime.session import GO_ON
 from agent_core.runtime.turn import Interrupted, Interruption
 from agent_core.storage import MAIN, STATE, line_of
@@ -604,9 +604,9 @@ async def _agent(workspace: Workspace, options: RunOptions, voice: Voice) -> Asy
 
 def _window(options: RunOptions) -> str:
     """Return what kind of window a run is that nobody types into."""
-    if not machine.has_terminal():
-        return JOB
-    return "pipe" if options.message is None else "command"
+    if options.message is None:
+        return PIPE
+    return "command" if machine.has_terminal() else JOB
 
 
 def made_line(path: str) -> Line:

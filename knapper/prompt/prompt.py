@@ -857,6 +857,7 @@ def mode_words(policy: "Policy") -> str:
     """Return what differs in a policy from the usual one, in few words."""
     words: list[str] = [policy.mode] if policy.mode != DEFAULT.mode else []
     words += [f"growth {policy.growth}"] if policy.growth != DEFAULT.growth else []
+    words += ["same reach"] if policy.same_reach else []
     return ", ".join(words)
 
 

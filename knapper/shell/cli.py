@@ -53,6 +53,7 @@ _COMMANDS = {
     "state": f"{_SHELL}.setup",
     "storage": f"{_SHELL}.setup",
     "doctor": f"{_SHELL}.setup",
+    "extensions": f"{_SHELL}.extensions",
     "uninstall": f"{_SHELL}.setup",
 }
 """The module of each command, which is imported when the command is used."""
@@ -84,10 +85,10 @@ _GROUPS = (
         }),
         ("Serve and keep", {
             "login": "a link to the page",
-            "storage": "check, measure, move",
-            "state": "set aside, or adopt",
+            "storage, state": "check, move, adopt",
             "cost, cap": "spent on models, limits",
             "pause, resume": "what runs by itself",
+            "extensions": "let packages in",
         }),
     ),
 )  # fmt: skip
@@ -130,12 +131,12 @@ class LazyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the commands in the order in which a new user needs them."""
-        return _with_nouns(_COMMANDS, offers(COMMANDS))
+        return _with_nouns(_COMMANDS, _nouns())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command with this name, or None."""
         if cmd_name not in _COMMANDS:
-            noun: NounBeside | None = offers(COMMANDS).get(cmd_name)
+            noun = _nouns().get(cmd_name)
             return noun.command() if noun is not None else None
         command: click.Command = getattr(import_module(_COMMANDS[cmd_name]), cmd_name)
         return command
@@ -154,12 +155,14 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands in groups, in two columns if there is room, without importing any of them."""
         columns: list[list[str]] = []
-        nouns: dict[str, NounBeside] = offers(COMMANDS)
+        nouns = _nouns()
         for groups in _GROUPS:
             columns.append([])
             for title, commands in groups:
                 added = {name: noun for name, noun in nouns.items() if noun.group == title}
-                says = commands | {name: noun.says for name, noun in added.items()}
+                says = {**commands}
+                for name, noun in added.items():
+                    says[name] = noun.says
                 rows = (f"  {name:9}  {says[name]}" for name in _with_nouns(commands, added))
                 columns[-1] += [f"{title}:", *rows]
         half = (formatter.width + 2) // 2
@@ -266,6 +269,12 @@ def _report_misuse(error: click.ClickException, *, as_json: bool) -> int:
         fix = f"Put the text after {texts[0]}, in quotes. {fix}" if texts else fix
     tell("usage", shorten(message, _LONGEST), fix, as_json=as_json)
     return USAGE
+
+
+def _nouns() -> dict[str, NounBeside]:
+    """Return the commands of extensions; none replaces one of the program."""
+    nouns: dict[str, NounBeside] = offers(COMMANDS)
+    return {name: noun for name, noun in nouns.items() if name not in _COMMANDS}
 
 
 def _with_nouns(commands: Iterable[str], nouns: Mapping[str, NounBeside]) -> list[str]:

@@ -50,7 +50,7 @@ def test_a_script_is_stopped_by_the_cap_of_turns_that_nobody_watches(tmp_path: P
         run("cap", "unattended_tokens", "usual")
         assert run("run", "--message", "Hello?")["reason"] == "replied"
         run("pause", "holiday")
-        assert run("run", "--message", "Hello?", code=1)["reason"] == "limits"
+        assert run("run", "--message", "Hello?", code=1)["reason"] == "interrupted"
         assert run("cost")["paused"] == "holiday"
         assert run("resume") == {"resumed": True}
         assert run("resume") == {"resumed": False}

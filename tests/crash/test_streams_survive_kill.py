@@ -52,7 +52,8 @@ def test_what_was_shown_of_a_reply_is_in_the_log_at_once_and_the_conversation_go
     (tmp_path / "knapper.toml").touch()
     script: Script = [
         Say(WORDS, pause_s=0.05),
-        Expect(Say("I go on."), contains("word3 "), contains("[…]")),
+        Expect(Say("I go on."), contains("word3 "), contains("[…]")),  # the turn that was cut off
+        Expect(Say("As you say."), contains("I go on.")),
     ]
     with scripted(script) as model:
         shown = shown_until_killed(tmp_path, (*flags(model), "--message", "Count."), storage)
@@ -71,7 +72,7 @@ def test_what_was_shown_of_a_reply_is_in_the_log_at_once_and_the_conversation_go
         done = knapper(
             "run", *flags(model), "--message", "Go on.", cwd=tmp_path, environment=storage
         )
-        assert done.returncode == 0, done.stderr
+        assert (done.returncode, done.stdout) == (0, "As you say.\n"), done.stderr
     log = knapper("log", cwd=tmp_path, environment=storage).stdout
     count, kept = shown.count("word"), log.count("word")
     assert 0 < kept <= count + 60, (shown, log)

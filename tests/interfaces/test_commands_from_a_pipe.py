@@ -16,6 +16,7 @@ SHOWS = {
     "show": [""],
     "break": [""],
     "grants": ["", NAME],
+    "approvals": ["", NAME],
     "history": [NAME],
     "diff": [f"{NAME} 1"],
     "pending": ["", NAME],

@@ -52,6 +52,7 @@ TYPED = {
     "changes": ("/changes", "Nothing was made or changed in this session."),
     "undo": ("/undo", NOTHING_LEFT),
     "cost": ("/cost", "Nothing was asked in this session yet."),
+    "approvals": ("/approvals", "Nothing was asked or allowed yet."),
     "cap": ("/cap day_tokens 9000000", "9,000,000 tokens for today"),
     "pause": ("/pause until noon", "Paused (until noon): nothing runs by itself."),
     "resume": ("/resume", "What runs by itself goes on."),

@@ -40,6 +40,7 @@ WITH: dict[str, tuple[str, ...]] = {
     },
     "init": (),
     "run": ("--model", "tour", "--agent", AGENT, "--message", "hi"),
+    "functions answer": ("0" * 48, "no"),
     "functions add-example": (FUNCTION, "--call", f'{FUNCTION}("a")', "--result", "1"),
     "functions call": (FUNCTION, "--args", '{"text": "queue"}'),
     "functions check": ("functions",),

@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -16,12 +16,22 @@ _FOLDER: Final = "knapper_ext"
 
 def without(extension: str, place: Path) -> Path:
     """Return a new folder in `place` with the packages of the program, and without this extension."""
-    root = place / f"without-{extension}"
+    left_out = (extension, "__pycache__")
+    return _linked(place / f"without-{extension}", lambda name: name not in left_out)
+
+
+def alone(place: Path, *extensions: str) -> Path:
+    """Return a new folder in `place` with the core, and of the extensions only these."""
+    kept = ("__init__.py", *extensions)
+    return _linked(place / "-".join(("alone", *extensions)), lambda name: name in kept)
+
+
+def _linked(root: Path, keeps: Callable[[str], bool]) -> Path:
     (root / _FOLDER).mkdir(parents=True)
     for package in _PACKAGES:
         (root / package).symlink_to(_REPOSITORY / package)
     for entry in (_REPOSITORY / _FOLDER).iterdir():
-        if entry.name not in (extension, "__pycache__"):
+        if keeps(entry.name):
             (root / _FOLDER / entry.name).symlink_to(entry)
     return root
 

@@ -242,6 +242,6 @@ def test_the_file_of_a_workspace_only_narrows(
 
 def test_an_unknown_value_of_a_policy_is_the_narrowest() -> None:
     assert Policy.from_json({"growth": "wild", "mode": "free"}) == Policy("off", True, "plan")
-    whole = Policy("ask", False, "task")
+    whole = Policy("ask", False, "task", same_reach=True)
     assert Policy.from_json(whole.to_json()) == whole
     assert whole.narrowed(Policy()) == Policy("ask", False, "ask")

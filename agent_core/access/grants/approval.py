@@ -40,7 +40,7 @@ Moment: TypeAlias = Literal[
 BOUND: Final = ("helper", "program", "open", "change", "task")
 """The moments of questions whose approval is for one text only, and is not stored."""
 By: TypeAlias = Literal[
-    "human", "policy", "earlier", "often", "never", "unavailable", "ended", "task"
+    "human", "policy", "earlier", "often", "never", "unavailable", "ended", "task", "always"
 ]
 
 _FLAGS: Mapping[str, str] = MappingProxyType(
@@ -239,13 +239,15 @@ class Decision:
     `by` is the origin: human (now), policy (nobody could be asked), earlier (the human's no in the same turn), often
     (several refusals in the turn), never (no human can grant it), unavailable (what it needs is not available), ended
     (the turn ended before an answer), or task (the human's yes to what the turn is expected to
-    need). `is_wide` means that the approval is for the question's folder.
+    need), or always (the human's no for good). `is_wide` means that the approval is for the question's folder. A no
+    that `is_lasting` is for good: nobody is asked for the same again.
     """
 
     answer: Answer
     word: str = ""
     by: By = "human"
     is_wide: bool = False
+    is_lasting: bool = False
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
         """Return the decision in its stored form."""
@@ -317,6 +319,7 @@ _SAID: Mapping[By, str] = MappingProxyType(
         "unavailable": "",
         "ended": "The turn ended before the user answered.",
         "task": "",
+        "always": "The user has said that it never may, and was not asked again.",
     }
 )
 _NO_MORE = (

@@ -12,7 +12,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,7 +33,15 @@ from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import Malformed, lines_of_keys, read_json, read_toml
 
 from .approval import Question
-from .content import FunctionContent, content_of, examples_covered, misleading, since
+from .content import (
+    FunctionContent,
+    codes_then,
+    content_of,
+    covered_code,
+    examples_covered,
+    misleading,
+    since,
+)
 from .record import GrantRecord
 from .repositories import looked_through
 from .value import KINDS, NOTHING, Grants, joined, oddity, written
@@ -306,6 +314,9 @@ def _problem(message: str, line: int = 0) -> Problem:
 
 
 _ANY_CONTENT: Final = FunctionContent("", ())
+_NEVER: Final = "never:"
+"""Before the name of a function in a row that says what it is never to have."""
+NeedsOf = Callable[["Function", "Snapshot"], Awaitable[Grants]]
 ExclusiveLock = Callable[[], AbstractAsyncContextManager[None]]
 """The right to change the workspace's files, which one process has at a time."""
 
@@ -367,6 +378,9 @@ class GrantStore:
         self._exclusive_lock = exclusive_lock
         self.sealer = sealer or Sealer(root)
         self._known: tuple[Listing, Mapping[str, tuple[Approval, ...]]] | None = None  # by function
+        self.needs_of: NeedsOf | None = None
+        """Returns what a function needs, if a version with no larger reach keeps its yes."""
+        self._denied: Mapping[str, Grants] = {}
         self._elsewhere: frozenset[str] = (
             frozenset()
         )  # functions with a stored yes, but none that counts here
@@ -378,8 +392,10 @@ class GrantStore:
         """Return the current grants of a function, in the version in this snapshot."""
         return (await self.held(function, snapshot)).now
 
-    async def held(self, function: "Function", snapshot: "Snapshot") -> Held:
-        """Return the current and previous grants of a function."""
+    async def held(
+        self, function: "Function", snapshot: "Snapshot", fresh_codes: Collection[str] = ()
+    ) -> Held:
+        """Return the current and previous grants of a function; `fresh_codes` are what its agent writes now."""
         listing, approved = await self._look()
         entry = listing.entries.get(function.name)
         if entry is None:
@@ -392,9 +408,9 @@ class GrantStore:
             (approval.grants for approval in approvals if is_ours and approval.digest == digest),
             None,
         )
-        if now is None:
-            is_same = is_ours and await self._is_only_laid_out_anew(function, snapshot, last)
-            now = last.grants if is_same else NOTHING
+        if now is None and is_ours:
+            now = await self._kept(function, snapshot, last, fresh_codes)
+        now = now or NOTHING
         return Held(entry.grants, now & entry.grants, last.grants & entry.grants, last.versions)
 
     async def question(
@@ -404,13 +420,14 @@ class GrantStore:
         grants: Grants,
         other_grants: Grants = NOTHING,
         shared_grants: Grants = NOTHING,
+        fresh_codes: Collection[str] = (),
     ) -> Question | None:
         """Return the question to ask before a function has all it needs, or None if it has.
 
         It also includes the entry's grants for the modules' needs, `other_grants`, and nothing that the function has
         as one of its maker's, `shared_grants`.
         """
-        state = await self.held(function, snapshot)
+        state = await self.held(function, snapshot, fresh_codes)
         missing = state.wanted(grants, other_grants).without(state.now | shared_grants).ahead()
         if not missing:
             return None
@@ -441,18 +458,48 @@ class GrantStore:
         """Return the change in a function since its newest approval, as a sentence."""
         return (await self._since(function, snapshot, await self.held(function, snapshot)))[0]
 
-    async def _is_only_laid_out_anew(
-        self, function: "Function", snapshot: "Snapshot", last_approval: Approval
-    ) -> bool:
-        """Check whether only layout and comments changed since an approval, and the approved texts are intact."""
-        texts = {
-            module: await self._store.text(version) for module, version in last_approval.versions
-        }
+    async def _kept(
+        self,
+        function: "Function",
+        snapshot: "Snapshot",
+        last_approval: Approval,
+        fresh_codes: Collection[str],
+    ) -> Grants:
+        """Return what a version that was not approved has: all that the last one had, if only its layout is another.
+
+        Where a yes is kept for the same reach, what was written since must be of agents here, and it gets no more than
+        its text shows.
+        """
+        if await self._is_only_laid_out_anew(function, snapshot, last_approval):
+            return last_approval.grants
+        texts = await self._texts_of(last_approval)
+        if self.needs_of is None or function.module not in texts:
+            return NOTHING
+        then = codes_then((function.module, function.name), texts)
+        new_codes = covered_code(function, snapshot).codes.difference(then, fresh_codes)
+        makers = await self.makers(new_codes)
+        if not all(makers.get(code) for code in new_codes):
+            return NOTHING
+        needs = await self.needs_of(function, snapshot)
+        return (
+            last_approval.grants.serving(needs) if last_approval.grants.covers(needs) else NOTHING
+        )
+
+    async def _texts_of(self, approval: Approval) -> Mapping[str, str]:
+        """Return the texts of the modules of an approval; none if one of them is not what was approved."""
+        texts = {module: await self._store.text(version) for module, version in approval.versions}
         agreed = {module: text for module, text in texts.items() if text is not None}
         versions = tuple(
             (module, ModuleSource.of(module, text).version) for module, text in agreed.items()
         )
-        if function.module not in agreed or versions != last_approval.versions:
+        return agreed if versions == approval.versions else {}
+
+    async def _is_only_laid_out_anew(
+        self, function: "Function", snapshot: "Snapshot", last_approval: Approval
+    ) -> bool:
+        """Check whether only layout and comments changed since an approval, and the approved texts are intact."""
+        agreed = await self._texts_of(last_approval)
+        if function.module not in agreed:
             return False
         return not (await asyncio.to_thread(since, function, snapshot, agreed))[0]
 
@@ -529,6 +576,13 @@ class GrantStore:
     async def entries(self) -> Mapping[str, GrantEntry]:
         """Return the entries that the file proposes."""
         return (await self._look())[0].entries
+
+    async def log(self) -> list[tuple[ApprovalRow, bool]]:
+        """Return all stored approvals, the newest last, and whether this user gave each and has not taken it back."""
+        await self._look()
+        rows = await self._store.approvals()
+        ours = {(row.function, row.digest) for row in self._ours(rows)}
+        return [(row, (row.function, row.digest) in ours) for row in rows]
 
     async def problems(self) -> tuple["Problem", ...]:
         """Return the problems in the file: invalid entries, which grant nothing."""
@@ -639,6 +693,30 @@ class GrantStore:
         """Discard the cached state, so that the next answer reads it again."""
         self._known = None
 
+    async def deny(self, name: str, grants: Grants) -> None:
+        """Record that a function is never to have these, so that nobody is asked for them again."""
+        whole = await self.denied(name) | grants
+        async with self._exclusive_lock():
+            row = self._sealed(f"{_NEVER}{name}", _NEVER, "[]", _text(whole), who())
+            await self._store.apply([row])
+        self.forget()
+
+    async def denied(self, name: str) -> Grants:
+        """Return what a function is never to have, by the user's word."""
+        await self._look()
+        return self._denied.get(name, NOTHING)
+
+    async def all_denied(self) -> Mapping[str, Grants]:
+        """Return what functions are never to have, by name."""
+        await self._look()
+        return self._denied
+
+    async def lift(self, name: str) -> None:
+        """Let a function be asked for again, whatever was denied to it for good."""
+        if await self.denied(name):
+            await self._store.apply([DropApproval(f"{_NEVER}{name}")])
+            self.forget()
+
     async def _look(self) -> tuple[Listing, Mapping[str, tuple[Approval, ...]]]:
         """Return the file's contents, and the approvals in force by function."""
         known = self._known
@@ -650,10 +728,17 @@ class GrantStore:
             if listing.stamp is not None or rows:  # without either, no lock is necessary
                 async with self._exclusive_lock():  # so that they are consistent
                     listing, rows = self._file.read(), await self._store.approvals()
-                    if writes := list(self._limit_approvals(rows, listing)):
+                    kept = [row for row in rows if not row.function.startswith(_NEVER)]
+                    if writes := list(self._limit_approvals(kept, listing)):
                         await self._store.apply(writes)
                         rows = await self._store.approvals()
             approvals: dict[str, tuple[Approval, ...]] = {}
+            denials = [row for row in rows if row.function.startswith(_NEVER)]
+            rows = [row for row in rows if not row.function.startswith(_NEVER)]
+            self._denied = {
+                row.function.removeprefix(_NEVER): Grants.from_json(read_json(row.grants))
+                for row in self._ours(denials)
+            }
             ours = self._ours(rows)
             self._elsewhere = frozenset(row.function for row in rows) - {
                 row.function for row in ours

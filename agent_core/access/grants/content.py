@@ -93,6 +93,13 @@ def covered_code(function: "Function", snapshot: "Snapshot") -> CoveredCode:
     return CoveredCode(frozenset(covered), frozenset(code_hash(each.whole) for each in statements))
 
 
+def codes_then(part: Part, texts: Mapping[str, str]) -> frozenset[str]:
+    """Return the hashes of the statements that an approval of a function covered, by the texts of its modules."""
+    covered = _covered_then(part, texts).values()
+    statements = (each for parts in covered for found in parts.parts.values() for each in found)
+    return frozenset(code_hash(each.whole) for each in statements)
+
+
 def covered_in_modules(function: "Function", snapshot: "Snapshot") -> Mapping[str, frozenset[str]]:
     """Return the hashes of the statements that an approval of a function covers, by the module that has them."""
     found: dict[str, set[str]] = {}

@@ -63,6 +63,7 @@ if TYPE_CHECKING:  # imported late: operations that only read load no gate, no s
     from ..search import FunctionSearch, SearchReport
     from ..worker_api import FunctionStates, OnProgress
     from . import (
+        approvals_log,
         audit,
         call_service,
         changes,
@@ -80,6 +81,7 @@ if TYPE_CHECKING:  # imported late: operations that only read load no gate, no s
     from .tending import Tending
 else:
     watch = LateModule("agent_core.registry.watch")
+    approvals_log = LateModule("agent_core.functions.service.approvals_log")
     audit = LateModule("agent_core.functions.service.audit")
     call_service = LateModule("agent_core.functions.service.call_service")
     changes = LateModule("agent_core.functions.service.changes")
@@ -254,6 +256,11 @@ class FunctionService:
             self.granting,
             self.finish,
         )
+
+    @cached_property
+    def approvals_log(self) -> "approvals_log.ApprovalsLog":
+        """The log of approvals."""
+        return approvals_log.ApprovalsLog(self._store, self.registry, self.granting)
 
     @cached_property
     def ratings(self) -> Ratings:

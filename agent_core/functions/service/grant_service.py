@@ -136,6 +136,8 @@ class GrantService:
         """Create the service; functions of the client's foreign library can only be called with a grant."""
         self.packages, package_grants.by_file = package_grants, self._is_by_file
         self.book = package_grants.book
+        if queue.policy.same_reach:
+            self.book.needs_of = self.needs
         self.reach = resolver
         self.queue = queue
         self._foreign = client.foreign
@@ -292,7 +294,12 @@ class GrantService:
         )
 
     async def _missing(
-        self, function: "Function", snapshot: "Snapshot", grants: Grants, shared_grants: Grants
+        self,
+        function: "Function",
+        snapshot: "Snapshot",
+        grants: Grants,
+        shared_grants: Grants,
+        written_code: WrittenCode = NOTHING_WRITTEN,
     ) -> tuple[Question | None, Grants]:
         """Return the question about what a function lacks, if anything, and what of the shared ones it has.
 
@@ -301,7 +308,9 @@ class GrantService:
         around, question = self._around(function, snapshot), None
         for given in dict.fromkeys((shared_grants, replace(shared_grants, packages=()))):
             named = self.packages.named(grants, given)
-            question = await self.book.question(function, snapshot, named, around, given)
+            question = await self.book.question(
+                function, snapshot, named, around, given, written_code.codes
+            )
             if question is None or not (question.missing.packages and given.packages):
                 break
         return (await self._with_lapsed(question, function, snapshot) if question else None), given
@@ -401,7 +410,7 @@ class GrantService:
             )
         if why := misleading(function, after) or await self.crowded(verdict, snapshot):
             return CandidateGrants(denied=why, is_all=True)
-        state = await self.book.held(function, after)
+        state = await self.book.held(function, after, written_code.codes)
         content = content_of(function, after)
         if summary.preset_grants is not None:
             having = state.now | summary.preset_grants
@@ -411,7 +420,7 @@ class GrantService:
             )
         shared = await self._shared(function, after, state.now, written_code)
         needs = self.packages.named(self.reach.inside(verdict.needs), state.entry)
-        question, shared = await self._missing(function, after, needs, shared)
+        question, shared = await self._missing(function, after, needs, shared, written_code)
         if question is None and not (self.policy.growth == "ask" and summary.author.by == "agent"):
             return CandidateGrants(state.now | shared)
         if question is None:  # about the text: a change of words alone is another one, too
@@ -923,6 +932,9 @@ class GrantService:
         """Ask the question, if there is anyone to ask and it can be granted."""
         if never := self.reach.refusal(question.missing, question.function, question.granted):
             return await self._approvals.close(question, Decision("no", never, "never"))
+        denied = await self.book.denied(question.function) & question.missing
+        if denied:
+            return await self._approvals.close(question, Decision("no", by="always"))
         if why := unshowable(question.diff):
             return await self._approvals.close(question, Decision("no", why, "unavailable"))
         if not self.can_ask and (not self.is_answered_later or grants.packages):
@@ -934,6 +946,8 @@ class GrantService:
         with standing_still():
             try:
                 decision = await self._approvals.ask(await self.explained(question, grants))
+                if decision.is_lasting and question.missing:
+                    await self.book.deny(question.function, question.missing)
                 if decision.answer != "no":
                     await self.packages.install(grants)
             except PackagesError as error:
@@ -1395,6 +1409,7 @@ class GrantCommands:
         require_same(name, version, content.digest)
         _require_plain(function, snapshot)
         now = await self._grants.book.allowed(function, snapshot)
+        await self._grants.book.lift(name)
         await self._grants.packages.install(now | grants)
         new_grant = NewGrant(name, grants, content, who(), now)
         detail = Given(name, grants, now | grants)

@@ -18,6 +18,7 @@ from agent_core.base.offload import PER_ENTRY, aside
 from agent_core.base.untrusted import one_line
 from agent_core.operations.functions import CandidateName, FunctionName
 from agent_core.operations.operation import Opens
+from agent_core.operations.words import Word
 from agent_core.views.result import Result
 from agent_core.views.styled_lines import Line, line, plain
 from sandbox.wire.lines import bare_lines
@@ -511,6 +512,59 @@ async def grants(door: Door, name: FunctionName = "") -> Result:
         "" if data.grants or data.problems else none,
         1 if data.problems else 0,
     )
+
+
+@slash(
+    "approvals [NAME]",
+    "Show who allowed what, when and on which text, what used it, what is still open, and how to take each back.",
+    takes="<function>",
+    in_turn=True,
+)
+@verb(functions, opens=Opens.READABLE, scopes=("read", "approve"))
+@click.option(
+    "--last",
+    type=click.IntRange(1, 10_000),
+    default=100,
+    show_default=True,
+    help="At most so many.",
+)
+async def approvals(door: Door, name: FunctionName = "", *, last: int) -> Result:
+    """Show who allowed what, when and on which text, what used it, and what is still open.
+
+    Each row that holds has the command that takes it back; an open question has the one that answers it.
+    """
+    rows = await door.functions.approvals_log.rows(name, last, door.owners)
+    none = "Nothing was asked or allowed yet. You are asked when it is needed."
+    return Result({"approvals": rows}, grant_question.log_lines(rows), "" if rows else none)
+
+
+@verb(functions, scopes=("approve",))
+async def answer(
+    door: Door,
+    question: Annotated[str, Word(metavar="ID")],
+    answer: Annotated[str, Word(metavar="no")],
+) -> Result:
+    """Answer a question that waits, by its id, with no. A yes is given where all of it is shown: the prompt, the page.
+
+    The first answer counts. See them: knapper functions approvals
+    """
+    from agent_core.access.grants import Decision
+
+    pending = {row.id: row for row in await door.workspace.questions()}
+    asked = pending.get(question)
+    if asked is None or (door.owners is not None and asked.agent not in door.owners):
+        raise UsageError(
+            f"No question `{one_line(question, 80)}` is open: it was answered, or its turn has ended.",
+            fix="See them: knapper functions approvals",
+        )
+    if answer != "no":
+        raise UsageError(
+            f"A yes to `{asked.question.function}` needs the whole question in sight.",
+            fix="Answer it at the prompt that asks, or on the page: knapper serve",
+        )
+    await door.workspace.answer(question, Decision("no"))
+    said = f"no: `{asked.question.function}` may not"
+    return Result({"question": question, "answer": "no"}, [line(("ok", "✓ "), said)])
 
 
 async def revoked(

@@ -232,7 +232,7 @@ def explain_os(error: OSError, path: Path) -> StorageError:
 MIGRATIONS = Path(__file__).with_name("migrations")
 APPLICATION_ID = 0x546F6F6C  # "Tool": distinguishes our file from any other database
 # The digest of the newest schema: saves creating one for comparison at each start.
-NEWEST = "c69ae7871d3c12f9642e033b2f1072cefb60469e6be8c53763288cbe6da7a83b"
+NEWEST = "0a0a40fa72da202a4d017b3809cb14b5fe8facb9c15a88b1b1a06d258efe9425"
 # Tables of sqlite-vec are created and dropped at run time; `search_index.py` checks them before use.
 _ALWAYS = "not (tbl_name glob 'bits_[0-9]*' and type in ('table', 'index'))"
 
