@@ -112,13 +112,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _log = logging.getLogger("knapper.turns")
-_PAUSE_S: Final = 0.05  # between looks at what another process does with a message
-_LOOK_S: Final = 0.5  # between looks whether a process that tells of its turn still runs it
-_PRECEDENCE_S: Final = 1.0
-_MISSED_LIMIT: Final = 20  # turns that are told of at once
-_SENT_LIMIT: Final = 1_000  # messages that are known to come from here
-# The user's message comes before those of other agents, but not before its own turn that was cut off.
-_LATER_KINDS: Final = tuple(kind for kind in BETWEEN if kind != AGAIN)
 _EXPECTS: Final = "expect_reach(network=[hosts], read=[files, folders], write=[…], packages=[…], secrets=[…], why=…)"
 _ABOUT_MODES: Final[Mapping[str, str]] = {
     "plan": "This turn is a plan. Only read: nothing is kept, made or written, and what would is refused. End with"
@@ -165,8 +158,13 @@ class TurnOptions:
     restarts: bool = False  # whether an interrupted turn of the user resumes
     shape: AnswerShape | None = None  # of the reply to the message that is sent with it
     follows: bool = False  # whether a turn that runs elsewhere is told of
-
-
+_PAUSE_S: Final = 0.05  # between looks at what another process does with a message
+_LOOK_S: Final = 0.5  # between looks whether a process that tells of its turn still runs it
+_PRECEDENCE_S: Final = 1.0
+_MISSED_LIMIT: Final = 20  # turns that are told of at once
+_SENT_LIMIT: Final = 1_000  # messages that are known to come from here
+# The user's message comes before those of other agents, but not before its own turn that was cut off.
+_LATER_KINDS: Final = tuple(kind for kind in BETWEEN if kind != AGAIN)
 @dataclass(slots=True)
 class TurnRunner:
     """The runner of the turns of one conversation, by its line; `turn` is the running turn."""
